@@ -1,0 +1,85 @@
+"""Attention: one function over three facts (queries, keys, who sees whom), and the kernel that suits them.
+
+No kernel drops attention weights: the variable-length one cannot, and one behaviour everywhere is worth more. The
+papers drop 10% of them; dropout after attention, after the feed-forward layer and on the embeddings is as they say.
+"""
+
+from __future__ import annotations
+
+import inspect
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from unmask.batch import Batch
+from unmask.see import Pattern, visible
+
+
+@dataclass(frozen=True)
+class View:
+    """Who sees whom in one batch, in the form its kernel reads; made once and used by every layer."""
+
+    mask: Tensor | None  # B 1 T T for the dense kernel
+    lengths: Tensor | None  # cumulative, of the stretches of tokens, for the variable-length kernel
+    causal: bool
+    longest: int
+
+
+def view(batch: Batch, pattern: Pattern, dtype: torch.dtype) -> View:
+    """Choose the kernel by what is known before any batch: the pattern, the device, the precision."""
+    half = dtype in (torch.bfloat16, torch.float16)
+    if batch.ids.is_cuda and half and pattern in ("everything", "left"):
+        return View(None, stretches(batch), pattern == "left", batch.shape[1])
+    return View(visible(batch)[:, None], None, False, batch.shape[1])
+
+
+def stretches(batch: Batch) -> Tensor:
+    """Where each example begins in the flattened batch, the padding of a row counting as one; a fixed size."""
+    rows, length = batch.shape
+    begins = torch.ones_like(batch.example, dtype=torch.bool)
+    begins[:, 1:] = batch.example[:, 1:] != batch.example[:, :-1]
+    number = begins.flatten().cumsum(0) - 1
+    places = len(batch.summary) + rows + 1  # every example, the padding of every row, the end
+    ends = torch.full((places,), rows * length, dtype=torch.int32, device=number.device)
+    here = torch.arange(rows * length, dtype=torch.int32, device=number.device)
+    return ends.scatter_reduce(0, number, here, "amin")
+
+
+class Attention(nn.Module):
+    """Multi-head self-attention."""
+
+    def __init__(self, width: int, heads: int) -> None:
+        super().__init__()
+        self.heads = heads
+        self.qkv = nn.Linear(width, 3 * width)
+        self.out = nn.Linear(width, width)
+
+    def forward(self, x: Tensor, view: View) -> Tensor:
+        rows, length, width = x.shape
+        qkv = self.qkv(x).view(rows, length, 3, self.heads, width // self.heads)
+        if view.lengths is not None:
+            q, k, v = qkv.flatten(0, 1).unbind(1)  # each (B T) H D
+            seen = _varlen(q, k, v, view)
+        else:
+            q, k, v = qkv.permute(2, 0, 3, 1, 4).unbind(0)  # each B H T D
+            seen = F.scaled_dot_product_attention(q, k, v, attn_mask=view.mask).transpose(1, 2)
+        return self.out(seen.reshape(rows, length, width))
+
+
+def _varlen(q: Tensor, k: Tensor, v: Tensor, view: View) -> Tensor:
+    kernel, causal = _varlen_kernel()
+    extra = causal if view.causal else {}
+    return kernel(q, k, v, view.lengths, view.lengths, view.longest, view.longest, **extra)
+
+
+@cache
+def _varlen_kernel() -> tuple[Any, dict[str, Any]]:
+    """torch's kernel, and how this version of it says "left to right"."""
+    from torch.nn.attention.varlen import varlen_attn
+
+    old = "is_causal" in inspect.signature(varlen_attn).parameters
+    return varlen_attn, {"is_causal": True} if old else {"window_size": (-1, 0)}

@@ -1,0 +1,44 @@
+"""Embed: tokens, positions and segments as vectors."""
+
+from __future__ import annotations
+
+import math
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+
+from unmask.batch import Batch
+
+Positions = Literal["learned", "sinusoidal"]
+
+
+class Embed(nn.Module):
+    """The sum of what a token is, where it stands and which text it belongs to."""
+
+    def __init__(
+        self, vocabulary: int, width: int, *, length: int, positions: Positions, segments: int, norm: bool, dropout: float,
+        epsilon: float,
+    ) -> None:  # fmt: skip
+        super().__init__()
+        self.token = nn.Embedding(vocabulary, width)
+        if positions == "learned":
+            self.position = nn.Embedding(length, width)
+        else:
+            self.register_buffer("waves", sinusoids(length, width), persistent=False)
+        self.segment = nn.Embedding(segments, width) if segments else None
+        self.norm = nn.LayerNorm(width, eps=epsilon) if norm else nn.Identity()
+        self.dropout = nn.Dropout(dropout)
+
+    def forward(self, batch: Batch) -> Tensor:
+        where = batch.position
+        x = self.token(batch.ids) + (self.position(where) if hasattr(self, "position") else self.waves[where])
+        if self.segment is not None:
+            x = x + self.segment(batch.segment)
+        return self.dropout(self.norm(x))  # B T D
+
+
+def sinusoids(length: int, width: int) -> Tensor:
+    """Sine and cosine waves of geometric wavelengths (Vaswani et al. 2017)."""
+    angle = torch.arange(length)[:, None] * torch.exp(torch.arange(0, width, 2) * (-math.log(10_000.0) / width))
+    return torch.stack((angle.sin(), angle.cos()), 2).flatten(1)[:, :width]

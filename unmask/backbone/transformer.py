@@ -1,0 +1,135 @@
+"""The Transformer: layers of attention and feed-forward, with the norm before each or after it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from unmask.backbone.attention import Attention, View, view
+from unmask.backbone.embed import Embed, Positions
+from unmask.batch import Batch, Hidden
+from unmask.errors import require
+from unmask.see import Pattern
+
+Activation = Literal["gelu", "gelu_tanh", "relu"]
+
+
+@dataclass(frozen=True)
+class Transformer:
+    """A stack of Transformer layers (BERT, GPT)."""
+
+    layers: int = 12  # how many
+    width: int = 768  # of every vector between layers
+    heads: int = 12  # of attention
+    feedforward: int = 3072  # width inside the feed-forward layer
+    length: int = 512  # longest example
+    norm: Literal["post", "pre"] = "post"  # after the sum (BERT) or before the layer (GPT-2)
+    positions: Positions = "learned"  # or sinusoidal
+    segments: int = 0  # how many kinds of text the embeddings tell apart; 0 for none
+    activation: Activation = "gelu"  # of the feed-forward layer
+    dropout: float = 0.1  # on the embeddings and after every sublayer
+    epsilon: float = 1e-12  # of the norms
+    deviation: float = 0.02  # of the initial weights
+    scaled: bool = False  # initial output weights divided by the root of the number of sublayers (GPT-2)
+
+    def __post_init__(self) -> None:
+        for name in ("layers", "width", "heads", "feedforward", "length"):
+            value = getattr(self, name)
+            require(value >= 1, f"backbone.{name} must be 1 or more, got {value}")
+        require(
+            self.width % self.heads == 0,
+            f"backbone.width must be a multiple of backbone.heads, got {self.width} and {self.heads}",
+        )
+        require(0 <= self.dropout < 1, f"backbone.dropout must be in [0, 1), got {self.dropout}")
+
+    def build(self, vocabulary: int, pattern: Pattern) -> TransformerModule:
+        return TransformerModule(self, vocabulary, pattern)
+
+    def flops(self, length: int) -> float:
+        """Floating-point operations per token of one forward pass over rows of this length."""
+        dense = 2 * (4 * self.width**2 + 2 * self.width * self.feedforward)
+        return self.layers * (dense + 4 * length * self.width)
+
+
+class Block(nn.Module):
+    """One layer. `after_attention` and `after_mlp` are seams: adapters go there."""
+
+    def __init__(self, spec: Transformer) -> None:
+        super().__init__()
+        self.pre = spec.norm == "pre"
+        self.attention = Attention(spec.width, spec.heads)
+        self.attention_norm = nn.LayerNorm(spec.width, eps=spec.epsilon)
+        self.mlp = Feedforward(spec.width, spec.feedforward, spec.activation)
+        self.mlp_norm = nn.LayerNorm(spec.width, eps=spec.epsilon)
+        self.after_attention: nn.Module = nn.Identity()
+        self.after_mlp: nn.Module = nn.Identity()
+        self.dropout = nn.Dropout(spec.dropout)
+
+    def forward(self, x: Tensor, view: View) -> Tensor:
+        if self.pre:
+            x = x + self.after_attention(self.dropout(self.attention(self.attention_norm(x), view)))
+            return x + self.after_mlp(self.dropout(self.mlp(self.mlp_norm(x))))
+        x = self.attention_norm(x + self.after_attention(self.dropout(self.attention(x, view))))
+        return self.mlp_norm(x + self.after_mlp(self.dropout(self.mlp(x))))
+
+
+class Feedforward(nn.Module):
+    def __init__(self, width: int, inner: int, activation: Activation) -> None:
+        super().__init__()
+        self.up = nn.Linear(width, inner)
+        self.down = nn.Linear(inner, width)
+        self.activation = activation
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.down(activate(self.up(x), self.activation))
+
+
+class TransformerModule(nn.Module):
+    """The network itself."""
+
+    def __init__(self, spec: Transformer, vocabulary: int, pattern: Pattern) -> None:
+        super().__init__()
+        self.spec, self.pattern = spec, pattern
+        self.embed = Embed(
+            vocabulary, spec.width, length=spec.length, positions=spec.positions, segments=spec.segments,
+            norm=spec.norm == "post", dropout=spec.dropout, epsilon=spec.epsilon,
+        )  # fmt: skip
+        self.blocks = nn.ModuleList(Block(spec) for _ in range(spec.layers))
+        self.final_norm = nn.LayerNorm(spec.width, eps=spec.epsilon) if spec.norm == "pre" else nn.Identity()
+        self.apply(self._start)
+        if spec.scaled:
+            for block in self.blocks:
+                for linear in (block.attention.out, block.mlp.down):  # type: ignore[union-attr]
+                    nn.init.normal_(linear.weight, std=spec.deviation / math.sqrt(2 * spec.layers))  # type: ignore[union-attr, arg-type]
+
+    def _start(self, module: nn.Module) -> None:
+        if isinstance(module, nn.Linear | nn.Embedding):
+            nn.init.trunc_normal_(module.weight, std=self.spec.deviation, a=-2 * self.spec.deviation, b=2 * self.spec.deviation)
+        if isinstance(module, nn.Linear):
+            nn.init.zeros_(module.bias)
+
+    def forward(self, batch: Batch, state: Any = None) -> tuple[Hidden, Any]:
+        seen = view(batch, self.pattern, _compute_dtype(self.embed.token.weight))
+        x = self.embed(batch)
+        layers = [x]
+        for block in self.blocks:
+            x = block(x, seen)
+            layers.append(x)
+        layers[-1] = self.final_norm(x)
+        return Hidden(tuple(layers)), state
+
+
+def activate(x: Tensor, activation: Activation) -> Tensor:
+    if activation == "relu":
+        return F.relu(x)
+    return F.gelu(x, approximate="tanh" if activation == "gelu_tanh" else "none")
+
+
+def _compute_dtype(weight: Tensor) -> torch.dtype:
+    kind = weight.device.type
+    return torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else weight.dtype

@@ -1,0 +1,115 @@
+"""The nouns that travel through the house: Vocabulary, Document, Batch, Targets, Hidden, Loss.
+
+Shape letters, used everywhere:
+    B rows   T tokens in a row   N predictions   E examples (places for them)   S spans
+    C characters of a word       L layers        D width                        V vocabulary
+
+Records are frozen: a step that changes something makes a new record with `replace`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Self
+
+if TYPE_CHECKING:  # the preparation of text reads this file too, and must not pay for torch
+    import numpy as np
+    import torch
+    from torch import Tensor
+
+
+class Record:
+    """What all frozen nouns can do: make a changed copy of themselves, or move to a device."""
+
+    def replace(self, **changes: Any) -> Self:
+        return dataclasses.replace(self, **changes)  # type: ignore[type-var]
+
+    def to(self, device: str | torch.device, non_blocking: bool = False) -> Self:
+        moved = {}
+        for f in dataclasses.fields(self):  # type: ignore[arg-type]
+            value = getattr(self, f.name)
+            if hasattr(value, "to"):
+                moved[f.name] = value.to(device, non_blocking=non_blocking)
+        return self.replace(**moved)
+
+
+@dataclass(frozen=True)
+class Vocabulary:
+    """What the network must know of a tokenizer: how many tokens there are, and which are special."""
+
+    size: int
+    pad: int
+    special: tuple[int, ...]  # every id that is never hidden and never drawn as a replacement
+    mask: int | None = None
+
+
+@dataclass(frozen=True)
+class Document:
+    """One text as tokens, with the boundaries found when it was tokenised; they are never rebuilt later."""
+
+    ids: np.ndarray  # one per token
+    word: np.ndarray  # per token: does it begin a word?
+    sentences: np.ndarray  # index of the first token of each sentence
+
+
+@dataclass(frozen=True)
+class Targets(Record):
+    """What is to be predicted and where: a fixed number of places, so that shapes are static."""
+
+    where: Tensor  # N, flat index into B*T
+    ids: Tensor  # N, the token that stands there
+    start: Tensor  # N, flat index of the first token of the hidden run it belongs to
+    end: Tensor  # N, flat index of its last token
+    weight: Tensor  # N, 0.0 on unused places
+
+
+@dataclass(frozen=True)
+class Batch(Record):
+    """Rows of tokens. An *example* is the unit of attention; several may share a row, none sees another."""
+
+    ids: Tensor  # B T
+    word: Tensor  # B T, number of the word in its row; -1 on special tokens and padding
+    sentence: Tensor  # B T, number of the sentence in its row; -1 on special tokens and padding
+    example: Tensor  # B T, number of the example in its row; -1 on padding
+    segment: Tensor  # B T, 0 for the first text of an example, 1 for the second
+    position: Tensor  # B T, place in the example
+    row: Tensor  # B, which stored row this is: the address of its randomness
+    visit: Tensor  # B, how often that row was seen before
+    summary: Tensor  # E, flat index of the token that stands for each example
+    label: Tensor  # E, the class of each example
+    counted: Tensor  # E, 0.0 on unused places
+    targets: Targets | None = None  # filled by hide
+    rank: Tensor | None = None  # B T, filled by see: a query sees the keys of no greater rank
+    mode: Tensor | None = None  # B, which view a row takes (UniLM)
+    decoder: Batch | None = None  # what the decoder reads (BART, MASS)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.ids.shape[0], self.ids.shape[1]
+
+    @property
+    def real(self) -> Tensor:
+        """B T, True where there is a token and not padding."""
+        return self.example >= 0
+
+
+@dataclass(frozen=True)
+class Hidden(Record):
+    """What a backbone computed: the embeddings, then the output of every layer, each B T D."""
+
+    layers: tuple[Tensor, ...]
+    query: Tensor | None = None  # second stream (XLNet)
+    extra: dict[str, Tensor] = field(default_factory=dict)
+
+    @property
+    def last(self) -> Tensor:
+        return self.layers[-1]
+
+
+@dataclass(frozen=True)
+class Loss:
+    """A sum and its count, so that a mean is exact under accumulation, packing and data parallelism."""
+
+    total: Tensor
+    count: Tensor

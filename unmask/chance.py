@@ -1,0 +1,64 @@
+"""Randomness without a generator: a hash of counters, the same for numpy and torch, on any device.
+
+Every random choice about data is a pure function of (seed, row, visit, position, purpose). The mixer is
+splitmix64's finaliser; 64-bit products wrap, and the shift is made logical by a mask.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+Array = Any  # an int64 numpy array or torch tensor; both know * + ^ >> &
+
+_GOLDEN, _FIRST, _SECOND = -7046029254386353131, -4658895280553007687, -7723592293110705685
+_UNIT = 1.0 / (1 << 24)
+
+
+def purpose(name: str) -> int:
+    """A stable number for the name of a purpose, so that two purposes never share their draws."""
+    number = 1469598103934665603
+    for byte in name.encode():
+        number = ((number ^ byte) * 1099511628211) & 0x7FFFFFFFFFFFFFFF
+    return number
+
+
+def _mix(x: Array) -> Array:
+    x = (x ^ ((x >> 30) & 0x3FFFFFFFF)) * _FIRST
+    x = (x ^ ((x >> 27) & 0x1FFFFFFFFF)) * _SECOND
+    return x ^ ((x >> 31) & 0x1FFFFFFFF)
+
+
+def draw(like: Array, *counters: Array | int) -> Array:
+    """A 63-bit number for every element of `like` (the innermost counter), given the other counters.
+
+    Arrays must broadcast against each other; plain numbers are folded in as they are.
+    """
+    state = like * 0
+    for counter in (*counters, like):
+        if isinstance(counter, int):
+            counter = _signed(counter)
+        state = _mix((state ^ counter) + _GOLDEN)
+    return state & 0x7FFFFFFFFFFFFFFF
+
+
+def uniform(like: Array, *counters: Array | int) -> Array:
+    """A number in [0, 1) per element, with 24 random bits: the same float32 everywhere."""
+    return (draw(like, *counters) >> 39) * _UNIT
+
+
+def below(limit: Array | int, like: Array, *counters: Array | int) -> Array:
+    """A whole number in [0, limit) per element."""
+    return draw(like, *counters) % limit
+
+
+def _signed(number: int) -> int:
+    number &= 0xFFFFFFFFFFFFFFFF
+    return number - (1 << 64) if number >> 63 else number
+
+
+def generator(*counters: int) -> Any:
+    """A numpy generator that is itself counter-based (Philox), for choices that need many kinds of draws."""
+    import numpy as np
+
+    key = draw(np.zeros(2, dtype=np.int64) + np.arange(2), *counters)
+    return np.random.Generator(np.random.Philox(key=key.astype(np.uint64)))

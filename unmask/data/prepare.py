@@ -1,0 +1,127 @@
+"""From a corpus to shards: all cores tokenise, one process reads and writes, memory stays bounded."""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import os
+import shutil
+import sys
+from collections import deque
+from collections.abc import Iterator
+from concurrent.futures import Future, ProcessPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from unmask.data.shards import VERSION, Writer
+from unmask.errors import require
+from unmask.text import Corpus, Tokenizer, Words, encode_documents
+
+CHUNK = 1 << 19  # characters handed to a worker at a time
+_worker: dict[str, Any] = {}
+
+Tokenised = list[tuple[np.ndarray, np.ndarray, np.ndarray]]  # per document: ids, word flags, tokens per sentence
+
+
+def prepare(
+    corpus: Corpus,
+    tokenizer: Tokenizer,
+    out: str | Path,
+    *,
+    words: Words = "auto",
+    holdout: float = 0.005,
+    workers: int | None = None,
+    overwrite: bool = False,
+) -> Iterator[dict[str, Any]]:
+    """Write shards to `out`, yielding a progress record per chunk; the last one is the manifest."""
+    require(0 <= holdout < 1, f"holdout must be in [0, 1), got {holdout}: write 0.005 or 0.5% for half a percent")
+    out = Path(out)
+    require(overwrite or not out.exists(), f"{out} exists already: choose another --out, or pass --overwrite")
+    draft = out.with_name(f".{out.name}.{os.getpid()}")
+    draft.mkdir(parents=True)
+    try:
+        dtype = "uint16" if tokenizer.vocabulary.size <= 1 << 16 else "uint32"
+        writers = {split: Writer(draft, split, dtype) for split in ("train", "holdout")}
+        every = round(1 / holdout) if holdout else 0
+        documents = 0
+        for chunk in _tokenised(corpus, tokenizer, words, dtype, workers or os.cpu_count() or 1):
+            held = [every > 0 and (documents + i) % every == 1 % every for i in range(len(chunk))]
+            for split, writer in writers.items():
+                _add(writer, [d for d, h in zip(chunk, held, strict=True) if h == (split == "holdout")])
+            documents += len(chunk)
+            yield {"tokens": sum(w.tokens for w in writers.values()), "documents": documents,
+                   "bytes": corpus.bytes_done, "bytes_total": corpus.bytes_total}  # fmt: skip
+        for writer in writers.values():
+            writer.close()
+        require(writers["train"].tokens > 0, "the corpus gave no tokens to train on: is it only white space?")
+        tokenizer.save(draft / "tokenizer.json")
+        manifest = {
+            "version": VERSION,
+            "tokenizer": tokenizer.checksum,
+            "vocabulary": tokenizer.vocabulary.size,
+            "ids_dtype": dtype,
+            "words": words,
+            "tokens": sum(w.tokens for w in writers.values()),
+            "documents": documents,
+            "splits": {split: writer.shards for split, writer in writers.items()},
+            "notes": dict(corpus.notes),
+        }
+        (draft / "manifest.json").write_text(json.dumps(manifest, indent=1), encoding="utf-8")
+        if out.exists():
+            shutil.rmtree(out)
+        draft.rename(out)
+        yield manifest
+    finally:
+        shutil.rmtree(draft, ignore_errors=True)
+
+
+def _add(writer: Writer, documents: Tokenised) -> None:
+    if documents:
+        ids, word, sentences = (np.concatenate(column) for column in zip(*documents, strict=True))
+        writer.add(ids, word, sentences, np.array([len(d[2]) for d in documents], dtype=np.int64))
+
+
+def _tokenised(corpus: Corpus, tokenizer: Tokenizer, words: Words, dtype: str, workers: int) -> Iterator[Tokenised]:
+    """Chunks in the order of the corpus, tokenised by a pool that never runs far ahead."""
+    # forked workers share the parent's pages; they touch only tokenizers and numpy, never torch
+    context = multiprocessing.get_context("fork" if sys.platform == "linux" else "spawn")
+    start = (tokenizer.backend.to_str(), words, dtype)
+    with ProcessPoolExecutor(workers, context, _start_worker, start) as pool:
+        waiting: deque[Future[Tokenised]] = deque()
+        for chunk in _chunks(corpus):
+            waiting.append(pool.submit(_work, chunk))
+            if len(waiting) > 2 * workers:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
+
+
+def _chunks(corpus: Corpus) -> Iterator[list[str]]:
+    chunk: list[str] = []
+    size = 0
+    for text in corpus:
+        chunk.append(text)
+        size += len(text)
+        if size >= CHUNK:
+            yield chunk
+            chunk, size = [], 0
+    if chunk:
+        yield chunk
+
+
+def _start_worker(tokenizer: str, words: Words, dtype: str) -> None:
+    from tokenizers import Tokenizer as Backend
+
+    os.environ["TOKENIZERS_PARALLELISM"] = "false"  # the pool is the parallelism
+    _worker.update(tokenizer=Tokenizer(Backend.from_str(tokenizer)), words=words, dtype=dtype)
+
+
+def _work(texts: list[str]) -> Tokenised:
+    documents = encode_documents(texts, _worker["tokenizer"], _worker["words"])
+    return [
+        (d.ids.astype(_worker["dtype"]), d.word.astype(np.uint8), np.diff(np.append(d.sentences, len(d.ids))))
+        for d in documents
+        if len(d.ids)
+    ]

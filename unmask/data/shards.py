@@ -1,0 +1,191 @@
+"""Shards: uncorrupted tokens and their boundaries on disk, memory-mapped, good for every recipe of one tokenizer.
+
+A data folder holds `manifest.json`, `tokenizer.json` and, for each shard, one file per column:
+    ids        the tokens                                  uint16, or uint32 for a large vocabulary
+    word       1 where a token begins a word               uint8
+    sentence   index of the first token of each sentence   int64, and the number of tokens at the end
+    document   index of the first sentence of each document  int64, and the number of sentences at the end
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from unmask.batch import Document
+from unmask.errors import Mistake, require
+
+VERSION = 1
+COLUMNS = ("ids", "word", "sentence", "document")
+DTYPES = {"word": "uint8", "sentence": "int64", "document": "int64"}
+SHARD_TOKENS = 100_000_000
+
+
+@dataclass(frozen=True)
+class Shard:
+    """One shard's columns, mapped and not read."""
+
+    ids: np.ndarray
+    word: np.ndarray
+    sentence: np.ndarray
+    document: np.ndarray
+
+
+class Writer:
+    """Writes the shards of one split into a folder, and tells the manifest what it wrote."""
+
+    def __init__(self, folder: Path, split: str, ids_dtype: str) -> None:
+        self.folder, self.split, self.ids_dtype = folder, split, ids_dtype
+        self.shards: list[dict[str, Any]] = []
+        self._open: dict[str, Any] = {}
+        self.tokens = self.sentences = self.documents = 0
+
+    def add(self, ids: np.ndarray, word: np.ndarray, sentences: np.ndarray, documents: np.ndarray) -> None:
+        """Append documents: tokens, word flags, tokens per sentence, sentences per document."""
+        if not self._open:
+            self._start()
+        here = self.shards[-1]
+        self._write("ids", ids.astype(self.ids_dtype, copy=False))
+        self._write("word", word.astype(np.uint8, copy=False))
+        self._write("sentence", here["tokens"] + np.cumsum(sentences, dtype=np.int64) - sentences)
+        self._write("document", here["sentences"] + np.cumsum(documents, dtype=np.int64) - documents)
+        for name, count in (("tokens", len(ids)), ("sentences", len(sentences)), ("documents", len(documents))):
+            here[name] += count
+            setattr(self, name, getattr(self, name) + count)
+        if here["tokens"] >= SHARD_TOKENS:
+            self.close()
+
+    def close(self) -> None:
+        """Finish the open shard: end marks, files closed, checksums noted."""
+        if not self._open:
+            return
+        here = self.shards[-1]
+        self._write("sentence", np.array([here["tokens"]], dtype=np.int64))
+        self._write("document", np.array([here["sentences"]], dtype=np.int64))
+        for column, (file, digest) in self._open.items():
+            file.close()
+            here["sha256"][column] = digest.hexdigest()
+        self._open = {}
+
+    def _start(self) -> None:
+        name = f"{self.split}-{len(self.shards):05d}"
+        self.shards.append({"name": name, "tokens": 0, "sentences": 0, "documents": 0, "sha256": {}})
+        self._open = {column: ((self.folder / f"{name}.{column}").open("wb"), hashlib.sha256()) for column in COLUMNS}
+
+    def _write(self, column: str, values: np.ndarray) -> None:
+        file, digest = self._open[column]
+        raw = values.tobytes()
+        file.write(raw)
+        digest.update(raw)
+
+
+class Shards:
+    """A prepared data folder, opened and checked."""
+
+    def __init__(self, folder: str | Path, *, verify: bool = True) -> None:
+        self.folder = Path(folder)
+        path = self.folder / "manifest.json"
+        require(path.is_file(), f"{folder} is not prepared data: make it with 'unmask prepare CORPUS --out {folder}'")
+        self.manifest: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        require(
+            self.manifest.get("version") == VERSION,
+            f"{folder} was prepared in format {self.manifest.get('version')}, this is {VERSION}: prepare it again",
+        )
+        if verify:
+            self._verify()
+
+    @property
+    def tokens(self) -> int:
+        return sum(shard["tokens"] for shard in self.manifest["splits"]["train"])
+
+    def split(self, name: str) -> list[Shard]:
+        """The shards of `train` or `holdout`."""
+        return [self._map(entry) for entry in self.manifest["splits"].get(name, [])]
+
+    def has(self, name: str) -> bool:
+        return bool(self.manifest["splits"].get(name))
+
+    def _dtype(self, column: str) -> np.dtype:
+        return np.dtype(self.manifest["ids_dtype"] if column == "ids" else DTYPES[column])
+
+    def _map(self, entry: dict[str, Any]) -> Shard:
+        return Shard(*(self._column(entry["name"], column) for column in COLUMNS))
+
+    def _column(self, name: str, column: str) -> np.ndarray:
+        path = self.folder / f"{name}.{column}"
+        empty = path.stat().st_size == 0
+        return np.zeros(0, self._dtype(column)) if empty else np.asarray(np.memmap(path, mode="r", dtype=self._dtype(column)))
+
+    def _verify(self) -> None:
+        for entry in [entry for split in self.manifest["splits"].values() for entry in split]:
+            for column, expected in entry["sha256"].items():
+                path = self.folder / f"{entry['name']}.{column}"
+                require(path.is_file(), f"{path} is missing: prepare {self.folder} again")
+                with path.open("rb") as file:
+                    found = hashlib.file_digest(file, "sha256").hexdigest()
+                if found != expected:
+                    raise Mistake(f"{path} is damaged (its checksum is not the manifest's): prepare {self.folder} again")
+
+
+@dataclass(frozen=True)
+class Texts:
+    """Some documents side by side in memory: the raw material of one group of rows."""
+
+    ids: np.ndarray  # tokens of all documents
+    word: np.ndarray  # bool, begins a word
+    sentence: np.ndarray  # first token of each sentence, then the number of tokens
+    document: np.ndarray  # first sentence of each document, then the number of sentences
+
+    @classmethod
+    def of(cls, documents: list[Document]) -> Texts:
+        """The same from documents just tokenised."""
+        begins = np.cumsum([0, *(len(d.ids) for d in documents)])
+        return cls(
+            np.concatenate([d.ids for d in documents]).astype(np.int64),
+            np.concatenate([d.word for d in documents]).astype(bool),
+            np.concatenate([*(d.sentences + b for d, b in zip(documents, begins, strict=False)), begins[-1:]]),
+            np.cumsum([0, *(len(d.sentences) for d in documents)]),
+        )
+
+
+class Collection:
+    """All documents of a split as one numbered list, whatever shards they lie in."""
+
+    def __init__(self, shards: list[Shard]) -> None:
+        self.shards = [shard for shard in shards if len(shard.document) > 1]
+        self.first = np.cumsum([0, *(len(shard.document) - 1 for shard in self.shards)])
+
+    def __len__(self) -> int:
+        return int(self.first[-1])
+
+    @cached_property
+    def lengths(self) -> np.ndarray:
+        """Tokens per document."""
+        return np.concatenate([np.diff(shard.sentence[shard.document]) for shard in self.shards])
+
+    def gather(self, numbers: np.ndarray) -> Texts:
+        """The named documents, side by side, in this order."""
+        ids, word, sentence, counts, at = [], [], [], [], 0
+        owners = np.searchsorted(self.first, numbers, side="right") - 1
+        for number, owner in zip(numbers.tolist(), owners.tolist(), strict=True):
+            shard, local = self.shards[owner], number - int(self.first[owner])
+            s0, s1 = int(shard.document[local]), int(shard.document[local + 1])
+            starts = shard.sentence[s0 : s1 + 1]
+            t0, t1 = int(starts[0]), int(starts[-1])
+            ids.append(shard.ids[t0:t1])
+            word.append(shard.word[t0:t1])
+            sentence.append(starts[:-1] + (at - t0))
+            counts.append(s1 - s0)
+            at += t1 - t0
+        return Texts(
+            np.concatenate(ids).astype(np.int64),
+            np.concatenate(word).astype(bool),
+            np.concatenate([*sentence, [at]]).astype(np.int64),
+            np.cumsum([0, *counts]),
+        )

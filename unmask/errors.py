@@ -1,0 +1,24 @@
+"""The one error a user causes and can mend: it says what is wrong, what was got, what is allowed, what to do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+
+class Mistake(ValueError):
+    """A mistake in the input. The command line prints it as one line; a program may catch it."""
+
+
+def unknown(kind: str, name: str, known: Iterable[str]) -> Mistake:
+    """The error for a name nobody knows, with the nearest names that exist."""
+    known = sorted(known)
+    near = get_close_matches(name, known, n=3, cutoff=0.5)
+    hint = f"did you mean {' or '.join(near)}?" if near else f"known: {', '.join(known)}"
+    return Mistake(f"unknown {kind} {name!r}: {hint}")
+
+
+def require(condition: bool, message: str) -> None:
+    """Raise the message as a Mistake unless the condition holds."""
+    if not condition:
+        raise Mistake(message)

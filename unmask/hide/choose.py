@@ -1,0 +1,64 @@
+"""Choose: whole units at random until the row's budget is used."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from unmask import chance
+from unmask.batch import Batch, Targets
+
+_LAST = 0x7FFFFFFFFFFFFFFF
+
+
+def places(budget: float, length: int) -> int:
+    """How many predictions a row of this length has places for."""
+    return max(1, round(budget * length))
+
+
+def choose(batch: Batch, units: Tensor, budget: float, seed: int, visit: Tensor) -> Tensor:
+    """B T, True on the tokens of the chosen units.
+
+    Units come in random order and are taken while their sum stays within the budget, rounded per row; the first is
+    taken even if it alone is larger, as long as the row has places for it.
+    """
+    rows, length = batch.shape
+    hideable = units >= 0
+    size = _count(units, hideable)  # B T, the size of each token's unit
+    limit = (hideable.sum(1, keepdim=True) * budget).round().clamp(1, places(budget, length))
+    key = chance.draw(units, seed, batch.row[:, None], visit[:, None], chance.purpose("choose"))
+    # units never chosen go to the end: special tokens, and units that are larger than all the places there are
+    key = torch.where(hideable & (size <= places(budget, length)), key, _LAST)
+    key, order = key.sort(dim=1, stable=True)
+    sorted_size = size.gather(1, order)
+    first = torch.ones_like(hideable)
+    first[:, 1:] = key[:, 1:] != key[:, :-1]
+    used = (sorted_size * first).cumsum(1)  # tokens of this unit and all before it
+    taken = (key != _LAST) & ((used <= limit) | (used == sorted_size[:, :1]))
+    return torch.zeros_like(taken).scatter(1, order, taken)
+
+
+def targets(batch: Batch, units: Tensor, chosen: Tensor, count: int) -> Targets:
+    """The chosen tokens as targets, `count` places per row, in order; each knows the ends of its unit."""
+    rows, length = batch.shape
+    where = torch.argsort(~chosen, dim=1, stable=True)[:, :count]  # chosen ones first, from left to right
+    here = torch.arange(length, device=units.device).expand(batch.shape)
+    slot = units.clamp(min=0)
+    used = chosen & (units >= 0)
+    start = torch.full_like(here, length).scatter_reduce(1, slot, torch.where(used, here, length), "amin")
+    end = torch.full_like(here, -1).scatter_reduce(1, slot, torch.where(used, here, -1), "amax")
+    unit = slot.gather(1, where)
+    weight = chosen.gather(1, where)
+    base = torch.arange(rows, device=units.device)[:, None] * length
+    return Targets(
+        where=(where + base).flatten(),
+        ids=batch.ids.gather(1, where).flatten(),
+        start=(torch.where(weight, start.gather(1, unit), where) + base).flatten(),
+        end=(torch.where(weight, end.gather(1, unit), where) + base).flatten(),
+        weight=weight.flatten().float(),
+    )
+
+
+def _count(units: Tensor, hideable: Tensor) -> Tensor:
+    slot = units.clamp(min=0)
+    return torch.zeros_like(units).scatter_add(1, slot, hideable.long()).gather(1, slot)

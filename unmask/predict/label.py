@@ -1,0 +1,75 @@
+"""Predict the class of each example: a sentence task in pretraining, a classifier afterwards."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from unmask.batch import Batch, Hidden, Loss
+from unmask.errors import require
+
+
+@dataclass(frozen=True)
+class Label:
+    """The class of an example, read off one vector.
+
+    Paper: BERT (pooler and next-sentence head). Needs: labels. Produces: a cross-entropy per example.
+    Used by: every sentence task and every classifier. Differs from Tokens: one answer per example.
+    """
+
+    classes: int = 2  # how many answers there are
+    pool: Literal["summary", "mean"] = "summary"  # the summary token, or the mean of all tokens
+    pooler: bool = True  # a layer with tanh before the output
+    bias: bool = True  # of the output
+    dropout: float = 0.0  # before the output
+
+    def __post_init__(self) -> None:
+        require(self.classes >= 2, f"a label needs 2 classes or more, got {self.classes}")
+
+    def build(self, width: int, deviation: float) -> LabelModule:
+        return LabelModule(self, width, deviation)
+
+
+class LabelModule(nn.Module):
+    def __init__(self, spec: Label, width: int, deviation: float) -> None:
+        super().__init__()
+        self.spec = spec
+        self.dense = nn.Linear(width, width) if spec.pooler else None
+        self.out = nn.Linear(width, spec.classes, bias=spec.bias)
+        self.dropout = nn.Dropout(spec.dropout)
+        for linear in filter(None, (self.dense, self.out)):
+            nn.init.trunc_normal_(linear.weight, std=deviation, a=-2 * deviation, b=2 * deviation)
+            if linear.bias is not None:
+                nn.init.zeros_(linear.bias)
+
+    def count(self, batch: Batch) -> Tensor:
+        return batch.counted.sum()
+
+    def forward(self, hidden: Hidden, batch: Batch) -> Loss:
+        losses = F.cross_entropy(self.decode(hidden, batch).float(), batch.label, reduction="none")
+        return Loss((losses * batch.counted).sum(), batch.counted.sum())
+
+    def decode(self, hidden: Hidden, batch: Batch) -> Tensor:
+        """E classes, the score of each class for each example."""
+        x = summaries(hidden.last, batch) if self.spec.pool == "summary" else means(hidden.last, batch)
+        if self.dense is not None:
+            x = torch.tanh(self.dense(x))
+        return self.out(self.dropout(x))
+
+
+def summaries(x: Tensor, batch: Batch) -> Tensor:
+    """E D, the vector of each example's summary token."""
+    return x.flatten(0, 1)[batch.summary]
+
+
+def means(x: Tensor, batch: Batch) -> Tensor:
+    """E D, the mean over each example's tokens."""
+    rows, length = batch.shape
+    places = len(batch.summary) // rows
+    member = F.one_hot(batch.example + 1, places + 1)[..., 1:].to(x.dtype)  # B T K
+    total = member.sum(1).clamp(min=1)  # B K
+    return (torch.einsum("btk,btd->bkd", member, x) / total[..., None]).flatten(0, 1)

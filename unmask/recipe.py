@@ -1,0 +1,228 @@
+"""Recipe and Stage: what a paper chose, as frozen values; dotted overrides; to and from JSON."""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+import importlib
+import json
+import types
+import typing
+from dataclasses import dataclass, field
+from typing import Any, Literal, Protocol
+
+from unmask.errors import Mistake, require, unknown
+
+
+class Part(Protocol):
+    """A part of a recipe: any frozen dataclass of the package."""
+
+    __dataclass_fields__: typing.ClassVar[dict[str, Any]]
+
+
+@dataclass(frozen=True)
+class Stage:
+    """One stretch of training."""
+
+    share: float = 1.0  # of the whole budget
+    length: int = 512  # tokens in a row
+    weights: dict[str, float] = field(default_factory=dict)  # of each loss, by name; 1 where none is given
+
+    def __post_init__(self) -> None:
+        require(0 < self.share <= 1, f"schedule.share must be in (0, 1], got {self.share}: write 0.9 for 90%")
+        require(self.length >= 8, f"schedule.length must be 8 or more tokens, got {self.length}")
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """A method: it hides something, lets every position see something, predicts something with a backbone."""
+
+    name: str
+    size: str
+    tokenizer: Part
+    layout: str
+    arrange: Part
+    hide: Part
+    see: Part
+    system: Part
+    predict: dict[str, Part]
+    optimise: Part
+    batch_tokens: int
+    schedule: tuple[Stage, ...]
+    variant: str = "paper"
+
+    def __post_init__(self) -> None:
+        total = sum(stage.share for stage in self.schedule)
+        require(abs(total - 1) < 1e-6, f"the shares of the schedule's stages must add up to 1, got {total:g}")
+        require(self.batch_tokens >= 1, f"batch_tokens must be 1 or more, got {self.batch_tokens}")
+
+    def replace(self, **changes: Any) -> Recipe:
+        return dataclasses.replace(self, **changes)
+
+
+def to_json(recipe: Recipe) -> str:
+    return json.dumps(plain(recipe), indent=1)
+
+
+def from_json(text: str) -> Recipe:
+    recipe = _part(json.loads(text))
+    require(isinstance(recipe, Recipe), "this JSON is not a recipe")
+    return recipe
+
+
+def plain(value: Any) -> Any:
+    """A part as dicts, lists and numbers; it is written with its qualified name."""
+    if dataclasses.is_dataclass(value):
+        name = f"{type(value).__module__}.{type(value).__qualname__}"
+        return {"part": name} | {f.name: plain(getattr(value, f.name)) for f in dataclasses.fields(value)}
+    if isinstance(value, dict):
+        return {key: plain(item) for key, item in value.items()}
+    return [plain(item) for item in value] if isinstance(value, tuple | list) else value
+
+
+def _part(value: Any) -> Any:
+    """The reverse of `plain`. Only names under `unmask.` are ever imported."""
+    if isinstance(value, list):
+        return tuple(_part(item) for item in value)
+    if not isinstance(value, dict):
+        return value
+    values = {key: _part(item) for key, item in value.items() if key != "part"}
+    if "part" not in value:
+        return values
+    module, _, name = str(value["part"]).rpartition(".")
+    require(module.startswith("unmask."), f"a recipe may only name parts of unmask, got {value['part']!r}")
+    try:
+        part = getattr(importlib.import_module(module), name)
+    except (ImportError, AttributeError):
+        raise Mistake(f"this recipe names a part that does not exist here: {value['part']}") from None
+    require(dataclasses.is_dataclass(part), f"{value['part']} is not a part")
+    return part(**values)
+
+
+def flat(recipe: Recipe) -> dict[str, Any]:
+    """Every value of a recipe under its dotted name; a part stands under its own name."""
+    found: dict[str, Any] = {}
+
+    def walk(prefix: str, value: Any) -> None:
+        if dataclasses.is_dataclass(value):
+            found[prefix] = type(value).__name__
+            value = {f.name: getattr(value, f.name) for f in dataclasses.fields(value)}
+        if isinstance(value, tuple) and value and dataclasses.is_dataclass(value[0]):
+            value = dict(enumerate(value))
+        if isinstance(value, dict) and value:
+            for key, item in value.items():
+                walk(f"{prefix}.{key}" if prefix else str(key), item)
+        else:
+            found[prefix] = value
+
+    walk("", recipe)
+    found.pop("")
+    return found
+
+
+def override(recipe: Recipe, settings: list[str] | tuple[str, ...]) -> Recipe:
+    """The recipe with settings such as "hide.budget=0.2" or "arrange=Blocks(cross=false)" applied."""
+    for setting in settings:
+        name, equals, text = setting.partition("=")
+        require(bool(equals), f"a setting is written NAME=VALUE, got {setting!r}")
+        recipe = _set(recipe, name.strip().split("."), text.strip(), name.strip())
+    return recipe
+
+
+def _set(owner: Any, path: list[str], text: str, name: str) -> Any:
+    key, rest = path[0], path[1:]
+    known = _children(owner)
+    if key not in known:
+        where = name[: len(name) - len(".".join(path))]
+        raise unknown("setting", name, [where + child for child in known])
+    value = _set(known[key], rest, text, name) if rest else _parse(text, known[key], _hint(owner, key), name)
+    if isinstance(owner, tuple):
+        return tuple(value if str(i) == key else item for i, item in enumerate(owner))
+    if isinstance(owner, dict):
+        return owner | {key: value}
+    return dataclasses.replace(owner, **{key: value})
+
+
+def _children(owner: Any) -> dict[str, Any]:
+    if isinstance(owner, tuple):
+        return {str(i): item for i, item in enumerate(owner)}
+    if isinstance(owner, dict):
+        return {str(key): item for key, item in owner.items()}
+    if dataclasses.is_dataclass(owner):
+        return {f.name: getattr(owner, f.name) for f in dataclasses.fields(owner)}
+    return {}
+
+
+def _hint(owner: Any, key: str) -> Any:
+    if not dataclasses.is_dataclass(owner):
+        return Any
+    return typing.get_type_hints(type(owner)).get(key, Any)
+
+
+def _parse(text: str, old: Any, hint: Any, name: str) -> Any:
+    """A value from the command line: a part by its name, or a number, true, false, none, a word."""
+    if dataclasses.is_dataclass(old):
+        return _parse_part(text, old, name)
+    value = _literal(text)
+    value = float(value) if _allows(hint, float) and type(value) is int and not _allows(hint, int) else value
+    require(_fits(value, hint), f"{name} must be {_spell(hint)}, got {text!r}")
+    return value
+
+
+def _parse_part(text: str, old: Any, name: str) -> Any:
+    """A part such as `Words` or `Blocks(cross=false)`, looked up beside the part it replaces."""
+    package = importlib.import_module(".".join(type(old).__module__.split(".")[:2]))
+    known = {n: p for n, p in vars(package).items() if isinstance(p, type) and dataclasses.is_dataclass(p)}
+    try:
+        node = ast.parse(text, mode="eval").body
+    except SyntaxError:
+        raise Mistake(f"{name} must be a part, such as {type(old).__name__}(), got {text!r}") from None
+    called, keywords = (node.func, node.keywords) if isinstance(node, ast.Call) else (node, [])
+    require(isinstance(called, ast.Name), f"{name} must be a part, such as {type(old).__name__}(), got {text!r}")
+    if called.id not in known:  # type: ignore[attr-defined]
+        raise unknown(f"part for {name}", called.id, known)  # type: ignore[attr-defined]
+    part = known[called.id]()  # type: ignore[attr-defined]
+    for keyword in keywords:
+        part = _set(part, [keyword.arg or ""], ast.unparse(keyword.value), f"{name}.{keyword.arg}")
+    return part
+
+
+def _literal(text: str) -> Any:
+    words: dict[str, Any] = {"true": True, "false": False, "none": None, "null": None}
+    if text.lower() in words:
+        return words[text.lower()]
+    try:
+        value = ast.literal_eval(text)
+    except (ValueError, SyntaxError):
+        return text
+    return value if not isinstance(value, list) else tuple(value)
+
+
+def _options(hint: Any) -> tuple[Any, ...]:
+    union = isinstance(hint, types.UnionType) or typing.get_origin(hint) is typing.Union
+    return typing.get_args(hint) if union else (hint,)
+
+
+def _allows(hint: Any, kind: type) -> bool:
+    return kind in _options(hint)
+
+
+def _fits(value: Any, hint: Any) -> bool:
+    for option in _options(hint):
+        origin = typing.get_origin(option) or option
+        if option is Any or (origin is Literal and value in typing.get_args(option)):
+            return True
+        if isinstance(origin, type) and isinstance(value, origin) and (origin is bool or not isinstance(value, bool)):
+            return True
+    return False
+
+
+def _spell(hint: Any) -> str:
+    names: dict[Any, str] = {int: "a whole number", float: "a number", bool: "true or false", str: "a word"}
+    spelled = []
+    for option in _options(hint):
+        if typing.get_origin(option) is Literal:
+            spelled.append("one of " + ", ".join(map(str, typing.get_args(option))))
+        else:
+            spelled.append("none" if option is type(None) else names.get(option, str(option)))
+    return " or ".join(spelled)

@@ -1,0 +1,56 @@
+"""One file per paper. Recipes are found by file name; each holds choices and no logic."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from unmask.errors import unknown
+from unmask.recipe import Recipe, override
+
+_FOLDER = Path(__file__).parent
+
+
+@dataclass(frozen=True)
+class Entry:
+    """What a recipe's first line says."""
+
+    name: str
+    year: str
+    paper: str
+    idea: str  # hide ..., see ..., predict ...
+
+
+def names() -> list[str]:
+    return sorted(path.stem.replace("_", "-") for path in _FOLDER.glob("[!_]*.py"))
+
+
+def entries() -> list[Entry]:
+    """The family, oldest first, read from the first lines without importing anything."""
+    found = []
+    for name in names():
+        first = (ast.get_docstring(ast.parse(_file(name).read_text(encoding="utf-8"))) or "").splitlines()[0]
+        paper, _, idea = first.partition("): ")
+        year = re.search(r"\b(?:19|20)\d\d\b", paper)
+        found.append(Entry(name, year.group() if year else "", paper + ")", idea))
+    return sorted(found, key=lambda entry: (entry.year, entry.name))
+
+
+def get(name: str, *, size: str = "base", variant: str = "paper", settings: list[str] | tuple[str, ...] = ()) -> Recipe:
+    """The recipe of this name, with a size, a variant and settings such as "hide.budget=0.2"."""
+    if name not in names():
+        raise unknown("recipe", name, names())
+    module = importlib.import_module(f"unmask.recipes.{_file(name).stem}")
+    if size not in module.SIZES:
+        raise unknown(f"size of {name}", size, module.SIZES)
+    if variant not in module.VARIANTS:
+        raise unknown(f"variant of {name}", variant, module.VARIANTS)
+    recipe: Recipe = module.recipe(size=size, variant=variant)
+    return override(recipe, settings)
+
+
+def _file(name: str) -> Path:
+    return _FOLDER / f"{name.replace('-', '_')}.py"

@@ -1,0 +1,42 @@
+"""BERT (Devlin et al. 2018, arXiv:1810.04805): hide 15% of tokens, see everything, predict them and whether B follows A."""
+
+from unmask import data, hide, predict, see, system, text, train
+from unmask.backbone import Transformer
+from unmask.recipe import Recipe, Stage
+
+SIZES = {
+    "tiny": Transformer(layers=2, width=128, heads=2, feedforward=512, segments=2),
+    "mini": Transformer(layers=4, width=256, heads=4, feedforward=1024, segments=2),
+    "small": Transformer(layers=4, width=512, heads=8, feedforward=2048, segments=2),
+    "medium": Transformer(layers=8, width=512, heads=8, feedforward=2048, segments=2),
+    "base": Transformer(layers=12, width=768, heads=12, feedforward=3072, segments=2),
+    "large": Transformer(layers=24, width=1024, heads=16, feedforward=4096, segments=2),
+}
+# The paper trains base and large at rate 1e-4 with 1% of warmup and 131,072 tokens a step; the smaller sizes, which
+# it does not have, take a higher rate and a smaller batch, so that a short budget holds enough steps.
+RATES = {"tiny": 1e-3, "mini": 1e-3, "small": 7e-4, "medium": 5e-4, "base": 1e-4, "large": 1e-4}
+WARMUP = {"tiny": 0.05, "mini": 0.05, "small": 0.05, "medium": 0.05, "base": 0.01, "large": 0.01}
+BATCH = {"tiny": 8_192, "mini": 16_384, "small": 32_768, "medium": 65_536, "base": 131_072, "large": 131_072}
+VARIANTS = {
+    "paper": {"copies": None, "correct": True},
+    "code": {"copies": 10, "correct": False},  # ten masked versions of the text, made once; Adam without bias correction
+}
+
+
+def recipe(size: str = "base", variant: str = "paper") -> Recipe:
+    chosen = VARIANTS[variant]
+    return Recipe(
+        name="bert",
+        size=size,
+        variant=variant,
+        tokenizer=text.WordPiece(vocab=30_000, lowercase=True),
+        layout="[CLS] a [SEP] b [SEP]",
+        arrange=data.NextSentence(random=0.5, short=0.1),
+        hide=hide.Mask(units=hide.Tokens(), budget=0.15, mask=0.8, random=0.1, copies=chosen["copies"]),
+        see=see.Everything(),
+        system=system.Single(backbone=SIZES[size]),
+        predict={"tokens": predict.Tokens(tied=True)},
+        optimise=train.AdamW(rate=RATES[size], decay=0.01, warmup=WARMUP[size], correct=bool(chosen["correct"])),
+        batch_tokens=BATCH[size],
+        schedule=(Stage(share=0.9, length=128), Stage(share=0.1, length=512)),
+    )

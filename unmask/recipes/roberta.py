@@ -1,0 +1,42 @@
+"""RoBERTa (Liu et al. 2019, arXiv:1907.11692): hide 15% of tokens anew at every visit, see everything, predict them."""
+
+from unmask import data, hide, predict, see, system, text, train
+from unmask.backbone import Transformer
+from unmask.recipe import Recipe, Stage
+
+SIZES = {
+    "tiny": Transformer(layers=2, width=128, heads=2, feedforward=512, epsilon=1e-5),
+    "mini": Transformer(layers=4, width=256, heads=4, feedforward=1024, epsilon=1e-5),
+    "small": Transformer(layers=4, width=512, heads=8, feedforward=2048, epsilon=1e-5),
+    "medium": Transformer(layers=8, width=512, heads=8, feedforward=2048, epsilon=1e-5),
+    "base": Transformer(layers=12, width=768, heads=12, feedforward=3072, epsilon=1e-5),
+    "large": Transformer(layers=24, width=1024, heads=16, feedforward=4096, epsilon=1e-5),
+}
+# The paper: 8,192 rows of 512 tokens a step, rate 6e-4 (base) and 4e-4 (large) after 24k and 30k of 500k steps.
+# Smaller sizes, which it does not have, take a higher rate and a smaller batch.
+RATES = {"tiny": 1e-3, "mini": 1e-3, "small": 7e-4, "medium": 7e-4, "base": 6e-4, "large": 4e-4}
+BATCH = {"tiny": 8_192, "mini": 16_384, "small": 32_768, "medium": 65_536, "base": 4_194_304, "large": 4_194_304}
+VARIANTS = {
+    "paper": {"cross": True, "copies": None},
+    "document": {"cross": False, "copies": None},  # blocks end with their document: a little better, the paper says
+    "static": {"cross": True, "copies": 10},  # the control: ten masked versions of the text, as for BERT
+}
+
+
+def recipe(size: str = "base", variant: str = "paper") -> Recipe:
+    chosen = VARIANTS[variant]
+    return Recipe(
+        name="roberta",
+        size=size,
+        variant=variant,
+        tokenizer=text.ByteBPE(vocab=50_265),
+        layout="[CLS] a [SEP] [SEP] b [SEP]",
+        arrange=data.Blocks(cross=bool(chosen["cross"])),
+        hide=hide.Mask(units=hide.Tokens(), budget=0.15, mask=0.8, random=0.1, copies=chosen["copies"]),
+        see=see.Everything(),
+        system=system.Single(backbone=SIZES[size]),
+        predict={"tokens": predict.Tokens(tied=True, epsilon=1e-5)},
+        optimise=train.AdamW(rate=RATES[size], betas=(0.9, 0.98), decay=0.01, warmup=0.06 if size == "large" else 0.048, clip=None),
+        batch_tokens=BATCH[size],
+        schedule=(Stage(share=1.0, length=512),),
+    )

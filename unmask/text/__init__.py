@@ -1,0 +1,11 @@
+"""Texts, tokenizers, boundaries and layouts: all that happens before there are numbers to train on."""
+
+from unmask.text.boundaries import Words
+from unmask.text.documents import Corpus
+from unmask.text.encode import encode_documents
+from unmask.text.tokenizer import BPE, KINDS, ByteBPE, Characters, Tokenizer, Unigram, WordPiece, kind_named, train
+
+__all__ = [
+    "BPE", "KINDS", "ByteBPE", "Characters", "Corpus", "Tokenizer", "Unigram", "WordPiece", "Words",
+    "encode_documents", "kind_named", "train",
+]  # fmt: skip

@@ -1,0 +1,114 @@
+"""Where sentences and words begin, as character positions of the original text, in English and Chinese."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from functools import cache
+from typing import Literal
+
+import numpy as np
+
+from unmask.errors import Mistake
+
+Words = Literal["auto", "spaces", "rjieba", "none"]
+
+SPACE, LETTER, PUNCTUATION, HAN, NEWLINE = range(5)
+
+_ENGLISH_END = re.compile(r"[.!?]+[\"'”’)\]]*\s+(?=[\"'“‘(\[]*[A-Z0-9À-ÖØ-Þ])")
+_CHINESE_END = re.compile(r"[。！？；…]+[\"'”’」』）]*(?=[^\s\"'”’」』）])")
+_ABBREVIATIONS = frozenset(
+    "mr mrs ms dr prof st jr sr vs etc e.g i.e al fig figs eq no vol pp cf ca inc ltd co corp gen col lt sgt capt rev hon "
+    "jan feb mar apr jun jul aug sep sept oct nov dec approx dept est".split()
+)
+_LAST_WORD = re.compile(r"([\w.]+)$")
+
+
+def codes_of(text: str) -> np.ndarray:
+    """One code point per character, so that character classes are a table look-up."""
+    return np.frombuffer(text.encode("utf-32-le", errors="surrogatepass"), dtype=np.uint32)
+
+
+def classes_of(codes: np.ndarray) -> np.ndarray:
+    """SPACE, LETTER, PUNCTUATION, HAN or NEWLINE per character."""
+    table = _class_table()
+    kinds = table[np.minimum(codes, 0xFFFF)]
+    astral = codes > 0xFFFF
+    if astral.any():  # emoji and symbols stand alone, and so do the rarer Han characters
+        han = (codes >= 0x20000) & (codes <= 0x323AF)
+        kinds = np.where(astral, np.where(han, HAN, PUNCTUATION), kinds).astype(np.uint8)
+    return kinds
+
+
+def word_starts(text: str, kinds: np.ndarray, words: Words) -> np.ndarray:
+    """True on every character that begins a word.
+
+    `spaces`: runs of letters and digits; each punctuation mark and each Han character alone.
+    `rjieba`: the segmenter's words. `auto`: the segmenter on lines that hold Han, `spaces` on the rest.
+    """
+    if words == "none":
+        return kinds != SPACE
+    starts = _spaced(kinds)
+    if words == "spaces" or not (kinds == HAN).any():
+        return starts
+    segmenter = _segmenter()
+    begin = 0
+    for line in text.splitlines(keepends=True) if words == "auto" else [text]:
+        end = begin + len(line)
+        if (kinds[begin:end] == HAN).any():
+            lengths = np.fromiter(map(len, segmenter.cut(line)), dtype=np.int64)
+            here = np.zeros(len(line) + 1, dtype=bool)
+            here[np.concatenate(([0], np.cumsum(lengths)))] = True
+            starts[begin:end] = here[:-1] & (kinds[begin:end] != SPACE)
+        begin = end
+    return starts
+
+
+def sentence_starts(text: str) -> list[int]:
+    """Positions where a sentence begins: after a full stop that ends one, and at every line."""
+    starts = [0]
+    starts += [match.end() for match in _ENGLISH_END.finditer(text) if not _abbreviation(text, match.start())]
+    starts += [match.end() for match in _CHINESE_END.finditer(text)]
+    starts += [match.end() for match in re.finditer("\n", text)]
+    return sorted(set(starts))
+
+
+def _abbreviation(text: str, stop: int) -> bool:
+    """Whether the full stop at `stop` ends an abbreviation or an initial, not a sentence."""
+    word = _LAST_WORD.search(text, max(0, stop - 12), stop)
+    if word is None or text[stop] != ".":
+        return False
+    last = word.group(1)
+    return last.lower() in _ABBREVIATIONS or (len(last) == 1 and last.isupper() and last != "I")
+
+
+def _spaced(kinds: np.ndarray) -> np.ndarray:
+    before = np.concatenate(([SPACE], kinds[:-1]))
+    return (kinds > LETTER) | ((kinds == LETTER) & (before != LETTER))
+
+
+@cache
+def _class_table() -> np.ndarray:
+    table = np.full(0x10000, PUNCTUATION, dtype=np.uint8)
+    for code in range(0x10000):
+        category = unicodedata.category(chr(code))
+        if category in ("Zs", "Zl", "Zp", "Cc"):
+            table[code] = SPACE
+        elif category[0] in "LNM" or category in ("Cf", "Cs"):
+            table[code] = LETTER
+    table[ord("\n")] = NEWLINE
+    for first, last in ((0x3400, 0x4DBF), (0x4E00, 0x9FFF), (0xF900, 0xFAFF)):
+        table[first : last + 1] = HAN
+    return table
+
+
+@cache
+def _segmenter():  # type: ignore[no-untyped-def]
+    try:
+        import rjieba
+    except ImportError:
+        raise Mistake(
+            "the text holds Chinese, and its words need rjieba: pip install 'unmask[zh]', "
+            "or take every character as a word with --words spaces"
+        ) from None
+    return rjieba

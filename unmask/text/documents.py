@@ -1,0 +1,218 @@
+"""A corpus as a stream of texts: files, folders and globs of .txt, .jsonl or .parquet, plain or compressed."""
+
+from __future__ import annotations
+
+import glob
+import gzip
+import io
+import json
+import lzma
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO, Literal
+
+import numpy as np
+
+from unmask import chance
+from unmask.errors import Mistake, require
+
+FORMATS = (".txt", ".jsonl", ".parquet")
+COMPRESSIONS = (".gz", ".xz", ".zst")
+LONGEST_LINE = 256 << 20  # bytes; a longer line cannot be held in bounded memory
+LONGEST_TEXT = 1 << 20  # characters; a longer document is cut at a line, a longer line at a space
+
+
+@dataclass(frozen=True)
+class Source:
+    """Files given by one argument, and the share of their documents to take."""
+
+    files: tuple[Path, ...]
+    share: float = 1.0
+
+
+class Corpus:
+    """Documents, read one after the other in bounded memory. `notes` counts what was cut or replaced."""
+
+    def __init__(
+        self, arguments: Sequence[str | Path], *, errors: Literal["strict", "replace"] = "strict", seed: int = 0
+    ) -> None:
+        require(bool(arguments), "no corpus given: name files, folders or globs of " + ", ".join(FORMATS))
+        self.sources = [_source(str(argument)) for argument in arguments]
+        self.errors, self.seed = errors, seed
+        self.notes: Counter[str] = Counter()
+        self.bytes_total = sum(file.stat().st_size for source in self.sources for file in source.files)
+        self.bytes_done = 0
+
+    def __iter__(self) -> Iterator[str]:
+        self.notes.clear()
+        self.bytes_done = 0
+        found = False
+        for number, source in enumerate(self.sources):
+            for index, text in enumerate(self._texts(source)):
+                if source.share < 1 and _toss(self.seed, number, index) >= source.share:
+                    continue
+                found = True
+                yield from self._cut(text)
+        names = ", ".join(str(file) for source in self.sources for file in source.files[:3])
+        require(found, f"the corpus holds no text: {names} {'is' if len(names) == 1 else 'are'} empty or blank")
+
+    def _texts(self, source: Source) -> Iterator[str]:
+        for file in source.files:
+            before = self.bytes_done
+            if _suffixes(file)[0] == ".parquet":
+                yield from _parquet(file)
+            else:
+                lines = self._lines(file)
+                yield from _jsonl(file, lines) if _suffixes(file)[0] == ".jsonl" else _blocks(lines, self.notes)
+            self.bytes_done = before + file.stat().st_size
+
+    def _lines(self, file: Path) -> Iterator[str]:
+        start, size = self.bytes_done, file.stat().st_size
+        with file.open("rb") as raw, _decompressed(raw, file) as stream:
+            offset = 0
+            while line := _read_line(stream, file, offset):
+                yield self._decode(line, file, offset)
+                offset += len(line)
+                self.bytes_done = start + min(raw.tell(), size)
+
+    def _decode(self, line: bytes, file: Path, offset: int) -> str:
+        try:
+            return line.decode("utf-8")
+        except UnicodeDecodeError as error:
+            if self.errors == "replace":
+                self.notes["lines with bytes that are not UTF-8, replaced"] += 1
+                return line.decode("utf-8", errors="replace")
+            raise Mistake(
+                f"{file} is not UTF-8: byte 0x{line[error.start]:02x} at offset {offset + error.start:,}; "
+                "convert the file, or go on with --errors replace"
+            ) from None
+
+    def _cut(self, text: str) -> Iterator[str]:
+        if len(text) <= LONGEST_TEXT:
+            yield text
+            return
+        self.notes[f"documents longer than {LONGEST_TEXT:,} characters, cut into parts"] += 1
+        while len(text) > LONGEST_TEXT:
+            end = max(text.rfind("\n", 0, LONGEST_TEXT), text.rfind(" ", 0, LONGEST_TEXT)) + 1 or LONGEST_TEXT
+            yield text[:end]
+            text = text[end:]
+        if text.strip():
+            yield text
+
+
+def _source(argument: str) -> Source:
+    path, share = argument, 1.0
+    head, colon, tail = argument.rpartition(":")
+    if colon and not Path(argument).exists():
+        try:
+            path, share = head, float(tail)
+        except ValueError:
+            pass
+    require(0 < share <= 1, f"the share of a corpus must be in (0, 1], got {share:g} in {argument!r}")
+    return Source(tuple(_files(path)), share)
+
+
+def _files(argument: str) -> list[Path]:
+    path = Path(argument)
+    if path.is_dir():
+        files = sorted(file for file in path.rglob("*") if file.is_file() and _suffixes(file)[0] in FORMATS)
+        require(bool(files), f"the folder {path} holds no {', '.join(FORMATS)} file (plain, .gz, .xz or .zst)")
+        return files
+    files = [path] if path.is_file() else sorted(Path(name) for name in glob.glob(argument, recursive=True))
+    require(bool(files), f"no such corpus: {argument} is neither a file, a folder nor a glob that matches")
+    for file in files:
+        require(
+            _suffixes(file)[0] in FORMATS,
+            f"{file} is of no known format: give {', '.join(FORMATS)}, each also with {', '.join(COMPRESSIONS)}",
+        )
+    return files
+
+
+def _suffixes(file: Path) -> tuple[str, str]:
+    """The format and the compression of a file, by its name."""
+    compression = file.suffix if file.suffix in COMPRESSIONS else ""
+    return Path(file.stem).suffix if compression else file.suffix, compression
+
+
+def _decompressed(raw: BinaryIO, file: Path) -> Any:
+    compression = _suffixes(file)[1]
+    if compression == ".gz":
+        return gzip.open(raw)
+    if compression == ".xz":
+        return lzma.open(raw)
+    if compression == ".zst":
+        return io.BufferedReader(_pyarrow(file).CompressedInputStream(raw, "zstd"))
+    return raw
+
+
+def _pyarrow(file: Path) -> Any:
+    try:
+        import pyarrow
+    except ImportError:
+        raise Mistake(f"{file} needs pyarrow: pip install 'unmask[parquet]'") from None
+    return pyarrow
+
+
+def _read_line(stream: Any, file: Path, offset: int) -> bytes:
+    try:
+        line: bytes = stream.readline(LONGEST_LINE + 1)
+    except (EOFError, OSError, lzma.LZMAError) as error:
+        raise Mistake(
+            f"{file} is damaged: its {_suffixes(file)[1] or 'data'} stream breaks off after {offset:,} bytes of text "
+            f"({error}); fetch or compress the file again"
+        ) from None
+    require(
+        len(line) <= LONGEST_LINE,
+        f"{file} has a line of more than {LONGEST_LINE >> 20} MiB at byte {offset:,}: put line breaks into it",
+    )
+    return line
+
+
+def _blocks(lines: Iterator[str], notes: Counter[str]) -> Iterator[str]:
+    """Documents of a .txt file: separated by blank lines; a file without any is one document."""
+    held: list[str] = []
+    size = 0
+    for line in lines:
+        if line.strip():
+            held.append(line)
+            size += len(line)
+        if held and (not line.strip() or size > LONGEST_TEXT):
+            if line.strip():
+                notes[f"documents longer than {LONGEST_TEXT:,} characters, cut into parts"] += 1
+            yield "".join(held)
+            held, size = [], 0
+    if held:
+        yield "".join(held)
+
+
+def _jsonl(file: Path, lines: Iterator[str]) -> Iterator[str]:
+    for number, line in enumerate(lines, 1):
+        if not line.strip():
+            continue
+        try:
+            text = json.loads(line)["text"]
+        except (ValueError, TypeError, KeyError):
+            raise Mistake(f'{file}, line {number:,}: not a JSON object with a "text" field') from None
+        require(isinstance(text, str), f'{file}, line {number:,}: "text" must be a string, got {text!r:.40}')
+        if text.strip():
+            yield text
+
+
+def _parquet(file: Path) -> Iterator[str]:
+    _pyarrow(file)
+    import pyarrow.parquet as parquet
+    from pyarrow import ArrowInvalid
+
+    try:
+        table = parquet.ParquetFile(file)
+    except ArrowInvalid as error:
+        raise Mistake(f"{file} is not a parquet file: {error}") from None
+    require("text" in table.schema_arrow.names, f'{file} has no column "text"; it has {table.schema_arrow.names}')
+    for batch in table.iter_batches(batch_size=256, columns=["text"]):
+        yield from (text for text in batch.column(0).to_pylist() if text and text.strip())
+
+
+def _toss(seed: int, source: int, index: int) -> float:
+    return float(chance.uniform(np.array([index]), seed, source, chance.purpose("share of a corpus"))[0])

@@ -1,0 +1,231 @@
+"""Tokenizers: five kinds to train, one wrapper to use. Training and running are Hugging Face `tokenizers`' work."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Protocol
+
+from tokenizers import Encoding, Regex, decoders, models, normalizers, pre_tokenizers, processors, trainers
+from tokenizers import Tokenizer as Backend
+
+from unmask.batch import Vocabulary
+from unmask.errors import Mistake, require, unknown
+
+# What a token is for, and the names it goes by in the family. GPT-2 has one token for all ends.
+ROLES = {
+    "pad": ("[PAD]", "<pad>", "<|endoftext|>"),
+    "unk": ("[UNK]", "<unk>", "<|endoftext|>"),
+    "cls": ("[CLS]", "<s>", "<|endoftext|>"),
+    "sep": ("[SEP]", "</s>", "<|endoftext|>"),
+    "mask": ("[MASK]", "<mask>"),
+}
+BERT_NAMES = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+ROBERTA_NAMES = ["<s>", "<pad>", "</s>", "<unk>", "<mask>"]
+
+
+class Tokenizer:
+    """Text to ids and back. A thin wrapper that knows the roles of the special tokens."""
+
+    def __init__(self, backend: Backend) -> None:
+        backend.no_truncation()
+        backend.no_padding()
+        self.backend = backend
+
+    @classmethod
+    def load(cls, path: str | Path) -> Tokenizer:
+        path = Path(path)
+        path = path / "tokenizer.json" if path.is_dir() else path
+        require(path.is_file(), f"no tokenizer at {path}: make one with 'unmask tokenizer CORPUS --out {path}'")
+        try:
+            return cls(Backend.from_file(str(path)))
+        except Exception as error:  # the Rust side raises bare Exceptions
+            raise Mistake(f"{path} is not a tokenizer.json of Hugging Face tokenizers: {error}") from None
+
+    def save(self, path: str | Path) -> None:
+        Path(path).write_text(self.backend.to_str(pretty=False), encoding="utf-8")
+
+    @cached_property
+    def checksum(self) -> str:
+        return hashlib.sha256(self.backend.to_str(pretty=False).encode()).hexdigest()
+
+    @cached_property
+    def roles(self) -> dict[str, int]:
+        """The id of each role that the tokenizer has a token for."""
+        found = {}
+        for role, names in ROLES.items():
+            ids = [self.backend.token_to_id(name) for name in names]
+            present = [i for i in ids if i is not None]
+            if present:
+                found[role] = present[0]
+        return found
+
+    def role(self, name: str) -> int:
+        require(
+            name in self.roles,
+            f"the tokenizer has no {name} token (none of {', '.join(ROLES[name])}): "
+            "train one with 'unmask tokenizer', or choose a recipe that needs none",
+        )
+        return self.roles[name]
+
+    @cached_property
+    def vocabulary(self) -> Vocabulary:
+        added = {i for i, token in self.backend.get_added_tokens_decoder().items() if token.special}
+        return Vocabulary(
+            size=self.backend.get_vocab_size(),
+            pad=self.role("pad"),
+            special=tuple(sorted(added | set(self.roles.values()))),
+            mask=self.roles.get("mask"),
+        )
+
+    def encode(self, text: str) -> list[int]:
+        return self.backend.encode(self.with_mask(text), add_special_tokens=False).ids
+
+    def encode_many(self, texts: Sequence[str]) -> list[Encoding]:
+        return self.backend.encode_batch(texts, add_special_tokens=False)
+
+    def decode(self, ids: Sequence[int]) -> str:
+        return self.backend.decode(list(ids), skip_special_tokens=False)
+
+    def token(self, index: int) -> str:
+        return self.backend.id_to_token(index) or f"<{index}>"
+
+    def readable(self, index: int) -> str:
+        """A token as a person would write it: 'Ġword' is ' word' for a byte-level vocabulary."""
+        token = self.token(index)
+        if index in self.vocabulary.special or token.startswith("##"):
+            return token
+        return self.decode([index]) or token
+
+    def with_mask(self, text: str) -> str:
+        """The text with [MASK] or <mask> written as this tokenizer's own mask token."""
+        if "mask" in self.roles:
+            for name in ROLES["mask"]:
+                text = text.replace(name, self.token(self.roles["mask"]))
+        return text
+
+
+class Kind(Protocol):
+    """A kind of tokenizer, before training."""
+
+    @property
+    def vocab(self) -> int: ...
+
+    def blank(self) -> tuple[Backend, Any]: ...
+
+
+@dataclass(frozen=True)
+class WordPiece:
+    """Pieces of words, '##' inside a word; Chinese characters apart (BERT)."""
+
+    vocab: int = 30_000  # number of tokens, special ones included
+    lowercase: bool = True  # fold case and strip accents
+
+    def blank(self) -> tuple[Backend, Any]:
+        backend = Backend(models.WordPiece(unk_token="[UNK]"))
+        backend.normalizer = normalizers.BertNormalizer(lowercase=self.lowercase)
+        backend.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+        backend.decoder = decoders.WordPiece()
+        return backend, trainers.WordPieceTrainer(
+            vocab_size=self.vocab, special_tokens=BERT_NAMES, min_frequency=2, show_progress=False
+        )
+
+
+@dataclass(frozen=True)
+class ByteBPE:
+    """Byte-level BPE: every text can be written, none is unknown (GPT-2, RoBERTa)."""
+
+    vocab: int = 50_000  # number of tokens, special ones included
+
+    def blank(self) -> tuple[Backend, Any]:
+        backend = Backend(models.BPE())
+        backend.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+        backend.decoder = decoders.ByteLevel()
+        backend.post_processor = processors.ByteLevel(trim_offsets=True)
+        return backend, trainers.BpeTrainer(
+            vocab_size=self.vocab,
+            special_tokens=ROBERTA_NAMES,
+            initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+            min_frequency=2,
+            show_progress=False,
+        )
+
+
+@dataclass(frozen=True)
+class BPE:
+    """BPE over characters, with '▁' for a space and punctuation apart (GPT)."""
+
+    vocab: int = 40_000  # number of tokens, special ones included
+
+    def blank(self) -> tuple[Backend, Any]:
+        backend = Backend(models.BPE(unk_token="[UNK]"))
+        backend.normalizer = normalizers.Sequence([normalizers.NFC(), normalizers.Replace(Regex(r"\s+"), " ")])
+        backend.pre_tokenizer = pre_tokenizers.Sequence([pre_tokenizers.Metaspace(), pre_tokenizers.Punctuation()])
+        backend.decoder = decoders.Metaspace()
+        return backend, trainers.BpeTrainer(
+            vocab_size=self.vocab, special_tokens=BERT_NAMES, min_frequency=2, limit_alphabet=10_000, show_progress=False
+        )
+
+
+@dataclass(frozen=True)
+class Unigram:
+    """SentencePiece's unigram model, with '▁' for a space (XLNet, ALBERT)."""
+
+    vocab: int = 32_000  # number of tokens, special ones included
+
+    def blank(self) -> tuple[Backend, Any]:
+        backend = Backend(models.Unigram())
+        backend.normalizer = normalizers.Sequence([normalizers.NFKC(), normalizers.Replace(Regex(r"\s+"), " ")])
+        backend.pre_tokenizer = pre_tokenizers.Metaspace()
+        backend.decoder = decoders.Metaspace()
+        return backend, trainers.UnigramTrainer(
+            vocab_size=self.vocab, special_tokens=BERT_NAMES, unk_token="[UNK]", show_progress=False
+        )
+
+
+@dataclass(frozen=True)
+class Characters:
+    """One token per character (Chinese BERT, the character Transformer); the rarest are unknown."""
+
+    vocab: int = 10_000  # at most so many tokens, special ones included
+
+    def blank(self) -> tuple[Backend, Any]:
+        backend = Backend(models.WordLevel(unk_token="[UNK]"))
+        backend.pre_tokenizer = pre_tokenizers.Split(Regex(r"(?s)."), "isolated")
+        backend.decoder = decoders.Fuse()
+        return backend, trainers.WordLevelTrainer(
+            vocab_size=self.vocab, special_tokens=BERT_NAMES, show_progress=False
+        )
+
+
+KINDS: dict[str, type[Kind]] = {
+    "wordpiece": WordPiece,
+    "bpe": BPE,
+    "byte-bpe": ByteBPE,
+    "unigram": Unigram,
+    "characters": Characters,
+}
+
+
+def kind_named(name: str, vocab: int | None = None) -> Kind:
+    """The kind with this name and vocabulary size."""
+    if name not in KINDS:
+        raise unknown("kind of tokenizer", name, KINDS)
+    return KINDS[name]() if vocab is None else KINDS[name](vocab=vocab)  # type: ignore[call-arg]
+
+
+def train(kind: Kind, texts: Iterable[str]) -> Tokenizer:
+    """Train a tokenizer of this kind. Fewer tokens than asked for is an error: the corpus is too small."""
+    require(kind.vocab > len(BERT_NAMES), f"vocab must be over {len(BERT_NAMES)} (the special tokens), got {kind.vocab}")
+    backend, trainer = kind.blank()
+    backend.train_from_iterator(texts, trainer=trainer)
+    size = backend.get_vocab_size()
+    require(
+        size >= kind.vocab or isinstance(kind, Characters),
+        f"the corpus allows a vocabulary of {size:,} tokens, {kind.vocab:,} were asked for: "
+        f"use --vocab {size} or less, or more text",
+    )
+    return Tokenizer(backend)

@@ -1,0 +1,38 @@
+"""A budget in time, tokens, steps or operations; each becomes a number of steps."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Literal
+
+from unmask.errors import Mistake, require
+
+Kind = Literal["seconds", "tokens", "steps", "flops"]
+_UNITS: dict[str, tuple[Kind, float]] = {
+    "s": ("seconds", 1), "m": ("seconds", 60), "h": ("seconds", 3600), "d": ("seconds", 86400),
+    "tok": ("tokens", 1), "steps": ("steps", 1), "step": ("steps", 1), "flop": ("flops", 1),
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Budget:
+    kind: Kind
+    amount: float
+
+    @classmethod
+    def parse(cls, text: str) -> Budget:
+        match = re.fullmatch(r"\s*([0-9.]+(?:e[0-9]+)?)\s*([a-z]+)\s*", text.lower())
+        if not match or match.group(2) not in _UNITS:
+            raise Mistake(f"a budget is 20m, 90s, 2h, 1e9tok, 5000steps or 1e17flop, got {text!r}")
+        kind, scale = _UNITS[match.group(2)]
+        amount = float(match.group(1)) * scale
+        require(amount > 0, f"a budget must be over 0, got {text!r}")
+        return cls(kind, amount)
+
+    def steps(self, *, batch_tokens: int, flops_per_token: float) -> int | None:
+        """How many steps it pays for; None if that is known only after measuring."""
+        if self.kind == "seconds":
+            return None
+        each = {"tokens": batch_tokens, "steps": 1, "flops": batch_tokens * flops_per_token}[self.kind]
+        return max(1, round(self.amount / each))

@@ -1,0 +1,193 @@
+"""Checkpoints: written to a temporary name, flushed, renamed; checksummed; nothing is ever unpickled.
+
+A run folder holds what inference needs (`weights.safetensors`, `recipe.json`, `tokenizer.json`) and, while training
+can go on, `state/STEP/` with the weights, the optimiser and the place in the data at that step.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import load_file, save_file
+from torch import Tensor, nn
+
+from unmask.errors import Mistake, require
+
+WEIGHTS = "weights.safetensors"
+OPTIMISER = "optimiser.safetensors"
+STATE = "state.json"
+
+
+class NoRoom(Mistake):
+    """A checkpoint could not be written; the one before it is still there."""
+
+
+def unique(model: nn.Module) -> dict[str, Tensor]:
+    """The tensors of a model, each under its first name: tied weights once."""
+    return {name: parameter.detach() for name, parameter in model.named_parameters()} | dict(_buffers(model))
+
+
+def save_weights(model: nn.Module, path: Path) -> None:
+    _write(unique(model), path)
+
+
+def load_weights(model: nn.Module, path: Path, *, partly: bool = False) -> tuple[list[str], list[str]]:
+    """Put saved tensors into a model. Returns what was missing and what was left over; both must be empty
+    unless `partly`."""
+    found = read(path)
+    wanted = unique(model)
+    missing, left = sorted(set(wanted) - set(found)), sorted(set(found) - set(wanted))
+    require(partly or not (missing or left), f"{path} does not fit the model: missing {missing}, left over {left}")
+    with torch.no_grad():
+        for name in set(wanted) & set(found):
+            require(
+                wanted[name].shape == found[name].shape,
+                f"{path}: {name} has shape {tuple(found[name].shape)}, the model wants {tuple(wanted[name].shape)}",
+            )
+            wanted[name].copy_(found[name])
+    return missing, left
+
+
+def read(path: Path) -> dict[str, Tensor]:
+    """The tensors of a safetensors file; anything else is refused."""
+    require(path.is_file(), f"no weights at {path}")
+    with path.open("rb") as file:
+        start = file.read(10)
+    if start[:2] in (b"PK", b"\x80\x02", b"\x80\x03", b"\x80\x04", b"\x80\x05"):
+        raise Mistake(
+            f"{path} is a pickle, which can run any code when it is read; convert it where you trust it: "
+            "safetensors.torch.save_file(torch.load(OLD, weights_only=True), NEW)"
+        )
+    try:
+        return load_file(path)
+    except SafetensorError as error:
+        raise Mistake(f"{path} is damaged or not a safetensors file: {error}") from None
+
+
+def save_state(
+    folder: Path, model: nn.Module, optimiser: torch.optim.Optimizer, state: dict[str, Any], *, best: bool
+) -> None:
+    """Make `state/STEP` whole, or leave everything as it was; then drop the state before it."""
+    states = folder / "state"
+    step = int(state["step"])
+    draft = states / f".{step}"
+    shutil.rmtree(draft, ignore_errors=True)
+    try:
+        draft.mkdir(parents=True)
+        _write(unique(model), draft / WEIGHTS)
+        _write(_moments(model, optimiser), draft / OPTIMISER)
+        sums = {name: _digest(draft / name) for name in (WEIGHTS, OPTIMISER)}
+        _write_text(json.dumps(state | {"sha256": sums, "is_best": best}), draft / STATE)
+        shutil.rmtree(states / str(step), ignore_errors=True)
+        draft.rename(states / str(step))
+        if best:
+            publish(folder, step)
+    except (OSError, SafetensorError) as error:
+        shutil.rmtree(draft, ignore_errors=True)
+        last = newest(folder)
+        kept = f"the checkpoint of step {last:,} is still there" if last is not None else "no checkpoint was written yet"
+        raise NoRoom(f"could not save step {step:,} in {folder} ({error}): {kept}; make room and go on with --resume") from None
+    for old in _steps(folder):
+        if old != step:
+            shutil.rmtree(states / str(old), ignore_errors=True)
+
+
+def publish(folder: Path, step: int) -> None:
+    """Make the weights of a saved state those that are served: a second name for the same file."""
+    draft = folder / f".{WEIGHTS}"
+    draft.unlink(missing_ok=True)
+    try:
+        os.link(folder / "state" / str(step) / WEIGHTS, draft)
+    except OSError:  # a file system without hard links
+        shutil.copyfile(folder / "state" / str(step) / WEIGHTS, draft)
+    draft.replace(folder / WEIGHTS)
+
+
+def newest(folder: Path) -> int | None:
+    """The step of the last whole state, if there is any."""
+    return max(_steps(folder), default=None)
+
+
+def load_state(folder: Path, model: nn.Module, optimiser: torch.optim.Optimizer) -> dict[str, Any]:
+    """Put the last state into model and optimiser; returns the rest of it."""
+    step = newest(folder)
+    require(step is not None, f"{folder} holds no state to resume from")
+    place = folder / "state" / str(step)
+    state: dict[str, Any] = json.loads((place / STATE).read_text(encoding="utf-8"))
+    for name, expected in state["sha256"].items():
+        require(_digest(place / name) == expected, f"{place / name} is damaged (its checksum differs): it cannot be resumed")
+    load_weights(model, place / WEIGHTS)
+    _put_moments(model, optimiser, read(place / OPTIMISER))
+    if state["is_best"]:
+        publish(folder, int(step))  # in case the last save was cut off between the two  # type: ignore[arg-type]
+    return state
+
+
+def drop_state(folder: Path) -> None:
+    shutil.rmtree(folder / "state", ignore_errors=True)
+
+
+def _steps(folder: Path) -> list[int]:
+    states = folder / "state"
+    return [int(p.name) for p in states.iterdir() if p.name.isdigit()] if states.is_dir() else []
+
+
+def _buffers(model: nn.Module) -> list[tuple[str, Tensor]]:
+    kept = set(model.state_dict())
+    return [(name, buffer) for name, buffer in model.named_buffers() if name in kept]
+
+
+def _moments(model: nn.Module, optimiser: torch.optim.Optimizer) -> dict[str, Tensor]:
+    names = {parameter: name for name, parameter in model.named_parameters()}
+    return {
+        f"{names[parameter]}|{key}": value.reshape(-1) if value.dim() == 0 else value
+        for parameter, values in optimiser.state.items()
+        for key, value in values.items()
+    }
+
+
+def _put_moments(model: nn.Module, optimiser: torch.optim.Optimizer, found: dict[str, Tensor]) -> None:
+    parameters = dict(model.named_parameters())
+    for name, value in found.items():
+        owner, key = name.rsplit("|", 1)
+        parameter = parameters[owner]
+        value = value.to(parameter.device)
+        optimiser.state[parameter][key] = value.reshape(()) if key == "step" else value
+
+
+def _write(tensors: dict[str, Tensor], path: Path) -> None:
+    """Write and flush under a temporary name, then rename."""
+    draft = path.with_name(f".{path.name}.draft")
+    save_file({name: tensor.contiguous() for name, tensor in tensors.items()}, draft, metadata={"format": "pt"})
+    _flush(draft)
+    draft.replace(path)
+
+
+def _write_text(text: str, path: Path) -> None:
+    draft = path.with_name(f".{path.name}.draft")
+    draft.write_text(text, encoding="utf-8")
+    _flush(draft)
+    draft.replace(path)
+
+
+def _flush(path: Path) -> None:
+    with path.open("rb") as file:
+        os.fsync(file.fileno())
+
+
+def _digest(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def shapes(path: Path) -> dict[str, list[int]]:
+    """The names and shapes in a safetensors file, without reading the tensors."""
+    with safe_open(path, framework="pt") as file:
+        return {name: file.get_slice(name).get_shape() for name in file.keys()}  # noqa: SIM118

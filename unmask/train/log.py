@@ -1,0 +1,53 @@
+"""The log of a run: one JSON line per record, and TensorBoard on request."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from unmask.errors import Mistake
+
+
+class Log:
+    """Appends records to `log.jsonl`. On resume, records after the resumed step are dropped first."""
+
+    def __init__(self, folder: Path, *, after: int = 0, tensorboard: bool = False) -> None:
+        self.path = folder / "log.jsonl"
+        kept = [line for line in read(folder) if line.get("step", 0) <= after] if after else []
+        self.path.write_text("".join(json.dumps(line) + "\n" for line in kept), encoding="utf-8")
+        self.file = self.path.open("a", encoding="utf-8")
+        self.board = _board(folder) if tensorboard else None
+
+    def write(self, record: dict[str, Any]) -> None:
+        self.file.write(json.dumps(record) + "\n")
+        self.file.flush()
+        if self.board is not None:
+            for key, value in record.items():
+                if isinstance(value, int | float) and key != "step":
+                    self.board.add_scalar(key, value, record.get("step", 0))
+
+    def close(self) -> None:
+        self.file.close()
+        if self.board is not None:
+            self.board.close()
+
+
+def read(folder: Path) -> list[dict[str, Any]]:
+    """The records of a run; a line cut off by a kill is left out."""
+    path = Path(folder) / "log.jsonl"
+    records = []
+    for line in path.read_text(encoding="utf-8").splitlines() if path.is_file() else []:
+        try:
+            records.append(json.loads(line))
+        except ValueError:
+            continue
+    return records
+
+
+def _board(folder: Path) -> Any:
+    try:
+        from torch.utils.tensorboard import SummaryWriter
+    except ImportError:
+        raise Mistake("--tensorboard needs the tensorboard package: pip install tensorboard") from None
+    return SummaryWriter(str(folder / "tensorboard"))

@@ -1,0 +1,210 @@
+"""The loop: one plain generator that trains a system and yields a record per log step. It knows only `system`."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+import torch
+from torch import Tensor, nn
+
+from unmask import chance
+from unmask.batch import Batch
+from unmask.errors import Mistake
+from unmask.train import checkpoint
+from unmask.train.optimise import AdamW
+
+
+class Source(Protocol):
+    """Where batches come from."""
+
+    def batch(self, rows: int) -> Batch: ...
+
+    def state(self) -> dict[str, Any]: ...
+
+    def after_stage(self) -> dict[str, Any]: ...
+
+
+@dataclass(frozen=True)
+class Leg:
+    """A stage as the loop runs it."""
+
+    until: int  # the step it ends with
+    rows: int  # per step
+    micro: int  # rows per micro-batch
+    open: Callable[[dict[str, Any] | None], Source]  # its batches, from a state on
+    weights: dict[str, float] = field(default_factory=dict)  # of each loss; 1 where none is given
+
+
+@dataclass(frozen=True)
+class Machine:
+    """Where and how the numbers are computed."""
+
+    device: str = "cpu"
+    half: bool = False  # bfloat16 autocast
+    compiled: bool = False  # torch.compile
+
+    def autocast(self) -> contextlib.AbstractContextManager[Any]:
+        if not self.half:
+            return contextlib.nullcontext()
+        return torch.autocast(self.device.split(":")[0], torch.bfloat16)
+
+
+class Diverged(Mistake):
+    """The loss is no longer a number."""
+
+
+class Trainer:
+    """A system, its optimiser and the machine: one training step, and nothing that outlives it."""
+
+    def __init__(self, system: Any, optimise: AdamW, machine: Machine, seed: int) -> None:
+        self.system, self.optimise, self.machine, self.seed = system.to(machine.device), optimise, machine, seed
+        self.optimiser = optimise.build(system)
+        self.forward = torch.compile(system.step, dynamic=False) if machine.compiled else system.step
+        self.memory: dict[int, Any] = {}  # what a system carries from one step to the next, by micro-batch
+
+    def gradients(self, batches: list[Batch], weights: dict[str, float], step: int) -> dict[str, Tensor]:
+        """Exact gradients of the mean losses over all micro-batches; returns those means, detached."""
+        torch.manual_seed(reseed(self.seed, step))
+        self.optimiser.zero_grad(set_to_none=True)
+        prepared = [self.system.prepare(b.to(self.machine.device, non_blocking=True)) for b in batches]
+        counts = {name: sum(c[name] for _, c in prepared).clamp(min=1) for name in prepared[0][1]}
+        means = {name: torch.zeros((), device=self.machine.device) for name in counts}
+        for index, (batch, _) in enumerate(prepared):
+            with self.machine.autocast():
+                losses, self.memory[index] = self.forward(batch, self.memory.get(index))
+            parts = {name: loss.total / counts[name] for name, loss in losses.items()}
+            sum(parts[name] * weights.get(name, 1.0) for name in parts).backward()  # type: ignore[union-attr]
+            for name, part in parts.items():
+                means[name] += part.detach()
+        return means
+
+    def update(self, step: int, steps: int) -> tuple[float, Tensor]:
+        """Move the weights; returns the rate and the length of the gradient before clipping."""
+        limit = self.optimise.clip if self.optimise.clip is not None else math.inf
+        norm = nn.utils.clip_grad_norm_(self.system.parameters(), limit)
+        rate = self.optimise.set(self.optimiser, step, steps)
+        self.optimiser.step()
+        return rate, norm
+
+
+@dataclass(frozen=True)
+class Pace:
+    """How often to look up from the work."""
+
+    log: int = 10  # steps between records
+    save: int = 1000  # steps between validations, each with a checkpoint
+    seconds: float = 900.0  # at the most between checkpoints
+
+
+def train(
+    trainer: Trainer,
+    legs: list[Leg],
+    *,
+    folder: Path | None,
+    pace: Pace,
+    resume: bool = False,
+    validate: Callable[[], dict[str, float]] | None = None,
+    stop: Callable[[], bool] = lambda: False,
+) -> Iterator[dict[str, Any]]:
+    """Train through all legs. `validate` returns a `score`, higher is better: the best weights are published.
+
+    Yields records with `step`; the last has `done`. When `stop` turns true, the state is saved and the last record
+    has `stopped`.
+    """
+    steps = legs[-1].until
+    at: dict[str, Any] = {"step": 0, "tokens": 0, "seconds": 0.0, "best": None, "source": None}
+    if resume and folder is not None and checkpoint.newest(folder) is not None:
+        at = checkpoint.load_state(folder, trainer.system, trainer.optimiser)
+    step, tokens, best = at["step"], at["tokens"], at["best"]
+    began, saved = time.monotonic() - at["seconds"], time.monotonic()
+    meter, position = _Meter(trainer, folder), at["source"]
+    for number, leg in enumerate(legs):
+        if step >= leg.until:
+            continue
+        source = leg.open(position)
+        trainer.system.train()
+        while step < leg.until:
+            batches = [source.batch(rows) for rows in _portions(leg.rows, leg.micro)]
+            step += 1
+            means = trainer.gradients(batches, leg.weights, step)
+            rate, norm = trainer.update(step, steps)
+            meter.add(step, means, rate, norm)
+            tokens += sum(batch.ids.numel() for batch in batches)
+            done, stopped = step == steps, stop()
+            check = validate is not None and (done or step % pace.save == 0)
+            save = check or done or stopped or step % pace.save == 0 or time.monotonic() - saved > pace.seconds
+            if not (save or step == 1 or step % pace.log == 0):
+                continue
+            record = meter.record() | {"step": step, "steps": steps, "stage": number, "tokens": tokens}
+            record["seconds"] = time.monotonic() - began
+            if check and validate is not None:
+                record |= {f"validation_{name}": value for name, value in _quietly(trainer.system, validate).items()}
+            better = validate is None or check and (best is None or record["validation_score"] > best)
+            best = record.get("validation_score", best) if better else best
+            if save and folder is not None:
+                position = source.after_stage() if step == leg.until else source.state()
+                at = {"step": step, "tokens": tokens, "seconds": record["seconds"], "best": best, "source": position}
+                checkpoint.save_state(folder, trainer.system, trainer.optimiser, at, best=better)
+                saved = time.monotonic()
+            yield record | ({"done": True} if done else {"stopped": True} if stopped else {})
+            if stopped:
+                return
+        position = source.after_stage()
+
+
+def _quietly(system: nn.Module, validate: Callable[[], dict[str, float]]) -> dict[str, float]:
+    system.eval()
+    try:
+        with torch.no_grad():
+            return validate()
+    finally:
+        system.train()
+
+
+class _Meter:
+    """Collects numbers on the device and reads them rarely, so that nothing waits; notices a loss gone wrong."""
+
+    def __init__(self, trainer: Trainer, folder: Path | None) -> None:
+        self.trainer, self.folder = trainer, folder
+        self.held: list[tuple[int, float, dict[str, Tensor], Tensor]] = []
+
+    def add(self, step: int, means: dict[str, Tensor], rate: float, norm: Tensor) -> None:
+        self.held.append((step, rate, means, norm.detach()))
+
+    def record(self) -> dict[str, Any]:
+        names = list(self.held[0][2])
+        values = torch.stack([torch.stack([*means.values(), norm.to(means[names[0]])]) for _, _, means, norm in self.held])
+        table = values.tolist()
+        for (step, rate, _, _), numbers in zip(self.held, table, strict=True):
+            if not all(map(math.isfinite, numbers)):
+                raise self._diverged(step, rate, dict(zip([*names, "gradient"], numbers, strict=True)))
+        losses = {name: sum(row[i] for row in table) / len(table) for i, name in enumerate(names)}
+        rate = self.held[-1][1]
+        self.held = []
+        return {"loss": sum(losses.values()), "rate": rate, "gradient": table[-1][-1]} | {
+            f"loss_{name}": value for name, value in losses.items()
+        }
+
+    def _diverged(self, step: int, rate: float, numbers: dict[str, float]) -> Diverged:
+        last = checkpoint.newest(self.folder) if self.folder is not None else None
+        good = f"the last good checkpoint is step {last:,} in {self.folder}" if last is not None else "none was saved yet"
+        wrong = ", ".join(f"{name} {value}" for name, value in numbers.items() if not math.isfinite(value))
+        return Diverged(
+            f"training diverged at step {step:,} with learning rate {rate:.3g} ({wrong}); {good}: "
+            "lower optimise.rate, or raise optimise.warmup"
+        )
+
+
+def reseed(seed: int, step: int) -> int:
+    """The seed of dropout at a step."""
+    return int(chance.generator(seed, step, chance.purpose("dropout")).integers(2**62))
+
+
+def _portions(rows: int, micro: int) -> list[int]:
+    return [min(micro, rows - begin) for begin in range(0, rows, micro)]
