@@ -8,10 +8,13 @@ import importlib
 import json
 import types
 import typing
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, TypeVar
 
 from unmask.errors import Mistake, require, unknown
+
+P = TypeVar("P")
 
 
 class Part(Protocol):
@@ -120,8 +123,8 @@ def flat(recipe: Recipe) -> dict[str, Any]:
     return found
 
 
-def override(recipe: Recipe, settings: list[str] | tuple[str, ...]) -> Recipe:
-    """The recipe with settings such as "hide.budget=0.2" or "arrange=Blocks(cross=false)" applied."""
+def override(recipe: P, settings: Sequence[str]) -> P:
+    """A recipe, or any part, with settings such as "hide.budget=0.2" or "arrange=Blocks(cross=false)" applied."""
     for setting in settings:
         name, equals, text = setting.partition("=")
         require(bool(equals), f"a setting is written NAME=VALUE, got {setting!r}")

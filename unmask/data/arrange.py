@@ -68,9 +68,9 @@ class NextSentence:
         require(room >= 2, f"rows of {length} tokens leave no room for a pair in {layout!r}: use 8 or more")
         pairs = np.array(self._pairs(texts, room, rng), dtype=np.int64).reshape(-1, 5)
         a, b, label = pairs[:, 0:2].copy(), pairs[:, 2:4].copy(), pairs[:, 4]
-        cut = _truncate(a, b, room, rng)
+        cut = truncate(a, b, room, rng)
         notes = Counter({"tokens cut from pairs": int(cut.sum())} if cut.any() else {})
-        return _render({"a": a, "b": b}, label, layout, len(texts.ids), notes)
+        return render({"a": a, "b": b}, label, layout, len(texts.ids), notes)
 
     def _pairs(self, texts: Texts, room: int, rng: Any) -> list[tuple[int, int, int, int, int]]:
         """(a0, a1, b0, b1, label) in tokens, before truncation; the walk of BERT's paper over each document."""
@@ -142,19 +142,21 @@ class Stream:
     def runs(self, texts: Texts, layout: str, length: int, rng: Any) -> Runs:
         documents = texts.sentence[texts.document]
         spans = {"a": np.stack((documents[:-1], documents[1:]), 1)}
-        whole = _render(spans, np.zeros(len(documents) - 1, dtype=np.int64), layout, len(texts.ids), Counter())
+        whole = render(spans, np.zeros(len(documents) - 1, dtype=np.int64), layout, len(texts.ids), Counter())
         return _recut(whole, length)
 
 
-def _truncate(a: np.ndarray, b: np.ndarray, room: int, rng: Any) -> np.ndarray:
-    """Cut pairs to the room: always from the longer text, one token at a time, at its front or its back."""
+def truncate(a: np.ndarray, b: np.ndarray, room: int, rng: Any) -> np.ndarray:
+    """Cut pairs to the room, always from the longer text: at its front or back by chance (BERT), without one at its end.
+
+    Changes the spans; returns how many tokens each pair lost."""
     size_a, size_b = a[:, 1] - a[:, 0], b[:, 1] - b[:, 0]
     excess = np.maximum(size_a + size_b - room, 0)
     gap = size_a - size_b
     rest = np.maximum(excess - np.abs(gap), 0)
     cut_a = np.where(gap > 0, np.minimum(excess, gap), 0) + rest // 2
     for span, cut in ((a, cut_a), (b, excess - cut_a)):
-        front = rng.binomial(cut, 0.5)
+        front = rng.binomial(cut, 0.5) if rng is not None else np.zeros_like(cut)
         span[:, 0] += front
         span[:, 1] -= cut - front
     return excess
@@ -187,7 +189,7 @@ def _fill(cost: np.ndarray, new: np.ndarray, document: np.ndarray, room: int, cr
     return np.cumsum(starts) - 1
 
 
-def _render(spans: dict[str, np.ndarray], label: np.ndarray, layout: str, end: int, notes: Counter[str]) -> Runs:
+def render(spans: dict[str, np.ndarray], label: np.ndarray, layout: str, end: int, notes: Counter[str]) -> Runs:
     """Examples of one or two spans each, with the special tokens of the layout."""
     items = layouts.items(layout, len(spans))
     n, k = len(label), len(items)

@@ -26,6 +26,7 @@ class Label:
     pooler: bool = True  # a layer with tanh before the output
     bias: bool = True  # of the output
     dropout: float = 0.0  # before the output
+    names: tuple[str, ...] = ()  # of the classes, where they have names
 
     def __post_init__(self) -> None:
         require(self.classes >= 2, f"a label needs 2 classes or more, got {self.classes}")

@@ -90,6 +90,15 @@ def check(recipe: Recipe, vocabulary: Vocabulary) -> None:
         require(name in known, f"the schedule weighs a loss {name!r} that is not predicted: known are {', '.join(known)}")
 
 
+def cost(recipe: Recipe, vocabulary: int) -> dict[str, float]:
+    """Parameters, and training operations per token over the whole schedule; nothing is allocated."""
+    words = Vocabulary(size=vocabulary, pad=0, special=(), mask=0)
+    with torch.device("meta"):
+        system = recipe.system.build(recipe, words, 0)  # type: ignore[attr-defined]
+    flops = sum(stage.share * flops_per_token(recipe, vocabulary, stage.length) for stage in recipe.schedule)
+    return {"parameters": sum(p.numel() for p in system.parameters()), "flops_per_token": flops}
+
+
 def flops_per_token(recipe: Recipe, vocabulary: int, length: int) -> float:
     """Training operations per token: three forward passes' worth, predictions counted where they are made."""
     backbone: Transformer = recipe.system.backbone  # type: ignore[attr-defined]

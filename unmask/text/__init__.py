@@ -3,9 +3,20 @@
 from unmask.text.boundaries import Words
 from unmask.text.documents import Corpus
 from unmask.text.encode import encode_documents
-from unmask.text.tokenizer import BPE, KINDS, ByteBPE, Characters, Tokenizer, Unigram, WordPiece, kind_named, train
+from unmask.text.tokenizer import (
+    BPE,
+    KINDS,
+    ByteBPE,
+    Characters,
+    Tokenizer,
+    Unigram,
+    WordPiece,
+    kind_named,
+    train,
+    train_to_file,
+)
 
 __all__ = [
     "BPE", "KINDS", "ByteBPE", "Characters", "Corpus", "Tokenizer", "Unigram", "WordPiece", "Words",
-    "encode_documents", "kind_named", "train",
+    "encode_documents", "kind_named", "train", "train_to_file",
 ]  # fmt: skip

@@ -9,9 +9,11 @@ from typing import Literal
 
 import numpy as np
 
-from unmask.errors import Mistake
+from unmask.errors import Mistake, unknown
 
 Words = Literal["auto", "spaces", "rjieba", "none"]
+
+WORDS: dict[str, Words] = {"auto": "auto", "spaces": "spaces", "rjieba": "rjieba", "none": "none"}
 
 SPACE, LETTER, PUNCTUATION, HAN, NEWLINE = range(5)
 
@@ -24,13 +26,22 @@ _ABBREVIATIONS = frozenset(
 _LAST_WORD = re.compile(r"([\w.]+)$")
 
 
+def words_named(name: str) -> Words:
+    """One of the ways to find words, by its name."""
+    if name not in WORDS:
+        raise unknown("way to find words", name, WORDS)
+    return WORDS[name]
+
+
 def codes_of(text: str) -> np.ndarray:
     """One code point per character, so that character classes are a table look-up."""
     return np.frombuffer(text.encode("utf-32-le", errors="surrogatepass"), dtype=np.uint32)
 
 
 def classes_of(codes: np.ndarray) -> np.ndarray:
-    """SPACE, LETTER, PUNCTUATION, HAN or NEWLINE per character."""
+    """WORDS: dict[str, Words] = {"auto": "auto", "spaces": "spaces", "rjieba": "rjieba", "none": "none"}
+
+SPACE, LETTER, PUNCTUATION, HAN or NEWLINE per character."""
     table = _class_table()
     kinds = table[np.minimum(codes, 0xFFFF)]
     astral = codes > 0xFFFF

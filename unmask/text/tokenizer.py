@@ -229,3 +229,13 @@ def train(kind: Kind, texts: Iterable[str]) -> Tokenizer:
         f"use --vocab {size} or less, or more text",
     )
     return Tokenizer(backend)
+
+
+def train_to_file(texts: Iterable[str], out: str | Path, kind: Kind, overwrite: bool = False) -> Tokenizer:
+    """Train a tokenizer and write it; an existing file is kept unless `overwrite`."""
+    out = Path(out)
+    require(overwrite or not out.exists(), f"{out} exists already: choose another --out, or pass --overwrite")
+    tokenizer = train(kind, texts)
+    out.parent.mkdir(parents=True, exist_ok=True)
+    tokenizer.save(out)
+    return tokenizer

@@ -1,0 +1,39 @@
+# Two commands set everything up: `make demo` and `make test`. PYTHON chooses the interpreter (3.11 or newer).
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
+
+.PHONY: demo test check docs bench clean
+
+demo: $(VENV)/installed
+	$(BIN)/unmask demo --overwrite
+
+test: check
+	$(BIN)/python -m pytest
+
+check: $(VENV)/installed-dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+docs: $(VENV)/installed-dev
+	$(BIN)/python docs/make_pictures.py
+
+bench: $(VENV)/installed-dev
+	$(BIN)/python bench/prepare.py
+	$(BIN)/python bench/loader.py
+
+$(VENV)/installed: pyproject.toml constraints.txt
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(INSTALL) torch
+	$(INSTALL) -e .
+	touch $@
+
+$(VENV)/installed-dev: $(VENV)/installed
+	$(INSTALL) -e ".[dev]"
+	touch $@
+
+clean:
+	rm -rf $(VENV) demo

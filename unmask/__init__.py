@@ -1,0 +1,29 @@
+"""Unmask: pretrain, adapt, compare and serve the language models of 2017-2020 on your own text.
+
+    import unmask
+
+    unmask.train_tokenizer("corpus/", "tok.json", kind="wordpiece", vocab=8000)
+    unmask.prepare("corpus/", "data/mine", tokenizer="tok.json")
+    model = unmask.pretrain("bert", "data/mine", "runs/bert", size="small", budget="20m")
+    model.fill("Paris is the [MASK] of France.")
+    model.adapt("train.jsonl", "runs/bert-mine", dev="dev.jsonl").evaluate("test.jsonl")
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+__all__ = ["Model", "explain", "import_hf", "list_recipes", "load", "prepare", "pretrain", "train_tokenizer"]
+
+if TYPE_CHECKING:
+    from unmask.api import Model, explain, import_hf, list_recipes, load, prepare, pretrain, train_tokenizer
+
+
+def __getattr__(name: str) -> Any:
+    """Import the API when it is first used, so that `import unmask` and `unmask --help` are quick."""
+    if name in __all__:
+        from unmask import api
+
+        return getattr(api, name)
+    raise AttributeError(f"module 'unmask' has no attribute {name!r}")

@@ -1,0 +1,115 @@
+"""Fine-tune: all weights of a pretrained model, and a new head, on a task's examples."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from unmask import chance, metrics
+from unmask.data import Given
+from unmask.data.given import Examples, rows_of
+from unmask.errors import require
+from unmask.hide import Nothing
+from unmask.infer.classify import probabilities
+from unmask.infer.model import Model
+from unmask.predict import Label
+from unmask.recipe import Recipe, Stage, to_json
+from unmask.system import SENTENCE
+from unmask.tasks.classify import Classify, Example, label_names, label_numbers
+from unmask.train import AdamW, Leg, Machine, Pace, Trainer, checkpoint, train
+from unmask.train.log import Log
+
+
+def finetune(
+    base: Model,
+    examples: Sequence[Example],
+    out: str | Path,
+    *,
+    dev: Sequence[Example] = (),
+    task: Classify | None = None,
+    seed: int = 0,
+    fresh: bool = False,
+    overwrite: bool = False,
+    stop: Callable[[], bool] = lambda: False,
+) -> Iterator[dict[str, Any]]:
+    """Adapt a model, yielding records. With `dev`, the weights of the best epoch are kept.
+
+    `fresh` starts from random weights of the same network: the untrained control of a comparison.
+    """
+    task = task or Classify()
+    names = label_names(examples)
+    recipe = adapted_recipe(base, task, names)
+    out = Path(out)
+    require(overwrite or not out.exists(), f"{out} exists already: choose another --out, or pass --overwrite")
+    shutil.rmtree(out, ignore_errors=True)
+    out.mkdir(parents=True)
+    (out / "recipe.json").write_text(to_json(recipe), encoding="utf-8")
+    base.tokenizer.save(out / "tokenizer.json")
+
+    length = recipe.schedule[0].length
+    rows, notes = rows_of([e.text for e in examples], label_numbers(examples, names, "train"), base.tokenizer,
+                          recipe.layout, length)  # fmt: skip
+    dev_numbers = label_numbers(dev, names, "dev") if dev else []
+    system = recipe.system.build(recipe, base.tokenizer.vocabulary, seed)  # type: ignore[attr-defined]
+    if not fresh:
+        _inherit(system, base)
+    trainer = Trainer(system, recipe.optimise, Machine(device=base.device, half=base.device != "cpu"), seed)  # type: ignore[arg-type]
+    steps = max(1, round(task.epochs * len(rows) / task.examples))
+    per_epoch = max(1, -(-len(rows) // task.examples))
+    yield {"event": "start", "steps": steps, "examples": len(rows), "labels": list(names), "notes": dict(notes)}
+
+    def validate() -> dict[str, float]:
+        model = Model(system, recipe, base.tokenizer, out, base.device)
+        with trainer.machine.autocast():
+            predicted = probabilities(model, [example.text for example in dev]).argmax(1).tolist()
+        table = metrics.confusion(dev_numbers, predicted, len(names))
+        return {"score": metrics.accuracy(table), "accuracy": metrics.accuracy(table), "f1": metrics.macro_f1(table)}
+
+    legs = [Leg(steps, task.examples, task.examples, lambda state: Examples(rows, seed, state))]
+    log = Log(out)
+    try:
+        for record in train(trainer, legs, folder=out, pace=Pace(log=max(1, min(50, steps // 20)), save=per_epoch),
+                            validate=validate if dev else None, stop=stop):  # fmt: skip
+            log.write(record)
+            yield record
+    finally:
+        log.close()
+    checkpoint.drop_state(out)  # an adaptation is short: its weights are all that is kept
+
+
+def adapted_recipe(base: Model, task: Classify, names: Sequence[str]) -> Recipe:
+    """The recipe of a pretrained model, turned to the task: nothing hidden, the label predicted."""
+    width = int(base.recipe.system.backbone.width)  # type: ignore[attr-defined]
+    reads_all = base.recipe.see.pattern == "everything"  # type: ignore[attr-defined]
+    rate = task.rate or 5e-5 * 768 / width
+    head = Label(classes=len(names), names=tuple(names), pool=task.pool, dropout=task.dropout,
+                 pooler=reads_all and task.pool == "summary", bias=reads_all)  # fmt: skip
+    return base.recipe.replace(
+        arrange=Given(),
+        hide=Nothing(),
+        predict={"label": head},
+        optimise=AdamW(rate=rate, decay=task.decay, warmup=task.warmup),
+        schedule=(Stage(length=min(task.length or base.length, base.length)),),
+    )
+
+
+def _inherit(system: Any, base: Model) -> None:
+    """Take over the backbone, and the pooler of a sentence task where both have one."""
+    system.backbone.load_state_dict(base.system.backbone.state_dict())
+    before = base.system.predict[SENTENCE] if SENTENCE in base.system.predict else None
+    head = system.predict["label"]
+    if before is not None and head.dense is not None and before.dense is not None:
+        head.dense.load_state_dict(before.dense.state_dict())
+
+
+def few(examples: Sequence[Example], per_label: int, seed: int) -> list[Example]:
+    """So many examples of each label, drawn at random."""
+    chosen: list[Example] = []
+    rng = chance.generator(seed, chance.purpose("few labels"))
+    for name in label_names(examples):
+        mine = [e for e in examples if e.label == name]
+        require(len(mine) >= per_label, f"label {name!r} has {len(mine)} examples, {per_label} were asked for")
+        chosen += [mine[i] for i in sorted(rng.choice(len(mine), per_label, replace=False).tolist())]
+    return chosen

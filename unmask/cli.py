@@ -1,0 +1,485 @@
+"""The command line: one verb per thing a user does, each a thin call of the Python API."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import signal
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from unmask import screen
+from unmask.errors import Mistake
+
+app = typer.Typer(
+    add_completion=False,
+    no_args_is_help=True,
+    rich_markup_mode="rich",
+    pretty_exceptions_enable=False,
+    help="Pretrain, adapt, compare and serve the language models of 2017-2020 on your own text.",
+)
+
+Settings = Annotated[list[str], typer.Option("--set", metavar="NAME=VALUE", help="Change any value, e.g. hide.budget=0.2.")]
+Size = Annotated[str, typer.Option(help="tiny, mini, small, medium, base or large.")]
+Variant = Annotated[str, typer.Option(help="paper, or another that the recipe names.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+Seed = Annotated[int, typer.Option(help="The seed of everything random.")]
+Device = Annotated[str | None, typer.Option(help="cpu or cuda; by default the GPU if there is one.")]
+Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace what is at --out.")]
+Errors = Annotated[str, typer.Option(help="strict, or replace: go on over bytes that are not UTF-8.")]
+Run = Annotated[Path, typer.Argument(metavar="RUN", help="A run folder.")]
+CORPUS = "Files, folders or globs of .txt (blank line between documents), .jsonl or .parquet, also .gz, .xz, .zst."
+Corpora = Annotated[list[str], typer.Argument(metavar="CORPUS...", help=CORPUS + " PATH:0.3 takes 30% of its documents.")]
+
+
+def verb(example: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Register a verb, its example shown at the end of its help."""
+
+    def register(function: Callable[..., None]) -> Callable[..., None]:
+        name = function.__name__.strip("_")
+        return app.command(name, epilog=f"Example: [cyan]{example}[/]")(function)
+
+    return register
+
+
+@verb("unmask demo --minutes 3")
+def demo(
+    minutes: Annotated[float, typer.Option(help="How long it may take.")] = 6.0,
+    out: Annotated[Path, typer.Option(help="Where to put everything.")] = Path("demo"),
+    seed: Seed = 0,
+    device: Device = None,
+    json_: Json = False,
+    overwrite: Overwrite = False,
+) -> None:
+    """The main job on text that is on every machine: pretrain on documentation strings, adapt, compare."""
+    from unmask.demo import demo as run
+
+    results = run(out, minutes=minutes, seed=seed, device=device, overwrite=overwrite, quiet=json_)
+    if json_:
+        _print(results)
+
+
+@verb("unmask recipes")
+def recipes(json_: Json = False) -> None:
+    """The family, a line each: name, year, and what it hides, sees and predicts."""
+    from unmask.recipes import entries
+
+    found = entries()
+    if json_:
+        _print([dataclasses.asdict(entry) for entry in found])
+        return
+    screen.table("", ["recipe", "year", "idea"], [[e.name, e.year, e.idea] for e in found])
+
+
+@verb("unmask show bert --size tiny --set hide.budget=0.2")
+def show(
+    recipe: Annotated[str, typer.Argument(help="A recipe's name.")],
+    size: Size = "base",
+    variant: Variant = "paper",
+    settings: Settings = [],  # noqa: B006
+    json_: Json = False,
+) -> None:
+    """Every value of a recipe, its parameter count and its training operations per token."""
+    from unmask import recipes as family
+    from unmask.recipe import flat, plain
+    from unmask.system import cost
+
+    chosen = family.get(recipe, size=size, variant=variant, settings=settings)
+    price = cost(chosen, chosen.tokenizer.vocab)  # type: ignore[attr-defined]
+    if json_:
+        _print({"recipe": plain(chosen)} | price)
+        return
+    rows = [[name, value] for name, value in flat(chosen).items()]
+    screen.table(f"{recipe} {size}", ["value", ""], rows)
+    screen.out.print(f"parameters                      {price['parameters']:,}")
+    screen.out.print(f"training operations per token   {price['flops_per_token']:.3g}")
+
+
+@verb("unmask diff bert roberta")
+def diff(
+    first: Annotated[str, typer.Argument(help="A recipe's name.")],
+    second: Annotated[str, typer.Argument(help="Another's.")],
+    size: Size = "base",
+    json_: Json = False,
+) -> None:
+    """What differs between two recipes."""
+    from unmask import recipes as family
+    from unmask.recipe import flat
+
+    a, b = flat(family.get(first, size=size)), flat(family.get(second, size=size))
+    names = [name for name in [*a, *(n for n in b if n not in a)] if name != "name" and a.get(name, "-") != b.get(name, "-")]
+    if json_:
+        _print({name: {first: a.get(name), second: b.get(name)} for name in names})
+        return
+    screen.table("", ["value", first, second], [[name, a.get(name, "-"), b.get(name, "-")] for name in names])
+
+
+@verb('unmask explain bert "The doctor examined the patient." --picture bert.png')
+def explain(
+    recipe: Annotated[str, typer.Argument(help="A recipe's name, or a run folder.")],
+    text: Annotated[str, typer.Argument(help="A text of yours.")],
+    size: Size = "base",
+    settings: Settings = [],  # noqa: B006
+    tokenizer: Annotated[Path | None, typer.Option(help="A tokenizer.json; by default a small one is trained.")] = None,
+    visit: Annotated[int, typer.Option(help="How often the text was read before.")] = 0,
+    picture: Annotated[Path | None, typer.Option(help="Draw it into this PNG.")] = None,
+    seed: Seed = 0,
+    json_: Json = False,
+) -> None:
+    """What a recipe does with a text: tokens and boundaries, what is hidden, who sees whom, what is predicted."""
+    from unmask import api, explanation
+    from unmask.recipe import from_json, override
+
+    chosen: Any = recipe
+    if (Path(recipe) / "recipe.json").is_file():
+        chosen = override(from_json((Path(recipe) / "recipe.json").read_text(encoding="utf-8")), settings)
+        tokenizer = tokenizer or Path(recipe) / "tokenizer.json"
+    found = api.explain(chosen, text, size=size, settings=settings, tokenizer=tokenizer, seed=seed, visit=visit)
+    if picture is not None:
+        from unmask.explanation_picture import draw
+
+        draw(found, picture)
+    if json_:
+        _print(explanation.to_json(found))
+    else:
+        screen.out.print(explanation.render(found), soft_wrap=False)
+        if picture is not None:
+            screen.err.print(f"[dim]drawn into {picture}[/]")
+
+
+@verb("unmask tokenizer corpus/ --kind wordpiece --vocab 30000 --out tok.json")
+def tokenizer(
+    corpus: Corpora,
+    out: Annotated[Path, typer.Option(help="The file to write.")],
+    kind: Annotated[str, typer.Option(help="wordpiece, bpe, byte-bpe, unigram or characters.")] = "wordpiece",
+    vocab: Annotated[int, typer.Option(help="How many tokens.")] = 30_000,
+    errors: Errors = "strict",
+    json_: Json = False,
+    overwrite: Overwrite = False,
+) -> None:
+    """Train a tokenizer on a corpus."""
+    from unmask import text
+
+    stream = text.Corpus(corpus, errors=_errors(errors))
+    with screen.err.status(f"training a {kind} tokenizer") if not json_ else _nothing():
+        made = text.train_to_file(stream, out, text.kind_named(kind, vocab), overwrite)
+    result = {"file": str(out), "kind": kind, "vocabulary": made.vocabulary.size, "notes": dict(stream.notes)}
+    _notes(stream.notes, json_)
+    _done(result, f"{made.vocabulary.size:,} tokens, written to {out}", json_)
+
+
+@verb("unmask prepare corpus/ --tokenizer tok.json --out data/wiki")
+def prepare(
+    corpus: Corpora,
+    tokenizer: Annotated[Path, typer.Option(help="A tokenizer.json, or a run folder.")],
+    out: Annotated[Path, typer.Option(help="The data folder to write.")],
+    words: Annotated[str, typer.Option(help="Where words begin: auto, spaces, rjieba (Chinese) or none.")] = "auto",
+    holdout: Annotated[str, typer.Option(help="Share of documents kept for validation.")] = "0.5%",
+    errors: Errors = "strict",
+    workers: Annotated[int | None, typer.Option(help="Processes; by default one per core.")] = None,
+    json_: Json = False,
+    overwrite: Overwrite = False,
+) -> None:
+    """Tokenise a corpus once, with its word and sentence boundaries, for every recipe to use."""
+    from unmask.data.prepare import prepare as run
+    from unmask.text import Corpus, Tokenizer
+    from unmask.text.boundaries import words_named
+
+    records = run(Corpus(corpus, errors=_errors(errors)), Tokenizer.load(tokenizer), out, words=words_named(words),
+                  holdout=_share(holdout), workers=workers, overwrite=overwrite)  # fmt: skip
+    manifest: dict[str, Any] = {}
+    for manifest in screen.reading(records, "preparing", json_):
+        pass
+    _notes(manifest["notes"], json_)
+    held = sum(shard["documents"] for shard in manifest["splits"]["holdout"])
+    said = f"{manifest['tokens']:,} tokens in {manifest['documents']:,} documents ({held:,} held out), written to {out}"
+    _done({name: manifest[name] for name in ("tokens", "documents", "vocabulary", "words", "notes")}, said, json_)
+
+
+@verb("unmask pretrain bert data/wiki --size small --budget 20m --out runs/bert")
+def pretrain(
+    recipe: Annotated[str, typer.Argument(help="A recipe's name: see 'unmask recipes'.")],
+    data: Annotated[list[str], typer.Argument(help="Folders made by 'unmask prepare'; FOLDER:0.3 for its weight.")],
+    out: Annotated[Path, typer.Option(help="The run folder to write.")],
+    size: Size = "base",
+    variant: Variant = "paper",
+    budget: Annotated[str, typer.Option(help="20m, 2h, 1e9tok, 5000steps or 1e17flop.")] = "20m",
+    start: Annotated[Path | None, typer.Option("--from", help="A run to continue from, on new text.")] = None,
+    settings: Settings = [],  # noqa: B006
+    resume: Annotated[bool, typer.Option("--resume", help="Go on with a run that was cut off.")] = False,
+    compiled: Annotated[bool | None, typer.Option("--compile/--no-compile", help="By default on a GPU.")] = None,
+    tensorboard: Annotated[bool, typer.Option("--tensorboard", help="Also write TensorBoard files.")] = False,
+    seed: Seed = 0,
+    device: Device = None,
+    json_: Json = False,
+    overwrite: Overwrite = False,
+) -> None:
+    """Train a recipe on prepared data within a budget; the rate's curve spans the whole budget."""
+    from unmask import pretraining
+    from unmask import recipes as family
+
+    chosen = family.get(recipe, size=size, variant=variant, settings=settings)
+    records = pretraining.pretrain(chosen, data, out, budget=budget, start=start, seed=seed, device=device, compiled=compiled,
+                                   resume=resume, overwrite=overwrite, tensorboard=tensorboard, stop=_interrupt())  # fmt: skip
+    last: dict[str, Any] = {}
+    for record in screen.training(records, f"{recipe} {size}", json_):
+        last = record if "step" in record else last
+    if last.get("stopped"):
+        command = " ".join(word for word in sys.argv[1:] if word not in ("--resume", "--overwrite"))
+        _done(last, f"saved at step {last['step']:,}; go on with: unmask {command} --resume", json_)
+        raise typer.Exit(130)
+    _done(last, f"written to {out}; try: unmask {_next_verb(chosen)} {out} ...", json_)
+
+
+@verb("unmask adapt runs/bert train.jsonl --dev dev.jsonl --out runs/bert-sst2")
+def adapt(
+    run: Run,
+    train: Annotated[Path, typer.Argument(help='Labelled examples: JSON lines or CSV with "text" (or "text_a", "text_b") and "label".')],
+    out: Annotated[Path, typer.Option(help="The run folder to write.")],
+    dev: Annotated[Path | None, typer.Option(help="Labelled examples to choose the best epoch by.")] = None,
+    settings: Annotated[list[str], typer.Option("--set", metavar="NAME=VALUE", help="epochs, examples, rate, warmup, decay, dropout, pool, length.")] = [],  # noqa: B006, E501
+    fresh: Annotated[bool, typer.Option("--fresh", help="Start from random weights: the control of a comparison.")] = False,
+    seed: Seed = 0,
+    device: Device = None,
+    json_: Json = False,
+    overwrite: Overwrite = False,
+) -> None:
+    """Fine-tune a pretrained model to tell labels apart."""
+    from unmask import adapt as adapting
+    from unmask.infer import open_run
+    from unmask.recipe import override
+    from unmask.tasks.classify import Classify, read
+
+    records = adapting.finetune(open_run(run, device=device), read(train), out, dev=read(dev) if dev else (),
+                                task=override(Classify(), settings), seed=seed, fresh=fresh, overwrite=overwrite,
+                                stop=_interrupt())  # fmt: skip
+    last: dict[str, Any] = {}
+    for record in screen.training(records, f"adapting {run.name}", json_):
+        last = record if "step" in record else last
+    _done(last, f"written to {out}; try: unmask evaluate {out} TEST", json_)
+
+
+@verb("unmask evaluate runs/bert-sst2 test.jsonl")
+def evaluate(
+    run: Run,
+    test: Annotated[Path, typer.Argument(help="Labelled examples.")],
+    device: Device = None,
+    json_: Json = False,
+) -> None:
+    """Accuracy, F1, Matthews' correlation and the confusion matrix of an adapted model."""
+    from unmask import api
+
+    scores = api.load(run, device=device).evaluate(test)
+    if json_:
+        _print(scores)
+        return
+    numbers = [[name, f"{scores[name]:.4f}"] for name in ("accuracy", "f1", "mcc")]
+    screen.table(f"{run} on {test}", ["score", ""], [["examples", f"{scores['examples']:,}"], *numbers])
+    rows = [[name, *row] for name, row in zip(scores["labels"], scores["confusion"], strict=True)]
+    screen.table("truth in rows, prediction in columns", ["", *scores["labels"]], rows)
+
+
+@verb('unmask predict runs/bert-sst2 "a great film"')
+def predict(
+    run: Run,
+    input_: Annotated[str, typer.Argument(metavar="FILE_OR_TEXT", help="A text, or a file of texts (.jsonl, .csv, .txt).")],
+    second: Annotated[str | None, typer.Argument(metavar="SECOND_TEXT", help="The second text of a pair.")] = None,
+    device: Device = None,
+    json_: Json = False,
+) -> None:
+    """The label of a text, or of every text of a file."""
+    from unmask.data.given import Text
+    from unmask.infer import classify, open_run
+
+    texts = _texts(Path(input_)) if Path(input_).is_file() else [Text(input_, second)]
+    for text, found in zip(texts, classify(open_run(run, device=device), texts), strict=True):
+        if json_:
+            _print({"text": text.a} | dataclasses.asdict(found), lines=True)
+        else:
+            screen.out.print(f"{found.label}\t{found.probabilities[found.label]:.3f}\t{text.a[:80]}", markup=False)
+
+
+@verb('unmask fill runs/bert "Paris is the [MASK] of France."')
+def fill(
+    run: Run,
+    text: Annotated[str, typer.Argument(help="A text with [MASK] where a word is missing.")],
+    top: Annotated[int, typer.Option(help="How many guesses.")] = 5,
+    device: Device = None,
+    json_: Json = False,
+) -> None:
+    """What a masked model puts at each [MASK]."""
+    from unmask import api
+
+    guesses = api.load(run, device=device).fill(text, top=top)
+    if json_:
+        _print([[dataclasses.asdict(guess) for guess in place] for place in guesses])
+        return
+    for number, place in enumerate(guesses, 1):
+        screen.table(f"[MASK] {number}".replace("[", r"\["), ["token", "probability"], [[g.token, f"{g.probability:.3f}"] for g in place])
+
+
+@verb('unmask generate runs/gpt2 "Once upon a time" --tokens 60 --top-p 0.9')
+def generate(
+    run: Run,
+    prompt: Annotated[str, typer.Argument(help="How the text begins.")],
+    tokens: Annotated[int, typer.Option(help="How many new tokens at most.")] = 50,
+    temperature: Annotated[float, typer.Option(help="0 takes the likeliest token; below 1 is safer, above 1 wilder.")] = 1.0,
+    top_k: Annotated[int | None, typer.Option(help="Draw among so many tokens.")] = None,
+    top_p: Annotated[float | None, typer.Option(help="Draw among the likeliest with this probability together.")] = None,
+    seed: Seed = 0,
+    device: Device = None,
+    json_: Json = False,
+) -> None:
+    """Go on with a text."""
+    from unmask.infer import Sampling, open_run
+    from unmask.infer import generate as run_on
+
+    sampling = Sampling(temperature=temperature, top_k=top_k, top_p=top_p)
+    pieces = run_on(open_run(run, device=device), prompt, tokens=tokens, sampling=sampling, seed=seed)
+    if json_:
+        _print({"text": "".join(pieces)})
+        return
+    for piece in pieces:
+        sys.stdout.write(piece)
+        sys.stdout.flush()
+    sys.stdout.write("\n")
+
+
+@verb("unmask embed runs/bert texts.txt --out vectors.npy")
+def embed(
+    run: Run,
+    file: Annotated[Path, typer.Argument(help="Texts: a line each (.txt), or .jsonl or .csv with text.")],
+    out: Annotated[Path, typer.Option(help="The .npy file to write.")],
+    pool: Annotated[str, typer.Option(help="mean, or summary for the summary token.")] = "mean",
+    layer: Annotated[int, typer.Option(help="Which layer; 0 is the embeddings, -1 the last.")] = -1,
+    device: Device = None,
+    json_: Json = False,
+    overwrite: Overwrite = False,
+) -> None:
+    """One vector per text."""
+    import numpy as np
+
+    from unmask import infer
+    from unmask.errors import require
+
+    require(overwrite or not out.exists(), f"{out} exists already: choose another --out, or pass --overwrite")
+    texts = [text.a for text in _texts(file)]
+    vectors = infer.embed(infer.open_run(run, device=device), texts, pool=pool, layer=layer)  # type: ignore[arg-type]
+    with out.open("wb") as target:
+        np.save(target, vectors)
+    _done({"file": str(out), "shape": list(vectors.shape)}, f"{len(texts):,} vectors of {vectors.shape[1]}, written to {out}", json_)
+
+
+@verb("unmask export runs/bert exported/")
+def export(
+    run: Run,
+    out: Annotated[Path, typer.Argument(help="The folder to write.")],
+    json_: Json = False,
+    overwrite: Overwrite = False,
+) -> None:
+    """Write a model in Hugging Face format."""
+    from unmask import api
+
+    files = api.load(run, device="cpu").export(out, overwrite=overwrite)
+    _done({"files": files}, f"{', '.join(Path(f).name for f in files)}, written to {out}", json_)
+
+
+@verb("unmask import bert-base-uncased/ --out runs/bert")
+def import_(
+    folder: Annotated[Path, typer.Argument(metavar="HF_FOLDER", help="A folder in Hugging Face format.")],
+    out: Annotated[Path, typer.Option(help="The run folder to write.")],
+    json_: Json = False,
+    overwrite: Overwrite = False,
+) -> None:
+    """Bring in a model in Hugging Face format."""
+    from unmask import convert
+
+    report = convert.import_hf(folder, out, overwrite=overwrite)
+    if json_:
+        _print(dataclasses.asdict(report))
+        return
+    for name, value in dataclasses.asdict(report).items():
+        shown = ", ".join(map(str, value)) or "nothing" if isinstance(value, list | tuple) else value
+        screen.out.print(f"{name.replace('_', ' '):12s} {shown}", markup=False)
+    screen.err.print(f"[dim]written to {out}[/]")
+
+
+def _texts(file: Path) -> list[Any]:
+    from unmask.data.given import Text
+    from unmask.errors import require
+    from unmask.tasks.classify import read
+
+    require(file.is_file(), f"no such file: {file}")
+    if file.suffix == ".txt":
+        texts = [Text(line) for line in file.read_text(encoding="utf-8").splitlines() if line.strip()]
+        require(bool(texts), f"{file} holds no text")
+        return texts
+    return [example.text for example in read(file, labelled=False)]
+
+
+def _errors(name: str) -> Any:
+    from unmask.errors import require
+
+    require(name in ("strict", "replace"), f"--errors must be strict or replace, got {name!r}")
+    return name
+
+
+def _share(text: str) -> float:
+    try:
+        return float(text[:-1]) / 100 if text.endswith("%") else float(text)
+    except ValueError:
+        raise Mistake(f"--holdout must be a share such as 0.5% or 0.005, got {text!r}") from None
+
+
+def _next_verb(recipe: Any) -> str:
+    return "generate" if recipe.see.pattern == "left" else "fill"
+
+
+def _interrupt() -> Callable[[], bool]:
+    """True after Ctrl-C, so that the loop can finish its step and save; a second Ctrl-C ends at once."""
+    pressed: list[bool] = []
+
+    def note(*_: Any) -> None:
+        pressed.append(True)
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        screen.err.print("\n[yellow]stopping after this step and saving; press Ctrl-C again to stop at once[/]")
+
+    signal.signal(signal.SIGINT, note)
+    return lambda: bool(pressed)
+
+
+def _notes(notes: dict[str, int], quiet: bool) -> None:
+    for name, count in notes.items() if not quiet else ():
+        screen.err.print(f"[yellow]note:[/] {count:,} {name}")
+
+
+def _done(result: Any, said: str, as_json: bool) -> None:
+    if as_json:
+        _print(result)
+    else:
+        screen.err.print(f"[green]done:[/] {said}", soft_wrap=True)
+
+
+def _print(value: Any, lines: bool = False) -> None:
+    sys.stdout.write(json.dumps(value, ensure_ascii=False, indent=None if lines else 1) + "\n")
+
+
+def _nothing() -> Any:
+    import contextlib
+
+    return contextlib.nullcontext()
+
+
+def main() -> None:
+    try:
+        app()
+    except Mistake as mistake:
+        screen.fail(str(mistake))
+
+
+if __name__ == "__main__":
+    main()

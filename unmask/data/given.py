@@ -1,0 +1,101 @@
+"""Given: examples that come ready made, such as a task's, one per row."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+
+from unmask import chance
+from unmask.batch import Batch
+from unmask.data.arrange import ROLES, Runs, render, truncate
+from unmask.data.pack import Rows, pack
+from unmask.data.shards import Texts
+from unmask.errors import Mistake
+from unmask.text import Tokenizer, Words, encode_documents
+from unmask.text import layout as layouts
+
+
+@dataclass(frozen=True)
+class Given:
+    """Examples as a task gives them; nothing is arranged."""
+
+    classes = 0
+    packed = False
+
+    def runs(self, texts: Texts, layout: str, length: int, rng: Any) -> Runs:
+        raise Mistake("this model was adapted to a task and has no pretraining data: continue from the model it came from")
+
+
+@dataclass(frozen=True)
+class Text:
+    """One input: a text, or two."""
+
+    a: str
+    b: str | None = None
+
+
+def rows_of(
+    texts: Sequence[Text], labels: Sequence[int], tokenizer: Tokenizer, layout: str, length: int, words: Words = "none"
+) -> tuple[Rows, Counter[str]]:
+    """The rows of these texts, cut at the end to the length; the notes count how many were."""
+    documents = encode_documents([t.a for t in texts], tokenizer, words)
+    pairs = [t.b is not None for t in texts]
+    if any(pairs):
+        documents += encode_documents([t.b or "" for t in texts], tokenizer, words)
+    joined = Texts.of(documents)
+    ends = np.cumsum([len(d.ids) for d in documents])
+    spans = np.stack((np.concatenate(([0], ends[:-1])), ends), 1).astype(np.int64)
+    a, b = spans[: len(texts)], spans[len(texts) :]
+    room = length - layouts.overhead(layout, 2 if any(pairs) else 1)
+    cut = truncate(a, b if any(pairs) else np.zeros_like(a), room, None)
+    notes = Counter({f"texts longer than {length} tokens, cut": int((cut > 0).sum())} if cut.any() else {})
+    chosen = {"a": a, "b": b} if any(pairs) else {"a": a}
+    runs = render(chosen, np.array(labels, dtype=np.int64), layout, len(joined.ids), notes)
+    longest = int(np.bincount(runs.example, weights=runs.length).max())
+    specials = [tokenizer.roles.get(role, tokenizer.vocabulary.pad) for role in ROLES]
+    return pack(joined, runs, specials, tokenizer.vocabulary.pad, longest, packed=False), notes
+
+
+def batch_of(rows: Rows, chosen: np.ndarray, visit: int = 0) -> Batch:
+    """Some of the rows as a batch, no longer than the longest of them needs."""
+    longest = int((rows.example[chosen] >= 0).sum(1).max())
+    width = min(rows.ids.shape[1], -(-longest // 8) * 8)
+    columns = {name: torch.from_numpy(getattr(rows, name)[chosen, :width]).long()
+               for name in ("ids", "word", "sentence", "example", "segment", "position")}  # fmt: skip
+    return Batch(
+        **columns,
+        row=torch.from_numpy(np.asarray(chosen, dtype=np.int64)),
+        visit=torch.full((len(chosen),), visit),
+        summary=torch.from_numpy(rows.summary[chosen, 0] + np.arange(len(chosen)) * width),
+        label=torch.from_numpy(rows.label[chosen, 0]),
+        counted=torch.from_numpy(rows.counted[chosen, 0]),
+    )
+
+
+class Examples:
+    """A source of batches over given rows: shuffled anew at every visit, endless."""
+
+    def __init__(self, rows: Rows, seed: int, state: dict[str, Any] | None = None) -> None:
+        self.rows, self.seed, self.taken = rows, seed, int((state or {}).get("taken", 0))
+
+    def batch(self, rows: int) -> Batch:
+        numbers = np.arange(self.taken, self.taken + rows)
+        self.taken += rows
+        visits = numbers // len(self.rows)
+        chosen = [self._order(int(v))[numbers[visits == v] % len(self.rows)] for v in np.unique(visits)]
+        return batch_of(self.rows, np.concatenate(chosen), int(visits[0]))
+
+    def _order(self, visit: int) -> np.ndarray:
+        keys = chance.draw(np.arange(len(self.rows)), self.seed, visit, chance.purpose("examples"))
+        return np.argsort(keys, kind="stable")
+
+    def state(self) -> dict[str, Any]:
+        return {"taken": self.taken}
+
+    def after_stage(self) -> dict[str, Any]:
+        return self.state()

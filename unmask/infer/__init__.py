@@ -1,0 +1,11 @@
+"""What a trained model does: fill, generate, embed, classify."""
+
+from unmask.infer.classify import Prediction, classify
+from unmask.infer.embed import embed
+from unmask.infer.fill import Guess, fill
+from unmask.infer.generate import Sampling, generate
+from unmask.infer.model import Model, open_run, save_run
+
+__all__ = [
+    "Guess", "Model", "Prediction", "Sampling", "classify", "embed", "fill", "generate", "open_run", "save_run",
+]  # fmt: skip

@@ -1,0 +1,32 @@
+"""Embed: one vector per text."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+import numpy as np
+
+from unmask.data.given import Text
+from unmask.errors import require
+from unmask.infer.model import Model
+from unmask.predict.label import means, summaries
+
+
+def embed(
+    model: Model, texts: Sequence[str], *, pool: Literal["mean", "summary"] = "mean", layer: int = -1
+) -> np.ndarray:
+    """Texts x width: the mean of a layer's vectors, or that of the summary token. Layer 0 is the embeddings."""
+    require(bool(texts), "no texts to embed")
+    layers = int(model.recipe.system.backbone.layers) + 1  # type: ignore[attr-defined]
+    require(-layers <= layer < layers, f"layer must be between {-layers} and {layers - 1}, got {layer}")
+    require(pool in ("mean", "summary"), f"pool must be mean or summary, got {pool!r}")
+    gather = means if pool == "mean" else summaries
+    out: np.ndarray | None = None
+    for chosen, batch, hidden in model.passes([Text(text) for text in texts]):
+        vectors = gather(hidden.layers[layer], batch).float().cpu().numpy()
+        if out is None:
+            out = np.empty((len(texts), vectors.shape[1]), np.float32)
+        out[chosen] = vectors
+    assert out is not None
+    return out

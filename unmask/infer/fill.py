@@ -1,0 +1,34 @@
+"""Fill: what a masked model would put at each [MASK]."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from unmask.data.given import Text
+from unmask.errors import require
+from unmask.infer.model import Model
+from unmask.predict import Tokens
+
+
+@dataclass(frozen=True)
+class Guess:
+    token: str
+    probability: float
+
+
+def fill(model: Model, text: str, *, top: int = 5) -> list[list[Guess]]:
+    """For each [MASK] of the text, from left to right, the most likely tokens."""
+    require(top >= 1, f"top must be 1 or more, got {top}")
+    head = model.head(Tokens, "fill gaps")
+    require(model.recipe.see.pattern == "everything", f"{model.folder} reads from left to right: use 'unmask generate'")  # type: ignore[attr-defined]
+    mask = model.tokenizer.role("mask")
+    ((_, batch, hidden),) = model.passes([Text(model.tokenizer.with_mask(text))])
+    places = (batch.ids[0] == mask).nonzero()[:, 0]
+    require(len(places) > 0, f"write [MASK] where a word is missing; there is none in {text!r:.60} (or it was cut off)")
+    scores = head.decode(hidden, batch)[0, places].float()  # type: ignore[operator]
+    scores[:, list(model.tokenizer.vocabulary.special)] = -float("inf")
+    values, ids = scores.softmax(-1).topk(min(top, scores.shape[-1]))
+    return [
+        [Guess(model.tokenizer.readable(i), p) for i, p in zip(row_ids, row, strict=True)]
+        for row_ids, row in zip(ids.tolist(), values.tolist(), strict=True)
+    ]

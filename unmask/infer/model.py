@@ -1,0 +1,87 @@
+"""A trained model in memory: its network, recipe and tokenizer; opened from a run folder, saved to one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+
+from unmask.batch import Batch, Hidden
+from unmask.data.given import Text, batch_of, rows_of
+from unmask.errors import Mistake, require
+from unmask.predict.label import Label
+from unmask.predict.tokens import Tokens
+from unmask.recipe import Recipe, from_json, to_json
+from unmask.text import Tokenizer
+from unmask.train import checkpoint
+
+ROWS = 32  # examples in one pass
+
+
+@dataclass(frozen=True)
+class Model:
+    """What a run folder holds, ready for use."""
+
+    system: Any
+    recipe: Recipe
+    tokenizer: Tokenizer
+    folder: Path
+    device: str = "cpu"
+
+    @property
+    def length(self) -> int:
+        """The longest example the network can read."""
+        return int(self.recipe.system.backbone.length)  # type: ignore[attr-defined]
+
+    def head(self, kind: type[Tokens] | type[Label], job: str) -> nn.Module:
+        """The objective of this kind that the model was trained with."""
+        for name, part in self.recipe.predict.items():
+            if isinstance(part, kind):
+                return self.system.predict[name]
+        raise Mistake(f"{self.folder} cannot {job}: it predicts {', '.join(self.recipe.predict) or 'nothing'}")
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The names of the classes it tells apart, if it was adapted to any."""
+        return next((part.names for part in self.recipe.predict.values() if isinstance(part, Label)), ())
+
+    def passes(self, texts: Sequence[Text]) -> Iterator[tuple[np.ndarray, Batch, Hidden]]:
+        """Run the texts through the network, sorted by length; yields which texts, their batch, their vectors."""
+        rows, _ = rows_of(texts, [0] * len(texts), self.tokenizer, self.recipe.layout, self.length)
+        order = np.argsort((rows.example >= 0).sum(1), kind="stable")
+        self.system.eval()
+        with torch.no_grad():
+            for begin in range(0, len(order), ROWS):
+                chosen = order[begin : begin + ROWS]
+                batch = batch_of(rows, chosen).to(self.device)
+                yield chosen, batch, self.system.look(batch)
+
+
+def open_run(folder: str | Path, *, device: str | None = None) -> Model:
+    """The model in a run folder."""
+    folder = Path(folder)
+    require(folder.is_dir(), f"no run at {folder}: make one with 'unmask pretrain' or 'unmask import'")
+    for name in ("recipe.json", "tokenizer.json", checkpoint.WEIGHTS):
+        require((folder / name).is_file(), f"{folder} is not a finished run: it has no {name}")
+    recipe = from_json((folder / "recipe.json").read_text(encoding="utf-8"))
+    tokenizer = Tokenizer.load(folder)
+    system = recipe.system.build(recipe, tokenizer.vocabulary, 0)  # type: ignore[attr-defined]
+    checkpoint.load_weights(system, folder / checkpoint.WEIGHTS)
+    place = device or ("cuda" if torch.cuda.is_available() else "cpu")
+    require(not place.startswith("cuda") or torch.cuda.is_available(), f"no GPU here for --device {place}: use --device cpu")
+    return Model(system.to(place).eval(), recipe, tokenizer, folder, place)
+
+
+def save_run(model: Model, folder: str | Path, *, overwrite: bool = False) -> None:
+    """Write what inference needs: weights, recipe, tokenizer."""
+    folder = Path(folder)
+    require(overwrite or not folder.exists(), f"{folder} exists already: choose another --out, or pass --overwrite")
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "recipe.json").write_text(to_json(model.recipe), encoding="utf-8")
+    model.tokenizer.save(folder / "tokenizer.json")
+    checkpoint.save_weights(model.system, folder / checkpoint.WEIGHTS)

@@ -1,0 +1,264 @@
+"""Pretraining: a recipe, data and a budget become a run folder."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from unmask.data import Collection, Shards
+from unmask.data.loader import Loader, Reader, collate, held_out
+from unmask.errors import Mistake, require
+from unmask.infer.model import Model, open_run
+from unmask.recipe import Recipe, from_json, plain, to_json
+from unmask.system import flops_per_token
+from unmask.text import Tokenizer
+from unmask.train import Budget, Leg, Machine, Pace, Trainer, checkpoint, train
+from unmask.train.log import Log
+
+MICRO_TOKENS = {"cpu": 8_192, "cuda": 65_536}  # more in one pass is no faster
+VALIDATION_TOKENS = {"cpu": 8_192, "cuda": 262_144}
+MANY_VISITS = 10
+
+
+@dataclass(frozen=True)
+class Mixture:
+    """Prepared data sets and the weight of each."""
+
+    shards: tuple[Shards, ...]
+    weights: tuple[float, ...]
+    tokenizer: Tokenizer
+
+    @classmethod
+    def open(cls, arguments: Sequence[str | Path]) -> Mixture:
+        """From arguments such as data/wiki or data/more:0.3."""
+        require(bool(arguments), "no data given: name folders made by 'unmask prepare'")
+        shards, weights = [], []
+        for argument in map(str, arguments):
+            path, _, weight = argument.rpartition(":")
+            weighed = bool(path) and not Path(argument).exists() and weight.replace(".", "", 1).isdigit()
+            shards.append(Shards(path if weighed else argument))
+            weights.append(float(weight) if weighed else 1.0)
+        tokenizer = Tokenizer.load(shards[0].folder)
+        for other in shards:
+            require(
+                other.manifest["tokenizer"] == tokenizer.checksum,
+                f"{other.folder} was made with another tokenizer than {shards[0].folder}: prepare both with the same one",
+            )
+        return cls(tuple(shards), tuple(weights), tokenizer)
+
+    def loader(self, recipe: Recipe, length: int, seed: int, state: dict[str, Any] | None) -> Loader:
+        readers = [self._reader(shards, "train", recipe, length, seed) for shards in self.shards]
+        return Loader(readers, list(self.weights), state)
+
+    def validation(self, recipe: Recipe, length: int, seed: int, tokens: int) -> list[Any]:
+        """Batches of held-out rows; none if nothing was held out."""
+        sets = [shards for shards in self.shards if shards.has("holdout")]
+        rows = max(1, tokens // length // max(1, len(sets)))
+        parts = [p for s in sets for p in held_out(self._reader(s, "holdout", recipe, length, seed), rows)]
+        micro = max(1, 8_192 // length)
+        return [collate([(g, c[i : i + micro])]) for g, c in parts for i in range(0, len(c), micro)]
+
+    def visits(self, tokens: float) -> float:
+        """How often the most repeated data set will be read by a run of so many tokens."""
+        total = sum(self.weights)
+        return max(tokens * w / total / max(1, s.tokens) for s, w in zip(self.shards, self.weights, strict=True))
+
+    def _reader(self, shards: Shards, split: str, recipe: Recipe, length: int, seed: int) -> Reader:
+        collection = Collection(shards.split(split))
+        return Reader(collection, self.tokenizer, recipe.arrange, recipe.layout, length, seed)  # type: ignore[arg-type]
+
+
+def machine_for(device: str | None, compiled: bool | None = None) -> Machine:
+    """The machine to train on: the GPU if there is one, in bfloat16 and compiled; otherwise the CPU, in float32."""
+    name = device or ("cuda" if torch.cuda.is_available() else "cpu")
+    require(not name.startswith("cuda") or torch.cuda.is_available(), f"no GPU here for --device {name}: use --device cpu")
+    gpu = name.startswith("cuda")
+    if gpu:
+        torch.set_float32_matmul_precision("high")
+    return Machine(device=name, half=gpu, compiled=gpu if compiled is None else compiled)
+
+
+def pretrain(
+    recipe: Recipe,
+    data: Sequence[str | Path],
+    out: str | Path,
+    *,
+    budget: str = "20m",
+    start: str | Path | None = None,
+    seed: int = 0,
+    device: str | None = None,
+    compiled: bool | None = None,
+    resume: bool = False,
+    overwrite: bool = False,
+    tensorboard: bool = False,
+    stop: Callable[[], bool] = lambda: False,
+) -> Iterator[dict[str, Any]]:
+    """Train a recipe on prepared data, yielding records; the run folder `out` holds all that comes of it.
+
+    `start` names a run to continue from, on new text; `resume` goes on with a run that was cut off.
+    """
+    began = time.monotonic()
+    out = Path(out)
+    machine, mixture = machine_for(device, compiled), Mixture.open(data)
+    base = open_run(start, device="cpu") if start is not None else None
+    if base is not None:
+        recipe = continued(recipe, base, mixture)
+    asked = {"recipe": plain(recipe), "data": [str(d) for d in data], "start": str(start) if start else None,
+             "seed": seed, "budget": budget}  # fmt: skip
+    plan = _resumed(out, asked) if resume else None
+    if plan is None:
+        _claim(out, overwrite or resume)
+        (out / "recipe.json").write_text(to_json(recipe), encoding="utf-8")
+        mixture.tokenizer.save(out / "tokenizer.json")
+    system = recipe.system.build(recipe, mixture.tokenizer.vocabulary, seed)  # type: ignore[attr-defined]
+    if base is not None:
+        checkpoint.load_weights(system, base.folder / checkpoint.WEIGHTS, partly=True)
+    trainer = Trainer(system, recipe.optimise, machine, seed)  # type: ignore[arg-type]
+    if plan is None:
+        yield {"event": "measuring"}
+        plan = asked | _plan(recipe, mixture, trainer, Budget.parse(budget), began)
+        (out / "run.json").write_text(json.dumps(plan, indent=1), encoding="utf-8")
+    legs = _legs(recipe, mixture, plan, seed)
+    visits = mixture.visits(plan["steps"] * recipe.batch_tokens)
+    yield {"event": "start", "steps": plan["steps"], "tokens": plan["steps"] * recipe.batch_tokens, "visits": visits,
+           "machine": asdict(machine), "parameters": sum(p.numel() for p in system.parameters())}  # fmt: skip
+    if visits > MANY_VISITS:
+        yield {"event": "notice", "text": f"this run reads the same text {visits:.0f} times: more text would serve it better"}
+    held = mixture.validation(recipe, recipe.schedule[0].length, seed, VALIDATION_TOKENS[machine.device.split(":")[0]])
+    if not held:
+        yield {"event": "notice", "text": "nothing was held out when the data was prepared: no validation"}
+    resumed = checkpoint.newest(out) or 0
+    if resumed >= plan["steps"]:
+        yield {"event": "notice", "text": f"{out} is finished: all {plan['steps']:,} steps are done"}
+        return
+    log = Log(out, after=resumed, tensorboard=tensorboard)
+    pace = Pace(log=max(1, min(50, plan["steps"] // 100)), save=max(10, plan["steps"] // 20))
+    try:
+        for record in train(trainer, legs, folder=out, pace=pace, resume=True,
+                            validate=_validator(trainer, held) if held else None, stop=stop):  # fmt: skip
+            log.write(record)
+            yield record
+    except torch.OutOfMemoryError:
+        raise Mistake(
+            f"out of memory with {plan['micro'][0]} rows in one pass: lower schedule.*.length, or take a smaller --size"
+        ) from None
+    finally:
+        log.close()
+
+
+def continued(recipe: Recipe, base: Model, mixture: Mixture) -> Recipe:
+    """The recipe with the network of an earlier run, whose tokenizer must be that of the data."""
+    require(
+        base.tokenizer.checksum == mixture.tokenizer.checksum,
+        f"{mixture.shards[0].folder} was made with another tokenizer than {base.folder}: "
+        f"prepare the text again with --tokenizer {base.folder}/tokenizer.json",
+    )
+    return recipe.replace(system=base.recipe.system, size=base.recipe.size)
+
+
+def _claim(out: Path, overwrite: bool) -> None:
+    require(overwrite or not out.exists(), f"{out} exists already: choose another --out, go on with --resume, or --overwrite")
+    if out.exists():
+        shutil.rmtree(out)
+    out.mkdir(parents=True)
+
+
+def _resumed(out: Path, asked: dict[str, Any]) -> dict[str, Any] | None:
+    """The plan of the run in `out`, if it got that far; it must be the same run that is asked for."""
+    if not (out / "run.json").is_file():
+        return None
+    plan: dict[str, Any] = json.loads((out / "run.json").read_text(encoding="utf-8"))
+    for name, value in asked.items():
+        same = from_json(json.dumps(plan[name])) == from_json(json.dumps(value)) if name == "recipe" else plan[name] == value
+        require(same, f"{out} was started with another {name}: give the same to resume it, or choose another --out")
+    return plan
+
+
+def _plan(recipe: Recipe, mixture: Mixture, trainer: Trainer, budget: Budget, began: float) -> dict[str, Any]:
+    """What is decided once and stored: rows in one pass, and the number of steps, measured if the budget is time."""
+    vocabulary = mixture.tokenizer.vocabulary.size
+    flops = sum(stage.share * flops_per_token(recipe, vocabulary, stage.length) for stage in recipe.schedule)
+    steps = budget.steps(batch_tokens=recipe.batch_tokens, flops_per_token=flops)
+    micro, seconds = [], 0.0
+    for stage in recipe.schedule:
+        loader = mixture.loader(recipe, stage.length, trainer.seed, None)
+        rows = max(1, recipe.batch_tokens // stage.length)
+        most = max(1, MICRO_TOKENS[trainer.machine.device.split(":")[0]] // stage.length)
+        micro.append(_fit(trainer, loader, min(rows, most)) if trainer.machine.device != "cpu" else min(rows, most))
+        if steps is None:
+            seconds += stage.share * _seconds(trainer, loader, micro[-1]) * rows / micro[-1]
+    trainer.memory.clear()
+    trainer.optimiser.zero_grad(set_to_none=True)
+    if steps is None:
+        left = budget.amount - (time.monotonic() - began)
+        require(left > 0, f"the budget of {budget.amount:.0f} s was spent before the first step: give more time")
+        steps = max(1, int(0.95 * left / seconds))  # the rest is for validation and checkpoints
+    return {"steps": steps, "micro": micro}
+
+
+def _fit(trainer: Trainer, loader: Loader, rows: int) -> int:
+    """The most rows, halving from these, that one pass has memory for."""
+    forward, trainer.forward = trainer.forward, trainer.system.step
+    try:
+        while True:
+            try:
+                trainer.gradients([loader.batch(rows)], {}, 0)
+                return rows
+            except torch.OutOfMemoryError:
+                require(rows > 1, "not even one row fits the memory: lower schedule.*.length, or take a smaller --size")
+                rows //= 2
+                torch.cuda.empty_cache()
+    finally:
+        trainer.forward = forward
+        trainer.optimiser.zero_grad(set_to_none=True)
+
+
+def _seconds(trainer: Trainer, loader: Loader, rows: int) -> float:
+    """Time of one pass, after the first ones have compiled and warmed up."""
+    for timed in (False, True):
+        begin, passes = time.monotonic(), 4
+        for _ in range(passes):
+            trainer.gradients([loader.batch(rows)], {}, 0)
+        if trainer.machine.device != "cpu":
+            torch.cuda.synchronize()
+        if timed:
+            return (time.monotonic() - begin) / passes
+    raise AssertionError
+
+
+def _legs(recipe: Recipe, mixture: Mixture, plan: dict[str, Any], seed: int) -> list[Leg]:
+    legs, share = [], 0.0
+    for stage, micro in zip(recipe.schedule, plan["micro"], strict=True):
+        share += stage.share
+
+        def open_loader(state: dict[str, Any] | None, length: int = stage.length) -> Loader:
+            return mixture.loader(recipe, length, seed, state)
+
+        rows = max(1, recipe.batch_tokens // stage.length)
+        legs.append(Leg(max(1, round(share * plan["steps"])), rows, micro, open_loader, dict(stage.weights)))
+    return legs
+
+
+def _validator(trainer: Trainer, held: list[Any]) -> Callable[[], dict[str, float]]:
+    """Held-out losses with fixed masks; the score is their negative sum."""
+
+    def validate() -> dict[str, float]:
+        totals: dict[str, Any] = {}
+        for batch in held:
+            prepared, _ = trainer.system.prepare(batch.to(trainer.machine.device))
+            with trainer.machine.autocast():
+                losses, _ = trainer.system.step(prepared, None)
+            for name, loss in losses.items():
+                total, count = totals.get(name, (0.0, 0.0))
+                totals[name] = (total + loss.total, count + loss.count)
+        means = {name: float(total) / max(1.0, float(count)) for name, (total, count) in totals.items()}
+        return {"score": -sum(means.values()), "loss": sum(means.values())} | {f"loss_{n}": m for n, m in means.items()}
+
+    return validate

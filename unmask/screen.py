@@ -1,0 +1,140 @@
+"""What the command line draws: progress while it works, tables when it is done."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.table import Table
+
+out = Console(highlight=False, soft_wrap=True)
+err = Console(stderr=True, highlight=False)
+
+
+def training(records: Iterable[dict[str, Any]], title: str, quiet: bool = False) -> Iterator[dict[str, Any]]:
+    """Pass records on while drawing a live line; without a terminal, a plain line now and then."""
+    drawer = _Live(title) if err.is_terminal and not quiet else _Lines(title, quiet)
+    with drawer:
+        for record in records:
+            drawer.show(record)
+            yield record
+
+
+class _Live:
+    def __init__(self, title: str) -> None:
+        self.bar = Progress(
+            TextColumn("[bold]{task.description}"), BarColumn(bar_width=24), TextColumn("{task.completed}/{task.total}"),
+            TextColumn("{task.fields[text]}"), TextColumn("left"), TimeRemainingColumn(), console=err,
+        )  # fmt: skip
+        self.task = self.bar.add_task(title, total=None, text="")
+        self.speed = _Speed()
+
+    def __enter__(self) -> None:
+        self.bar.start()
+
+    def __exit__(self, *_: Any) -> None:
+        self.bar.stop()
+
+    def show(self, record: dict[str, Any]) -> None:
+        if "event" in record:
+            _announce(record)
+            self.bar.update(self.task, total=record.get("steps"))
+        else:
+            self.bar.update(self.task, completed=record["step"], total=record["steps"], text=_line(record, self.speed))
+
+
+class _Lines:
+    def __init__(self, title: str, quiet: bool) -> None:
+        self.title, self.quiet, self.shown, self.speed = title, quiet, 0.0, _Speed()
+
+    def __enter__(self) -> None: ...
+
+    def __exit__(self, *_: Any) -> None: ...
+
+    def show(self, record: dict[str, Any]) -> None:
+        if self.quiet:
+            return
+        if "event" in record:
+            _announce(record)
+            return
+        text = _line(record, self.speed)
+        if record.get("done") or record.get("stopped") or time.monotonic() - self.shown > 10:
+            self.shown = time.monotonic()
+            left = record["seconds"] / record["step"] * (record["steps"] - record["step"])
+            err.print(f"{self.title} step {record['step']:,}/{record['steps']:,} {text} left {duration(left)}")
+
+
+class _Speed:
+    """Tokens per second between records."""
+
+    def __init__(self) -> None:
+        self.before: tuple[float, float] | None = None
+
+    def of(self, record: dict[str, Any]) -> float:
+        tokens, seconds = self.before or (0.0, 0.0)
+        self.before = (record["tokens"], record["seconds"])
+        gained, took = record["tokens"] - tokens, record["seconds"] - seconds
+        return gained / took if took > 0 and gained > 0 else record["tokens"] / max(record["seconds"], 1e-9)
+
+
+def _line(record: dict[str, Any], speed: _Speed) -> str:
+    text = f"loss {record['loss']:.3f}  {speed.of(record):,.0f} tokens/s"
+    if "validation_accuracy" in record:
+        text += f"  dev accuracy {record['validation_accuracy']:.3f}"
+    elif "validation_loss" in record:
+        text += f"  held-out {record['validation_loss']:.3f}"
+    return text
+
+
+def _announce(record: dict[str, Any]) -> None:
+    if record["event"] == "notice":
+        err.print(f"[yellow]note:[/] {record['text']}")
+    elif record["event"] == "measuring":
+        err.print("[dim]measuring speed and memory[/]")
+    elif record["event"] == "start" and "parameters" in record:
+        machine = record["machine"]
+        how = " bfloat16" * machine["half"] + " compiled" * machine["compiled"]
+        err.print(
+            f"[dim]{record['parameters'] / 1e6:.1f}M parameters on {machine['device']}{how}; {record['steps']:,} steps of "
+            f"{record['tokens'] / record['steps']:,.0f} tokens; the text is read {record['visits']:.2g} times[/]"
+        )
+    for name, count in record.get("notes", {}).items():
+        err.print(f"[yellow]note:[/] {count:,} {name}")
+
+
+def reading(records: Iterable[dict[str, Any]], title: str, quiet: bool = False) -> Iterator[dict[str, Any]]:
+    """Pass the records of `prepare` on, with a bar over the bytes read."""
+    if quiet or not err.is_terminal:
+        yield from records
+        return
+    columns = (TextColumn("[bold]{task.description}"), BarColumn(), TextColumn("{task.fields[text]}"), TimeRemainingColumn())
+    with Progress(*columns, console=err) as bar:
+        task = bar.add_task(title, total=None, text="")
+        for record in records:
+            if "bytes" in record:
+                bar.update(task, completed=record["bytes"], total=record["bytes_total"], text=f"{record['tokens']:,} tokens")
+            yield record
+
+
+def table(title: str, columns: list[str], rows: list[list[Any]]) -> None:
+    shown = Table(title=title, title_justify="left", header_style="bold")
+    for i, name in enumerate(columns):
+        shown.add_column(name, justify="left" if i == 0 else "right", overflow="fold")
+    for row in rows:
+        shown.add_row(*map(str, row))
+    out.print(shown)
+
+
+def duration(seconds: float) -> str:
+    minutes, rest = divmod(int(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}h {minutes:02d}m" if hours else f"{minutes}m {rest:02d}s" if minutes else f"{rest}s"
+
+
+def fail(message: str) -> None:
+    err.print(f"[bold red]error:[/] {message}", soft_wrap=True)
+    sys.exit(1)

@@ -1,0 +1,106 @@
+"""Classify: one text or two, one label. JSON lines or CSV with `text` or `text_a`, `text_b`, and `label`."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import json
+import lzma
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from unmask.data.given import Text
+from unmask.errors import Mistake, require
+
+
+@dataclass(frozen=True)
+class Classify:
+    """How a model is adapted to classification."""
+
+    epochs: float = 3.0  # times the examples are read
+    examples: int = 32  # per step
+    rate: float | None = None  # highest learning rate; none: 5e-5 at width 768, in inverse proportion to the width
+    warmup: float = 0.1  # share of the steps
+    decay: float = 0.01  # of the weights
+    dropout: float = 0.1  # before the output
+    pool: Literal["summary", "mean"] = "summary"  # the summary token, or the mean of all tokens
+    length: int | None = None  # longest input in tokens; none: as long as the model can read
+
+    def __post_init__(self) -> None:
+        require(self.epochs > 0, f"epochs must be over 0, got {self.epochs}")
+        require(self.examples >= 1, f"examples must be 1 or more, got {self.examples}")
+        require(self.rate is None or self.rate > 0, f"rate must be over 0, got {self.rate}")
+
+
+@dataclass(frozen=True)
+class Example:
+    text: Text
+    label: str | None  # None where the file has none
+
+
+def read(path: str | Path, *, labelled: bool = True) -> list[Example]:
+    """The examples of a file; with `labelled`, every one must have a label."""
+    path = Path(path)
+    require(path.is_file(), f"no such file: {path}")
+    examples = []
+    for number, row in _rows(path):
+        where = f"{path}, line {number:,}"
+        pair = "text_a" in row
+        require(pair or "text" in row, f'{where}: needs "text", or "text_a" and "text_b"; got {sorted(row)}')
+        require(not pair or "text_b" in row, f'{where}: has "text_a" and no "text_b"')
+        require(not labelled or row.get("label") is not None, f'{where}: has no "label"')
+        text = Text(str(row["text_a"]), str(row["text_b"])) if pair else Text(str(row["text"]))
+        require(bool(text.a.strip()), f"{where}: the text is empty")
+        examples.append(Example(text, None if row.get("label") is None else str(row["label"])))
+    require(bool(examples), f"{path} holds no examples")
+    kinds = {example.text.b is None for example in examples}
+    require(len(kinds) == 1, f'{path} mixes examples of one text and of two: give all of them "text", or all "text_a" and "text_b"')
+    return examples
+
+
+def label_names(examples: Sequence[Example]) -> tuple[str, ...]:
+    """The classes of the training examples, sorted: numbers by value, words by name."""
+    names = {example.label for example in examples if example.label is not None}
+    require(len(names) >= 2, f"a classifier needs two labels or more, the examples have {sorted(names)}")
+    numbers = all(name.lstrip("-").isdigit() for name in names)
+    return tuple(sorted(names, key=(lambda n: (int(n), n)) if numbers else (lambda n: (0, n))))
+
+
+def label_numbers(examples: Sequence[Example], names: Sequence[str], file: str | Path) -> list[int]:
+    """The number of each example's label; one that training never had is an error."""
+    known = {name: number for number, name in enumerate(names)}
+    strange = sorted({str(e.label) for e in examples} - set(known))
+    require(not strange, f"{file} has labels that the training examples never had: {strange[:5]}; known are {list(names)[:20]}")
+    return [known[str(example.label)] for example in examples]
+
+
+def _rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+    openers: dict[str, Any] = {".gz": gzip.open, ".xz": lzma.open}
+    name = path.name.removesuffix(path.suffix) if path.suffix in openers else path.name
+    try:
+        with openers.get(path.suffix, open)(path, "rt", encoding="utf-8") as file:
+            yield from _csv(file) if name.endswith((".csv", ".tsv")) else _jsonl(path, file)
+    except UnicodeDecodeError as error:
+        raise Mistake(f"{path} is not UTF-8 (byte offset {error.start:,} of a block): convert it") from None
+    except (EOFError, lzma.LZMAError) as error:
+        raise Mistake(f"{path} is damaged: {error}") from None
+
+
+def _csv(file: io.TextIOBase) -> Iterator[tuple[int, dict[str, Any]]]:
+    delimiter = "\t" if str(getattr(file, "name", "")).endswith(".tsv") else ","
+    yield from enumerate(csv.DictReader(file, delimiter=delimiter), 2)
+
+
+def _jsonl(path: Path, file: Any) -> Iterator[tuple[int, dict[str, Any]]]:
+    for number, line in enumerate(file, 1):
+        if not line.strip():
+            continue
+        try:
+            row = json.loads(line)
+        except ValueError:
+            raise Mistake(f"{path}, line {number:,}: not JSON; give JSON lines (.jsonl) or CSV with a header (.csv)") from None
+        require(isinstance(row, dict), f"{path}, line {number:,}: not a JSON object")
+        yield number, row

@@ -1,0 +1,99 @@
+"""Documentation strings of installed packages: real text that every machine has, without a download."""
+
+from __future__ import annotations
+
+import ast
+import gc
+import importlib.util
+import multiprocessing
+import os
+import re
+import sys
+import sysconfig
+import warnings
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+
+from unmask.errors import Mistake, require
+
+STDLIB = "stdlib"  # stands for all of the standard library
+SHORTEST = 40  # characters; shorter texts are labels rather than language
+_CHUNK = 32  # files handed to a worker at a time
+_SKIPPED = frozenset({"site-packages", "dist-packages", "test", "tests", "idlelib", "lib2to3"})
+_BODIES = ("body", "orelse", "handlers", "finalbody", "cases")  # where a statement holds other statements
+_HALF = re.compile("[\ud800-\udfff]")  # half a character, which an escape can write and UTF-8 cannot
+_DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+
+
+def docstrings(packages: Sequence[str], *, workers: int | None = None) -> Iterator[tuple[str, str]]:
+    """(package, text) for every module, class and function of these packages, none of which is imported.
+
+    A package is given by its import name; "stdlib" is the whole standard library. No text comes twice.
+    """
+    require(bool(packages), f"no package given: name installed packages, or {STDLIB!r} for the standard library")
+    require(workers is None or workers >= 1, f"workers must be 1 or more, got {workers}")
+    files = [(package, file) for package in packages for file in _files(package)]
+    return _distinct(files, workers or os.cpu_count() or 1)
+
+
+def _distinct(files: list[tuple[str, Path]], workers: int) -> Iterator[tuple[str, str]]:
+    seen: set[str] = set()
+    for (package, _), texts in zip(files, _read_all([file for _, file in files], workers), strict=True):
+        for text in texts:
+            if text not in seen:
+                seen.add(text)
+                yield package, text
+
+
+def _read_all(files: list[Path], workers: int) -> Iterator[list[str]]:
+    workers = min(workers, -(-len(files) // _CHUNK))
+    if workers <= 1:
+        yield from map(_read, files)
+        return
+    # forked workers start at once; they touch only the parser, never torch. A syntax tree holds no cycle, and
+    # looking for some takes a third of the time.
+    context = multiprocessing.get_context("fork" if sys.platform == "linux" else "spawn")
+    with ProcessPoolExecutor(workers, context, gc.disable) as pool:
+        yield from pool.map(_read, files, chunksize=_CHUNK)
+
+
+def _files(package: str) -> list[Path]:
+    """The source files of a package, sorted."""
+    if package == STDLIB:
+        root = Path(sysconfig.get_path("stdlib"))
+        return sorted(f for f in root.rglob("*.py") if not _SKIPPED.intersection(f.relative_to(root).parts[:-1]))
+    require(package.isidentifier(), f"a package is given by its import name, such as numpy, got {package!r}")
+    try:
+        spec = importlib.util.find_spec(package)  # finds a top-level name without importing it
+    except ValueError:  # a module that runs as a script has no spec
+        spec = None
+    if spec is None:
+        raise Mistake(f"the package {package!r} is not installed: pip install {package}, or name another")
+    files = [Path(spec.origin)] if spec.origin and spec.origin.endswith(".py") else []
+    for folder in spec.submodule_search_locations or ():
+        files += Path(folder).rglob("*.py")
+    require(bool(files), f"the package {package!r} has no Python source to read: name another")
+    return sorted(set(files))
+
+
+def _read(file: Path) -> list[str]:
+    """The texts of one file; none if it does not parse."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # about escapes in other people's strings
+            tree = ast.parse(file.read_bytes())
+        texts = [text.strip() for text in _texts(tree)]
+    except (SyntaxError, ValueError, RecursionError):
+        return []
+    return [text for text in texts if len(text) >= SHORTEST and not _HALF.search(text)]
+
+
+def _texts(node: ast.AST) -> Iterator[str]:
+    """The documentation strings in and under a node, from top to bottom; expressions hold none."""
+    if isinstance(node, _DOCUMENTED):
+        yield ast.get_docstring(node) or ""
+    for name in _BODIES:
+        for child in getattr(node, name, ()):
+            yield from _texts(child)
+
