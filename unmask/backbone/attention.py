@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import inspect
 from dataclasses import dataclass
-from functools import cache
 from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+from torch.nn.attention.varlen import varlen_attn
 
 from unmask.batch import Batch
 from unmask.see import Pattern, visible
@@ -71,15 +71,11 @@ class Attention(nn.Module):
 
 
 def _varlen(q: Tensor, k: Tensor, v: Tensor, view: View) -> Tensor:
-    kernel, causal = _varlen_kernel()
-    extra = causal if view.causal else {}
-    return kernel(q, k, v, view.lengths, view.lengths, view.longest, view.longest, **extra)
+    extra = _CAUSAL if view.causal else {}
+    return varlen_attn(q, k, v, view.lengths, view.lengths, view.longest, view.longest, **extra)  # type: ignore[arg-type, return-value]
 
 
-@cache
-def _varlen_kernel() -> tuple[Any, dict[str, Any]]:
-    """torch's kernel, and how this version of it says "left to right"."""
-    from torch.nn.attention.varlen import varlen_attn
-
-    old = "is_causal" in inspect.signature(varlen_attn).parameters
-    return varlen_attn, {"is_causal": True} if old else {"window_size": (-1, 0)}
+# how this version of torch says "left to right"
+_CAUSAL: dict[str, Any] = (
+    {"is_causal": True} if "is_causal" in inspect.signature(varlen_attn).parameters else {"window_size": (-1, 0)}
+)

@@ -6,11 +6,19 @@ import math
 from typing import Literal
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from unmask.batch import Batch
 
 Positions = Literal["learned", "sinusoidal"]
+
+
+class Norm(nn.LayerNorm):
+    """Layer norm that computes in float32 and answers in the precision it was asked in."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return super().forward(x).to(x.dtype)
 
 
 class Embed(nn.Module):
@@ -27,14 +35,15 @@ class Embed(nn.Module):
         else:
             self.register_buffer("waves", sinusoids(length, width), persistent=False)
         self.segment = nn.Embedding(segments, width) if segments else None
-        self.norm = nn.LayerNorm(width, eps=epsilon) if norm else nn.Identity()
+        self.norm = Norm(width, eps=epsilon) if norm else nn.Identity()
         self.dropout = nn.Dropout(dropout)
 
     def forward(self, batch: Batch) -> Tensor:
         where = batch.position
         x = self.token(batch.ids) + (self.position(where) if hasattr(self, "position") else self.waves[where])
         if self.segment is not None:
-            x = x + self.segment(batch.segment)
+            # a product with few rows: its gradient is one matrix product, a look-up's is a slow sum over all tokens
+            x = x + F.one_hot(batch.segment, len(self.segment.weight)).to(x.dtype) @ self.segment.weight
         return self.dropout(self.norm(x))  # B T D
 
 

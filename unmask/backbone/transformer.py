@@ -11,7 +11,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from unmask.backbone.attention import Attention, View, view
-from unmask.backbone.embed import Embed, Positions
+from unmask.backbone.embed import Embed, Norm, Positions
 from unmask.batch import Batch, Hidden
 from unmask.errors import require
 from unmask.see import Pattern
@@ -63,9 +63,9 @@ class Block(nn.Module):
         super().__init__()
         self.pre = spec.norm == "pre"
         self.attention = Attention(spec.width, spec.heads)
-        self.attention_norm = nn.LayerNorm(spec.width, eps=spec.epsilon)
+        self.attention_norm = Norm(spec.width, eps=spec.epsilon)
         self.mlp = Feedforward(spec.width, spec.feedforward, spec.activation)
-        self.mlp_norm = nn.LayerNorm(spec.width, eps=spec.epsilon)
+        self.mlp_norm = Norm(spec.width, eps=spec.epsilon)
         self.after_attention: nn.Module = nn.Identity()
         self.after_mlp: nn.Module = nn.Identity()
         self.dropout = nn.Dropout(spec.dropout)
@@ -100,7 +100,7 @@ class TransformerModule(nn.Module):
             norm=spec.norm == "post", dropout=spec.dropout, epsilon=spec.epsilon,
         )  # fmt: skip
         self.blocks = nn.ModuleList(Block(spec) for _ in range(spec.layers))
-        self.final_norm = nn.LayerNorm(spec.width, eps=spec.epsilon) if spec.norm == "pre" else nn.Identity()
+        self.final_norm = Norm(spec.width, eps=spec.epsilon) if spec.norm == "pre" else nn.Identity()
         self.apply(self._start)
         if spec.scaled:
             for block in self.blocks:
@@ -114,8 +114,9 @@ class TransformerModule(nn.Module):
             nn.init.zeros_(module.bias)
 
     def forward(self, batch: Batch, state: Any = None) -> tuple[Hidden, Any]:
-        seen = view(batch, self.pattern, _compute_dtype(self.embed.token.weight))
-        x = self.embed(batch)
+        dtype = _compute_dtype(self.embed.token.weight)
+        seen = view(batch, self.pattern, dtype)
+        x = self.embed(batch).to(dtype)  # between layers, too, vectors keep the precision of the products
         layers = [x]
         for block in self.blocks:
             x = block(x, seen)

@@ -96,4 +96,3 @@ def _texts(node: ast.AST) -> Iterator[str]:
     for name in _BODIES:
         for child in getattr(node, name, ()):
             yield from _texts(child)
-

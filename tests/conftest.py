@@ -1,0 +1,62 @@
+"""A small real corpus, its tokenizers and its shards, made once for all tests."""
+
+from __future__ import annotations
+
+import os
+import random
+from pathlib import Path
+
+import pytest
+import torch
+
+from unmask import text
+from unmask.data.prepare import prepare
+
+os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+torch.set_num_threads(2)
+
+SUBJECTS = "the doctor,a patient,the old engine,our server,the judge,a small company,the river,my teacher".split(",")
+VERBS = "examined,repaired,ignored,described,followed,measured,sold,opened".split(",")
+OBJECTS = "the report,an open wound,three valves,the case,a long bridge,the data,no evidence,every window".split(",")
+TAILS = "in the morning,without delay,after the storm,for the third time,near London,despite the rain".split(",")
+
+
+def sentence(dice: random.Random) -> str:
+    words = " ".join(dice.choice(part) for part in (SUBJECTS, VERBS, OBJECTS, TAILS))
+    return words[0].upper() + words[1:] + dice.choice([".", ".", "!", "?"])
+
+
+def documents(count: int = 120, seed: int = 0) -> list[str]:
+    """Documents of a few paragraphs of a few sentences; real enough to have words, sentences and repetition."""
+    dice = random.Random(seed)
+    made = []
+    for _ in range(count):
+        lines = [" ".join(sentence(dice) for _ in range(dice.randint(1, 6))) for _ in range(dice.randint(1, 4))]
+        made.append("\n".join(lines))
+    return made
+
+
+@pytest.fixture(scope="session")
+def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("corpus") / "text.txt"
+    path.write_text("\n\n".join(documents()), encoding="utf-8")
+    return path
+
+
+@pytest.fixture(scope="session")
+def tokenizers() -> dict[str, text.Tokenizer]:
+    """One of each kind that the recipes use."""
+    return {
+        "wordpiece": text.train(text.WordPiece(vocab=200), documents()),
+        "byte-bpe": text.train(text.ByteBPE(vocab=330), documents()),
+    }
+
+
+@pytest.fixture(scope="session")
+def shards(corpus: Path, tokenizers: dict[str, text.Tokenizer], tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """Prepared data for each tokenizer."""
+    folder = tmp_path_factory.mktemp("data")
+    for kind, tokenizer in tokenizers.items():
+        for _ in prepare(text.Corpus([corpus]), tokenizer, folder / kind, holdout=0.05, workers=1):
+            pass
+    return {kind: folder / kind for kind in tokenizers}

@@ -1,0 +1,39 @@
+"""Every recipe, at size tiny, with data of its own kind of tokenizer: the contracts run over all of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from unmask import recipes, text
+from unmask.data import Collection, Shards
+from unmask.data.loader import Loader, Reader
+from unmask.recipe import Recipe
+
+KIND = {text.WordPiece: "wordpiece", text.ByteBPE: "byte-bpe"}
+LENGTH = 32
+
+
+@dataclass(frozen=True)
+class Case:
+    recipe: Recipe
+    tokenizer: text.Tokenizer
+    data: Path
+
+    def system(self, seed: int = 0):
+        return self.recipe.system.build(self.recipe, self.tokenizer.vocabulary, seed)
+
+    def loader(self, length: int = LENGTH, state=None) -> Loader:
+        collection = Collection(Shards(self.data).split("train"))
+        return Loader([Reader(collection, self.tokenizer, self.recipe.arrange, self.recipe.layout, length, 0)], [1.0], state)
+
+
+@pytest.fixture(params=recipes.names())
+def case(request, tokenizers, shards) -> Case:
+    stages = recipes.get(request.param, size="tiny").schedule
+    lengths = [f"schedule.{i}.length={LENGTH * (i + 1)}" for i in range(len(stages))]
+    recipe = recipes.get(request.param, size="tiny", settings=[*lengths, "batch_tokens=256", "optimise.warmup=0.1"])
+    kind = KIND[type(recipe.tokenizer)]
+    return Case(recipe, tokenizers[kind], shards[kind])

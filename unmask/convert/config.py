@@ -1,0 +1,114 @@
+"""config.json: Hugging Face's numbers of a network and ours, in both directions."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+from unmask.backbone import Transformer
+from unmask.convert.names import Kind
+from unmask.errors import require, unknown
+
+# Field of Transformer: name in config.json, and the value that holds where the file has none.
+_BERT: dict[str, tuple[str, Any]] = {
+    "layers": ("num_hidden_layers", 12),
+    "width": ("hidden_size", 768),
+    "heads": ("num_attention_heads", 12),
+    "feedforward": ("intermediate_size", 3072),
+    "length": ("max_position_embeddings", 512),
+    "segments": ("type_vocab_size", 2),
+    "activation": ("hidden_act", "gelu"),
+    "dropout": ("hidden_dropout_prob", 0.1),
+    "epsilon": ("layer_norm_eps", 1e-12),
+    "deviation": ("initializer_range", 0.02),
+}
+_GPT2: dict[str, tuple[str, Any]] = {
+    "layers": ("n_layer", 12),
+    "width": ("n_embd", 768),
+    "heads": ("n_head", 12),
+    "feedforward": ("n_inner", None),
+    "length": ("n_positions", 1024),
+    "activation": ("activation_function", "gelu_new"),
+    "dropout": ("resid_pdrop", 0.1),
+    "epsilon": ("layer_norm_epsilon", 1e-5),
+    "deviation": ("initializer_range", 0.02),
+}
+FIELDS: dict[Kind, dict[str, tuple[str, Any]]] = {"bert": _BERT, "roberta": _BERT, "gpt2": _GPT2}
+PAD: dict[Kind, int] = {"bert": 0, "roberta": 1, "gpt2": 0}  # pad_token_id where config.json has none
+# Values that change what the network computes, each with the only one that our backbone can compute.
+ONLY: dict[str, Any] = {
+    "position_embedding_type": "absolute",
+    "is_decoder": False,
+    "add_cross_attention": False,
+    "pruned_heads": {},
+    "scale_attn_weights": True,
+    "scale_attn_by_inverse_layer_idx": False,
+}
+ACTIVATIONS = {"gelu": "gelu", "gelu_new": "gelu_tanh", "gelu_pytorch_tanh": "gelu_tanh", "relu": "relu"}
+_THEIR_ACTIVATION = {"gelu": "gelu", "gelu_tanh": "gelu_new", "relu": "relu"}
+
+
+def kind_of(config: Mapping[str, Any]) -> Kind:
+    """The family of a checkpoint."""
+    require(
+        "model_type" in config,
+        f'config.json has no "model_type": add the one that fits, of {", ".join(FIELDS)}',
+    )
+    kind = config["model_type"]
+    if kind not in FIELDS:
+        raise unknown("model_type in config.json", str(kind), FIELDS)
+    return kind  # type: ignore[no-any-return]
+
+
+def offset(kind: Kind, pad: int) -> int:
+    """How many rows of the position table stand before the first position: RoBERTa counts on from its padding."""
+    return pad + 1 if kind == "roberta" else 0
+
+
+def backbone(kind: Kind, config: Mapping[str, Any], like: Transformer) -> Transformer:
+    """A backbone with the numbers of a checkpoint; what config.json does not say is as in `like`."""
+    for name, only in ONLY.items():
+        value = config.get(name, only)
+        require(
+            value == only,
+            f"config.json says {name}={value!r}, the backbone here can only do {only!r}: choose another checkpoint",
+        )
+    values = {ours: config.get(theirs, default) for ours, (theirs, default) in FIELDS[kind].items()}
+    values["activation"] = activation(kind, config)
+    values["feedforward"] = values["feedforward"] or 4 * values["width"]
+    values["length"] -= offset(kind, pad(kind, config))
+    # A single kind of segment tells nothing apart: its row is added to the positions.
+    values["segments"] = values["segments"] if values.get("segments", 0) > 1 else 0
+    return dataclasses.replace(like, **values)
+
+
+def activation(kind: Kind, config: Mapping[str, Any]) -> str:
+    name, default = FIELDS[kind]["activation"]
+    value = config.get(name, default)
+    require(
+        value in ACTIVATIONS,
+        f"config.json says {name}={value!r}, the backbone here can only do {', '.join(ACTIVATIONS)}: "
+        "choose another checkpoint",
+    )
+    return ACTIVATIONS[value]
+
+
+def pad(kind: Kind, config: Mapping[str, Any]) -> int:
+    found = config.get("pad_token_id")
+    return PAD[kind] if found is None else int(found)
+
+
+def numbers(kind: Kind, backbone: Transformer, pad: int) -> dict[str, Any]:
+    """What config.json says of a backbone of ours."""
+    ours = dataclasses.asdict(backbone) | {
+        "activation": _THEIR_ACTIVATION[backbone.activation],
+        "length": backbone.length + offset(kind, pad),
+        "segments": max(backbone.segments, 1),
+    }
+    found = {theirs: ours[name] for name, (theirs, _) in FIELDS[kind].items()}
+    # Attention weights are never dropped here (see backbone/attention.py).
+    extra = (
+        {"attn_pdrop": 0.0, "embd_pdrop": backbone.dropout} if kind == "gpt2" else {"attention_probs_dropout_prob": 0.0}
+    )
+    return found | extra

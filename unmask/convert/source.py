@@ -1,0 +1,100 @@
+"""A Hugging Face folder: its JSON, its tensors in one file or several, its tokenizer; nothing is unpickled."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from torch import Tensor
+
+from unmask.convert import config as configs
+from unmask.convert import names
+from unmask.convert import tokenizer as tokenizers
+from unmask.convert.names import Kind
+from unmask.errors import Mistake, require
+from unmask.text import Tokenizer
+from unmask.train import checkpoint
+
+WEIGHTS = "model.safetensors"
+INDEX = "model.safetensors.index.json"
+PICKLES = ("pytorch_model.bin", "pytorch_model.bin.index.json")
+
+
+@dataclass(frozen=True)
+class Source:
+    """A Hugging Face checkpoint in memory."""
+
+    kind: Kind
+    config: dict[str, Any]  # config.json
+    tensors: dict[str, Tensor]  # by canonical name, in float32
+    written: dict[str, str]  # the name that each has in the file
+    tokenizer: Tokenizer
+
+    @property
+    def architecture(self) -> str | None:
+        """Hugging Face's name for it, where config.json says one."""
+        return next(iter(self.config.get("architectures") or ()), None)
+
+    @property
+    def classes(self) -> int:
+        """How many classes of texts it tells apart; 0 where it does not classify texts."""
+        name = f"{names.classifier(self.kind)}.weight"
+        if name not in self.tensors:
+            return 0
+        # BERT's heads for tokens and texts share their names: the pooler, or better the architecture, tells them apart
+        pooled = self.kind != "bert" or f"{names.pooler('bert')}.weight" in self.tensors
+        ours = pooled if self.architecture is None else self.architecture.endswith("ForSequenceClassification")
+        return len(self.tensors[name]) if ours else 0
+
+
+def read(folder: Path) -> Source:
+    require(folder.is_dir(), f"no folder at {folder}: download the model first, with its config.json and {WEIGHTS}")
+    require((folder / "config.json").is_file(), f"{folder} is not a Hugging Face model: it has no config.json")
+    config = read_json(folder / "config.json")
+    kind = configs.kind_of(config)
+    tensors, written = _tensors(folder, kind)
+    require(
+        names.embedding(kind) in tensors,
+        f"{folder} holds no {kind} network: it has no {names.embedding(kind)}, "
+        f"but for example {min(tensors, default='nothing')}; check model_type in config.json",
+    )
+    settings = folder / "tokenizer_config.json"
+    return Source(
+        kind, config, tensors, written, tokenizers.load(folder, read_json(settings) if settings.is_file() else {})
+    )
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise Mistake(f"{path} is damaged or not JSON: {error}") from None
+    require(isinstance(found, dict), f"{path} must hold a JSON object, got {type(found).__name__}")
+    return found  # type: ignore[no-any-return]
+
+
+def _tensors(folder: Path, kind: Kind) -> tuple[dict[str, Tensor], dict[str, str]]:
+    stored = {name: tensor for file in _files(folder) for name, tensor in checkpoint.read(file).items()}
+    # Of two names for one tensor the last stays: where they differ, "decoder.bias" is the one that is used.
+    written = {names.canonical(kind, name): name for name in sorted(stored) if not names.computed(name)}
+    return {known: stored[name].float() for known, name in written.items()}, written
+
+
+def _files(folder: Path) -> list[Path]:
+    if (folder / WEIGHTS).is_file():
+        return [folder / WEIGHTS]
+    if (folder / INDEX).is_file():
+        listed = sorted(set(read_json(folder / INDEX).get("weight_map", {}).values()))
+        require(bool(listed), f"{folder / INDEX} names no files: download the folder again")
+        for name in listed:
+            require(Path(name).name == name, f"{folder / INDEX} names a file outside its folder: {name!r}")
+        return [folder / name for name in listed]
+    pickle = next((name for name in PICKLES if (folder / name).is_file()), None)
+    require(
+        pickle is None,
+        f"{folder} holds its weights as a pickle ({pickle}), which can run any code when it is read; "
+        "convert it where you trust it: transformers.AutoModelForPreTraining.from_pretrained(OLD).save_pretrained(NEW)",
+    )
+    raise Mistake(f"{folder} holds no weights: it needs {WEIGHTS}, or {INDEX} and the files that it names")

@@ -1,0 +1,172 @@
+"""Tokenizers of Hugging Face folders: read or built from their vocabulary, framed by a layout, described for export."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from tokenizers import AddedToken, decoders, models, normalizers, pre_tokenizers, processors
+from tokenizers import Tokenizer as Backend
+
+from unmask import text
+from unmask.convert.names import Kind
+from unmask.errors import Mistake, require
+from unmask.recipe import Part
+from unmask.text import Tokenizer
+from unmask.text import layout as layouts
+from unmask.text.tokenizer import BERT_NAMES, ROBERTA_NAMES, ROLES
+
+_SPELLED = {role: word for word, role in layouts.SPECIALS.items()}
+
+
+def load(folder: Path, settings: Mapping[str, Any]) -> Tokenizer:
+    """The tokenizer of a folder: its tokenizer.json, or built from its vocabulary and tokenizer_config.json."""
+    if (folder / "tokenizer.json").is_file():
+        return Tokenizer.load(folder)
+    if (folder / "vocab.txt").is_file():
+        return Tokenizer(_wordpiece(folder, settings))
+    if (folder / "vocab.json").is_file() and (folder / "merges.txt").is_file():
+        return Tokenizer(_byte_bpe(folder, settings))
+    raise Mistake(f"{folder} has no tokenizer: it needs tokenizer.json, or vocab.txt, or vocab.json and merges.txt")
+
+
+def _wordpiece(folder: Path, settings: Mapping[str, Any]) -> Backend:
+    backend = Backend(models.WordPiece.from_file(str(folder / "vocab.txt"), unk_token="[UNK]"))
+    backend.normalizer = normalizers.BertNormalizer(
+        lowercase=settings.get("do_lower_case", True),
+        strip_accents=settings.get("strip_accents"),
+        handle_chinese_chars=settings.get("tokenize_chinese_chars", True),
+    )
+    backend.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    backend.decoder = decoders.WordPiece()
+    backend.add_special_tokens([name for name in BERT_NAMES if backend.token_to_id(name) is not None])
+    return backend
+
+
+def _byte_bpe(folder: Path, settings: Mapping[str, Any]) -> Backend:
+    prefix = settings.get("add_prefix_space", False)
+    backend = Backend(models.BPE.from_file(str(folder / "vocab.json"), str(folder / "merges.txt")))
+    backend.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=prefix)
+    backend.decoder = decoders.ByteLevel()
+    backend.post_processor = processors.ByteLevel(trim_offsets=True)
+    # RoBERTa's mask takes the space before it, as a word of this vocabulary would
+    backend.add_special_tokens([
+        AddedToken(name, lstrip=name in ROLES["mask"], special=True, normalized=False)
+        for name in [*ROBERTA_NAMES, "<|endoftext|>"]
+        if backend.token_to_id(name) is not None
+    ])  # fmt: skip
+    return backend
+
+
+def kind_of(tokenizer: Tokenizer) -> Part:
+    """The kind of a tokenizer as a recipe names it."""
+    backend, vocab = tokenizer.backend, tokenizer.vocabulary.size
+    model = type(backend.model).__name__
+    if model == "WordPiece":
+        return text.WordPiece(vocab=vocab, lowercase=bool(getattr(backend.normalizer, "lowercase", False)))
+    if model == "BPE":
+        return text.ByteBPE(vocab=vocab) if "ByteLevel" in repr(backend.pre_tokenizer) else text.BPE(vocab=vocab)
+    return text.Unigram(vocab=vocab) if model == "Unigram" else text.Characters(vocab=vocab)
+
+
+def layout_of(tokenizer: Tokenizer, otherwise: str) -> str:
+    """The layout by which a tokenizer adds special tokens to one text and to two; `otherwise` where it adds none."""
+    one, two = _framed(tokenizer, "a"), _framed(tokenizer, "a", "a")
+    if one == ["a"] and two == ["a", "b"]:
+        return otherwise
+    layout = " ".join(two)
+    same = [_SPELLED.get(item.name, item.name) for item in layouts.items(layout, 1)] == one
+    require(
+        same,
+        f"the tokenizer lays out one text as {' '.join(one)!r} and two as {layout!r}, and no one layout says both: "
+        "change the post_processor in its tokenizer.json",
+    )
+    return layout
+
+
+def _framed(tokenizer: Tokenizer, a: str, b: str | None = None) -> list[str]:
+    """The words of a layout that this tokenizer makes of these texts."""
+    encoding = tokenizer.backend.encode(a, b)
+    words: list[str] = []
+    for index, source in zip(encoding.ids, encoding.sequence_ids, strict=True):
+        word = _special(tokenizer, index) if source is None else layouts.TEXTS[source]
+        if source is None or word not in words:
+            words.append(word)
+    return words
+
+
+def _special(tokenizer: Tokenizer, index: int) -> str:
+    for role in ("sep", "cls", "mask"):  # GPT-2 has one token for all of them: it ends texts
+        if tokenizer.roles.get(role) == index:
+            return _SPELLED[role]
+    raise Mistake(
+        f"the tokenizer adds {tokenizer.token(index)!r} to texts, a layout can name {', '.join(layouts.SPECIALS)}: "
+        "change the post_processor in its tokenizer.json"
+    )
+
+
+def check_roles(tokenizer: Tokenizer, layout: str) -> None:
+    """Refuse a layout with special tokens that the tokenizer does not have."""
+    for word in layout.split():
+        if word in layouts.SPECIALS:
+            tokenizer.role(layouts.SPECIALS[word])
+
+
+def check_summary(kind: Kind, layout: str) -> None:
+    """Refuse a layout whose summary is not the token that Hugging Face's heads read: the first, GPT-2's the last."""
+    for texts in (1, 2) if "b" in layout.split() else (1,):
+        last = len(layouts.items(layout, texts)) - 1
+        wanted = last if kind == "gpt2" else 0
+        require(
+            layouts.summary(layout, texts) == wanted,
+            f"Hugging Face's {kind} reads a label off the {'last' if wanted else 'first'} token, not so the layout "
+            f"{layout!r}: train with one such as {'a [SEP] b [SEP]' if wanted else '[CLS] a [SEP] b [SEP]'!r}",
+        )
+
+
+def with_own_pad(tokenizer: Tokenizer) -> Tokenizer:
+    """A copy whose padding is a token of its own, added at the end of the vocabulary."""
+    copy = Backend.from_str(tokenizer.backend.to_str())
+    copy.add_special_tokens([ROLES["pad"][0]])
+    return Tokenizer(copy)
+
+
+def framed(tokenizer: Tokenizer, layout: str, segments: bool) -> Backend:
+    """A copy that adds the special tokens of the layout itself, as Hugging Face expects of tokenizer.json."""
+    copy = Backend.from_str(tokenizer.backend.to_str())
+    roles = [layouts.SPECIALS[word] for word in layout.split() if word in layouts.SPECIALS]
+    template = processors.TemplateProcessing(
+        single=_template(tokenizer, layout, 1, segments),
+        pair=_template(tokenizer, layout, 2, segments) if "b" in layout.split() else ["$A:0", "$B:0"],
+        special_tokens=[(tokenizer.token(tokenizer.role(role)), tokenizer.role(role)) for role in roles],
+    )
+    byte_level = "ByteLevel" in repr(copy.pre_tokenizer)  # the space before a word is no part of its offsets
+    copy.post_processor = processors.Sequence([processors.ByteLevel(), template]) if byte_level else template
+    return copy
+
+
+def _template(tokenizer: Tokenizer, layout: str, texts: int, segments: bool) -> list[str]:
+    return [
+        f"{f'${item.name.upper()}' if item.is_text else tokenizer.token(tokenizer.role(item.name))}:"
+        f"{item.segment if segments else 0}"
+        for item in layouts.items(layout, texts)
+    ]
+
+
+def ends(tokenizer: Tokenizer, layout: str) -> tuple[int | None, int | None]:
+    """The tokens that begin and end a text; without a [CLS], the end of the text before begins the next."""
+    end = tokenizer.roles.get("sep")
+    return (tokenizer.roles.get("cls") if layout.startswith("[CLS]") else end), end
+
+
+def settings(tokenizer: Tokenizer, layout: str, length: int, segments: bool) -> dict[str, Any]:
+    """What tokenizer_config.json says."""
+    begin, end = ends(tokenizer, layout)
+    roles = tokenizer.roles | {name: index for name, index in (("bos", begin), ("eos", end)) if index is not None}
+    return {
+        "tokenizer_class": "PreTrainedTokenizerFast",  # reads tokenizer.json as it is
+        "model_max_length": length,
+        "model_input_names": ["input_ids", *(["token_type_ids"] if segments else []), "attention_mask"],
+        "clean_up_tokenization_spaces": False,
+    } | {f"{role}_token": tokenizer.token(index) for role, index in sorted(roles.items())}
