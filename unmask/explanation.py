@@ -310,7 +310,7 @@ def continues(tokens: tuple[Token, ...], place: int) -> bool:
     return place > 0 and tokens[place].word >= 0 and tokens[place].word == tokens[place - 1].word
 
 
-def kind(token: Token) -> str:
+def drawn_as(token: Token) -> str:
     """What a token is drawn as: special, plain, or the way it is hidden."""
     return token.hidden or ("special" if token.special else "plain")
 
@@ -354,9 +354,8 @@ def _sentences(explanation: Explanation) -> RenderableType:
         first = next((tokens[place] for place in line if not tokens[place].special), tokens[line[0]])
         text = Text()
         for place in line:
-            text += Text("" if place == line[0] else "·" if continues(tokens, place) else " ", "dim") + _mark(
-                tokens[place]
-            )
+            joint = "" if place == line[0] else "·" if continues(tokens, place) else " "
+            text.append(joint, "dim").append_text(_mark(tokens[place]))
         grid.add_row(Text(_line_label(explanation, first), "cyan", no_wrap=True), text)
     return grid
 
@@ -375,20 +374,20 @@ def _line_numbers(tokens: tuple[Token, ...]) -> list[int]:
 def _line_label(explanation: Explanation, token: Token) -> str:
     tokens = explanation.tokens
     several = f"example {token.example + 1}, " if tokens[-1].example > 0 else ""
-    pair = f"text {'AB'[token.segment]}, " if any(t.segment for t in tokens) else ""
+    pair = f"text {chr(ord('A') + token.segment)}, " if any(t.segment for t in tokens) else ""
     return several + pair + f"sentence {token.sentence + 1}"
 
 
 def _mark(token: Token) -> Text:
     """A token on the screen: a hidden one with what it was."""
-    text = Text(shown(token.text), STYLES[kind(token)])
+    text = Text(shown(token.text), STYLES[drawn_as(token)])
     if token.hidden is None:
         return text
     return Text("{", "dim") + Text(shown(token.original), "dim strike") + Text("→", "dim") + text + Text("}", "dim")
 
 
 def _legend(explanation: Explanation) -> RenderableType:
-    how = Counter(kind(token) for token in explanation.tokens)
+    how = Counter(drawn_as(token) for token in explanation.tokens)
     hidden = how["mask"] + how["random"] + how["keep"]
     words = Text("\n")
     if hidden:
@@ -410,19 +409,19 @@ def _matrix(explanation: Explanation) -> RenderableType:
     width = min(12, max(map(cell_len, labels)))
     text = Text(no_wrap=True)
     for level in range(_LABEL):  # column labels read downwards and end above their column
-        text += Text(" " * (width + 5))
+        text.append(" " * (width + 5))
         for token, label in zip(tokens, labels, strict=True):
             letter = label[:_LABEL].rjust(_LABEL)[level]
-            text += Text(set_cell_size(letter, 2), STYLES[kind(token)])
-        text += Text("\n")
+            text.append(set_cell_size(letter, 2), STYLES[drawn_as(token)])
+        text.append("\n")
     for place, (token, label) in enumerate(zip(tokens, labels, strict=True)):
-        text += Text(f"{place:3} ", "dim") + Text(_left_pad(label, width), STYLES[kind(token)]) + Text(" ")
+        text.append(f"{place:3} ", "dim").append(_left_pad(label, width), STYLES[drawn_as(token)]).append(" ")
         for key, seen in zip(tokens, explanation.visible[place], strict=False):
-            text += Text("■ ", STYLES[kind(key)] or "cyan") if seen else Text("· ", "dim")
-        text += Text("\n")
-    text += Text("■ the token at the left sees the token above", "dim")
+            text.append(*("■ ", STYLES[drawn_as(key)] or "cyan") if seen else ("· ", "dim"))
+        text.append("\n")
+    text.append("■ the token at the left sees the token above", "dim")
     if len(tokens) < len(explanation.tokens):
-        text += Text(f"; the first {len(tokens)} of {len(explanation.tokens)} tokens", "dim")
+        text.append(f"; the first {len(tokens)} of {len(explanation.tokens)} tokens", "dim")
     return text
 
 
@@ -439,7 +438,8 @@ def _predictions(explanation: Explanation) -> Iterator[RenderableType]:
         token = explanation.tokens[place]
         sees = f"{sum(explanation.visible[place])} of {len(explanation.tokens)}"
         run = f"{start}" if start == end else f"{start} to {end}"
-        table.add_row(str(place), Text(shown(token.text), STYLES[kind(token)]), sees, Text(shown(text), "bold"), run)
+        reads = Text(shown(token.text), STYLES[drawn_as(token)])
+        table.add_row(str(place), reads, sees, Text(shown(text), "bold"), run)
     if explanation.targets:
         yield table
     if len(explanation.targets) > MOST_SHOWN:

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from unmask.errors import Mistake, require
-from unmask.explanation import Explanation, Token, continues, kind, shown
+from unmask.explanation import Explanation, Token, continues, drawn_as, shown
 
 WIDTH, HEIGHT, DOTS = 1400, 800, 100  # pixels, and pixels per inch
 MARGIN, RIGHT, CHOICES = 36, 776, 656  # left edges of the page and of its right half; upper edge of the choices
-MOST_TOKENS, SMALLEST_CELL = 40, 9.5  # what can be read
+MOST_TOKENS, SMALLEST_CELL = 40, 9  # tokens and pixels: what can be read
 INK, FAINT = "#1f2933", "#7b8794"
 NAMES = {"plain": "text", "mask": "masked", "random": "replaced at random", "keep": "kept", "special": "special"}
 FILLS = {"plain": "#e3edf7", "mask": "#d64545", "random": "#f0b429", "keep": "#3ebd93", "special": "#e4e7eb"}
@@ -35,7 +35,8 @@ def draw(explanation: Explanation, path: str | Path) -> None:
     require(path.parent.is_dir(), f"the folder {path.parent} does not exist: make it, or name another")
     page = _Page()
     page.text(MARGIN, 42, explanation.recipe, size=22, weight="bold")
-    page.text(MARGIN + page.width(explanation.recipe, 22, "bold") + 16, 42, explanation.idea, size=13, color=FAINT)
+    x = MARGIN + page.width(explanation.recipe, 22, "bold") + 16
+    page.text(x, 42, page.fit(explanation.idea, 13, WIDTH - MARGIN - x), size=13, color=FAINT)
     _legend(page, explanation)
     top = _tokens(page, explanation, top=104) + 40
     _matrix(page, explanation, top)
@@ -61,8 +62,8 @@ class _Page:
         self.axes.axis("off")
 
     def text(self, x: float, y: float, text: str, **style: Any) -> Any:
-        style = {"color": INK, "size": 11, "va": "center_baseline", "family": _families(text)} | style
-        return self.axes.text(x, y, _drawable(text), parse_math=False, **style)
+        usual: dict[str, Any] = {"color": INK, "size": 11, "va": "center_baseline", "family": _families(text)}
+        return self.axes.text(x, y, _drawable(text), parse_math=False, **usual | style)
 
     def width(self, text: str, size: float, weight: str = "normal") -> float:
         artist = self.text(0, 0, text, size=size, weight=weight)
@@ -81,15 +82,19 @@ class _Page:
             text = text[:-1]
         return text if text == whole else text + "…"
 
-    def box(self, x: float, y: float, width: float, height: float, fill: str, *, round_: float = 0) -> None:
-        from matplotlib.patches import FancyBboxPatch, Rectangle
+    def box(self, x: float, y: float, width: float, height: float, fill: str) -> None:
+        """One box with round corners."""
+        from matplotlib.patches import FancyBboxPatch
 
-        if round_:
-            style = f"round,pad=0,rounding_size={round_}"
-            patch: Any = FancyBboxPatch((x, y), width, height, boxstyle=style, facecolor=fill, edgecolor="none")
-        else:
-            patch = Rectangle((x, y), width, height, facecolor=fill, edgecolor="none", antialiased=False)
-        self.axes.add_patch(patch)
+        style = "round,pad=0,rounding_size=4"
+        self.axes.add_artist(FancyBboxPatch((x, y), width, height, boxstyle=style, facecolor=fill, edgecolor="none"))
+
+    def squares(self, corners: Sequence[tuple[float, float]], size: float, fills: Sequence[str]) -> None:
+        """Many squares at once: drawn one by one they take a second."""
+        from matplotlib.collections import PolyCollection
+
+        shapes = [[(x, y), (x + size, y), (x + size, y + size), (x, y + size)] for x, y in corners]
+        self.axes.add_collection(PolyCollection(shapes, facecolors=fills, edgecolors="none", antialiaseds=False))
 
     def save(self, path: Path) -> None:
         self.figure.savefig(path, format="png", dpi=DOTS)
@@ -122,9 +127,9 @@ def _drawable(text: str) -> str:
 
 def _legend(page: _Page, explanation: Explanation) -> None:
     x = float(MARGIN)
-    present = {kind(token) for token in explanation.tokens}
+    present = {drawn_as(token) for token in explanation.tokens}
     for name in (name for name in NAMES if name in present):
-        page.box(x, 68, 14, 14, FILLS[name], round_=3)
+        page.box(x, 68, 14, 14, FILLS[name])
         page.text(x + 20, 75.5, NAMES[name], size=10, color=FAINT)
         x += 20 + page.width(NAMES[name], 10) + 22
     run = f"seed {explanation.seed}, visit {explanation.visit}"
@@ -167,8 +172,8 @@ def _box_width(page: _Page, token: Token, size: float) -> float:
 
 
 def _token(page: _Page, token: Token, x: float, y: float, width: float, height: float, size: float) -> None:
-    name, middle = kind(token), x + width / 2
-    page.box(x, y, width, height, FILLS[name], round_=5)
+    name, middle = drawn_as(token), x + width / 2
+    page.box(x, y, width, height, FILLS[name])
     page.text(middle, y + height / 2, shown(token.text), size=size, color=LETTERS[name], ha="center")
     if token.hidden:
         page.text(middle, y + height + 10, shown(token.original), size=size - 3, color=DARK[token.hidden], ha="center")
@@ -181,7 +186,7 @@ def _matrix(page: _Page, explanation: Explanation, top: float) -> None:
     tokens = explanation.tokens[: min(MOST_TOKENS, int(room / SMALLEST_CELL))]
     cut = f" (the first {len(tokens)})" if len(tokens) < len(explanation.tokens) else ""
     page.title(MARGIN, top, "Who sees whom", f"the token of a row sees the tokens of its filled columns{cut}")
-    cell = min(26.0, room / len(tokens), (720 - left) / len(tokens))
+    cell = int(min(26, room / len(tokens), (720 - left) / len(tokens)))  # whole pixels are crisp
     size = max(6.5, min(11.0, cell * 0.55))
     for place, token in enumerate(tokens):
         middle = (place + 0.5) * cell - 0.5
@@ -189,9 +194,14 @@ def _matrix(page: _Page, explanation: Explanation, top: float) -> None:
         page.text(left - 8, upper + middle, page.fit(shown(token.text), size, 100), ha="right", **style)
         label = page.fit(shown(token.text), size, 80)
         page.text(left + middle, upper - 6, label, ha="center", rotation=90, **style | {"va": "bottom"})
-        for key, seen in enumerate(explanation.visible[place][: len(tokens)]):
-            fill = FILLS[kind(tokens[key])] if tokens[key].hidden else SEEN
-            page.box(left + key * cell, upper + place * cell, cell - 1, cell - 1, fill if seen else UNSEEN)
+    places = [(query, key) for query in range(len(tokens)) for key in range(len(tokens))]
+    corners = [(left + key * cell, upper + query * cell) for query, key in places]
+    fills = [_column_color(tokens[key]) if explanation.visible[query][key] else UNSEEN for query, key in places]
+    page.squares(corners, cell - 1, fills)
+
+
+def _column_color(token: Token) -> str:
+    return FILLS[token.hidden] if token.hidden else SEEN
 
 
 def _label_color(token: Token) -> str:
@@ -214,10 +224,10 @@ def _targets(page: _Page, explanation: Explanation, top: float) -> None:
 
 
 def _target(page: _Page, token: Token, place: int, text: str, x: float, y: float) -> None:
-    name = kind(token)
+    name = drawn_as(token)
     page.text(x + 22, y, str(place), size=10, color=FAINT, ha="right")
     reads = page.fit(shown(token.text), 11, 90)
-    page.box(x + 32, y - 12, page.width(reads, 11) + 14, 24, FILLS[name], round_=4)
+    page.box(x + 32, y - 12, page.width(reads, 11) + 14, 24, FILLS[name])
     page.text(x + 39, y, reads, size=11, color=LETTERS[name])
     page.text(x + 150, y, "→", size=12, color=FAINT, ha="center")
     page.text(x + 170, y, page.fit(text, 12, 124), size=12)
@@ -236,6 +246,8 @@ def _footer(page: _Page, explanation: Explanation) -> None:
     notes = list(explanation.notes)
     if len(explanation.tokens) > MOST_TOKENS:
         notes.insert(0, f"the first {MOST_TOKENS} of {len(explanation.tokens)} tokens are drawn")
-    if any(_drawable(text) != text for token in explanation.tokens for text in (shown(token.text), shown(token.original))):
+    if any(
+        _drawable(text) != text for token in explanation.tokens for text in (shown(token.text), shown(token.original))
+    ):
         notes.insert(0, f"{NO_GLYPH} stands for what no installed font can draw: install one, such as Noto Sans CJK")
     page.text(MARGIN, HEIGHT - 14, page.fit("; ".join(notes), 8.5, WIDTH - 2 * MARGIN), size=8.5, color=FAINT)

@@ -110,6 +110,8 @@ def flat(recipe: Recipe) -> dict[str, Any]:
         if dataclasses.is_dataclass(value):
             found[prefix] = type(value).__name__
             value = {f.name: getattr(value, f.name) for f in dataclasses.fields(value)}
+            if not value:
+                return
         if isinstance(value, tuple) and value and dataclasses.is_dataclass(value[0]):
             value = dict(enumerate(value))
         if isinstance(value, dict) and value:
@@ -123,27 +125,43 @@ def flat(recipe: Recipe) -> dict[str, Any]:
     return found
 
 
-def override(recipe: P, settings: Sequence[str]) -> P:
-    """A recipe, or any part, with settings such as "hide.budget=0.2" or "arrange=Blocks(cross=false)" applied."""
+def override(part: P, settings: Sequence[str]) -> P:
+    """A recipe, or any part, with settings such as "hide.budget=0.2" or "arrange=Blocks(cross=false)" applied at once."""
+    parsed = []
     for setting in settings:
         name, equals, text = setting.partition("=")
         require(bool(equals), f"a setting is written NAME=VALUE, got {setting!r}")
-        recipe = _set(recipe, name.strip().split("."), text.strip(), name.strip())
-    return recipe
+        parsed.append(_Setting(name.strip(), tuple(name.strip().split(".")), text.strip()))
+    # a whole part comes first, so that "arrange=Blocks" and "arrange.cross=false" may be given in any order
+    return _apply(part, sorted(parsed, key=lambda setting: len(setting.path)))
 
 
-def _set(owner: Any, path: list[str], text: str, name: str) -> Any:
-    key, rest = path[0], path[1:]
+@dataclass(frozen=True)
+class _Setting:
+    name: str  # as it was written
+    path: tuple[str, ...]  # what is left of it below the current owner
+    text: str
+
+
+def _apply(owner: Any, settings: list[_Setting]) -> Any:
     known = _children(owner)
-    if key not in known:
-        where = name[: len(name) - len(".".join(path))]
-        raise unknown("setting", name, [where + child for child in known])
-    value = _set(known[key], rest, text, name) if rest else _parse(text, known[key], _hint(owner, key), name)
+    changed: dict[str, Any] = {}
+    for key in dict.fromkeys(setting.path[0] for setting in settings):
+        mine = [setting for setting in settings if setting.path[0] == key]
+        if key not in known:
+            where = mine[0].name[: len(mine[0].name) - len(".".join(mine[0].path))]
+            raise unknown("setting", mine[0].name, [where + child for child in known])
+        value = known[key]
+        for setting in mine:
+            if len(setting.path) == 1:
+                value = _parse(setting.text, value, _hint(owner, key), setting.name)
+        below = [dataclasses.replace(s, path=s.path[1:]) for s in mine if len(s.path) > 1]
+        changed[key] = _apply(value, below) if below else value
+    if not changed:
+        return owner
     if isinstance(owner, tuple):
-        return tuple(value if str(i) == key else item for i, item in enumerate(owner))
-    if isinstance(owner, dict):
-        return owner | {key: value}
-    return dataclasses.replace(owner, **{key: value})
+        return tuple(changed.get(str(i), item) for i, item in enumerate(owner))
+    return owner | changed if isinstance(owner, dict) else dataclasses.replace(owner, **changed)
 
 
 def _children(owner: Any) -> dict[str, Any]:
@@ -185,9 +203,8 @@ def _parse_part(text: str, old: Any, name: str) -> Any:
     if called.id not in known:  # type: ignore[attr-defined]
         raise unknown(f"part for {name}", called.id, known)  # type: ignore[attr-defined]
     part = known[called.id]()  # type: ignore[attr-defined]
-    for keyword in keywords:
-        part = _set(part, [keyword.arg or ""], ast.unparse(keyword.value), f"{name}.{keyword.arg}")
-    return part
+    words = [(keyword.arg or "", ast.unparse(keyword.value)) for keyword in keywords]
+    return _apply(part, [_Setting(f"{name}.{word}", (word,), text) for word, text in words])
 
 
 def _literal(text: str) -> Any:

@@ -27,7 +27,7 @@ LABELS = {"id2label": {0: "bad", 1: "fair", 2: "good"}, "label2id": {"bad": 0, "
 
 def bert(head=hf.BertForPreTraining, **changes):
     shape = {"num_hidden_layers": 3, "hidden_size": 16, "num_attention_heads": 2, "intermediate_size": 40}
-    config = hf.BertConfig(vocab_size=70, max_position_embeddings=48, **(shape | changes))
+    config = hf.BertConfig(vocab_size=70, max_position_embeddings=64, **(shape | changes))
     return shaken(head(config))
 
 
@@ -35,7 +35,7 @@ def roberta(head=hf.RobertaForMaskedLM, **changes):
     config = hf.RobertaConfig(
         vocab_size=300, hidden_size=16, num_hidden_layers=2, num_attention_heads=4, intermediate_size=32,
         pad_token_id=1,
-        **({"max_position_embeddings": 50, "type_vocab_size": 1, "layer_norm_eps": 1e-5} | changes),
+        **({"max_position_embeddings": 66, "type_vocab_size": 1, "layer_norm_eps": 1e-5} | changes),
     )  # fmt: skip
     return shaken(head(config))
 
@@ -44,7 +44,7 @@ def gpt2(head=hf.GPT2LMHeadModel, **changes):
     size = tokenizer("gpt2").vocabulary.size
     end = {"bos_token_id": size - 1, "eos_token_id": size - 1, "pad_token_id": size - 1}
     return shaken(
-        head(hf.GPT2Config(vocab_size=size, n_positions=48, n_embd=16, n_layer=2, n_head=2, **(end | changes)))
+        head(hf.GPT2Config(vocab_size=size, n_positions=64, n_embd=16, n_layer=2, n_head=2, **(end | changes)))
     )
 
 
@@ -164,8 +164,8 @@ def test_the_recipe_has_the_numbers_of_the_checkpoint_and_rows_that_fit_it(tmp_p
     model, _ = imported(bert(hf.BertForMaskedLM, hidden_dropout_prob=0.2), "wordpiece", tmp_path)
     backbone = model.recipe.system.backbone
     shape = (backbone.layers, backbone.width, backbone.heads, backbone.feedforward, backbone.length, backbone.dropout)
-    assert shape == (3, 16, 2, 40, 48, 0.2)
-    assert max(stage.length for stage in model.recipe.schedule) == 48
+    assert shape == (3, 16, 2, 40, 64, 0.2)
+    assert max(stage.length for stage in model.recipe.schedule) == 64
     assert type(model.recipe.arrange).__name__ == "Blocks"
     assert model.recipe.tokenizer.vocab == 70
 

@@ -15,9 +15,18 @@ import numpy as np
 
 from unmask.data.shards import Texts
 from unmask.errors import require
+from unmask.text import Tokenizer
 from unmask.text import layout as layouts
 
 ROLES = ("cls", "sep", "mask")  # the special tokens that stand behind the texts, in this order
+
+
+def special_ids(tokenizer: Tokenizer, layout: str) -> list[int]:
+    """The ids of ROLES; a role that the layout names must be there, the others are never used."""
+    for item in layouts.items(layout, 2 if "b" in layout.split() else 1):
+        if not item.is_text:
+            tokenizer.role(item.name)
+    return [tokenizer.roles.get(role, tokenizer.vocabulary.pad) for role in ROLES]
 
 
 @dataclass(frozen=True)

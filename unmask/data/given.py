@@ -12,10 +12,10 @@ import torch
 
 from unmask import chance
 from unmask.batch import Batch
-from unmask.data.arrange import ROLES, Runs, render, truncate
+from unmask.data.arrange import Runs, render, special_ids, truncate
 from unmask.data.pack import Rows, pack
 from unmask.data.shards import Texts
-from unmask.errors import Mistake
+from unmask.errors import Mistake, require
 from unmask.text import Tokenizer, Words, encode_documents
 from unmask.text import layout as layouts
 
@@ -44,6 +44,8 @@ def rows_of(
 ) -> tuple[Rows, Counter[str]]:
     """The rows of these texts, cut at the end to the length; the notes count how many were."""
     documents = encode_documents([t.a for t in texts], tokenizer, words)
+    empty = [number for number, document in enumerate(documents, 1) if not len(document.ids)]
+    require(not empty, f"text number {empty[0] if empty else 0} of {len(texts)} is empty: every example needs a text")
     pairs = [t.b is not None for t in texts]
     if any(pairs):
         documents += encode_documents([t.b or "" for t in texts], tokenizer, words)
@@ -57,8 +59,7 @@ def rows_of(
     chosen = {"a": a, "b": b} if any(pairs) else {"a": a}
     runs = render(chosen, np.array(labels, dtype=np.int64), layout, len(joined.ids), notes)
     longest = int(np.bincount(runs.example, weights=runs.length).max())
-    specials = [tokenizer.roles.get(role, tokenizer.vocabulary.pad) for role in ROLES]
-    return pack(joined, runs, specials, tokenizer.vocabulary.pad, longest, packed=False), notes
+    return pack(joined, runs, special_ids(tokenizer, layout), tokenizer.vocabulary.pad, longest, packed=False), notes
 
 
 def batch_of(rows: Rows, chosen: np.ndarray, visit: int = 0) -> Batch:

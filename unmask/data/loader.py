@@ -17,7 +17,7 @@ import torch
 
 from unmask import chance
 from unmask.batch import Batch
-from unmask.data.arrange import ROLES, Arrange
+from unmask.data.arrange import Arrange, special_ids
 from unmask.data.pack import Rows, pack
 from unmask.data.shards import Collection
 from unmask.errors import require
@@ -47,17 +47,14 @@ class Group:
 
 
 class Reader:
-    """One data set, arranged for one row length. `fixed_visit` makes every visit alike (validation)."""
+    """One data set, arranged for one row length."""
 
     def __init__(
         self, collection: Collection, tokenizer: Tokenizer, arrange: Arrange, layout: str, length: int, seed: int
     ) -> None:
         require(len(collection) > 0, "the data holds no document")
         self.collection, self.arrange, self.layout, self.length, self.seed = collection, arrange, layout, length, seed
-        self.specials = [tokenizer.roles.get(role, tokenizer.vocabulary.pad) for role in ROLES]
-        for role in ROLES:
-            if f"[{role.upper()}]" in layout.split():
-                tokenizer.role(role)
+        self.specials = special_ids(tokenizer, layout)
         self.pad = tokenizer.vocabulary.pad
         self.groups = self._deal()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -81,7 +82,8 @@ def save_run(model: Model, folder: str | Path, *, overwrite: bool = False) -> No
     """Write what inference needs: weights, recipe, tokenizer."""
     folder = Path(folder)
     require(overwrite or not folder.exists(), f"{folder} exists already: choose another --out, or pass --overwrite")
-    folder.mkdir(parents=True, exist_ok=True)
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
     (folder / "recipe.json").write_text(to_json(model.recipe), encoding="utf-8")
     model.tokenizer.save(folder / "tokenizer.json")
     checkpoint.save_weights(model.system, folder / checkpoint.WEIGHTS)

@@ -1,0 +1,1 @@
+"""Comparison: the same budget, the same task, several ways; and the report that shows it."""

@@ -1,0 +1,187 @@
+"""The demo: the whole way, from text that is on every machine to a comparison that shows what pretraining is worth.
+
+It collects the documentation strings of installed Python packages, pretrains a small model on them, and adapts it,
+with a handful of labels, to tell which library a text comes from; then the same with an untrained copy.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import shutil
+import statistics
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from unmask import recipes, screen, text
+from unmask.adapt import few, finetune
+from unmask.compare import report
+from unmask.data.given import Text
+from unmask.data.prepare import prepare
+from unmask.errors import require
+from unmask.evaluate import evaluate_examples
+from unmask.infer import Model, fill, open_run
+from unmask.pretraining import pretrain
+from unmask.tasks.classify import Classify, Example
+from unmask.text.docstrings import docstrings
+from unmask.train import log
+
+LIBRARIES = ("stdlib", "torch", "numpy", "sympy", "networkx")
+TESTED = 150  # texts of each library to test on, kept out of pretraining
+LABELS = (8, 32)  # labels of each library to learn from
+SEEDS = (0, 1, 2)
+SHOWN = 400  # characters of a text that the classifier gets
+VOCABULARY = 5_000
+SETTINGS = [
+    "schedule.0.length=64", "schedule.1.length=128", "schedule.0.share=0.95", "schedule.1.share=0.05", "arrange=Blocks",
+    "optimise.rate=0.003", "optimise.warmup=0.1", "batch_tokens=4096", "system.backbone.dropout=0.0",
+]  # fmt: skip
+TASKS = {
+    8: Classify(epochs=25, examples=16, rate=1e-3, pool="mean", length=96),
+    32: Classify(epochs=12, examples=16, rate=1e-3, pool="mean", length=96),
+}
+ADAPTING_SECONDS = 90.0  # set aside, of six minutes
+
+
+def demo(
+    out: Path, *, minutes: float = 6.0, seed: int = 0, device: str | None = None, overwrite: bool = False, quiet: bool = False
+) -> dict[str, Any]:
+    """Run it all into the folder `out`; returns what `results.json` holds."""
+    began = time.monotonic()
+    require(minutes >= 1, f"the demo needs a minute or more, got {minutes:g}")
+    require(overwrite or not out.exists(), f"{out} exists already: choose another --out, or pass --overwrite")
+    shutil.rmtree(out, ignore_errors=True)
+    out.mkdir(parents=True)
+    _say("collecting the documentation strings of " + ", ".join(LIBRARIES), quiet)
+    training, testing = _collect(seed)
+    (out / "corpus").mkdir()
+    _write(out / "corpus" / "docstrings.jsonl", ({"text": text, "label": label} for label, text in training))
+    size = sum(len(text) for _, text in training) / 1e6
+    _say(f"{len(training):,} texts, {size:.1f} MB; training a tokenizer", quiet)
+    corpus = text.Corpus([out / "corpus"])
+    tokenizer = text.train_to_file(corpus, out / "tokenizer.json", text.WordPiece(vocab=VOCABULARY))
+    for _ in screen.reading(prepare(corpus, tokenizer, out / "data", words="spaces"), "preparing", quiet):
+        pass
+
+    reserve = ADAPTING_SECONDS * min(1.0, minutes / 6)
+    left = max(15.0, minutes * 60 - (time.monotonic() - began) - reserve)
+    recipe = recipes.get("bert", size="tiny", settings=SETTINGS)
+    records = pretrain(recipe, [out / "data"], out / "run", budget=f"{left:.0f}s", seed=seed, device=device)
+    for _ in screen.training(records, "pretraining", quiet):
+        pass
+    model = open_run(out / "run", device=device)
+
+    results = _compare(model, _examples(training), _examples(testing), out, quiet)
+    results |= {"recipe": "bert", "size": "tiny", "settings": SETTINGS, "texts": len(training), "megabytes": size,
+                "fill": _guesses(model), "seconds": time.monotonic() - began}  # fmt: skip
+    (out / "results.json").write_text(json.dumps(results, indent=1), encoding="utf-8")
+    _report(out, results)
+    if not quiet:
+        _show(results, out)
+    return results
+
+
+def _collect(seed: int) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
+    """Texts to train on and texts to test on, (library, text) each."""
+    dice = random.Random(seed)
+    found = list(docstrings(LIBRARIES))
+    dice.shuffle(found)
+    testing, training, counts = [], [], dict.fromkeys(LIBRARIES, 0)
+    for library, words in found:
+        counts[library] += 1
+        (testing if counts[library] <= TESTED else training).append((library, words))
+    return training, testing
+
+
+def _examples(pairs: list[tuple[str, str]]) -> list[Example]:
+    return [Example(Text(words[:SHOWN]), library) for library, words in pairs]
+
+
+def _compare(model: Model, training: list[Example], testing: list[Example], out: Path, quiet: bool) -> dict[str, Any]:
+    """Accuracy on the same test texts, pretrained and untrained, for each number of labels and each seed."""
+    scores: dict[str, dict[str, list[float]]] = {}
+    total, done = len(LABELS) * len(SEEDS) * 2, 0
+    for labels in LABELS:
+        scores[str(labels)] = {"pretrained": [], "untrained": []}
+        for seed in SEEDS:
+            examples = few(training, labels, seed)
+            for name, fresh in (("pretrained", False), ("untrained", True)):
+                done += 1
+                _say(f"adapting {done} of {total}: {labels} labels per library, {name}, seed {seed}", quiet)
+                folder = out / "adapted" / f"{name}-{labels}-{seed}"
+                for _ in finetune(model, examples, folder, task=TASKS[labels], seed=seed, fresh=fresh):
+                    pass
+                found = evaluate_examples(open_run(folder, device=model.device), testing)
+                scores[str(labels)][name].append(found["accuracy"])
+                if (labels, seed, fresh) != (LABELS[-1], 0, False):
+                    shutil.rmtree(folder)
+    return {"accuracy": scores, "libraries": list(LIBRARIES), "tested": len(testing), "seeds": list(SEEDS)}
+
+
+def _guesses(model: Model) -> list[dict[str, Any]]:
+    """What the pretrained model puts into a few gaps."""
+    gaps = ("Return the [MASK] of the array.", "Raises ValueError if the [MASK] is not valid.", "A graph with n [MASK] and m edges.")
+    return [{"text": gap, "guesses": [guess.token for guess in fill(model, gap, top=5)[0]]} for gap in gaps]
+
+
+def _rows(results: dict[str, Any]) -> Iterator[list[str]]:
+    for labels, ways in results["accuracy"].items():
+        gain = statistics.mean(ways["pretrained"]) - statistics.mean(ways["untrained"])
+        yield [f"{labels} per library", *(_spread(ways[name]) for name in ("pretrained", "untrained")), f"{100 * gain:+.1f}"]
+
+
+def _spread(scores: list[float]) -> str:
+    return f"{100 * statistics.mean(scores):.1f} ± {100 * statistics.stdev(scores):.1f}"
+
+
+COLUMNS = ["labels", "pretrained", "untrained", "gain"]
+
+
+def _show(results: dict[str, Any], out: Path) -> None:
+    screen.table(f"accuracy in %, {results['tested']} texts, mean and deviation of {len(SEEDS)} seeds", COLUMNS, list(_rows(results)))
+    for guess in results["fill"]:
+        screen.out.print(f"{guess['text']:48s} {', '.join(guess['guesses'])}", markup=False)
+    screen.out.print(f"report: {out / 'report.html'}   numbers: {out / 'results.json'}   took {screen.duration(results['seconds'])}")
+    screen.out.print(f'next: unmask fill {out / "run"} "Return the [MASK] of the list."', markup=False)
+
+
+def _report(out: Path, results: dict[str, Any]) -> None:
+    records = [record for record in log.read(out / "run") if "step" in record]
+    lines = [
+        report.Line("training", tuple((r["tokens"] / 1e6, r["loss"]) for r in records)),
+        report.Line("held-out text", tuple((r["tokens"] / 1e6, r["validation_loss"]) for r in records if "validation_loss" in r)),
+    ]
+    groups = [
+        report.Group(f"{labels} labels per library", {name: tuple(scores) for name, scores in ways.items()})
+        for labels, ways in results["accuracy"].items()
+    ]
+    report.page(out / "report.html", "What is pretraining worth?", [
+        report.paragraph(
+            f"A BERT of two layers read {results['texts']:,} documentation strings ({results['megabytes']:.1f} MB) of the Python "
+            f"packages on this machine, filling in hidden words. Then it learned, from a few labelled texts, to tell which of "
+            f"{len(LIBRARIES)} libraries a text comes from. An untrained copy of the same network learned from the same labels."
+        ),
+        report.heading("Accuracy: which library is this text from?"),
+        report.bars(groups, "accuracy; a dot is a seed"),
+        report.table(["labels", "pretrained, %", "untrained, %", "gain"], list(_rows(results))),
+        report.heading("Loss while pretraining"),
+        report.curves(lines, "million tokens read", "loss"),
+        report.heading("What it learned to fill in"),
+        report.table(["text", "guesses"], [[g["text"], ", ".join(g["guesses"])] for g in results["fill"]]),
+        report.heading("Go on"),
+        report.commands([f'unmask fill {out / "run"} "Return the [MASK] of the list."',
+                         f'unmask predict {out / "adapted" / f"pretrained-{LABELS[-1]}-0"} "Draw the graph with its edges."',
+                         f"unmask export {out / 'run'} exported/"]),
+    ])  # fmt: skip
+
+
+def _write(path: Path, rows: Iterator[dict[str, str]]) -> None:
+    with path.open("w", encoding="utf-8") as file:
+        file.writelines(json.dumps(row) + "\n" for row in rows)
+
+
+def _say(words: str, quiet: bool) -> None:
+    if not quiet:
+        screen.err.print(f"[dim]{words}[/]")
