@@ -42,7 +42,11 @@ def main() -> None:
     recipe = recipes.get("bert", size=chosen.size, settings=["arrange=Blocks", "schedule.0.length=512"])
     peak = matmul_peak()
     full = [full_rows(chosen.rows, seed) for seed in range(4)]
-    results: dict[str, Any] = {"gpu": torch.cuda.get_device_name(), "torch": torch.__version__, "matmul_tflops": peak / 1e12}
+    results: dict[str, Any] = {
+        "gpu": torch.cuda.get_device_name(),
+        "torch": torch.__version__,
+        "matmul_tflops": peak / 1e12,
+    }
     results["full"] = compare(recipe, full, full, chosen.steps, padded=False)
     if chosen.data:
         packed, alone = ragged_rows(chosen.data, chosen.rows)

@@ -15,10 +15,28 @@ from unmask.data.prepare import prepare
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 torch.set_num_threads(2)
 
-SUBJECTS = "the doctor,a patient,the old engine,our server,the judge,a small company,the river,my teacher".split(",")
-VERBS = "examined,repaired,ignored,described,followed,measured,sold,opened".split(",")
-OBJECTS = "the report,an open wound,three valves,the case,a long bridge,the data,no evidence,every window".split(",")
-TAILS = "in the morning,without delay,after the storm,for the third time,near London,despite the rain".split(",")
+SUBJECTS = [
+    "the doctor",
+    "a patient",
+    "the old engine",
+    "our server",
+    "the judge",
+    "a small company",
+    "the river",
+    "my teacher",
+]
+VERBS = ["examined", "repaired", "ignored", "described", "followed", "measured", "sold", "opened"]
+OBJECTS = [
+    "the report",
+    "an open wound",
+    "three valves",
+    "the case",
+    "a long bridge",
+    "the data",
+    "no evidence",
+    "every window",
+]
+TAILS = ["in the morning", "without delay", "after the storm", "for the third time", "near London", "despite the rain"]
 
 
 def sentence(dice: random.Random) -> str:
@@ -53,7 +71,9 @@ def tokenizers() -> dict[str, text.Tokenizer]:
 
 
 @pytest.fixture(scope="session")
-def shards(corpus: Path, tokenizers: dict[str, text.Tokenizer], tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+def shards(
+    corpus: Path, tokenizers: dict[str, text.Tokenizer], tmp_path_factory: pytest.TempPathFactory
+) -> dict[str, Path]:
     """Prepared data for each tokenizer."""
     folder = tmp_path_factory.mktemp("data")
     for kind, tokenizer in tokenizers.items():

@@ -17,7 +17,8 @@ from unmask import explanation as module
 from unmask import recipes
 from unmask.batch import Batch, Vocabulary
 from unmask.errors import Mistake
-from unmask.explanation import Explanation, explain, render, shown, to_json
+from unmask.explanation import Explanation, explain, shown, to_json
+from unmask.explanation_screen import render
 from unmask.recipe import Recipe, override
 from unmask.text import Tokenizer
 

@@ -1,12 +1,12 @@
 """Unmask: pretrain, adapt, compare and serve the language models of 2017-2020 on your own text.
 
-    import unmask
+import unmask
 
-    unmask.train_tokenizer("corpus/", "tok.json", kind="wordpiece", vocab=8000)
-    unmask.prepare("corpus/", "data/mine", tokenizer="tok.json")
-    model = unmask.pretrain("bert", "data/mine", "runs/bert", size="small", budget="20m")
-    model.fill("Paris is the [MASK] of France.")
-    model.adapt("train.jsonl", "runs/bert-mine", dev="dev.jsonl").evaluate("test.jsonl")
+unmask.train_tokenizer("corpus/", "tok.json", kind="wordpiece", vocab=8000)
+unmask.prepare("corpus/", "data/mine", tokenizer="tok.json")
+model = unmask.pretrain("bert", "data/mine", "runs/bert", size="small", budget="20m")
+model.fill("Paris is the [MASK] of France.")
+model.adapt("train.jsonl", "runs/bert-mine", dev="dev.jsonl").evaluate("test.jsonl")
 """
 
 from __future__ import annotations

@@ -114,7 +114,11 @@ def pretrain(
     settings: Sequence[str] = (), **options: Any,
 ) -> Model:  # fmt: skip
     """Pretrain a recipe on prepared data; the options are those of `unmask.pretraining.pretrain`."""
-    chosen = recipe if isinstance(recipe, Recipe) else recipes.get(recipe, size=size, variant=variant, settings=list(settings))
+    chosen = (
+        recipe
+        if isinstance(recipe, Recipe)
+        else recipes.get(recipe, size=size, variant=variant, settings=list(settings))
+    )
     for _ in pretraining.pretrain(chosen, _listed(data), out, **options):
         pass
     return load(out, device=options.get("device"))

@@ -23,7 +23,9 @@ app = typer.Typer(
     help="Pretrain, adapt, compare and serve the language models of 2017-2020 on your own text.",
 )
 
-Settings = Annotated[list[str], typer.Option("--set", metavar="NAME=VALUE", help="Change any value, e.g. hide.budget=0.2.")]
+Settings = Annotated[
+    list[str], typer.Option("--set", metavar="NAME=VALUE", help="Change any value, e.g. hide.budget=0.2.")
+]
 Size = Annotated[str, typer.Option(help="tiny, mini, small, medium, base or large.")]
 Variant = Annotated[str, typer.Option(help="paper, or another that the recipe names.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
@@ -33,7 +35,9 @@ Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace what is at
 Errors = Annotated[str, typer.Option(help="strict, or replace: go on over bytes that are not UTF-8.")]
 Run = Annotated[Path, typer.Argument(metavar="RUN", help="A run folder.")]
 CORPUS = "Files, folders or globs of .txt (blank line between documents), .jsonl or .parquet, also .gz, .xz, .zst."
-Corpora = Annotated[list[str], typer.Argument(metavar="CORPUS...", help=CORPUS + " PATH:0.3 takes 30% of its documents.")]
+Corpora = Annotated[
+    list[str], typer.Argument(metavar="CORPUS...", help=CORPUS + " PATH:0.3 takes 30% of its documents.")
+]
 
 
 def verb(example: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
@@ -111,7 +115,9 @@ def diff(
     from unmask.recipe import flat
 
     a, b = flat(family.get(first, size=size)), flat(family.get(second, size=size))
-    names = [name for name in [*a, *(n for n in b if n not in a)] if name != "name" and a.get(name, "-") != b.get(name, "-")]
+    names = [
+        name for name in [*a, *(n for n in b if n not in a)] if name != "name" and a.get(name, "-") != b.get(name, "-")
+    ]
     if json_:
         _print({name: {first: a.get(name), second: b.get(name)} for name in names})
         return
@@ -132,6 +138,7 @@ def explain(
 ) -> None:
     """What a recipe does with a text: tokens and boundaries, what is hidden, who sees whom, what is predicted."""
     from unmask import api, explanation
+    from unmask.explanation_screen import render
     from unmask.recipe import from_json, override
 
     chosen: Any = recipe
@@ -146,7 +153,7 @@ def explain(
     if json_:
         _print(explanation.to_json(found))
     else:
-        screen.out.print(explanation.render(found), soft_wrap=False)
+        screen.out.print(render(found), soft_wrap=False)
         if picture is not None:
             screen.err.print(f"[dim]drawn into {picture}[/]")
 
@@ -238,11 +245,21 @@ def pretrain(
 @verb("unmask adapt runs/bert train.jsonl --dev dev.jsonl --out runs/bert-sst2")
 def adapt(
     run: Run,
-    train: Annotated[Path, typer.Argument(help='Labelled examples: JSON lines or CSV with "text" (or "text_a", "text_b") and "label".')],
+    train: Annotated[
+        Path,
+        typer.Argument(help='Labelled examples: JSON lines or CSV with "text" (or "text_a", "text_b") and "label".'),
+    ],
     out: Annotated[Path, typer.Option(help="The run folder to write.")],
     dev: Annotated[Path | None, typer.Option(help="Labelled examples to choose the best epoch by.")] = None,
-    settings: Annotated[list[str], typer.Option("--set", metavar="NAME=VALUE", help="epochs, examples, rate, warmup, decay, dropout, pool, length.")] = [],  # noqa: B006, E501
-    fresh: Annotated[bool, typer.Option("--fresh", help="Start from random weights: the control of a comparison.")] = False,
+    settings: Annotated[
+        list[str],
+        typer.Option(
+            "--set", metavar="NAME=VALUE", help="epochs, examples, rate, warmup, decay, dropout, pool, length."
+        ),
+    ] = [],  # noqa: B006, E501
+    fresh: Annotated[
+        bool, typer.Option("--fresh", help="Start from random weights: the control of a comparison.")
+    ] = False,
     seed: Seed = 0,
     device: Device = None,
     json_: Json = False,
@@ -286,7 +303,9 @@ def evaluate(
 @verb('unmask predict runs/bert-sst2 "a great film"')
 def predict(
     run: Run,
-    input_: Annotated[str, typer.Argument(metavar="FILE_OR_TEXT", help="A text, or a file of texts (.jsonl, .csv, .txt).")],
+    input_: Annotated[
+        str, typer.Argument(metavar="FILE_OR_TEXT", help="A text, or a file of texts (.jsonl, .csv, .txt).")
+    ],
     second: Annotated[str | None, typer.Argument(metavar="SECOND_TEXT", help="The second text of a pair.")] = None,
     device: Device = None,
     json_: Json = False,
@@ -319,7 +338,11 @@ def fill(
         _print([[dataclasses.asdict(guess) for guess in place] for place in guesses])
         return
     for number, place in enumerate(guesses, 1):
-        screen.table(f"[MASK] {number}".replace("[", r"\["), ["token", "probability"], [[g.token, f"{g.probability:.3f}"] for g in place])
+        screen.table(
+            f"[MASK] {number}".replace("[", r"\["),
+            ["token", "probability"],
+            [[g.token, f"{g.probability:.3f}"] for g in place],
+        )
 
 
 @verb('unmask generate runs/gpt2 "Once upon a time" --tokens 60 --top-p 0.9')
@@ -327,9 +350,13 @@ def generate(
     run: Run,
     prompt: Annotated[str, typer.Argument(help="How the text begins.")],
     tokens: Annotated[int, typer.Option(help="How many new tokens at most.")] = 50,
-    temperature: Annotated[float, typer.Option(help="0 takes the likeliest token; below 1 is safer, above 1 wilder.")] = 1.0,
+    temperature: Annotated[
+        float, typer.Option(help="0 takes the likeliest token; below 1 is safer, above 1 wilder.")
+    ] = 1.0,
     top_k: Annotated[int | None, typer.Option(help="Draw among so many tokens.")] = None,
-    top_p: Annotated[float | None, typer.Option(help="Draw among the likeliest with this probability together.")] = None,
+    top_p: Annotated[
+        float | None, typer.Option(help="Draw among the likeliest with this probability together.")
+    ] = None,
     seed: Seed = 0,
     device: Device = None,
     json_: Json = False,
@@ -371,7 +398,11 @@ def embed(
     vectors = infer.embed(infer.open_run(run, device=device), texts, pool=pool, layer=layer)  # type: ignore[arg-type]
     with out.open("wb") as target:
         np.save(target, vectors)
-    _done({"file": str(out), "shape": list(vectors.shape)}, f"{len(texts):,} vectors of {vectors.shape[1]}, written to {out}", json_)
+    _done(
+        {"file": str(out), "shape": list(vectors.shape)},
+        f"{len(texts):,} vectors of {vectors.shape[1]}, written to {out}",
+        json_,
+    )
 
 
 @verb("unmask export runs/bert exported/")

@@ -46,7 +46,13 @@ ADAPTING_SECONDS = 90.0  # set aside, of six minutes
 
 
 def demo(
-    out: Path, *, minutes: float = 6.0, seed: int = 0, device: str | None = None, overwrite: bool = False, quiet: bool = False
+    out: Path,
+    *,
+    minutes: float = 6.0,
+    seed: int = 0,
+    device: str | None = None,
+    overwrite: bool = False,
+    quiet: bool = False,
 ) -> dict[str, Any]:
     """Run it all into the folder `out`; returns what `results.json` holds."""
     began = time.monotonic()
@@ -88,7 +94,9 @@ def _collect(seed: int) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
     dice = random.Random(seed)
     found = list(docstrings(LIBRARIES))
     dice.shuffle(found)
-    testing, training, counts = [], [], dict.fromkeys(LIBRARIES, 0)
+    testing: list[tuple[str, str]] = []
+    training: list[tuple[str, str]] = []
+    counts = dict.fromkeys(LIBRARIES, 0)
     for library, words in found:
         counts[library] += 1
         (testing if counts[library] <= TESTED else training).append((library, words))
@@ -122,14 +130,22 @@ def _compare(model: Model, training: list[Example], testing: list[Example], out:
 
 def _guesses(model: Model) -> list[dict[str, Any]]:
     """What the pretrained model puts into a few gaps."""
-    gaps = ("Return the [MASK] of the array.", "Raises ValueError if the [MASK] is not valid.", "A graph with n [MASK] and m edges.")
+    gaps = (
+        "Return the [MASK] of the array.",
+        "Raises ValueError if the [MASK] is not valid.",
+        "A graph with n [MASK] and m edges.",
+    )
     return [{"text": gap, "guesses": [guess.token for guess in fill(model, gap, top=5)[0]]} for gap in gaps]
 
 
 def _rows(results: dict[str, Any]) -> Iterator[list[str]]:
     for labels, ways in results["accuracy"].items():
         gain = statistics.mean(ways["pretrained"]) - statistics.mean(ways["untrained"])
-        yield [f"{labels} per library", *(_spread(ways[name]) for name in ("pretrained", "untrained")), f"{100 * gain:+.1f}"]
+        yield [
+            f"{labels} per library",
+            *(_spread(ways[name]) for name in ("pretrained", "untrained")),
+            f"{100 * gain:+.1f}",
+        ]
 
 
 def _spread(scores: list[float]) -> str:
@@ -140,10 +156,16 @@ COLUMNS = ["labels", "pretrained", "untrained", "gain"]
 
 
 def _show(results: dict[str, Any], out: Path) -> None:
-    screen.table(f"accuracy in %, {results['tested']} texts, mean and deviation of {len(SEEDS)} seeds", COLUMNS, list(_rows(results)))
+    screen.table(
+        f"accuracy in %, {results['tested']} texts, mean and deviation of {len(SEEDS)} seeds",
+        COLUMNS,
+        list(_rows(results)),
+    )
     for guess in results["fill"]:
         screen.out.print(f"{guess['text']:48s} {', '.join(guess['guesses'])}", markup=False)
-    screen.out.print(f"report: {out / 'report.html'}   numbers: {out / 'results.json'}   took {screen.duration(results['seconds'])}")
+    screen.out.print(
+        f"report: {out / 'report.html'}   numbers: {out / 'results.json'}   took {screen.duration(results['seconds'])}"
+    )
     screen.out.print(f'next: unmask fill {out / "run"} "Return the [MASK] of the list."', markup=False)
 
 
@@ -151,7 +173,9 @@ def _report(out: Path, results: dict[str, Any]) -> None:
     records = [record for record in log.read(out / "run") if "step" in record]
     lines = [
         report.Line("training", tuple((r["tokens"] / 1e6, r["loss"]) for r in records)),
-        report.Line("held-out text", tuple((r["tokens"] / 1e6, r["validation_loss"]) for r in records if "validation_loss" in r)),
+        report.Line(
+            "held-out text", tuple((r["tokens"] / 1e6, r["validation_loss"]) for r in records if "validation_loss" in r)
+        ),
     ]
     groups = [
         report.Group(f"{labels} labels per library", {name: tuple(scores) for name, scores in ways.items()})

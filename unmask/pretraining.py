@@ -78,7 +78,9 @@ class Mixture:
 def machine_for(device: str | None, compiled: bool | None = None) -> Machine:
     """The machine to train on: the GPU if there is one, in bfloat16 and compiled; otherwise the CPU, in float32."""
     name = device or ("cuda" if torch.cuda.is_available() else "cpu")
-    require(not name.startswith("cuda") or torch.cuda.is_available(), f"no GPU here for --device {name}: use --device cpu")
+    require(
+        not name.startswith("cuda") or torch.cuda.is_available(), f"no GPU here for --device {name}: use --device cpu"
+    )
     gpu = name.startswith("cuda")
     if gpu:
         torch.set_float32_matmul_precision("high")
@@ -130,7 +132,10 @@ def pretrain(
     yield {"event": "start", "steps": plan["steps"], "tokens": plan["steps"] * recipe.batch_tokens, "visits": visits,
            "machine": asdict(machine), "parameters": sum(p.numel() for p in system.parameters())}  # fmt: skip
     if visits > MANY_VISITS:
-        yield {"event": "notice", "text": f"this run reads the same text {visits:.0f} times: more text would serve it better"}
+        yield {
+            "event": "notice",
+            "text": f"this run reads the same text {visits:.0f} times: more text would serve it better",
+        }
     held = mixture.validation(recipe, recipe.schedule[0].length, seed, VALIDATION_TOKENS[machine.device.split(":")[0]])
     if not held:
         yield {"event": "notice", "text": "nothing was held out when the data was prepared: no validation"}
@@ -164,7 +169,10 @@ def continued(recipe: Recipe, base: Model, mixture: Mixture) -> Recipe:
 
 
 def _claim(out: Path, overwrite: bool) -> None:
-    require(overwrite or not out.exists(), f"{out} exists already: choose another --out, go on with --resume, or --overwrite")
+    require(
+        overwrite or not out.exists(),
+        f"{out} exists already: choose another --out, go on with --resume, or --overwrite",
+    )
     if out.exists():
         shutil.rmtree(out)
     out.mkdir(parents=True)
@@ -176,7 +184,11 @@ def _resumed(out: Path, asked: dict[str, Any]) -> dict[str, Any] | None:
         return None
     plan: dict[str, Any] = json.loads((out / "run.json").read_text(encoding="utf-8"))
     for name, value in asked.items():
-        same = from_json(json.dumps(plan[name])) == from_json(json.dumps(value)) if name == "recipe" else plan[name] == value
+        same = (
+            from_json(json.dumps(plan[name])) == from_json(json.dumps(value))
+            if name == "recipe"
+            else plan[name] == value
+        )
         require(same, f"{out} was started with another {name}: give the same to resume it, or choose another --out")
     return plan
 

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
@@ -111,12 +112,19 @@ def reading(records: Iterable[dict[str, Any]], title: str, quiet: bool = False) 
     if quiet or not err.is_terminal:
         yield from records
         return
-    columns = (TextColumn("[bold]{task.description}"), BarColumn(), TextColumn("{task.fields[text]}"), TimeRemainingColumn())
+    columns = (
+        TextColumn("[bold]{task.description}"),
+        BarColumn(),
+        TextColumn("{task.fields[text]}"),
+        TimeRemainingColumn(),
+    )
     with Progress(*columns, console=err) as bar:
         task = bar.add_task(title, total=None, text="")
         for record in records:
             if "bytes" in record:
-                bar.update(task, completed=record["bytes"], total=record["bytes_total"], text=f"{record['tokens']:,} tokens")
+                bar.update(
+                    task, completed=record["bytes"], total=record["bytes_total"], text=f"{record['tokens']:,} tokens"
+                )
             yield record
 
 
@@ -136,5 +144,5 @@ def duration(seconds: float) -> str:
 
 
 def fail(message: str) -> None:
-    err.print(f"[bold red]error:[/] {message}", soft_wrap=True)
+    err.print("[bold red]error:[/] " + escape(message), soft_wrap=True)
     sys.exit(1)

@@ -27,7 +27,9 @@ class Case:
 
     def loader(self, length: int = LENGTH, state=None) -> Loader:
         collection = Collection(Shards(self.data).split("train"))
-        return Loader([Reader(collection, self.tokenizer, self.recipe.arrange, self.recipe.layout, length, 0)], [1.0], state)
+        return Loader(
+            [Reader(collection, self.tokenizer, self.recipe.arrange, self.recipe.layout, length, 0)], [1.0], state
+        )
 
 
 @pytest.fixture(params=recipes.names())

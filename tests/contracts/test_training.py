@@ -31,8 +31,12 @@ def test_it_overfits_eight_rows(case):
     system = recipe.system.build(recipe, case.tokenizer.vocabulary, 0)
     batch = case.loader().batch(8)
     records = list(
-        train(Trainer(system, recipe.optimise, Machine(), 0), [Leg(120, 8, 8, lambda _: Fixed(batch))], folder=None,
-              pace=Pace(log=120))  # fmt: skip
+        train(
+            Trainer(system, recipe.optimise, Machine(), 0),
+            [Leg(120, 8, 8, lambda _: Fixed(batch))],
+            folder=None,
+            pace=Pace(log=120),
+        )  # fmt: skip
     )
     assert records[0]["loss_tokens"] > 4
     system.eval()
@@ -71,14 +75,19 @@ def test_ten_steps_equal_five_a_stop_and_five_more_to_the_bit(case, tmp_path):
     for _ in pretrain(case.recipe, [case.data], tmp_path / "whole", **options):
         pass
     seen = []
-    for record in pretrain(case.recipe, [case.data], tmp_path / "cut", **options, stop=lambda: len(seen) >= 5):
-        seen += [record] if "step" in record else []
+    for record in pretrain(
+        case.recipe, [case.data], tmp_path / "cut", **options, stop=lambda seen=seen: len(seen) >= 5
+    ):
+        seen.extend([record] if "step" in record else [])
     assert seen[-1]["stopped"]
     assert seen[-1]["step"] < 10
     for _ in pretrain(case.recipe, [case.data], tmp_path / "cut", **options, resume=True):
         pass
     for name in ("weights.safetensors", "optimiser.safetensors"):
-        digests = [hashlib.sha256((tmp_path / run / "state" / "10" / name).read_bytes()).hexdigest() for run in ("whole", "cut")]
+        digests = [
+            hashlib.sha256((tmp_path / run / "state" / "10" / name).read_bytes()).hexdigest()
+            for run in ("whole", "cut")
+        ]
         assert digests[0] == digests[1], name
 
 

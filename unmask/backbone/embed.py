@@ -30,24 +30,33 @@ class Embed(nn.Module):
     ) -> None:  # fmt: skip
         super().__init__()
         self.token = nn.Embedding(vocabulary, width)
-        if positions == "learned":
-            self.position = nn.Embedding(length, width)
-        else:
-            self.register_buffer("waves", sinusoids(length, width), persistent=False)
+        self.position: nn.Module = nn.Embedding(length, width) if positions == "learned" else Waves(length, width)
         self.segment = nn.Embedding(segments, width) if segments else None
         self.norm = Norm(width, eps=epsilon) if norm else nn.Identity()
         self.dropout = nn.Dropout(dropout)
 
     def forward(self, batch: Batch) -> Tensor:
-        where = batch.position
-        x = self.token(batch.ids) + (self.position(where) if hasattr(self, "position") else self.waves[where])
+        x = self.token(batch.ids) + self.position(batch.position)
         if self.segment is not None:
             # a product with few rows: its gradient is one matrix product, a look-up's is a slow sum over all tokens
             x = x + F.one_hot(batch.segment, len(self.segment.weight)).to(x.dtype) @ self.segment.weight
         return self.dropout(self.norm(x))  # B T D
 
 
+class Waves(nn.Module):
+    """Positions that are not learned: sine and cosine waves of geometric wavelengths (Vaswani et al. 2017)."""
+
+    table: Tensor
+
+    def __init__(self, length: int, width: int) -> None:
+        super().__init__()
+        self.register_buffer("table", sinusoids(length, width), persistent=False)
+
+    def forward(self, position: Tensor) -> Tensor:
+        return self.table[position]
+
+
 def sinusoids(length: int, width: int) -> Tensor:
-    """Sine and cosine waves of geometric wavelengths (Vaswani et al. 2017)."""
+    """L D, the table of waves."""
     angle = torch.arange(length)[:, None] * torch.exp(torch.arange(0, width, 2) * (-math.log(10_000.0) / width))
     return torch.stack((angle.sin(), angle.cos()), 2).flatten(1)[:, :width]

@@ -109,7 +109,9 @@ class TransformerModule(nn.Module):
 
     def _start(self, module: nn.Module) -> None:
         if isinstance(module, nn.Linear | nn.Embedding):
-            nn.init.trunc_normal_(module.weight, std=self.spec.deviation, a=-2 * self.spec.deviation, b=2 * self.spec.deviation)
+            nn.init.trunc_normal_(
+                module.weight, std=self.spec.deviation, a=-2 * self.spec.deviation, b=2 * self.spec.deviation
+            )
         if isinstance(module, nn.Linear):
             nn.init.zeros_(module.bias)
 

@@ -92,10 +92,18 @@ def bars(groups: Sequence[Group], y_name: str) -> str:
                 continue
             left = LEFT + place * slot + slot * 0.15 + number * width
             mean, colour = sum(scores) / len(scores), COLOURS[number % len(COLOURS)]
-            drawn.append(f'<rect x="{left:.1f}" y="{y.at(mean):.1f}" width="{width * 0.9:.1f}" height="{y.at(0) - y.at(mean):.1f}" fill="{colour}" opacity="0.75"/>')  # noqa: E501
-            drawn.append(f'<text x="{left + width * 0.45:.1f}" y="{y.at(max(scores)) - 7:.1f}" text-anchor="middle">{mean:.1%}</text>')  # noqa: E501
-            drawn += [f'<circle cx="{left + width * 0.45:.1f}" cy="{y.at(s):.1f}" r="3" fill="#111827"/>' for s in scores]
-        drawn.append(f'<text x="{LEFT + (place + 0.5) * slot:.1f}" y="{HEIGHT - BOTTOM + 18}" text-anchor="middle">{html.escape(group.name)}</text>')  # noqa: E501
+            drawn.append(
+                f'<rect x="{left:.1f}" y="{y.at(mean):.1f}" width="{width * 0.9:.1f}" height="{y.at(0) - y.at(mean):.1f}" fill="{colour}" opacity="0.75"/>'
+            )  # noqa: E501
+            drawn.append(
+                f'<text x="{left + width * 0.45:.1f}" y="{y.at(max(scores)) - 7:.1f}" text-anchor="middle">{mean:.1%}</text>'
+            )  # noqa: E501
+            drawn += [
+                f'<circle cx="{left + width * 0.45:.1f}" cy="{y.at(s):.1f}" r="3" fill="#111827"/>' for s in scores
+            ]
+        drawn.append(
+            f'<text x="{LEFT + (place + 0.5) * slot:.1f}" y="{HEIGHT - BOTTOM + 18}" text-anchor="middle">{html.escape(group.name)}</text>'
+        )  # noqa: E501
     return _svg([*drawn, *(_key(name, number) for number, name in enumerate(names))])
 
 
@@ -121,7 +129,9 @@ class _Axis:
 def _frame(x: _Axis | None, y: _Axis, x_name: str, y_name: str) -> str:
     parts = [f'<text x="{LEFT}" y="{TOP - 4}">{html.escape(y_name)}</text>']
     for mark in y.marks():
-        parts.append(f'<line x1="{LEFT}" x2="{WIDTH - 12}" y1="{y.at(mark):.1f}" y2="{y.at(mark):.1f}" stroke="#e5e7eb"/>')
+        parts.append(
+            f'<line x1="{LEFT}" x2="{WIDTH - 12}" y1="{y.at(mark):.1f}" y2="{y.at(mark):.1f}" stroke="#e5e7eb"/>'
+        )
         parts.append(f'<text x="{LEFT - 6}" y="{y.at(mark) + 4:.1f}" text-anchor="end">{mark:g}</text>')
     for mark in x.marks() if x else []:
         parts.append(f'<text x="{x.at(mark):.1f}" y="{HEIGHT - BOTTOM + 18}" text-anchor="middle">{mark:,.10g}</text>')  # type: ignore[union-attr]

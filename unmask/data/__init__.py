@@ -1,7 +1,6 @@
 """From prepared shards to batches: arrange into examples, pack into rows, load in a repeatable order."""
 
-from unmask.data.arrange import Arrange, Blocks, NextSentence, Stream
-from unmask.data.given import Given
+from unmask.data.arrange import Arrange, Blocks, Given, NextSentence, Stream
 from unmask.data.shards import Collection, Shards, Texts
 
 __all__ = ["Arrange", "Blocks", "Collection", "Given", "NextSentence", "Shards", "Stream", "Texts"]

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from unmask.data.shards import Texts
-from unmask.errors import require
+from unmask.errors import Mistake, require
 from unmask.text import Tokenizer
 from unmask.text import layout as layouts
 
@@ -85,6 +85,10 @@ class NextSentence:
         """(a0, a1, b0, b1, label) in tokens, before truncation; the walk of BERT's paper over each document."""
         begins, first = texts.sentence.tolist(), texts.document.tolist()
         documents = len(first) - 1
+        require(
+            documents > 1,
+            "next-sentence pairs need two documents or more: part documents by blank lines, or set arrange=Blocks",
+        )
         dice = rng.random(7 * len(begins)).tolist().pop  # every round takes at most 7 and moves on by a sentence
         pairs = []
         for document in range(documents):
@@ -133,7 +137,6 @@ class Blocks:
             self._extend(parts, block[head], texts.sentence[texts.document[document[head] + 1]], room)
         return _render_parts(parts, block[head], layout, len(texts.ids), notes)
 
-
     def _extend(self, parts: np.ndarray, block: np.ndarray, document_end: np.ndarray, room: int) -> None:
         """Let the last part of each block run on, within its document, until the block is full."""
         last = np.flatnonzero(np.append(block[1:] != block[:-1], True))
@@ -153,6 +156,19 @@ class Stream:
         spans = {"a": np.stack((documents[:-1], documents[1:]), 1)}
         whole = render(spans, np.zeros(len(documents) - 1, dtype=np.int64), layout, len(texts.ids), Counter())
         return _recut(whole, length)
+
+
+@dataclass(frozen=True)
+class Given:
+    """Examples as a task gives them; nothing is arranged."""
+
+    classes = 0
+    packed = False
+
+    def runs(self, texts: Texts, layout: str, length: int, rng: Any) -> Runs:
+        raise Mistake(
+            "this model was adapted to a task and has no pretraining data: continue from the model it came from"
+        )
 
 
 def truncate(a: np.ndarray, b: np.ndarray, room: int, rng: Any) -> np.ndarray:

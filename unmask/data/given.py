@@ -1,4 +1,4 @@
-"""Given: examples that come ready made, such as a task's, one per row."""
+"""Examples that come ready made, such as a task's, one per row."""
 
 from __future__ import annotations
 
@@ -8,27 +8,16 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import torch
 
 from unmask import chance
 from unmask.batch import Batch
-from unmask.data.arrange import Runs, render, special_ids, truncate
+from unmask.data.arrange import render, special_ids, truncate
+from unmask.data.loader import to_batch
 from unmask.data.pack import Rows, pack
 from unmask.data.shards import Texts
-from unmask.errors import Mistake, require
+from unmask.errors import require
 from unmask.text import Tokenizer, Words, encode_documents
 from unmask.text import layout as layouts
-
-
-@dataclass(frozen=True)
-class Given:
-    """Examples as a task gives them; nothing is arranged."""
-
-    classes = 0
-    packed = False
-
-    def runs(self, texts: Texts, layout: str, length: int, rng: Any) -> Runs:
-        raise Mistake("this model was adapted to a task and has no pretraining data: continue from the model it came from")
 
 
 @dataclass(frozen=True)
@@ -66,16 +55,8 @@ def batch_of(rows: Rows, chosen: np.ndarray, visit: int = 0) -> Batch:
     """Some of the rows as a batch, no longer than the longest of them needs."""
     longest = int((rows.example[chosen] >= 0).sum(1).max())
     width = min(rows.ids.shape[1], -(-longest // 8) * 8)
-    columns = {name: torch.from_numpy(getattr(rows, name)[chosen, :width]).long()
-               for name in ("ids", "word", "sentence", "example", "segment", "position")}  # fmt: skip
-    return Batch(
-        **columns,
-        row=torch.from_numpy(np.asarray(chosen, dtype=np.int64)),
-        visit=torch.full((len(chosen),), visit),
-        summary=torch.from_numpy(rows.summary[chosen, 0] + np.arange(len(chosen)) * width),
-        label=torch.from_numpy(rows.label[chosen, 0]),
-        counted=torch.from_numpy(rows.counted[chosen, 0]),
-    )
+    numbers = np.asarray(chosen, dtype=np.int64)
+    return to_batch(lambda name: getattr(rows, name)[numbers, :width], numbers, np.full(len(numbers), visit))
 
 
 class Examples:

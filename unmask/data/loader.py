@@ -7,7 +7,7 @@ Documents are dealt once into groups of about a million tokens. A group, arrange
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import asdict, dataclass, replace
 from typing import Any
@@ -126,7 +126,9 @@ class Loader:
     def __init__(self, readers: list[Reader], weights: list[float], state: dict[str, Any] | None = None) -> None:
         require(all(w > 0 for w in weights), f"the weight of a data set must be over 0, got {weights}")
         state = state or {"places": [{} for _ in readers], "counts": [0] * len(readers)}
-        require(len(state["places"]) == len(readers), "the run was started with another number of data sets: name the same")
+        require(
+            len(state["places"]) == len(readers), "the run was started with another number of data sets: name the same"
+        )
         self.cursors = [Cursor(r, Place(**p)) for r, p in zip(readers, state["places"], strict=True)]
         self.shares = np.array(weights) / sum(weights)
         self.counts = np.array(state["counts"], dtype=np.int64)
@@ -174,17 +176,31 @@ def collate(parts: list[tuple[Group, np.ndarray]]) -> Batch:
         columns = [getattr(group.rows, name)[chosen] for group, chosen in parts]
         return columns[0] if len(columns) == 1 else np.concatenate(columns)
 
-    columns = {name: joined(name) for name in ("ids", "word", "sentence", "example", "segment", "position")}
-    flat = np.arange(len(columns["ids"]))[:, None] * columns["ids"].shape[1]
     row = np.concatenate([(group.number << 24) + chosen for group, chosen in parts])
     visit = np.concatenate([np.full(len(chosen), group.visit) for group, chosen in parts])
+    return to_batch(joined, row, visit)
+
+
+def to_batch(column: Callable[[str], np.ndarray], row: np.ndarray, visit: np.ndarray) -> Batch:
+    """A batch from the columns of `Rows`, each got by its name."""
+
+    def tensor(name: str) -> torch.Tensor:
+        return torch.from_numpy(column(name)).long()
+
+    ids = tensor("ids")
+    flat = torch.arange(len(ids))[:, None] * ids.shape[1]
     return Batch(
-        **{name: torch.from_numpy(column).long() for name, column in columns.items()},
+        ids=ids,
+        word=tensor("word"),
+        sentence=tensor("sentence"),
+        example=tensor("example"),
+        segment=tensor("segment"),
+        position=tensor("position"),
         row=torch.from_numpy(row),
         visit=torch.from_numpy(visit),
-        summary=torch.from_numpy((joined("summary") + flat).ravel()),
-        label=torch.from_numpy(joined("label").ravel()),
-        counted=torch.from_numpy(joined("counted").ravel()),
+        summary=(tensor("summary") + flat).flatten(),
+        label=tensor("label").flatten(),
+        counted=torch.from_numpy(column("counted")).flatten(),
     )
 
 

@@ -66,7 +66,7 @@ def pack(texts: Texts, runs: Runs, specials: list[int], pad: int, length: int, p
     run_end[order] = flat.where[np.cumsum(flat.run_length) - 1] % length
 
     def per_example(values: np.ndarray, dtype: type) -> np.ndarray:
-        out = np.zeros((flat.rows, most), dtype)
+        out: np.ndarray = np.zeros((flat.rows, most), dtype)
         out[row, slot] = values
         return out
 

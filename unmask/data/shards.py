@@ -120,7 +120,11 @@ class Shards:
     def _column(self, name: str, column: str) -> np.ndarray:
         path = self.folder / f"{name}.{column}"
         empty = path.stat().st_size == 0
-        return np.zeros(0, self._dtype(column)) if empty else np.asarray(np.memmap(path, mode="r", dtype=self._dtype(column)))
+        return (
+            np.zeros(0, self._dtype(column))
+            if empty
+            else np.asarray(np.memmap(path, mode="r", dtype=self._dtype(column)))
+        )
 
     def _verify(self) -> None:
         for entry in [entry for split in self.manifest["splits"].values() for entry in split]:
@@ -130,7 +134,9 @@ class Shards:
                 with path.open("rb") as file:
                     found = hashlib.file_digest(file, "sha256").hexdigest()
                 if found != expected:
-                    raise Mistake(f"{path} is damaged (its checksum is not the manifest's): prepare {self.folder} again")
+                    raise Mistake(
+                        f"{path} is damaged (its checksum is not the manifest's): prepare {self.folder} again"
+                    )
 
 
 @dataclass(frozen=True)

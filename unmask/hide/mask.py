@@ -61,7 +61,9 @@ class Mask:
         place = torch.arange(batch.shape[1], device=units.device).expand(batch.shape)
         ids = torch.where(chosen & (how < self.mask), vocabulary.mask or 0, batch.ids)
         swapped = chosen & (how >= self.mask) & (how < self.mask + self.random)
-        number = chance.below(vocabulary.size - len(vocabulary.special), place, *address, chance.purpose("random token"))
+        number = chance.below(
+            vocabulary.size - len(vocabulary.special), place, *address, chance.purpose("random token")
+        )
         ids = torch.where(swapped, _ordinary(number, vocabulary), ids)
         return batch.replace(ids=ids, targets=targets(batch, units, chosen, places(self.budget, batch.shape[1])))
 
@@ -85,7 +87,10 @@ class Next:
         here = where[:, :-1].flatten()
         return batch.replace(
             targets=Targets(
-                where=here, ids=batch.ids[:, 1:].flatten(), start=here + 1, end=here + 1,
+                where=here,
+                ids=batch.ids[:, 1:].flatten(),
+                start=here + 1,
+                end=here + 1,
                 weight=follows.flatten().float(),
             )  # fmt: skip
         )

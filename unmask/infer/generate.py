@@ -39,7 +39,9 @@ class Sampling:
         return int(ids[torch.multinomial(values, 1, generator=generator)])
 
 
-def generate(model: Model, prompt: str, *, tokens: int = 50, sampling: Sampling | None = None, seed: int = 0) -> Iterator[str]:
+def generate(
+    model: Model, prompt: str, *, tokens: int = 50, sampling: Sampling | None = None, seed: int = 0
+) -> Iterator[str]:
     """The prompt, then each new piece of text as it is drawn; stops at an end-of-document token."""
     require(tokens >= 1, f"tokens must be 1 or more, got {tokens}")
     head = model.head(Tokens, "generate text")

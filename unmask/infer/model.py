@@ -74,7 +74,9 @@ def open_run(folder: str | Path, *, device: str | None = None) -> Model:
     system = recipe.system.build(recipe, tokenizer.vocabulary, 0)  # type: ignore[attr-defined]
     checkpoint.load_weights(system, folder / checkpoint.WEIGHTS)
     place = device or ("cuda" if torch.cuda.is_available() else "cpu")
-    require(not place.startswith("cuda") or torch.cuda.is_available(), f"no GPU here for --device {place}: use --device cpu")
+    require(
+        not place.startswith("cuda") or torch.cuda.is_available(), f"no GPU here for --device {place}: use --device cpu"
+    )
     return Model(system.to(place).eval(), recipe, tokenizer, folder, place)
 
 

@@ -31,7 +31,9 @@ class Label:
     def __post_init__(self) -> None:
         require(self.classes >= 2, f"a label needs 2 classes or more, got {self.classes}")
         named = len(self.names)
-        require(named in (0, self.classes), f"a label of {self.classes} classes needs as many names or none, got {named}")
+        require(
+            named in (0, self.classes), f"a label of {self.classes} classes needs as many names or none, got {named}"
+        )
 
     def build(self, width: int, deviation: float) -> LabelModule:
         return LabelModule(self, width, deviation)

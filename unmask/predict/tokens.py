@@ -26,7 +26,7 @@ class Tokens:
     activation: Literal["gelu", "gelu_tanh"] = "gelu"  # of the transform
     epsilon: float = 1e-12  # of the transform's norm
 
-    def build(self, width: int, embedding: nn.Parameter, deviation: float) -> TokensModule:
+    def build(self, width: int, embedding: Tensor, deviation: float) -> TokensModule:
         return TokensModule(self, width, embedding, deviation)
 
     def flops(self, width: int, vocabulary: int) -> float:
@@ -35,7 +35,7 @@ class Tokens:
 
 
 class TokensModule(nn.Module):
-    def __init__(self, spec: Tokens, width: int, embedding: nn.Parameter, deviation: float) -> None:
+    def __init__(self, spec: Tokens, width: int, embedding: Tensor, deviation: float) -> None:
         super().__init__()
         self.spec = spec
         if spec.transform:

@@ -1,5 +1,7 @@
 """BERT (Devlin et al. 2018, arXiv:1810.04805): hide 15% of tokens, see everything, predict them and whether B follows A."""
 
+from typing import Any
+
 from unmask import data, hide, predict, see, system, text, train
 from unmask.backbone import Transformer
 from unmask.recipe import Recipe, Stage
@@ -17,9 +19,12 @@ SIZES = {
 RATES = {"tiny": 1e-3, "mini": 1e-3, "small": 7e-4, "medium": 5e-4, "base": 1e-4, "large": 1e-4}
 WARMUP = {"tiny": 0.05, "mini": 0.05, "small": 0.05, "medium": 0.05, "base": 0.01, "large": 0.01}
 BATCH = {"tiny": 8_192, "mini": 16_384, "small": 32_768, "medium": 65_536, "base": 131_072, "large": 131_072}
-VARIANTS = {
+VARIANTS: dict[str, dict[str, Any]] = {
     "paper": {"copies": None, "correct": True},
-    "code": {"copies": 10, "correct": False},  # ten masked versions of the text, made once; Adam without bias correction
+    "code": {
+        "copies": 10,
+        "correct": False,
+    },  # ten masked versions of the text, made once; Adam without bias correction
 }
 
 
@@ -36,7 +41,7 @@ def recipe(size: str = "base", variant: str = "paper") -> Recipe:
         see=see.Everything(),
         system=system.Single(backbone=SIZES[size]),
         predict={"tokens": predict.Tokens(tied=True)},
-        optimise=train.AdamW(rate=RATES[size], decay=0.01, warmup=WARMUP[size], correct=bool(chosen["correct"])),
+        optimise=train.AdamW(rate=RATES[size], decay=0.01, warmup=WARMUP[size], correct=chosen["correct"]),
         batch_tokens=BATCH[size],
         schedule=(Stage(share=0.9, length=128), Stage(share=0.1, length=512)),
     )

@@ -1,21 +1,28 @@
-"""GPT-2 (Radford et al. 2019, "Language Models are Unsupervised Multitask Learners"): hide nothing, see what stands before, predict the next token."""
+"""GPT-2 (Radford et al. 2019): hide nothing, see what stands before, predict the next token.
+
+The paper is "Language Models are Unsupervised Multitask Learners".
+"""
+
+from typing import Any
 
 from unmask import data, hide, predict, see, system, text, train
 from unmask.backbone import Transformer
 from unmask.recipe import Recipe, Stage
 
-_SHAPE = {"length": 1024, "norm": "pre", "activation": "gelu_tanh", "epsilon": 1e-5, "scaled": True}
+_SHAPE: dict[str, Any] = {"length": 1024, "norm": "pre", "activation": "gelu_tanh", "epsilon": 1e-5, "scaled": True}
 SIZES = {
-    "tiny": Transformer(layers=2, width=128, heads=2, feedforward=512, **_SHAPE),  # type: ignore[arg-type]
-    "mini": Transformer(layers=4, width=256, heads=4, feedforward=1024, **_SHAPE),  # type: ignore[arg-type]
-    "small": Transformer(layers=4, width=512, heads=8, feedforward=2048, **_SHAPE),  # type: ignore[arg-type]
-    "medium": Transformer(layers=8, width=512, heads=8, feedforward=2048, **_SHAPE),  # type: ignore[arg-type]
-    "base": Transformer(layers=12, width=768, heads=12, feedforward=3072, **_SHAPE),  # type: ignore[arg-type]
-    "large": Transformer(layers=24, width=1024, heads=16, feedforward=4096, **_SHAPE),  # type: ignore[arg-type]
+    "tiny": Transformer(layers=2, width=128, heads=2, feedforward=512, **_SHAPE),
+    "mini": Transformer(layers=4, width=256, heads=4, feedforward=1024, **_SHAPE),
+    "small": Transformer(layers=4, width=512, heads=8, feedforward=2048, **_SHAPE),
+    "medium": Transformer(layers=8, width=512, heads=8, feedforward=2048, **_SHAPE),
+    "base": Transformer(layers=12, width=768, heads=12, feedforward=3072, **_SHAPE),
+    "large": Transformer(layers=24, width=1024, heads=16, feedforward=4096, **_SHAPE),
 }
 # The paper gives a batch of 512 rows and a rate tuned by hand for each size; these rates follow GPT-3's table.
 RATES = {"tiny": 1.5e-3, "mini": 1e-3, "small": 8e-4, "medium": 7e-4, "base": 6e-4, "large": 3e-4}
 BATCH = {"tiny": 8_192, "mini": 16_384, "small": 32_768, "medium": 65_536, "base": 524_288, "large": 524_288}
+
+VARIANTS = ("paper",)
 
 
 def recipe(size: str = "base", variant: str = "paper") -> Recipe:
@@ -34,6 +41,3 @@ def recipe(size: str = "base", variant: str = "paper") -> Recipe:
         batch_tokens=BATCH[size],
         schedule=(Stage(share=1.0, length=1024),),
     )
-
-
-VARIANTS = {"paper": {}}

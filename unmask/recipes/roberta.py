@@ -1,5 +1,7 @@
 """RoBERTa (Liu et al. 2019, arXiv:1907.11692): hide 15% of tokens anew at every visit, see everything, predict them."""
 
+from typing import Any
+
 from unmask import data, hide, predict, see, system, text, train
 from unmask.backbone import Transformer
 from unmask.recipe import Recipe, Stage
@@ -16,7 +18,7 @@ SIZES = {
 # Smaller sizes, which it does not have, take a higher rate and a smaller batch.
 RATES = {"tiny": 1e-3, "mini": 1e-3, "small": 7e-4, "medium": 7e-4, "base": 6e-4, "large": 4e-4}
 BATCH = {"tiny": 8_192, "mini": 16_384, "small": 32_768, "medium": 65_536, "base": 4_194_304, "large": 4_194_304}
-VARIANTS = {
+VARIANTS: dict[str, dict[str, Any]] = {
     "paper": {"cross": True, "copies": None},
     "document": {"cross": False, "copies": None},  # blocks end with their document: a little better, the paper says
     "static": {"cross": True, "copies": 10},  # the control: ten masked versions of the text, as for BERT
@@ -31,12 +33,14 @@ def recipe(size: str = "base", variant: str = "paper") -> Recipe:
         variant=variant,
         tokenizer=text.ByteBPE(vocab=50_265),
         layout="[CLS] a [SEP] [SEP] b [SEP]",
-        arrange=data.Blocks(cross=bool(chosen["cross"])),
+        arrange=data.Blocks(cross=chosen["cross"]),
         hide=hide.Mask(units=hide.Tokens(), budget=0.15, mask=0.8, random=0.1, copies=chosen["copies"]),
         see=see.Everything(),
         system=system.Single(backbone=SIZES[size]),
         predict={"tokens": predict.Tokens(tied=True, epsilon=1e-5)},
-        optimise=train.AdamW(rate=RATES[size], betas=(0.9, 0.98), decay=0.01, warmup=0.06 if size == "large" else 0.048, clip=None),
+        optimise=train.AdamW(
+            rate=RATES[size], betas=(0.9, 0.98), decay=0.01, warmup=0.06 if size == "large" else 0.048, clip=None
+        ),
         batch_tokens=BATCH[size],
         schedule=(Stage(share=1.0, length=512),),
     )

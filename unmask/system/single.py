@@ -43,7 +43,9 @@ class SingleModule(nn.Module):
         width, deviation = spec.backbone.width, spec.backbone.deviation
         self.predict = nn.ModuleDict()
         for name, part in objectives(recipe).items():
-            built = part.build(width, embedding, deviation) if isinstance(part, Tokens) else part.build(width, deviation)
+            built = (
+                part.build(width, embedding, deviation) if isinstance(part, Tokens) else part.build(width, deviation)
+            )
             self.predict[name] = built
 
     @property
@@ -87,7 +89,9 @@ def check(recipe: Recipe, vocabulary: Vocabulary) -> None:
     )
     known = objectives(recipe)
     for name in (name for stage in recipe.schedule for name in stage.weights):
-        require(name in known, f"the schedule weighs a loss {name!r} that is not predicted: known are {', '.join(known)}")
+        require(
+            name in known, f"the schedule weighs a loss {name!r} that is not predicted: known are {', '.join(known)}"
+        )
 
 
 def cost(recipe: Recipe, vocabulary: int) -> dict[str, float]:

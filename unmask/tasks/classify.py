@@ -57,7 +57,10 @@ def read(path: str | Path, *, labelled: bool = True) -> list[Example]:
         examples.append(Example(text, None if row.get("label") is None else str(row["label"])))
     require(bool(examples), f"{path} holds no examples")
     kinds = {example.text.b is None for example in examples}
-    require(len(kinds) == 1, f'{path} mixes examples of one text and of two: give all of them "text", or all "text_a" and "text_b"')
+    require(
+        len(kinds) == 1,
+        f'{path} mixes examples of one text and of two: give all of them "text", or all "text_a" and "text_b"',
+    )
     return examples
 
 
@@ -73,7 +76,10 @@ def label_numbers(examples: Sequence[Example], names: Sequence[str], file: str |
     """The number of each example's label; one that training never had is an error."""
     known = {name: number for number, name in enumerate(names)}
     strange = sorted({str(e.label) for e in examples} - set(known))
-    require(not strange, f"{file} has labels that the training examples never had: {strange[:5]}; known are {list(names)[:20]}")
+    require(
+        not strange,
+        f"{file} has labels that the training examples never had: {strange[:5]}; known are {list(names)[:20]}",
+    )
     return [known[str(example.label)] for example in examples]
 
 
@@ -101,6 +107,8 @@ def _jsonl(path: Path, file: Any) -> Iterator[tuple[int, dict[str, Any]]]:
         try:
             row = json.loads(line)
         except ValueError:
-            raise Mistake(f"{path}, line {number:,}: not JSON; give JSON lines (.jsonl) or CSV with a header (.csv)") from None
+            raise Mistake(
+                f"{path}, line {number:,}: not JSON; give JSON lines (.jsonl) or CSV with a header (.csv)"
+            ) from None
         require(isinstance(row, dict), f"{path}, line {number:,}: not a JSON object")
         yield number, row

@@ -41,7 +41,7 @@ def codes_of(text: str) -> np.ndarray:
 def classes_of(codes: np.ndarray) -> np.ndarray:
     """WORDS: dict[str, Words] = {"auto": "auto", "spaces": "spaces", "rjieba": "rjieba", "none": "none"}
 
-SPACE, LETTER, PUNCTUATION, HAN or NEWLINE per character."""
+    SPACE, LETTER, PUNCTUATION, HAN or NEWLINE per character."""
     table = _class_table()
     kinds = table[np.minimum(codes, 0xFFFF)]
     astral = codes > 0xFFFF

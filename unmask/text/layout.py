@@ -29,11 +29,15 @@ def items(layout: str, texts: int) -> tuple[Item, ...]:
     words = layout.split()
     for word in words:
         require(
-            word in TEXTS or word in SPECIALS, f"a layout is made of a, b, {', '.join(SPECIALS)}; got {word!r} in {layout!r}"
+            word in TEXTS or word in SPECIALS,
+            f"a layout is made of a, b, {', '.join(SPECIALS)}; got {word!r} in {layout!r}",
         )
-    require(words.count("a") == 1 and words.count("b") <= 1, f"a layout names a once and b at most once, got {layout!r}")
+    require(
+        words.count("a") == 1 and words.count("b") <= 1, f"a layout names a once and b at most once, got {layout!r}"
+    )
     require(texts == 1 or "b" in words, f"the layout {layout!r} has no place for a second text")
-    found, segment, after_a = [], 0, 0
+    found: list[Item] = []
+    segment, after_a = 0, 0
     for word in words:
         if word == "b":
             segment = 1

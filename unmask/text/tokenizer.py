@@ -166,7 +166,11 @@ class BPE:
         backend.pre_tokenizer = pre_tokenizers.Sequence([pre_tokenizers.Metaspace(), pre_tokenizers.Punctuation()])
         backend.decoder = decoders.Metaspace()
         return backend, trainers.BpeTrainer(
-            vocab_size=self.vocab, special_tokens=BERT_NAMES, min_frequency=2, limit_alphabet=10_000, show_progress=False
+            vocab_size=self.vocab,
+            special_tokens=BERT_NAMES,
+            min_frequency=2,
+            limit_alphabet=10_000,
+            show_progress=False,
         )
 
 
@@ -194,11 +198,9 @@ class Characters:
 
     def blank(self) -> tuple[Backend, Any]:
         backend = Backend(models.WordLevel(unk_token="[UNK]"))
-        backend.pre_tokenizer = pre_tokenizers.Split(Regex(r"(?s)."), "isolated")
+        backend.pre_tokenizer = pre_tokenizers.Split(Regex(r"[\s\S]"), "isolated")
         backend.decoder = decoders.Fuse()
-        return backend, trainers.WordLevelTrainer(
-            vocab_size=self.vocab, special_tokens=BERT_NAMES, show_progress=False
-        )
+        return backend, trainers.WordLevelTrainer(vocab_size=self.vocab, special_tokens=BERT_NAMES, show_progress=False)
 
 
 KINDS: dict[str, type[Kind]] = {
@@ -219,7 +221,9 @@ def kind_named(name: str, vocab: int | None = None) -> Kind:
 
 def train(kind: Kind, texts: Iterable[str]) -> Tokenizer:
     """Train a tokenizer of this kind. Fewer tokens than asked for is an error: the corpus is too small."""
-    require(kind.vocab > len(BERT_NAMES), f"vocab must be over {len(BERT_NAMES)} (the special tokens), got {kind.vocab}")
+    require(
+        kind.vocab > len(BERT_NAMES), f"vocab must be over {len(BERT_NAMES)} (the special tokens), got {kind.vocab}"
+    )
     backend, trainer = kind.blank()
     backend.train_from_iterator(texts, trainer=trainer)
     size = backend.get_vocab_size()

@@ -92,8 +92,12 @@ def save_state(
     except (OSError, SafetensorError) as error:
         shutil.rmtree(draft, ignore_errors=True)
         last = newest(folder)
-        kept = f"the checkpoint of step {last:,} is still there" if last is not None else "no checkpoint was written yet"
-        raise NoRoom(f"could not save step {step:,} in {folder} ({error}): {kept}; make room and go on with --resume") from None
+        kept = (
+            f"the checkpoint of step {last:,} is still there" if last is not None else "no checkpoint was written yet"
+        )
+        raise NoRoom(
+            f"could not save step {step:,} in {folder} ({error}): {kept}; make room and go on with --resume"
+        ) from None
     for old in _steps(folder):
         if old != step:
             shutil.rmtree(states / str(old), ignore_errors=True)
@@ -118,15 +122,18 @@ def newest(folder: Path) -> int | None:
 def load_state(folder: Path, model: nn.Module, optimiser: torch.optim.Optimizer) -> dict[str, Any]:
     """Put the last state into model and optimiser; returns the rest of it."""
     step = newest(folder)
-    require(step is not None, f"{folder} holds no state to resume from")
+    if step is None:
+        raise Mistake(f"{folder} holds no state to resume from")
     place = folder / "state" / str(step)
     state: dict[str, Any] = json.loads((place / STATE).read_text(encoding="utf-8"))
     for name, expected in state["sha256"].items():
-        require(_digest(place / name) == expected, f"{place / name} is damaged (its checksum differs): it cannot be resumed")
+        require(
+            _digest(place / name) == expected, f"{place / name} is damaged (its checksum differs): it cannot be resumed"
+        )
     load_weights(model, place / WEIGHTS)
     _put_moments(model, optimiser, read(place / OPTIMISER))
     if state["is_best"]:
-        publish(folder, int(step))  # in case the last save was cut off between the two  # type: ignore[arg-type]
+        publish(folder, step)  # in case the last save was cut off between the two
     return state
 
 
@@ -145,7 +152,7 @@ def _buffers(model: nn.Module) -> list[tuple[str, Tensor]]:
 
 
 def _moments(model: nn.Module, optimiser: torch.optim.Optimizer) -> dict[str, Tensor]:
-    names = {parameter: name for name, parameter in model.named_parameters()}
+    names: dict[Tensor, str] = {parameter: name for name, parameter in model.named_parameters()}
     return {
         f"{names[parameter]}|{key}": value.reshape(-1) if value.dim() == 0 else value
         for parameter, values in optimiser.state.items()

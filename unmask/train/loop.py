@@ -179,7 +179,9 @@ class _Meter:
 
     def record(self) -> dict[str, Any]:
         names = list(self.held[0][2])
-        values = torch.stack([torch.stack([*means.values(), norm.to(means[names[0]])]) for _, _, means, norm in self.held])
+        values = torch.stack(
+            [torch.stack([*means.values(), norm.to(means[names[0]])]) for _, _, means, norm in self.held]
+        )
         table = values.tolist()
         for (step, rate, _, _), numbers in zip(self.held, table, strict=True):
             if not all(map(math.isfinite, numbers)):
@@ -193,7 +195,9 @@ class _Meter:
 
     def _diverged(self, step: int, rate: float, numbers: dict[str, float]) -> Diverged:
         last = checkpoint.newest(self.folder) if self.folder is not None else None
-        good = f"the last good checkpoint is step {last:,} in {self.folder}" if last is not None else "none was saved yet"
+        good = (
+            f"the last good checkpoint is step {last:,} in {self.folder}" if last is not None else "none was saved yet"
+        )
         wrong = ", ".join(f"{name} {value}" for name, value in numbers.items() if not math.isfinite(value))
         return Diverged(
             f"training diverged at step {step:,} with learning rate {rate:.3g} ({wrong}); {good}: "
