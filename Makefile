@@ -22,8 +22,8 @@ docs: $(VENV)/installed-dev
 	$(BIN)/python docs/make_pictures.py
 
 bench: $(VENV)/installed-dev
-	$(BIN)/python bench/prepare.py
-	$(BIN)/python bench/loader.py
+	$(BIN)/python bench/prepare.py $(CORPUS)
+	$(BIN)/python bench/loader.py $(DATA)
 
 $(VENV)/installed: pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)

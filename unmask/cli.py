@@ -485,7 +485,7 @@ def _interrupt() -> Callable[[], bool]:
 
 def _notes(notes: dict[str, int], quiet: bool) -> None:
     for name, count in notes.items() if not quiet else ():
-        screen.err.print(f"[yellow]note:[/] {count:,} {name}")
+        screen.note(f"{count:,} {name}")
 
 
 def _done(result: Any, said: str, as_json: bool) -> None:

@@ -93,7 +93,7 @@ def _line(record: dict[str, Any], speed: _Speed) -> str:
 
 def _announce(record: dict[str, Any]) -> None:
     if record["event"] == "notice":
-        err.print(f"[yellow]note:[/] {record['text']}")
+        note(record["text"])
     elif record["event"] == "measuring":
         err.print("[dim]measuring speed and memory[/]")
     elif record["event"] == "start" and "parameters" in record:
@@ -104,7 +104,7 @@ def _announce(record: dict[str, Any]) -> None:
             f"{record['tokens'] / record['steps']:,.0f} tokens; the text is read {record['visits']:.2g} times[/]"
         )
     for name, count in record.get("notes", {}).items():
-        err.print(f"[yellow]note:[/] {count:,} {name}")
+        note(f"{count:,} {name}")
 
 
 def reading(records: Iterable[dict[str, Any]], title: str, quiet: bool = False) -> Iterator[dict[str, Any]]:
@@ -141,6 +141,10 @@ def duration(seconds: float) -> str:
     minutes, rest = divmod(int(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}h {minutes:02d}m" if hours else f"{minutes}m {rest:02d}s" if minutes else f"{rest}s"
+
+
+def note(message: str) -> None:
+    err.print("[yellow]note:[/] " + escape(message), soft_wrap=True)
 
 
 def fail(message: str) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import multiprocessing
 import os
+import re
 import shutil
 import sys
 from collections import deque
@@ -18,8 +19,10 @@ import numpy as np
 from unmask.data.shards import VERSION, Writer
 from unmask.errors import require
 from unmask.text import Corpus, Tokenizer, Words, encode_documents
+from unmask.text.boundaries import available
 
 CHUNK = 1 << 19  # characters handed to a worker at a time
+_CHINESE = re.compile("[\u4e00-\u9fff]{4}")
 _worker: dict[str, Any] = {}
 
 Tokenised = list[tuple[np.ndarray, np.ndarray, np.ndarray]]  # per document: ids, word flags, tokens per sentence
@@ -46,7 +49,9 @@ def prepare(
         writers = {split: Writer(draft, split, dtype) for split in ("train", "holdout")}
         every = round(1 / holdout) if holdout else 0
         documents = 0
-        for chunk in _tokenised(corpus, tokenizer, words, dtype, workers or os.cpu_count() or 1):
+        found = available(words)
+        texts = _chunks(corpus, warn=found != words)
+        for chunk in _tokenised(texts, tokenizer, found, dtype, workers or os.cpu_count() or 1):
             held = [every > 0 and (documents + i) % every == 1 % every for i in range(len(chunk))]
             for split, writer in writers.items():
                 _add(writer, [d for d, h in zip(chunk, held, strict=True) if h == (split == "holdout")])
@@ -62,7 +67,7 @@ def prepare(
             "tokenizer": tokenizer.checksum,
             "vocabulary": tokenizer.vocabulary.size,
             "ids_dtype": dtype,
-            "words": words,
+            "words": found,
             "tokens": sum(w.tokens for w in writers.values()),
             "documents": documents,
             "splits": {split: writer.shards for split, writer in writers.items()},
@@ -83,14 +88,14 @@ def _add(writer: Writer, documents: Tokenised) -> None:
         writer.add(ids, word, sentences, np.array([len(d[2]) for d in documents], dtype=np.int64))
 
 
-def _tokenised(corpus: Corpus, tokenizer: Tokenizer, words: Words, dtype: str, workers: int) -> Iterator[Tokenised]:
+def _tokenised(chunks: Iterator[list[str]], tokenizer: Tokenizer, words: Words, dtype: str, workers: int) -> Iterator[Tokenised]:
     """Chunks in the order of the corpus, tokenised by a pool that never runs far ahead."""
     # forked workers share the parent's pages; they touch only tokenizers and numpy, never torch
     context = multiprocessing.get_context("fork" if sys.platform == "linux" else "spawn")
     start = (tokenizer.backend.to_str(), words, dtype)
     with ProcessPoolExecutor(workers, context, _start_worker, start) as pool:
         waiting: deque[Future[Tokenised]] = deque()
-        for chunk in _chunks(corpus):
+        for chunk in chunks:
             waiting.append(pool.submit(_work, chunk))
             if len(waiting) > 2 * workers:
                 yield waiting.popleft().result()
@@ -98,12 +103,15 @@ def _tokenised(corpus: Corpus, tokenizer: Tokenizer, words: Words, dtype: str, w
             yield waiting.popleft().result()
 
 
-def _chunks(corpus: Corpus) -> Iterator[list[str]]:
+def _chunks(corpus: Corpus, warn: bool) -> Iterator[list[str]]:
+    """Texts by the handful. With `warn`, Chinese ones are counted: their words will be single characters."""
     chunk: list[str] = []
     size = 0
     for text in corpus:
         chunk.append(text)
         size += len(text)
+        if warn and _CHINESE.search(text):
+            corpus.notes["Chinese texts with every character as a word: for real words, pip install 'unmask[zh]'"] += 1
         if size >= CHUNK:
             yield chunk
             chunk, size = [], 0

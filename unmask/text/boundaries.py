@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from functools import cache
+from importlib.util import find_spec
 from typing import Literal
 
 import numpy as np
@@ -31,6 +32,11 @@ def words_named(name: str) -> Words:
     if name not in WORDS:
         raise unknown("way to find words", name, WORDS)
     return WORDS[name]
+
+
+def available(words: Words) -> Words:
+    """What this machine can do: `auto` is `spaces` where the Chinese segmenter is not installed."""
+    return "spaces" if words == "auto" and find_spec("rjieba") is None else words
 
 
 def codes_of(text: str) -> np.ndarray:

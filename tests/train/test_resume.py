@@ -1,0 +1,219 @@
+"""A run that was killed, stopped or left without room goes on as if nothing had happened."""
+
+import json
+import os
+import shlex
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tests import command
+from unmask import cli, recipes
+from unmask.data import loader
+from unmask.data.prepare import prepare
+from unmask.pretraining import pretrain
+from unmask.text import Corpus
+from unmask.train import checkpoint
+from unmask.train.log import read
+
+STEPS = 60
+PATIENCE = 120.0  # seconds until a process that does nothing is given up
+
+
+class Process:
+    """`unmask pretrain` in a process of its own, so that a real signal can end it."""
+
+    def __init__(self, data: Path, out: Path, *words: str, steps: int = STEPS) -> None:
+        self.out = out
+        line = [sys.executable, "-m", "unmask.cli", "pretrain", "bert", str(data), "--out", str(out), "--size", "tiny",
+                "--budget", f"{steps}steps", "--device", "cpu", *command.settings(command.BERT), *words]  # fmt: skip
+        threads = {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false"}
+        self.process = subprocess.Popen(line, env=os.environ | threads, stderr=subprocess.PIPE, text=True)
+
+    def when(self, moment, number: signal.Signals) -> bool:
+        """Send a signal at the moment; False if the process ended before it came."""
+        end = time.monotonic() + PATIENCE
+        while self.process.poll() is None and time.monotonic() < end:
+            if moment(self.out):
+                self.process.send_signal(number)
+                return True
+            time.sleep(0.001)
+        return False
+
+    def end(self) -> tuple[int, str]:
+        _, err = self.process.communicate(timeout=PATIENCE)
+        return self.process.returncode, err
+
+
+def steps_logged(count: int):
+    """The moment at which so many lines are in the log."""
+    return lambda out: (out / "log.jsonl").is_file() and (out / "log.jsonl").read_bytes().count(b"\n") >= count
+
+
+def saving(step: int):
+    """The moment at which a checkpoint is being written."""
+    return lambda out: (out / "state" / f".{step}").exists() or (out / "state" / str(step)).exists()
+
+
+def state_files(out: Path, step: int) -> dict[str, bytes]:
+    names = ("weights.safetensors", "optimiser.safetensors")
+    return {name: (out / "state" / str(step) / name).read_bytes() for name in names}
+
+
+@pytest.fixture(scope="module")
+def data(shards) -> Path:
+    return shards["wordpiece"]
+
+
+@pytest.fixture
+def recipe():
+    return recipes.get("roberta", size="tiny", settings=["schedule.0.length=32", "batch_tokens=32"])
+
+
+@pytest.fixture
+def undivided(corpus, tokenizers, tmp_path):
+    """Data of which nothing is held out."""
+    for _ in prepare(Corpus([corpus]), tokenizers["byte-bpe"], tmp_path / "data", holdout=0, workers=1):
+        pass
+    return tmp_path / "data"
+
+
+def test_a_run_killed_at_any_moment_and_resumed_ends_with_the_bytes_of_one_never_killed(data, tmp_path):
+    whole = Process(data, tmp_path / "whole")
+    cut, killed = tmp_path / "cut", 0
+    moments = [steps_logged(4), saving(10), steps_logged(23), saving(40), lambda out: (out / "state" / "50").exists()]
+    for moment in moments:
+        process = Process(data, cut, "--resume")
+        killed += process.when(moment, signal.SIGKILL)
+        process.end()
+    code, err = Process(data, cut, "--resume").end()
+    assert code == 0, err
+    assert whole.end()[0] == 0
+    assert killed >= 4
+    assert state_files(cut, STEPS) == state_files(tmp_path / "whole", STEPS)
+    assert (cut / "weights.safetensors").read_bytes() == (tmp_path / "whole" / "weights.safetensors").read_bytes()
+    assert [path.name for path in (cut / "state").iterdir()] == [str(STEPS)]
+    assert [record["step"] for record in read(cut)] == list(range(1, STEPS + 1))
+    same = [[(r["step"], r["loss"], r["rate"]) for r in read(tmp_path / name)] for name in ("cut", "whole")]
+    assert same[0] == same[1]
+
+
+def test_ctrl_c_saves_the_step_and_exits_with_130(data, tmp_path):
+    process = Process(data, tmp_path / "run", steps=300)
+    assert process.when(steps_logged(5), signal.SIGINT)
+    code, err = process.end()
+    assert code == 130, err
+    assert "Traceback" not in err
+    last = checkpoint.newest(tmp_path / "run")
+    assert last is not None
+    assert f"saved at step {last:,}" in err
+    assert "--resume" in err
+    assert read(tmp_path / "run")[-1]["stopped"] is True
+
+
+def test_the_command_told_after_ctrl_c_resumes_the_run(data, tmp_path, monkeypatch):
+    out = tmp_path / "my [new] run"
+    with monkeypatch.context() as patch:
+        patch.setattr(cli, "_interrupt", lambda: lambda: True)
+        ran = command.pretrain("bert", data, out, call=command.run)
+    assert ran.code == 130
+    told = ran.err.partition("go on with: unmask ")[2].strip()
+    words = shlex.split(told)
+    assert str(out) in words
+    command.works(*words)
+    assert checkpoint.newest(out) == 4
+
+
+def test_a_kill_right_after_a_checkpoint_loses_no_line_of_the_log(data, tmp_path, monkeypatch):
+    class Killed(BaseException):
+        pass
+
+    def save_and_die(*words, **options):
+        save(*words, **options)
+        raise Killed
+
+    save = checkpoint.save_state
+    recipe = recipes.get("bert", size="tiny", settings=command.BERT)
+    options = {"budget": "15steps", "device": "cpu"}
+    with monkeypatch.context() as patch:
+        patch.setattr(checkpoint, "save_state", save_and_die)
+        with pytest.raises(Killed):
+            list(pretrain(recipe, [data], tmp_path / "run", **options))
+    assert checkpoint.newest(tmp_path / "run") == 10
+    list(pretrain(recipe, [data], tmp_path / "run", **options, resume=True))
+    assert [record["step"] for record in read(tmp_path / "run")] == list(range(1, 16))
+
+
+def test_a_run_killed_while_it_wrote_its_plan_starts_anew(data, tmp_path):
+    recipe = recipes.get("bert", size="tiny", settings=command.BERT)
+    options = {"budget": "2steps", "device": "cpu"}
+    list(pretrain(recipe, [data], tmp_path / "run", **options))
+    checkpoint.drop_state(tmp_path / "run")
+    plan = tmp_path / "run" / "run.json"
+    plan.write_text(plan.read_text(encoding="utf-8")[:40], encoding="utf-8")
+    records = list(pretrain(recipe, [data], tmp_path / "run", **options, resume=True))
+    assert records[-1]["done"]
+
+
+def test_resuming_a_finished_run_says_so_and_changes_nothing(data, tmp_path):
+    command.pretrain("bert", data, tmp_path / "run")
+    before = command.snapshot(tmp_path / "run")
+    ran = command.pretrain("bert", data, tmp_path / "run", "--resume")
+    assert "finished" in ran.err
+    assert command.snapshot(tmp_path / "run") == before
+
+
+def test_resuming_with_another_seed_recipe_or_budget_is_refused(data, tmp_path):
+    command.pretrain("bert", data, tmp_path / "run")
+    before = command.snapshot(tmp_path / "run")
+    for words, name in (
+        (["--seed", 1], "seed"),
+        (["--set", "hide.budget=0.2"], "recipe"),
+        (["--budget", "9steps"], "budget"),
+    ):
+        said = command.pretrain("bert", data, tmp_path / "run", "--resume", *words, call=command.mistake)
+        assert f"another {name}" in said
+    assert command.snapshot(tmp_path / "run") == before
+
+
+def test_a_damaged_checkpoint_is_not_resumed(data, tmp_path):
+    recipe = recipes.get("bert", size="tiny", settings=command.BERT)
+    list(pretrain(recipe, [data], tmp_path / "run", budget="30steps", device="cpu", stop=lambda: True))
+    (weights,) = (tmp_path / "run" / "state").glob("*/optimiser.safetensors")
+    raw = bytearray(weights.read_bytes())
+    raw[-1] ^= 1
+    weights.write_bytes(raw)
+    with pytest.raises(ValueError, match=r"optimiser\.safetensors is damaged \(its checksum differs\)"):
+        list(pretrain(recipe, [data], tmp_path / "run", budget="30steps", device="cpu", resume=True))
+
+
+@pytest.mark.parametrize("stopped_at", [3, 60])
+def test_a_resumed_run_reads_one_group_of_the_data_whatever_the_step(
+    undivided, recipe, tmp_path, monkeypatch, stopped_at
+):
+    monkeypatch.setattr(loader, "GROUP_TOKENS", 1000)
+    seen: list[int] = []
+    for record in pretrain(recipe, [undivided], tmp_path / "run", budget="200steps", device="cpu",
+                           stop=lambda: len(seen) >= stopped_at - 1):  # fmt: skip
+        seen += [record["step"]] if "step" in record else []
+    step = checkpoint.newest(tmp_path / "run")
+    state = json.loads((tmp_path / "run" / "state" / str(step) / "state.json").read_text())
+    place = state["source"]["places"][0]
+    calls: list[tuple[int, int]] = []
+    group = loader.Reader.group
+
+    def counted(reader, visit, index):
+        calls.append((visit, index))
+        return group(reader, visit, index)
+
+    monkeypatch.setattr(loader.Reader, "group", counted)
+    list(
+        pretrain(recipe, [undivided], tmp_path / "run", budget="200steps", device="cpu", resume=True, stop=lambda: True)
+    )
+    assert calls[0] == (place["visit"], place["group"])
+    assert len(calls) <= 2  # the second is made ready in the background
+    assert (stopped_at < 10) == (place["group"] + place["visit"] == 0)
