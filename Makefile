@@ -10,7 +10,7 @@ demo: $(VENV)/installed
 	$(BIN)/unmask demo --overwrite
 
 test: check
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n 2
 
 check: $(VENV)/installed-dev
 	$(BIN)/ruff check .

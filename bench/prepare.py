@@ -53,7 +53,18 @@ def alone(corpus: list[str], tokenizer: Tokenizer) -> float:
 
 def prepared(corpus: list[str], tokenizer: Path, out: Path) -> dict[str, float]:
     """The command itself, as a user runs it: seconds, tokens, and the most memory that all its processes held at once."""
-    command = [sys.executable, "-m", "unmask.cli", "prepare", *corpus, "--tokenizer", str(tokenizer), "--out", str(out), "--json"]
+    command = [
+        sys.executable,
+        "-m",
+        "unmask.cli",
+        "prepare",
+        *corpus,
+        "--tokenizer",
+        str(tokenizer),
+        "--out",
+        str(out),
+        "--json",
+    ]
     begin = time.perf_counter()
     running = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     peak = 0
@@ -82,7 +93,11 @@ def resident(pid: int) -> int:
 
 def children(pid: int) -> list[int]:
     try:
-        return [int(word) for task in Path(f"/proc/{pid}/task").iterdir() for word in (task / "children").read_text().split()]
+        return [
+            int(word)
+            for task in Path(f"/proc/{pid}/task").iterdir()
+            for word in (task / "children").read_text().split()
+        ]
     except OSError:
         return []
 

@@ -27,14 +27,14 @@ class Ran:
 def run(*words: object) -> Ran:
     """`unmask WORDS...`; an error that is not a Mistake comes through with its traceback and fails the test."""
     out, err, code, before = io.StringIO(), io.StringIO(), 0, signal.getsignal(signal.SIGINT)
-    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-        with mock.patch.object(sys, "argv", ["unmask", *map(str, words)]):
-            try:
-                cli.main()
-            except SystemExit as end:
-                code = int(end.code or 0)
-            finally:
-                signal.signal(signal.SIGINT, before)
+    given = mock.patch.object(sys, "argv", ["unmask", *map(str, words)])
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err), given:
+        try:
+            cli.main()
+        except SystemExit as end:
+            code = int(end.code or 0)
+        finally:
+            signal.signal(signal.SIGINT, before)
     return Ran(code, out.getvalue(), err.getvalue())
 
 
@@ -60,9 +60,10 @@ def settings(values: list[str]) -> list[str]:
 
 
 def pretrain(recipe: str, data: object, out: Path, *words: object, steps: int = 4, call: Callable = works):
-    """A quick pretraining at size tiny; `call` is works, mistake or run."""
+    """A quick pretraining at size tiny, or of the network that --from gives; `call` is works, mistake or run."""
     short = BERT if recipe == "bert" else ONE_STAGE
-    return call("pretrain", recipe, data, "--out", out, "--size", "tiny", "--budget", f"{steps}steps", "--device", "cpu",
+    size = [] if "--from" in words else ["--size", "tiny"]
+    return call("pretrain", recipe, data, "--out", out, *size, "--budget", f"{steps}steps", "--device", "cpu",
                 *settings(short), *words)  # fmt: skip
 
 

@@ -13,7 +13,7 @@ from unmask import text
 from unmask.data.prepare import prepare
 
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
-torch.set_num_threads(2)
+torch.set_num_threads(1)  # tests run in two processes
 
 SUBJECTS = [
     "the doctor",

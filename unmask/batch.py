@@ -10,7 +10,7 @@ Records are frozen: a step that changes something makes a new record with `repla
 from __future__ import annotations
 
 import dataclasses
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
 if TYPE_CHECKING:  # the preparation of text reads this file too, and must not pay for torch
@@ -100,7 +100,6 @@ class Hidden(Record):
 
     layers: tuple[Tensor, ...]
     query: Tensor | None = None  # second stream (XLNet)
-    extra: dict[str, Tensor] = field(default_factory=dict)
 
     @property
     def last(self) -> Tensor:

@@ -165,13 +165,14 @@ def tokenizer(
     kind: Annotated[str, typer.Option(help="wordpiece, bpe, byte-bpe, unigram or characters.")] = "wordpiece",
     vocab: Annotated[int, typer.Option(help="How many tokens.")] = 30_000,
     errors: Errors = "strict",
+    seed: Seed = 0,
     json_: Json = False,
     overwrite: Overwrite = False,
 ) -> None:
     """Train a tokenizer on a corpus."""
     from unmask import text
 
-    stream = text.Corpus(corpus, errors=_errors(errors))
+    stream = text.Corpus(corpus, errors=_errors(errors), seed=seed)
     with screen.err.status(f"training a {kind} tokenizer") if not json_ else _nothing():
         made = text.train_to_file(stream, out, text.kind_named(kind, vocab), overwrite)
     result = {"file": str(out), "kind": kind, "vocabulary": made.vocabulary.size, "notes": dict(stream.notes)}
@@ -187,6 +188,7 @@ def prepare(
     words: Annotated[str, typer.Option(help="Where words begin: auto, spaces, rjieba (Chinese) or none.")] = "auto",
     holdout: Annotated[str, typer.Option(help="Share of documents kept for validation.")] = "0.5%",
     errors: Errors = "strict",
+    seed: Seed = 0,
     workers: Annotated[int | None, typer.Option(help="Processes; by default one per core.")] = None,
     json_: Json = False,
     overwrite: Overwrite = False,
@@ -196,7 +198,7 @@ def prepare(
     from unmask.text import Corpus, Tokenizer
     from unmask.text.boundaries import words_named
 
-    records = run(Corpus(corpus, errors=_errors(errors)), Tokenizer.load(tokenizer), out, words=words_named(words),
+    records = run(Corpus(corpus, errors=_errors(errors), seed=seed), Tokenizer.load(tokenizer), out, words=words_named(words),
                   holdout=_share(holdout), workers=workers, overwrite=overwrite)  # fmt: skip
     manifest: dict[str, Any] = {}
     for manifest in screen.reading(records, "preparing", json_):
@@ -212,7 +214,7 @@ def pretrain(
     recipe: Annotated[str, typer.Argument(help="A recipe's name: see 'unmask recipes'.")],
     data: Annotated[list[str], typer.Argument(help="Folders made by 'unmask prepare'; FOLDER:0.3 for its weight.")],
     out: Annotated[Path, typer.Option(help="The run folder to write.")],
-    size: Size = "base",
+    size: Annotated[str | None, typer.Option(help="tiny ... large; base by default, or that of --from.")] = None,
     variant: Variant = "paper",
     budget: Annotated[str, typer.Option(help="20m, 2h, 1e9tok, 5000steps or 1e17flop.")] = "20m",
     start: Annotated[Path | None, typer.Option("--from", help="A run to continue from, on new text.")] = None,
@@ -229,11 +231,13 @@ def pretrain(
     from unmask import pretraining
     from unmask import recipes as family
 
-    chosen = family.get(recipe, size=size, variant=variant, settings=settings)
+    if start is not None and (size or any(setting.startswith("system.") for setting in settings)):
+        raise Mistake(f"the network comes from {start}: leave --size and --set system... out, or leave --from out")
+    chosen = family.get(recipe, size=size or "base", variant=variant, settings=settings)
     records = pretraining.pretrain(chosen, data, out, budget=budget, start=start, seed=seed, device=device, compiled=compiled,
                                    resume=resume, overwrite=overwrite, tensorboard=tensorboard, stop=_interrupt())  # fmt: skip
     last: dict[str, Any] = {}
-    for record in screen.training(records, f"{recipe} {size}", json_):
+    for record in screen.training(records, f"{recipe} {size or ''}".strip(), json_):
         last = record if "step" in record else last
     if last.get("stopped"):
         command = " ".join(word for word in sys.argv[1:] if word not in ("--resume", "--overwrite"))
@@ -290,7 +294,9 @@ def evaluate(
     """Accuracy, F1, Matthews' correlation and the confusion matrix of an adapted model."""
     from unmask import api
 
-    scores = api.load(run, device=device).evaluate(test)
+    model = api.load(run, device=device)
+    scores = model.evaluate(test)
+    _notes(model.inner.notes, json_)
     if json_:
         _print(scores)
         return
@@ -315,7 +321,10 @@ def predict(
     from unmask.infer import classify, open_run
 
     texts = _texts(Path(input_)) if Path(input_).is_file() else [Text(input_, second)]
-    for text, found in zip(texts, classify(open_run(run, device=device), texts), strict=True):
+    model = open_run(run, device=device)
+    found_all = classify(model, texts)
+    _notes(model.notes, json_)
+    for text, found in zip(texts, found_all, strict=True):
         if json_:
             _print({"text": text.a} | dataclasses.asdict(found), lines=True)
         else:
@@ -395,7 +404,9 @@ def embed(
 
     require(overwrite or not out.exists(), f"{out} exists already: choose another --out, or pass --overwrite")
     texts = [text.a for text in _texts(file)]
-    vectors = infer.embed(infer.open_run(run, device=device), texts, pool=pool, layer=layer)  # type: ignore[arg-type]
+    model = infer.open_run(run, device=device)
+    vectors = infer.embed(model, texts, pool=pool, layer=layer)  # type: ignore[arg-type]
+    _notes(model.notes, json_)
     with out.open("wb") as target:
         np.save(target, vectors)
     _done(

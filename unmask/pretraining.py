@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -127,7 +128,8 @@ def pretrain(
         yield {"event": "measuring"}
         plan = asked | _plan(recipe, mixture, trainer, Budget.parse(budget), began)
         (out / "run.json").write_text(json.dumps(plan, indent=1), encoding="utf-8")
-    legs = _legs(recipe, mixture, plan, seed)
+    loaders: list[Loader] = []
+    legs = _legs(recipe, mixture, plan, seed, loaders)
     visits = mixture.visits(plan["steps"] * recipe.batch_tokens)
     yield {"event": "start", "steps": plan["steps"], "tokens": plan["steps"] * recipe.batch_tokens, "visits": visits,
            "machine": asdict(machine), "parameters": sum(p.numel() for p in system.parameters())}  # fmt: skip
@@ -150,6 +152,7 @@ def pretrain(
                             validate=_validator(trainer, held) if held else None, stop=stop):  # fmt: skip
             log.write(record)
             yield record
+        yield {"event": "read", "notes": dict(sum((loader.notes for loader in loaders), Counter()))}
     except torch.OutOfMemoryError:
         raise Mistake(
             f"out of memory with {plan['micro'][0]} rows in one pass: lower schedule.*.length, or take a smaller --size"
@@ -245,13 +248,15 @@ def _seconds(trainer: Trainer, loader: Loader, rows: int) -> float:
     raise AssertionError
 
 
-def _legs(recipe: Recipe, mixture: Mixture, plan: dict[str, Any], seed: int) -> list[Leg]:
+def _legs(recipe: Recipe, mixture: Mixture, plan: dict[str, Any], seed: int, opened: list[Loader]) -> list[Leg]:
+    """The stages as the loop runs them; every loader that it opens is noted in `opened`."""
     legs, share = [], 0.0
     for stage, micro in zip(recipe.schedule, plan["micro"], strict=True):
         share += stage.share
 
         def open_loader(state: dict[str, Any] | None, length: int = stage.length) -> Loader:
-            return mixture.loader(recipe, length, seed, state)
+            opened.append(mixture.loader(recipe, length, seed, state))
+            return opened[-1]
 
         rows = max(1, recipe.batch_tokens // stage.length)
         legs.append(Leg(max(1, round(share * plan["steps"])), rows, micro, open_loader, dict(stage.weights)))

@@ -10,6 +10,7 @@ import time
 from pathlib import Path
 
 import pytest
+import torch
 
 from tests import command
 from unmask import cli, recipes
@@ -64,6 +65,15 @@ def state_files(out: Path, step: int) -> dict[str, bytes]:
     return {name: (out / "state" / str(step) / name).read_bytes() for name in names}
 
 
+@pytest.fixture(autouse=True)
+def one_thread():
+    """Tiny networks are quicker, and a busy machine no matter, with one thread."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
 @pytest.fixture(scope="module")
 def data(shards) -> Path:
     return shards["wordpiece"]
@@ -85,7 +95,7 @@ def undivided(corpus, tokenizers, tmp_path):
 def test_a_run_killed_at_any_moment_and_resumed_ends_with_the_bytes_of_one_never_killed(data, tmp_path):
     whole = Process(data, tmp_path / "whole")
     cut, killed = tmp_path / "cut", 0
-    moments = [steps_logged(4), saving(10), steps_logged(23), saving(40), lambda out: (out / "state" / "50").exists()]
+    moments = [steps_logged(4), saving(10), steps_logged(33), lambda out: (out / "state" / "50").exists()]
     for moment in moments:
         process = Process(data, cut, "--resume")
         killed += process.when(moment, signal.SIGKILL)
@@ -93,7 +103,7 @@ def test_a_run_killed_at_any_moment_and_resumed_ends_with_the_bytes_of_one_never
     code, err = Process(data, cut, "--resume").end()
     assert code == 0, err
     assert whole.end()[0] == 0
-    assert killed >= 4
+    assert killed >= 3
     assert state_files(cut, STEPS) == state_files(tmp_path / "whole", STEPS)
     assert (cut / "weights.safetensors").read_bytes() == (tmp_path / "whole" / "weights.safetensors").read_bytes()
     assert [path.name for path in (cut / "state").iterdir()] == [str(STEPS)]
@@ -196,11 +206,13 @@ def test_a_resumed_run_reads_one_group_of_the_data_whatever_the_step(
     undivided, recipe, tmp_path, monkeypatch, stopped_at
 ):
     monkeypatch.setattr(loader, "GROUP_TOKENS", 1000)
-    seen: list[int] = []
-    for record in pretrain(recipe, [undivided], tmp_path / "run", budget="200steps", device="cpu",
-                           stop=lambda: len(seen) >= stopped_at - 1):  # fmt: skip
-        seen += [record["step"]] if "step" in record else []
+    remaining = iter(range(stopped_at - 1))
+    list(
+        pretrain(recipe, [undivided], tmp_path / "run", budget="200steps", device="cpu",
+                 stop=lambda: next(remaining, None) is None)
+    )  # fmt: skip
     step = checkpoint.newest(tmp_path / "run")
+    assert step == stopped_at
     state = json.loads((tmp_path / "run" / "state" / str(step) / "state.json").read_text())
     place = state["source"]["places"][0]
     calls: list[tuple[int, int]] = []

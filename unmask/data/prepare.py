@@ -88,7 +88,9 @@ def _add(writer: Writer, documents: Tokenised) -> None:
         writer.add(ids, word, sentences, np.array([len(d[2]) for d in documents], dtype=np.int64))
 
 
-def _tokenised(chunks: Iterator[list[str]], tokenizer: Tokenizer, words: Words, dtype: str, workers: int) -> Iterator[Tokenised]:
+def _tokenised(
+    chunks: Iterator[list[str]], tokenizer: Tokenizer, words: Words, dtype: str, workers: int
+) -> Iterator[Tokenised]:
     """Chunks in the order of the corpus, tokenised by a pool that never runs far ahead."""
     # forked workers share the parent's pages; they touch only tokenizers and numpy, never torch
     context = multiprocessing.get_context("fork" if sys.platform == "linux" else "spawn")

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import shutil
+from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +34,7 @@ class Model:
     tokenizer: Tokenizer
     folder: Path
     device: str = "cpu"
+    notes: Counter[str] = field(default_factory=Counter, compare=False)  # what was cut from texts given to it
 
     @property
     def length(self) -> int:
@@ -53,7 +55,8 @@ class Model:
 
     def passes(self, texts: Sequence[Text]) -> Iterator[tuple[np.ndarray, Batch, Hidden]]:
         """Run the texts through the network, sorted by length; yields which texts, their batch, their vectors."""
-        rows, _ = rows_of(texts, [0] * len(texts), self.tokenizer, self.recipe.layout, self.length)
+        rows, notes = rows_of(texts, [0] * len(texts), self.tokenizer, self.recipe.layout, self.length)
+        self.notes.update(notes)
         order = np.argsort((rows.example >= 0).sum(1), kind="stable")
         self.system.eval()
         with torch.no_grad():

@@ -1,0 +1,48 @@
+"""Scores equal scikit-learn's."""
+
+import numpy as np
+import pytest
+from sklearn import metrics as oracle
+
+from unmask import metrics
+
+CASES = {
+    "two classes": ([0, 1, 1, 0, 1, 1], [0, 1, 0, 0, 1, 0]),
+    "all right": ([0, 1, 2], [0, 1, 2]),
+    "all wrong": ([0, 1, 0], [1, 0, 1]),
+    "one class predicted": ([0, 1, 2, 1], [1, 1, 1, 1]),
+    "one class only": ([2, 2, 2], [2, 2, 2]),
+    "a class never seen": ([0, 0, 3, 3], [0, 3, 3, 1]),
+    **{
+        f"random {seed}": tuple(np.random.default_rng(seed).integers(0, 2 + seed, (2, 50 * seed + 20)).tolist())
+        for seed in range(4)
+    },
+}
+
+
+@pytest.mark.parametrize("truth, predicted", CASES.values(), ids=CASES.keys())
+def test_scores_are_those_of_scikit_learn(truth, predicted):
+    classes = max(truth + predicted) + 1
+    found = metrics.classification(truth, predicted, [f"class {i}" for i in range(classes)])
+    assert found["accuracy"] == pytest.approx(oracle.accuracy_score(truth, predicted))
+    assert found["f1"] == pytest.approx(oracle.f1_score(truth, predicted, average="macro"))
+    assert found["mcc"] == pytest.approx(oracle.matthews_corrcoef(truth, predicted))
+    labels = list(range(classes))
+    per_class = oracle.f1_score(truth, predicted, average=None, labels=labels, zero_division=0)
+    assert list(found["f1_per_class"].values()) == pytest.approx(per_class.tolist())
+    assert found["confusion"] == oracle.confusion_matrix(truth, predicted, labels=labels).tolist()
+    assert found["examples"] == len(truth)
+
+
+def test_a_million_examples_do_not_lose_precision():
+    table = np.array([[700_000, 1], [2, 299_997]])
+    truth = np.repeat([0, 0, 1, 1], table.ravel())
+    predicted = np.repeat([0, 1, 0, 1], table.ravel())
+    assert metrics.mcc(metrics.confusion(truth, predicted, 2)) == pytest.approx(
+        oracle.matthews_corrcoef(truth, predicted), abs=1e-12
+    )
+
+
+def test_no_example_scores_nothing():
+    table = metrics.confusion([], [], 3)
+    assert metrics.accuracy(table) == metrics.macro_f1(table) == metrics.mcc(table) == 0.0

@@ -1,0 +1,170 @@
+"""Recipes take dotted settings, refuse wrong ones with a hint, and survive JSON."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+
+import pytest
+
+from unmask import data, hide, recipes, see
+from unmask.errors import Mistake, unknown
+from unmask.recipe import Stage, flat, from_json, override, to_json
+
+
+@pytest.fixture(scope="module")
+def bert():
+    return recipes.get("bert", size="tiny")
+
+
+@pytest.mark.parametrize(
+    "setting, read, value",
+    [
+        ("hide.budget=0.2", lambda r: r.hide.budget, 0.2),
+        ("hide.budget=1", lambda r: r.hide.budget, 1.0),
+        ("hide.copies=10", lambda r: r.hide.copies, 10),
+        ("hide.copies=none", lambda r: r.hide.copies, None),
+        ("hide.units=Words", lambda r: r.hide.units, hide.Words()),
+        ("hide.units=Words()", lambda r: r.hide.units, hide.Words()),
+        ("arrange=Blocks(cross=false)", lambda r: r.arrange, data.Blocks(cross=False)),
+        ("arrange=Stream", lambda r: r.arrange, data.Stream()),
+        ("see=LeftToRight", lambda r: r.see, see.LeftToRight()),
+        ("schedule.1.length=256", lambda r: r.schedule[1].length, 256),
+        ("schedule.0.weights={'tokens': 2.0}", lambda r: r.schedule[0].weights, {"tokens": 2.0}),
+        ("system.backbone.layers=3", lambda r: r.system.backbone.layers, 3),
+        ("predict.tokens.tied=false", lambda r: r.predict["tokens"].tied, False),
+        ("batch_tokens=4_096", lambda r: r.batch_tokens, 4096),
+        ("optimise.rate=1e-4", lambda r: r.optimise.rate, 1e-4),
+        (" hide.budget = 0.3 ", lambda r: r.hide.budget, 0.3),
+    ],
+)
+def test_a_dotted_setting_changes_one_value(bert, setting, read, value):
+    changed = override(bert, [setting])
+    found = read(changed)
+    assert found == value
+    assert type(found) is type(value)
+    before, after = flat(bert), flat(changed)
+    prefix = setting.split("=")[0].strip()
+    assert all(before[name] == after[name] for name in before.keys() & after.keys() if not name.startswith(prefix))
+
+
+def test_the_recipe_given_stays_as_it_was(bert):
+    before = to_json(bert)
+    override(bert, ["hide.budget=0.9", "schedule.0.weights={'tokens': 2.0}"])
+    assert to_json(bert) == before
+
+
+def test_settings_are_applied_at_once_in_any_order(bert):
+    both = override(bert, ["schedule.0.share=0.5", "schedule.1.share=0.5"])
+    assert [stage.share for stage in both.schedule] == [0.5, 0.5]
+    assert override(bert, ["hide.random=0.2", "hide.mask=0.7"]).hide == dataclasses.replace(
+        bert.hide, mask=0.7, random=0.2
+    )
+    for order in (["arrange.cross=false", "arrange=Blocks"], ["arrange=Blocks", "arrange.cross=false"]):
+        assert override(bert, order).arrange == data.Blocks(cross=False)
+
+
+def test_the_later_of_two_equal_settings_counts_and_none_changes_nothing(bert):
+    assert override(bert, ["hide.budget=0.2", "hide.budget=0.3"]).hide.budget == 0.3
+    assert override(bert, []) == bert
+
+
+@pytest.mark.parametrize(
+    "setting, message",
+    [
+        ("hide.budgt=0.2", "unknown setting 'hide.budgt': did you mean hide.budget"),
+        ("hid.budget=0.2", "unknown setting 'hid.budget'"),
+        ("batch_token=5", "did you mean batch_tokens"),
+        ("schedule.2.length=64", "unknown setting 'schedule.2.length'"),
+        ("hide.budget.x=1", "unknown setting 'hide.budget.x'"),
+        ("predict.token.tied=true", "unknown setting 'predict.token.tied'"),
+        ("hide.budget", "written NAME=VALUE, got 'hide.budget'"),
+        ("hide.budget=15", "write 0.15 for 15%"),
+        ("hide.budget=much", "hide.budget must be a number, got 'much'"),
+        ("hide.budget=15%", "hide.budget must be a number"),
+        ("hide.budget=true", "hide.budget must be a number, got 'true'"),
+        ("hide.copies=1.5", "hide.copies must be a whole number or none, got '1.5'"),
+        ("batch_tokens=none", "batch_tokens must be a whole number"),
+        ("arrange=Blokcs", "unknown part for arrange 'Blokcs': did you mean Blocks"),
+        ("arrange=Blocks(cros=false)", "unknown setting 'arrange.cros': did you mean arrange.cross"),
+        ("arrange=Blocks(cross=1)", "arrange.cross must be true or false, got '1'"),
+        ("arrange=Blocks(", "arrange must be a part, such as NextSentence"),
+        ("arrange=5", "arrange must be a part"),
+        ("schedule.0.share=0.5", "must add up to 1, got 0.6"),
+        ("schedule.0.length=4", "8 or more tokens, got 4"),
+        ("schedule.0.share=0", "schedule.share must be in"),
+        ("batch_tokens=0", "batch_tokens must be 1 or more, got 0"),
+        ("optimise.curve=square", "optimise.curve must be one of"),
+    ],
+)
+def test_a_wrong_setting_says_what_is_wrong(bert, setting, message):
+    with pytest.raises(Mistake) as caught:
+        override(bert, [setting])
+    assert message in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "setting", ["arrange=Texts", "hide=Words", "hide.units=Mask", "hide.units=Nothing", "arrange=Blocks(true)", "schedule=[1]"]
+)
+def test_a_part_or_value_that_does_not_belong_there_is_a_mistake(bert, setting):
+    with pytest.raises(Mistake):
+        override(bert, [setting])
+
+
+@pytest.mark.parametrize("name", recipes.names())
+def test_a_recipe_is_the_same_after_json(name):
+    recipe = recipes.get(name, settings=["schedule.0.weights={'tokens': 0.5}"])
+    assert from_json(to_json(recipe)) == recipe
+    assert isinstance(from_json(to_json(recipe)).schedule, tuple)
+
+
+def test_json_names_the_part_of_every_object(bert):
+    written = json.loads(to_json(bert))
+    assert written["hide"]["units"]["part"] == "unmask.hide.units.Tokens"
+    assert written["hide"]["budget"] == 0.15
+
+
+@pytest.mark.parametrize(
+    "text, message",
+    [
+        ('{"part": "os.system"}', "only name parts of unmask"),
+        ('{"part": "unmask.hide.mask.Mask"}', "not a recipe"),
+        ('{"part": "unmask.hide.mask.Gone"}', "does not exist here: unmask.hide.mask.Gone"),
+        ('{"part": "unmask.gone.Mask"}', "does not exist here"),
+        ('{"part": "unmask.errors.require"}', "is not a part"),
+        ("[]", "not a recipe"),
+        ("3", "not a recipe"),
+        ('{"part": "unmask.hide.mask.Mask", "budgt": 0.1}', "budgt"),
+        ('{"part": "unmask.recipe.Recipe", "name": "x"}', "Recipe"),
+        ("{broken", "JSON"),
+    ],
+)
+def test_json_that_is_no_recipe_is_a_mistake(text, message):
+    with pytest.raises(Mistake) as caught:
+        from_json(text)
+    assert message in str(caught.value)
+
+
+def test_flat_has_every_value_under_its_dotted_name(bert):
+    values = flat(bert)
+    assert values["hide"] == "Mask"
+    assert values["hide.units"] == "Tokens"
+    assert values["hide.budget"] == 0.15
+    assert values["schedule.1.length"] == 512
+    assert "" not in values
+
+
+def test_stages_must_add_up():
+    with pytest.raises(Mistake, match="must add up to 1"):
+        recipes.get("bert").replace(schedule=(Stage(share=0.5),))
+
+
+def test_unknown_names_offer_the_nearest_or_all():
+    assert "did you mean bert" in str(unknown("recipe", "brt", ["bert", "gpt2"]))
+    assert str(unknown("recipe", "zzz", ["b", "a"])) == "unknown recipe 'zzz': known: a, b"
+    with pytest.raises(Mistake, match="did you mean bert"):
+        recipes.get("berd")
+    with pytest.raises(Mistake, match="unknown size of bert"):
+        recipes.get("bert", size="huge")
+    with pytest.raises(Mistake, match="unknown variant of bert"):
+        recipes.get("bert", variant="other")
