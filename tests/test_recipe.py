@@ -104,7 +104,8 @@ def test_a_wrong_setting_says_what_is_wrong(bert, setting, message):
 
 
 @pytest.mark.parametrize(
-    "setting", ["arrange=Texts", "hide=Words", "hide.units=Mask", "hide.units=Nothing", "arrange=Blocks(true)", "schedule=[1]"]
+    "setting",
+    ["arrange=Texts", "hide=Words", "hide.units=Mask", "hide.units=Nothing", "arrange=Blocks(true)", "schedule=[1]"],
 )
 def test_a_part_or_value_that_does_not_belong_there_is_a_mistake(bert, setting):
     with pytest.raises(Mistake):

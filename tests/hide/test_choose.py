@@ -69,7 +69,9 @@ def test_targets_are_the_chosen_tokens_with_the_ends_of_their_units(rows, budget
     assert found.where[used].tolist() == chosen.flatten().nonzero().flatten().tolist()
     word = batch.word.tolist()
     length = batch.shape[1]
-    for where, ids, start, end in zip(*(t[used].tolist() for t in (found.where, found.ids, found.start, found.end)), strict=True):
+    for where, ids, start, end in zip(
+        *(t[used].tolist() for t in (found.where, found.ids, found.start, found.end)), strict=True
+    ):
         row, place = divmod(where, length)
         same = [p for p in range(length) if word[row][p] == word[row][place]]
         assert ids == batch.ids[row, place]
@@ -90,9 +92,8 @@ def test_single_tokens_use_the_whole_budget_rounded_per_row():
 
 def test_every_token_is_chosen_equally_often():
     batch = random_batch(rows=1, length=40, padding=4)
-    hits = torch.zeros(40)
-    for visit in range(4000):
-        hits += choose(batch, Tokens().label(batch), 0.15, 0, batch.visit + visit)[0]
+    again = batch.replace(ids=batch.ids.expand(4000, 40), row=batch.row.expand(4000))
+    hits = choose(again, Tokens().label(batch).expand(4000, 40), 0.15, 0, torch.arange(4000)).sum(0).float()
     candidates = hits[batch.word[0] >= 0]
     assert (hits[batch.word[0] < 0] == 0).all()
     share = round(0.15 * len(candidates)) / len(candidates)

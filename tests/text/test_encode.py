@@ -218,4 +218,3 @@ def test_sentences_of_the_tokens_are_the_sentences_of_the_text(kind):
     begins = [spans[i][0] for i in document.sentences]
     found = [text[a:b].strip() for a, b in pairwise([*begins, len(text)])]
     assert found == sentences
-

@@ -1,0 +1,48 @@
+"""Texts whose tokens say where they stand, so that every arrangement can be read back."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from unmask.data import Texts
+from unmask.data.arrange import ROLES, Runs
+
+FIRST = 1000  # ids below are special
+SPECIALS = [2, 3, 4]  # cls, sep, mask
+CLS, SEP, _ = SPECIALS
+
+
+def texts_of(documents: Sequence[Sequence[int]], seed: int = 0) -> Texts:
+    """Documents of sentences of these lengths; token number i has the id FIRST + i."""
+    lengths = np.array([length for document in documents for length in document])
+    sentence = np.concatenate(([0], np.cumsum(lengths)))
+    word = np.random.default_rng(seed).random(sentence[-1]) < 0.6
+    word[sentence[:-1]] = True
+    counts = np.cumsum([0, *(len(document) for document in documents)])
+    return Texts(np.arange(sentence[-1]) + FIRST, word, sentence, counts)
+
+
+def random_texts(documents: int, sentences: int, longest: int, seed: int = 0) -> Texts:
+    dice = np.random.default_rng(seed)
+    return texts_of([dice.integers(1, longest + 1, dice.integers(1, sentences + 1)).tolist() for _ in range(documents)])
+
+
+def examples_of(texts: Texts, runs: Runs) -> list[list[int]]:
+    """The ids of every example, by a loop over its runs."""
+    found: list[list[int]] = [[] for _ in range(len(runs.label))]
+    for start, length, example in zip(runs.start.tolist(), runs.length.tolist(), runs.example.tolist(), strict=True):
+        if start >= len(texts.ids):
+            assert length == 1
+            found[example].append(SPECIALS[start - len(texts.ids)])
+        else:
+            found[example] += texts.ids[start : start + length].tolist()
+    assert len(ROLES) == len(SPECIALS)
+    return found
+
+
+def by_document(texts: Texts) -> list[list[list[int]]]:
+    """Documents as lists of sentences of ids."""
+    sentences = [texts.ids[a:b].tolist() for a, b in zip(texts.sentence[:-1], texts.sentence[1:], strict=True)]
+    return [sentences[a:b] for a, b in zip(texts.document[:-1], texts.document[1:], strict=True)]

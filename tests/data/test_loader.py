@@ -1,0 +1,197 @@
+"""The loader goes on at the very next row, keeps its shares, and reads everything once a visit."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections import Counter
+
+import numpy as np
+import pytest
+import torch
+
+from tests.data.made import random_texts
+from unmask.batch import Batch
+from unmask.data import Blocks, Collection, NextSentence, Stream
+from unmask.data import loader as loader_module
+from unmask.data.loader import Loader, Reader, collate, held_out
+from unmask.data.shards import Shard
+from unmask.errors import Mistake
+from unmask.text import Characters, train
+
+BERT, ROBERTA = "[CLS] a [SEP] b [SEP]", "[CLS] a [SEP]"
+TOKENIZER = train(Characters(vocab=20), ["some text"])
+
+
+def collection(seed: int = 0, documents: int = 60) -> Collection:
+    texts = random_texts(documents, 8, 9, seed=seed)
+    return Collection([Shard(texts.ids, texts.word, texts.sentence, texts.document)])
+
+
+def reader(arrange=None, seed: int = 0, length: int = 32, data: Collection | None = None) -> Reader:
+    arrange = arrange or NextSentence()
+    data = collection() if data is None else data
+    return Reader(data, TOKENIZER, arrange, BERT if arrange.classes else ROBERTA, length, seed)
+
+
+@pytest.fixture
+def small_groups(monkeypatch):
+    monkeypatch.setattr(loader_module, "GROUP_TOKENS", 400)
+
+
+def same(one: Batch, two: Batch) -> bool:
+    values = [(getattr(one, f.name), getattr(two, f.name)) for f in dataclasses.fields(Batch)]
+    return all(a is b is None or (a.dtype == b.dtype and torch.equal(a, b)) for a, b in values)
+
+
+@pytest.mark.parametrize("arrange", [NextSentence(), Blocks(), Blocks(cross=False), Stream()], ids=str)
+def test_a_reopened_loader_gives_the_very_next_batches_wherever_it_stopped(small_groups, arrange):
+    whole = Loader([reader(arrange)], [1.0])
+    sizes = [3, 1, 7, 5, 64, 2] * 4
+    batches, states = [], [whole.state()]
+    for size in sizes:
+        batches.append(whole.batch(size))
+        states.append(json.loads(json.dumps(whole.state())))
+    assert whole.visits >= 1
+    assert len(reader(arrange).groups) > 2
+    for start in range(0, len(sizes), 3):
+        again = Loader([reader(arrange)], [1.0], states[start])
+        for number in range(start, min(start + 4, len(sizes))):
+            assert same(again.batch(sizes[number]), batches[number])
+            assert again.state() == states[number + 1]
+
+
+def test_reopening_exactly_at_the_end_of_a_group_loses_and_repeats_nothing(small_groups):
+    first = reader(Blocks())
+    size = len(first.group(0, 0).rows)
+    whole = Loader([first], [1.0])
+    whole.batch(size)
+    again = Loader([reader(Blocks())], [1.0], whole.state())
+    for _ in range(5):
+        one, two = whole.batch(4), again.batch(4)
+        assert same(one, two)
+    assert whole.state() == again.state()
+
+
+def test_batches_of_another_size_hold_the_same_rows_in_the_same_order(small_groups):
+    one, two = Loader([reader()], [1.0]), Loader([reader()], [1.0])
+    large = one.batch(60)
+    small = [two.batch(n) for n in (1, 9, 20, 30)]
+    for name in ("ids", "word", "example", "row", "visit", "label"):
+        assert torch.equal(getattr(large, name), torch.cat([getattr(b, name) for b in small]))
+
+
+def test_a_visit_holds_every_row_of_every_group_once_and_the_next_visit_another_order(small_groups):
+    one = reader(Blocks())
+    total = sum(len(one.group(0, g).rows) for g in range(len(one.groups)))
+    loader = Loader([one], [1.0])
+    first, second = loader.batch(total), loader.batch(total)
+    assert (first.visit == 0).all()
+    assert (second.visit == 1).all()
+    assert len(set(first.row.tolist())) == total
+    assert set(first.row.tolist()) == set(second.row.tolist())
+    assert first.row.tolist() != second.row.tolist()
+
+
+def test_documents_are_dealt_into_groups_once_each_and_none_is_much_too_large(small_groups):
+    one = reader()
+    assert sorted(np.concatenate(one.groups).tolist()) == list(range(60))
+    lengths = one.collection.lengths
+    assert all(lengths[group].sum() <= 400 + 2 * lengths.max() for group in one.groups)
+    assert [g.tolist() for g in reader(seed=1).groups] != [g.tolist() for g in one.groups]
+    assert [g.tolist() for g in reader().groups] == [g.tolist() for g in one.groups]
+
+
+@pytest.mark.parametrize("tokens", [40, 100, 300, 777])
+def test_no_group_is_too_small_for_pairs(monkeypatch, tokens):
+    """A long document, or the last one dealt, must not be alone in its group: pairs need another document."""
+    monkeypatch.setattr(loader_module, "GROUP_TOKENS", tokens)
+    one = reader()
+    assert min(len(group) for group in one.groups) >= 2
+    for group in range(len(one.groups)):
+        one.group(0, group)
+
+
+def test_the_summary_of_every_example_of_a_batch_is_its_cls(small_groups):
+    batch = Loader([reader()], [1.0]).batch(40)
+    chosen = batch.summary[batch.counted > 0]
+    assert (batch.ids.flatten()[chosen] == TOKENIZER.role("cls")).all()
+    per_row = batch.summary.view(40, -1) // batch.shape[1]
+    assert (per_row[batch.counted.view(40, -1) > 0] == torch.arange(40).repeat_interleave(
+        batch.counted.view(40, -1).sum(1).long()
+    )).all()  # fmt: skip
+    assert int(batch.counted.sum()) == int((batch.example.amax(1) + 1).sum())
+
+
+def test_a_mixture_keeps_its_shares_at_every_moment(small_groups):
+    readers = [reader(Blocks(), data=collection(seed)) for seed in range(3)]
+    loader = Loader(readers, [5, 3, 2])
+    total = 0
+    for size in (1, 7, 10, 32, 50, 100):
+        loader.batch(size)
+        total += size
+        assert loader.counts.sum() == total
+        assert (np.abs(loader.counts - np.array([0.5, 0.3, 0.2]) * total) < 1.5).all()
+
+
+def test_a_mixture_is_reopened_at_the_place_of_each_set(small_groups):
+    def make(state=None):
+        return Loader([reader(Blocks(), data=collection(seed)) for seed in range(2)], [0.7, 0.3], state)
+
+    whole = make()
+    for _ in range(3):
+        whole.batch(31)
+    again = make(whole.state())
+    for _ in range(3):
+        assert same(whole.batch(13), again.batch(13))
+
+
+def test_rows_of_different_sets_do_not_share_their_randomness(small_groups):
+    batch = Loader([reader(Blocks(), data=collection(seed)) for seed in range(2)], [1, 1]).batch(200)
+    seen = Counter(zip(batch.row.tolist(), batch.visit.tolist(), strict=True))
+    assert max(seen.values()) == 1
+
+
+def test_the_next_stage_begins_at_a_group_not_begun(small_groups):
+    loader = Loader([reader()], [1.0])
+    assert loader.after_stage() == loader.state()
+    loader.batch(3)
+    assert loader.after_stage()["places"] == [{"visit": 0, "group": 1, "row": 0}]
+    Loader([reader(length=64)], [1.0], loader.after_stage()).batch(2)
+    last = Loader(
+        [reader()], [1.0], {"places": [{"visit": 2, "group": len(reader().groups) - 1, "row": 1}], "counts": [1]}
+    )
+    assert last.after_stage()["places"] == [{"visit": 3, "group": 0, "row": 0}]
+
+
+def test_validation_rows_never_change(small_groups):
+    one = reader()
+    before = collate(held_out(one, 50))
+    Loader([one], [1.0]).batch(100)
+    after = collate(held_out(reader(), 50))
+    assert same(before, after)
+    assert len(before.ids) == 50
+    assert (before.visit == 0).all()
+    fewer = collate(held_out(reader(), 20))
+    assert torch.equal(fewer.ids, before.ids[:20])
+
+
+def test_validation_takes_all_rows_where_there_are_fewer(small_groups):
+    one = reader(Blocks())
+    total = sum(len(one.group(0, g).rows) for g in range(len(one.groups)))
+    assert len(collate(held_out(one, 10 * total)).ids) == total
+
+
+def test_notes_of_the_arrangement_are_counted():
+    loader = Loader([reader(Blocks(), length=8)], [1.0])
+    loader.batch(1)
+    assert loader.notes["sentences longer than a row, split"] > 0
+
+
+def test_wrong_mixtures_are_mistakes():
+    with pytest.raises(Mistake, match="weight of a data set must be over 0"):
+        Loader([reader()], [0.0])
+    with pytest.raises(Mistake, match="another number of data sets"):
+        Loader([reader()], [1.0], {"places": [{}, {}], "counts": [0, 0]})
+    with pytest.raises(Mistake, match="holds no document"):
+        reader(data=Collection([]))

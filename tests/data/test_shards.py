@@ -1,0 +1,164 @@
+"""Prepared data says back what was put into it, and notices when it was changed."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from tests.conftest import documents
+from unmask.data import Collection, Shards, Texts
+from unmask.data import shards as shards_module
+from unmask.data.prepare import prepare
+from unmask.errors import Mistake
+from unmask.text import Characters, Corpus, encode_documents, train
+
+TEXTS = documents(60, seed=5)
+
+
+@pytest.fixture(scope="module")
+def tokenizer():
+    return train(Characters(vocab=80), TEXTS)
+
+
+@pytest.fixture
+def corpus(tmp_path):
+    (tmp_path / "text.txt").write_text("\n\n".join(TEXTS), encoding="utf-8")
+    return Corpus([tmp_path / "text.txt"])
+
+
+@pytest.fixture
+def folder(corpus, tokenizer, tmp_path):
+    list(prepare(corpus, tokenizer, tmp_path / "data", holdout=0.1, workers=1))
+    return tmp_path / "data"
+
+
+def stored(folder, split) -> list[tuple[list[int], list[int], list[int]]]:
+    """Documents as (ids, word, sentences), one by one."""
+    collection = Collection(Shards(folder).split(split))
+    found = []
+    for number in range(len(collection)):
+        texts = collection.gather(np.array([number]))
+        found.append((texts.ids.tolist(), texts.word.tolist(), texts.sentence[:-1].tolist()))
+    return found
+
+
+def encoded(texts, tokenizer) -> list[tuple[list[int], list[int], list[int]]]:
+    return [(d.ids.tolist(), d.word.tolist(), d.sentences.tolist()) for d in encode_documents(texts, tokenizer, "auto")]
+
+
+def test_every_document_comes_back_in_one_split_or_the_other(folder, tokenizer):
+    expected = encoded(TEXTS, tokenizer)
+    train_split, held = stored(folder, "train"), stored(folder, "holdout")
+    assert len(held) == 6
+    assert sorted(train_split + held) == sorted(expected)
+    assert train_split == [document for document in expected if document not in held]  # in the order of the corpus
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_small_shards_and_chunks_and_more_workers_give_the_same_documents(
+    corpus, tokenizer, tmp_path, monkeypatch, folder, workers
+):
+    monkeypatch.setattr(shards_module, "SHARD_TOKENS", 2000)
+    monkeypatch.setattr("unmask.data.prepare.CHUNK", 900)
+    list(prepare(corpus, tokenizer, tmp_path / "parts", holdout=0.1, workers=workers))
+    assert len(Shards(tmp_path / "parts").split("train")) > 2
+    for split in ("train", "holdout"):
+        assert stored(tmp_path / "parts", split) == stored(folder, split)
+
+
+def test_gathered_documents_stand_side_by_side_in_the_order_asked(folder):
+    collection = Collection(Shards(folder).split("train"))
+    texts = collection.gather(np.array([7, 0, 7]))
+    one, two = (collection.gather(np.array([n])) for n in (7, 0))
+    assert texts.ids.tolist() == [*one.ids, *two.ids, *one.ids]
+    shift, again = len(one.ids), len(one.ids) + len(two.ids)
+    begins = [*one.sentence[:-1], *(two.sentence[:-1] + shift), *(one.sentence[:-1] + again), again + shift]
+    assert texts.sentence.tolist() == begins
+    assert texts.document.tolist() == np.cumsum([0, *(len(t.sentence) - 1 for t in (one, two, one))]).tolist()
+    assert collection.lengths[[7, 0]].tolist() == [len(one.ids), len(two.ids)]
+
+
+def test_texts_of_documents_are_the_documents_joined(tokenizer):
+    made = encode_documents(TEXTS[:3], tokenizer, "auto")
+    texts = Texts.of(made)
+    for number, document in enumerate(made):
+        first, last = texts.sentence[texts.document[number]], texts.sentence[texts.document[number + 1]]
+        assert texts.ids[first:last].tolist() == document.ids.tolist()
+        assert texts.word[first:last].tolist() == document.word.tolist()
+
+
+def test_the_manifest_counts_what_was_written(folder, tokenizer):
+    shards = Shards(folder)
+    total = sum(len(ids) for split in ("train", "holdout") for ids, *_ in stored(folder, split))
+    assert shards.manifest["documents"] == 60
+    assert shards.manifest["tokens"] == total
+    assert shards.tokens == sum(len(ids) for ids, *_ in stored(folder, "train"))
+    assert shards.manifest["tokenizer"] == tokenizer.checksum
+    assert shards.manifest["ids_dtype"] == "uint16"
+    assert shards.has("holdout")
+    assert not shards.has("other")
+
+
+@pytest.mark.parametrize("share", [0.0, 0.05, 0.1, 0.25, 0.3, 0.4, 0.7])
+def test_the_holdout_is_the_share_asked_for(tokenizer, tmp_path, share):
+    (tmp_path / "text.txt").write_text("\n\n".join(f"a{i}" for i in range(400)), encoding="utf-8")
+    list(prepare(Corpus([tmp_path / "text.txt"]), tokenizer, tmp_path / "data", holdout=share, workers=1))
+    held = len(stored(tmp_path / "data", "holdout")) if share else 0
+    assert held / 400 == pytest.approx(share, abs=0.02)
+    assert Shards(tmp_path / "data").has("holdout") == (share > 0)
+
+
+@pytest.mark.parametrize("share", [-0.1, 1, 5])
+def test_a_holdout_outside_its_range_is_an_error(corpus, tokenizer, tmp_path, share):
+    with pytest.raises(Mistake, match=r"holdout must be in \[0, 1\)"):
+        list(prepare(corpus, tokenizer, tmp_path / "data", holdout=share, workers=1))
+
+
+def test_existing_data_is_kept_unless_told_and_a_failure_leaves_nothing_behind(folder, tokenizer, tmp_path):
+    before = (folder / "manifest.json").read_bytes()
+    (tmp_path / "bad.txt").write_bytes(b"fine\n\nbad \xff")
+    with pytest.raises(Mistake, match="exists already.*--overwrite"):
+        list(prepare(Corpus([tmp_path / "text.txt"]), tokenizer, folder, workers=1))
+    with pytest.raises(Mistake, match="not UTF-8"):
+        list(prepare(Corpus([tmp_path / "bad.txt"]), tokenizer, folder, workers=1, overwrite=True))
+    assert (folder / "manifest.json").read_bytes() == before
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["bad.txt", "data", "text.txt"]
+    list(prepare(Corpus([tmp_path / "text.txt"]), tokenizer, folder, holdout=0, workers=1, overwrite=True))
+    assert not Shards(folder).has("holdout")
+
+
+@pytest.mark.parametrize("column", ["ids", "word", "sentence", "document"])
+def test_a_changed_file_fails_its_checksum(folder, column):
+    path = folder / f"train-00000.{column}"
+    raw = bytearray(path.read_bytes())
+    raw[len(raw) // 2] ^= 1
+    path.write_bytes(raw)
+    with pytest.raises(Mistake, match=rf"train-00000.{column} is damaged.*prepare .* again"):
+        Shards(folder)
+    Shards(folder, verify=False)
+
+
+def test_a_missing_file_is_named(folder):
+    (folder / "holdout-00000.word").unlink()
+    with pytest.raises(Mistake, match="holdout-00000.word is missing"):
+        Shards(folder)
+
+
+def test_another_version_must_be_prepared_again(folder):
+    manifest = json.loads((folder / "manifest.json").read_text())
+    (folder / "manifest.json").write_text(json.dumps(manifest | {"version": 0}))
+    with pytest.raises(Mistake, match="prepared in format 0, this is 1: prepare it again"):
+        Shards(folder)
+
+
+def test_a_folder_without_a_manifest_is_no_data(tmp_path):
+    with pytest.raises(Mistake, match="is not prepared data: make it with 'unmask prepare"):
+        Shards(tmp_path)
+
+
+def test_a_broken_manifest_is_a_mistake(folder):
+    (folder / "manifest.json").write_text("{")
+    with pytest.raises(Mistake):
+        Shards(folder)
