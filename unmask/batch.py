@@ -40,7 +40,7 @@ class Vocabulary:
 
     size: int
     pad: int
-    special: tuple[int, ...]  # every id that is never hidden and never drawn as a replacement
+    special: tuple[int, ...]  # every id that is never drawn as a replacement
     mask: int | None = None
 
 

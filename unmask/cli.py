@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import shlex
 import signal
 import sys
 from collections.abc import Callable
@@ -231,16 +232,18 @@ def pretrain(
     from unmask import pretraining
     from unmask import recipes as family
 
+    if resume and overwrite:
+        raise Mistake("--resume goes on with a run and --overwrite begins it anew: give one of them")
     if start is not None and (size or any(setting.startswith("system.") for setting in settings)):
         raise Mistake(f"the network comes from {start}: leave --size and --set system... out, or leave --from out")
-    chosen = family.get(recipe, size=size or "base", variant=variant, settings=settings)
+    chosen = family.get(recipe, size=size or family.size_of(recipe, start), variant=variant, settings=settings)
     records = pretraining.pretrain(chosen, data, out, budget=budget, start=start, seed=seed, device=device, compiled=compiled,
                                    resume=resume, overwrite=overwrite, tensorboard=tensorboard, stop=_interrupt())  # fmt: skip
     last: dict[str, Any] = {}
     for record in screen.training(records, f"{recipe} {size or ''}".strip(), json_):
         last = record if "step" in record else last
     if last.get("stopped"):
-        command = " ".join(word for word in sys.argv[1:] if word not in ("--resume", "--overwrite"))
+        command = shlex.join(word for word in sys.argv[1:] if word not in ("--resume", "--overwrite"))
         _done(last, f"saved at step {last['step']:,}; go on with: unmask {command} --resume", json_)
         raise typer.Exit(130)
     _done(last, f"written to {out}; try: unmask {_next_verb(chosen)} {out} ...", json_)
@@ -281,6 +284,9 @@ def adapt(
     last: dict[str, Any] = {}
     for record in screen.training(records, f"adapting {run.name}", json_):
         last = record if "step" in record else last
+    if last.get("stopped"):
+        _done(last, f"stopped at step {last['step']:,}; the weights so far are in {out}", json_)
+        raise typer.Exit(130)
     _done(last, f"written to {out}; try: unmask evaluate {out} TEST", json_)
 
 
@@ -320,7 +326,13 @@ def predict(
     from unmask.data.given import Text
     from unmask.infer import classify, open_run
 
-    texts = _texts(Path(input_)) if Path(input_).is_file() else [Text(input_, second)]
+    file = Path(input_)
+    if second is None and (file.is_file() or file.suffix in (".jsonl", ".csv", ".tsv", ".txt")):
+        texts = _texts(file)
+    elif file.is_file():
+        raise Mistake(f"{file} is a file: a second text goes with a text, pairs in a file have text_a and text_b")
+    else:
+        texts = [Text(input_, second)]
     model = open_run(run, device=device)
     found_all = classify(model, texts)
     _notes(model.notes, json_)
@@ -407,6 +419,7 @@ def embed(
     model = infer.open_run(run, device=device)
     vectors = infer.embed(model, texts, pool=pool, layer=layer)  # type: ignore[arg-type]
     _notes(model.notes, json_)
+    out.parent.mkdir(parents=True, exist_ok=True)
     with out.open("wb") as target:
         np.save(target, vectors)
     _done(
@@ -457,7 +470,11 @@ def _texts(file: Path) -> list[Any]:
 
     require(file.is_file(), f"no such file: {file}")
     if file.suffix == ".txt":
-        texts = [Text(line) for line in file.read_text(encoding="utf-8").splitlines() if line.strip()]
+        try:
+            lines = file.read_text(encoding="utf-8-sig").splitlines()
+        except UnicodeDecodeError as error:
+            raise Mistake(f"{file} is not UTF-8 at byte offset {error.start:,}: convert it") from None
+        texts = [Text(line) for line in lines if line.strip()]
         require(bool(texts), f"{file} holds no text")
         return texts
     return [example.text for example in read(file, labelled=False)]
@@ -503,7 +520,7 @@ def _done(result: Any, said: str, as_json: bool) -> None:
     if as_json:
         _print(result)
     else:
-        screen.err.print(f"[green]done:[/] {said}", soft_wrap=True)
+        screen.done(said)
 
 
 def _print(value: Any, lines: bool = False) -> None:
@@ -521,6 +538,8 @@ def main() -> None:
         app()
     except Mistake as mistake:
         screen.fail(str(mistake))
+    except OSError as error:  # a full disk, a folder that may not be written
+        screen.fail(f"{error.strerror or error}: {error.filename or 'no file named'}")
 
 
 if __name__ == "__main__":

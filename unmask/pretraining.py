@@ -55,12 +55,13 @@ class Mixture:
         return cls(tuple(shards), tuple(weights), tokenizer)
 
     def loader(self, recipe: Recipe, length: int, seed: int, state: dict[str, Any] | None) -> Loader:
-        readers = [self._reader(shards, "train", recipe, length, seed) for shards in self.shards]
+        readers = [self._reader(shards, "train", recipe, length, seed, i) for i, shards in enumerate(self.shards)]
         return Loader(readers, list(self.weights), state)
 
     def validation(self, recipe: Recipe, length: int, seed: int, tokens: int) -> list[Any]:
         """Batches of held-out rows; none if nothing was held out."""
-        sets = [shards for shards in self.shards if shards.has("holdout")]
+        needed = 2 if recipe.arrange.classes else 1  # type: ignore[attr-defined]  # documents; a pair takes two
+        sets = [shards for shards in self.shards if shards.documents("holdout") >= needed]
         rows = max(1, tokens // length // max(1, len(sets)))
         parts = [p for s in sets for p in held_out(self._reader(s, "holdout", recipe, length, seed), rows)]
         micro = max(1, 8_192 // length)
@@ -71,9 +72,9 @@ class Mixture:
         total = sum(self.weights)
         return max(tokens * w / total / max(1, s.tokens) for s, w in zip(self.shards, self.weights, strict=True))
 
-    def _reader(self, shards: Shards, split: str, recipe: Recipe, length: int, seed: int) -> Reader:
+    def _reader(self, shards: Shards, split: str, recipe: Recipe, length: int, seed: int, number: int = 0) -> Reader:
         collection = Collection(shards.split(split))
-        return Reader(collection, self.tokenizer, recipe.arrange, recipe.layout, length, seed)  # type: ignore[arg-type]
+        return Reader(collection, self.tokenizer, recipe.arrange, recipe.layout, length, seed, number)  # type: ignore[arg-type]
 
 
 def machine_for(device: str | None, compiled: bool | None = None) -> Machine:
@@ -108,26 +109,28 @@ def pretrain(
     `start` names a run to continue from, on new text; `resume` goes on with a run that was cut off.
     """
     began = time.monotonic()
-    out = Path(out)
+    out, limit = Path(out), Budget.parse(budget)
     machine, mixture = machine_for(device, compiled), Mixture.open(data)
     base = open_run(start, device="cpu") if start is not None else None
     if base is not None:
+        require(base.folder.resolve() != out.resolve(), f"{out} is the run to continue from: choose another --out")
         recipe = continued(recipe, base, mixture)
     asked = {"recipe": plain(recipe), "data": [str(d) for d in data], "start": str(start) if start else None,
              "seed": seed, "budget": budget}  # fmt: skip
-    plan = _resumed(out, asked) if resume else None
-    if plan is None:
-        _claim(out, overwrite or resume)
-        (out / "recipe.json").write_text(to_json(recipe), encoding="utf-8")
-        mixture.tokenizer.save(out / "tokenizer.json")
     system = recipe.system.build(recipe, mixture.tokenizer.vocabulary, seed)  # type: ignore[attr-defined]
     if base is not None:
         checkpoint.load_weights(system, base.folder / checkpoint.WEIGHTS, partly=True)
+    mixture.loader(recipe, recipe.schedule[0].length, seed, None)  # whatever is wrong is said before `out` is touched
+    plan = _resumed(out, asked) if resume else None
+    if plan is None:
+        _claim(out, overwrite, resume)
+        checkpoint.write_text(to_json(recipe), out / "recipe.json")
+        mixture.tokenizer.save(out / "tokenizer.json")
     trainer = Trainer(system, recipe.optimise, machine, seed)  # type: ignore[arg-type]
     if plan is None:
         yield {"event": "measuring"}
-        plan = asked | _plan(recipe, mixture, trainer, Budget.parse(budget), began)
-        (out / "run.json").write_text(json.dumps(plan, indent=1), encoding="utf-8")
+        plan = asked | _plan(recipe, mixture, trainer, limit, began)
+        checkpoint.write_text(json.dumps(plan, indent=1), out / "run.json")
     loaders: list[Loader] = []
     legs = _legs(recipe, mixture, plan, seed, loaders)
     visits = mixture.visits(plan["steps"] * recipe.batch_tokens)
@@ -140,12 +143,12 @@ def pretrain(
         }
     held = mixture.validation(recipe, recipe.schedule[0].length, seed, VALIDATION_TOKENS[machine.device.split(":")[0]])
     if not held:
-        yield {"event": "notice", "text": "nothing was held out when the data was prepared: no validation"}
+        yield {"event": "notice", "text": "too little was held out when the data was prepared: no validation"}
     resumed = checkpoint.newest(out) or 0
     if resumed >= plan["steps"]:
         yield {"event": "notice", "text": f"{out} is finished: all {plan['steps']:,} steps are done"}
         return
-    log = Log(out, after=resumed, tensorboard=tensorboard)
+    log = Log(out, last=checkpoint.last_record(out), tensorboard=tensorboard)
     pace = Pace(log=max(1, min(50, plan["steps"] // 100)), save=max(10, plan["steps"] // 20))
     try:
         for record in train(trainer, legs, folder=out, pace=pace, resume=True,
@@ -171,10 +174,14 @@ def continued(recipe: Recipe, base: Model, mixture: Mixture) -> Recipe:
     return recipe.replace(system=base.recipe.system, size=base.recipe.size)
 
 
-def _claim(out: Path, overwrite: bool) -> None:
+def _claim(out: Path, overwrite: bool, resume: bool) -> None:
+    """Make the run folder. Only what a run of ours left behind before its first step goes without --overwrite."""
+    begun = resume and out.is_dir() and {path.name for path in out.iterdir()} <= {"recipe.json", "tokenizer.json"}
     require(
-        overwrite or not out.exists(),
-        f"{out} exists already: choose another --out, go on with --resume, or --overwrite",
+        overwrite or begun or not out.exists(),
+        f"{out} exists already and is no run to resume: choose another --out, or pass --overwrite"
+        if resume
+        else f"{out} exists already: choose another --out, go on with --resume, or pass --overwrite",
     )
     if out.exists():
         shutil.rmtree(out)

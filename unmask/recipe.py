@@ -55,6 +55,10 @@ class Recipe:
     variant: str = "paper"
 
     def __post_init__(self) -> None:
+        require(
+            bool(self.schedule) and all(isinstance(stage, Stage) for stage in self.schedule),
+            f"schedule must be made of stages, got {self.schedule}: set schedule.0.length or schedule.0.share",
+        )
         total = sum(stage.share for stage in self.schedule)
         require(abs(total - 1) < 1e-6, f"the shares of the schedule's stages must add up to 1, got {total:g}")
         require(self.batch_tokens >= 1, f"batch_tokens must be 1 or more, got {self.batch_tokens}")
@@ -67,9 +71,13 @@ def to_json(recipe: Recipe) -> str:
     return json.dumps(plain(recipe), indent=1)
 
 
-def from_json(text: str) -> Recipe:
-    recipe = _part(json.loads(text))
-    require(isinstance(recipe, Recipe), "this JSON is not a recipe")
+def from_json(text: str, where: str = "this JSON") -> Recipe:
+    """The recipe written by `to_json`; `where` names the source in errors."""
+    try:
+        recipe = _part(json.loads(text))
+    except (json.JSONDecodeError, TypeError) as error:
+        raise Mistake(f"{where} is damaged or not a recipe: {error}") from None
+    require(isinstance(recipe, Recipe), f"{where} is not a recipe")
     return recipe
 
 
@@ -193,18 +201,28 @@ def _parse(text: str, old: Any, hint: Any, name: str) -> Any:
 def _parse_part(text: str, old: Any, name: str) -> Any:
     """A part such as `Words` or `Blocks(cross=false)`, looked up beside the part it replaces."""
     package = importlib.import_module(".".join(type(old).__module__.split(".")[:2]))
-    known = {n: p for n, p in vars(package).items() if isinstance(p, type) and dataclasses.is_dataclass(p)}
+    parts = {n: p for n, p in vars(package).items() if isinstance(p, type) and dataclasses.is_dataclass(p)}
+    known = {n: p for n, p in parts.items() if _abilities(type(old)) <= _abilities(p)}
     try:
         node = ast.parse(text, mode="eval").body
     except SyntaxError:
         raise Mistake(f"{name} must be a part, such as {type(old).__name__}(), got {text!r}") from None
     called, keywords = (node.func, node.keywords) if isinstance(node, ast.Call) else (node, [])
-    require(isinstance(called, ast.Name), f"{name} must be a part, such as {type(old).__name__}(), got {text!r}")
+    require(
+        isinstance(called, ast.Name) and not getattr(node, "args", ()),
+        f"{name} must be a part, its values named, such as {type(old).__name__}(), got {text!r}",
+    )
     if called.id not in known:  # type: ignore[attr-defined]
         raise unknown(f"part for {name}", called.id, known)  # type: ignore[attr-defined]
     part = known[called.id]()  # type: ignore[attr-defined]
     words = [(keyword.arg or "", ast.unparse(keyword.value)) for keyword in keywords]
     return _apply(part, [_Setting(f"{name}.{word}", (word,), text) for word, text in words])
+
+
+def _abilities(part: type) -> set[str]:
+    """What a part can do beyond holding its values: only a part that can do the same may take its place."""
+    fields = {f.name for f in dataclasses.fields(part)}
+    return {name for name in dir(part) if not name.startswith("_") and name not in fields}
 
 
 def _literal(text: str) -> Any:

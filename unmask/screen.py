@@ -143,6 +143,10 @@ def duration(seconds: float) -> str:
     return f"{hours}h {minutes:02d}m" if hours else f"{minutes}m {rest:02d}s" if minutes else f"{rest}s"
 
 
+def done(message: str) -> None:
+    err.print("[green]done:[/] " + escape(message), soft_wrap=True)
+
+
 def note(message: str) -> None:
     err.print("[yellow]note:[/] " + escape(message), soft_wrap=True)
 

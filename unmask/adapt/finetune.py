@@ -43,11 +43,7 @@ def finetune(
     recipe = adapted_recipe(base, task, names)
     out = Path(out)
     require(overwrite or not out.exists(), f"{out} exists already: choose another --out, or pass --overwrite")
-    shutil.rmtree(out, ignore_errors=True)
-    out.mkdir(parents=True)
-    (out / "recipe.json").write_text(to_json(recipe), encoding="utf-8")
-    base.tokenizer.save(out / "tokenizer.json")
-
+    require(base.folder.resolve() != out.resolve(), f"{out} is the run to adapt: choose another --out")
     length = recipe.schedule[0].length
     rows, notes = rows_of([e.text for e in examples], label_numbers(examples, names, "train"), base.tokenizer,
                           recipe.layout, length)  # fmt: skip
@@ -55,6 +51,10 @@ def finetune(
     system = recipe.system.build(recipe, base.tokenizer.vocabulary, seed)  # type: ignore[attr-defined]
     if not fresh:
         _inherit(system, base)
+    shutil.rmtree(out, ignore_errors=True)  # nothing was wrong: what is there may go
+    out.mkdir(parents=True)
+    checkpoint.write_text(to_json(recipe), out / "recipe.json")
+    base.tokenizer.save(out / "tokenizer.json")
     trainer = Trainer(system, recipe.optimise, Machine(device=base.device, half=base.device != "cpu"), seed)  # type: ignore[arg-type]
     steps = max(1, round(task.epochs * len(rows) / task.examples))
     per_epoch = max(1, -(-len(rows) // task.examples))
@@ -76,6 +76,8 @@ def finetune(
             yield record
     finally:
         log.close()
+    if not (out / checkpoint.WEIGHTS).is_file():  # stopped before the first validation
+        checkpoint.save_weights(system, out / checkpoint.WEIGHTS)
     checkpoint.drop_state(out)  # an adaptation is short: its weights are all that is kept
 
 

@@ -43,6 +43,7 @@ def rows_of(
     spans = np.stack((np.concatenate(([0], ends[:-1])), ends), 1).astype(np.int64)
     a, b = spans[: len(texts)], spans[len(texts) :]
     room = length - layouts.overhead(layout, 2 if any(pairs) else 1)
+    require(room >= 2, f"{length} tokens leave no room for a text in {layout!r}: use 8 or more")
     cut = truncate(a, b if any(pairs) else np.zeros_like(a), room, None)
     notes = Counter({f"texts longer than {length} tokens, cut": int((cut > 0).sum())} if cut.any() else {})
     chosen = {"a": a, "b": b} if any(pairs) else {"a": a}
@@ -51,12 +52,12 @@ def rows_of(
     return pack(joined, runs, special_ids(tokenizer, layout), tokenizer.vocabulary.pad, longest, packed=False), notes
 
 
-def batch_of(rows: Rows, chosen: np.ndarray, visit: int = 0) -> Batch:
+def batch_of(rows: Rows, chosen: np.ndarray, visits: np.ndarray | int = 0) -> Batch:
     """Some of the rows as a batch, no longer than the longest of them needs."""
     longest = int((rows.example[chosen] >= 0).sum(1).max())
     width = min(rows.ids.shape[1], -(-longest // 8) * 8)
     numbers = np.asarray(chosen, dtype=np.int64)
-    return to_batch(lambda name: getattr(rows, name)[numbers, :width], numbers, np.full(len(numbers), visit))
+    return to_batch(lambda name: getattr(rows, name)[numbers, :width], numbers, np.full(len(numbers), visits))
 
 
 class Examples:
@@ -70,7 +71,7 @@ class Examples:
         self.taken += rows
         visits = numbers // len(self.rows)
         chosen = [self._order(int(v))[numbers[visits == v] % len(self.rows)] for v in np.unique(visits)]
-        return batch_of(self.rows, np.concatenate(chosen), int(visits[0]))
+        return batch_of(self.rows, np.concatenate(chosen), visits)
 
     def _order(self, visit: int) -> np.ndarray:
         keys = chance.draw(np.arange(len(self.rows)), self.seed, visit, chance.purpose("examples"))

@@ -41,19 +41,21 @@ class Group:
 
     rows: Rows
     order: np.ndarray
-    number: int
+    number: int  # among the groups of all data sets
     visit: int
     notes: Counter[str]
 
 
 class Reader:
-    """One data set, arranged for one row length."""
+    """One data set, arranged for one row length. `source` is its number in a mixture."""
 
     def __init__(
-        self, collection: Collection, tokenizer: Tokenizer, arrange: Arrange, layout: str, length: int, seed: int
-    ) -> None:
+        self, collection: Collection, tokenizer: Tokenizer, arrange: Arrange, layout: str, length: int, seed: int,
+        source: int = 0,
+    ) -> None:  # fmt: skip
         require(len(collection) > 0, "the data holds no document")
         self.collection, self.arrange, self.layout, self.length, self.seed = collection, arrange, layout, length, seed
+        self.source = source
         self.specials = special_ids(tokenizer, layout)
         self.pad = tokenizer.vocabulary.pad
         self.groups = self._deal()
@@ -63,7 +65,13 @@ class Reader:
         numbers = np.arange(len(self.collection))
         order = np.argsort(chance.draw(numbers, self.seed, chance.purpose("deal documents")), kind="stable")
         group = (np.cumsum(self.collection.lengths[order]) - 1) // GROUP_TOKENS
-        return np.split(order, np.flatnonzero(np.diff(group)) + 1)
+        merged: list[np.ndarray] = []
+        for documents in np.split(order, np.flatnonzero(np.diff(group)) + 1):
+            if merged and min(len(documents), len(merged[-1])) == 1:  # pairs need another document to draw from
+                merged[-1] = np.concatenate((merged[-1], documents))
+            else:
+                merged.append(documents)
+        return merged
 
     def group(self, visit: int, index: int) -> Group:
         """The index-th group of a visit, arranged, packed and shuffled."""
@@ -72,7 +80,8 @@ class Reader:
         rng = chance.generator(self.seed, visit, number, chance.purpose("arrange"))
         runs = self.arrange.runs(texts, self.layout, self.length, rng)
         rows = pack(texts, runs, self.specials, self.pad, self.length, self.arrange.packed)
-        return Group(rows, self._shuffled(len(rows), "rows", visit, number), number, visit, runs.notes)
+        order = self._shuffled(len(rows), "rows", visit, number)
+        return Group(rows, order, (self.source << 24) + number, visit, runs.notes)
 
     def _shuffled(self, count: int, purpose: str, *counters: int) -> np.ndarray:
         keys = chance.draw(np.arange(count), self.seed, *counters, chance.purpose(purpose))

@@ -24,7 +24,7 @@ class Rows:
     position: np.ndarray  # R T
     summary: np.ndarray  # R K, place in the row
     label: np.ndarray  # R K
-    counted: np.ndarray  # R K, bool
+    counted: np.ndarray  # R K, 0.0 on unused places
 
     def __len__(self) -> int:
         return len(self.ids)

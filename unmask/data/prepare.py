@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import multiprocessing
 import os
 import re
@@ -47,14 +48,13 @@ def prepare(
     try:
         dtype = "uint16" if tokenizer.vocabulary.size <= 1 << 16 else "uint32"
         writers = {split: Writer(draft, split, dtype) for split in ("train", "holdout")}
-        every = round(1 / holdout) if holdout else 0
         documents = 0
         found = available(words)
         texts = _chunks(corpus, warn=found != words)
         for chunk in _tokenised(texts, tokenizer, found, dtype, workers or os.cpu_count() or 1):
-            held = [every > 0 and (documents + i) % every == 1 % every for i in range(len(chunk))]
+            held = _held(documents + np.arange(len(chunk)), holdout)
             for split, writer in writers.items():
-                _add(writer, [d for d, h in zip(chunk, held, strict=True) if h == (split == "holdout")])
+                _add(writer, [d for d, h in zip(chunk, held.tolist(), strict=True) if h == (split == "holdout")])
             documents += len(chunk)
             yield {"tokens": sum(w.tokens for w in writers.values()), "documents": documents,
                    "bytes": corpus.bytes_done, "bytes_total": corpus.bytes_total}  # fmt: skip
@@ -80,6 +80,14 @@ def prepare(
         yield manifest
     finally:
         shutil.rmtree(draft, ignore_errors=True)
+
+
+def _held(numbers: np.ndarray, share: float) -> np.ndarray:
+    """Which documents are held out: a share of them, evenly spread, from the second document on."""
+    if not share:
+        return np.zeros(len(numbers), bool)
+    shifted = numbers + (math.ceil(1 / share) - 2)
+    return np.floor((shifted + 1) * share) > np.floor(shifted * share)
 
 
 def _add(writer: Writer, documents: Tokenised) -> None:

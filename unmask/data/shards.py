@@ -92,7 +92,10 @@ class Shards:
         self.folder = Path(folder)
         path = self.folder / "manifest.json"
         require(path.is_file(), f"{folder} is not prepared data: make it with 'unmask prepare CORPUS --out {folder}'")
-        self.manifest: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        try:
+            self.manifest: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        except ValueError as error:
+            raise Mistake(f"{path} is damaged ({error}): prepare {folder} again") from None
         require(
             self.manifest.get("version") == VERSION,
             f"{folder} was prepared in format {self.manifest.get('version')}, this is {VERSION}: prepare it again",
@@ -108,8 +111,9 @@ class Shards:
         """The shards of `train` or `holdout`."""
         return [self._map(entry) for entry in self.manifest["splits"].get(name, [])]
 
-    def has(self, name: str) -> bool:
-        return bool(self.manifest["splits"].get(name))
+    def documents(self, name: str) -> int:
+        """How many documents a split has."""
+        return sum(shard["documents"] for shard in self.manifest["splits"].get(name, []))
 
     def _dtype(self, column: str) -> np.dtype:
         return np.dtype(self.manifest["ids_dtype"] if column == "ids" else DTYPES[column])

@@ -72,7 +72,7 @@ def open_run(folder: str | Path, *, device: str | None = None) -> Model:
     require(folder.is_dir(), f"no run at {folder}: make one with 'unmask pretrain' or 'unmask import'")
     for name in ("recipe.json", "tokenizer.json", checkpoint.WEIGHTS):
         require((folder / name).is_file(), f"{folder} is not a finished run: it has no {name}")
-    recipe = from_json((folder / "recipe.json").read_text(encoding="utf-8"))
+    recipe = from_json((folder / "recipe.json").read_text(encoding="utf-8"), str(folder / "recipe.json"))
     tokenizer = Tokenizer.load(folder)
     system = recipe.system.build(recipe, tokenizer.vocabulary, 0)  # type: ignore[attr-defined]
     checkpoint.load_weights(system, folder / checkpoint.WEIGHTS)

@@ -30,6 +30,7 @@ class Label:
 
     def __post_init__(self) -> None:
         require(self.classes >= 2, f"a label needs 2 classes or more, got {self.classes}")
+        require(0 <= self.dropout < 1, f"a label's dropout must be in [0, 1), got {self.dropout}")
         named = len(self.names)
         require(
             named in (0, self.classes), f"a label of {self.classes} classes needs as many names or none, got {named}"

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from unmask.errors import unknown
-from unmask.recipe import Recipe, override
+from unmask.recipe import Recipe, from_json, override
 
 _FOLDER = Path(__file__).parent
 
@@ -50,6 +50,16 @@ def get(name: str, *, size: str = "base", variant: str = "paper", settings: list
         raise unknown(f"variant of {name}", variant, module.VARIANTS)
     recipe: Recipe = module.recipe(size=size, variant=variant)
     return override(recipe, settings)
+
+
+def size_of(name: str, run: Path | None) -> str:
+    """The size to take rates and batches from: that of an earlier run, where this recipe has it too."""
+    known = importlib.import_module(f"unmask.recipes.{_file(name).stem}").SIZES if name in names() else {}
+    path = run / "recipe.json" if run is not None else None
+    size = (
+        from_json(path.read_text(encoding="utf-8"), str(path)).size if path is not None and path.is_file() else "base"
+    )
+    return size if size in known else "base"
 
 
 def _file(name: str) -> Path:

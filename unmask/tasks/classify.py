@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import csv
 import gzip
-import io
 import json
 import lzma
+import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +14,8 @@ from typing import Any, Literal
 
 from unmask.data.given import Text
 from unmask.errors import Mistake, require
+
+LONGEST_FIELD = 1 << 24  # characters of a CSV field
 
 
 @dataclass(frozen=True)
@@ -33,6 +35,10 @@ class Classify:
         require(self.epochs > 0, f"epochs must be over 0, got {self.epochs}")
         require(self.examples >= 1, f"examples must be 1 or more, got {self.examples}")
         require(self.rate is None or self.rate > 0, f"rate must be over 0, got {self.rate}")
+        require(0 <= self.dropout < 1, f"dropout must be in [0, 1), got {self.dropout}")
+        require(0 <= self.warmup < 1, f"warmup must be in [0, 1), got {self.warmup}: a share of all steps")
+        require(self.decay >= 0, f"decay must be 0 or more, got {self.decay}")
+        require(self.length is None or self.length >= 8, f"length must be 8 tokens or more, got {self.length}")
 
 
 @dataclass(frozen=True)
@@ -51,10 +57,13 @@ def read(path: str | Path, *, labelled: bool = True) -> list[Example]:
         pair = "text_a" in row
         require(pair or "text" in row, f'{where}: needs "text", or "text_a" and "text_b"; got {sorted(row)}')
         require(not pair or "text_b" in row, f'{where}: has "text_a" and no "text_b"')
-        require(not labelled or row.get("label") is not None, f'{where}: has no "label"')
-        text = Text(str(row["text_a"]), str(row["text_b"])) if pair else Text(str(row["text"]))
-        require(bool(text.a.strip()), f"{where}: the text is empty")
-        examples.append(Example(text, None if row.get("label") is None else str(row["label"])))
+        label = row.get("label")
+        require(not labelled or label not in (None, ""), f'{where}: has no "label"')
+        texts = [row[name] for name in (("text_a", "text_b") if pair else ("text",))]
+        require(
+            all(isinstance(text, str) and text.strip() for text in texts), f"{where}: the text is empty or no string"
+        )
+        examples.append(Example(Text(*texts), None if label is None else str(label)))
     require(bool(examples), f"{path} holds no examples")
     kinds = {example.text.b is None for example in examples}
     require(
@@ -87,17 +96,25 @@ def _rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
     openers: dict[str, Any] = {".gz": gzip.open, ".xz": lzma.open}
     name = path.name.removesuffix(path.suffix) if path.suffix in openers else path.name
     try:
-        with openers.get(path.suffix, open)(path, "rt", encoding="utf-8") as file:
-            yield from _csv(file) if name.endswith((".csv", ".tsv")) else _jsonl(path, file)
+        with openers.get(path.suffix, open)(path, "rt", encoding="utf-8-sig", newline="") as file:
+            if name.endswith((".csv", ".tsv")):
+                yield from _csv(path, file, "\t" if name.endswith(".tsv") else ",")
+            else:
+                yield from _jsonl(path, file)
     except UnicodeDecodeError as error:
         raise Mistake(f"{path} is not UTF-8 (byte offset {error.start:,} of a block): convert it") from None
-    except (EOFError, lzma.LZMAError) as error:
+    except (EOFError, lzma.LZMAError, zlib.error, gzip.BadGzipFile) as error:
         raise Mistake(f"{path} is damaged: {error}") from None
 
 
-def _csv(file: io.TextIOBase) -> Iterator[tuple[int, dict[str, Any]]]:
-    delimiter = "\t" if str(getattr(file, "name", "")).endswith(".tsv") else ","
-    yield from enumerate(csv.DictReader(file, delimiter=delimiter), 2)
+def _csv(path: Path, file: Any, delimiter: str) -> Iterator[tuple[int, dict[str, Any]]]:
+    csv.field_size_limit(LONGEST_FIELD)
+    for number, row in enumerate(csv.DictReader(file, delimiter=delimiter), 2):
+        require(
+            None not in row,
+            f"{path}, line {number:,}: more fields than the header names; put quotes around a text that holds {delimiter!r}",
+        )
+        yield number, row
 
 
 def _jsonl(path: Path, file: Any) -> Iterator[tuple[int, dict[str, Any]]]:

@@ -19,7 +19,7 @@ WORDS: dict[str, Words] = {"auto": "auto", "spaces": "spaces", "rjieba": "rjieba
 SPACE, LETTER, PUNCTUATION, HAN, NEWLINE = range(5)
 
 _ENGLISH_END = re.compile(r"[.!?]+[\"'”’)\]]*\s+(?=[\"'“‘(\[]*[A-Z0-9À-ÖØ-Þ])")
-_CHINESE_END = re.compile(r"[。！？；…]+[\"'”’」』）]*(?=[^\s\"'”’」』）])")
+_CHINESE_END = re.compile(r"[。！？；…]+[\"'”’」』）]*\s*(?=[^\s\"'”’」』）])")
 _ABBREVIATIONS = frozenset(
     "mr mrs ms dr prof st jr sr vs etc e.g i.e al fig figs eq no vol pp cf ca inc ltd co corp gen col lt sgt capt rev hon "
     "jan feb mar apr jun jul aug sep sept oct nov dec approx dept est".split()
@@ -45,9 +45,7 @@ def codes_of(text: str) -> np.ndarray:
 
 
 def classes_of(codes: np.ndarray) -> np.ndarray:
-    """WORDS: dict[str, Words] = {"auto": "auto", "spaces": "spaces", "rjieba": "rjieba", "none": "none"}
-
-    SPACE, LETTER, PUNCTUATION, HAN or NEWLINE per character."""
+    """SPACE, LETTER, PUNCTUATION, HAN or NEWLINE per character."""
     table = _class_table()
     kinds = table[np.minimum(codes, 0xFFFF)]
     astral = codes > 0xFFFF

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import codecs
 import glob
 import gzip
 import io
 import json
 import lzma
+import re
+import zlib
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -22,6 +25,9 @@ FORMATS = (".txt", ".jsonl", ".parquet")
 COMPRESSIONS = (".gz", ".xz", ".zst")
 LONGEST_LINE = 256 << 20  # bytes; a longer line cannot be held in bounded memory
 LONGEST_TEXT = 1 << 20  # characters; a longer document is cut at a line, a longer line at a space
+
+_TOO_LONG = "documents longer than {:,} characters, cut into parts"
+_HALF = re.compile("[\ud800-\udfff]")
 
 
 @dataclass(frozen=True)
@@ -56,7 +62,7 @@ class Corpus:
                 found = True
                 yield from self._cut(text)
         names = ", ".join(str(file) for source in self.sources for file in source.files[:3])
-        require(found, f"the corpus holds no text: {names} {'is' if len(names) == 1 else 'are'} empty or blank")
+        require(found, f"the corpus holds no text, only white space or nothing: {names}")
 
     def _texts(self, source: Source) -> Iterator[str]:
         for file in source.files:
@@ -78,6 +84,8 @@ class Corpus:
                 self.bytes_done = start + min(raw.tell(), size)
 
     def _decode(self, line: bytes, file: Path, offset: int) -> str:
+        if offset == 0:
+            line = line.removeprefix(codecs.BOM_UTF8)
         try:
             return line.decode("utf-8")
         except UnicodeDecodeError as error:
@@ -93,9 +101,9 @@ class Corpus:
         if len(text) <= LONGEST_TEXT:
             yield text
             return
-        self.notes[f"documents longer than {LONGEST_TEXT:,} characters, cut into parts"] += 1
+        self.notes[_TOO_LONG.format(LONGEST_TEXT)] += 1
         while len(text) > LONGEST_TEXT:
-            end = max(text.rfind("\n", 0, LONGEST_TEXT), text.rfind(" ", 0, LONGEST_TEXT)) + 1 or LONGEST_TEXT
+            end = text.rfind("\n", 0, LONGEST_TEXT) + 1 or text.rfind(" ", 0, LONGEST_TEXT) + 1 or LONGEST_TEXT
             yield text[:end]
             text = text[end:]
         if text.strip():
@@ -158,7 +166,7 @@ def _pyarrow(file: Path) -> Any:
 def _read_line(stream: Any, file: Path, offset: int) -> bytes:
     try:
         line: bytes = stream.readline(LONGEST_LINE + 1)
-    except (EOFError, OSError, lzma.LZMAError) as error:
+    except (EOFError, OSError, lzma.LZMAError, zlib.error) as error:
         raise Mistake(
             f"{file} is damaged: its {_suffixes(file)[1] or 'data'} stream breaks off after {offset:,} bytes of text "
             f"({error}); fetch or compress the file again"
@@ -173,16 +181,20 @@ def _read_line(stream: Any, file: Path, offset: int) -> bytes:
 def _blocks(lines: Iterator[str], notes: Counter[str]) -> Iterator[str]:
     """Documents of a .txt file: separated by blank lines; a file without any is one document."""
     held: list[str] = []
-    size = 0
+    size, parts = 0, 0
     for line in lines:
-        if line.strip():
-            held.append(line)
-            size += len(line)
-        if held and (not line.strip() or size > LONGEST_TEXT):
-            if line.strip():
-                notes[f"documents longer than {LONGEST_TEXT:,} characters, cut into parts"] += 1
+        blank = not line.strip()
+        if held and (blank or size + len(line) > LONGEST_TEXT):
+            # a longer document is handed on in parts; a single line that is too long is cut, and counted, later
+            parts += not blank
+            notes[_TOO_LONG.format(LONGEST_TEXT)] += int(parts == 1 and not blank)
             yield "".join(held)
             held, size = [], 0
+        if blank:
+            parts = 0
+        else:
+            held.append(line)
+            size += len(line)
     if held:
         yield "".join(held)
 
@@ -196,20 +208,30 @@ def _jsonl(file: Path, lines: Iterator[str]) -> Iterator[str]:
         except (ValueError, TypeError, KeyError):
             raise Mistake(f'{file}, line {number:,}: not a JSON object with a "text" field') from None
         require(isinstance(text, str), f'{file}, line {number:,}: "text" must be a string, got {text!r:.40}')
+        require(
+            not _HALF.search(text),
+            f'{file}, line {number:,}: "text" holds half a character (a lone surrogate): mend it',
+        )
         if text.strip():
             yield text
 
 
 def _parquet(file: Path) -> Iterator[str]:
-    _pyarrow(file)
+    arrow = _pyarrow(file)
     import pyarrow.parquet as parquet
-    from pyarrow import ArrowInvalid
 
     try:
-        table = parquet.ParquetFile(file)
-    except ArrowInvalid as error:
+        with file.open("rb") as raw, _decompressed(raw, file) as stream:
+            table = parquet.ParquetFile(io.BytesIO(stream.read()) if _suffixes(file)[1] else file)
+    except (arrow.ArrowInvalid, EOFError, OSError, lzma.LZMAError, zlib.error) as error:
         raise Mistake(f"{file} is not a parquet file: {error}") from None
-    require("text" in table.schema_arrow.names, f'{file} has no column "text"; it has {table.schema_arrow.names}')
+    names = table.schema_arrow.names
+    require("text" in names, f'{file} has no column "text"; it has {names}')
+    kind = table.schema_arrow.field("text").type
+    require(
+        arrow.types.is_string(kind) or arrow.types.is_large_string(kind),
+        f'{file}: the column "text" must hold strings, it holds {kind}',
+    )
     for batch in table.iter_batches(batch_size=256, columns=["text"]):
         yield from (text for text in batch.column(0).to_pylist() if text and text.strip())
 

@@ -34,7 +34,7 @@ def encode_documents(texts: Sequence[str], tokenizer: Tokenizer, words: Words) -
     firsts = _begin(counts)[counts > 0]  # whatever stands before it, the first token of a line begins a sentence
     word[firsts] = True
     sentence[firsts] = True
-    edges = np.concatenate(([0], np.cumsum(counts)))[np.concatenate(([0], np.cumsum(lines_per_text)))]
+    edges = np.concatenate(([0], np.cumsum(counts)))[np.concatenate(([0], np.cumsum(lines_per_text, dtype=np.int64)))]
     return [
         Document(ids[a:b], word[a:b], np.flatnonzero(sentence[a:b])) for a, b in zip(edges[:-1], edges[1:], strict=True)
     ]

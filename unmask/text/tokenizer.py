@@ -232,7 +232,7 @@ def train(kind: Kind, texts: Iterable[str]) -> Tokenizer:
         f"the corpus allows a vocabulary of {size:,} tokens, {kind.vocab:,} were asked for: "
         f"use --vocab {size} or less, or more text",
     )
-    return Tokenizer(backend)
+    return Tokenizer(Backend.from_str(backend.to_str()))  # as it will be read back: JSON rounds a unigram's scores
 
 
 def train_to_file(texts: Iterable[str], out: str | Path, kind: Kind, overwrite: bool = False) -> Tokenizer:

@@ -22,7 +22,7 @@ class Budget:
 
     @classmethod
     def parse(cls, text: str) -> Budget:
-        match = re.fullmatch(r"\s*([0-9.]+(?:e[0-9]+)?)\s*([a-z]+)\s*", text.lower())
+        match = re.fullmatch(r"\s*((?:\d+\.?\d*|\.\d+)(?:e\d+)?)\s*([a-z]+)\s*", text.lower())
         if not match or match.group(2) not in _UNITS:
             raise Mistake(f"a budget is 20m, 90s, 2h, 1e9tok, 5000steps or 1e17flop, got {text!r}")
         kind, scale = _UNITS[match.group(2)]

@@ -84,7 +84,7 @@ def save_state(
         _write(unique(model), draft / WEIGHTS)
         _write(_moments(model, optimiser), draft / OPTIMISER)
         sums = {name: _digest(draft / name) for name in (WEIGHTS, OPTIMISER)}
-        _write_text(json.dumps(state | {"sha256": sums, "is_best": best}), draft / STATE)
+        write_text(json.dumps(state | {"sha256": sums, "is_best": best}), draft / STATE)
         shutil.rmtree(states / str(step), ignore_errors=True)
         draft.rename(states / str(step))
         if best:
@@ -117,6 +117,15 @@ def publish(folder: Path, step: int) -> None:
 def newest(folder: Path) -> int | None:
     """The step of the last whole state, if there is any."""
     return max(_steps(folder), default=None)
+
+
+def last_record(folder: Path) -> dict[str, Any] | None:
+    """The record of the step that was saved last."""
+    step = newest(folder)
+    if step is None:
+        return None
+    record: dict[str, Any] = json.loads((folder / "state" / str(step) / STATE).read_text(encoding="utf-8"))["record"]
+    return record
 
 
 def load_state(folder: Path, model: nn.Module, optimiser: torch.optim.Optimizer) -> dict[str, Any]:
@@ -177,7 +186,8 @@ def _write(tensors: dict[str, Tensor], path: Path) -> None:
     draft.replace(path)
 
 
-def _write_text(text: str, path: Path) -> None:
+def write_text(text: str, path: Path) -> None:
+    """Write a file whole or not at all."""
     draft = path.with_name(f".{path.name}.draft")
     draft.write_text(text, encoding="utf-8")
     _flush(draft)

@@ -10,11 +10,12 @@ from unmask.errors import Mistake
 
 
 class Log:
-    """Appends records to `log.jsonl`. On resume, records after the resumed step are dropped first."""
+    """Appends records to `log.jsonl`. On resume it is brought to the state of the `last` record that was saved:
+    what came after it goes, and if a kill kept it from the log it is put there."""
 
-    def __init__(self, folder: Path, *, after: int = 0, tensorboard: bool = False) -> None:
+    def __init__(self, folder: Path, *, last: dict[str, Any] | None = None, tensorboard: bool = False) -> None:
         self.path = folder / "log.jsonl"
-        kept = [line for line in read(folder) if line.get("step", 0) <= after] if after else []
+        kept = [line for line in read(folder) if line["step"] < last["step"]] + [last] if last else []
         self.path.write_text("".join(json.dumps(line) + "\n" for line in kept), encoding="utf-8")
         self.file = self.path.open("a", encoding="utf-8")
         self.board = _board(folder) if tensorboard else None

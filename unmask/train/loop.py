@@ -147,12 +147,15 @@ def train(
                 record |= {f"validation_{name}": value for name, value in _quietly(trainer.system, validate).items()}
             better = validate is None or check and (best is None or record["validation_score"] > best)
             best = record.get("validation_score", best) if better else best
+            ending = {"done": True} if done else {"stopped": True} if stopped else {}
             if save and folder is not None:
+                meter.check_weights(step, record["rate"])
                 position = source.after_stage() if step == leg.until else source.state()
-                at = {"step": step, "tokens": tokens, "seconds": record["seconds"], "best": best, "source": position}
+                at = {"step": step, "tokens": tokens, "seconds": record["seconds"], "best": best, "source": position,
+                      "record": record | ending}  # fmt: skip
                 checkpoint.save_state(folder, trainer.system, trainer.optimiser, at, best=better)
                 saved = time.monotonic()
-            yield record | ({"done": True} if done else {"stopped": True} if stopped else {})
+            yield record | ending
             if stopped:
                 return
         position = source.after_stage()
@@ -192,6 +195,12 @@ class _Meter:
         return {"loss": sum(losses.values()), "rate": rate, "gradient": table[-1][-1]} | {
             f"loss_{name}": value for name, value in losses.items()
         }
+
+    def check_weights(self, step: int, rate: float) -> None:
+        """Refuse to save weights that are not numbers: the checkpoint before them is worth more."""
+        finite = torch.stack([p.isfinite().all() for p in self.trainer.system.parameters()]).all()
+        if not bool(finite):
+            raise self._diverged(step, rate, {"weights": math.nan})
 
     def _diverged(self, step: int, rate: float, numbers: dict[str, float]) -> Diverged:
         last = checkpoint.newest(self.folder) if self.folder is not None else None

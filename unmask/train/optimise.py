@@ -30,7 +30,12 @@ class AdamW:
     def __post_init__(self) -> None:
         require(self.rate > 0, f"optimise.rate must be over 0, got {self.rate}")
         require(0 <= self.warmup < 1, f"optimise.warmup must be in [0, 1), got {self.warmup}: a share of all steps")
-        require(all(0 <= b < 1 for b in self.betas), f"optimise.betas must lie in [0, 1), got {self.betas}")
+        require(
+            len(self.betas) == 2 and all(0 <= b < 1 for b in self.betas),
+            f"optimise.betas must be two numbers in [0, 1), got {self.betas}",
+        )
+        require(self.decay >= 0, f"optimise.decay must be 0 or more, got {self.decay}")
+        require(self.epsilon > 0, f"optimise.epsilon must be over 0, got {self.epsilon}")
         require(self.clip is None or self.clip > 0, f"optimise.clip must be over 0 or none, got {self.clip}")
 
     def build(self, model: nn.Module) -> torch.optim.AdamW:
