@@ -26,6 +26,7 @@ from unmask.train.log import Log
 MICRO_TOKENS = {"cpu": 8_192, "cuda": 65_536}  # more in one pass is no faster
 VALIDATION_TOKENS = {"cpu": 8_192, "cuda": 262_144}
 MANY_VISITS = 10
+_FIRST_FILES = {"recipe.json", "tokenizer.json", "run.json", ".recipe.json.draft", ".run.json.draft"}
 
 
 @dataclass(frozen=True)
@@ -55,7 +56,7 @@ class Mixture:
         return cls(tuple(shards), tuple(weights), tokenizer)
 
     def loader(self, recipe: Recipe, length: int, seed: int, state: dict[str, Any] | None) -> Loader:
-        readers = [self._reader(shards, "train", recipe, length, seed, i) for i, shards in enumerate(self.shards)]
+        readers = [self._reader(shards, "train", recipe, length, seed) for shards in self.shards]
         return Loader(readers, list(self.weights), state)
 
     def validation(self, recipe: Recipe, length: int, seed: int, tokens: int) -> list[Any]:
@@ -72,9 +73,9 @@ class Mixture:
         total = sum(self.weights)
         return max(tokens * w / total / max(1, s.tokens) for s, w in zip(self.shards, self.weights, strict=True))
 
-    def _reader(self, shards: Shards, split: str, recipe: Recipe, length: int, seed: int, number: int = 0) -> Reader:
+    def _reader(self, shards: Shards, split: str, recipe: Recipe, length: int, seed: int) -> Reader:
         collection = Collection(shards.split(split))
-        return Reader(collection, self.tokenizer, recipe.arrange, recipe.layout, length, seed, number)  # type: ignore[arg-type]
+        return Reader(collection, self.tokenizer, recipe.arrange, recipe.layout, length, seed)  # type: ignore[arg-type]
 
 
 def machine_for(device: str | None, compiled: bool | None = None) -> Machine:
@@ -176,7 +177,7 @@ def continued(recipe: Recipe, base: Model, mixture: Mixture) -> Recipe:
 
 def _claim(out: Path, overwrite: bool, resume: bool) -> None:
     """Make the run folder. Only what a run of ours left behind before its first step goes without --overwrite."""
-    begun = resume and out.is_dir() and {path.name for path in out.iterdir()} <= {"recipe.json", "tokenizer.json"}
+    begun = resume and out.is_dir() and {path.name for path in out.iterdir()} <= _FIRST_FILES
     require(
         overwrite or begun or not out.exists(),
         f"{out} exists already and is no run to resume: choose another --out, or pass --overwrite"
@@ -192,7 +193,11 @@ def _resumed(out: Path, asked: dict[str, Any]) -> dict[str, Any] | None:
     """The plan of the run in `out`, if it got that far; it must be the same run that is asked for."""
     if not (out / "run.json").is_file():
         return None
-    plan: dict[str, Any] = json.loads((out / "run.json").read_text(encoding="utf-8"))
+    try:
+        plan: dict[str, Any] = json.loads((out / "run.json").read_text(encoding="utf-8"))
+    except ValueError:
+        require(checkpoint.newest(out) is None, f"{out / 'run.json'} is damaged: the run cannot be resumed")
+        return None
     for name, value in asked.items():
         same = (
             from_json(json.dumps(plan[name])) == from_json(json.dumps(value))

@@ -97,8 +97,8 @@ def test_the_manifest_counts_what_was_written(folder, tokenizer):
     assert shards.tokens == sum(len(ids) for ids, *_ in stored(folder, "train"))
     assert shards.manifest["tokenizer"] == tokenizer.checksum
     assert shards.manifest["ids_dtype"] == "uint16"
-    assert shards.has("holdout")
-    assert not shards.has("other")
+    assert shards.documents("holdout")
+    assert not shards.documents("other")
 
 
 @pytest.mark.parametrize("share", [0.0, 0.05, 0.1, 0.25, 0.3, 0.4, 0.7])
@@ -107,7 +107,7 @@ def test_the_holdout_is_the_share_asked_for(tokenizer, tmp_path, share):
     list(prepare(Corpus([tmp_path / "text.txt"]), tokenizer, tmp_path / "data", holdout=share, workers=1))
     held = len(stored(tmp_path / "data", "holdout")) if share else 0
     assert held / 400 == pytest.approx(share, abs=0.02)
-    assert Shards(tmp_path / "data").has("holdout") == (share > 0)
+    assert (Shards(tmp_path / "data").documents("holdout") > 0) == (share > 0)
 
 
 @pytest.mark.parametrize("share", [-0.1, 1, 5])
@@ -126,7 +126,7 @@ def test_existing_data_is_kept_unless_told_and_a_failure_leaves_nothing_behind(f
     assert (folder / "manifest.json").read_bytes() == before
     assert sorted(path.name for path in tmp_path.iterdir()) == ["bad.txt", "data", "text.txt"]
     list(prepare(Corpus([tmp_path / "text.txt"]), tokenizer, folder, holdout=0, workers=1, overwrite=True))
-    assert not Shards(folder).has("holdout")
+    assert not Shards(folder).documents("holdout")
 
 
 @pytest.mark.parametrize("column", ["ids", "word", "sentence", "document"])

@@ -82,13 +82,16 @@ def test_static_masking_comes_round_after_its_copies():
     assert not torch.equal(ids[0], ids[1])
 
 
-def test_unknown_tokens_of_a_text_are_special_and_never_hidden():
+def test_unknown_tokens_are_hidden_with_their_word_and_never_drawn():
     tokenizer = train(Characters(vocab=9), ["aaaa bbb cc"])
     rows, _ = rows_of([Text("a龘b龘c龘a龘b龘")], [0], tokenizer, "[CLS] a [SEP]", 32, "spaces")
     batch = batch_of(rows, np.array([0]))
     for units in (Tokens(), Words()):
         after = Mask(units=units, budget=1.0).apply(batch, tokenizer.vocabulary, 0)
-        assert not set(after.targets.ids[after.targets.weight > 0].tolist()) & set(tokenizer.vocabulary.special)
+        unknown = tokenizer.role("unk")
+        assert unknown in after.targets.ids[after.targets.weight > 0].tolist()
+        swapped = after.ids != batch.ids
+        assert unknown not in after.ids[swapped].tolist()
 
 
 @pytest.mark.parametrize(

@@ -41,21 +41,19 @@ class Group:
 
     rows: Rows
     order: np.ndarray
-    number: int  # among the groups of all data sets
+    number: int
     visit: int
     notes: Counter[str]
 
 
 class Reader:
-    """One data set, arranged for one row length. `source` is its number in a mixture."""
+    """One data set, arranged for one row length."""
 
     def __init__(
-        self, collection: Collection, tokenizer: Tokenizer, arrange: Arrange, layout: str, length: int, seed: int,
-        source: int = 0,
-    ) -> None:  # fmt: skip
+        self, collection: Collection, tokenizer: Tokenizer, arrange: Arrange, layout: str, length: int, seed: int
+    ) -> None:
         require(len(collection) > 0, "the data holds no document")
         self.collection, self.arrange, self.layout, self.length, self.seed = collection, arrange, layout, length, seed
-        self.source = source
         self.specials = special_ids(tokenizer, layout)
         self.pad = tokenizer.vocabulary.pad
         self.groups = self._deal()
@@ -81,7 +79,7 @@ class Reader:
         runs = self.arrange.runs(texts, self.layout, self.length, rng)
         rows = pack(texts, runs, self.specials, self.pad, self.length, self.arrange.packed)
         order = self._shuffled(len(rows), "rows", visit, number)
-        return Group(rows, order, (self.source << 24) + number, visit, runs.notes)
+        return Group(rows, order, number, visit, runs.notes)
 
     def _shuffled(self, count: int, purpose: str, *counters: int) -> np.ndarray:
         keys = chance.draw(np.arange(count), self.seed, *counters, chance.purpose(purpose))
@@ -144,8 +142,9 @@ class Loader:
 
     def batch(self, rows: int) -> Batch:
         parts = []
-        for cursor, count in zip(self.cursors, self._turns(rows), strict=True):
-            parts += cursor.take(count)
+        for source, (cursor, count) in enumerate(zip(self.cursors, self._turns(rows), strict=True)):
+            # groups are numbered anew, so that rows of different data sets never share their randomness
+            parts += [(replace(g, number=(source << 24) + g.number), chosen) for g, chosen in cursor.take(count)]
         return collate(parts)
 
     def _turns(self, rows: int) -> list[int]:

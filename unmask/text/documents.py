@@ -61,8 +61,9 @@ class Corpus:
                     continue
                 found = True
                 yield from self._cut(text)
-        names = ", ".join(str(file) for source in self.sources for file in source.files[:3])
-        require(found, f"the corpus holds no text, only white space or nothing: {names}")
+        names = [str(file) for source in self.sources for file in source.files]
+        verb = "is" if len(names) == 1 else "are"
+        require(found, f"the corpus holds no text: {', '.join(names[:3])} {verb} empty or blank")
 
     def _texts(self, source: Source) -> Iterator[str]:
         for file in source.files:
@@ -187,7 +188,8 @@ def _blocks(lines: Iterator[str], notes: Counter[str]) -> Iterator[str]:
         if held and (blank or size + len(line) > LONGEST_TEXT):
             # a longer document is handed on in parts; a single line that is too long is cut, and counted, later
             parts += not blank
-            notes[_TOO_LONG.format(LONGEST_TEXT)] += int(parts == 1 and not blank)
+            if parts == 1 and not blank:
+                notes[_TOO_LONG.format(LONGEST_TEXT)] += 1
             yield "".join(held)
             held, size = [], 0
         if blank:
