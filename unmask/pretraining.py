@@ -214,19 +214,20 @@ def _plan(recipe: Recipe, mixture: Mixture, trainer: Trainer, budget: Budget, be
     flops = sum(stage.share * flops_per_token(recipe, vocabulary, stage.length) for stage in recipe.schedule)
     steps = budget.steps(batch_tokens=recipe.batch_tokens, flops_per_token=flops)
     micro, seconds = [], 0.0
+    update = _update_seconds(trainer) if steps is None else 0.0
     for stage in recipe.schedule:
         loader = mixture.loader(recipe, stage.length, trainer.seed, None)
         rows = max(1, recipe.batch_tokens // stage.length)
         most = max(1, MICRO_TOKENS[trainer.machine.device.split(":")[0]] // stage.length)
         micro.append(_fit(trainer, loader, min(rows, most)) if trainer.machine.device != "cpu" else min(rows, most))
         if steps is None:
-            seconds += stage.share * _seconds(trainer, loader, micro[-1]) * rows / micro[-1]
+            seconds += stage.share * (_seconds(trainer, loader, micro[-1]) * rows / micro[-1] + update)
     trainer.memory.clear()
     trainer.optimiser.zero_grad(set_to_none=True)
     if steps is None:
         left = budget.amount - (time.monotonic() - began)
         require(left > 0, f"the budget of {budget.amount:.0f} s was spent before the first step: give more time")
-        steps = max(1, int(0.95 * left / seconds))  # the rest is for validation and checkpoints
+        steps = max(1, int(0.94 * left / seconds))  # the rest is for validation and checkpoints
     return {"steps": steps, "micro": micro}
 
 
@@ -257,6 +258,23 @@ def _seconds(trainer: Trainer, loader: Loader, rows: int) -> float:
             torch.cuda.synchronize()
         if timed:
             return (time.monotonic() - begin) / passes
+    raise AssertionError
+
+
+def _update_seconds(trainer: Trainer) -> float:
+    """Time of one move of the weights, made on copies of them: measuring must not train."""
+    copies = torch.nn.ParameterList(p.detach().clone() for p in trainer.system.parameters())
+    for parameter in copies:
+        parameter.grad = torch.ones_like(parameter)
+    optimiser = trainer.optimise.build(copies)
+    for timed in (False, True):
+        begin = time.monotonic()
+        torch.nn.utils.clip_grad_norm_(copies, 1.0)
+        optimiser.step()
+        if trainer.machine.device != "cpu":
+            torch.cuda.synchronize()
+        if timed:
+            return time.monotonic() - begin
     raise AssertionError
 
 
