@@ -13,6 +13,8 @@ import os
 import time
 from typing import Any
 
+import torch
+
 from unmask.data import Blocks, Collection, NextSentence, Shards, Stream
 from unmask.data.loader import Loader, Reader
 from unmask.text import Tokenizer
@@ -33,6 +35,7 @@ def main() -> None:
     options.add_argument("--batches", type=int, default=60)
     chosen = options.parse_args()
     os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})  # one core for everything
+    torch.set_num_threads(1)
     collection, tokenizer = Collection(Shards(chosen.data).split("train")), Tokenizer.load(chosen.data)
     results = {name: speed(Reader(collection, tokenizer, *case, 0), chosen.batches) for name, case in CASES.items()}
     print(json.dumps(results, indent=1))

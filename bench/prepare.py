@@ -70,7 +70,7 @@ def prepared(corpus: list[str], tokenizer: Path, out: Path) -> dict[str, float]:
     peak = 0
     while running.poll() is None:
         peak = max(peak, resident(running.pid))
-        time.sleep(0.05)
+        time.sleep(0.5)
     seconds = time.perf_counter() - begin
     assert running.stdout is not None
     result = json.loads(running.stdout.read())

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import SafetensorError, safe_open
+from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
@@ -202,9 +202,3 @@ def _flush(path: Path) -> None:
 def _digest(path: Path) -> str:
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def shapes(path: Path) -> dict[str, list[int]]:
-    """The names and shapes in a safetensors file, without reading the tensors."""
-    with safe_open(path, framework="pt") as file:
-        return {name: file.get_slice(name).get_shape() for name in file.keys()}  # noqa: SIM118
