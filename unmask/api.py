@@ -89,7 +89,7 @@ def load(folder: str | Path, *, device: str | None = None) -> Model:
 
 def train_tokenizer(
     corpus: Paths, out: str | Path, *, kind: str = "wordpiece", vocab: int | None = None,
-    errors: Literal["strict", "replace"] = "strict", overwrite: bool = False,
+    errors: str = "strict", overwrite: bool = False,
 ) -> text.Tokenizer:  # fmt: skip
     """Train a tokenizer on a corpus and write it to `out`."""
     return text.train_to_file(text.Corpus(_listed(corpus), errors=errors), out, text.kind_named(kind, vocab), overwrite)
@@ -97,7 +97,7 @@ def train_tokenizer(
 
 def prepare(
     corpus: Paths, out: str | Path, *, tokenizer: str | Path, words: text.Words = "auto", holdout: float = 0.005,
-    errors: Literal["strict", "replace"] = "strict", workers: int | None = None, overwrite: bool = False,
+    errors: str = "strict", workers: int | None = None, overwrite: bool = False,
 ) -> dict[str, Any]:  # fmt: skip
     """Tokenise a corpus into shards; returns the manifest."""
     manifest: dict[str, Any] = {}

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import json
 import shlex
-import signal
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -13,8 +13,9 @@ from typing import Annotated, Any
 
 import typer
 
-from unmask import screen
+from unmask import options, screen
 from unmask.errors import Mistake
+from unmask.options import Corpora, Device, Errors, Json, Overwrite, Run, Seed, Settings, Size, Variant
 
 app = typer.Typer(
     add_completion=False,
@@ -23,22 +24,6 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     help="Pretrain, adapt, compare and serve the language models of 2017-2020 on your own text.",
 )
-
-Settings = Annotated[
-    list[str], typer.Option("--set", metavar="NAME=VALUE", help="Change any value, e.g. hide.budget=0.2.")
-]
-Size = Annotated[str, typer.Option(help="tiny, mini, small, medium, base or large.")]
-Variant = Annotated[str, typer.Option(help="paper, or another that the recipe names.")]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-Seed = Annotated[int, typer.Option(help="The seed of everything random.")]
-Device = Annotated[str | None, typer.Option(help="cpu or cuda; by default the GPU if there is one.")]
-Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace what is at --out.")]
-Errors = Annotated[str, typer.Option(help="strict, or replace: go on over bytes that are not UTF-8.")]
-Run = Annotated[Path, typer.Argument(metavar="RUN", help="A run folder.")]
-CORPUS = "Files, folders or globs of .txt (blank line between documents), .jsonl or .parquet, also .gz, .xz, .zst."
-Corpora = Annotated[
-    list[str], typer.Argument(metavar="CORPUS...", help=CORPUS + " PATH:0.3 takes 30% of its documents.")
-]
 
 
 def verb(example: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
@@ -173,8 +158,8 @@ def tokenizer(
     """Train a tokenizer on a corpus."""
     from unmask import text
 
-    stream = text.Corpus(corpus, errors=_errors(errors), seed=seed)
-    with screen.err.status(f"training a {kind} tokenizer") if not json_ else _nothing():
+    stream = text.Corpus(corpus, errors=errors, seed=seed)
+    with screen.err.status(f"training a {kind} tokenizer") if not json_ else contextlib.nullcontext():
         made = text.train_to_file(stream, out, text.kind_named(kind, vocab), overwrite)
     result = {"file": str(out), "kind": kind, "vocabulary": made.vocabulary.size, "notes": dict(stream.notes)}
     _notes(stream.notes, json_)
@@ -199,8 +184,8 @@ def prepare(
     from unmask.text import Corpus, Tokenizer
     from unmask.text.boundaries import words_named
 
-    records = run(Corpus(corpus, errors=_errors(errors), seed=seed), Tokenizer.load(tokenizer), out, words=words_named(words),
-                  holdout=_share(holdout), workers=workers, overwrite=overwrite)  # fmt: skip
+    records = run(Corpus(corpus, errors=errors, seed=seed), Tokenizer.load(tokenizer), out, words=words_named(words),
+                  holdout=options.share(holdout), workers=workers, overwrite=overwrite)  # fmt: skip
     manifest: dict[str, Any] = {}
     for manifest in screen.reading(records, "preparing", json_):
         pass
@@ -238,7 +223,7 @@ def pretrain(
         raise Mistake(f"the network comes from {start}: leave --size and --set system... out, or leave --from out")
     chosen = family.get(recipe, size=size or family.size_of(recipe, start), variant=variant, settings=settings)
     records = pretraining.pretrain(chosen, data, out, budget=budget, start=start, seed=seed, device=device, compiled=compiled,
-                                   resume=resume, overwrite=overwrite, tensorboard=tensorboard, stop=_interrupt())  # fmt: skip
+                                   resume=resume, overwrite=overwrite, tensorboard=tensorboard, stop=options.interrupt())  # fmt: skip
     last: dict[str, Any] = {}
     for record in screen.training(records, f"{recipe} {size or ''}".strip(), json_):
         last = record if "step" in record else last
@@ -280,7 +265,7 @@ def adapt(
 
     records = adapting.finetune(open_run(run, device=device), read(train), out, dev=read(dev) if dev else (),
                                 task=override(Classify(), settings), seed=seed, fresh=fresh, overwrite=overwrite,
-                                stop=_interrupt())  # fmt: skip
+                                stop=options.interrupt())  # fmt: skip
     last: dict[str, Any] = {}
     for record in screen.training(records, f"adapting {run.name}", json_):
         last = record if "step" in record else last
@@ -325,10 +310,11 @@ def predict(
     """The label of a text, or of every text of a file."""
     from unmask.data.given import Text
     from unmask.infer import classify, open_run
+    from unmask.tasks.classify import read_texts
 
     file = Path(input_)
     if second is None and (file.is_file() or file.suffix in (".jsonl", ".csv", ".tsv", ".txt")):
-        texts = _texts(file)
+        texts = read_texts(file)
     elif file.is_file():
         raise Mistake(f"{file} is a file: a second text goes with a text, pairs in a file have text_a and text_b")
     else:
@@ -413,9 +399,10 @@ def embed(
 
     from unmask import infer
     from unmask.errors import require
+    from unmask.tasks.classify import read_texts
 
     require(overwrite or not out.exists(), f"{out} exists already: choose another --out, or pass --overwrite")
-    texts = [text.a for text in _texts(file)]
+    texts = [text.a for text in read_texts(file)]
     model = infer.open_run(run, device=device)
     vectors = infer.embed(model, texts, pool=pool, layer=layer)  # type: ignore[arg-type]
     _notes(model.notes, json_)
@@ -463,52 +450,8 @@ def import_(
     screen.err.print(f"[dim]written to {out}[/]")
 
 
-def _texts(file: Path) -> list[Any]:
-    from unmask.data.given import Text
-    from unmask.errors import require
-    from unmask.tasks.classify import read
-
-    require(file.is_file(), f"no such file: {file}")
-    if file.suffix == ".txt":
-        try:
-            lines = file.read_text(encoding="utf-8-sig").splitlines()
-        except UnicodeDecodeError as error:
-            raise Mistake(f"{file} is not UTF-8 at byte offset {error.start:,}: convert it") from None
-        texts = [Text(line) for line in lines if line.strip()]
-        require(bool(texts), f"{file} holds no text")
-        return texts
-    return [example.text for example in read(file, labelled=False)]
-
-
-def _errors(name: str) -> Any:
-    from unmask.errors import require
-
-    require(name in ("strict", "replace"), f"--errors must be strict or replace, got {name!r}")
-    return name
-
-
-def _share(text: str) -> float:
-    try:
-        return float(text[:-1]) / 100 if text.endswith("%") else float(text)
-    except ValueError:
-        raise Mistake(f"--holdout must be a share such as 0.5% or 0.005, got {text!r}") from None
-
-
 def _next_verb(recipe: Any) -> str:
     return "generate" if recipe.see.pattern == "left" else "fill"
-
-
-def _interrupt() -> Callable[[], bool]:
-    """True after Ctrl-C, so that the loop can finish its step and save; a second Ctrl-C ends at once."""
-    pressed: list[bool] = []
-
-    def note(*_: Any) -> None:
-        pressed.append(True)
-        signal.signal(signal.SIGINT, signal.default_int_handler)
-        screen.err.print("\n[yellow]stopping after this step and saving; press Ctrl-C again to stop at once[/]")
-
-    signal.signal(signal.SIGINT, note)
-    return lambda: bool(pressed)
 
 
 def _notes(notes: dict[str, int], quiet: bool) -> None:
@@ -525,12 +468,6 @@ def _done(result: Any, said: str, as_json: bool) -> None:
 
 def _print(value: Any, lines: bool = False) -> None:
     sys.stdout.write(json.dumps(value, ensure_ascii=False, indent=None if lines else 1) + "\n")
-
-
-def _nothing() -> Any:
-    import contextlib
-
-    return contextlib.nullcontext()
 
 
 def main() -> None:

@@ -73,6 +73,21 @@ def read(path: str | Path, *, labelled: bool = True) -> list[Example]:
     return examples
 
 
+def read_texts(path: str | Path) -> list[Text]:
+    """Texts without labels: the lines of a .txt, or the texts of JSON lines or CSV."""
+    path = Path(path)
+    if path.suffix != ".txt":
+        return [example.text for example in read(path, labelled=False)]
+    require(path.is_file(), f"no such file: {path}")
+    try:
+        lines = path.read_text(encoding="utf-8-sig").splitlines()
+    except UnicodeDecodeError as error:
+        raise Mistake(f"{path} is not UTF-8 at byte offset {error.start:,}: convert it") from None
+    texts = [Text(line) for line in lines if line.strip()]
+    require(bool(texts), f"{path} holds no text")
+    return texts
+
+
 def label_names(examples: Sequence[Example]) -> tuple[str, ...]:
     """The classes of the training examples, sorted: numbers by value, words by name."""
     names = {example.label for example in examples if example.label is not None}

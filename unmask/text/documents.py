@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO, Literal
+from typing import Any, BinaryIO
 
 import numpy as np
 
@@ -41,10 +41,9 @@ class Source:
 class Corpus:
     """Documents, read one after the other in bounded memory. `notes` counts what was cut or replaced."""
 
-    def __init__(
-        self, arguments: Sequence[str | Path], *, errors: Literal["strict", "replace"] = "strict", seed: int = 0
-    ) -> None:
+    def __init__(self, arguments: Sequence[str | Path], *, errors: str = "strict", seed: int = 0) -> None:
         require(bool(arguments), "no corpus given: name files, folders or globs of " + ", ".join(FORMATS))
+        require(errors in ("strict", "replace"), f"errors must be strict or replace, got {errors!r}")
         self.sources = [_source(str(argument)) for argument in arguments]
         self.errors, self.seed = errors, seed
         self.notes: Counter[str] = Counter()
