@@ -13,7 +13,8 @@ import pytest
 import torch
 
 from tests import command
-from unmask import cli, recipes
+from unmask import options as command_options
+from unmask import recipes
 from unmask.data import loader
 from unmask.data.prepare import prepare
 from unmask.pretraining import pretrain
@@ -128,7 +129,7 @@ def test_ctrl_c_saves_the_step_and_exits_with_130(data, tmp_path):
 def test_the_command_told_after_ctrl_c_resumes_the_run(data, tmp_path, monkeypatch):
     out = tmp_path / "my [new] run"
     with monkeypatch.context() as patch:
-        patch.setattr(cli, "_interrupt", lambda: lambda: True)
+        patch.setattr(command_options, "interrupt", lambda: lambda: True)
         ran = command.pretrain("bert", data, out, call=command.run)
     assert ran.code == 130
     told = ran.err.partition("go on with: unmask ")[2].strip()
