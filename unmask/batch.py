@@ -51,6 +51,8 @@ class Document:
     ids: np.ndarray  # one per token
     word: np.ndarray  # per token: does it begin a word?
     sentences: np.ndarray  # index of the first token of each sentence
+    phrase: np.ndarray | None = None  # per token: 0 in no phrase, 1 begins one, 2 goes on with it; None: not looked for
+    entity: np.ndarray | None = None  # the same for entities
 
 
 @dataclass(frozen=True)
@@ -81,7 +83,10 @@ class Batch(Record):
     counted: Tensor  # E, 0.0 on unused places
     targets: Targets | None = None  # filled by hide
     rank: Tensor | None = None  # B T, filled by see: a query sees the keys of no greater rank
+    phrase: Tensor | None = None  # B T, number of the phrase in its row; -1 outside any; None: not prepared
+    entity: Tensor | None = None  # B T, the same for entities
     mode: Tensor | None = None  # B, which view a row takes (UniLM)
+    original: Tensor | None = None  # B T, what stood there before a generator replaced it (ELECTRA)
     decoder: Batch | None = None  # what the decoder reads (BART, MASS)
 
     @property
@@ -112,3 +117,4 @@ class Loss:
 
     total: Tensor
     count: Tensor
+    scale: Tensor | None = None  # a learned weight: it multiplies what is minimised, not what is reported

@@ -18,7 +18,7 @@ from unmask.data.loader import Loader, Reader, collate, held_out
 from unmask.errors import Mistake, require
 from unmask.infer.model import Model, open_run
 from unmask.recipe import Recipe, from_json, plain, to_json
-from unmask.system import flops_per_token
+from unmask.system import flops_per_token, hides
 from unmask.text import Tokenizer
 from unmask.train import Budget, Leg, Machine, Pace, Trainer, checkpoint, train
 from unmask.train.log import Log
@@ -55,6 +55,22 @@ class Mixture:
             )
         return cls(tuple(shards), tuple(weights), tokenizer)
 
+    def check(self, recipe: Recipe) -> None:
+        """Refuse a recipe that hides units whose boundaries were not prepared."""
+        needed = {column for hide in hides(recipe) if hasattr(hide, "units") for column in hide.units.columns}
+        for shards in self.shards:
+            if "word" in needed and shards.manifest["words"] == "none":
+                raise Mistake(
+                    f"{recipe.name} hides whole words, and {shards.folder} was prepared without them: prepare it again "
+                    "with 'unmask prepare CORPUS --words auto'"
+                )
+            missing = sorted(needed - {"word"} - set(shards.columns))
+            require(
+                not missing,
+                f"{recipe.name} hides {' and '.join(missing)} units, and {shards.folder} was prepared without them: make a "
+                "lexicon with 'unmask lexicon', then 'unmask prepare CORPUS --lexicon FILE'; or set hide.units=Words",
+            )
+
     def loader(self, recipe: Recipe, length: int, seed: int, state: dict[str, Any] | None) -> Loader:
         readers = [self._reader(shards, "train", recipe, length, seed) for shards in self.shards]
         return Loader(readers, list(self.weights), state)
@@ -64,7 +80,10 @@ class Mixture:
         needed = 2 if recipe.arrange.classes else 1  # type: ignore[attr-defined]  # documents; a pair takes two
         sets = [shards for shards in self.shards if shards.documents("holdout") >= needed]
         rows = max(1, tokens // length // max(1, len(sets)))
-        parts = [p for s in sets for p in held_out(self._reader(s, "holdout", recipe, length, seed), rows)]
+        try:
+            parts = [p for s in sets for p in held_out(self._reader(s, "holdout", recipe, length, seed), rows)]
+        except Mistake:  # what was held out is too little for the sentence task, such as one document of one sentence
+            return []
         micro = max(1, 8_192 // length)
         return [collate([(g, c[i : i + micro])]) for g, c in parts for i in range(0, len(c), micro)]
 
@@ -112,6 +131,7 @@ def pretrain(
     began = time.monotonic()
     out, limit = Path(out), Budget.parse(budget)
     machine, mixture = machine_for(device, compiled), Mixture.open(data)
+    mixture.check(recipe)
     base = open_run(start, device="cpu") if start is not None else None
     if base is not None:
         require(base.folder.resolve() != out.resolve(), f"{out} is the run to continue from: choose another --out")
@@ -153,7 +173,7 @@ def pretrain(
     pace = Pace(log=max(1, min(50, plan["steps"] // 100)), save=max(10, plan["steps"] // 20))
     try:
         for record in train(trainer, legs, folder=out, pace=pace, resume=True,
-                            validate=_validator(trainer, held) if held else None, stop=stop):  # fmt: skip
+                            validate=_validator(trainer, held, recipe.schedule[0].weights) if held else None, stop=stop):  # fmt: skip
             log.write(record)
             yield record
         yield {"event": "read", "notes": dict(sum((loader.notes for loader in loaders), Counter()))}
@@ -289,12 +309,13 @@ def _legs(recipe: Recipe, mixture: Mixture, plan: dict[str, Any], seed: int, ope
             return opened[-1]
 
         rows = max(1, recipe.batch_tokens // stage.length)
-        legs.append(Leg(max(1, round(share * plan["steps"])), rows, micro, open_loader, dict(stage.weights)))
+        until = max(1, round(share * plan["steps"]))
+        legs.append(Leg(until, rows, micro, open_loader, dict(stage.weights), stage.hide))
     return legs
 
 
-def _validator(trainer: Trainer, held: list[Any]) -> Callable[[], dict[str, float]]:
-    """Held-out losses with fixed masks; the score is their negative sum."""
+def _validator(trainer: Trainer, held: list[Any], weights: dict[str, float]) -> Callable[[], dict[str, float]]:
+    """Held-out losses with fixed masks; the score is their negative sum, each with its weight."""
 
     def validate() -> dict[str, float]:
         totals: dict[str, Any] = {}
@@ -306,6 +327,7 @@ def _validator(trainer: Trainer, held: list[Any]) -> Callable[[], dict[str, floa
                 total, count = totals.get(name, (0.0, 0.0))
                 totals[name] = (total + loss.total, count + loss.count)
         means = {name: float(total) / max(1.0, float(count)) for name, (total, count) in totals.items()}
-        return {"score": -sum(means.values()), "loss": sum(means.values())} | {f"loss_{n}": m for n, m in means.items()}
+        score = -sum(mean * weights.get(name, 1.0) for name, mean in means.items())
+        return {"score": score, "loss": sum(means.values())} | {f"loss_{n}": m for n, m in means.items()}
 
     return validate

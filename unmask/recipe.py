@@ -30,6 +30,7 @@ class Stage:
     share: float = 1.0  # of the whole budget
     length: int = 512  # tokens in a row
     weights: dict[str, float] = field(default_factory=dict)  # of each loss, by name; 1 where none is given
+    hide: Part | None = None  # what this stage hides; none: what the recipe hides
 
     def __post_init__(self) -> None:
         require(0 < self.share <= 1, f"schedule.share must be in (0, 1], got {self.share}: write 0.9 for 90%")
@@ -192,7 +193,8 @@ def _parse(text: str, old: Any, hint: Any, name: str) -> Any:
     """A value from the command line: a part by its name, or a number, true, false, none, a word."""
     if dataclasses.is_dataclass(old):
         return _parse_part(text, old, name)
-    value = _literal(text)
+    named = any(typing.get_origin(o) is Literal and text in typing.get_args(o) for o in _options(hint))
+    value = text if named else _literal(text)  # "none" may be a word of its own
     value = float(value) if _allows(hint, float) and type(value) is int and not _allows(hint, int) else value
     require(_fits(value, hint), f"{name} must be {_spell(hint)}, got {text!r}")
     return value

@@ -11,7 +11,9 @@ from typing import Literal, Protocol
 import torch
 from torch import Tensor
 
+from unmask import chance
 from unmask.batch import Batch
+from unmask.errors import require
 
 Pattern = Literal["everything", "left", "ranked"]  # what a kernel may rely on; "ranked" is any rule by rank
 
@@ -22,12 +24,49 @@ class See(Protocol):
     @property
     def pattern(self) -> Pattern: ...
 
+    @property
+    def segments(self) -> int:
+        """How many kinds of segments it tells apart; 0: those of the layout."""
+
+    @property
+    def serving(self) -> See:
+        """The view that a finished model reads with: itself, or one of several."""
+
+    def draw(self, batch: Batch, seed: int) -> Batch:
+        """The batch with the view of each row drawn, where there are several; done before hiding."""
+
+    def apply(self, batch: Batch) -> Batch:
+        """The batch with the rank of every token, and what else follows from the view."""
+
+
+class View:
+    """A view that is the same for all rows: what the single views have in common."""
+
+    @property
+    def pattern(self) -> Pattern:
+        return "ranked"
+
+    @property
+    def segments(self) -> int:
+        return 0
+
+    @property
+    def serving(self) -> See:
+        return self
+
+    def draw(self, batch: Batch, seed: int) -> Batch:
+        return batch
+
+    def apply(self, batch: Batch) -> Batch:
+        return batch.replace(rank=self.rank(batch))
+
     def rank(self, batch: Batch) -> Tensor:
         """B T, the rank of every token."""
+        raise NotImplementedError
 
 
 @dataclass(frozen=True)
-class Everything:
+class Everything(View):
     """Every token sees its whole example (BERT)."""
 
     @property
@@ -39,7 +78,7 @@ class Everything:
 
 
 @dataclass(frozen=True)
-class LeftToRight:
+class LeftToRight(View):
     """Every token sees itself and what stands before it (GPT)."""
 
     @property
@@ -48,6 +87,82 @@ class LeftToRight:
 
     def rank(self, batch: Batch) -> Tensor:
         return batch.position
+
+
+@dataclass(frozen=True)
+class RightToLeft(View):
+    """Every token sees itself and what stands after it."""
+
+    def rank(self, batch: Batch) -> Tensor:
+        return -batch.position
+
+
+@dataclass(frozen=True)
+class Prefix(View):
+    """The first text sees itself whole; the second sees the first, and its own tokens from left to right (UniLM)."""
+
+    def rank(self, batch: Batch) -> Tensor:
+        return torch.where(batch.segment > 0, batch.position, 0)
+
+
+@dataclass(frozen=True)
+class Mixed:
+    """Each row takes one of four views, drawn by their shares; each view has segments of its own (UniLM)."""
+
+    everything: float = 1 / 3  # the share of rows that see everything; only there the sentence task counts
+    prefix: float = 1 / 3  # whose second text is written after reading the first
+    left: float = 1 / 6  # that read from left to right
+    right: float = 1 / 6  # that read from right to left
+
+    def __post_init__(self) -> None:
+        shares = (self.everything, self.prefix, self.left, self.right)
+        require(
+            min(shares) >= 0 and abs(sum(shares) - 1) < 1e-6,
+            f"the shares of see's views must be 0 or more and add up to 1, got {shares}",
+        )
+
+    @property
+    def pattern(self) -> Pattern:
+        return "ranked"
+
+    @property
+    def segments(self) -> int:
+        return 6
+
+    @property
+    def serving(self) -> See:
+        return Everything()
+
+    def draw(self, batch: Batch, seed: int) -> Batch:
+        drawn = chance.uniform(batch.row, seed, batch.visit, chance.purpose("view"))
+        mode, total = torch.zeros_like(batch.row), 0.0
+        for share in (self.everything, self.prefix, self.left):
+            total += share
+            mode += drawn >= total
+        return batch.replace(mode=mode)
+
+    def rank(self, batch: Batch) -> Tensor:
+        return _pick([view.rank(batch) for view in _VIEWS], _mode(batch))
+
+    def apply(self, batch: Batch) -> Batch:
+        mode = _mode(batch)
+        # the segments of everything are 0 and 1, of left to right 2, of right to left 3, of prefix 4 and 5
+        two, three = torch.full_like(batch.segment, 2), torch.full_like(batch.segment, 3)
+        segment = _pick([batch.segment, batch.segment + 4, two, three], mode)
+        answers = (mode == 0).repeat_interleave(len(batch.counted) // len(mode))
+        return batch.replace(rank=self.rank(batch), segment=segment, counted=batch.counted * answers)
+
+
+def _mode(batch: Batch) -> Tensor:
+    return batch.mode if batch.mode is not None else torch.zeros_like(batch.ids[:, 0])
+
+
+def _pick(each: list[Tensor], mode: Tensor) -> Tensor:
+    """B T, for every row the one of these that its mode names."""
+    return torch.stack(each).gather(0, mode[None, :, None].expand(1, *each[0].shape))[0]
+
+
+_VIEWS = (Everything(), Prefix(), LeftToRight(), RightToLeft())  # in the order of Mixed's modes
 
 
 def visible(batch: Batch) -> Tensor:

@@ -37,16 +37,20 @@ def test_special_tokens_and_padding_are_never_hidden_nor_drawn(case):
 
 
 def test_the_budget_is_kept_per_row(case):
-    budget = getattr(case.recipe.hide, "budget", None)
     system = case.system()
     batch = case.loader(length=128).batch(8)
     hidden, _ = system.prepare(batch)
     per_row = hidden.targets.weight.view(8, -1).sum(1)
     candidates = (batch.word >= 0).sum(1)
-    if budget is None:  # every token but the first of an example is predicted
+    if not case.recipe.hide.needs_mask:  # every token but the first of an example is predicted
         assert torch.equal(per_row.long(), batch.real.sum(1) - (batch.example.amax(1) + 1))
-    else:
-        assert torch.equal(per_row, (candidates * budget).round().clamp(min=1))
+        return
+    assert (per_row <= (candidates * case.recipe.hide.share).round().clamp(min=1)).all()
+    assert (per_row >= 0.6 * candidates * case.recipe.hide.share).all()  # a unit that no longer fits is left out
+    exact = override(case.recipe, ["hide.units=Tokens", "hide.shuffle.budget=0.0"])
+    hidden, _ = exact.system.build(exact, case.tokenizer.vocabulary, 0).prepare(batch)
+    per_row = hidden.targets.weight.view(8, -1).sum(1)
+    assert torch.equal(per_row, (candidates * exact.hide.budget).round().clamp(min=1))
 
 
 def test_the_same_row_gives_the_same_result_in_any_batch(case):
@@ -79,7 +83,7 @@ def test_another_visit_hides_other_tokens_unless_masking_is_static(case):
 def test_whole_words_are_hidden_whole(case):
     if not hasattr(case.recipe.hide, "units"):
         return
-    recipe = override(case.recipe, ["hide.units=Words", "hide.budget=0.3"])
+    recipe = override(case.recipe, ["hide.units=Words", "hide.budget=0.3", "hide.shuffle.budget=0.0"])
     system = recipe.system.build(recipe, case.tokenizer.vocabulary, 0)
     for visit in range(4):
         batch = case.loader(length=64).batch(8)

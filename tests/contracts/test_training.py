@@ -7,7 +7,7 @@ import torch
 
 from unmask.infer.model import open_run
 from unmask.pretraining import pretrain
-from unmask.recipe import from_json, override, to_json
+from unmask.recipe import flat, from_json, override, to_json
 from unmask.train import Leg, Machine, Pace, Trainer, train
 
 
@@ -26,8 +26,13 @@ class Fixed:
     after_stage = state
 
 
+def without_dropout(recipe):
+    return override(recipe, [f"{name}=0.0" for name in flat(recipe) if name.endswith(".dropout")])
+
+
 def test_it_overfits_eight_rows(case):
-    recipe = override(case.recipe, ["system.backbone.dropout=0.0", "optimise.rate=0.003", "optimise.curve=constant"])
+    rate = 3 * case.recipe.optimise.rate
+    recipe = override(without_dropout(case.recipe), [f"optimise.rate={rate}", "optimise.curve=constant"])
     system = recipe.system.build(recipe, case.tokenizer.vocabulary, 0)
     batch = case.loader().batch(8)
     records = list(
@@ -47,7 +52,7 @@ def test_it_overfits_eight_rows(case):
 
 
 def test_two_halves_of_a_batch_give_the_gradients_of_the_whole(case):
-    recipe = override(case.recipe, ["system.backbone.dropout=0.0"])
+    recipe = without_dropout(case.recipe)
     batch = case.loader(length=64).batch(8)
     halves = [_rows(batch, slice(0, 4)), _rows(batch, slice(4, 8))]
     found = []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from itertools import chain
 
 import numpy as np
@@ -9,7 +10,8 @@ import pytest
 
 from tests.data.made import CLS, FIRST, SEP, by_document, examples_of, random_texts, texts_of
 from unmask.data import Blocks, Given, NextSentence, Stream
-from unmask.data.arrange import special_ids, truncate
+from unmask.data.arrange import special_ids
+from unmask.data.pairs import DRAWN, Walk, truncate
 from unmask.errors import Mistake
 from unmask.text import Characters, train
 
@@ -61,13 +63,19 @@ def test_a_pair_that_follows_follows_and_a_drawn_one_comes_from_another_document
             assert b[0] == a[-1] + 1
 
 
+def next_pairs(texts, room, random=0.5, short=0.1):
+    """(a0, a1, b0, b1, label) before anything is cut."""
+    walk = Walk(texts, (1 - random, 0.0, random), short, lonely=True)
+    return [(*span, int(how == DRAWN)) for *span, how in walk.pairs(room, dice(), Counter())]
+
+
 @pytest.mark.parametrize("random", [0.0, 0.5, 1.0])
 def test_pairs_are_the_walk_of_the_paper(random):
     """Steps of BERT's create_pretraining_data.py, each checked by a loop over sentences, before anything is cut."""
     texts = random_texts(30, 15, 9, seed=1)
     room = 40
     documents, where = by_document(texts), places(texts)
-    walk = iter(NextSentence(random=random, short=0.0)._pairs(texts, room, dice()))
+    walk = iter(next_pairs(texts, room, random=random, short=0.0))
     for d, document in enumerate(documents):
         i = 0
         while i < len(document):
@@ -103,7 +111,7 @@ def test_pairs_are_the_walk_of_the_paper(random):
 def test_every_sentence_is_part_of_a_first_text_or_of_one_that_follows(random):
     texts = random_texts(30, 10, 12)
     covered = np.zeros(len(texts.ids), int)
-    for a0, a1, b0, b1, label in NextSentence(random=random)._pairs(texts, 61, dice()):
+    for a0, a1, b0, b1, label in next_pairs(texts, 61, random=random):
         covered[a0:a1] += 1
         if label == 0:
             covered[b0:b1] += 1
@@ -113,10 +121,10 @@ def test_every_sentence_is_part_of_a_first_text_or_of_one_that_follows(random):
 def test_half_of_the_pairs_are_drawn_and_a_tenth_aim_at_a_random_shorter_length():
     texts = texts_of([[1] * 2000 for _ in range(40)])  # sentences of one token: every target is met exactly
     room = 61
-    chosen = NextSentence()._pairs(texts, room, dice())
+    chosen = next_pairs(texts, room)
     labels = np.array([pair[4] for pair in chosen])
     assert abs(labels.mean() - 0.5) < 4 * 0.5 / len(labels) ** 0.5
-    follows = NextSentence(random=0.0)._pairs(texts, room, dice())
+    follows = next_pairs(texts, room, random=0.0)
     ends = {2000 * (d + 1) for d in range(40)}
     sizes = np.array([b1 - a0 for a0, _, _, b1, label in follows if label == 0 and b1 not in ends])
     assert sizes.max() == room
@@ -133,7 +141,7 @@ def test_half_of_the_pairs_are_drawn_and_a_tenth_aim_at_a_random_shorter_length(
 def test_drawn_texts_come_from_all_other_documents_and_places():
     texts = texts_of([[1] * 1500 for _ in range(6)])
     seen = set()
-    for a0, _, b0, _, label in NextSentence(random=1.0)._pairs(texts, 20, dice()):
+    for a0, _, b0, _, label in next_pairs(texts, 20, random=1.0):
         assert label == 1
         seen.add((a0 // 1500, b0 // 1500))
     assert seen == {(a, b) for a in range(6) for b in range(6) if a != b}

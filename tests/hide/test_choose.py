@@ -83,7 +83,7 @@ def test_targets_are_the_chosen_tokens_with_the_ends_of_their_units(rows, budget
 
 def test_single_tokens_use_the_whole_budget_rounded_per_row():
     batch = random_batch(rows=20, length=64, examples=2)
-    units = Tokens().label(batch)
+    units = Tokens().label(batch, 0, batch.visit)
     for budget in (0.05, 0.15, 0.5, 1.0):
         count = choose(batch, units, budget, 0, batch.visit).sum(1)
         expected = [max(1, round(budget * n)) for n in (units >= 0).sum(1).tolist()]
@@ -93,7 +93,11 @@ def test_single_tokens_use_the_whole_budget_rounded_per_row():
 def test_every_token_is_chosen_equally_often():
     batch = random_batch(rows=1, length=40, padding=4)
     again = batch.replace(ids=batch.ids.expand(4000, 40), row=batch.row.expand(4000))
-    hits = choose(again, Tokens().label(batch).expand(4000, 40), 0.15, 0, torch.arange(4000)).sum(0).float()
+    hits = (
+        choose(again, Tokens().label(batch, 0, batch.visit).expand(4000, 40), 0.15, 0, torch.arange(4000))
+        .sum(0)
+        .float()
+    )
     candidates = hits[batch.word[0] >= 0]
     assert (hits[batch.word[0] < 0] == 0).all()
     share = round(0.15 * len(candidates)) / len(candidates)
@@ -125,7 +129,7 @@ def test_a_row_of_special_tokens_hides_nothing():
 
 def test_the_choice_depends_on_seed_row_and_visit_and_not_on_the_neighbours():
     batch = random_batch(rows=6, length=64)
-    units = Words().label(batch)
+    units = Words().label(batch, 0, batch.visit)
     chosen = choose(batch, units, 0.3, 1, batch.visit)
     some = [3, 0]
     alone = choose(batch.replace(ids=batch.ids[some], row=batch.row[some]), units[some], 0.3, 1, batch.visit[some])

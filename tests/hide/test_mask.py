@@ -140,5 +140,5 @@ def test_nothing_changes_nothing():
 
 def test_units_are_minus_one_exactly_on_special_tokens_and_padding():
     batch = random_batch(rows=4, length=32, examples=2)
-    for units in (Tokens().label(batch), Words().label(batch)):
+    for units in (Tokens().label(batch, 0, batch.visit), Words().label(batch, 0, batch.visit)):
         assert torch.equal(units < 0, (batch.ids < 5) | ~batch.real)

@@ -16,7 +16,7 @@ from unmask.infer.classify import probabilities
 from unmask.infer.model import Model
 from unmask.predict import Label
 from unmask.recipe import Recipe, Stage, to_json
-from unmask.system import SENTENCE
+from unmask.system import SENTENCE, Single
 from unmask.tasks.classify import Classify, Example, label_names, label_numbers
 from unmask.train import AdamW, Leg, Machine, Pace, Trainer, checkpoint, train
 from unmask.train.log import Log
@@ -84,13 +84,16 @@ def finetune(
 def adapted_recipe(base: Model, task: Classify, names: Sequence[str]) -> Recipe:
     """The recipe of a pretrained model, turned to the task: nothing hidden, the label predicted."""
     width = int(base.recipe.system.backbone.width)  # type: ignore[attr-defined]
-    reads_all = base.recipe.see.pattern == "everything"  # type: ignore[attr-defined]
+    reading = base.recipe.see.serving  # type: ignore[attr-defined]
+    reads_all = reading.pattern == "everything"
     rate = task.rate or 5e-5 * 768 / width
     head = Label(classes=len(names), names=tuple(names), pool=task.pool, dropout=task.dropout,
                  pooler=reads_all and task.pool == "summary", bias=reads_all)  # fmt: skip
     return base.recipe.replace(
         arrange=Given(),
         hide=Nothing(),
+        see=reading,
+        system=Single(backbone=base.recipe.system.backbone),  # type: ignore[attr-defined]
         predict={"label": head},
         optimise=AdamW(rate=rate, decay=task.decay, warmup=task.warmup),
         schedule=(Stage(length=min(task.length or base.length, base.length)),),

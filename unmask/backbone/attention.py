@@ -13,6 +13,7 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+from torch.nn.attention.flex_attention import BlockMask, create_block_mask, flex_attention
 from torch.nn.attention.varlen import varlen_attn
 
 from unmask.batch import Batch
@@ -23,18 +24,34 @@ from unmask.see import Pattern, visible
 class View:
     """Who sees whom in one batch, in the form its kernel reads; made once and used by every layer."""
 
-    mask: Tensor | None  # B 1 T T for the dense kernel
-    lengths: Tensor | None  # cumulative, of the stretches of tokens, for the variable-length kernel
-    causal: bool
     longest: int
+    mask: Tensor | None = None  # B 1 T T for the dense kernel
+    lengths: Tensor | None = None  # cumulative, of the stretches of tokens, for the variable-length kernel
+    causal: bool = False
+    blocks: BlockMask | None = None  # for FlexAttention
 
 
 def view(batch: Batch, pattern: Pattern, dtype: torch.dtype) -> View:
     """Choose the kernel by what is known before any batch: the pattern, the device, the precision."""
-    half = dtype in (torch.bfloat16, torch.float16)
-    if batch.ids.is_cuda and half and pattern in ("everything", "left"):
-        return View(None, stretches(batch), pattern == "left", batch.shape[1])
-    return View(visible(batch)[:, None], None, False, batch.shape[1])
+    longest = batch.shape[1]
+    fast = batch.ids.is_cuda and dtype in (torch.bfloat16, torch.float16)
+    if fast and pattern in ("everything", "left"):
+        return View(longest, lengths=stretches(batch), causal=pattern == "left")
+    if fast and torch.compiler.is_compiling():  # FlexAttention is slow unless it is compiled
+        return View(longest, blocks=blocks(batch))
+    return View(longest, mask=visible(batch)[:, None])
+
+
+def blocks(batch: Batch) -> BlockMask:
+    """Who sees whom, in the form that FlexAttention reads: blocks of the matrix that hold nothing are left out."""
+    example, rank = batch.example, batch.rank
+    assert rank is not None, "see has not been applied"
+
+    def sees(b: Tensor, h: Tensor, q: Tensor, k: Tensor) -> Tensor:
+        return (example[b, q] == example[b, k]) & (rank[b, k] <= rank[b, q])
+
+    rows, length = batch.shape
+    return create_block_mask(sees, rows, None, length, length, device=example.device)
 
 
 def stretches(batch: Batch) -> Tensor:
@@ -64,8 +81,11 @@ class Attention(nn.Module):
         if view.lengths is not None:
             q, k, v = qkv.flatten(0, 1).unbind(1)  # each (B T) H D
             seen = _varlen(q, k, v, view)
-        else:
+        elif view.blocks is not None:
             q, k, v = qkv.permute(2, 0, 3, 1, 4).unbind(0)  # each B H T D
+            seen = flex_attention(q, k, v, block_mask=view.blocks).transpose(1, 2)  # type: ignore[union-attr]
+        else:
+            q, k, v = qkv.permute(2, 0, 3, 1, 4).unbind(0)
             seen = F.scaled_dot_product_attention(q, k, v, attn_mask=view.mask).transpose(1, 2)
         return self.out(seen.reshape(rows, length, width))
 

@@ -22,7 +22,7 @@ class Norm(nn.LayerNorm):
 
 
 class Embed(nn.Module):
-    """The sum of what a token is, where it stands and which text it belongs to."""
+    """The sum of what a token is, where it stands and which text it belongs to; its width may differ from the layers'."""
 
     def __init__(
         self, vocabulary: int, width: int, *, length: int, positions: Positions, segments: int, norm: bool, dropout: float,

@@ -17,16 +17,19 @@ from unmask.errors import require
 from unmask.see import Pattern
 
 Activation = Literal["gelu", "gelu_tanh", "relu"]
+Sharing = Literal["none", "attention", "feedforward", "all"]
 
 
 @dataclass(frozen=True)
 class Transformer:
-    """A stack of Transformer layers (BERT, GPT)."""
+    """A stack of Transformer layers (BERT, GPT); with shared layers and narrow embeddings, ALBERT."""
 
     layers: int = 12  # how many
     width: int = 768  # of every vector between layers
     heads: int = 12  # of attention
     feedforward: int = 3072  # width inside the feed-forward layer
+    embedding: int | None = None  # width of the embeddings, brought to that of the layers; none: the same
+    sharing: Sharing = "none"  # which weights all layers have in common
     length: int = 512  # longest example
     norm: Literal["post", "pre"] = "post"  # after the sum (BERT) or before the layer (GPT-2)
     positions: Positions = "learned"  # or sinusoidal
@@ -45,15 +48,21 @@ class Transformer:
             self.width % self.heads == 0,
             f"backbone.width must be a multiple of backbone.heads, got {self.width} and {self.heads}",
         )
+        require(
+            self.embedding is None or self.embedding >= 1,
+            f"backbone.embedding must be none or 1 or more, got {self.embedding}",
+        )
         require(0 <= self.dropout < 1, f"backbone.dropout must be in [0, 1), got {self.dropout}")
 
-    def build(self, vocabulary: int, pattern: Pattern) -> TransformerModule:
-        return TransformerModule(self, vocabulary, pattern)
+    def build(self, vocabulary: int, pattern: Pattern, embed: Embed | None = None) -> TransformerModule:
+        """The network with fresh weights; `embed`: the embeddings of another, shared with it."""
+        return TransformerModule(self, vocabulary, pattern, embed)
 
     def flops(self, length: int) -> float:
         """Floating-point operations per token of one forward pass over rows of this length."""
         dense = 2 * (4 * self.width**2 + 2 * self.width * self.feedforward)
-        return self.layers * (dense + 4 * length * self.width)
+        project = 2 * self.embedding * self.width if self.embedding not in (None, self.width) else 0  # type: ignore[operator]
+        return self.layers * (dense + 4 * length * self.width) + project
 
 
 class Block(nn.Module):
@@ -92,20 +101,31 @@ class Feedforward(nn.Module):
 class TransformerModule(nn.Module):
     """The network itself."""
 
-    def __init__(self, spec: Transformer, vocabulary: int, pattern: Pattern) -> None:
+    def __init__(self, spec: Transformer, vocabulary: int, pattern: Pattern, embed: Embed | None) -> None:
         super().__init__()
         self.spec, self.pattern = spec, pattern
-        self.embed = Embed(
-            vocabulary, spec.width, length=spec.length, positions=spec.positions, segments=spec.segments,
+        width = spec.embedding or spec.width
+        self.embed = embed or Embed(
+            vocabulary, width, length=spec.length, positions=spec.positions, segments=spec.segments,
             norm=spec.norm == "post", dropout=spec.dropout, epsilon=spec.epsilon,
         )  # fmt: skip
+        self.project: nn.Module = nn.Linear(width, spec.width) if width != spec.width else nn.Identity()
         self.blocks = nn.ModuleList(Block(spec) for _ in range(spec.layers))
+        self._share(spec.sharing)
         self.final_norm = Norm(spec.width, eps=spec.epsilon) if spec.norm == "pre" else nn.Identity()
         self.apply(self._start)
         if spec.scaled:
             for block in self.blocks:
                 for linear in (block.attention.out, block.mlp.down):  # type: ignore[union-attr]
                     nn.init.normal_(linear.weight, std=spec.deviation / math.sqrt(2 * spec.layers))  # type: ignore[union-attr, arg-type]
+
+    def _share(self, sharing: Sharing) -> None:
+        first = self.blocks[0]
+        for block in self.blocks[1:]:
+            if sharing in ("attention", "all"):
+                block.attention, block.attention_norm = first.attention, first.attention_norm
+            if sharing in ("feedforward", "all"):
+                block.mlp, block.mlp_norm = first.mlp, first.mlp_norm
 
     def _start(self, module: nn.Module) -> None:
         if isinstance(module, nn.Linear | nn.Embedding):
@@ -118,7 +138,7 @@ class TransformerModule(nn.Module):
     def forward(self, batch: Batch, state: Any = None) -> tuple[Hidden, Any]:
         dtype = _compute_dtype(self.embed.token.weight)
         seen = view(batch, self.pattern, dtype)
-        x = self.embed(batch).to(dtype)  # between layers, too, vectors keep the precision of the products
+        x = self.project(self.embed(batch).to(dtype))  # between layers, too, vectors keep the precision of the products
         layers = [x]
         for block in self.blocks:
             x = block(x, seen)

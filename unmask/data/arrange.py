@@ -1,4 +1,4 @@
-"""Arrange: how documents become examples. BERT's pairs, RoBERTa's blocks of full sentences, GPT's stream.
+"""Arrange: how documents become examples. RoBERTa's blocks of full sentences, GPT's stream; pairs are in `pairs.py`.
 
 An arrangement names runs of tokens and copies nothing: `Runs` says for each run where it begins in the texts, how
 long it is, and which example it belongs to. A special token is a run of length one behind the end of the texts.
@@ -6,7 +6,6 @@ long it is, and which example it belongs to. A special token is a run of length 
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -50,64 +49,15 @@ class Arrange(Protocol):
         """Answers of the sentence task that comes with it; 0 for none. The head follows from this number."""
 
     @property
+    def answers(self) -> tuple[str, ...]:
+        """What each answer means."""
+
+    @property
     def packed(self) -> bool:
         """Whether several examples may share a row."""
 
     def runs(self, texts: Texts, layout: str, length: int, rng: Any) -> Runs:
         """Examples of at most `length` tokens."""
-
-
-@dataclass(frozen=True)
-class NextSentence:
-    """Pairs of texts; the second follows the first, or comes from another document (BERT)."""
-
-    random: float = 0.5  # share of pairs whose second text is drawn from another document
-    short: float = 0.1  # share of pairs that aim at a random shorter length
-
-    classes = 2  # 0: it follows; 1: it was drawn
-    packed = True
-
-    def __post_init__(self) -> None:
-        for name in ("random", "short"):
-            value = getattr(self, name)
-            require(0 <= value <= 1, f"arrange.{name} must be in [0, 1], got {value}: write 0.5 for half")
-
-    def runs(self, texts: Texts, layout: str, length: int, rng: Any) -> Runs:
-        room = length - layouts.overhead(layout, 2)
-        require(room >= 2, f"rows of {length} tokens leave no room for a pair in {layout!r}: use 8 or more")
-        pairs = np.array(self._pairs(texts, room, rng), dtype=np.int64).reshape(-1, 5)
-        a, b, label = pairs[:, 0:2].copy(), pairs[:, 2:4].copy(), pairs[:, 4]
-        cut = truncate(a, b, room, rng)
-        notes = Counter({"tokens cut from pairs": int(cut.sum())} if cut.any() else {})
-        return render({"a": a, "b": b}, label, layout, len(texts.ids), notes)
-
-    def _pairs(self, texts: Texts, room: int, rng: Any) -> list[tuple[int, int, int, int, int]]:
-        """(a0, a1, b0, b1, label) in tokens, before truncation; the walk of BERT's paper over each document."""
-        begins, first = texts.sentence.tolist(), texts.document.tolist()
-        documents = len(first) - 1
-        require(
-            documents > 1,
-            "next-sentence pairs need two documents or more: part documents by blank lines, or set arrange=Blocks",
-        )
-        dice = rng.random(7 * len(begins)).tolist().pop  # every round takes at most 7 and moves on by a sentence
-        pairs = []
-        for document in range(documents):
-            i, end = first[document], first[document + 1]
-            while i < end:
-                target = room if dice() >= self.short else 2 + int(dice() * (room - 1))
-                j = min(max(bisect_left(begins, begins[i] + target, i, end + 1), i + 1), end)
-                split = i + 1 + int(dice() * (j - i - 1))
-                a0, a1 = begins[i], begins[split]
-                if split == j or dice() < self.random:
-                    other = (document + 1 + int(dice() * (documents - 1))) % documents
-                    s = first[other] + int(dice() * (first[other + 1] - first[other]))
-                    stop = bisect_left(begins, begins[s] + max(target - (a1 - a0), 1), s, first[other + 1] + 1)
-                    pairs.append((a0, a1, begins[s], begins[min(max(stop, s + 1), first[other + 1])], 1))
-                    i = split  # the rest of the chunk goes back
-                else:
-                    pairs.append((a0, a1, a1, begins[j], 0))
-                    i = j
-        return pairs
 
 
 @dataclass(frozen=True)
@@ -118,6 +68,7 @@ class Blocks:
     fill: bool = True  # fill the gap at the end with the head of the next sentence, which the next block repeats
 
     classes = 0
+    answers = ()
 
     @property
     def packed(self) -> bool:
@@ -149,6 +100,7 @@ class Stream:
     """All documents end to end, cut into full rows wherever they fall (GPT-2)."""
 
     classes = 0
+    answers = ()
     packed = False
 
     def runs(self, texts: Texts, layout: str, length: int, rng: Any) -> Runs:
@@ -163,28 +115,13 @@ class Given:
     """Examples as a task gives them; nothing is arranged."""
 
     classes = 0
+    answers = ()
     packed = False
 
     def runs(self, texts: Texts, layout: str, length: int, rng: Any) -> Runs:
         raise Mistake(
             "this model was adapted to a task and has no pretraining data: continue from the model it came from"
         )
-
-
-def truncate(a: np.ndarray, b: np.ndarray, room: int, rng: Any) -> np.ndarray:
-    """Cut pairs to the room, always from the longer text: at its front or back by chance (BERT), without one at its end.
-
-    Changes the spans; returns how many tokens each pair lost."""
-    size_a, size_b = a[:, 1] - a[:, 0], b[:, 1] - b[:, 0]
-    excess = np.maximum(size_a + size_b - room, 0)
-    gap = size_a - size_b
-    rest = np.maximum(excess - np.abs(gap), 0)
-    cut_a = np.where(gap > 0, np.minimum(excess, gap), 0) + rest // 2
-    for span, cut in ((a, cut_a), (b, excess - cut_a)):
-        front = rng.binomial(cut, 0.5) if rng is not None else np.zeros_like(cut)
-        span[:, 0] += front
-        span[:, 1] -= cut - front
-    return excess
 
 
 def _pieces(texts: Texts, longest: int) -> tuple[np.ndarray, np.ndarray, Counter[str]]:

@@ -11,9 +11,10 @@ import numpy as np
 
 from unmask import chance
 from unmask.batch import Batch
-from unmask.data.arrange import render, special_ids, truncate
+from unmask.data.arrange import render, special_ids
 from unmask.data.loader import to_batch
 from unmask.data.pack import Rows, pack
+from unmask.data.pairs import truncate
 from unmask.data.shards import Texts
 from unmask.errors import require
 from unmask.text import Tokenizer, Words, encode_documents
@@ -57,7 +58,12 @@ def batch_of(rows: Rows, chosen: np.ndarray, visits: np.ndarray | int = 0) -> Ba
     longest = int((rows.example[chosen] >= 0).sum(1).max())
     width = min(rows.ids.shape[1], -(-longest // 8) * 8)
     numbers = np.asarray(chosen, dtype=np.int64)
-    return to_batch(lambda name: getattr(rows, name)[numbers, :width], numbers, np.full(len(numbers), visits))
+
+    def column(name: str) -> np.ndarray | None:
+        stored: np.ndarray | None = getattr(rows, name)
+        return None if stored is None else stored[numbers, :width]
+
+    return to_batch(column, numbers, np.full(len(numbers), visits))
 
 
 class Examples:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
+
 import torch
 from torch import Tensor
 
@@ -9,6 +11,7 @@ from unmask import chance
 from unmask.batch import Batch, Targets
 
 _LAST = 0x7FFFFFFFFFFFFFFF
+_ROUNDS = 4  # after so many, what room is left is a token or two
 
 
 def places(budget: float, length: int) -> int:
@@ -16,25 +19,32 @@ def places(budget: float, length: int) -> int:
     return max(1, round(budget * length))
 
 
-def choose(batch: Batch, units: Tensor, budget: float, seed: int, visit: Tensor) -> Tensor:
+def choose(batch: Batch, units: Tensor, budget: float, seed: int, visit: Tensor, *, purpose: str = "choose") -> Tensor:
     """B T, True on the tokens of the chosen units.
 
-    Units come in random order and are taken while their sum stays within the budget, rounded per row; the first is
-    taken even if it alone is larger, as long as the row has places for it.
+    Units come in random order, and each is taken if the budget, rounded per row, has room for it; the first is taken
+    even if it alone is larger, as long as the row has places for it.
     """
     rows, length = batch.shape
     hideable = units >= 0
     size = _count(units, hideable)  # B T, the size of each token's unit
     limit = (hideable.sum(1, keepdim=True) * budget).round().clamp(1, places(budget, length))
-    key = chance.draw(units, seed, batch.row[:, None], visit[:, None], chance.purpose("choose"))
+    key = chance.draw(units, seed, batch.row[:, None], visit[:, None], chance.purpose(purpose))
     # units never chosen go to the end: special tokens, and units that are larger than all the places there are
     key = torch.where(hideable & (size <= places(budget, length)), key, _LAST)
     key, order = key.sort(dim=1, stable=True)
     sorted_size = size.gather(1, order)
     first = torch.ones_like(hideable)
     first[:, 1:] = key[:, 1:] != key[:, :-1]
-    used = (sorted_size * first).cumsum(1)  # tokens of this unit and all before it
-    taken = (key != _LAST) & ((used <= limit) | (used == sorted_size[:, :1]))
+    fits = key != _LAST
+    taken = fits & (key == key[:, :1])  # the first
+    room = limit - (sorted_size * first * taken).sum(1, keepdim=True)
+    for _ in range(_ROUNDS):  # a unit that has no room is passed over, and those after it have another chance
+        fits = fits & ~taken & (sorted_size <= room)
+        used = (sorted_size * first * fits).cumsum(1)  # tokens of this unit and of all before it that fit
+        more = fits & (used <= room)
+        taken = taken | more
+        room = room - (sorted_size * first * more).sum(1, keepdim=True)
     return torch.zeros_like(taken).scatter(1, order, taken)
 
 
@@ -57,6 +67,15 @@ def targets(batch: Batch, units: Tensor, chosen: Tensor, count: int) -> Targets:
         end=(torch.where(weight, end.gather(1, unit), where) + base).flatten(),
         weight=weight.flatten().float(),
     )
+
+
+def side_by_side(first: Targets, second: Targets, rows: int) -> Targets:
+    """Both, those of one row beside each other."""
+    joined = {
+        f.name: torch.cat([getattr(t, f.name).view(rows, -1) for t in (first, second)], 1).flatten()
+        for f in fields(first)
+    }
+    return Targets(**joined)
 
 
 def _count(units: Tensor, hideable: Tensor) -> Tensor:

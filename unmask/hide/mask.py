@@ -10,7 +10,8 @@ import torch
 from unmask import chance
 from unmask.batch import Batch, Targets, Vocabulary
 from unmask.errors import require
-from unmask.hide.choose import choose, places, targets
+from unmask.hide.choose import choose, places, side_by_side, targets
+from unmask.hide.shuffle import Shuffle
 from unmask.hide.units import Tokens, Units
 
 
@@ -21,6 +22,10 @@ class Hide(Protocol):
     def needs_mask(self) -> bool:
         """Whether the tokenizer must have a mask token."""
 
+    @property
+    def share(self) -> float:
+        """Predictions per token of a row, at the most."""
+
     def apply(self, batch: Batch, vocabulary: Vocabulary, seed: int) -> Batch: ...
 
 
@@ -29,7 +34,7 @@ class Mask:
     """Hide units of text and predict them where they stood.
 
     Paper: BERT (Devlin et al. 2018). Needs: a mask token. Produces: targets at the chosen tokens.
-    Used by: bert, roberta. Differs from Next: hides a few tokens in place, and both sides stay visible.
+    Used by: every masked recipe. Differs from Next: hides a few tokens in place, and both sides stay visible.
     """
 
     units: Units = field(default_factory=Tokens)  # what is hidden as a whole
@@ -37,6 +42,7 @@ class Mask:
     mask: float = 0.8  # share of chosen units replaced by [MASK]
     random: float = 0.1  # share replaced by random tokens; the rest is kept as it is
     copies: int | None = None  # None: new choices at every visit; n: static masking with n versions of each row
+    shuffle: Shuffle = field(default_factory=Shuffle)  # what is left is also put in another order (StructBERT)
 
     def __post_init__(self) -> None:
         require(0 < self.budget <= 1, f"hide.budget must be in (0, 1], got {self.budget}: write 0.15 for 15%")
@@ -52,9 +58,13 @@ class Mask:
     def needs_mask(self) -> bool:
         return self.mask > 0
 
+    @property
+    def share(self) -> float:
+        return self.budget + self.shuffle.budget
+
     def apply(self, batch: Batch, vocabulary: Vocabulary, seed: int) -> Batch:
         visit = batch.visit if self.copies is None else batch.visit % self.copies
-        units = self.units.label(batch)
+        units = self.units.label(batch, seed, visit)
         chosen = choose(batch, units, self.budget, seed, visit)
         address = (seed, batch.row[:, None], visit[:, None])
         how = chance.uniform(units, *address, chance.purpose("mask, random or keep"))  # one draw per unit
@@ -65,7 +75,11 @@ class Mask:
             vocabulary.size - len(vocabulary.special), place, *address, chance.purpose("random token")
         )
         ids = torch.where(swapped, _ordinary(number, vocabulary), ids)
-        return batch.replace(ids=ids, targets=targets(batch, units, chosen, places(self.budget, batch.shape[1])))
+        hidden = targets(batch, units, chosen, places(self.budget, batch.shape[1]))
+        if not self.shuffle.budget:
+            return batch.replace(ids=ids, targets=hidden)
+        ids, moved = self.shuffle.apply(batch.replace(ids=ids), chosen, seed, visit)
+        return batch.replace(ids=ids, targets=side_by_side(hidden, moved, batch.shape[0]))
 
 
 @dataclass(frozen=True)
@@ -79,6 +93,10 @@ class Next:
     @property
     def needs_mask(self) -> bool:
         return False
+
+    @property
+    def share(self) -> float:
+        return 1.0
 
     def apply(self, batch: Batch, vocabulary: Vocabulary, seed: int) -> Batch:
         rows, length = batch.shape
@@ -107,6 +125,10 @@ class Nothing:
     @property
     def needs_mask(self) -> bool:
         return False
+
+    @property
+    def share(self) -> float:
+        return 0.0
 
     def apply(self, batch: Batch, vocabulary: Vocabulary, seed: int) -> Batch:
         return batch

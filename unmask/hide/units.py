@@ -2,20 +2,31 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 import torch
 from torch import Tensor
 
+from unmask import chance
 from unmask.batch import Batch
+from unmask.errors import require
+from unmask.hide.lengths import Geometric, Lengths
 
 
 class Units(Protocol):
     """What a recipe's `hide.units` must be."""
 
-    def label(self, batch: Batch) -> Tensor:
-        """B T, the number of the unit in its row, from 0; -1 on special tokens and padding."""
+    @property
+    def longest(self) -> int:
+        """The most words, or tokens, that one unit may be made of; 1 where it is one by itself."""
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The boundaries that the shards must hold for it: word, phrase, entity."""
+
+    def label(self, batch: Batch, seed: int, visit: Tensor) -> Tensor:
+        """B T, the number of the unit in its row, below T; -1 on special tokens and padding."""
 
 
 @dataclass(frozen=True)
@@ -23,10 +34,18 @@ class Tokens:
     """Every token is a unit.
 
     Paper: BERT (Devlin et al. 2018). Needs: nothing. Produces: units of one token.
-    Used by: bert, roberta. Differs from Words: a word of several tokens may be hidden in part.
+    Used by: bert, roberta, electra, structbert. Differs from Words: a word of several tokens may be hidden in part.
     """
 
-    def label(self, batch: Batch) -> Tensor:
+    @property
+    def longest(self) -> int:
+        return 1
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return ()
+
+    def label(self, batch: Batch, seed: int, visit: Tensor) -> Tensor:
         places = torch.arange(batch.shape[1], device=batch.ids.device).expand(batch.shape)
         return torch.where(batch.word >= 0, places, -1)
 
@@ -36,9 +55,111 @@ class Words:
     """Every word is a unit.
 
     Paper: BERT's whole-word release; BERT-wwm (Cui et al. 2019). Needs: word boundaries in the shards.
-    Produces: units of one or more tokens. Used by: any recipe, with hide.units=Words.
+    Produces: units of one or more tokens. Used by: bert-wwm, bert-wwm-ext, and any recipe with hide.units=Words.
     Differs from Tokens: all tokens of a word are hidden together.
     """
 
-    def label(self, batch: Batch) -> Tensor:
+    @property
+    def longest(self) -> int:
+        return 1
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return ("word",)
+
+    def label(self, batch: Batch, seed: int, visit: Tensor) -> Tensor:
         return batch.word
+
+
+@dataclass(frozen=True)
+class Spans:
+    """Runs of a random number of words, or of tokens, that lie side by side.
+
+    Paper: SpanBERT (Joshi et al. 2019); ALBERT's and UniLM's n-grams. Needs: what its parts need.
+    Produces: units whose lengths follow the given law, cut off where a text ends. Used by: spanbert, albert, unilm.
+    Differs from Words: a unit may be several words; the row is cut anew at every visit.
+    """
+
+    of: Words | Tokens = field(default_factory=Words)  # what a span is made of
+    lengths: Lengths = field(default_factory=Geometric)  # how many of them
+
+    @property
+    def longest(self) -> int:
+        return len(self.lengths.shares)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return self.of.columns
+
+    def label(self, batch: Batch, seed: int, visit: Tensor) -> Tensor:
+        part = self.of.label(batch, seed, visit)  # B T
+        number = torch.arange(batch.shape[1], device=part.device).expand(batch.shape)
+        chances = chance.uniform(number, seed, batch.row[:, None], visit[:, None], chance.purpose("span lengths"))
+        lengths = torch.ones_like(part)
+        for bound in self._bounds():
+            lengths += chances >= bound
+        ends = lengths.cumsum(1)  # B T, in parts
+        tile = torch.searchsorted(ends, part.clamp(min=0).contiguous(), right=True)
+        return joined(tile, part >= 0)
+
+    def _bounds(self) -> list[float]:
+        """Where a number drawn from [0, 1) crosses to the next length."""
+        total, bounds = 0.0, []
+        for share in self.lengths.shares[:-1]:
+            total += share
+            bounds.append(total)
+        return bounds
+
+
+@dataclass(frozen=True)
+class Levels:
+    """Each row takes one level: single tokens, phrases, or entities; a token counts to the largest unit that it has.
+
+    Paper: ERNIE 1.0 (Sun et al. 2019). Needs: words and a lexicon in the shards (`prepare --lexicon`).
+    Produces: at level phrase, phrases and the words between them; at level entity, entities, phrases and words.
+    Used by: ernie. Differs from Words: units come from a lexicon and may be several words long.
+    """
+
+    token: float = 1.0  # how often a row takes the lowest level, relative to the others
+    phrase: float = 1.0
+    entity: float = 1.0
+
+    def __post_init__(self) -> None:
+        shares = (self.token, self.phrase, self.entity)
+        require(
+            min(shares) >= 0 and sum(shares) > 0,
+            f"hide.units: levels have shares of 0 or more, one above 0, got {shares}",
+        )
+
+    @property
+    def longest(self) -> int:
+        return 1
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        known = {"word": self.phrase + self.entity, "phrase": self.phrase + self.entity, "entity": self.entity}
+        return tuple(name for name, share in known.items() if share)
+
+    def label(self, batch: Batch, seed: int, visit: Tensor) -> Tensor:
+        lowest = torch.arange(batch.shape[1], device=batch.ids.device).expand(batch.shape)
+        phrase = _larger(batch.phrase, batch.word)
+        entity = _larger(batch.entity, phrase)
+        drawn = chance.uniform(batch.row, seed, visit, chance.purpose("level"))[:, None] * (
+            self.token + self.phrase + self.entity
+        )
+        unit = torch.where(drawn < self.token, lowest, torch.where(drawn < self.token + self.phrase, phrase, entity))
+        return joined(unit, batch.word >= 0)
+
+
+def _larger(unit: Tensor | None, otherwise: Tensor) -> Tensor:
+    """The number of the larger unit where there is one; numbers of both kinds never meet."""
+    if unit is None:
+        return otherwise
+    return torch.where(unit >= 0, unit, otherwise + otherwise.shape[1])
+
+
+def joined(unit: Tensor, text: Tensor) -> Tensor:
+    """Runs of one unit within one stretch of text, numbered from 0 in each row; -1 where there is no text."""
+    new = text.clone()
+    new[:, 1:] &= (unit[:, 1:] != unit[:, :-1]) | ~text[:, :-1]
+    return torch.where(text, new.cumsum(1) - 1, -1)

@@ -20,7 +20,8 @@ def fill(model: Model, text: str, *, top: int = 5) -> list[list[Guess]]:
     """For each [MASK] of the text, from left to right, the most likely tokens."""
     require(top >= 1, f"top must be 1 or more, got {top}")
     head = model.head(Tokens, "fill gaps")
-    require(model.recipe.see.pattern == "everything", f"{model.folder} reads from left to right: use 'unmask generate'")  # type: ignore[attr-defined]
+    both_sides = model.recipe.see.serving.pattern == "everything"  # type: ignore[attr-defined]
+    require(both_sides, f"{model.folder} reads from left to right: use 'unmask generate'")
     mask = model.tokenizer.role("mask")
     ((_, batch, hidden),) = model.passes([Text(model.tokenizer.with_mask(text))])
     places = (batch.ids[0] == mask).nonzero()[:, 0]

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from unmask.batch import Batch, Hidden, Loss
 from unmask.errors import require
+from unmask.predict.start import start
 
 
 @dataclass(frozen=True)
@@ -36,21 +37,21 @@ class Label:
             named in (0, self.classes), f"a label of {self.classes} classes needs as many names or none, got {named}"
         )
 
-    def build(self, width: int, deviation: float) -> LabelModule:
+    def build(self, width: int, embedding: Tensor, deviation: float) -> LabelModule:
         return LabelModule(self, width, deviation)
+
+    def flops(self, width: int, embedding: int, vocabulary: int, share: float) -> float:
+        """Floating-point operations per token of a row: too few to count."""
+        return 0.0
 
 
 class LabelModule(nn.Module):
     def __init__(self, spec: Label, width: int, deviation: float) -> None:
         super().__init__()
         self.spec = spec
-        self.dense = nn.Linear(width, width) if spec.pooler else None
-        self.out = nn.Linear(width, spec.classes, bias=spec.bias)
+        self.dense = start(nn.Linear(width, width), deviation) if spec.pooler else None
+        self.out = start(nn.Linear(width, spec.classes, bias=spec.bias), deviation)
         self.dropout = nn.Dropout(spec.dropout)
-        for linear in filter(None, (self.dense, self.out)):
-            nn.init.trunc_normal_(linear.weight, std=deviation, a=-2 * deviation, b=2 * deviation)
-            if linear.bias is not None:
-                nn.init.zeros_(linear.bias)
 
     def count(self, batch: Batch) -> Tensor:
         return batch.counted.sum()

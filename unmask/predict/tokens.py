@@ -10,6 +10,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from unmask.batch import Batch, Hidden, Loss
+from unmask.errors import require
+from unmask.predict.start import start
 
 
 @dataclass(frozen=True)
@@ -17,32 +19,34 @@ class Tokens:
     """The token that stands at each target.
 
     Paper: BERT (transform, bias), GPT (neither). Needs: targets. Produces: a cross-entropy per target.
-    Used by: bert, roberta, gpt2. Differs from Label: one answer per hidden token, not per example.
+    Used by: every recipe that predicts tokens. Differs from Label: one answer per hidden token, not per example.
     """
 
     tied: bool = True  # the output weights are the token embeddings
     transform: bool = True  # a layer and a norm before the output (BERT)
     bias: bool = True  # one number per token of the vocabulary
-    activation: Literal["gelu", "gelu_tanh"] = "gelu"  # of the transform
+    activation: Literal["gelu", "gelu_tanh", "relu"] = "gelu"  # of the transform
     epsilon: float = 1e-12  # of the transform's norm
 
     def build(self, width: int, embedding: Tensor, deviation: float) -> TokensModule:
         return TokensModule(self, width, embedding, deviation)
 
-    def flops(self, width: int, vocabulary: int) -> float:
-        """Floating-point operations per prediction of one forward pass."""
-        return 2 * width * vocabulary + (2 * width**2 if self.transform else 0)
+    def flops(self, width: int, embedding: int, vocabulary: int, share: float) -> float:
+        """Floating-point operations per token of a row, in one forward pass."""
+        return share * (2 * embedding * vocabulary + (2 * width * embedding if self.transform else 0))
 
 
 class TokensModule(nn.Module):
     def __init__(self, spec: Tokens, width: int, embedding: Tensor, deviation: float) -> None:
         super().__init__()
         self.spec = spec
+        require(
+            spec.transform or width == embedding.shape[1],
+            f"embeddings of width {embedding.shape[1]} and layers of width {width} need predict.*.transform=true",
+        )
         if spec.transform:
-            self.dense = nn.Linear(width, width)
-            self.norm = nn.LayerNorm(width, eps=spec.epsilon)
-            nn.init.trunc_normal_(self.dense.weight, std=deviation, a=-2 * deviation, b=2 * deviation)
-            nn.init.zeros_(self.dense.bias)
+            self.dense = start(nn.Linear(width, embedding.shape[1]), deviation)
+            self.norm = nn.LayerNorm(embedding.shape[1], eps=spec.epsilon)
         self.weight = embedding if spec.tied else nn.Parameter(torch.empty_like(embedding).normal_(std=deviation))
         self.bias = nn.Parameter(torch.zeros(len(embedding))) if spec.bias else None
 
@@ -51,9 +55,16 @@ class TokensModule(nn.Module):
         return batch.targets.weight.sum()
 
     def forward(self, hidden: Hidden, batch: Batch) -> Loss:
+        return self.loss(self.at_targets(hidden, batch), batch)
+
+    def at_targets(self, hidden: Hidden, batch: Batch) -> Tensor:
+        """N V, the scores of every token of the vocabulary at every target."""
         assert batch.targets is not None, "nothing was hidden"
-        logits = self.scores(hidden.last.flatten(0, 1)[batch.targets.where])
-        losses = F.cross_entropy(logits.float(), batch.targets.ids, reduction="none")
+        return self.scores(hidden.last.flatten(0, 1)[batch.targets.where])
+
+    def loss(self, scores: Tensor, batch: Batch) -> Loss:
+        assert batch.targets is not None, "nothing was hidden"
+        losses = F.cross_entropy(scores.float(), batch.targets.ids, reduction="none")
         return Loss((losses * batch.targets.weight).sum(), batch.targets.weight.sum())
 
     def decode(self, hidden: Hidden, batch: Batch) -> Tensor:
@@ -62,5 +73,9 @@ class TokensModule(nn.Module):
 
     def scores(self, x: Tensor) -> Tensor:
         if self.spec.transform:
-            x = self.norm(F.gelu(self.dense(x), approximate="tanh" if self.spec.activation == "gelu_tanh" else "none"))
+            x = self.dense(x)
+            kind = self.spec.activation
+            x = self.norm(
+                F.relu(x) if kind == "relu" else F.gelu(x, approximate="tanh" if kind == "gelu_tanh" else "none")
+            )
         return F.linear(x, self.weight, self.bias)

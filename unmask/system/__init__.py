@@ -1,5 +1,9 @@
 """Systems: how parts become one training step."""
 
-from unmask.system.single import SENTENCE, Single, check, cost, flops_per_token, objectives
+from unmask.system.check import SENTENCE, check, cost, flops_per_token, hides, objectives
+from unmask.system.generator_discriminator import GeneratorDiscriminator
+from unmask.system.single import Single
 
-__all__ = ["SENTENCE", "Single", "check", "cost", "flops_per_token", "objectives"]
+__all__ = [
+    "SENTENCE", "GeneratorDiscriminator", "Single", "check", "cost", "flops_per_token", "hides", "objectives",
+]  # fmt: skip

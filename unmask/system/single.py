@@ -11,11 +11,8 @@ from torch import Tensor, nn
 from unmask import chance
 from unmask.backbone import Transformer
 from unmask.batch import Batch, Hidden, Loss, Vocabulary
-from unmask.errors import require
-from unmask.predict import Label, Tokens
 from unmask.recipe import Recipe
-
-SENTENCE = "sentence"  # the name of the objective that follows from a recipe's `arrange`
+from unmask.system.check import check, heads_flops, objectives
 
 
 @dataclass(frozen=True)
@@ -24,11 +21,20 @@ class Single:
 
     backbone: Transformer = field(default_factory=Transformer)  # the network that is trained, adapted and served
 
+    @property
+    def losses(self) -> tuple[str, ...]:
+        """The names of losses that the system brings besides the objectives."""
+        return ()
+
     def build(self, recipe: Recipe, vocabulary: Vocabulary, seed: int) -> SingleModule:
         """The network with fresh weights, a function of the seed alone."""
         with torch.random.fork_rng():
-            torch.manual_seed(int(chance.generator(seed, chance.purpose("initial weights")).integers(2**62)))
+            torch.manual_seed(first_seed(seed))
             return SingleModule(self, recipe, vocabulary, seed)
+
+    def flops(self, recipe: Recipe, vocabulary: int, length: int) -> float:
+        """Floating-point operations per token of one forward pass."""
+        return self.backbone.flops(length) + heads_flops(recipe, vocabulary)
 
 
 class SingleModule(nn.Module):
@@ -37,25 +43,21 @@ class SingleModule(nn.Module):
     def __init__(self, spec: Single, recipe: Recipe, vocabulary: Vocabulary, seed: int) -> None:
         super().__init__()
         check(recipe, vocabulary)
-        self.hide, self.see, self.vocabulary, self.seed = recipe.hide, recipe.see, vocabulary, seed
+        self.vocabulary, self.seed = vocabulary, seed
+        self.hide: Any = recipe.hide
+        self.see: Any = recipe.see
         self.backbone = spec.backbone.build(vocabulary.size, recipe.see.pattern)  # type: ignore[attr-defined]
-        embedding = self.backbone.embed.token.weight
-        width, deviation = spec.backbone.width, spec.backbone.deviation
-        self.predict = nn.ModuleDict()
-        for name, part in objectives(recipe).items():
-            built = (
-                part.build(width, embedding, deviation) if isinstance(part, Tokens) else part.build(width, deviation)
-            )
-            self.predict[name] = built
+        self.predict = heads(recipe, spec.backbone, self.backbone.embed.token.weight)
 
     @property
     def keep(self) -> nn.Module:
         return self.backbone
 
-    def prepare(self, batch: Batch) -> tuple[Batch, dict[str, Tensor]]:
-        """Hide, say who sees whom, and count what each objective will predict."""
-        batch = self.hide.apply(batch, self.vocabulary, self.seed)  # type: ignore[attr-defined]
-        batch = batch.replace(rank=self.see.rank(batch))  # type: ignore[attr-defined]
+    def prepare(self, batch: Batch, hide: Any = None) -> tuple[Batch, dict[str, Tensor]]:
+        """Hide, say who sees whom, and count what each objective will predict. `hide`: if not what the recipe hides."""
+        batch = self.see.draw(batch, self.seed)
+        batch = (hide or self.hide).apply(batch, self.vocabulary, self.seed)
+        batch = self.see.apply(batch)
         return batch, {name: head.count(batch) for name, head in self.predict.items()}  # type: ignore[operator]
 
     def step(self, batch: Batch, state: Any = None) -> tuple[dict[str, Loss], Any]:
@@ -64,48 +66,16 @@ class SingleModule(nn.Module):
 
     def look(self, batch: Batch) -> Hidden:
         """The vectors of a batch as it is, nothing hidden: for inference."""
-        return self.backbone(batch.replace(rank=self.see.rank(batch)))[0]  # type: ignore[attr-defined]
+        seen = batch if batch.rank is not None else self.see.apply(batch)
+        return self.backbone(seen)[0]
 
 
-def objectives(recipe: Recipe) -> dict[str, Any]:
-    """What is predicted: the recipe's own objectives, and the sentence task that its `arrange` brings."""
-    classes = recipe.arrange.classes  # type: ignore[attr-defined]
-    return recipe.predict | ({SENTENCE: Label(classes=classes)} if classes else {})
+def first_seed(seed: int) -> int:
+    """The seed of the initial weights."""
+    return int(chance.generator(seed, chance.purpose("initial weights")).integers(2**62))
 
 
-def check(recipe: Recipe, vocabulary: Vocabulary) -> None:
-    """Refuse a recipe whose parts do not fit each other or the tokenizer."""
-    require(
-        vocabulary.mask is not None or not recipe.hide.needs_mask,  # type: ignore[attr-defined]
-        f"{recipe.name} hides tokens behind [MASK], and the tokenizer has no mask token: "
-        "train one with 'unmask tokenizer', or set hide.mask=0",
-    )
-    longest = max(stage.length for stage in recipe.schedule)
-    limit = recipe.system.backbone.length  # type: ignore[attr-defined]
-    require(
-        longest <= limit,
-        f"rows of {longest} tokens do not fit a backbone of length {limit}: lower schedule.*.length or raise "
-        "system.backbone.length",
-    )
-    known = objectives(recipe)
-    for name in (name for stage in recipe.schedule for name in stage.weights):
-        require(
-            name in known, f"the schedule weighs a loss {name!r} that is not predicted: known are {', '.join(known)}"
-        )
-
-
-def cost(recipe: Recipe, vocabulary: int) -> dict[str, float]:
-    """Parameters, and training operations per token over the whole schedule; nothing is allocated."""
-    words = Vocabulary(size=vocabulary, pad=0, special=(), mask=0)
-    with torch.device("meta"):
-        system = recipe.system.build(recipe, words, 0)  # type: ignore[attr-defined]
-    flops = sum(stage.share * flops_per_token(recipe, vocabulary, stage.length) for stage in recipe.schedule)
-    return {"parameters": sum(p.numel() for p in system.parameters()), "flops_per_token": flops}
-
-
-def flops_per_token(recipe: Recipe, vocabulary: int, length: int) -> float:
-    """Training operations per token: three forward passes' worth, predictions counted where they are made."""
-    backbone: Transformer = recipe.system.backbone  # type: ignore[attr-defined]
-    share = getattr(recipe.hide, "budget", 1.0)
-    heads = sum(p.flops(backbone.width, vocabulary) * share for p in recipe.predict.values() if isinstance(p, Tokens))
-    return 3 * (backbone.flops(length) + heads)
+def heads(recipe: Recipe, backbone: Transformer, embedding: Tensor) -> nn.ModuleDict:
+    """All objectives of a recipe, built for a backbone."""
+    parts = objectives(recipe).items()
+    return nn.ModuleDict({name: part.build(backbone.width, embedding, backbone.deviation) for name, part in parts})

@@ -17,7 +17,7 @@ from unmask import chance
 from unmask.batch import Batch
 from unmask.errors import Mistake
 from unmask.train import checkpoint
-from unmask.train.optimise import AdamW
+from unmask.train.optimise import Optimise
 
 
 class Source(Protocol):
@@ -39,6 +39,7 @@ class Leg:
     micro: int  # rows per micro-batch
     open: Callable[[dict[str, Any] | None], Source]  # its batches, from a state on
     weights: dict[str, float] = field(default_factory=dict)  # of each loss; 1 where none is given
+    hide: Any = None  # what it hides, if it is not what the recipe does
 
 
 @dataclass(frozen=True)
@@ -62,24 +63,30 @@ class Diverged(Mistake):
 class Trainer:
     """A system, its optimiser and the machine: one training step, and nothing that outlives it."""
 
-    def __init__(self, system: Any, optimise: AdamW, machine: Machine, seed: int) -> None:
+    def __init__(self, system: Any, optimise: Optimise, machine: Machine, seed: int) -> None:
         self.system, self.optimise, self.machine, self.seed = system.to(machine.device), optimise, machine, seed
         self.optimiser = optimise.build(system)
         self.forward = torch.compile(system.step, dynamic=False) if machine.compiled else system.step
         self.memory: dict[int, Any] = {}  # what a system carries from one step to the next, by micro-batch
 
-    def gradients(self, batches: list[Batch], weights: dict[str, float], step: int) -> dict[str, Tensor]:
-        """Exact gradients of the mean losses over all micro-batches; returns those means, detached."""
+    def gradients(
+        self, batches: list[Batch], weights: dict[str, float], step: int, hide: Any = None
+    ) -> dict[str, Tensor]:
+        """Exact gradients of the mean losses over all micro-batches; returns those means, detached.
+
+        `hide`: what this stage hides, if it is not what the recipe does."""
         torch.manual_seed(reseed(self.seed, step))
         self.optimiser.zero_grad(set_to_none=True)
-        prepared = [self.system.prepare(b.to(self.machine.device, non_blocking=True)) for b in batches]
+        moved = [batch.to(self.machine.device, non_blocking=True) for batch in batches]
+        prepared = [self.system.prepare(batch, hide) for batch in moved]
         counts = {name: sum(c[name] for _, c in prepared).clamp(min=1) for name in prepared[0][1]}
         means = {name: torch.zeros((), device=self.machine.device) for name in counts}
         for index, (batch, _) in enumerate(prepared):
             with self.machine.autocast():
                 losses, self.memory[index] = self.forward(batch, self.memory.get(index))
             parts = {name: loss.total / counts[name] for name, loss in losses.items()}
-            sum(parts[name] * weights.get(name, 1.0) for name in parts).backward()  # type: ignore[union-attr]
+            scaled = {n: parts[n] if loss.scale is None else parts[n] * loss.scale for n, loss in losses.items()}
+            sum(part * weights.get(name, 1.0) for name, part in scaled.items()).backward()  # type: ignore[union-attr]
             for name, part in parts.items():
                 means[name] += part.detach()
         return means
@@ -132,7 +139,7 @@ def train(
         while step < leg.until:
             batches = [source.batch(rows) for rows in _portions(leg.rows, leg.micro)]
             step += 1
-            means = trainer.gradients(batches, leg.weights, step)
+            means = trainer.gradients(batches, leg.weights, step, leg.hide)
             rate, norm = trainer.update(step, steps)
             meter.add(step, means, rate, norm)
             tokens += sum(batch.ids.numel() for batch in batches)

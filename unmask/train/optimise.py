@@ -1,10 +1,10 @@
-"""AdamW with the papers' exclusions, and the curve its rate follows."""
+"""AdamW with the papers' exclusions, the curve that a rate follows, and what all optimisers share."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal, Protocol
 
 import torch
 from torch import nn
@@ -12,6 +12,18 @@ from torch import nn
 from unmask.errors import require
 
 Curve = Literal["linear", "cosine", "inverse_sqrt", "constant"]
+
+
+class Optimise(Protocol):
+    """What a recipe's `optimise` must be."""
+
+    @property
+    def clip(self) -> float | None: ...
+
+    def build(self, model: nn.Module) -> torch.optim.Optimizer: ...
+
+    def set(self, optimiser: torch.optim.Optimizer, step: int, steps: int) -> float:
+        """Set the rate for step 1, 2 ... of all steps; returns it."""
 
 
 @dataclass(frozen=True)
@@ -28,22 +40,12 @@ class AdamW:
     correct: bool = True  # Adam's bias correction; BERT's released code leaves it out
 
     def __post_init__(self) -> None:
-        require(self.rate > 0, f"optimise.rate must be over 0, got {self.rate}")
-        require(0 <= self.warmup < 1, f"optimise.warmup must be in [0, 1), got {self.warmup}: a share of all steps")
-        require(
-            len(self.betas) == 2 and all(0 <= b < 1 for b in self.betas),
-            f"optimise.betas must be two numbers in [0, 1), got {self.betas}",
-        )
-        require(self.decay >= 0, f"optimise.decay must be 0 or more, got {self.decay}")
-        require(self.epsilon > 0, f"optimise.epsilon must be over 0, got {self.epsilon}")
-        require(self.clip is None or self.clip > 0, f"optimise.clip must be over 0 or none, got {self.clip}")
+        check_numbers(self)
 
     def build(self, model: nn.Module) -> torch.optim.AdamW:
-        trained = [p for p in model.parameters() if p.requires_grad]
-        matrices, vectors = [p for p in trained if p.dim() > 1], [p for p in trained if p.dim() <= 1]
-        groups = [{"params": matrices, "weight_decay": self.decay}, {"params": vectors, "weight_decay": 0.0}]
-        groups = [group for group in groups if group["params"]]
-        return torch.optim.AdamW(groups, lr=self.rate, betas=self.betas, eps=self.epsilon, fused=True)
+        return torch.optim.AdamW(
+            groups(model, self.decay), lr=self.rate, betas=self.betas, eps=self.epsilon, fused=True
+        )
 
     def set(self, optimiser: torch.optim.Optimizer, step: int, steps: int) -> float:
         """Set the rate for step 1, 2 ... of all steps; returns it."""
@@ -71,3 +73,24 @@ def factor(curve: Curve, warmup: float, step: int, steps: int) -> float:
         return math.sqrt(max(warm, 1) / step)
     done = (step - warm) / max(1, steps - warm + 1)  # the last step still moves
     return 1 - done if curve == "linear" else 0.5 * (1 + math.cos(math.pi * done))
+
+
+def groups(model: nn.Module, decay: float) -> list[dict[str, Any]]:
+    """What decays, and what does not: biases, norms and other vectors."""
+    trained = [p for p in model.parameters() if p.requires_grad]
+    matrices, vectors = [p for p in trained if p.dim() > 1], [p for p in trained if p.dim() <= 1]
+    both = [{"params": matrices, "weight_decay": decay}, {"params": vectors, "weight_decay": 0.0}]
+    return [group for group in both if group["params"]]
+
+
+def check_numbers(optimise: Any) -> None:
+    """Refuse what no optimiser can work with."""
+    require(optimise.rate > 0, f"optimise.rate must be over 0, got {optimise.rate}")
+    require(0 <= optimise.warmup < 1, f"optimise.warmup must be in [0, 1), got {optimise.warmup}: a share of all steps")
+    require(
+        len(optimise.betas) == 2 and all(0 <= b < 1 for b in optimise.betas),
+        f"optimise.betas must be two numbers in [0, 1), got {optimise.betas}",
+    )
+    require(optimise.decay >= 0, f"optimise.decay must be 0 or more, got {optimise.decay}")
+    require(optimise.epsilon > 0, f"optimise.epsilon must be over 0, got {optimise.epsilon}")
+    require(optimise.clip is None or optimise.clip > 0, f"optimise.clip must be over 0 or none, got {optimise.clip}")

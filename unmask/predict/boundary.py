@@ -1,0 +1,74 @@
+"""Predict the tokens of a hidden span from the two tokens around it: SpanBERT's boundary objective."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from unmask.batch import Batch, Hidden, Loss
+from unmask.errors import require
+from unmask.predict.start import start
+
+
+@dataclass(frozen=True)
+class Boundary:
+    """Each hidden token, from the vectors left and right of its span and its place in the span alone.
+
+    Paper: SpanBERT (Joshi et al. 2019). Needs: targets that know the ends of their spans, and texts framed by special
+    tokens. Produces: a cross-entropy per target. Used by: spanbert.
+    Differs from Tokens: the vector at the token itself is not read.
+    """
+
+    places: int = 20  # in a span that are told apart; those after count as the last
+    width: int = 200  # of the vector of a place
+    epsilon: float = 1e-12  # of the norms
+
+    def __post_init__(self) -> None:
+        for name in ("places", "width"):
+            require(getattr(self, name) >= 1, f"predict.*.{name} must be 1 or more, got {getattr(self, name)}")
+
+    def build(self, width: int, embedding: Tensor, deviation: float) -> BoundaryModule:
+        return BoundaryModule(self, width, embedding, deviation)
+
+    def flops(self, width: int, embedding: int, vocabulary: int, share: float) -> float:
+        """Floating-point operations per token of a row, in one forward pass."""
+        return share * 2 * ((2 * width + self.width) * width + width * embedding + embedding * vocabulary)
+
+
+class BoundaryModule(nn.Module):
+    def __init__(self, spec: Boundary, width: int, embedding: Tensor, deviation: float) -> None:
+        super().__init__()
+        self.spec = spec
+        self.place = nn.Embedding(spec.places, spec.width)
+        nn.init.trunc_normal_(self.place.weight, std=deviation, a=-2 * deviation, b=2 * deviation)
+        self.first = start(nn.Linear(2 * width + spec.width, width), deviation)
+        self.first_norm = nn.LayerNorm(width, eps=spec.epsilon)
+        self.second = start(nn.Linear(width, embedding.shape[1]), deviation)
+        self.second_norm = nn.LayerNorm(embedding.shape[1], eps=spec.epsilon)
+        self.weight = embedding
+        self.bias = nn.Parameter(torch.zeros(len(embedding)))
+
+    def count(self, batch: Batch) -> Tensor:
+        assert batch.targets is not None, "nothing was hidden"
+        return batch.targets.weight.sum()
+
+    def forward(self, hidden: Hidden, batch: Batch) -> Loss:
+        targets = batch.targets
+        assert targets is not None, "nothing was hidden"
+        losses = F.cross_entropy(self.decode(hidden, batch).float(), targets.ids, reduction="none")
+        return Loss((losses * targets.weight).sum(), targets.weight.sum())
+
+    def decode(self, hidden: Hidden, batch: Batch) -> Tensor:
+        """N V, the scores of every token of the vocabulary at every target."""
+        targets = batch.targets
+        assert targets is not None, "nothing was hidden"
+        vectors = hidden.last.flatten(0, 1)  # (B T) D
+        left = vectors[(targets.start - 1).clamp(min=0)]
+        right = vectors[(targets.end + 1).clamp(max=len(vectors) - 1)]
+        place = self.place((targets.where - targets.start).clamp(max=self.spec.places - 1)).to(left.dtype)
+        x = self.first_norm(F.gelu(self.first(torch.cat((left, right, place), -1))))
+        x = self.second_norm(F.gelu(self.second(x)))
+        return F.linear(x, self.weight, self.bias)

@@ -1,0 +1,67 @@
+"""Predict which tokens were replaced: ELECTRA's discriminator."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from unmask.batch import Batch, Hidden, Loss
+from unmask.predict.start import start
+
+
+@dataclass(frozen=True)
+class Replaced:
+    """Whether each token is the one that stood there, or one that a generator put in its place.
+
+    Paper: ELECTRA (Clark et al. 2020). Needs: a generator's replacements. Produces: a binary cross-entropy per token;
+    a replacement that equals the original counts as original. Used by: electra.
+    Differs from Tokens: two answers, not a vocabulary, and at every token.
+    """
+
+    where: Literal["all", "hidden"] = "all"  # every token, or only those that were hidden (ELECTRA 15%)
+
+    def build(self, width: int, embedding: Tensor, deviation: float) -> ReplacedModule:
+        return ReplacedModule(self, width, deviation)
+
+    def flops(self, width: int, embedding: int, vocabulary: int, share: float) -> float:
+        """Floating-point operations per token of a row, in one forward pass."""
+        return (1.0 if self.where == "all" else share) * (2 * width**2 + 2 * width)
+
+
+class ReplacedModule(nn.Module):
+    def __init__(self, spec: Replaced, width: int, deviation: float) -> None:
+        super().__init__()
+        self.spec = spec
+        self.dense = start(nn.Linear(width, width), deviation)
+        self.out = start(nn.Linear(width, 1), deviation)
+
+    def count(self, batch: Batch) -> Tensor:
+        return self._counted(batch).sum()
+
+    def forward(self, hidden: Hidden, batch: Batch) -> Loss:
+        assert batch.original is not None, "no generator has replaced anything"
+        counted = self._counted(batch)
+        if self.spec.where == "all":
+            scores, replaced = self.decode(hidden, batch).flatten(), (batch.ids != batch.original).flatten()
+        else:
+            assert batch.targets is not None, "nothing was hidden"
+            at = batch.targets.where
+            scores, replaced = self._scores(hidden.last.flatten(0, 1)[at]), batch.ids.flatten()[at] != batch.targets.ids
+        losses = F.binary_cross_entropy_with_logits(scores.float(), replaced.float(), reduction="none")
+        return Loss((losses * counted).sum(), counted.sum())
+
+    def decode(self, hidden: Hidden, batch: Batch) -> Tensor:
+        """B T, the score of having been replaced."""
+        return self._scores(hidden.last)
+
+    def _counted(self, batch: Batch) -> Tensor:
+        if self.spec.where == "all":
+            return batch.real.flatten().float()
+        assert batch.targets is not None, "nothing was hidden"
+        return batch.targets.weight
+
+    def _scores(self, x: Tensor) -> Tensor:
+        return self.out(F.gelu(self.dense(x)))[..., 0]

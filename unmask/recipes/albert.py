@@ -1,0 +1,52 @@
+"""ALBERT (Lan et al. 2019, arXiv:1909.11942): hide 15% as n-grams of words, see everything, predict them and whether A and B are in order.
+
+One set of weights serves all layers, and the embeddings are narrow. `--set system.backbone.sharing=attention` (or
+feedforward, none) and `system.backbone.embedding=768` are the paper's ablations.
+"""
+
+from dataclasses import replace
+from typing import Any
+
+from unmask import data, hide, predict, see, system, text, train
+from unmask.backbone import Transformer
+from unmask.recipe import Recipe, Stage
+
+_SHAPE: dict[str, Any] = {"embedding": 128, "sharing": "all", "segments": 2, "activation": "gelu_tanh"}
+SIZES = {
+    "tiny": Transformer(layers=2, width=128, heads=2, feedforward=512, **_SHAPE | {"embedding": 64}),
+    "mini": Transformer(layers=4, width=256, heads=4, feedforward=1024, **_SHAPE),
+    "small": Transformer(layers=4, width=512, heads=8, feedforward=2048, **_SHAPE),
+    "medium": Transformer(layers=8, width=512, heads=8, feedforward=2048, **_SHAPE),
+    "base": Transformer(layers=12, width=768, heads=12, feedforward=3072, **_SHAPE),
+    "large": Transformer(layers=24, width=1024, heads=16, feedforward=4096, **_SHAPE),
+    "xlarge": Transformer(layers=24, width=2048, heads=32, feedforward=8192, **_SHAPE),  # released with 16 heads
+    "xxlarge": Transformer(layers=12, width=4096, heads=64, feedforward=16384, **_SHAPE),
+}
+# The paper: 4,096 rows of 512 tokens a step, rate 1.76e-3 after 3,125 of 125k steps, at all sizes. Smaller sizes, which
+# it does not have, take a higher rate and a smaller batch.
+RATES = {"tiny": 4e-3, "mini": 4e-3, "small": 4e-3, "medium": 4e-3}
+BATCH = {"tiny": 8_192, "mini": 16_384, "small": 32_768, "medium": 65_536}
+VARIANTS: dict[str, dict[str, Any]] = {
+    "paper": {"dropout": 0.1},
+    "no-dropout": {"dropout": 0.0},  # what the paper ends with, and the second release has at all sizes
+}
+
+
+def recipe(size: str = "base", variant: str = "paper") -> Recipe:
+    return Recipe(
+        name="albert",
+        size=size,
+        variant=variant,
+        tokenizer=text.Unigram(vocab=30_000),
+        layout="[CLS] a [SEP] b [SEP]",
+        arrange=data.SentenceOrder(swapped=0.5, short=0.1),
+        hide=hide.Mask(
+            units=hide.Spans(of=hide.Words(), lengths=hide.Harmonic(most=3)), budget=0.15, mask=0.8, random=0.1
+        ),
+        see=see.Everything(),
+        system=system.Single(backbone=replace(SIZES[size], dropout=VARIANTS[variant]["dropout"])),
+        predict={"tokens": predict.Tokens(tied=True, activation="gelu_tanh")},
+        optimise=train.LAMB(rate=RATES.get(size, 1.76e-3), decay=0.01, warmup=0.025),
+        batch_tokens=BATCH.get(size, 2_097_152),
+        schedule=(Stage(share=1.0, length=512),),
+    )

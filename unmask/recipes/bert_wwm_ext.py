@@ -1,0 +1,45 @@
+"""BERT-wwm-ext (Cui et al. 2019, arXiv:1906.08101): hide 15% as whole words, see everything, predict them and whether B follows A.
+
+BERT-wwm on more text (5.4 billion words) and for longer, most of it in short rows.
+"""
+
+from typing import Any
+
+from unmask import data, hide, predict, see, system, text, train
+from unmask.backbone import Transformer
+from unmask.recipe import Recipe, Stage
+
+SIZES = {
+    "tiny": Transformer(layers=2, width=128, heads=2, feedforward=512, segments=2),
+    "mini": Transformer(layers=4, width=256, heads=4, feedforward=1024, segments=2),
+    "small": Transformer(layers=4, width=512, heads=8, feedforward=2048, segments=2),
+    "medium": Transformer(layers=8, width=512, heads=8, feedforward=2048, segments=2),
+    "base": Transformer(layers=12, width=768, heads=12, feedforward=3072, segments=2),
+    "large": Transformer(layers=24, width=1024, heads=16, feedforward=4096, segments=2),
+}
+# The paper: 2,560 rows of 128 tokens a step at rate 1e-4 with LAMB, from trained weights; smaller sizes, which it does
+# not have, take a higher rate and a smaller batch, so that a short budget from fresh weights holds enough steps.
+RATES = {"tiny": 4e-3, "mini": 4e-3, "small": 4e-3, "medium": 4e-3, "base": 1e-4, "large": 1e-4}
+BATCH = {"tiny": 8_192, "mini": 16_384, "small": 32_768, "medium": 65_536, "base": 327_680, "large": 327_680}
+VARIANTS: dict[str, dict[str, Any]] = {
+    "paper": {"copies": None},
+    "code": {"copies": 5},  # five masked versions of the text, made once
+}
+
+
+def recipe(size: str = "base", variant: str = "paper") -> Recipe:
+    return Recipe(
+        name="bert-wwm-ext",
+        size=size,
+        variant=variant,
+        tokenizer=text.WordPiece(vocab=21_128, lowercase=True),
+        layout="[CLS] a [SEP] b [SEP]",
+        arrange=data.NextSentence(random=0.5, short=0.1),
+        hide=hide.Mask(units=hide.Words(), budget=0.15, mask=0.8, random=0.1, copies=VARIANTS[variant]["copies"]),
+        see=see.Everything(),
+        system=system.Single(backbone=SIZES[size]),
+        predict={"tokens": predict.Tokens(tied=True)},
+        optimise=train.LAMB(rate=RATES[size], decay=0.01, warmup=0.1),
+        batch_tokens=BATCH[size],
+        schedule=(Stage(share=1 / 1.4, length=128), Stage(share=0.4 / 1.4, length=512)),  # 1M and 400k steps
+    )

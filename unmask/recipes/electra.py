@@ -1,0 +1,67 @@
+"""ELECTRA (Clark et al. 2020, arXiv:2003.10555): hide 15% of tokens and let a generator fill them, see everything, predict which were replaced."""
+
+from dataclasses import replace
+from typing import Any
+
+from unmask import data, hide, predict, see, system, text, train
+from unmask.backbone import Transformer
+from unmask.recipe import Recipe, Stage
+
+# The discriminator, which is kept, and the share of its width, heads and inner width that the generator has.
+SIZES = {
+    "tiny": (Transformer(layers=2, width=128, heads=2, feedforward=512, segments=2), 2),
+    "mini": (Transformer(layers=4, width=256, heads=4, feedforward=1024, embedding=128, segments=2), 4),
+    "small": (Transformer(layers=12, width=256, heads=4, feedforward=1024, embedding=128, segments=2), 4),
+    "medium": (Transformer(layers=8, width=512, heads=8, feedforward=2048, segments=2), 4),
+    "base": (Transformer(layers=12, width=768, heads=12, feedforward=3072, segments=2), 3),
+    "large": (Transformer(layers=24, width=1024, heads=16, feedforward=4096, segments=2), 4),
+}
+# The paper has small, base and large: rates, batches of 128, 256 and 2,048 rows, rows of 128, 512 and 512 tokens.
+RATES = {"tiny": 1e-3, "mini": 1e-3, "small": 5e-4, "medium": 5e-4, "base": 2e-4, "large": 2e-4}
+WARMUP = {"tiny": 0.05, "mini": 0.05, "small": 0.01, "medium": 0.05, "base": 0.013, "large": 0.025}
+BATCH = {"tiny": 8_192, "mini": 16_384, "small": 16_384, "medium": 65_536, "base": 131_072, "large": 1_048_576}
+LENGTH = {"tiny": 128, "mini": 128, "small": 128, "medium": 512, "base": 512, "large": 512}
+BUDGET = {"large": 0.25}  # share hidden, where it is not 15%
+_REPLACED = {"replaced": predict.Replaced()}
+VARIANTS: dict[str, dict[str, Any]] = {
+    "paper": {"mask": 1.0, "predict": _REPLACED, "weights": {"replaced": 50.0}},
+    "code": {
+        "mask": 0.85,
+        "correct": False,
+        "predict": _REPLACED,
+        "weights": {"replaced": 50.0},
+    },  # 15% stay as they are
+    "learned": {"mask": 1.0, "learned": True, "predict": _REPLACED, "weights": {}},  # the loss weight is learned
+    # the ablations of the paper
+    "hidden-only": {
+        "mask": 1.0,
+        "predict": {"replaced": predict.Replaced(where="hidden")},
+        "weights": {"replaced": 50.0},
+    },
+    "replace-mlm": {"mask": 1.0, "predict": {"original": predict.Tokens(tied=True)}, "weights": {}},
+    "all-tokens": {"mask": 1.0, "predict": {"original": predict.Copy()}, "weights": {}},
+}
+
+
+def recipe(size: str = "base", variant: str = "paper") -> Recipe:
+    chosen, (backbone, part) = VARIANTS[variant], SIZES[size]
+    generator = replace(
+        backbone, width=backbone.width // part, heads=backbone.heads // part, feedforward=backbone.feedforward // part
+    )
+    return Recipe(
+        name="electra",
+        size=size,
+        variant=variant,
+        tokenizer=text.WordPiece(vocab=30_522, lowercase=True),
+        layout="[CLS] a [SEP] b [SEP]",
+        arrange=data.Blocks(cross=False),
+        hide=hide.Mask(units=hide.Tokens(), budget=BUDGET.get(size, 0.15), mask=chosen["mask"], random=0.0),
+        see=see.Everything(),
+        system=system.GeneratorDiscriminator(
+            backbone=backbone, generator=generator, learned=chosen.get("learned", False)
+        ),
+        predict=chosen["predict"],
+        optimise=train.AdamW(rate=RATES[size], decay=0.01, warmup=WARMUP[size], correct=chosen.get("correct", True)),
+        batch_tokens=BATCH[size],
+        schedule=(Stage(share=1.0, length=LENGTH[size], weights=chosen["weights"]),),
+    )

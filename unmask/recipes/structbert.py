@@ -1,0 +1,38 @@
+"""StructBERT (Wang et al. 2019, arXiv:1908.04577): hide 15% of tokens and the order of 5% more, see everything, predict both and whether B follows A, precedes it or neither."""
+
+from unmask import data, hide, predict, see, system, text, train
+from unmask.backbone import Transformer
+from unmask.recipe import Recipe, Stage
+
+SIZES = {
+    "tiny": Transformer(layers=2, width=128, heads=2, feedforward=512, segments=2),
+    "mini": Transformer(layers=4, width=256, heads=4, feedforward=1024, segments=2),
+    "small": Transformer(layers=4, width=512, heads=8, feedforward=2048, segments=2),
+    "medium": Transformer(layers=8, width=512, heads=8, feedforward=2048, segments=2),
+    "base": Transformer(layers=12, width=768, heads=12, feedforward=3072, segments=2),
+    "large": Transformer(layers=24, width=1024, heads=16, feedforward=4096, segments=2),
+}
+# The paper: rate 1e-4, a tenth of the steps as warmup; its batch is not known here, so this is BERT's.
+RATES = {"tiny": 1e-3, "mini": 1e-3, "small": 7e-4, "medium": 5e-4, "base": 1e-4, "large": 1e-4}
+BATCH = {"tiny": 8_192, "mini": 16_384, "small": 32_768, "medium": 65_536, "base": 131_072, "large": 131_072}
+VARIANTS = ("paper",)
+
+
+def recipe(size: str = "base", variant: str = "paper") -> Recipe:
+    return Recipe(
+        name="structbert",
+        size=size,
+        variant=variant,
+        tokenizer=text.WordPiece(vocab=30_000, lowercase=True),
+        layout="[CLS] a [SEP] b [SEP]",
+        arrange=data.ThreeWay(previous=1 / 3, random=1 / 3, short=0.1),
+        hide=hide.Mask(
+            units=hide.Tokens(), budget=0.15, mask=0.8, random=0.1, shuffle=hide.Shuffle(budget=0.05, size=3)
+        ),
+        see=see.Everything(),
+        system=system.Single(backbone=SIZES[size]),
+        predict={"tokens": predict.Tokens(tied=True)},
+        optimise=train.AdamW(rate=RATES[size], decay=0.01, warmup=0.1),
+        batch_tokens=BATCH[size],
+        schedule=(Stage(share=1.0, length=512),),
+    )

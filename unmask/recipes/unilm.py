@@ -1,0 +1,42 @@
+"""UniLM (Dong et al. 2019, arXiv:1905.03197): hide 15% of tokens, see everything, a prefix, the left or the right, predict them and whether B follows A."""
+
+from unmask import data, hide, predict, see, system, text, train
+from unmask.backbone import Transformer
+from unmask.recipe import Recipe, Stage
+
+SIZES = {
+    "tiny": Transformer(layers=2, width=128, heads=2, feedforward=512, segments=6),
+    "mini": Transformer(layers=4, width=256, heads=4, feedforward=1024, segments=6),
+    "small": Transformer(layers=4, width=512, heads=8, feedforward=2048, segments=6),
+    "medium": Transformer(layers=8, width=512, heads=8, feedforward=2048, segments=6),
+    "base": Transformer(layers=12, width=768, heads=12, feedforward=3072, segments=6),
+    "large": Transformer(layers=24, width=1024, heads=16, feedforward=4096, segments=6),
+}
+# The paper goes on from BERT-large (`--from RUN`) at rate 3e-5, 330 rows of 512 tokens a step, 40k of 770k steps of
+# warmup; smaller sizes start from fresh weights.
+RATES = {"tiny": 1e-3, "mini": 1e-3, "small": 7e-4, "medium": 5e-4, "base": 3e-5, "large": 3e-5}
+BATCH = {"tiny": 8_192, "mini": 16_384, "small": 32_768, "medium": 65_536, "base": 168_960, "large": 168_960}
+VARIANTS = ("paper",)
+
+
+def recipe(size: str = "base", variant: str = "paper") -> Recipe:
+    return Recipe(
+        name="unilm",
+        size=size,
+        variant=variant,
+        tokenizer=text.WordPiece(vocab=28_996, lowercase=False),
+        layout="[CLS] a [SEP] b [SEP]",
+        arrange=data.NextSentence(random=0.5, short=0.1),
+        hide=hide.Mask(
+            units=hide.Spans(of=hide.Tokens(), lengths=hide.Listed(of=(0.8, 0.1, 0.1))),
+            budget=0.15,
+            mask=0.8,
+            random=0.1,
+        ),
+        see=see.Mixed(everything=1 / 3, prefix=1 / 3, left=1 / 6, right=1 / 6),
+        system=system.Single(backbone=SIZES[size]),
+        predict={"tokens": predict.Tokens(tied=True)},
+        optimise=train.AdamW(rate=RATES[size], decay=0.01, warmup=0.05),
+        batch_tokens=BATCH[size],
+        schedule=(Stage(share=1.0, length=512),),
+    )

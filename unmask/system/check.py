@@ -1,0 +1,82 @@
+"""What every system shares: which objectives a recipe brings, whether its parts fit, what it costs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from unmask.batch import Vocabulary
+from unmask.errors import require
+from unmask.predict import Label
+from unmask.recipe import Recipe
+
+SENTENCE = "sentence"  # the name of the objective that follows from a recipe's `arrange`
+
+
+def objectives(recipe: Recipe) -> dict[str, Any]:
+    """What is predicted: the recipe's own objectives, and the sentence task that its `arrange` brings."""
+    classes = recipe.arrange.classes  # type: ignore[attr-defined]
+    return recipe.predict | ({SENTENCE: Label(classes=classes)} if classes else {})
+
+
+def hides(recipe: Recipe) -> list[Any]:
+    """What each stage of the schedule hides."""
+    return [stage.hide or recipe.hide for stage in recipe.schedule]
+
+
+def check(recipe: Recipe, vocabulary: Vocabulary) -> None:
+    """Refuse a recipe whose parts do not fit each other or the tokenizer."""
+    for hide, stage in zip(hides(recipe), recipe.schedule, strict=True):
+        require(
+            vocabulary.mask is not None or not hide.needs_mask,
+            f"{recipe.name} hides tokens behind [MASK], and the tokenizer has no mask token: "
+            "train one with 'unmask tokenizer', or set hide.mask=0",
+        )
+        longest = hide.units.longest if hasattr(hide, "units") else 1
+        require(
+            longest <= stage.length,
+            f"a hidden span may have {longest} words, and a row {stage.length} tokens: lower hide.units.lengths, or raise "
+            "schedule.*.length",
+        )
+    backbone = recipe.system.backbone  # type: ignore[attr-defined]
+    rows = max(stage.length for stage in recipe.schedule)
+    require(
+        rows <= backbone.length,
+        f"rows of {rows} tokens do not fit a backbone of length {backbone.length}: lower schedule.*.length or raise "
+        "system.backbone.length",
+    )
+    segments = recipe.see.segments  # type: ignore[attr-defined]
+    require(
+        segments <= backbone.segments or not segments,
+        f"see={type(recipe.see).__name__} tells {segments} segments apart, and the backbone {backbone.segments}: "
+        f"set system.backbone.segments={segments}",
+    )
+    known = list(objectives(recipe)) + list(recipe.system.losses)  # type: ignore[attr-defined]
+    for name in (name for stage in recipe.schedule for name in stage.weights):
+        require(
+            name in known, f"the schedule weighs a loss {name!r} that is not predicted: known are {', '.join(known)}"
+        )
+
+
+def cost(recipe: Recipe, vocabulary: int) -> dict[str, float]:
+    """Parameters, and training operations per token over the whole schedule; nothing is allocated."""
+    words = Vocabulary(size=vocabulary, pad=0, special=(), mask=0)
+    with torch.device("meta"):
+        system = recipe.system.build(recipe, words, 0)  # type: ignore[attr-defined]
+    flops = sum(stage.share * flops_per_token(recipe, vocabulary, stage.length) for stage in recipe.schedule)
+    kept = sum(p.numel() for p in system.keep.parameters())
+    return {"parameters": sum(p.numel() for p in system.parameters()), "kept": kept, "flops_per_token": flops}
+
+
+def flops_per_token(recipe: Recipe, vocabulary: int, length: int) -> float:
+    """Training operations per token: three forward passes' worth, predictions counted where they are made."""
+    return 3 * float(recipe.system.flops(recipe, vocabulary, length))  # type: ignore[attr-defined]
+
+
+def heads_flops(recipe: Recipe, vocabulary: int) -> float:
+    """Of one forward pass of all objectives, per token."""
+    backbone = recipe.system.backbone  # type: ignore[attr-defined]
+    embedding = backbone.embedding or backbone.width
+    share = recipe.hide.share  # type: ignore[attr-defined]
+    return float(sum(p.flops(backbone.width, embedding, vocabulary, share) for p in recipe.predict.values()))  # type: ignore[attr-defined]

@@ -1,0 +1,138 @@
+"""A generator fills what is hidden, a discriminator judges the result: the system of ELECTRA."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from unmask import chance
+from unmask.backbone import Transformer
+from unmask.batch import Batch, Hidden, Loss, Vocabulary
+from unmask.errors import require
+from unmask.predict import Tokens
+from unmask.recipe import Recipe
+from unmask.system.check import check, heads_flops
+from unmask.system.single import first_seed, heads
+
+GENERATOR = "tokens"  # the name of the generator's loss
+BALANCE = "balance"  # the name of the term that keeps learned weights in bounds
+PAPER_WEIGHT = 50.0  # of every loss of the discriminator, in the paper; learned weights start from it
+
+
+@dataclass(frozen=True)
+class GeneratorDiscriminator:
+    """A small network that fills what is hidden, and the network that is kept, which reads what came of it."""
+
+    backbone: Transformer = field(default_factory=Transformer)  # the discriminator: adapted and served
+    generator: Transformer = field(default_factory=Transformer)  # its embeddings have the discriminator's width
+    fill: Tokens = field(default_factory=Tokens)  # how the generator predicts
+    shared: bool = True  # both networks have the same embeddings
+    learned: bool = False  # the weights of the losses are learned, by uncertainty; otherwise as the schedule says
+
+    def __post_init__(self) -> None:
+        require(
+            self.generator.width <= self.backbone.width,
+            f"a generator may not be wider than its discriminator, got {self.generator.width} and {self.backbone.width}: "
+            "lower system.generator.width",
+        )
+
+    @property
+    def losses(self) -> tuple[str, ...]:
+        """The names of losses that the system brings besides the objectives."""
+        return (GENERATOR, BALANCE) if self.learned else (GENERATOR,)
+
+    def build(self, recipe: Recipe, vocabulary: Vocabulary, seed: int) -> GeneratorDiscriminatorModule:
+        """Both networks with fresh weights, a function of the seed alone."""
+        with torch.random.fork_rng():
+            torch.manual_seed(first_seed(seed))
+            return GeneratorDiscriminatorModule(self, recipe, vocabulary, seed)
+
+    def flops(self, recipe: Recipe, vocabulary: int, length: int) -> float:
+        """Floating-point operations per token of one forward pass."""
+        embedding = self.backbone.embedding or self.backbone.width
+        guess = self.fill.flops(self.generator.width, embedding, vocabulary, recipe.hide.share)  # type: ignore[attr-defined]
+        networks = self.backbone.flops(length) + self.generator.flops(length)
+        return networks + guess + heads_flops(recipe, vocabulary)
+
+
+class GeneratorDiscriminatorModule(nn.Module):
+    """One step: hide, let the generator guess, put a sample of its guesses in place, let the discriminator judge."""
+
+    def __init__(self, spec: GeneratorDiscriminator, recipe: Recipe, vocabulary: Vocabulary, seed: int) -> None:
+        super().__init__()
+        check(recipe, vocabulary)
+        self.vocabulary, self.seed = vocabulary, seed
+        self.hide: Any = recipe.hide
+        self.see: Any = recipe.see
+        pattern = recipe.see.pattern  # type: ignore[attr-defined]
+        self.backbone = spec.backbone.build(vocabulary.size, pattern)
+        generator = replace(spec.generator, embedding=spec.backbone.embedding or spec.backbone.width)
+        self.generator = generator.build(vocabulary.size, pattern, self.backbone.embed if spec.shared else None)
+        self.fill = spec.fill.build(generator.width, self.generator.embed.token.weight, generator.deviation)
+        self.predict = heads(recipe, spec.backbone, self.backbone.embed.token.weight)
+        starts = [0.0] + [-math.log(PAPER_WEIGHT)] * len(self.predict)
+        self.balance = (
+            nn.Parameter(torch.tensor(starts)) if spec.learned else None
+        )  # log variances, the generator's first
+
+    @property
+    def keep(self) -> nn.Module:
+        return self.backbone
+
+    def prepare(self, batch: Batch, hide: Any = None) -> tuple[Batch, dict[str, Tensor]]:
+        """Hide, say who sees whom, and count what each objective will predict. `hide`: if not what the recipe hides."""
+        batch = self.see.draw(batch, self.seed)
+        batch = (hide or self.hide).apply(batch, self.vocabulary, self.seed)
+        batch = self.see.apply(batch)
+        counts = {GENERATOR: self.fill.count(batch)} | {name: head.count(batch) for name, head in self.predict.items()}  # type: ignore[operator]
+        one = {BALANCE: torch.ones((), device=batch.ids.device)} if self.balance is not None else {}
+        return batch, counts | one
+
+    def step(self, batch: Batch, state: Any = None) -> tuple[dict[str, Loss], Any]:
+        guessed, _ = self.generator(batch)
+        scores = self.fill.at_targets(guessed, batch)  # N V
+        judged = filled(batch, sample(scores.detach(), batch, self.seed))
+        hidden, state = self.backbone(judged, state)
+        losses = {GENERATOR: self.fill.loss(scores, batch)}
+        losses |= {name: head(hidden, judged) for name, head in self.predict.items()}
+        return (self._balanced(losses) if self.balance is not None else losses), state
+
+    def look(self, batch: Batch) -> Hidden:
+        """The discriminator's vectors of a batch as it is: for inference."""
+        seen = batch if batch.rank is not None else self.see.apply(batch)
+        return self.backbone(seen)[0]
+
+    def _balanced(self, losses: dict[str, Loss]) -> dict[str, Loss]:
+        """Each loss over its own variance, which is learned (Kendall et al. 2018); half its logarithm is the price."""
+        assert self.balance is not None
+        scales = (-self.balance).exp().unbind()
+        found = {name: replace(loss, scale=s) for (name, loss), s in zip(losses.items(), scales, strict=True)}
+        return found | {BALANCE: Loss(self.balance.sum() / 2, torch.ones_like(self.balance[0]))}
+
+
+def sample(scores: Tensor, batch: Batch, seed: int) -> Tensor:
+    """N, a token for each target, drawn by its probability: a function of the row, the visit and the place."""
+    assert batch.targets is not None, "nothing was hidden"
+    where, length = batch.targets.where, batch.shape[1]
+    address = (batch.row[where // length], batch.visit[where // length])
+    drawn = chance.uniform(where % length, seed, *address, chance.purpose("generator"))
+    mass = scores.float().softmax(-1).cumsum(-1)
+    found = torch.searchsorted(mass, (drawn * mass[:, -1]).to(mass.dtype)[:, None], right=True)[:, 0]
+    return found.clamp(max=scores.shape[1] - 1)
+
+
+def filled(batch: Batch, drawn: Tensor) -> Batch:
+    """What the discriminator reads: the drawn tokens at the targets; and beside it, what stood there."""
+    targets = batch.targets
+    assert targets is not None, "nothing was hidden"
+    used, ids = targets.weight > 0, batch.ids.flatten()
+    now = torch.where(used, drawn, ids[targets.where])
+    before = torch.where(used, targets.ids, ids[targets.where])
+    return batch.replace(
+        ids=ids.scatter(0, targets.where, now).view(batch.shape),
+        original=ids.scatter(0, targets.where, before).view(batch.shape),
+    )

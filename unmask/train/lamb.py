@@ -1,0 +1,80 @@
+"""LAMB: Adam whose step is, for each tensor, as long as the tensor allows; made for large batches."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import nn
+
+from unmask.train.optimise import Curve, check_numbers, factor, groups
+
+
+@dataclass(frozen=True)
+class LAMB:
+    """You et al. 2019; ALBERT, BERT-wwm. Biases and norms neither decay nor are scaled.
+
+    Queries, keys and values are one tensor here and share one scale, where the papers' code has three.
+    """
+
+    rate: float = 1.76e-3  # the highest learning rate, reached after the warmup
+    betas: tuple[float, float] = (0.9, 0.999)  # memory of the mean and of the square
+    epsilon: float = 1e-6  # added to the root of the square
+    decay: float = 0.01  # of the weights
+    clip: float | None = 1.0  # longest gradient; none for no clipping
+    warmup: float = 0.025  # share of the steps in which the rate rises from 0
+    curve: Curve = "linear"  # what the rate does afterwards
+
+    def __post_init__(self) -> None:
+        check_numbers(self)
+
+    def build(self, model: nn.Module) -> torch.optim.Optimizer:
+        return _Lamb(groups(model, self.decay), {"lr": self.rate, "betas": self.betas, "eps": self.epsilon})
+
+    def set(self, optimiser: torch.optim.Optimizer, step: int, steps: int) -> float:
+        """Set the rate for step 1, 2 ... of all steps; returns it."""
+        rate = self.rate * factor(self.curve, self.warmup, step, steps)
+        for group in optimiser.param_groups:
+            group["lr"] = rate
+        return rate
+
+
+class _Lamb(torch.optim.Optimizer):
+    """Algorithm 2 of the paper, bias correction included, by whole lists of tensors."""
+
+    @torch.no_grad()
+    def step(self, closure: Callable[[], float] | None = None) -> Any:
+        for group in self.param_groups:
+            mine = [p for p in group["params"] if p.grad is not None]
+            if mine:
+                self._move(mine, group)
+
+    def _move(self, mine: list[torch.Tensor], group: dict[str, Any]) -> None:
+        for p in mine:
+            if not self.state[p]:
+                self.state[p] = {
+                    "step": torch.zeros(()), "mean": torch.zeros_like(p), "square": torch.zeros_like(p)
+                }  # fmt: skip
+            self.state[p]["step"] += 1
+        first, second = group["betas"]
+        gradients: list[Any] = [p.grad for p in mine]
+        means, squares = ([self.state[p][name] for p in mine] for name in ("mean", "square"))
+        torch._foreach_lerp_(means, gradients, 1 - first)
+        torch._foreach_mul_(squares, second)
+        torch._foreach_addcmul_(squares, gradients, gradients, 1 - second)
+        count = int(self.state[mine[0]]["step"])
+        roots = torch._foreach_sqrt(torch._foreach_div(squares, 1 - second**count))
+        torch._foreach_add_(roots, group["eps"])
+        moves = torch._foreach_div(torch._foreach_div(means, 1 - first**count), roots)
+        if group["weight_decay"]:
+            torch._foreach_add_(moves, mine, alpha=group["weight_decay"])
+            torch._foreach_mul_(moves, _trust(mine, list(moves)))
+        torch._foreach_add_(mine, moves, alpha=-group["lr"])
+
+
+def _trust(weights: list[torch.Tensor], moves: list[torch.Tensor]) -> list[torch.Tensor]:
+    """The length of each tensor over that of its move; 1 where either is 0."""
+    lengths = zip(torch._foreach_norm(weights), torch._foreach_norm(moves), strict=True)
+    return [torch.where((w > 0) & (m > 0), w / m.clamp(min=1e-30), 1.0) for w, m in lengths]
