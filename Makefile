@@ -24,6 +24,7 @@ docs: $(VENV)/installed-dev
 bench: $(VENV)/installed-dev
 	$(BIN)/python bench/prepare.py $(CORPUS)
 	$(BIN)/python bench/loader.py $(DATA)
+	$(BIN)/python bench/lexicon.py $(CORPUS)
 
 $(VENV)/installed: pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)

@@ -27,6 +27,9 @@ CORPUS = "Files, folders or globs of .txt (blank line between documents), .jsonl
 Corpora = Annotated[
     list[str], typer.Argument(metavar="CORPUS...", help=CORPUS + " PATH:0.3 takes 30% of its documents.")
 ]
+OptionalCorpora = Annotated[
+    list[str], typer.Argument(metavar="CORPUS", help=CORPUS + " PATH:0.3 takes 30% of its documents.")
+]
 
 
 def share(text: str) -> float:

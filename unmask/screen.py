@@ -107,8 +107,10 @@ def _announce(record: dict[str, Any]) -> None:
         note(f"{count:,} {name}")
 
 
-def reading(records: Iterable[dict[str, Any]], title: str, quiet: bool = False) -> Iterator[dict[str, Any]]:
-    """Pass the records of `prepare` on, with a bar over the bytes read."""
+def reading(
+    records: Iterable[dict[str, Any]], title: str, quiet: bool = False, *, unit: str = "tokens"
+) -> Iterator[dict[str, Any]]:
+    """Pass the records of a walk through a corpus on, with a bar over the bytes read."""
     if quiet or not err.is_terminal:
         yield from records
         return
@@ -122,9 +124,8 @@ def reading(records: Iterable[dict[str, Any]], title: str, quiet: bool = False) 
         task = bar.add_task(title, total=None, text="")
         for record in records:
             if "bytes" in record:
-                bar.update(
-                    task, completed=record["bytes"], total=record["bytes_total"], text=f"{record['tokens']:,} tokens"
-                )
+                text = f"{record[unit]:,} {unit}"
+                bar.update(task, completed=record["bytes"], total=record["bytes_total"], text=text)
             yield record
 
 

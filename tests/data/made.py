@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 
 import numpy as np
@@ -27,6 +28,23 @@ def texts_of(documents: Sequence[Sequence[int]], seed: int = 0) -> Texts:
 def random_texts(documents: int, sentences: int, longest: int, seed: int = 0) -> Texts:
     dice = np.random.default_rng(seed)
     return texts_of([dice.integers(1, longest + 1, dice.integers(1, sentences + 1)).tolist() for _ in range(documents)])
+
+
+def with_levels(texts: Texts, seed: int = 0) -> Texts:
+    """The same texts with phrases and entities of random lengths, some side by side, none over a document's end."""
+    dice = np.random.default_rng(seed)
+    columns = {}
+    for level in ("phrase", "entity"):
+        marks = np.zeros(len(texts.ids), np.uint8)
+        documents = texts.sentence[texts.document]
+        for begin, end in zip(documents[:-1].tolist(), documents[1:].tolist(), strict=True):
+            at = begin + int(dice.integers(0, 4))
+            while at < end:
+                stop = min(at + int(dice.integers(1, 6)), end)
+                marks[at:stop] = [1] + [2] * (stop - at - 1)
+                at = stop + int(dice.integers(0, 5))
+        columns[level] = marks
+    return dataclasses.replace(texts, **columns)
 
 
 def examples_of(texts: Texts, runs: Runs) -> list[list[int]]:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 
-from tests.data.made import random_texts
+from tests.data.made import random_texts, with_levels
 from unmask.batch import Batch
 from unmask.data import Blocks, Collection, NextSentence, Stream
 from unmask.data import loader as loader_module
@@ -195,3 +195,43 @@ def test_wrong_mixtures_are_mistakes():
         Loader([reader()], [1.0], {"places": [{}, {}], "counts": [0, 0]})
     with pytest.raises(Mistake, match="holds no document"):
         reader(data=Collection([]))
+
+
+def known(seed: int = 0) -> Collection:
+    """A collection that was prepared with a lexicon."""
+    texts = with_levels(random_texts(60, 8, 9, seed=seed))
+    return Collection([Shard(**{f.name: getattr(texts, f.name) for f in dataclasses.fields(Shard)})])
+
+
+def test_batches_have_the_levels_of_their_rows(small_groups):
+    one = reader(data=known())
+    group = one.group(0, 0)
+    batch = collate([(group, group.order[:9])])
+    for level in ("phrase", "entity"):
+        column = getattr(batch, level)
+        assert column.dtype == torch.int64
+        assert column.numpy().tolist() == getattr(group.rows, level)[group.order[:9]].tolist()
+        assert column.max() > 3
+        assert (column[batch.word < 0] == -1).all()
+        assert (column[batch.word >= 0] == -1).any()
+
+
+def test_batches_of_data_without_a_lexicon_have_no_levels(small_groups):
+    batch = Loader([reader()], [1.0]).batch(5)
+    assert batch.phrase is None
+    assert batch.entity is None
+
+
+def test_in_a_mixture_rows_of_data_without_a_lexicon_are_in_no_unit(small_groups):
+    plain, both = (
+        reader(Blocks(), data=collection(1)),
+        [reader(Blocks(), data=known()), reader(Blocks(), data=collection(1))],
+    )
+    batch = Loader(both, [0.5, 0.5]).batch(60)
+    second = batch.row >= 1 << 48
+    assert 0 < second.sum() < 60
+    for column in (batch.phrase, batch.entity):
+        assert column.shape == batch.ids.shape
+        assert (column[second] == -1).all()
+        assert (column[~second] >= 0).any()
+    assert torch.equal(batch.ids[second], Loader([plain], [1.0]).batch(int(second.sum())).ids)

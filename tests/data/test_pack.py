@@ -7,7 +7,7 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from tests.data.made import CLS, SEP, SPECIALS, examples_of, random_texts
+from tests.data.made import CLS, SEP, SPECIALS, examples_of, random_texts, with_levels
 from unmask.data import Blocks, NextSentence, Stream
 from unmask.data.pack import MOST_EXAMPLES, assign, pack
 
@@ -146,3 +146,33 @@ def test_unpacked_examples_keep_their_order_one_per_row():
     runs = Stream().runs(texts, "a [SEP]", 16, np.random.default_rng(0))
     rows = pack(texts, runs, SPECIALS, PAD, 16, False)
     assert [laid_out(rows, row)[0] for row in range(len(rows))] == examples_of(texts, runs)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_phrases_and_entities_are_numbered_by_row_and_a_cut_one_is_a_unit_of_its_own(case):
+    arrange, layout = CASES[case]
+    texts = with_levels(random_texts(40, 8, 14))
+    runs = arrange.runs(texts, layout, 32, np.random.default_rng(0))
+    rows = pack(texts, runs, SPECIALS, PAD, 32, arrange.packed)
+    cut = 0
+    for marks, column in ((texts.phrase, rows.phrase), (texts.entity, rows.entity)):
+        assert column.shape == rows.ids.shape
+        for row in range(len(rows)):
+            number, expected = -1, []
+            for place, token in enumerate(rows.ids[row].tolist()):
+                mark = marks[token - 1000] if token >= 1000 else 0
+                if not mark:
+                    expected.append(-1)
+                    continue
+                goes_on = place > 0 and rows.ids[row, place - 1] == token - 1  # the text runs on
+                cut += mark == 2 and not goes_on
+                number += mark == 1 or not goes_on
+                expected.append(number)
+            assert column[row].tolist() == expected
+    assert cut or case == "documents"
+
+
+def test_rows_of_texts_without_levels_have_none(packed):
+    *_, rows, _ = packed
+    assert rows.phrase is None
+    assert rows.entity is None

@@ -12,7 +12,7 @@ from unmask.data import Collection, Shards, Texts
 from unmask.data import shards as shards_module
 from unmask.data.prepare import prepare
 from unmask.errors import Mistake
-from unmask.text import Characters, Corpus, encode_documents, train
+from unmask.text import Characters, Corpus, Lexicon, encode_documents, train
 
 TEXTS = documents(60, seed=5)
 
@@ -162,3 +162,67 @@ def test_a_broken_manifest_is_a_mistake(folder):
     (folder / "manifest.json").write_text("{")
     with pytest.raises(Mistake):
         Shards(folder)
+
+
+@pytest.fixture
+def lexicon(tmp_path):
+    lines = [
+        "the doctor\tphrase",
+        "old engine\tphrase",
+        "in the morning\tphrase",
+        "London\tentity",
+        "the judge\tentity",
+    ]
+    (tmp_path / "made.tsv").write_text("\n".join(lines), encoding="utf-8")
+    return Lexicon.load([tmp_path / "made.tsv"])
+
+
+def units(folder, split) -> list[tuple[list[int], list[int]]]:
+    collection = Collection(Shards(folder).split(split))
+    texts = [collection.gather(np.array([number])) for number in range(len(collection))]
+    return [(t.phrase.tolist(), t.entity.tolist()) for t in texts]
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_phrases_and_entities_come_back_as_they_were_encoded(
+    corpus, tokenizer, tmp_path, monkeypatch, folder, lexicon, workers
+):
+    monkeypatch.setattr(shards_module, "SHARD_TOKENS", 2000)
+    monkeypatch.setattr("unmask.data.prepare.CHUNK", 900)
+    out = tmp_path / "known"
+    *_, manifest = prepare(corpus, tokenizer, out, holdout=0.1, lexicon=lexicon, workers=workers)
+    wanted = [(d.phrase.tolist(), d.entity.tolist()) for d in encode_documents(TEXTS, tokenizer, "auto", lexicon)]
+    assert sorted(units(out, "train") + units(out, "holdout")) == sorted(wanted)
+    assert any(1 in phrase for phrase, _ in wanted)
+    assert any(2 in entity for _, entity in wanted)
+    for split in ("train", "holdout"):
+        assert stored(out, split) == stored(folder, split)  # the other columns are the same without a lexicon
+    assert manifest["lexicon"] == [lexicon.record[0]]
+    assert manifest["lexicon"][0]["file"] == "made.tsv"
+    assert Shards(out).columns == ("ids", "word", "sentence", "document", "phrase", "entity")
+
+
+def test_a_damaged_level_is_noticed(corpus, tokenizer, tmp_path, lexicon):
+    list(prepare(corpus, tokenizer, tmp_path / "known", lexicon=lexicon, workers=1))
+    (tmp_path / "known" / "train-00000.entity").unlink()
+    with pytest.raises(Mistake, match="train-00000.entity is missing"):
+        Shards(tmp_path / "known")
+
+
+def test_data_prepared_without_a_lexicon_or_before_there_were_any_opens_and_has_no_levels(folder):
+    manifest = json.loads((folder / "manifest.json").read_text())
+    assert manifest.pop("lexicon") == []
+    assert not list(folder.glob("*.phrase"))
+    (folder / "manifest.json").write_text(json.dumps(manifest))
+    shards = Shards(folder)
+    texts = Collection(shards.split("train")).gather(np.array([1, 2]))
+    assert texts.phrase is None
+    assert texts.entity is None
+    assert shards.columns == ("ids", "word", "sentence", "document")
+
+
+def test_texts_of_documents_have_levels_only_if_all_documents_have(tokenizer, lexicon):
+    known = encode_documents(TEXTS[:3], tokenizer, "auto", lexicon)
+    assert Texts.of(known).phrase.tolist() == [mark for d in known for mark in d.phrase]
+    assert Texts.of(known).entity.tolist() == [mark for d in known for mark in d.entity]
+    assert Texts.of(known + encode_documents(TEXTS[3:4], tokenizer, "auto")).phrase is None

@@ -180,8 +180,11 @@ class Loader:
 def collate(parts: list[tuple[Group, np.ndarray]]) -> Batch:
     """Rows of one or more groups as a batch."""
 
-    def joined(name: str) -> np.ndarray:
-        columns = [getattr(group.rows, name)[chosen] for group, chosen in parts]
+    def joined(name: str) -> np.ndarray | None:
+        stored = [getattr(group.rows, name) for group, _ in parts]
+        if all(column is None for column in stored):
+            return None
+        columns = [_taken(column, chosen, group) for column, (group, chosen) in zip(stored, parts, strict=True)]
         return columns[0] if len(columns) == 1 else np.concatenate(columns)
 
     row = np.concatenate([(group.number << 24) + chosen for group, chosen in parts])
@@ -189,11 +192,20 @@ def collate(parts: list[tuple[Group, np.ndarray]]) -> Batch:
     return to_batch(joined, row, visit)
 
 
-def to_batch(column: Callable[[str], np.ndarray], row: np.ndarray, visit: np.ndarray) -> Batch:
-    """A batch from the columns of `Rows`, each got by its name."""
+def _taken(column: np.ndarray | None, chosen: np.ndarray, group: Group) -> np.ndarray:
+    """Some rows of a column; where one data set of a mixture lacks it, no token is in any unit."""
+    return np.full((len(chosen), group.rows.ids.shape[1]), -1, np.int32) if column is None else column[chosen]
+
+
+def to_batch(column: Callable[[str], np.ndarray | None], row: np.ndarray, visit: np.ndarray) -> Batch:
+    """A batch from the columns of `Rows`, each got by its name; those of a lexicon may be missing."""
 
     def tensor(name: str) -> torch.Tensor:
         return torch.from_numpy(column(name)).long()
+
+    def tensor_or_none(name: str) -> torch.Tensor | None:
+        values = column(name)
+        return None if values is None else torch.from_numpy(values).long()
 
     ids = tensor("ids")
     flat = torch.arange(len(ids))[:, None] * ids.shape[1]
@@ -209,6 +221,8 @@ def to_batch(column: Callable[[str], np.ndarray], row: np.ndarray, visit: np.nda
         summary=(tensor("summary") + flat).flatten(),
         label=tensor("label").flatten(),
         counted=torch.from_numpy(column("counted")).flatten(),
+        phrase=tensor_or_none("phrase"),
+        entity=tensor_or_none("entity"),
     )
 
 

@@ -25,6 +25,8 @@ class Rows:
     summary: np.ndarray  # R K, place in the row
     label: np.ndarray  # R K
     counted: np.ndarray  # R K, 0.0 on unused places
+    phrase: np.ndarray | None = None  # R T; None: not prepared
+    entity: np.ndarray | None = None  # R T
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -80,6 +82,8 @@ def pack(texts: Texts, runs: Runs, specials: list[int], pad: int, length: int, p
         summary=per_example(run_end[runs.summary], np.int64),
         label=per_example(runs.label, np.int64),
         counted=per_example(np.ones(len(sizes)), np.float32),
+        phrase=None if texts.phrase is None else flat.laid(flat.numbered(texts.phrase == 1, texts.phrase > 0), -1),
+        entity=None if texts.entity is None else flat.laid(flat.numbered(texts.entity == 1, texts.entity > 0), -1),
     )
 
 
@@ -114,17 +118,23 @@ class _Flat:
         out[self.where] = values
         return out.reshape(self.rows, self.length)
 
-    def numbered(self, begins: np.ndarray) -> np.ndarray:
-        """Number the units of each row from 0, given which tokens of the texts begin one; -1 on special tokens."""
-        new = np.append(begins, [False])[np.minimum(self.token, len(begins))]
+    def numbered(self, begins: np.ndarray, within: np.ndarray | None = None) -> np.ndarray:
+        """Number the units of each row from 0, given which tokens of the texts begin one, and which are in one at all
+        (None: every token); -1 on special tokens and outside."""
+        new = self._of_texts(begins)
         new |= self.first
-        new &= ~self.special
+        outside = self.special if within is None else self.special | ~self._of_texts(within)
+        new &= ~outside
         total = np.cumsum(new, dtype=np.int32)
         begin = _begin(self.row_size)
         before = total[begin] - new[begin]  # units of earlier rows
         total -= np.repeat(before + 1, self.row_size).astype(np.int32)
-        total[self.special] = -1
+        total[outside] = -1
         return total
+
+    def _of_texts(self, flags: np.ndarray) -> np.ndarray:
+        """A flag per token of the texts, given to the tokens of the rows; False on special ones."""
+        return np.append(flags, [False])[np.minimum(self.token, len(flags))]
 
 
 def _marks(texts: Texts) -> np.ndarray:

@@ -6,7 +6,6 @@ import json
 import math
 import multiprocessing
 import os
-import re
 import shutil
 import sys
 from collections import deque
@@ -17,16 +16,17 @@ from typing import Any
 
 import numpy as np
 
+from unmask.batch import Document
 from unmask.data.shards import VERSION, Writer
 from unmask.errors import require
-from unmask.text import Corpus, Tokenizer, Words, encode_documents
-from unmask.text.boundaries import available
+from unmask.text import Corpus, Lexicon, Tokenizer, Words, encode_documents
+from unmask.text.boundaries import CHINESE, available
+from unmask.text.lexicon import LEVELS
 
 CHUNK = 1 << 19  # characters handed to a worker at a time
-_CHINESE = re.compile("[\u4e00-\u9fff]{4}")
 _worker: dict[str, Any] = {}
 
-Tokenised = list[tuple[np.ndarray, np.ndarray, np.ndarray]]  # per document: ids, word flags, tokens per sentence
+Tokenised = list[tuple[np.ndarray, ...]]  # per document: ids, word flags, tokens per sentence, a column per level
 
 
 def prepare(
@@ -35,6 +35,7 @@ def prepare(
     out: str | Path,
     *,
     words: Words = "auto",
+    lexicon: Lexicon | None = None,
     holdout: float = 0.005,
     workers: int | None = None,
     overwrite: bool = False,
@@ -47,11 +48,13 @@ def prepare(
     draft.mkdir(parents=True)
     try:
         dtype = "uint16" if tokenizer.vocabulary.size <= 1 << 16 else "uint32"
-        writers = {split: Writer(draft, split, dtype) for split in ("train", "holdout")}
+        levels = LEVELS if lexicon is not None else ()
+        writers = {split: Writer(draft, split, dtype, levels=levels) for split in ("train", "holdout")}
         documents = 0
         found = available(words)
         texts = _chunks(corpus, warn=found != words)
-        for chunk in _tokenised(texts, tokenizer, found, dtype, workers or os.cpu_count() or 1):
+        start = (tokenizer.backend.to_str(), found, dtype, lexicon)
+        for chunk in _tokenised(texts, start, workers or os.cpu_count() or 1):
             held = _held(documents + np.arange(len(chunk)), holdout)
             for split, writer in writers.items():
                 _add(writer, [d for d, h in zip(chunk, held.tolist(), strict=True) if h == (split == "holdout")])
@@ -68,6 +71,7 @@ def prepare(
             "vocabulary": tokenizer.vocabulary.size,
             "ids_dtype": dtype,
             "words": found,
+            "lexicon": list(lexicon.record) if lexicon is not None else [],
             "tokens": sum(w.tokens for w in writers.values()),
             "documents": documents,
             "splits": {split: writer.shards for split, writer in writers.items()},
@@ -92,17 +96,14 @@ def _held(numbers: np.ndarray, share: float) -> np.ndarray:
 
 def _add(writer: Writer, documents: Tokenised) -> None:
     if documents:
-        ids, word, sentences = (np.concatenate(column) for column in zip(*documents, strict=True))
-        writer.add(ids, word, sentences, np.array([len(d[2]) for d in documents], dtype=np.int64))
+        ids, word, sentences, *levels = (np.concatenate(column) for column in zip(*documents, strict=True))
+        writer.add(ids, word, sentences, np.array([len(d[2]) for d in documents], dtype=np.int64), *levels)
 
 
-def _tokenised(
-    chunks: Iterator[list[str]], tokenizer: Tokenizer, words: Words, dtype: str, workers: int
-) -> Iterator[Tokenised]:
-    """Chunks in the order of the corpus, tokenised by a pool that never runs far ahead."""
-    # forked workers share the parent's pages; they touch only tokenizers and numpy, never torch
+def _tokenised(chunks: Iterator[list[str]], start: tuple[Any, ...], workers: int) -> Iterator[Tokenised]:
+    """Chunks in the order of the corpus, tokenised by a pool that never runs far ahead; `start` is for _start_worker."""
+    # forked workers share the parent's pages, the lexicon too; they touch only tokenizers and numpy, never torch
     context = multiprocessing.get_context("fork" if sys.platform == "linux" else "spawn")
-    start = (tokenizer.backend.to_str(), words, dtype)
     with ProcessPoolExecutor(workers, context, _start_worker, start) as pool:
         waiting: deque[Future[Tokenised]] = deque()
         for chunk in chunks:
@@ -120,7 +121,7 @@ def _chunks(corpus: Corpus, warn: bool) -> Iterator[list[str]]:
     for text in corpus:
         chunk.append(text)
         size += len(text)
-        if warn and _CHINESE.search(text):
+        if warn and CHINESE.search(text):
             corpus.notes["Chinese texts with every character as a word: for real words, pip install 'unmask[zh]'"] += 1
         if size >= CHUNK:
             yield chunk
@@ -129,17 +130,19 @@ def _chunks(corpus: Corpus, warn: bool) -> Iterator[list[str]]:
         yield chunk
 
 
-def _start_worker(tokenizer: str, words: Words, dtype: str) -> None:
+def _start_worker(tokenizer: str, words: Words, dtype: str, lexicon: Lexicon | None) -> None:
     from tokenizers import Tokenizer as Backend
 
     os.environ["TOKENIZERS_PARALLELISM"] = "false"  # the pool is the parallelism
-    _worker.update(tokenizer=Tokenizer(Backend.from_str(tokenizer)), words=words, dtype=dtype)
+    _worker.update(tokenizer=Tokenizer(Backend.from_str(tokenizer)), words=words, dtype=dtype, lexicon=lexicon)
 
 
 def _work(texts: list[str]) -> Tokenised:
-    documents = encode_documents(texts, _worker["tokenizer"], _worker["words"])
-    return [
-        (d.ids.astype(_worker["dtype"]), d.word.astype(np.uint8), np.diff(np.append(d.sentences, len(d.ids))))
-        for d in documents
-        if len(d.ids)
-    ]
+    documents = encode_documents(texts, _worker["tokenizer"], _worker["words"], _worker["lexicon"])
+    return [_columns(document, _worker["dtype"]) for document in documents if len(document.ids)]
+
+
+def _columns(document: Document, dtype: str) -> tuple[np.ndarray, ...]:
+    sentences = np.diff(np.append(document.sentences, len(document.ids)))
+    levels = [column for column in (document.phrase, document.entity) if column is not None]
+    return document.ids.astype(dtype), document.word.astype(np.uint8), sentences, *levels

@@ -5,12 +5,16 @@ A data folder holds `manifest.json`, `tokenizer.json` and, for each shard, one f
     word       1 where a token begins a word               uint8
     sentence   index of the first token of each sentence   int64, and the number of tokens at the end
     document   index of the first sentence of each document  int64, and the number of sentences at the end
+and, where it was prepared with a lexicon:
+    phrase     0 in no phrase, 1 begins one, 2 goes on with it   uint8
+    entity     the same for entities                             uint8
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -20,10 +24,11 @@ import numpy as np
 
 from unmask.batch import Document
 from unmask.errors import Mistake, require
+from unmask.text.lexicon import LEVELS
 
 VERSION = 1
 COLUMNS = ("ids", "word", "sentence", "document")
-DTYPES = {"word": "uint8", "sentence": "int64", "document": "int64"}
+DTYPES = {"word": "uint8", "sentence": "int64", "document": "int64", "phrase": "uint8", "entity": "uint8"}
 SHARD_TOKENS = 100_000_000
 
 
@@ -35,19 +40,24 @@ class Shard:
     word: np.ndarray
     sentence: np.ndarray
     document: np.ndarray
+    phrase: np.ndarray | None = None
+    entity: np.ndarray | None = None
 
 
 class Writer:
     """Writes the shards of one split into a folder, and tells the manifest what it wrote."""
 
-    def __init__(self, folder: Path, split: str, ids_dtype: str) -> None:
+    def __init__(self, folder: Path, split: str, ids_dtype: str, *, levels: Sequence[str] = ()) -> None:
         self.folder, self.split, self.ids_dtype = folder, split, ids_dtype
+        self.levels = tuple(levels)
         self.shards: list[dict[str, Any]] = []
         self._open: dict[str, Any] = {}
         self.tokens = self.sentences = self.documents = 0
 
-    def add(self, ids: np.ndarray, word: np.ndarray, sentences: np.ndarray, documents: np.ndarray) -> None:
-        """Append documents: tokens, word flags, tokens per sentence, sentences per document."""
+    def add(
+        self, ids: np.ndarray, word: np.ndarray, sentences: np.ndarray, documents: np.ndarray, *levels: np.ndarray
+    ) -> None:
+        """Append documents: tokens, word flags, tokens per sentence, sentences per document, a column per level."""
         if not self._open:
             self._start()
         here = self.shards[-1]
@@ -55,6 +65,8 @@ class Writer:
         self._write("word", word.astype(np.uint8, copy=False))
         self._write("sentence", here["tokens"] + np.cumsum(sentences, dtype=np.int64) - sentences)
         self._write("document", here["sentences"] + np.cumsum(documents, dtype=np.int64) - documents)
+        for level, units in zip(self.levels, levels, strict=True):
+            self._write(level, units.astype(np.uint8, copy=False))
         for name, count in (("tokens", len(ids)), ("sentences", len(sentences)), ("documents", len(documents))):
             here[name] += count
             setattr(self, name, getattr(self, name) + count)
@@ -76,7 +88,8 @@ class Writer:
     def _start(self) -> None:
         name = f"{self.split}-{len(self.shards):05d}"
         self.shards.append({"name": name, "tokens": 0, "sentences": 0, "documents": 0, "sha256": {}})
-        self._open = {column: ((self.folder / f"{name}.{column}").open("wb"), hashlib.sha256()) for column in COLUMNS}
+        columns = (*COLUMNS, *self.levels)
+        self._open = {column: ((self.folder / f"{name}.{column}").open("wb"), hashlib.sha256()) for column in columns}
 
     def _write(self, column: str, values: np.ndarray) -> None:
         file, digest = self._open[column]
@@ -107,6 +120,11 @@ class Shards:
     def tokens(self) -> int:
         return sum(shard["tokens"] for shard in self.manifest["splits"]["train"])
 
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """What every shard holds: those of a lexicon only where there was one."""
+        return (*COLUMNS, *(LEVELS if self.manifest.get("lexicon") else ()))
+
     def split(self, name: str) -> list[Shard]:
         """The shards of `train` or `holdout`."""
         return [self._map(entry) for entry in self.manifest["splits"].get(name, [])]
@@ -119,7 +137,7 @@ class Shards:
         return np.dtype(self.manifest["ids_dtype"] if column == "ids" else DTYPES[column])
 
     def _map(self, entry: dict[str, Any]) -> Shard:
-        return Shard(*(self._column(entry["name"], column) for column in COLUMNS))
+        return Shard(**{column: self._column(entry["name"], column) for column in self.columns})
 
     def _column(self, name: str, column: str) -> np.ndarray:
         path = self.folder / f"{name}.{column}"
@@ -151,6 +169,8 @@ class Texts:
     word: np.ndarray  # bool, begins a word
     sentence: np.ndarray  # first token of each sentence, then the number of tokens
     document: np.ndarray  # first sentence of each document, then the number of sentences
+    phrase: np.ndarray | None = None  # 0 in no phrase, 1 begins one, 2 goes on with it; None: not looked for
+    entity: np.ndarray | None = None  # the same for entities
 
     @classmethod
     def of(cls, documents: list[Document]) -> Texts:
@@ -161,6 +181,7 @@ class Texts:
             np.concatenate([d.word for d in documents]).astype(bool),
             np.concatenate([*(d.sentences + b for d, b in zip(documents, begins, strict=False)), begins[-1:]]),
             np.cumsum([0, *(len(d.sentences) for d in documents)]),
+            **{level: _joined([getattr(d, level) for d in documents]) for level in LEVELS},
         )
 
 
@@ -170,6 +191,7 @@ class Collection:
     def __init__(self, shards: list[Shard]) -> None:
         self.shards = [shard for shard in shards if len(shard.document) > 1]
         self.first = np.cumsum([0, *(len(shard.document) - 1 for shard in self.shards)])
+        self.levels = [name for name in LEVELS if all(getattr(shard, name) is not None for shard in self.shards)]
 
     def __len__(self) -> int:
         return int(self.first[-1])
@@ -182,6 +204,7 @@ class Collection:
     def gather(self, numbers: np.ndarray) -> Texts:
         """The named documents, side by side, in this order."""
         ids, word, sentence, counts, at = [], [], [], [], 0
+        units: dict[str, list[np.ndarray]] = {level: [] for level in self.levels}
         owners = np.searchsorted(self.first, numbers, side="right") - 1
         for number, owner in zip(numbers.tolist(), owners.tolist(), strict=True):
             shard, local = self.shards[owner], number - int(self.first[owner])
@@ -190,6 +213,8 @@ class Collection:
             t0, t1 = int(starts[0]), int(starts[-1])
             ids.append(shard.ids[t0:t1])
             word.append(shard.word[t0:t1])
+            for level, found in units.items():
+                found.append(getattr(shard, level)[t0:t1])
             sentence.append(starts[:-1] + (at - t0))
             counts.append(s1 - s0)
             at += t1 - t0
@@ -198,4 +223,10 @@ class Collection:
             np.concatenate(word).astype(bool),
             np.concatenate([*sentence, [at]]).astype(np.int64),
             np.cumsum([0, *counts]),
+            **{level: _joined(found) for level, found in units.items()},
         )
+
+
+def _joined(columns: Sequence[np.ndarray | None]) -> np.ndarray | None:
+    """The columns of all documents as one; None where one of them has none."""
+    return None if any(column is None for column in columns) else np.concatenate(columns)  # type: ignore[arg-type]

@@ -3,6 +3,9 @@
 from unmask.text.boundaries import Words
 from unmask.text.documents import Corpus
 from unmask.text.encode import encode_documents
+from unmask.text.lexicon import Lexicon
+from unmask.text.make_lexicon import make_lexicon
+from unmask.text.phrases import Mining
 from unmask.text.tokenizer import (
     BPE,
     KINDS,
@@ -17,6 +20,6 @@ from unmask.text.tokenizer import (
 )
 
 __all__ = [
-    "BPE", "KINDS", "ByteBPE", "Characters", "Corpus", "Tokenizer", "Unigram", "WordPiece", "Words",
-    "encode_documents", "kind_named", "train", "train_to_file",
+    "BPE", "KINDS", "ByteBPE", "Characters", "Corpus", "Lexicon", "Mining", "Tokenizer", "Unigram", "WordPiece", "Words",
+    "encode_documents", "kind_named", "make_lexicon", "train", "train_to_file",
 ]  # fmt: skip

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Sequence
 from functools import cache
 from importlib.util import find_spec
 from typing import Literal
@@ -18,6 +19,7 @@ WORDS: dict[str, Words] = {"auto": "auto", "spaces": "spaces", "rjieba": "rjieba
 
 SPACE, LETTER, PUNCTUATION, HAN, NEWLINE = range(5)
 
+CHINESE = re.compile("[\u4e00-\u9fff]{4}")  # enough of it in a row to be a text in Chinese
 _ENGLISH_END = re.compile(r"[.!?]+[\"'”’)\]]*\s+(?=[\"'“‘(\[]*[A-Z0-9À-ÖØ-Þ])")
 _CHINESE_END = re.compile(r"[。！？；…]+[\"'”’」』）]*\s*(?=[^\s\"'”’」』）])")
 _ABBREVIATIONS = frozenset(
@@ -59,24 +61,33 @@ def word_starts(text: str, kinds: np.ndarray, words: Words) -> np.ndarray:
     """True on every character that begins a word.
 
     `spaces`: runs of letters and digits; each punctuation mark and each Han character alone.
-    `rjieba`: the segmenter's words. `auto`: the segmenter on lines that hold Han, `spaces` on the rest.
+    `rjieba`: the segmenter's words, line by line. `auto`: the segmenter on lines that hold Han, `spaces` on the rest.
     """
     if words == "none":
         return kinds != SPACE
     starts = _spaced(kinds)
-    if words == "spaces" or not (kinds == HAN).any():
+    han = kinds == HAN if words == "auto" else kinds >= 0
+    if words == "spaces" or not han.any():
         return starts
-    segmenter = _segmenter()
-    begin = 0
-    for line in text.splitlines(keepends=True) if words == "auto" else [text]:
-        end = begin + len(line)
-        if (kinds[begin:end] == HAN).any():
-            lengths = np.fromiter(map(len, segmenter.cut(line)), dtype=np.int64)
-            here = np.zeros(len(line) + 1, dtype=bool)
-            here[np.concatenate(([0], np.cumsum(lengths)))] = True
-            starts[begin:end] = here[:-1] & (kinds[begin:end] != SPACE)
-        begin = end
-    return starts
+    lines = text.splitlines(keepends=True)
+    lengths = np.fromiter(map(len, lines), dtype=np.int64, count=len(lines))
+    chosen = np.logical_or.reduceat(han, np.cumsum(lengths) - lengths)
+    return np.where(np.repeat(chosen, lengths), _segmented(lines, chosen, kinds), starts)
+
+
+def _segmented(lines: Sequence[str], chosen: np.ndarray, kinds: np.ndarray) -> np.ndarray:
+    """True where the segmenter begins a word, in the chosen lines; the others are one word each."""
+    cut = _segmenter().cut
+    sizes: list[int] = []  # numpy once for all lines: for each line it would cost as much as the segmenter
+    for line, cuts in zip(lines, chosen.tolist(), strict=True):
+        if cuts:
+            sizes.extend(map(len, cut(line)))
+        else:
+            sizes.append(len(line))
+    begins = np.zeros(len(kinds) + 1, dtype=bool)
+    begins[0] = True
+    begins[np.cumsum(sizes)] = True
+    return begins[:-1] & (kinds != SPACE)
 
 
 def sentence_starts(text: str) -> list[int]:

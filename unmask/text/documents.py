@@ -27,7 +27,7 @@ LONGEST_LINE = 256 << 20  # bytes; a longer line cannot be held in bounded memor
 LONGEST_TEXT = 1 << 20  # characters; a longer document is cut at a line, a longer line at a space
 
 _TOO_LONG = "documents longer than {:,} characters, cut into parts"
-_HALF = re.compile("[\ud800-\udfff]")
+HALF = re.compile("[\ud800-\udfff]")
 
 
 @dataclass(frozen=True)
@@ -67,18 +67,18 @@ class Corpus:
     def _texts(self, source: Source) -> Iterator[str]:
         for file in source.files:
             before = self.bytes_done
-            if _suffixes(file)[0] == ".parquet":
+            if suffixes(file)[0] == ".parquet":
                 yield from _parquet(file)
             else:
                 lines = self._lines(file)
-                yield from _jsonl(file, lines) if _suffixes(file)[0] == ".jsonl" else _blocks(lines, self.notes)
+                yield from _jsonl(file, lines) if suffixes(file)[0] == ".jsonl" else _blocks(lines, self.notes)
             self.bytes_done = before + file.stat().st_size
 
     def _lines(self, file: Path) -> Iterator[str]:
         start, size = self.bytes_done, file.stat().st_size
-        with file.open("rb") as raw, _decompressed(raw, file) as stream:
+        with file.open("rb") as raw, decompressed(raw, file) as stream:
             offset = 0
-            while line := _read_line(stream, file, offset):
+            while line := read_line(stream, file, offset):
                 yield self._decode(line, file, offset)
                 offset += len(line)
                 self.bytes_done = start + min(raw.tell(), size)
@@ -125,27 +125,28 @@ def _source(argument: str) -> Source:
 def _files(argument: str) -> list[Path]:
     path = Path(argument)
     if path.is_dir():
-        files = sorted(file for file in path.rglob("*") if file.is_file() and _suffixes(file)[0] in FORMATS)
+        files = sorted(file for file in path.rglob("*") if file.is_file() and suffixes(file)[0] in FORMATS)
         require(bool(files), f"the folder {path} holds no {', '.join(FORMATS)} file (plain, .gz, .xz or .zst)")
         return files
     files = [path] if path.is_file() else sorted(Path(name) for name in glob.glob(argument, recursive=True))
     require(bool(files), f"no such corpus: {argument} is neither a file, a folder nor a glob that matches")
     for file in files:
         require(
-            _suffixes(file)[0] in FORMATS,
+            suffixes(file)[0] in FORMATS,
             f"{file} is of no known format: give {', '.join(FORMATS)}, each also with {', '.join(COMPRESSIONS)}",
         )
     return files
 
 
-def _suffixes(file: Path) -> tuple[str, str]:
+def suffixes(file: Path) -> tuple[str, str]:
     """The format and the compression of a file, by its name."""
     compression = file.suffix if file.suffix in COMPRESSIONS else ""
     return Path(file.stem).suffix if compression else file.suffix, compression
 
 
-def _decompressed(raw: BinaryIO, file: Path) -> Any:
-    compression = _suffixes(file)[1]
+def decompressed(raw: BinaryIO, file: Path) -> Any:
+    """The bytes of a file as they were before it was compressed, by its name."""
+    compression = suffixes(file)[1]
     if compression == ".gz":
         return gzip.open(raw)
     if compression == ".xz":
@@ -163,12 +164,13 @@ def _pyarrow(file: Path) -> Any:
     return pyarrow
 
 
-def _read_line(stream: Any, file: Path, offset: int) -> bytes:
+def read_line(stream: Any, file: Path, offset: int) -> bytes:
+    """The next line of a decompressed file, of which `offset` bytes were read before."""
     try:
         line: bytes = stream.readline(LONGEST_LINE + 1)
     except (EOFError, OSError, lzma.LZMAError, zlib.error) as error:
         raise Mistake(
-            f"{file} is damaged: its {_suffixes(file)[1] or 'data'} stream breaks off after {offset:,} bytes of text "
+            f"{file} is damaged: its {suffixes(file)[1] or 'data'} stream breaks off after {offset:,} bytes of text "
             f"({error}); fetch or compress the file again"
         ) from None
     require(
@@ -210,7 +212,7 @@ def _jsonl(file: Path, lines: Iterator[str]) -> Iterator[str]:
             raise Mistake(f'{file}, line {number:,}: not a JSON object with a "text" field') from None
         require(isinstance(text, str), f'{file}, line {number:,}: "text" must be a string, got {text!r:.40}')
         require(
-            not _HALF.search(text),
+            not HALF.search(text),
             f'{file}, line {number:,}: "text" holds half a character (a lone surrogate): mend it',
         )
         if text.strip():
@@ -222,8 +224,8 @@ def _parquet(file: Path) -> Iterator[str]:
     import pyarrow.parquet as parquet
 
     try:
-        with file.open("rb") as raw, _decompressed(raw, file) as stream:
-            table = parquet.ParquetFile(io.BytesIO(stream.read()) if _suffixes(file)[1] else file)
+        with file.open("rb") as raw, decompressed(raw, file) as stream:
+            table = parquet.ParquetFile(io.BytesIO(stream.read()) if suffixes(file)[1] else file)
     except (arrow.ArrowInvalid, EOFError, OSError, lzma.LZMAError, zlib.error) as error:
         raise Mistake(f"{file} is not a parquet file: {error}") from None
     names = table.schema_arrow.names

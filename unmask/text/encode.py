@@ -9,11 +9,45 @@ import numpy as np
 
 from unmask.batch import Document
 from unmask.text.boundaries import SPACE, Words, classes_of, codes_of, sentence_starts, word_starts
+from unmask.text.lexicon import LEVELS, Lexicon
 from unmask.text.tokenizer import Tokenizer
 
 
-def encode_documents(texts: Sequence[str], tokenizer: Tokenizer, words: Words) -> list[Document]:
+def encode_documents(
+    texts: Sequence[str], tokenizer: Tokenizer, words: Words, lexicon: Lexicon | None = None
+) -> list[Document]:
     """Tokenise line by line (a line keeps its end, which some vocabularies write), all lines in one call."""
+    lines, lines_per_text = _lines(texts)
+    encodings = tokenizer.encode_many(lines)
+    counts = np.array([len(encoding) for encoding in encodings], dtype=np.int64)
+    total = int(counts.sum())
+    ids = np.fromiter(chain.from_iterable(e.ids for e in encodings), dtype=np.int64, count=total)
+    pairs = chain.from_iterable(chain.from_iterable(e.offsets for e in encodings))  # start, end, start, end ...
+    joined = [line if line.endswith("\n") else line + "\n" for line in lines]
+    spans = np.fromiter(pairs, dtype=np.int64, count=2 * total).reshape(-1, 2)
+    spans += np.repeat(_begin(np.array([len(line) for line in joined], dtype=np.int64)), counts)[:, None]
+    text = "".join(joined)
+    kinds = classes_of(codes_of(text))
+    starts = _next_solid(kinds)[spans[:, 0]]  # a token may begin with the space before its word
+    word, sentence = _boundaries(text, kinds, starts, words)
+    # a token may end in the first bytes of the next word: what follows goes on with the same unit
+    word[1:] &= np.maximum.accumulate(spans[:-1, 1]) <= starts[1:]
+    firsts = _begin(counts)[counts > 0]  # whatever stands before it, the first token of a line begins a sentence
+    word[firsts] = True
+    sentence[firsts] = True
+    levels: dict[str, np.ndarray] = {}
+    if lexicon is not None:
+        ends = _ends(kinds, starts, spans[:, 1])
+        levels = {level: _units(lexicon.matches(text, kinds, level), starts, ends) for level in LEVELS}
+    edges = np.concatenate(([0], np.cumsum(counts)))[np.concatenate(([0], np.cumsum(lines_per_text, dtype=np.int64)))]
+    return [
+        Document(ids[a:b], word[a:b], np.flatnonzero(sentence[a:b]), **{name: c[a:b] for name, c in levels.items()})
+        for a, b in zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True)
+    ]
+
+
+def _lines(texts: Sequence[str]) -> tuple[list[str], list[int]]:
+    """The lines of all texts that are not blank, and how many each text has."""
     lines: list[str] = []
     lines_per_text: list[int] = []
     for text in texts:
@@ -22,37 +56,46 @@ def encode_documents(texts: Sequence[str], tokenizer: Tokenizer, words: Words) -
             parts[-1] = parts[-1].rstrip()
         lines += parts
         lines_per_text.append(len(parts))
-    encodings = tokenizer.encode_many(lines)
-    counts = np.array([len(encoding) for encoding in encodings], dtype=np.int64)
-    total = int(counts.sum())
-    ids = np.fromiter(chain.from_iterable(e.ids for e in encodings), dtype=np.int64, count=total)
-    pairs = chain.from_iterable(chain.from_iterable(e.offsets for e in encodings))  # start, end, start, end ...
-    starts = np.fromiter(pairs, dtype=np.int64, count=2 * total)[::2]
-    joined = [line if line.endswith("\n") else line + "\n" for line in lines]
-    starts = starts + np.repeat(_begin(np.array([len(line) for line in joined], dtype=np.int64)), counts)
-    word, sentence = _boundaries("".join(joined), starts, words)
-    firsts = _begin(counts)[counts > 0]  # whatever stands before it, the first token of a line begins a sentence
-    word[firsts] = True
-    sentence[firsts] = True
-    edges = np.concatenate(([0], np.cumsum(counts)))[np.concatenate(([0], np.cumsum(lines_per_text, dtype=np.int64)))]
-    return [
-        Document(ids[a:b], word[a:b], np.flatnonzero(sentence[a:b])) for a, b in zip(edges[:-1], edges[1:], strict=True)
-    ]
+    return lines, lines_per_text
 
 
-def _boundaries(text: str, starts: np.ndarray, words: Words) -> tuple[np.ndarray, np.ndarray]:
+def _boundaries(text: str, kinds: np.ndarray, starts: np.ndarray, words: Words) -> tuple[np.ndarray, np.ndarray]:
     """For each token, given its first character: does it begin a word, does it begin a sentence?
 
     A token that begins inside a word continues it, even one that reaches into the next word: units stay whole.
     """
-    kinds = classes_of(codes_of(text))
     word_begins = word_starts(text, kinds, words)
-    first = _next_solid(kinds)[starts]  # a token may begin with the space before its word
     sentences = np.zeros(len(text) + 1, dtype=np.int64)
     sentences[sentence_starts(text)] = 1
-    number = np.cumsum(sentences)[first]
+    number = np.cumsum(sentences)[starts]
     # several tokens may share one character (its bytes): only the first of them begins a word
-    return word_begins[first] & _changes(first), _changes(number)
+    return word_begins[starts] & _changes(starts), _changes(number)
+
+
+def _units(matches: np.ndarray, starts: np.ndarray, ends: np.ndarray) -> np.ndarray:
+    """Per token 0 in no match, 1 begins one, 2 goes on with it; a match of which a token is only partly in is none."""
+    column = np.zeros(len(starts) + 1, dtype=np.uint8)
+    if not len(starts):
+        return column[:0]
+    reach = np.concatenate(([0], np.maximum.accumulate(ends)))  # how far all tokens before this one go
+    first, last = np.searchsorted(starts, matches[:, 0]), np.searchsorted(starts, matches[:, 1])
+    whole = (first < last) & (reach[first] <= matches[:, 0]) & (reach[last] <= matches[:, 1])
+    whole &= starts[np.minimum(first, len(starts) - 1)] == matches[:, 0]
+    inside = np.zeros(len(column), dtype=np.int8)  # a step up where a match begins, down behind its end
+    inside[first[whole]] += 1
+    inside[last[whole]] -= 1
+    column[np.cumsum(inside, dtype=np.int8) > 0] = 2
+    column[first[whole]] = 1
+    return column[:-1]
+
+
+def _ends(kinds: np.ndarray, starts: np.ndarray, ends: np.ndarray) -> np.ndarray:
+    """Where each token ends, without spaces; one that is only spaces counts to the character that follows it."""
+    behind = np.where(kinds != SPACE, np.arange(1, len(kinds) + 1), 0)
+    solid = np.concatenate(
+        ([0], np.maximum.accumulate(behind))
+    )  # for each place, the end of what is no space before it
+    return np.maximum(solid[ends], starts + 1)
 
 
 def _changes(values: np.ndarray) -> np.ndarray:

@@ -1,0 +1,26 @@
+"""A file of records, one a line, plain or compressed: each line with its number, so that an error can name it."""
+
+from __future__ import annotations
+
+import codecs
+from collections.abc import Iterator
+from pathlib import Path
+
+from unmask.errors import Mistake, require
+from unmask.text.documents import decompressed, read_line
+
+
+def numbered_lines(file: Path) -> Iterator[tuple[int, str]]:
+    """The lines of a UTF-8 file without their ends, counted from 1; a byte-order mark is no part of the first."""
+    require(file.is_file(), f"no such file: {file}")
+    number, offset = 0, 0
+    with file.open("rb") as raw, decompressed(raw, file) as stream:
+        while line := read_line(stream, file, offset):
+            number, offset = number + 1, offset + len(line)
+            try:
+                text = line.removeprefix(codecs.BOM_UTF8 if number == 1 else b"").decode("utf-8")
+            except UnicodeDecodeError as error:
+                raise Mistake(
+                    f"{file}, line {number:,}: not UTF-8 (byte 0x{error.object[error.start]:02x}): convert the file"
+                ) from None
+            yield number, text.removesuffix("\n").removesuffix("\r")

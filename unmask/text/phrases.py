@@ -1,0 +1,177 @@
+"""Phrases mined from a corpus: word sequences that keep together and stand freely, in two passes and bounded memory.
+
+A sequence keeps together when its words meet more often than by chance: by normalised pointwise mutual information,
+log(p(ab) / p(a)p(b)) / -log p(ab), of the whole against its best split in two; 1 is "never one without the other".
+It stands freely when much can come before and after it: by the entropy of its neighbours in bits, the lesser of both
+sides, so that a piece of a longer phrase is none. A neighbour that is no word (punctuation, the end of a line) counts
+as one never seen elsewhere: there the text itself sets the boundary.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from unmask.errors import require
+from unmask.text.boundaries import CHINESE, Words, available
+from unmask.text.counts import Counts
+from unmask.text.documents import Corpus
+from unmask.text.sequences import Sequences
+
+CHUNK = 1 << 21  # characters read at a time
+_UNKNOWN, _REFUSED = -2, -1
+
+
+@dataclass(frozen=True)
+class Mining:
+    """What counts as a phrase."""
+
+    longest: int = 4  # words in a phrase; the shortest has two
+    least_count: int = 10  # times that it stands in the corpus
+    least_pmi: float = 0.5  # normalised, below 1
+    least_entropy: float = 2.0  # bits
+    most_ngrams: int = 10_000_000  # in a table of counts, 16 bytes each; two tables are held
+
+    def __post_init__(self) -> None:
+        require(self.longest >= 2, f"the longest phrase must have 2 words or more, got {self.longest}")
+        require(self.least_count >= 2, f"the least count must be 2 or more, got {self.least_count}: once is chance")
+        require(-1 <= self.least_pmi < 1, f"the least PMI is normalised: it must be in [-1, 1), got {self.least_pmi:g}")
+        require(self.least_entropy >= 0, f"the least entropy must be 0 bits or more, got {self.least_entropy:g}")
+        require(self.most_ngrams >= 100, f"a table must hold 100 n-grams or more, got {self.most_ngrams}")
+
+
+@dataclass(frozen=True)
+class Phrase:
+    """A phrase as it stands in the text."""
+
+    text: str
+    count: int
+    pmi: float  # normalised, against the best split
+    entropy: float  # bits, of the lesser side
+
+
+class Miner:
+    """Reads a corpus twice, then has its phrases: `for progress in miner.read(): ...`, then `miner.phrases()`."""
+
+    def __init__(self, corpus: Corpus, mining: Mining, *, words: Words = "auto") -> None:
+        self.corpus, self.mining = corpus, mining
+        self.asked, self.way = words, available(words)
+        self.words = 0  # in the corpus, numbers and marks not counted
+        self.table = Counts(mining.most_ngrams)
+
+    def read(self) -> Iterator[dict[str, Any]]:
+        """Count, then collect the neighbours of what was frequent; a progress record per chunk."""
+        for sequences in self._sequences():
+            self.words += int(sequences.whole[1].sum())
+            self.table.add(np.concatenate([keys[sequences.whole[n]] for n, keys in sequences.keys.items()]))
+            yield self._progress(0)
+        self.table.keep(self.mining.least_count - self.table.floor)  # no part of a phrase is rarer than the phrase
+        self.candidates = Candidates(self.table, self.words, self.mining)
+        for sequences in self._sequences():
+            self.candidates.see(sequences)
+            yield self._progress(1)
+
+    def phrases(self) -> list[Phrase]:
+        """Best first: by the square of PMI times log count, so that neither rare names nor common habits are on top."""
+        return sorted(self.candidates.phrases(), key=lambda p: (-(p.pmi**2) * math.log(p.count), p.text))
+
+    def _sequences(self) -> Iterator[Sequences]:
+        for text in self._chunks():
+            if self.way != self.asked and CHINESE.search(text):
+                self.corpus.notes["pieces of Chinese with every character as a word: pip install 'unmask[zh]'"] += 1
+            yield Sequences.of(text, self.way, self.mining.longest)
+
+    def _chunks(self) -> Iterator[str]:
+        held, size = [], 0
+        for text in self.corpus:
+            held.append(text)
+            size += len(text)
+            if size >= CHUNK:
+                yield "\n".join(held)
+                held, size = [], 0
+        if held:
+            yield "\n".join(held)
+
+    def _progress(self, passes: int) -> dict[str, Any]:
+        size = self.corpus.bytes_total
+        return {"words": self.words, "bytes": passes * size + self.corpus.bytes_done, "bytes_total": 2 * size}
+
+
+class Candidates:
+    """Frequent sequences: judged by their PMI when first seen, and if they pass, followed with their neighbours."""
+
+    def __init__(self, table: Counts, words: int, mining: Mining) -> None:
+        self.table, self.words, self.mining = table, words, mining
+        self.state = np.full(len(table) + 1, _UNKNOWN)  # per key of the table: its number among the accepted
+        self.state[-1] = _REFUSED  # what is not in the table
+        self.texts: list[str] = []  # per number
+        self.pmi: list[float] = []  # per number
+        self.times = np.zeros(len(table), dtype=np.int64)  # per number, how often it stands where a phrase can
+        self.neighbours = Counts(mining.most_ngrams)
+        self.shift = 62 - (2 * len(table)).bit_length()  # a neighbour's key: number and side above, its hash below
+
+    def see(self, sequences: Sequences) -> None:
+        """Take note of all that a text holds."""
+        found = [self._see(sequences, n) for n in range(2, self.mining.longest + 1)]
+        self.neighbours.add(np.concatenate(found))
+
+    def _see(self, sequences: Sequences, n: int) -> np.ndarray:
+        """Keys of the neighbours of all sequences of n words that are followed."""
+        free = sequences.free
+        first = np.flatnonzero(sequences.whole[n] & free[: len(sequences.whole[n]), 0] & free[n - 1 :, 1])
+        distinct, at, which = np.unique(sequences.keys[n][first], return_index=True, return_inverse=True)
+        places = self.table.places(distinct)
+        state = self.state[places]
+        new = np.flatnonzero(state == _UNKNOWN)
+        state[new] = self.state[places[new]] = self._judge(sequences, n, first[at[new]], self.table.counts[places[new]])
+        number, followed = state[which], state[which] >= 0
+        number, first = number[followed], first[followed]
+        self.times += np.bincount(number, minlength=len(self.times))
+        meets = np.concatenate(([False], sequences.whole[2], [False]))  # does a word go on from the one before it?
+        sides = ((number * 2, first - 1, meets[first]), (number * 2 + 1, first + n, meets[first + n]))
+        return np.concatenate([self._key(side[there], sequences.keys[1][word[there]]) for side, word, there in sides])
+
+    def _key(self, side: np.ndarray, word: np.ndarray) -> np.ndarray:
+        return (side << self.shift) | (word >> (63 - self.shift))
+
+    def _judge(self, sequences: Sequences, n: int, first: np.ndarray, count: np.ndarray) -> np.ndarray:
+        """Numbers for those of these sequences, each given by its first word, whose PMI is enough."""
+        split = np.zeros(len(first))
+        for k in range(1, n):
+            parts = (sequences.keys[k][first], sequences.keys[n - k][first + k])
+            # no part is rarer than the whole, even if the table has lost some of its count
+            left, right = (np.log(np.maximum(self.table.of(keys), count)) for keys in parts)
+            split = np.maximum(split, left + right)
+        total, times = math.log(max(self.words, 1)), np.log(count)
+        pmi = (total + times - split) / np.maximum(total - times, 1e-9)
+        passed = np.flatnonzero(pmi >= self.mining.least_pmi)
+        numbers = np.full(len(first), _REFUSED)
+        numbers[passed] = len(self.texts) + np.arange(len(passed))
+        self.texts += [sequences.spelled(word, n) for word in first[passed].tolist()]
+        self.pmi += pmi[passed].tolist()
+        return numbers
+
+    def phrases(self) -> list[Phrase]:
+        """Those frequent and free enough. A text that was cut into words in several ways counts in its commonest."""
+        entropy = self._entropy()
+        enough = (self.times >= self.mining.least_count)[: len(entropy)] & (entropy >= self.mining.least_entropy)
+        found: dict[str, Phrase] = {}
+        for number in np.flatnonzero(enough).tolist():
+            text, count = self.texts[number], int(self.times[number])
+            if text not in found or found[text].count < count:
+                found[text] = Phrase(text, count, self.pmi[number], float(entropy[number]))
+        return list(found.values())
+
+    def _entropy(self) -> np.ndarray:
+        """Bits per number, of the lesser side. What is not in the table stands alone: each time another neighbour."""
+        times = np.maximum(self.times[: len(self.texts)], 1).repeat(2)
+        side = self.neighbours.keys >> self.shift
+        counts = self.neighbours.counts
+        terms = counts * np.log2(times[side] / counts)
+        alone = times - np.bincount(side, weights=counts, minlength=len(times))
+        bits = (np.bincount(side, weights=terms, minlength=len(times)) + alone * np.log2(times)) / times
+        return bits.reshape(-1, 2).min(1)
