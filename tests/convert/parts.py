@@ -32,7 +32,11 @@ PARITY = {"atol": 1e-4, "rtol": 1e-4}
 
 @cache
 def _trained(kind: str) -> str:
-    kinds: dict[str, Any] = {"wordpiece": text.WordPiece(vocab=70), "byte": text.ByteBPE(vocab=300)}
+    kinds: dict[str, Any] = {
+        "wordpiece": text.WordPiece(vocab=70),
+        "byte": text.ByteBPE(vocab=300),
+        "unigram": text.Unigram(vocab=50),
+    }
     return text.train(kinds[kind], SENTENCES * 3).backend.to_str()
 
 
@@ -76,10 +80,15 @@ def model_of(recipe: Recipe, tokens: Tokenizer, folder: Path) -> Model:
 
 
 SHAPE = [f"system.backbone.{name}" for name in ("layers=2", "width=16", "heads=2", "feedforward=24", "length=64")]
+MORE = {  # what some recipes have besides
+    "albert": ["system.backbone.embedding=12", "system.backbone.length=96"],
+    "electra": ["system.backbone.embedding=12", "system.generator.width=8", "system.generator.heads=1",
+                "system.generator.feedforward=12", "system.generator.length=64", "system.generator.embedding=12"],
+}  # fmt: skip
 
 
 def recipe_of(name: str, *settings: str) -> Recipe:
-    recipe = recipes.get(name, size="tiny", settings=[*SHAPE, *settings])
+    recipe = recipes.get(name, size="tiny", settings=[*SHAPE, *MORE.get(name, ()), *settings])
     return recipe.replace(schedule=(type(recipe.schedule[0])(length=32),))
 
 
@@ -101,6 +110,13 @@ def run(network: Any, batch: Batch, *, segments: bool) -> Any:
     extra = {"token_type_ids": batch.segment} if segments else {}
     with torch.no_grad():
         return network(input_ids=batch.ids, attention_mask=batch.real.long(), output_hidden_states=True, **extra)
+
+
+def generate(model: Model, batch: Batch) -> tuple[Hidden, Tensor]:
+    """What the generator of a pair makes of a batch: its vectors and its token scores."""
+    with torch.no_grad():
+        hidden, _ = model.system.generator(model.system.see.apply(batch))
+        return hidden, model.system.fill.decode(hidden, batch)
 
 
 def assert_same_vectors(ours: Hidden, theirs: Any, batch: Batch) -> None:

@@ -13,13 +13,19 @@ from unmask.errors import Mistake
 from unmask.hide import Nothing
 from unmask.infer.model import save_run
 from unmask.predict import Label
+from unmask.system import Single
 from unmask.text import Tokenizer
 
-KINDS = {"bert": "wordpiece", "roberta": "byte", "gpt2": "gpt2"}
+KINDS = {
+    "bert": "wordpiece", "roberta": "byte", "gpt2": "gpt2", "ernie": "wordpiece", "electra": "wordpiece",
+    "albert": "unigram",
+}  # fmt: skip
+SHAPED_LIKE_BERT = ("bert-wwm", "bert-wwm-ext", "spanbert", "structbert", "unilm")
 
 
 def pretrained(name, folder, *settings, tokens=None, **changes):
-    return model_of(recipe_of(name, *settings).replace(**changes), tokens or tokenizer(KINDS[name]), folder)
+    recipe = recipe_of(name, *settings).replace(**changes)
+    return model_of(recipe, tokens or tokenizer(KINDS.get(name, "wordpiece")), folder)
 
 
 def classifier(name, folder, tokens=None, **changes):
@@ -28,10 +34,18 @@ def classifier(name, folder, tokens=None, **changes):
         "classes": 3,
         "names": ("bad", "fair", "good"),
         "pooler": reads_all,
+        "activation": "gelu" if name == "electra" else "tanh",
         "bias": reads_all,
         "dropout": 0.1,
     } | changes
-    parts = {"arrange": Given(), "hide": Nothing(), "predict": {"label": Label(**head)}}
+    recipe = recipe_of(name)
+    parts = {
+        "arrange": Given(),
+        "hide": Nothing(),
+        "see": recipe.see.serving,
+        "system": Single(backbone=recipe.system.backbone),
+        "predict": {"label": Label(**head)},
+    }
     return pretrained(name, folder, tokens=tokens, **parts)
 
 
@@ -63,7 +77,8 @@ def assert_same_from_text(model, folder, auto, texts, head, field="logits"):
     for mine, other in zip(hidden.layers, theirs.hidden_states, strict=True):
         torch.testing.assert_close(mine[:, :length][real], other[real], **PARITY)
     mine, other = score(model, head, batch, hidden), getattr(theirs, field)
-    same_places = (mine, other) if mine.dim() == 2 else (mine[:, :length][real], other[real])
+    per_token = mine.shape[:2] == batch.shape
+    same_places = (mine[:, :length][real], other[real]) if per_token else (mine, other)
     torch.testing.assert_close(*same_places, **PARITY)
 
 
@@ -73,19 +88,52 @@ def assert_same_from_text(model, folder, auto, texts, head, field="logits"):
     ("bert", hf.AutoModelForPreTraining, "sentence", "seq_relationship_logits"),
     ("roberta", hf.AutoModelForMaskedLM, "tokens", "logits"),
     ("gpt2", hf.AutoModelForCausalLM, "tokens", "logits"),
+    ("ernie", hf.AutoModelForPreTraining, "tokens", "prediction_logits"),
+    ("ernie", hf.AutoModelForPreTraining, "sentence", "seq_relationship_logits"),
+    ("albert", hf.AutoModelForPreTraining, "tokens", "prediction_logits"),
+    ("albert", hf.AutoModelForPreTraining, "sentence", "sop_logits"),
+    ("electra", hf.AutoModelForPreTraining, "replaced", "logits"),
+    ("bert-wwm", hf.AutoModelForPreTraining, "sentence", "seq_relationship_logits"),
+    ("bert-wwm-ext", hf.AutoModelForPreTraining, "tokens", "prediction_logits"),
+    ("unilm", hf.AutoModelForPreTraining, "tokens", "prediction_logits"),
+    ("unilm", hf.AutoModelForPreTraining, "sentence", "seq_relationship_logits"),
+    ("spanbert", hf.AutoModelForMaskedLM, "tokens", "logits"),
+    ("structbert", hf.AutoModelForMaskedLM, "tokens", "logits"),
 ])  # fmt: skip
 def test_a_pretrained_model_is_the_same_in_transformers_from_raw_text(tmp_path, texts, name, auto, head, field):
     assert_same_from_text(pretrained(name, tmp_path), tmp_path / "hf", auto, texts, head, field)
 
 
 @pytest.mark.parametrize("texts", [TEXTS, PAIRS], ids=["one text", "two texts"])
-@pytest.mark.parametrize("name", KINDS)
+@pytest.mark.parametrize("name", [*KINDS, *SHAPED_LIKE_BERT])
 def test_a_classifier_is_the_same_in_transformers_from_raw_text(tmp_path, texts, name):
     model = classifier(name, tmp_path)
     assert_same_from_text(model, tmp_path / "hf", hf.AutoModelForSequenceClassification, texts, "label")
     config = hf.AutoConfig.from_pretrained(tmp_path / "hf")
     assert config.id2label == {0: "bad", 1: "fair", 2: "good"}
     assert config.label2id["good"] == 2
+
+
+@pytest.mark.parametrize("name, architecture, left_out", [
+    ("bert-wwm", "BertForPreTraining", ()),
+    ("bert-wwm-ext", "BertForPreTraining", ()),
+    ("unilm", "BertForPreTraining", ()),
+    ("spanbert", "BertForMaskedLM", ("boundary",)),
+    ("structbert", "BertForMaskedLM", ("sentence",)),
+    ("albert", "AlbertForPreTraining", ()),
+    ("electra", "ElectraForPreTraining", ("generator",)),
+    ("ernie", "ErnieForPreTraining", ()),
+])  # fmt: skip
+def test_what_the_architecture_has_no_place_for_is_left_out_and_named(tmp_path, name, architecture, left_out):
+    made = export_hf(pretrained(name, tmp_path), tmp_path / "hf")
+    assert (made.architecture, made.left_out) == (architecture, left_out)
+    assert hf.AutoConfig.from_pretrained(tmp_path / "hf").architectures == [architecture]
+
+
+@pytest.mark.parametrize("name, segments", [("unilm", 6), ("spanbert", 1), ("structbert", 2)])
+def test_segments_are_those_of_the_recipe(tmp_path, name, segments):
+    export_hf(pretrained(name, tmp_path), tmp_path / "hf")
+    assert hf.AutoConfig.from_pretrained(tmp_path / "hf").type_vocab_size == segments
 
 
 @pytest.mark.parametrize("name, settings, tokens", [
@@ -98,6 +146,11 @@ def test_a_classifier_is_the_same_in_transformers_from_raw_text(tmp_path, texts,
     ("gpt2", ["see=Everything", "system.backbone.norm=post", "predict.tokens.transform=true",
               "predict.tokens.bias=true", "predict.tokens.epsilon=1e-5", "system.backbone.activation=gelu"],
      "wordpiece"),
+    ("roberta", ["system.backbone.sharing=all", "system.backbone.embedding=8"], "byte"),  # becomes albert
+    ("roberta", ["system.backbone.sharing=all"], "byte"),
+    ("roberta", ["system.backbone.embedding=8"], "byte"),  # becomes electra
+    ("albert", ["arrange=Blocks", "predict.tokens.tied=false"], "unigram"),
+    ("ernie", ["arrange=Blocks", "predict.tokens.tied=false"], "wordpiece"),
 ])  # fmt: skip
 def test_the_family_follows_from_the_parts_and_not_from_the_name(tmp_path, name, settings, tokens):
     model = pretrained(name, tmp_path, *settings, tokens=tokenizer(tokens))
@@ -115,14 +168,17 @@ def test_a_sentence_task_without_segments_becomes_bert(tmp_path):
 @pytest.mark.parametrize("name", KINDS)
 def test_the_bare_network_opens_with_auto_model(tmp_path, name):
     model = pretrained(name, tmp_path)
-    assert export_hf(model, tmp_path / "hf") == sorted(path.name for path in (tmp_path / "hf").iterdir())
+    assert sorted(export_hf(model, tmp_path / "hf").files) == sorted(path.name for path in (tmp_path / "hf").iterdir())
     theirs, encoded = from_text(hf.AutoModel.from_pretrained(tmp_path / "hf").eval(), tmp_path / "hf", TEXTS)
     _, hidden = look(model, TEXTS)
     real = encoded["attention_mask"].bool()
     torch.testing.assert_close(hidden.last[:, : real.shape[1]][real], theirs.last_hidden_state[real], **PARITY)
 
 
-@pytest.mark.parametrize("build, name", [(pretrained, name) for name in KINDS] + [(classifier, name) for name in KINDS])
+@pytest.mark.parametrize(
+    "build, name",
+    [(pretrained, name) for name in KINDS if name != "electra"] + [(classifier, name) for name in KINDS],
+)
 def test_import_of_an_export_has_identical_weights_and_recipe_parts(tmp_path, build, name):
     model = build(name, tmp_path, tokens=tokenizer("byte" if name == "gpt2" else KINDS[name]))
     save_run(model, tmp_path / "a")
@@ -149,17 +205,19 @@ def test_a_gpt2_classifier_whose_padding_ends_texts_gets_a_padding_of_its_own(tm
     assert model.tokenizer.backend.token_to_id("[PAD]") is None, "the model itself must stay as it was"
 
 
-@pytest.mark.parametrize("name, mask", [("bert", "[MASK]"), ("roberta", "<mask>")])
+@pytest.mark.parametrize("name, mask", [
+    ("bert", "[MASK]"), ("roberta", "<mask>"), ("electra", "[MASK]"), ("albert", "[MASK]"),
+])  # fmt: skip
 def test_the_exported_tokenizer_knows_its_special_tokens_and_the_longest_text(tmp_path, name, mask):
     model = pretrained(name, tmp_path)
     export_hf(model, tmp_path / "hf")
     theirs = hf.AutoTokenizer.from_pretrained(tmp_path / "hf")
-    assert theirs.model_max_length == 64
+    assert theirs.model_max_length == model.length
     assert theirs.mask_token == mask
     assert theirs.mask_token_id == model.tokenizer.vocabulary.mask
     text = f"The cat {mask} on the mat."
     assert theirs(text, add_special_tokens=False)["input_ids"] == model.tokenizer.encode(text)
-    assert len(theirs("the cat " * 60, truncation=True)["input_ids"]) == 64
+    assert len(theirs("the cat " * 60, truncation=True)["input_ids"]) == model.length
     theirs.save_pretrained(tmp_path / "again")
     assert Tokenizer.load(tmp_path / "again").encode(text) == model.tokenizer.encode(text)
 
@@ -180,6 +238,12 @@ def test_a_fill_mask_pipeline_finds_what_ours_finds(tmp_path):
     ("roberta", ["predict.tokens.activation=gelu_tanh"], "gelu_tanh"),
     ("gpt2", ["system.backbone.segments=2"], "no segments, got 2"),
     ("gpt2", ["predict.tokens.bias=true"], "without a transform and a bias"),
+    ("albert", ["system.backbone.sharing=attention"], "sharing=attention: train with system.backbone.sharing=all"),
+    ("albert", ["system.backbone.sharing=none"], "sharing=none: train with system.backbone.sharing=all"),
+    ("bert", ["system.backbone.sharing=feedforward"], "train with system.backbone.sharing=none"),
+    ("ernie", ["system.backbone.embedding=8"], "embedding=8 and width=16"),
+    ("ernie", ["system.backbone.activation=gelu"], "activation='gelu'"),
+    ("electra", ["system.backbone.activation=relu"], "activation=gelu"),
 ])  # fmt: skip
 def test_what_transformers_cannot_express_is_refused_with_the_reason(tmp_path, name, settings, message):
     with pytest.raises(Mistake, match=message):
@@ -191,10 +255,19 @@ def test_what_transformers_cannot_express_is_refused_with_the_reason(tmp_path, n
     ("bert", {"pool": "mean", "pooler": False}, "pool='mean'.*pool=summary"),
     ("bert", {"pooler": False}, "with a pooler"),
     ("gpt2", {"bias": True}, "without a pooler or a bias"),
+    ("bert", {"activation": "gelu"}, "--set activation=tanh"),
+    ("electra", {"activation": "tanh"}, "--set activation=gelu"),
 ])  # fmt: skip
 def test_a_head_that_transformers_does_not_have_is_refused(tmp_path, name, changes, message):
     with pytest.raises(Mistake, match=message):
         export_hf(classifier(name, tmp_path, **changes), tmp_path / "hf")
+
+
+@pytest.mark.parametrize("name", ["unilm", "bert"])
+def test_a_model_that_was_adapted_to_write_a_second_text_is_refused(tmp_path, name):
+    see = recipe_of(name).see.writing
+    with pytest.raises(Mistake, match="reads one text whole and writes a second"):
+        export_hf(pretrained(name, tmp_path, see=see), tmp_path / "hf")
 
 
 def test_a_model_with_tokens_and_a_label_is_refused(tmp_path):

@@ -8,7 +8,7 @@ import transformers as hf
 from safetensors.torch import load_file, save_file
 
 from tests.convert.parts import SENTENCES, edit_json, folder_of, tokenizer, weights
-from tests.convert.test_import import bert, gpt2, roberta
+from tests.convert.test_import import albert, bert, electra, ernie, gpt2, roberta
 from unmask.convert import import_hf
 from unmask.errors import Mistake
 
@@ -42,11 +42,16 @@ def test_old_names_of_norms_and_names_without_prefix_are_understood(folder, tmp_
     same(weights(tmp_path / "new"), weights(tmp_path / "old"))
 
 
-def test_a_bias_under_its_second_name_and_repeated_output_weights_are_understood(folder, tmp_path):
+@pytest.mark.parametrize(
+    "build, kind, head", [(bert, "wordpiece", "cls.predictions"), (albert, "unigram", "predictions")]
+)
+def test_a_bias_under_its_second_name_and_repeated_output_weights_are_understood(tmp_path, build, kind, head):
+    network = build()
+    folder = folder_of(network, tokenizer(kind), tmp_path / "hf")
     import_hf(folder, tmp_path / "new")
-    rewrite(folder, lambda name: name.replace("cls.predictions.bias", "cls.predictions.decoder.bias"))
+    rewrite(folder, lambda name: name.replace(f"{head}.bias", f"{head}.decoder.bias"))
     tensors = load_file(folder / "model.safetensors")
-    repeated = {"cls.predictions.decoder.weight": tensors["bert.embeddings.word_embeddings.weight"].clone()}
+    repeated = {f"{head}.decoder.weight": network.get_input_embeddings().weight.detach().clone()}
     save_file(tensors | repeated, folder / "model.safetensors")
     report = import_hf(folder, tmp_path / "old")
     assert not report.missing
@@ -109,13 +114,25 @@ def test_a_folder_that_lacks_a_file_says_which(folder, tmp_path, missing, messag
     ({"model_type": None}, 'no "model_type"'),
     ({"position_embedding_type": "relative_key"}, "position_embedding_type='relative_key'"),
     ({"hidden_act": "silu"}, "hidden_act='silu'.*gelu_new"),
-    ({"hidden_act": "relu"}, "hidden_act='relu'"),
     ({"is_decoder": True}, "is_decoder=True"),
     ({"num_hidden_layers": 4}, "lacks 12 tensors.*layer.3"),
     ({"intermediate_size": 48}, "do not belong together"),
     ({"model_type": "gpt2"}, "holds no gpt2 network"),
 ])  # fmt: skip
 def test_a_config_that_cannot_be_expressed_names_the_value(folder, tmp_path, changes, message):
+    edit_json(folder / "config.json", **changes)
+    with pytest.raises(Mistake, match=message):
+        import_hf(folder, tmp_path / "run")
+
+
+@pytest.mark.parametrize("build, changes, message", [
+    (albert, {"num_hidden_groups": 2}, "num_hidden_groups=2"),
+    (albert, {"inner_group_num": 2}, "inner_group_num=2"),
+    (electra, {"hidden_act": "relu"}, "hidden_act='relu'.*as ElectraModel"),
+    (ernie, {"use_task_id": True}, "no ernie.embeddings.task_type_embeddings.weight"),
+])  # fmt: skip
+def test_what_a_family_alone_can_say_and_we_cannot_express_names_the_value(tmp_path, build, changes, message):
+    folder = folder_of(build(), tokenizer("unigram" if build is albert else "wordpiece"), tmp_path / "hf")
     edit_json(folder / "config.json", **changes)
     with pytest.raises(Mistake, match=message):
         import_hf(folder, tmp_path / "run")

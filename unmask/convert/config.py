@@ -1,10 +1,11 @@
-"""config.json: Hugging Face's numbers of a network and ours, in both directions."""
+"""config.json: Hugging Face's numbers of a network and ours, in both directions; and what each family does unsaid."""
 
 from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Literal
 
 from unmask.backbone import Transformer
 from unmask.convert.names import Kind
@@ -23,6 +24,20 @@ _BERT: dict[str, tuple[str, Any]] = {
     "epsilon": ("layer_norm_eps", 1e-12),
     "deviation": ("initializer_range", 0.02),
 }
+_ELECTRA: dict[str, tuple[str, Any]] = _BERT | {
+    "width": ("hidden_size", 256),
+    "heads": ("num_attention_heads", 4),
+    "feedforward": ("intermediate_size", 1024),
+    "embedding": ("embedding_size", 128),
+}
+_ALBERT: dict[str, tuple[str, Any]] = _BERT | {
+    "width": ("hidden_size", 4096),
+    "heads": ("num_attention_heads", 64),
+    "feedforward": ("intermediate_size", 16384),
+    "embedding": ("embedding_size", 128),
+    "activation": ("hidden_act", "gelu_new"),
+    "dropout": ("hidden_dropout_prob", 0.0),
+}
 _GPT2: dict[str, tuple[str, Any]] = {
     "layers": ("n_layer", 12),
     "width": ("n_embd", 768),
@@ -34,8 +49,35 @@ _GPT2: dict[str, tuple[str, Any]] = {
     "epsilon": ("layer_norm_epsilon", 1e-5),
     "deviation": ("initializer_range", 0.02),
 }
-FIELDS: dict[Kind, dict[str, tuple[str, Any]]] = {"bert": _BERT, "roberta": _BERT, "gpt2": _GPT2}
-PAD: dict[Kind, int] = {"bert": 0, "roberta": 1, "gpt2": 0}  # pad_token_id where config.json has none
+
+
+@dataclass(frozen=True)
+class Family:
+    """What a family does whatever its config.json says."""
+
+    fields: dict[str, tuple[str, Any]]
+    pad: int = 0  # the padding token where config.json names none
+    transform: Literal["network", "gelu"] | None = "network"  # activation of the head for tokens; none: no transform
+    pooler: Literal["tanh", "gelu"] | None = "tanh"  # activation before a label; none: there is no pooler
+    dropout: tuple[str, float | None] = ("classifier_dropout", None)  # before a label; none: as in the network
+    # Attention weights are never dropped here (see backbone/attention.py).
+    always: tuple[tuple[str, Any], ...] = (("attention_probs_dropout_prob", 0.0),)  # what config.json says besides
+
+
+FAMILIES: dict[Kind, Family] = {
+    "bert": Family(_BERT),
+    "ernie": Family(_BERT, always=(("attention_probs_dropout_prob", 0.0), ("use_task_id", False))),
+    "roberta": Family(_BERT, pad=1, transform="gelu"),
+    "electra": Family(_ELECTRA, transform="gelu", pooler="gelu"),
+    "albert": Family(
+        _ALBERT,
+        dropout=("classifier_dropout_prob", 0.1),
+        always=(("attention_probs_dropout_prob", 0.0), ("num_hidden_groups", 1), ("inner_group_num", 1)),
+    ),
+    "gpt2": Family(
+        _GPT2, transform=None, pooler=None, dropout=("classifier_dropout", 0.0), always=(("attn_pdrop", 0.0),)
+    ),
+}
 # Values that change what the network computes, each with the only one that our backbone can compute.
 ONLY: dict[str, Any] = {
     "position_embedding_type": "absolute",
@@ -44,6 +86,8 @@ ONLY: dict[str, Any] = {
     "pruned_heads": {},
     "scale_attn_weights": True,
     "scale_attn_by_inverse_layer_idx": False,
+    "num_hidden_groups": 1,
+    "inner_group_num": 1,
 }
 ACTIVATIONS = {"gelu": "gelu", "gelu_new": "gelu_tanh", "gelu_pytorch_tanh": "gelu_tanh", "relu": "relu"}
 _THEIR_ACTIVATION = {"gelu": "gelu", "gelu_tanh": "gelu_new", "relu": "relu"}
@@ -53,11 +97,11 @@ def kind_of(config: Mapping[str, Any]) -> Kind:
     """The family of a checkpoint."""
     require(
         "model_type" in config,
-        f'config.json has no "model_type": add the one that fits, of {", ".join(FIELDS)}',
+        f'config.json has no "model_type": add the one that fits, of {", ".join(FAMILIES)}',
     )
     kind = config["model_type"]
-    if kind not in FIELDS:
-        raise unknown("model_type in config.json", str(kind), FIELDS)
+    if kind not in FAMILIES:
+        raise unknown("model_type in config.json", str(kind), FAMILIES)
     return kind  # type: ignore[no-any-return]
 
 
@@ -74,17 +118,18 @@ def backbone(kind: Kind, config: Mapping[str, Any], like: Transformer) -> Transf
             value == only,
             f"config.json says {name}={value!r}, the backbone here can only do {only!r}: choose another checkpoint",
         )
-    values = {ours: config.get(theirs, default) for ours, (theirs, default) in FIELDS[kind].items()}
+    values = {ours: config.get(theirs, default) for ours, (theirs, default) in FAMILIES[kind].fields.items()}
     values["activation"] = activation(kind, config)
     values["feedforward"] = values["feedforward"] or 4 * values["width"]
     values["length"] -= offset(kind, pad(kind, config))
     # A single kind of segment tells nothing apart: its row is added to the positions.
     values["segments"] = values["segments"] if values.get("segments", 0) > 1 else 0
+    values["embedding"] = values["embedding"] if values.get("embedding") not in (None, values["width"]) else None
     return dataclasses.replace(like, **values)
 
 
 def activation(kind: Kind, config: Mapping[str, Any]) -> str:
-    name, default = FIELDS[kind]["activation"]
+    name, default = FAMILIES[kind].fields["activation"]
     value = config.get(name, default)
     require(
         value in ACTIVATIONS,
@@ -94,9 +139,14 @@ def activation(kind: Kind, config: Mapping[str, Any]) -> str:
     return ACTIVATIONS[value]
 
 
+def tokens_activation(kind: Kind, backbone: Transformer) -> Any:
+    """The activation of the head for tokens."""
+    return backbone.activation if FAMILIES[kind].transform == "network" else "gelu"
+
+
 def pad(kind: Kind, config: Mapping[str, Any]) -> int:
     found = config.get("pad_token_id")
-    return PAD[kind] if found is None else int(found)
+    return FAMILIES[kind].pad if found is None else int(found)
 
 
 def numbers(kind: Kind, backbone: Transformer, pad: int) -> dict[str, Any]:
@@ -105,10 +155,7 @@ def numbers(kind: Kind, backbone: Transformer, pad: int) -> dict[str, Any]:
         "activation": _THEIR_ACTIVATION[backbone.activation],
         "length": backbone.length + offset(kind, pad),
         "segments": max(backbone.segments, 1),
+        "embedding": backbone.embedding or backbone.width,
     }
-    found = {theirs: ours[name] for name, (theirs, _) in FIELDS[kind].items()}
-    # Attention weights are never dropped here (see backbone/attention.py).
-    extra = (
-        {"attn_pdrop": 0.0, "embd_pdrop": backbone.dropout} if kind == "gpt2" else {"attention_probs_dropout_prob": 0.0}
-    )
-    return found | extra
+    found = {theirs: ours[name] for name, (theirs, _) in FAMILIES[kind].fields.items()}
+    return found | dict(FAMILIES[kind].always) | ({"embd_pdrop": backbone.dropout} if kind == "gpt2" else {})

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 import torch
 from torch import Tensor, nn
 
-from unmask.backbone import Transformer
-from unmask.convert import config as configs
-from unmask.convert import names
-from unmask.convert.names import Heads, Link
-from unmask.convert.recipe_in import heads_of, recipe_of
+from unmask.convert import alone, names
+from unmask.convert.fit import fit
+from unmask.convert.links import Link, links
+from unmask.convert.names import NAMES, Heads
+from unmask.convert.recipe_in import backbone_of, heads_of, paired, recipe_of
 from unmask.convert.source import Source, read
 from unmask.errors import require
 from unmask.infer.model import Model, save_run
+from unmask.recipe import Recipe
 from unmask.train import checkpoint
 
 
@@ -32,86 +33,108 @@ class Report:
     left_over: tuple[str, ...]  # tensors of the file, or rows of them, that the run has no place for
 
 
-def import_hf(folder: str | Path, out: str | Path, *, overwrite: bool = False) -> Report:
-    """Read a local Hugging Face folder; write a run folder, to be used, adapted or trained on."""
-    source = read(Path(folder))
-    heads = heads_of(source)
-    recipe = recipe_of(source, heads)
-    backbone: Transformer = recipe.system.backbone  # type: ignore[attr-defined]
-    source, cut = _fit_vocabulary(source)
-    source = _without_copy(_fit_positions(source, backbone), heads)
+@dataclass(frozen=True)
+class _Network:
+    """One network as a folder holds it."""
+
+    source: Source  # its tensors fit our network
+    cut: list[str]  # rows of tensors that have no place
+    heads: Heads
+    recipe: Recipe  # of this network alone
+
+
+def import_hf(
+    folder: str | Path, out: str | Path, *, generator: str | Path | None = None, overwrite: bool = False
+) -> Report:
+    """Read a local Hugging Face folder; write a run folder, to be used, adapted or trained on.
+
+    A discriminator may come with the folder of its `generator`; without one, the run has a fresh one."""
+    first = _read(Path(folder))
+    second = _read_generator(Path(generator), first) if generator is not None else None
+    source, recipe = first.source, first.recipe
+    if first.heads.replaced:
+        shared = second is None or _same_embeddings(first, second)
+        recipe = paired(source.kind, recipe, second.recipe if second else None, shared=shared)
     system = recipe.system.build(recipe, source.tokenizer.vocabulary, 0)  # type: ignore[attr-defined]
-    loaded = _fill(system, names.links(source.kind, backbone.layers, backbone.segments, heads), source.tensors)
+    filled, left_over = _fill(alone.network(system), first)
+    if second:
+        more, left = _fill(alone.network(system, generator=True), second)
+        filled, left_over = filled | more, left_over + [f"{name} (generator)" for name in left]
     save_run(Model(system.eval(), recipe, source.tokenizer, Path(out)), out, overwrite=overwrite)
-    used = {name for link in loaded for name in link.theirs}
     wanted = checkpoint.unique(system)
+    loaded = [tensor.numel() for tensor in wanted.values() if tensor.data_ptr() in filled]
     return Report(
-        architecture=source.architecture or names.architecture(source.kind, heads),
+        architecture=_title(first),
         recipe=recipe.name,
         loaded=len(loaded),
-        parameters=sum(wanted[link.ours].numel() for link in loaded),
-        missing=tuple(sorted(wanted.keys() - {link.ours for link in loaded})),
-        left_over=tuple(sorted(cut + [source.written[name] for name in source.tensors.keys() - used])),
+        parameters=sum(loaded),
+        missing=tuple(sorted(name for name, tensor in wanted.items() if tensor.data_ptr() not in filled)),
+        left_over=tuple(sorted(left_over)),
     )
 
 
-def _fit_vocabulary(source: Source) -> tuple[Source, list[str]]:
-    """One row per token: rows that no token has (tables are padded to round numbers) are cut off, and listed."""
-    size, rows = source.tokenizer.vocabulary.size, len(source.tensors[names.embedding(source.kind)])
-    highest = max(source.tokenizer.backend.get_vocab().values())
+def _read(folder: Path) -> _Network:
+    source = read(folder)
+    heads = heads_of(source)
+    recipe = recipe_of(source, heads)
+    return _Network(*fit(source, backbone_of(recipe), heads), heads, recipe)
+
+
+def _read_generator(folder: Path, first: _Network) -> _Network:
+    """The generator of a discriminator that was read."""
+    kind = first.source.kind
     require(
-        highest < size,
-        f"the tokenizer has {size:,} tokens and numbers them up to {highest:,}: "
-        "give every number a token in tokenizer.json",
+        bool(first.heads.replaced),
+        f"a generator comes with a discriminator, and the first folder is {_title(first)}: leave --generator out",
+    )
+    second = _read(folder)
+    require(
+        second.source.kind == kind and bool(second.heads.tokens),
+        f"{folder} is no generator but {_title(second)}: give a folder of {names.architecture(kind, Heads('tokens'))}",
     )
     require(
-        size <= rows,
-        f"the tokenizer has {size:,} tokens and the checkpoint {rows:,} embeddings: save it anew after "
-        f"model.resize_token_embeddings({size})",
+        second.source.tokenizer.backend.get_vocab() == first.source.tokenizer.backend.get_vocab(),
+        f"{folder} has another vocabulary than the discriminator: give the generator that it was trained with",
     )
-    long = [
-        name for name in names.per_token(source.kind) if name in source.tensors and len(source.tensors[name]) > size
-    ]
-    tensors = source.tensors | {name: source.tensors[name][:size] for name in long}
-    return replace(source, tensors=tensors), [f"{source.written[name]}[{size}:]" for name in long]
+    return second
 
 
-def _fit_positions(source: Source, backbone: Transformer) -> Source:
-    """Our first position in the first row; a segment that tells nothing apart is added to every position."""
-    tensors, name = dict(source.tensors), names.position(source.kind)
-    if name in tensors:
-        tensors[name] = tensors[name][configs.offset(source.kind, configs.pad(source.kind, source.config)) :]
-        if not backbone.segments and names.segment(source.kind) in tensors:
-            tensors[name] = tensors[name] + tensors.pop(names.segment(source.kind))[0]
-    return replace(source, tensors=tensors)
+def _title(network: _Network) -> str:
+    return network.source.architecture or names.architecture(network.source.kind, network.heads)
 
 
-def _without_copy(source: Source, heads: Heads) -> Source:
-    """Without tied output weights that the file repeats; if they differ, they stay and are reported as left over."""
-    output = source.tensors.get(names.output(source.kind))
-    if not heads.tied or output is None or not torch.equal(output, source.tensors[names.embedding(source.kind)]):
-        return source
-    kept = {name: tensor for name, tensor in source.tensors.items() if name != names.output(source.kind)}
-    return replace(source, tensors=kept)
+def _same_embeddings(one: _Network, other: _Network) -> bool:
+    called = NAMES[one.source.kind]
+    embeds = [called.prefix + theirs[0] for ours, theirs in called.network.items() if ours.startswith("embed.")]
+    pairs = [(one.source.tensors.get(name), other.source.tensors.get(name)) for name in embeds]
+    same = all(a is b or (a is not None and b is not None and torch.equal(a, b)) for a, b in pairs)
+    return same and backbone_of(one.recipe).epsilon == backbone_of(other.recipe).epsilon
 
 
-def _fill(system: nn.Module, links: Sequence[Link], tensors: Mapping[str, Tensor]) -> list[Link]:
-    """Put the tensors in their places; returns the links that were followed."""
+def _fill(system: nn.Module, network: _Network) -> tuple[set[int], list[str]]:
+    """Put the tensors in their places; returns the addresses of those places, and what has none."""
+    tensors, written = network.source.tensors, network.source.written
     wanted = checkpoint.unique(system)
-    loaded = [link for link in links if tensors.keys() >= set(link.theirs)]
-    absent = [link for link in links if link not in loaded and link.ours.startswith("backbone.")]
+    known = links(network.source.kind, network.heads, wanted)
+    found = [link for link in known if tensors.keys() >= set(link.theirs)]
+    absent = [link for link in known if link not in found and link.ours.startswith("backbone.")]
     require(
         not absent,
         f"the checkpoint lacks {len(absent)} tensors of the network that its config.json describes, such as "
         f"{absent[0].theirs[0] if absent else ''}: download it again",
     )
+    for link in found:
+        _put(link, tensors, wanted[link.ours])
+    used = {name for link in found for name in link.theirs}
+    return {wanted[link.ours].data_ptr() for link in found}, network.cut + [written[n] for n in tensors.keys() - used]
+
+
+def _put(link: Link, tensors: Mapping[str, Tensor], place: Tensor) -> None:
+    found = link.read(tensors)
+    require(
+        found.shape == place.shape,
+        f"{link.theirs[0]} makes a tensor of shape {tuple(found.shape)} and config.json one of "
+        f"{tuple(place.shape)}: the two files do not belong together, download both again",
+    )
     with torch.no_grad():
-        for link in loaded:
-            found, place = link.read(tensors), wanted[link.ours]
-            require(
-                found.shape == place.shape,
-                f"{link.theirs[0]} makes a tensor of shape {tuple(found.shape)} and config.json one of "
-                f"{tuple(place.shape)}: the two files do not belong together, download both again",
-            )
-            place.copy_(found)
-    return loaded
+        place.copy_(found)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +13,12 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from unmask.backbone import Transformer
+from unmask.convert import alone, names
 from unmask.convert import config as configs
-from unmask.convert import names
 from unmask.convert import tokenizer as tokenizers
-from unmask.convert.names import Heads, Kind
+from unmask.convert.config import FAMILIES
+from unmask.convert.links import links
+from unmask.convert.names import NAMES, Heads, Kind
 from unmask.convert.recipe_out import backbone_of, heads_of, kind_of
 from unmask.convert.source import WEIGHTS
 from unmask.errors import require
@@ -26,14 +29,24 @@ from unmask.text import layout as layouts
 from unmask.train import checkpoint
 
 
-def export_hf(model: Model, out: str | Path, *, overwrite: bool = False) -> list[str]:
-    """Write the model in Hugging Face's format; returns the files written."""
-    out, recipe = Path(out), model.recipe
+@dataclass(frozen=True)
+class Exported:
+    """What became of a model."""
+
+    architecture: str  # Hugging Face's name for it
+    files: tuple[str, ...]
+    left_out: tuple[str, ...]  # what the run has and Hugging Face's architecture has no place for
+
+
+def export_hf(model: Model, out: str | Path, *, generator: bool = False, overwrite: bool = False) -> Exported:
+    """Write the model in Hugging Face's format; of a discriminator and a generator, the one or the other."""
+    out = Path(out)
     require(overwrite or not out.exists(), f"{out} exists already: choose another --out, or pass --overwrite")
-    kind, backbone = kind_of(recipe), backbone_of(recipe)
-    heads = heads_of(recipe, kind)
+    model, other = alone.model(model, generator=generator)
+    recipe, kind, backbone = model.recipe, kind_of(model.recipe), backbone_of(model.recipe)
+    heads, headless = heads_of(recipe, kind)
     tokenizer = _tokenizer(model, kind, heads)
-    tensors = _tensors(model, kind, heads, tokenizer)
+    tensors = _tensors(model, kind, heads, tokenizer, headless)
     segments = backbone.segments > 1
     texts = {
         "config.json": _dumped(_config(model, kind, heads, tokenizer, tensors)),
@@ -44,7 +57,7 @@ def export_hf(model: Model, out: str | Path, *, overwrite: bool = False) -> list
     for name, text in texts.items():
         (out / name).write_text(text, encoding="utf-8")
     save_file(tensors, out / WEIGHTS, metadata={"format": "pt"})
-    return sorted([*texts, WEIGHTS])
+    return Exported(names.architecture(kind, heads), tuple(sorted([*texts, WEIGHTS])), headless + other)
 
 
 def _tokenizer(model: Model, kind: Kind, heads: Heads) -> Tokenizer:
@@ -61,21 +74,23 @@ def _tokenizer(model: Model, kind: Kind, heads: Heads) -> Tokenizer:
     return tokenizers.with_own_pad(model.tokenizer) if shared and kind == "gpt2" and heads.label else model.tokenizer
 
 
-def _tensors(model: Model, kind: Kind, heads: Heads, tokenizer: Tokenizer) -> dict[str, Tensor]:
+def _tensors(
+    model: Model, kind: Kind, heads: Heads, tokenizer: Tokenizer, left_out: tuple[str, ...]
+) -> dict[str, Tensor]:
     """Every tensor under Hugging Face's name."""
-    backbone = backbone_of(model.recipe)
-    ours = {name: tensor.cpu() for name, tensor in checkpoint.unique(model.system).items()}
-    links = names.links(kind, backbone.layers, backbone.segments, heads)
-    strange = sorted(ours.keys() - {link.ours for link in links})
+    called, gone = NAMES[kind], tuple(f"predict.{name}." for name in left_out)
+    whole = {name: tensor.cpu() for name, tensor in checkpoint.unique(model.system).items()}
+    ours = {name: tensor for name, tensor in whole.items() if not name.startswith(gone)}
+    strange = sorted(ours.keys() - {link.ours for link in links(kind, heads, ours)})
     require(
         not strange,
         f"Hugging Face's {kind} has no place for {', '.join(strange[:3])}: merge or remove such parts first",
     )
-    whole = _zero_biases(heads, tokenizer.vocabulary.size, ours) | ours
-    found = {name: tensor for link in links for name, tensor in link.write(whole[link.ours]).items()}
-    if heads.tokens and not heads.tied and names.bias(kind) in found:  # what is not tied has a bias of its own
-        found[names.output(kind).replace("weight", "bias")] = found[names.bias(kind)].clone()
-    return _padded(found, kind, backbone, tokenizer)
+    ours = _zero_biases(heads, tokenizer.vocabulary.size, ours) | ours
+    found = {name: tensor for link in links(kind, heads, ours) for name, tensor in link.write(ours[link.ours]).items()}
+    if heads.tokens and not heads.tied and "bias" in called.tokens:  # what is not tied has a bias of its own
+        found[called.output.replace("weight", "bias")] = found[called.tokens["bias"][0]].clone()
+    return _padded(found, kind, backbone_of(model.recipe), tokenizer)
 
 
 def _zero_biases(heads: Heads, vocabulary: int, ours: Mapping[str, Tensor]) -> dict[str, Tensor]:
@@ -88,15 +103,16 @@ def _zero_biases(heads: Heads, vocabulary: int, ours: Mapping[str, Tensor]) -> d
 
 def _padded(tensors: dict[str, Tensor], kind: Kind, backbone: Transformer, tokenizer: Tokenizer) -> dict[str, Tensor]:
     """With the rows that are there but say nothing: positions before the first, the only segment, added padding."""
-    found = dict(tensors)
-    position, token = found[names.position(kind)], found[names.embedding(kind)]
+    found, called = dict(tensors), NAMES[kind]
+    position, token = found[called.position], found[called.token]
     before = configs.offset(kind, tokenizer.vocabulary.pad)
-    found[names.position(kind)] = torch.cat((position.new_zeros(before, backbone.width), position))
-    found[names.embedding(kind)] = torch.cat(
-        (token, token.new_zeros(tokenizer.vocabulary.size - len(token), backbone.width))
-    )
-    if kind != "gpt2" and not backbone.segments:
-        found[names.segment(kind)] = position.new_zeros(1, backbone.width)
+    found[called.position] = torch.cat((position.new_zeros(before, position.shape[1]), position))
+    found[called.token] = torch.cat((token, token.new_zeros(tokenizer.vocabulary.size - len(token), token.shape[1])))
+    if called.segment and not backbone.segments:
+        found[called.segment] = position.new_zeros(1, position.shape[1])
+    if called.maps and backbone.embedding in (None, backbone.width):
+        weight, bias = (called.prefix + called.network[f"project.{which}"][0] for which in ("weight", "bias"))
+        found |= {weight: torch.eye(backbone.width), bias: torch.zeros(backbone.width)}
     return found
 
 
@@ -104,7 +120,7 @@ def _config(
     model: Model, kind: Kind, heads: Heads, tokenizer: Tokenizer, tensors: Mapping[str, Tensor]
 ) -> dict[str, Any]:
     begin, end = tokenizers.ends(tokenizer, model.recipe.layout)
-    table = tensors[names.embedding(kind)]
+    table = tensors[NAMES[kind].token]
     labels = model.recipe.predict[heads.label] if heads.label else None
     return {
         "architectures": [names.architecture(kind, heads)],
@@ -116,16 +132,16 @@ def _config(
         "eos_token_id": end,
         "tie_word_embeddings": heads.tied,
         **configs.numbers(kind, backbone_of(model.recipe), tokenizer.vocabulary.pad),
-        **(_classes(labels) if isinstance(labels, Label) else {}),
+        **(_classes(kind, labels) if isinstance(labels, Label) else {}),
     }
 
 
-def _classes(label: Label) -> dict[str, Any]:
+def _classes(kind: Kind, label: Label) -> dict[str, Any]:
     class_names = label.names or tuple(f"LABEL_{i}" for i in range(label.classes))
     return {
         "id2label": {str(i): name for i, name in enumerate(class_names)},
         "label2id": {name: i for i, name in enumerate(class_names)},
-        "classifier_dropout": label.dropout,
+        FAMILIES[kind].dropout[0]: label.dropout,
     }
 
 

@@ -1,25 +1,21 @@
-"""The names of tensors: ours, Hugging Face's, and how the one is made of the other."""
+"""The names of tensors: what each of Hugging Face's families calls those that we have."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
-import torch
-from torch import Tensor
+Kind = Literal["albert", "bert", "electra", "ernie", "gpt2", "roberta"]  # Hugging Face's `model_type`
+Table = dict[str, tuple[str, ...]]  # tensors of ours: those of theirs that hold the same numbers, one after the other
 
-Kind = Literal["bert", "roberta", "gpt2"]  # Hugging Face's `model_type`
-
-PREFIX: dict[Kind, str] = {"bert": "bert.", "roberta": "roberta.", "gpt2": "transformer."}  # of a network under a head
-_STEMS = {"embeddings", "encoder", "pooler", "wte", "wpe", "h", "ln_f"}  # first words of names inside a network
+_STEMS = {"embeddings", "embeddings_project", "encoder", "pooler", "wte", "wpe", "h", "ln_f"}  # inside a network
 # What can be computed from the rest: the causal masks of GPT-2, the numbers of positions and segments of BERT.
 _COMPUTED = re.compile(r"\.attn\.(masked_)?bias$|\.(position_ids|token_type_ids)$")
 _RENAMED = (
     (re.compile(r"LayerNorm\.gamma$"), "LayerNorm.weight"),  # as converted from TensorFlow
     (re.compile(r"LayerNorm\.beta$"), "LayerNorm.bias"),
-    (re.compile(r"^(cls\.predictions|lm_head)\.decoder\.bias$"), r"\1.bias"),  # one tensor under two names
+    (re.compile(r"^((cls\.)?predictions|lm_head)\.decoder\.bias$"), r"\1.bias"),  # one tensor under two names
 )
 
 
@@ -30,44 +26,198 @@ class Heads:
     tokens: str | None = None
     sentence: str | None = None
     label: str | None = None
+    replaced: str | None = None
     tied: bool = True  # the output weights of `tokens` are the token embeddings
 
 
 @dataclass(frozen=True)
-class Link:
-    """One tensor of ours, and those of theirs that hold the same numbers."""
+class Names:
+    """What one family calls its tensors. A head that it does not have is an empty table."""
 
-    ours: str
-    theirs: tuple[str, ...]  # several are joined along the first dimension
-    transposed: bool = False  # theirs is stored input first (GPT-2's Conv1D)
+    title: str  # what its classes begin with
+    prefix: str  # of the network under a head
+    network: Table  # what is outside of the blocks; theirs under the prefix
+    place: str  # of a block under the prefix, {} for its number
+    block: Table  # theirs under the place
+    tokens: Table
+    label: Table
+    sentence: Table = field(default_factory=dict)
+    replaced: Table = field(default_factory=dict)
+    masked: str = "ForMaskedLM"  # what the class ends with that predicts tokens
+    alone: str | None = None  # what the class ends with that has the sentence task and does not predict tokens
+    task: str | None = None  # vectors of tasks, which are added to the embeddings (ERNIE 2.0)
+    maps: bool = False  # embeddings are mapped to the layers' width also where it is theirs
+    turned: tuple[str, ...] = ()  # layers of a block that are stored input first (Conv1D)
 
-    def read(self, tensors: Mapping[str, Tensor]) -> Tensor:
-        return torch.cat([self._turn(tensors[name]) for name in self.theirs])
+    def inside(self, ours: str) -> str | None:
+        """Their name of a tensor outside of the blocks."""
+        return self.prefix + self.network[ours][0] if ours in self.network else None
 
-    def write(self, tensor: Tensor) -> dict[str, Tensor]:
-        parts = tensor.chunk(len(self.theirs))
-        return {name: self._turn(part).contiguous() for name, part in zip(self.theirs, parts, strict=True)}
+    @property
+    def token(self) -> str:
+        return self.prefix + self.network["embed.token.weight"][0]
 
-    def _turn(self, tensor: Tensor) -> Tensor:
-        return tensor.T if self.transposed else tensor
+    @property
+    def position(self) -> str:
+        return self.prefix + self.network["embed.position.weight"][0]
+
+    @property
+    def segment(self) -> str | None:
+        return self.inside("embed.segment.weight")
+
+    @property
+    def output(self) -> str:
+        """The output weights of the head that predicts tokens."""
+        return self.tokens["weight"][0]
+
+    @property
+    def per_token(self) -> tuple[str, ...]:
+        """The tensors with one row per token of the vocabulary."""
+        return self.token, self.output, *self.tokens.get("bias", ())
+
+
+def _layers(named: dict[str, str]) -> Table:
+    """The weights and biases of layers; several of theirs have spaces between them."""
+    return {
+        f"{ours}.{which}": tuple(f"{name}.{which}" for name in theirs.split())
+        for ours, theirs in named.items()
+        for which in ("weight", "bias")
+    }
+
+
+_EMBED: Table = {
+    "embed.token.weight": ("embeddings.word_embeddings.weight",),
+    "embed.position.weight": ("embeddings.position_embeddings.weight",),
+    "embed.segment.weight": ("embeddings.token_type_embeddings.weight",),
+    **_layers({"embed.norm": "embeddings.LayerNorm"}),
+}
+_BLOCK = _layers({
+    "attention.qkv": "attention.self.query attention.self.key attention.self.value",
+    "attention.out": "attention.output.dense",
+    "attention_norm": "attention.output.LayerNorm",
+    "mlp.up": "intermediate.dense",
+    "mlp.down": "output.dense",
+    "mlp_norm": "output.LayerNorm",
+})  # fmt: skip
+
+
+def _bert(title: str, prefix: str, task: str | None = None) -> Names:
+    pooler, head = f"{prefix}pooler.dense", "cls.predictions"
+    return Names(
+        title=title,
+        prefix=prefix,
+        network=_EMBED,
+        place="encoder.layer.{}",
+        block=_BLOCK,
+        tokens={
+            "weight": (f"{head}.decoder.weight",),
+            "bias": (f"{head}.bias",),
+            **_layers({"dense": f"{head}.transform.dense", "norm": f"{head}.transform.LayerNorm"}),
+        },
+        label=_layers({"dense": pooler, "out": "classifier"}),
+        sentence=_layers({"dense": pooler, "out": "cls.seq_relationship"}),
+        alone="ForNextSentencePrediction",
+        task=task,
+    )
+
+
+NAMES: dict[Kind, Names] = {
+    "bert": _bert("Bert", "bert."),
+    "ernie": _bert("Ernie", "ernie.", task="ernie.embeddings.task_type_embeddings.weight"),
+    "roberta": Names(
+        title="Roberta",
+        prefix="roberta.",
+        network=_EMBED,
+        place="encoder.layer.{}",
+        block=_BLOCK,
+        tokens={
+            "weight": ("lm_head.decoder.weight",),
+            "bias": ("lm_head.bias",),
+            **_layers({"dense": "lm_head.dense", "norm": "lm_head.layer_norm"}),
+        },
+        label=_layers({"dense": "classifier.dense", "out": "classifier.out_proj"}),
+    ),
+    "electra": Names(
+        title="Electra",
+        prefix="electra.",
+        network=_EMBED | _layers({"project": "embeddings_project"}),
+        place="encoder.layer.{}",
+        block=_BLOCK,
+        tokens={
+            "weight": ("generator_lm_head.weight",),
+            "bias": ("generator_lm_head.bias",),
+            **_layers({"dense": "generator_predictions.dense", "norm": "generator_predictions.LayerNorm"}),
+        },
+        label=_layers({"dense": "classifier.dense", "out": "classifier.out_proj"}),
+        replaced=_layers({
+            "dense": "discriminator_predictions.dense", "out": "discriminator_predictions.dense_prediction",
+        }),
+    ),
+    "albert": Names(
+        title="Albert",
+        prefix="albert.",
+        network=_EMBED | _layers({"project": "encoder.embedding_hidden_mapping_in"}),
+        place="encoder.albert_layer_groups.{}.albert_layers.0",
+        block=_layers({
+            "attention.qkv": "attention.query attention.key attention.value",
+            "attention.out": "attention.dense",
+            "attention_norm": "attention.LayerNorm",
+            "mlp.up": "ffn",
+            "mlp.down": "ffn_output",
+            "mlp_norm": "full_layer_layer_norm",
+        }),
+        tokens={
+            "weight": ("predictions.decoder.weight",),
+            "bias": ("predictions.bias",),
+            **_layers({"dense": "predictions.dense", "norm": "predictions.LayerNorm"}),
+        },
+        label=_layers({"dense": "albert.pooler", "out": "classifier"}),
+        sentence=_layers({"dense": "albert.pooler", "out": "sop_classifier.classifier"}),
+        maps=True,
+    ),
+    "gpt2": Names(
+        title="GPT2",
+        prefix="transformer.",
+        network={
+            "embed.token.weight": ("wte.weight",),
+            "embed.position.weight": ("wpe.weight",),
+            **_layers({"final_norm": "ln_f"}),
+        },
+        place="h.{}",
+        block=_layers({
+            "attention_norm": "ln_1",
+            "attention.qkv": "attn.c_attn",
+            "attention.out": "attn.c_proj",
+            "mlp_norm": "ln_2",
+            "mlp.up": "mlp.c_fc",
+            "mlp.down": "mlp.c_proj",
+        }),
+        tokens={"weight": ("lm_head.weight",)},
+        label={"out.weight": ("score.weight",)},
+        masked="LMHeadModel",
+        turned=("attention.qkv.weight", "attention.out.weight", "mlp.up.weight", "mlp.down.weight"),
+    ),
+}  # fmt: skip
 
 
 def architecture(kind: Kind, heads: Heads) -> str:
     """Hugging Face's name for a network with these heads."""
-    title = {"bert": "Bert", "roberta": "Roberta", "gpt2": "GPT2"}[kind]
+    called = NAMES[kind]
     if heads.label:
-        return f"{title}ForSequenceClassification"
-    if heads.sentence:
-        return f"{title}ForPreTraining" if heads.tokens else f"{title}ForNextSentencePrediction"
-    if heads.tokens:
-        return f"{title}LMHeadModel" if kind == "gpt2" else f"{title}ForMaskedLM"
-    return f"{title}Model"
+        ending: str | None = "ForSequenceClassification"
+    elif heads.replaced or (heads.sentence and heads.tokens):
+        ending = "ForPreTraining"
+    elif heads.sentence:
+        ending = called.alone
+    else:
+        ending = called.masked if heads.tokens else "Model"
+    return f"{called.title}{ending}"
 
 
 def canonical(kind: Kind, name: str) -> str:
     """A name as the newest files write it under a head."""
     if name.split(".")[0] in _STEMS:
-        name = PREFIX[kind] + name
+        name = NAMES[kind].prefix + name
     for old, new in _RENAMED:
         name = old.sub(new, name)
     return name
@@ -76,116 +226,3 @@ def canonical(kind: Kind, name: str) -> str:
 def computed(name: str) -> bool:
     """Does a file hold this only for convenience?"""
     return bool(_COMPUTED.search(name))
-
-
-def embedding(kind: Kind) -> str:
-    return PREFIX[kind] + ("wte.weight" if kind == "gpt2" else "embeddings.word_embeddings.weight")
-
-
-def position(kind: Kind) -> str:
-    return PREFIX[kind] + ("wpe.weight" if kind == "gpt2" else "embeddings.position_embeddings.weight")
-
-
-def segment(kind: Kind) -> str:
-    return PREFIX[kind] + "embeddings.token_type_embeddings.weight"
-
-
-def pooler(kind: Kind) -> str:
-    return PREFIX[kind] + "pooler.dense"
-
-
-def output(kind: Kind) -> str:
-    """The output weights of the head that predicts tokens."""
-    return {"bert": "cls.predictions.decoder.weight", "roberta": "lm_head.decoder.weight", "gpt2": "lm_head.weight"}[
-        kind
-    ]
-
-
-def bias(kind: Kind) -> str:
-    """The bias of the head that predicts tokens."""
-    return "cls.predictions.bias" if kind == "bert" else "lm_head.bias"
-
-
-def per_token(kind: Kind) -> tuple[str, ...]:
-    """The tensors with one row per token of the vocabulary."""
-    return embedding(kind), output(kind), bias(kind)
-
-
-def classifier(kind: Kind) -> str:
-    """The output layer of the head that predicts a label."""
-    return {"bert": "classifier", "roberta": "classifier.out_proj", "gpt2": "score"}[kind]
-
-
-def links(kind: Kind, layers: int, segments: int, heads: Heads) -> list[Link]:
-    """Every tensor of a model of ours, linked."""
-    found = _gpt2(layers) if kind == "gpt2" else _bert(kind, layers, segments)
-    if heads.tokens:
-        found += _tokens(kind, f"predict.{heads.tokens}", heads.tied)
-    if heads.sentence:
-        found += _layer(f"predict.{heads.sentence}.dense", pooler(kind))
-        found += _layer(f"predict.{heads.sentence}.out", "cls.seq_relationship")
-    if heads.label:
-        found += _label(kind, f"predict.{heads.label}")
-    return found
-
-
-def _layer(ours: str, *theirs: str, transposed: bool = False) -> list[Link]:
-    """The weight and the bias of a layer."""
-    return [
-        Link(f"{ours}.weight", tuple(f"{name}.weight" for name in theirs), transposed),
-        Link(f"{ours}.bias", tuple(f"{name}.bias" for name in theirs)),
-    ]
-
-
-def _bert(kind: Kind, layers: int, segments: int) -> list[Link]:
-    found = [
-        Link("backbone.embed.token.weight", (embedding(kind),)),
-        Link("backbone.embed.position.weight", (position(kind),)),
-        *([Link("backbone.embed.segment.weight", (segment(kind),))] if segments else []),
-        *_layer("backbone.embed.norm", f"{PREFIX[kind]}embeddings.LayerNorm"),
-    ]
-    for i in range(layers):
-        ours, theirs = f"backbone.blocks.{i}", f"{PREFIX[kind]}encoder.layer.{i}"
-        found += _layer(f"{ours}.attention.qkv", *(f"{theirs}.attention.self.{x}" for x in ("query", "key", "value")))
-        found += _layer(f"{ours}.attention.out", f"{theirs}.attention.output.dense")
-        found += _layer(f"{ours}.attention_norm", f"{theirs}.attention.output.LayerNorm")
-        found += _layer(f"{ours}.mlp.up", f"{theirs}.intermediate.dense")
-        found += _layer(f"{ours}.mlp.down", f"{theirs}.output.dense")
-        found += _layer(f"{ours}.mlp_norm", f"{theirs}.output.LayerNorm")
-    return found
-
-
-def _gpt2(layers: int) -> list[Link]:
-    prefix = PREFIX["gpt2"]
-    found = [
-        Link("backbone.embed.token.weight", (embedding("gpt2"),)),
-        Link("backbone.embed.position.weight", (position("gpt2"),)),
-        *_layer("backbone.final_norm", f"{prefix}ln_f"),
-    ]
-    for i in range(layers):
-        ours, theirs = f"backbone.blocks.{i}", f"{prefix}h.{i}"
-        found += _layer(f"{ours}.attention_norm", f"{theirs}.ln_1")
-        found += _layer(f"{ours}.attention.qkv", f"{theirs}.attn.c_attn", transposed=True)
-        found += _layer(f"{ours}.attention.out", f"{theirs}.attn.c_proj", transposed=True)
-        found += _layer(f"{ours}.mlp_norm", f"{theirs}.ln_2")
-        found += _layer(f"{ours}.mlp.up", f"{theirs}.mlp.c_fc", transposed=True)
-        found += _layer(f"{ours}.mlp.down", f"{theirs}.mlp.c_proj", transposed=True)
-    return found
-
-
-def _tokens(kind: Kind, ours: str, tied: bool) -> list[Link]:
-    found = [] if tied else [Link(f"{ours}.weight", (output(kind),))]
-    if kind == "gpt2":
-        return found
-    dense, norm = {
-        "bert": ("cls.predictions.transform.dense", "cls.predictions.transform.LayerNorm"),
-        "roberta": ("lm_head.dense", "lm_head.layer_norm"),
-    }[kind]
-    return found + _layer(f"{ours}.dense", dense) + _layer(f"{ours}.norm", norm) + [Link(f"{ours}.bias", (bias(kind),))]
-
-
-def _label(kind: Kind, ours: str) -> list[Link]:
-    if kind == "gpt2":
-        return [Link(f"{ours}.out.weight", ("score.weight",))]
-    dense = pooler(kind) if kind == "bert" else "classifier.dense"
-    return _layer(f"{ours}.dense", dense) + _layer(f"{ours}.out", classifier(kind))

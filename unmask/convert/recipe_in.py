@@ -9,43 +9,50 @@ from typing import Any
 from unmask.backbone import Transformer
 from unmask.convert import config as configs
 from unmask.convert import tokenizer as tokenizers
-from unmask.convert.names import Heads, Kind
+from unmask.convert.config import FAMILIES
+from unmask.convert.names import NAMES, Heads, Kind
 from unmask.convert.source import Source
 from unmask.data import Blocks, Given
 from unmask.errors import require
 from unmask.hide import Nothing
-from unmask.predict import Label, Tokens
-from unmask.recipe import Recipe, Stage
-from unmask.recipes import bert, gpt2, roberta
-from unmask.system import SENTENCE, Single
+from unmask.predict import Label, Replaced, Tokens
+from unmask.recipe import Part, Recipe, Stage
+from unmask.recipes import albert, bert, electra, ernie, gpt2, roberta
+from unmask.system import SENTENCE, GeneratorDiscriminator, Single
 
-_FAMILIES: dict[Kind, Any] = {"bert": bert, "roberta": roberta, "gpt2": gpt2}
+_RECIPES: dict[Kind, Any] = {
+    "albert": albert, "bert": bert, "electra": electra, "ernie": ernie, "gpt2": gpt2, "roberta": roberta,
+}  # fmt: skip
 
 
 def heads_of(source: Source) -> Heads:
-    """The heads of the run. A checkpoint that has none gets a fresh one for tokens, so that pretraining can go on."""
+    """The heads of the run. A checkpoint that has none gets a fresh one, so that pretraining can go on."""
+    called = NAMES[source.kind]
     if source.classes:
         return Heads(label="label")
-    sentence = source.kind == "bert" and "cls.seq_relationship.weight" in source.tensors
+    if called.replaced and not source.has(called.tokens):
+        return Heads(replaced="replaced")
     tied = bool(source.config.get("tie_word_embeddings", True))
-    return Heads(tokens="tokens", sentence=SENTENCE if sentence else None, tied=tied)
+    return Heads(tokens="tokens", sentence=SENTENCE if source.has(called.sentence) else None, tied=tied)
 
 
 def recipe_of(source: Source, heads: Heads) -> Recipe:
-    family = _FAMILIES[source.kind]
-    backbone = configs.backbone(source.kind, source.config, family.SIZES["base"])
+    """The recipe of one network, alone."""
+    usual: dict[str, Recipe] = {size: _RECIPES[source.kind].recipe(size=size) for size in _RECIPES[source.kind].SIZES}
+    backbone = configs.backbone(source.kind, source.config, backbone_of(usual["base"]))
     # The size sets the rate and the batch: the nearest in number of weights has the best ones.
-    size = min(family.SIZES, key=lambda name: abs(math.log(_weights(family.SIZES[name]) / _weights(backbone))))
-    base: Recipe = family.recipe(size=size)
+    size = min(usual, key=lambda name: abs(math.log(_weights(backbone_of(usual[name])) / _weights(backbone))))
+    base = usual[size]
     recipe = base.replace(
         tokenizer=tokenizers.kind_of(source.tokenizer),
         layout=_layout(source, heads, base.layout),
         system=Single(backbone=backbone),
-        schedule=tuple(
-            dataclasses.replace(stage, length=min(stage.length, backbone.length)) for stage in base.schedule
-        ),
     )
     return _classifying(recipe, source, backbone) if heads.label else _pretrained(recipe, source, backbone, heads)
+
+
+def backbone_of(recipe: Recipe) -> Transformer:
+    return recipe.system.backbone  # type: ignore[attr-defined, no-any-return]
 
 
 def _weights(backbone: Transformer) -> int:
@@ -62,27 +69,39 @@ def _layout(source: Source, heads: Heads, usual: str) -> str:
 
 
 def _pretrained(recipe: Recipe, source: Source, backbone: Transformer, heads: Heads) -> Recipe:
-    """Tokens are predicted as the checkpoint does it, and a sentence task is there only where it has one."""
-    tokens = recipe.predict["tokens"]
-    assert isinstance(tokens, Tokens)
-    tokens = dataclasses.replace(tokens, tied=heads.tied)
-    if tokens.transform:
-        tokens = dataclasses.replace(tokens, activation=_activation(source), epsilon=backbone.epsilon)
+    """Predicted is what the checkpoint predicts, and a sentence task is there only where it has one."""
+    predict: dict[str, Part] = {}
+    if heads.tokens:
+        predict[heads.tokens] = _tokens(source.kind, backbone, heads.tied)
+    if heads.replaced:
+        predict[heads.replaced] = _replaced(source)
     keeps = heads.sentence or not recipe.arrange.classes  # type: ignore[attr-defined]
-    return recipe.replace(predict={"tokens": tokens}, arrange=recipe.arrange if keeps else Blocks())
+    return recipe.replace(
+        predict=predict,
+        arrange=recipe.arrange if keeps else Blocks(),
+        schedule=tuple(_fitted(stage, backbone.length, predict) for stage in recipe.schedule),
+    )
 
 
-def _activation(source: Source) -> Any:
-    """The activation of the head for tokens: BERT's is that of the network, RoBERTa's is always the same."""
-    if source.kind != "bert" or "cls.predictions.transform.dense.weight" not in source.tensors:
-        return "gelu"
+def _fitted(stage: Stage, length: int, predict: dict[str, Part]) -> Stage:
+    weights = {name: weight for name, weight in stage.weights.items() if name in predict}
+    return dataclasses.replace(stage, length=min(stage.length, length), weights=weights)
+
+
+def _tokens(kind: Kind, backbone: Transformer, tied: bool) -> Tokens:
+    if FAMILIES[kind].transform is None:
+        return Tokens(tied=tied, transform=False, bias=False)
+    return Tokens(tied=tied, activation=configs.tokens_activation(kind, backbone), epsilon=backbone.epsilon)
+
+
+def _replaced(source: Source) -> Replaced:
     found = configs.activation(source.kind, source.config)
     require(
-        found != "relu",
-        "config.json says hidden_act='relu', and the head for tokens can only have gelu: "
-        "save the checkpoint without that head, as BertModel",
+        found == "gelu" or not source.has(NAMES[source.kind].replaced),
+        f"config.json says hidden_act={found!r}, and the head that finds replaced tokens can only have gelu: "
+        f"save the checkpoint without that head, as {NAMES[source.kind].title}Model",
     )
-    return found
+    return Replaced()
 
 
 def _classifying(recipe: Recipe, source: Source, backbone: Transformer) -> Recipe:
@@ -104,8 +123,41 @@ def _classifying(recipe: Recipe, source: Source, backbone: Transformer) -> Recip
 def _label(source: Source, backbone: Transformer) -> Label:
     known = {int(key): str(name) for key, name in (source.config.get("id2label") or {}).items()}
     class_names = tuple(known.get(i, f"LABEL_{i}") for i in range(source.classes))
-    reads_all = source.kind != "gpt2"
-    dropout = source.config.get("classifier_dropout")
+    family = FAMILIES[source.kind]
+    written, otherwise = family.dropout
+    dropout = source.config.get(written)
     if dropout is None:
-        dropout = backbone.dropout if reads_all else 0.0
-    return Label(classes=source.classes, names=class_names, pooler=reads_all, bias=reads_all, dropout=dropout)
+        dropout = backbone.dropout if otherwise is None else otherwise
+    pooler = family.pooler is not None
+    return Label(classes=source.classes, names=class_names, pooler=pooler, activation=family.pooler or "tanh", bias=pooler,
+                 dropout=dropout)  # fmt: skip
+
+
+def paired(kind: Kind, alone: Recipe, generator: Recipe | None, *, shared: bool) -> Recipe:
+    """The recipe of a discriminator and its generator; one that is not given has the share of the width that is usual."""
+    backbone, usual = backbone_of(alone), _RECIPES[kind].recipe(size=alone.size).system
+    if generator is None:
+        made, fill = _smaller(backbone, usual.backbone.width // usual.generator.width), usual.fill
+    else:
+        made, fill = backbone_of(generator), generator.predict["tokens"]
+        _check_pair(made, backbone)
+        made = dataclasses.replace(made, embedding=backbone.embedding)
+    return alone.replace(system=GeneratorDiscriminator(backbone=backbone, generator=made, fill=fill, shared=shared))
+
+
+def _check_pair(generator: Transformer, backbone: Transformer) -> None:
+    for what, its, wanted in (
+        ("embeddings of one width", generator.embedding or generator.width, backbone.embedding or backbone.width),
+        ("texts of one length", generator.length, backbone.length),
+    ):
+        require(
+            its == wanted,
+            f"a generator and its discriminator have {what}, got {its} and {wanted}: import them one by one",
+        )
+
+
+def _smaller(backbone: Transformer, part: int) -> Transformer:
+    """A network whose layers are so many times narrower, its heads of attention as wide as before."""
+    heads = max(1, backbone.heads // part)
+    width = heads * (backbone.width // backbone.heads)
+    return dataclasses.replace(backbone, heads=heads, width=width, feedforward=max(1, backbone.feedforward // part))

@@ -1,15 +1,21 @@
-"""What Hugging Face can express: the family that a recipe's parts make, and the reasons why some make none."""
+"""What Hugging Face can express: the family of a recipe's result, and the reasons why some have none."""
 
 from __future__ import annotations
 
+from typing import Any
+
 from unmask.backbone import Transformer
-from unmask.convert.names import Heads, Kind
+from unmask.convert import config as configs
+from unmask.convert.config import FAMILIES
+from unmask.convert.names import NAMES, Heads, Kind
 from unmask.convert.tokenizer import check_summary
 from unmask.errors import require
-from unmask.predict import Label, Tokens
+from unmask.predict import Label, Replaced, Tokens
 from unmask.recipe import Recipe
-from unmask.system import SENTENCE, Single
-from unmask.system.single import objectives
+from unmask.system import SENTENCE, Single, objectives
+
+# Where the parts leave open which of BERT's kin it is, the recipe's own family.
+_KIN: dict[str, Kind] = {"albert": "albert", "electra": "electra", "ernie": "ernie", "spanbert": "bert"}
 
 
 def backbone_of(recipe: Recipe) -> Transformer:
@@ -27,59 +33,102 @@ def backbone_of(recipe: Recipe) -> Transformer:
 
 
 def kind_of(recipe: Recipe) -> Kind:
-    """The family follows from the parts: where the norm stands, who sees whom, whether segments are told apart."""
-    backbone, pattern = backbone_of(recipe), recipe.see.pattern  # type: ignore[attr-defined]
+    """The family follows from the parts: where the norm stands, who sees whom, what is shared, narrow or told apart."""
+    see: Any = recipe.see
+    require(
+        see != see.writing,
+        "Hugging Face's families have none that reads one text whole and writes a second after it, got "
+        f"see={type(see).__name__}: export the run that was adapted to write, or use this one as it is",
+    )
+    backbone, pattern = backbone_of(recipe), see.serving.pattern
     if (backbone.norm, pattern) == ("post", "everything"):
-        return "bert" if backbone.segments or SENTENCE in objectives(recipe) else "roberta"
-    require(
-        (backbone.norm, pattern) == ("pre", "left"),
-        "Hugging Face has the norm after each layer where all is seen (bert, roberta), before it where only the left "
-        f"is (gpt2); got norm={backbone.norm!r} and see={type(recipe.see).__name__}: set system.backbone.norm to fit",
-    )
-    require(
-        not backbone.segments,
-        f"Hugging Face's gpt2 has no segments, got {backbone.segments}: set system.backbone.segments=0",
-    )
-    require(SENTENCE not in objectives(recipe), "Hugging Face's gpt2 has no sentence task: set arrange=Stream")
-    return "gpt2"
-
-
-def heads_of(recipe: Recipe, kind: Kind) -> Heads:
-    """The heads by name, each checked against what the family has."""
-    found = objectives(recipe)
-    for name, part in found.items():
+        kind = _KIN.get(recipe.name) or _kin(recipe, backbone)
+    else:
         require(
-            isinstance(part, Tokens | Label),
-            f"Hugging Face has no head for {name!r}, a {type(part).__name__}: leave it out",
+            (backbone.norm, pattern) == ("pre", "left"),
+            "Hugging Face has the norm after each layer where all is seen (bert and its kin), before it where only the left "
+            f"is (gpt2); got norm={backbone.norm!r} and see={type(see).__name__}: train with two that go together",
         )
-    tokens = [name for name, part in found.items() if isinstance(part, Tokens)]
-    labels = [name for name, part in found.items() if isinstance(part, Label) and name != SENTENCE]
-    sentence = [name for name in found if name == SENTENCE]
+        kind = "gpt2"
+    _check_network(kind, backbone)
+    return kind
+
+
+def _kin(recipe: Recipe, backbone: Transformer) -> Kind:
+    if backbone.sharing == "all":
+        return "albert"
+    if backbone.embedding not in (None, backbone.width):
+        return "electra"
+    return "bert" if backbone.segments or SENTENCE in objectives(recipe) else "roberta"
+
+
+def _check_network(kind: Kind, backbone: Transformer) -> None:
+    sharing = "all" if kind == "albert" else "none"
     require(
-        len(tokens) <= 1 and len(labels) <= 1 and not (labels and tokens + sentence),
-        f"a Hugging Face model predicts one thing or tokens and a sentence task, got {', '.join(found)}: leave one out",
+        backbone.sharing == sharing,
+        f"the layers of Hugging Face's {kind} have {sharing} of their weights in common, got "
+        f"system.backbone.sharing={backbone.sharing}: train with system.backbone.sharing={sharing}",
+    )
+    require(
+        backbone.embedding in (None, backbone.width) or NAMES[kind].inside("project.weight") is not None,
+        f"the embeddings of Hugging Face's {kind} are as wide as its layers, got system.backbone.embedding="
+        f"{backbone.embedding} and width={backbone.width}: train with system.backbone.embedding=none",
+    )
+    require(
+        not backbone.segments or NAMES[kind].segment is not None,
+        f"Hugging Face's {kind} has no segments, got {backbone.segments}: set system.backbone.segments=0",
+    )
+
+
+def heads_of(recipe: Recipe, kind: Kind) -> tuple[Heads, tuple[str, ...]]:
+    """The heads by name, each checked against what the family has; and those that it has no place for."""
+    found: dict[str, Any] = objectives(recipe)
+    out = tuple(name for name, part in found.items() if not _has_place(kind, name, part, found))
+    kept = {name: part for name, part in found.items() if name not in out}
+    tokens = [name for name, part in kept.items() if isinstance(part, Tokens)]
+    labels = [name for name, part in kept.items() if isinstance(part, Label) and name != SENTENCE]
+    replaced = [name for name, part in kept.items() if isinstance(part, Replaced)]
+    others = tokens + replaced + [name for name in kept if name == SENTENCE]
+    require(
+        max(len(tokens), len(labels), len(replaced)) <= 1 and not (labels and others) and not (tokens and replaced),
+        f"a Hugging Face model predicts one thing or tokens and a sentence task, got {', '.join(kept)}: leave one out",
     )
     for name in tokens:
-        _check_tokens(found[name], backbone_of(recipe), kind)
-    for name in labels + sentence:
-        _check_label(found[name], kind, name == SENTENCE)
-        check_summary(kind, recipe.layout)
-    return Heads(
+        _check_tokens(kept[name], backbone_of(recipe), kind)
+    for name, part in kept.items():
+        if isinstance(part, Label):
+            _check_label(part, kind)
+            check_summary(kind, recipe.layout)
+    if replaced:
+        _check_replaced(backbone_of(recipe), kind)
+    heads = Heads(
         tokens=next(iter(tokens), None),
-        sentence=next(iter(sentence), None),
+        sentence=SENTENCE if SENTENCE in kept else None,
         label=next(iter(labels), None),
-        tied=all(found[name].tied for name in tokens),
+        replaced=next(iter(replaced), None),
+        tied=all(kept[name].tied for name in tokens),
     )
+    return heads, out
+
+
+def _has_place(kind: Kind, name: str, part: Any, others: dict[str, Any]) -> bool:
+    """Has the family a head such as this?"""
+    called = NAMES[kind]
+    if name == SENTENCE:
+        whole = called.alone is not None or any(isinstance(other, Tokens) for other in others.values())
+        return bool(called.sentence) and whole and part.classes == 2
+    return isinstance(part, Tokens | Label) or (isinstance(part, Replaced) and bool(called.replaced))
 
 
 def _check_tokens(part: Tokens, backbone: Transformer, kind: Kind) -> None:
+    transform = FAMILIES[kind].transform is not None
     require(
-        part.transform == (kind != "gpt2") and not (part.bias and kind == "gpt2"),
-        f"Hugging Face's {kind} predicts tokens {'without' if kind == 'gpt2' else 'with'} a transform and a bias, got "
+        part.transform == transform and (transform or not part.bias),
+        f"Hugging Face's {kind} predicts tokens {'with' if transform else 'without'} a transform and a bias, got "
         f"transform={part.transform} and bias={part.bias}: train with a head such as that of the {kind} recipe",
     )
     if part.transform:
-        activation = backbone.activation if kind == "bert" else "gelu"
+        activation = configs.tokens_activation(kind, backbone)
         require(
             (part.activation, part.epsilon) == (activation, backbone.epsilon),
             f"Hugging Face's {kind} predicts tokens with activation={activation!r} and epsilon={backbone.epsilon}, got "
@@ -87,18 +136,28 @@ def _check_tokens(part: Tokens, backbone: Transformer, kind: Kind) -> None:
         )
 
 
-def _check_label(part: Label, kind: Kind, sentence: bool) -> None:
+def _check_label(part: Label, kind: Kind) -> None:
     require(
         part.pool == "summary",
         f"Hugging Face's {kind} reads a label off one token, got pool={part.pool!r}: adapt with pool=summary",
     )
-    pooler = kind != "gpt2"
+    activation = FAMILIES[kind].pooler
+    pooler = activation is not None
     require(
-        part.pooler == pooler and not (part.bias and kind == "gpt2"),
+        part.pooler == pooler and (pooler or not part.bias),
         f"Hugging Face's {kind} reads a label {'with a pooler' if pooler else 'without a pooler or a bias'}, got "
         f"pooler={part.pooler} and bias={part.bias}: adapt with those set so",
     )
     require(
-        not sentence or part.classes == 2,
-        f"Hugging Face's sentence task has 2 answers, got {part.classes}: train with 2",
+        not pooler or part.activation == activation,
+        f"Hugging Face's {kind} reads a label with activation={activation!r}, got {part.activation!r}: "
+        f"adapt the model anew with 'unmask adapt ... --set activation={activation}'",
+    )
+
+
+def _check_replaced(backbone: Transformer, kind: Kind) -> None:
+    require(
+        backbone.activation == "gelu",
+        f"Hugging Face's {kind} finds replaced tokens with the activation of the network, here with gelu, got "
+        f"{backbone.activation!r}: train with system.backbone.activation=gelu",
     )

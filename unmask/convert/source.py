@@ -12,7 +12,7 @@ from torch import Tensor
 from unmask.convert import config as configs
 from unmask.convert import names
 from unmask.convert import tokenizer as tokenizers
-from unmask.convert.names import Kind
+from unmask.convert.names import NAMES, Kind, Table
 from unmask.errors import Mistake, require
 from unmask.text import Tokenizer
 from unmask.train import checkpoint
@@ -40,13 +40,19 @@ class Source:
     @property
     def classes(self) -> int:
         """How many classes of texts it tells apart; 0 where it does not classify texts."""
-        name = f"{names.classifier(self.kind)}.weight"
-        if name not in self.tensors:
+        called = NAMES[self.kind].label
+        (output,) = called["out.weight"]
+        if output not in self.tensors:
             return 0
-        # BERT's heads for tokens and texts share their names: the pooler, or better the architecture, tells them apart
-        pooled = self.kind != "bert" or f"{names.pooler('bert')}.weight" in self.tensors
-        ours = pooled if self.architecture is None else self.architecture.endswith("ForSequenceClassification")
-        return len(self.tensors[name]) if ours else 0
+        # Heads for tokens and texts may share their names: the pooler, or better the architecture, tells them apart.
+        whole = all(name in self.tensors for theirs in called.values() for name in theirs)
+        ours = whole if self.architecture is None else self.architecture.endswith("ForSequenceClassification")
+        return len(self.tensors[output]) if ours else 0
+
+    def has(self, head: Table) -> bool:
+        """Does it hold anything of this head? The pooler is no sign: it is a part of the network."""
+        theirs = {name for several in head.values() for name in several}
+        return any(name in self.tensors for name in theirs if not name.startswith(NAMES[self.kind].prefix))
 
 
 def read(folder: Path) -> Source:
@@ -56,8 +62,8 @@ def read(folder: Path) -> Source:
     kind = configs.kind_of(config)
     tensors, written = _tensors(folder, kind)
     require(
-        names.embedding(kind) in tensors,
-        f"{folder} holds no {kind} network: it has no {names.embedding(kind)}, "
+        NAMES[kind].token in tensors,
+        f"{folder} holds no {kind} network: it has no {NAMES[kind].token}, "
         f"but for example {min(tensors, default='nothing')}; check model_type in config.json",
     )
     settings = folder / "tokenizer_config.json"

@@ -24,7 +24,8 @@ class Label:
 
     classes: int = 2  # how many answers there are
     pool: Literal["summary", "mean"] = "summary"  # the summary token, or the mean of all tokens
-    pooler: bool = True  # a layer with tanh before the output
+    pooler: bool = True  # a layer before the output
+    activation: Literal["tanh", "gelu"] = "tanh"  # of the pooler
     bias: bool = True  # of the output
     dropout: float = 0.0  # before the output
     names: tuple[str, ...] = ()  # of the classes, where they have names
@@ -32,6 +33,11 @@ class Label:
     def __post_init__(self) -> None:
         require(self.classes >= 2, f"a label needs 2 classes or more, got {self.classes}")
         require(0 <= self.dropout < 1, f"a label's dropout must be in [0, 1), got {self.dropout}")
+        require(
+            self.pooler or self.activation == "tanh",
+            f"a label's activation is that of its pooler, and it has none, got {self.activation!r}: leave activation "
+            "out, or read the label off the summary token of a model that sees everything",
+        )
         named = len(self.names)
         require(
             named in (0, self.classes), f"a label of {self.classes} classes needs as many names or none, got {named}"
@@ -64,7 +70,7 @@ class LabelModule(nn.Module):
         """E classes, the score of each class for each example."""
         x = summaries(hidden.last, batch) if self.spec.pool == "summary" else means(hidden.last, batch)
         if self.dense is not None:
-            x = torch.tanh(self.dense(x))
+            x = F.gelu(self.dense(x)) if self.spec.activation == "gelu" else torch.tanh(self.dense(x))
         return self.out(self.dropout(x))
 
 

@@ -1,0 +1,85 @@
+"""Fit: the tensors of a checkpoint cut and added up to what our network has; what is cut off is listed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import torch
+
+from unmask.backbone import Transformer
+from unmask.convert import config as configs
+from unmask.convert.names import NAMES, Heads
+from unmask.convert.source import Source
+from unmask.errors import require
+
+
+def fit(source: Source, backbone: Transformer, heads: Heads) -> tuple[Source, list[str]]:
+    """The checkpoint with one row per token, our first position in the first row, and nothing twice."""
+    source, rows = _vocabulary(source)
+    source, tasks = _positions(source, backbone)
+    return _without_copy(_without_map(source, backbone), heads), rows + tasks
+
+
+def _vocabulary(source: Source) -> tuple[Source, list[str]]:
+    """One row per token: rows that no token has (tables are padded to round numbers) are cut off, and listed."""
+    called = NAMES[source.kind]
+    size, rows = source.tokenizer.vocabulary.size, len(source.tensors[called.token])
+    highest = max(source.tokenizer.backend.get_vocab().values())
+    require(
+        highest < size,
+        f"the tokenizer has {size:,} tokens and numbers them up to {highest:,}: "
+        "give every number a token in tokenizer.json",
+    )
+    require(
+        size <= rows,
+        f"the tokenizer has {size:,} tokens and the checkpoint {rows:,} embeddings: save it anew after "
+        f"model.resize_token_embeddings({size})",
+    )
+    long = [name for name in called.per_token if name in source.tensors and len(source.tensors[name]) > size]
+    tensors = source.tensors | {name: source.tensors[name][:size] for name in long}
+    return replace(source, tensors=tensors), [f"{source.written[name]}[{size}:]" for name in long]
+
+
+def _positions(source: Source, backbone: Transformer) -> tuple[Source, list[str]]:
+    """Our first position in the first row; a segment that tells nothing apart, and the first task, in every position."""
+    tensors, called, cut = dict(source.tensors), NAMES[source.kind], []
+    if called.position not in tensors:
+        return source, []
+    table = tensors[called.position][configs.offset(source.kind, configs.pad(source.kind, source.config)) :]
+    if not backbone.segments and called.segment in tensors:
+        table = table + tensors.pop(called.segment)[0]
+    if called.task and source.config.get("use_task_id"):
+        require(
+            called.task in tensors,
+            f"config.json says use_task_id=true, and the checkpoint has no {called.task}: download it again",
+        )
+        table, cut = table + tensors.pop(called.task)[0], [f"{source.written[called.task]}[1:]"]
+    return replace(source, tensors=tensors | {called.position: table}), cut
+
+
+def _without_map(source: Source, backbone: Transformer) -> Source:
+    """Without a map of the embeddings that changes nothing; where widths are equal, our network has no other."""
+    names = [NAMES[source.kind].inside(f"project.{which}") for which in ("weight", "bias")]
+    found = [source.tensors[name] for name in names if name in source.tensors]
+    if not found or backbone.embedding is not None:
+        return source
+    require(
+        torch.equal(found[0], torch.eye(backbone.width)) and not found[-1].any(),
+        f"the checkpoint maps embeddings of width {backbone.width} to layers of that width, and the backbone here maps "
+        "only between widths that differ: choose a checkpoint whose embedding_size is not its hidden_size",
+    )
+    return _kept(source, lambda name: name not in names)
+
+
+def _without_copy(source: Source, heads: Heads) -> Source:
+    """Without tied output weights that the file repeats; if they differ, they stay and are reported as left over."""
+    called = NAMES[source.kind]
+    output = source.tensors.get(called.output)
+    if not heads.tied or output is None or not torch.equal(output, source.tensors[called.token]):
+        return source
+    return _kept(source, lambda name: name != called.output)
+
+
+def _kept(source: Source, keep: Callable[[str], bool]) -> Source:
+    return replace(source, tensors={name: tensor for name, tensor in source.tensors.items() if keep(name)})
