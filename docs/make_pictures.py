@@ -1,14 +1,158 @@
-"""Draw every recipe on one sentence into docs/pictures/."""
+"""Draw every recipe on one text into docs/pictures/, and write docs/recipes.md around the pictures."""
 
+from __future__ import annotations
+
+import ast
+import importlib
+import inspect
+import tempfile
+import tokenize
+from collections.abc import Iterator
+from io import StringIO
 from pathlib import Path
+from typing import Any
 
-from unmask import explain, list_recipes
-from unmask.explanation_picture import draw
+from unmask import explain, list_recipes, recipes
+from unmask.explanation import Explanation
+from unmask.explanation.picture import MOST_TOKENS, draw
+from unmask.recipe import Recipe, flat
+from unmask.recipes import Entry
+from unmask.system import cost, hides
 
-SENTENCE = "The doctor examined the patient carefully. She prescribed antibiotics for the infection."
+ENGLISH = "The doctor examined the patient carefully. She prescribed antibiotics for the infection."
+CHINESE = "哈尔滨是黑龙江的省会，国际冰雪文化名城。冬天的冰灯吸引了许多游客。"
+LEXICON = (
+    "examined the patient\tphrase\nantibiotics\tentity\n哈尔滨\tentity\n黑龙江\tentity\n国际冰雪文化名城\tphrase\n"
+)
+VISITS = 48  # that are looked through for one that shows much
+DOCS = Path(__file__).parent
+PICTURES = DOCS / "pictures" / "recipes"
+
+HEAD = f"""# The recipes, oldest first
+
+Made by `make docs`. Every recipe is shown on the same text: two sentences, in English, and in Chinese where it hides
+words or what a lexicon knows. Each picture is what `unmask explain` draws: the tokens and what is hidden of them, who
+sees whom, what is predicted. The tokenizer is a small one, trained for the purpose; the visit is one that shows much.
+
+`lexicon.tsv`, for the recipes that hide phrases and entities, is
+
+```
+{LEXICON}```
+
+For what a recipe does on average, on data of yours: `unmask explain RECIPE --statistics DATA`.
+"""
+
+
+def main() -> None:
+    PICTURES.mkdir(parents=True, exist_ok=True)
+    draw(explain("bert", ENGLISH, visit=1), DOCS / "pictures" / "bert.png")  # of the tour, which tells what is on it
+    with tempfile.TemporaryDirectory() as folder:
+        lexicon = Path(folder) / "lexicon.tsv"
+        lexicon.write_text(LEXICON, encoding="utf-8")
+        parts = [HEAD, *("\n".join(_section(entry, lexicon)) for entry in list_recipes())]
+    (DOCS / "recipes.md").write_text("\n".join(parts), encoding="utf-8")
+
+
+def _section(entry: Entry, lexicon: Path) -> Iterator[str]:
+    recipe, module = recipes.get(entry.name), _module(entry.name)
+    more = (inspect.getdoc(module) or "").partition("\n\n")[2]
+    yield f"## {entry.name}\n\n{entry.paper}: {entry.idea}\n"
+    if more:
+        yield f"{more}\n"
+    yield f"[unmask/recipes/{Path(module.__file__ or '').name}](../unmask/recipes/{Path(module.__file__ or '').name})\n"
+    shown = list(_shown(recipe, lexicon))
+    yield "| axis | choice | meaning |\n|---|---|---|"
+    yield from (f"| {axis} | {part} | {meaning} |" for axis, part, meaning in shown[-1][1].choices)
+    yield f"\nSizes: {', '.join(_sizes(entry.name))}.\n"
+    if len(module.VARIANTS) > 1:
+        yield "Variants:\n\n" + "\n".join(_variants(entry.name)) + "\n"
+    for name, found, command in shown:
+        draw(found, PICTURES / f"{name}.png")
+        yield f"```\n{command} --picture {name}.png\n```\n\n![{entry.name}: {entry.idea}](pictures/recipes/{name}.png)\n"
+
+
+def _shown(recipe: Recipe, lexicon: Path) -> Iterator[tuple[str, Explanation, str]]:
+    """The name of a picture, what is on it and the command that makes it."""
+    units = [getattr(hide, "units", None) for hide in hides(recipe)]
+    columns = {column for unit in units if unit is not None for column in unit.columns}
+    stages = range(1, len(units) + 1) if len({str(unit) for unit in units}) > 1 else [len(units)]
+    known = [lexicon] if columns & {"phrase", "entity"} else []
+    for text in [ENGLISH, CHINESE] if columns else [ENGLISH]:
+        for stage in stages if text == CHINESE else stages[-1:]:
+            for view, found in _best(recipe, text, known, stage).items():
+                marks = [f"-{view}" * bool(view), f"-stage-{stage}" * (stage < len(units) and len(stages) > 1)]
+                name = recipe.name + "".join(marks) + "-zh" * (text == CHINESE)
+                words = ["unmask explain", recipe.name, f'"{text}"', "--lexicon lexicon.tsv" * bool(known)]
+                words += [f"--stage {stage}" * (stage < len(units)), f"--visit {found.visit}" * bool(found.visit)]
+                yield name, found, " ".join(filter(None, words))
+
+
+def _best(recipe: Recipe, text: str, lexicon: list[Path], stage: int) -> dict[str, Explanation]:
+    """For every view that a row may take, the visit that shows most."""
+    best: dict[str, Explanation] = {}
+    for visit in range(VISITS):
+        found = explain(recipe, text, lexicon=lexicon, stage=stage, visit=visit)
+        view = next((drawn.name for drawn in found.drawn if drawn.axis == "view"), "")
+        if view not in best or _worth(found) > _worth(best[view]):
+            best[view] = found
+    return best
+
+
+def _worth(found: Explanation) -> tuple[float, ...]:
+    """Readable: whole, one example, not too much hidden. Then a lexicon's unit, a long one, many ways to hide."""
+    hidden = sum(token.hidden is not None for token in found.tokens)
+    readable = len(found.tokens) <= MOST_TOKENS and found.tokens[-1].example == 0 and hidden <= len(found.tokens) / 3
+    ways = {unit.how for unit in found.units}
+    levels = {drawn.name for drawn in found.drawn}
+    known = any(unit.level in levels and unit.how == "mask" for unit in found.units)
+    words = max((unit.words for unit in found.units), default=0)
+    several = any(unit.end > unit.start for unit in found.units)
+    return readable, "mask" in ways, known, words > 1, several, len(ways), -hidden
+
+
+def _module(name: str) -> Any:
+    return importlib.import_module(f"unmask.recipes.{name.replace('-', '_')}")
+
+
+def _sizes(name: str) -> Iterator[str]:
+    for size in _module(name).SIZES:
+        recipe = recipes.get(name, size=size)
+        backbone: Any = recipe.system.backbone  # type: ignore[attr-defined]
+        count = cost(recipe, recipe.tokenizer.vocab)["kept"] / 1e6  # type: ignore[attr-defined]
+        yield f"{size} ({backbone.layers} x {backbone.width}, {count:.3g}M)"
+
+
+def _variants(name: str) -> Iterator[str]:
+    """Every variant but the first, what the recipe's file says of it, and the values that differ."""
+    module, usual = _module(name), flat(recipes.get(name))
+    remarks = _remarks(inspect.getsource(module))
+    for variant in list(module.VARIANTS)[1:]:
+        values = flat(recipes.get(name, variant=variant))
+        told = [f"{key}={value}" for key, value in values.items() if _tells(key, value, usual)]
+        remark = f": {remarks[variant]}" if variant in remarks else ""
+        yield f"- `{variant}`{remark} (`{'`, `'.join(told)}`)"
+
+
+def _tells(key: str, value: Any, usual: dict[str, Any]) -> bool:
+    """Whether a value differs, and is not just a part of something that does."""
+    owner = key.rpartition(".")[0]
+    known = not owner or any(name == owner or name.startswith(f"{owner}.") for name in usual)
+    return key != "variant" and value != {} and usual.get(key) != value and known
+
+
+def _remarks(source: str) -> dict[str, str]:
+    """The comments behind the entries of VARIANTS."""
+    comments = {t.start[0]: t.string.lstrip("# ") for t in tokenize.generate_tokens(StringIO(source).readline)
+                if t.type == tokenize.COMMENT}  # fmt: skip
+    found = {}
+    for node in ast.walk(ast.parse(source)):
+        target = getattr(node, "target", None)
+        if isinstance(target, ast.Name) and target.id == "VARIANTS" and isinstance(node.value, ast.Dict):  # type: ignore[attr-defined]
+            for key, value in zip(node.value.keys, node.value.values, strict=True):  # type: ignore[attr-defined]
+                if value.end_lineno in comments:
+                    found[ast.literal_eval(key)] = comments[value.end_lineno]
+    return found
+
 
 if __name__ == "__main__":
-    folder = Path(__file__).parent / "pictures"
-    folder.mkdir(exist_ok=True)
-    for entry in list_recipes():
-        draw(explain(entry.name, SENTENCE, visit=1), folder / f"{entry.name}.png")
+    main()

@@ -1,0 +1,182 @@
+"""Statistics are what loops over the same rows count."""
+
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from unmask import recipes, system, text
+from unmask.data.prepare import prepare
+from unmask.errors import Mistake
+from unmask.explanation import to_json
+from unmask.explanation.statistics import Statistics, measure, table
+from unmask.hide.choose import places
+from unmask.pretraining import Mixture
+from unmask.recipe import Recipe
+
+TOKENS, LENGTH = 6_000, 64
+LEXICON = "an open wound\tphrase\nwithout delay\tphrase\nLondon\tentity\nold engine\tentity\n"
+
+
+def tiny(name: str, variant: str = "paper") -> Recipe:
+    stages = len(recipes.get(name, size="tiny", variant=variant).schedule)
+    short = [f"schedule.{stage}.length={LENGTH}" for stage in range(stages)]
+    return recipes.get(name, size="tiny", variant=variant, settings=short)
+
+
+def kind(recipe: Recipe) -> str:
+    return {text.WordPiece: "wordpiece", text.ByteBPE: "byte-bpe", text.Unigram: "unigram"}[type(recipe.tokenizer)]  # type: ignore[index]
+
+
+@pytest.fixture(scope="module")
+def known(corpus: Path, tokenizers: dict[str, text.Tokenizer], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Prepared data with phrases and entities."""
+    folder = tmp_path_factory.mktemp("known")
+    (folder / "lexicon.tsv").write_text(LEXICON, encoding="utf-8")
+    lexicon = text.Lexicon.load([folder / "lexicon.tsv"])
+    for _ in prepare(text.Corpus([corpus]), tokenizers["wordpiece"], folder / "data", lexicon=lexicon, workers=1):
+        pass
+    return folder / "data"
+
+
+def counted(recipe: Recipe, data: Path, stage: int, seed: int) -> dict[str, Counter[Any]]:
+    """The same, token by token. What is shuffled has the last places of each row's targets."""
+    mixture = Mixture.open([data])
+    vocabulary, hide = mixture.tokenizer.vocabulary, system.hides(recipe)[stage - 1]
+    loader = mixture.loader(recipe, LENGTH, seed, None)
+    found: dict[str, Counter[Any]] = {name: Counter() for name in (
+        "rows", "tokens", "text", "examples", "targets", "hidden", "moved", "how", "words", "pieces", "views", "answers"
+    )}  # fmt: skip
+    while found["tokens"]["all"] < TOKENS:
+        before = recipe.see.draw(loader.batch(16_384 // LENGTH), seed)  # type: ignore[attr-defined]
+        batch = recipe.see.apply(hide.apply(before, vocabulary, seed))  # type: ignore[attr-defined]
+        targets, rows = batch.targets, len(batch.ids)
+        assert targets is not None
+        each = len(targets.where) // rows
+        budget = hide.shuffle.budget if hasattr(hide, "shuffle") else 0
+        shuffled = places(budget, LENGTH) if budget else 0
+        units: dict[int, list[tuple[int, int, bool]]] = {}
+        for n, (where, i, start, end, weight) in enumerate(zip(*(
+            column.tolist() for column in (targets.where, targets.ids, targets.start, targets.end, targets.weight)
+        ), strict=True)):  # fmt: skip
+            if not weight:
+                continue
+            found["targets"]["all"] += 1
+            if start <= where <= end:
+                units.setdefault(start, []).append((where, i, n % each >= each - shuffled))
+        for tokens in units.values():
+            now = [batch.ids.flatten()[where].item() for where, _, _ in tokens]
+            assert len({moved for *_, moved in tokens}) == 1
+            if tokens[0][2]:
+                found["moved"]["all"] += len(tokens)
+                assert sorted(now) == sorted(i for _, i, _ in tokens)
+                continue
+            found["hidden"]["all"] += len(tokens)
+            found["pieces"][len(tokens)] += 1
+            found["words"][len({batch.word.flatten()[where].item() for where, _, _ in tokens})] += 1
+            masked, kept = set(now) == {vocabulary.mask}, now == [i for _, i, _ in tokens]
+            found["how"]["mask" if masked else "keep" if kept else "random"] += 1
+        for row in range(rows):
+            found["rows"]["all"] += 1
+            found["tokens"]["all"] += sum(e >= 0 for e in batch.example[row].tolist())
+            found["text"]["all"] += sum(w >= 0 for w in batch.word[row].tolist())
+            found["examples"]["all"] += len(set(batch.example[row].tolist()) - {-1})
+            if batch.mode is not None:
+                found["views"][("everything", "prefix", "left", "right")[int(batch.mode[row])]] += 1
+        for label, weight in zip(batch.label.tolist(), batch.counted.tolist(), strict=True):
+            found["answers"][label] += bool(weight)
+    return found
+
+
+@pytest.mark.parametrize("name", ["albert", "bert", "electra", "gpt2", "spanbert", "structbert", "unilm"])
+def test_what_is_measured_is_what_loops_count(name: str, shards: dict[str, Path]) -> None:
+    recipe = tiny(name)
+    data = shards[kind(recipe)]
+    stage = len(recipe.schedule)
+    found, counts = measure(recipe, data, tokens=TOKENS, seed=3), counted(recipe, data, stage, 3)
+    words = counts["text"]["all"]
+    assert found.rows == counts["rows"]["all"]
+    assert found.tokens == counts["tokens"]["all"]
+    assert found.text == words
+    assert found.padding == pytest.approx(1 - found.tokens / found.rows / LENGTH)
+    assert found.examples == pytest.approx(counts["examples"]["all"] / found.rows)
+    assert found.predictions == pytest.approx(counts["targets"]["all"] / words)
+    assert found.hidden.value == pytest.approx(counts["hidden"]["all"] / words)
+    assert found.moved.value == pytest.approx(counts["moved"]["all"] / words)
+    assert found.units == counts["how"].total()
+    assert {way: m.value for way, m in found.how.items() if m.value} == shares(counts["how"])
+    assert {n: m.value for n, m in found.words.shares.items() if m.value} == shares(counts["words"])
+    assert {n: m.value for n, m in found.pieces.shares.items() if m.value} == shares(counts["pieces"])
+    assert found.pieces.mean.value == pytest.approx(counts["hidden"]["all"] / max(1, found.units))
+    assert {view: m.value for view, m in found.views.items() if m.value} == shares(counts["views"])
+    if recipe.arrange.classes:  # type: ignore[attr-defined]
+        named = Counter({recipe.arrange.answers[i]: n for i, n in counts["answers"].items()})  # type: ignore[attr-defined]
+        assert {answer: share for answer, share in found.answers.items() if share} == shares(named)
+        assert found.asked == pytest.approx(counts["answers"].total() / counts["examples"]["all"])
+    else:
+        assert not found.answers
+
+
+def shares(counts: Counter[Any]) -> dict[Any, Any]:
+    return {key: pytest.approx(count / counts.total()) for key, count in counts.items() if count}
+
+
+def test_what_the_recipe_asks_for_stands_beside(shards: dict[str, Path]) -> None:
+    spans = measure(tiny("spanbert"), shards["wordpiece"], tokens=TOKENS)
+    geometric = [0.8**n for n in range(10)]
+    mean = sum(n * share for n, share in enumerate(geometric, 1)) / sum(geometric)
+    assert spans.words.mean.asked == pytest.approx(mean)
+    assert spans.words.shares[1].asked == pytest.approx(1 / sum(geometric))
+    assert spans.pieces.mean.asked is None
+    assert spans.hidden.asked == 0.15
+    assert {way: m.asked for way, m in spans.how.items()} == pytest.approx({"mask": 0.8, "random": 0.1, "keep": 0.1})
+    grams = measure(tiny("unilm"), shards["wordpiece"], tokens=TOKENS)
+    assert [m.asked for m in grams.pieces.shares.values()] == [0.8, 0.1, 0.1]
+    assert grams.words.mean.asked is None
+    assert [m.asked for m in grams.views.values()] == pytest.approx([1 / 3, 1 / 3, 1 / 6, 1 / 6])
+    assert measure(tiny("structbert"), shards["wordpiece"], tokens=TOKENS).moved.asked == 0.05
+
+
+def test_levels_are_measured_by_stage_and_by_row(known: Path) -> None:
+    by_stage = [measure(tiny("ernie"), known, tokens=TOKENS, stage=stage) for stage in (1, 2, 3)]
+    for found, level in zip(by_stage, ("token", "phrase", "entity"), strict=True):
+        assert {name: m.value for name, m in found.levels.items()} == {
+            name: float(name == level) for name in ("token", "phrase", "entity")
+        }
+    means = [found.words.mean.value for found in by_stage]
+    assert means[0] == 1
+    assert means[0] < means[1] < means[2]
+    mixed = measure(tiny("ernie", "code"), known, tokens=4 * TOKENS)
+    assert sum(m.value for m in mixed.levels.values()) == pytest.approx(1)
+    assert all(
+        m.value == pytest.approx(1 / 3, abs=0.1) and m.asked == pytest.approx(1 / 3) for m in mixed.levels.values()
+    )
+
+
+def test_the_same_seed_measures_the_same_and_another_does_not(shards: dict[str, Path]) -> None:
+    first, again, other = (measure(tiny("bert"), shards["wordpiece"], tokens=TOKENS, seed=seed) for seed in (0, 0, 1))
+    assert first == again
+    assert first != other
+
+
+def test_statistics_are_a_table_and_plain_json(shards: dict[str, Path]) -> None:
+    for name in ("gpt2", "structbert"):
+        recipe = tiny(name)
+        found = measure(recipe, shards[kind(recipe)], tokens=TOKENS)
+        record = json.loads(json.dumps(to_json(found)))
+        assert record["rows"] == found.rows
+        assert set(record) == set(Statistics.__dataclass_fields__)
+        lines = {line[0]: line[1:] for line in table(found)}
+        assert all(len(line) == 2 for line in lines.values())
+        assert ("put in another order" in lines) == (name == "structbert")
+
+
+def test_data_without_what_the_recipe_hides_is_a_mistake(shards: dict[str, Path], tmp_path: Path) -> None:
+    with pytest.raises(Mistake, match="prepared without them"):
+        measure(tiny("ernie"), shards["wordpiece"])
+    with pytest.raises(Mistake, match="not prepared data"):
+        measure(tiny("bert"), tmp_path)
+    with pytest.raises(Mistake, match="stages 1 to 2"):
+        measure(tiny("bert"), shards["wordpiece"], stage=4)

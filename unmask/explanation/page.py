@@ -1,0 +1,140 @@
+"""A page to draw on, in pixels from the top left, with the fonts there are. The only file that needs matplotlib."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from unmask.errors import Mistake
+
+WIDTH, HEIGHT, DOTS, COLOURS = 1400, 800, 100, 256  # pixels, pixels per inch, and shades that the file holds
+INK, FAINT = "#1f2933", "#7b8794"
+# Families that draw Chinese, the freely available first; letters they lack come from matplotlib's own font.
+CHINESE = (
+    "Noto Sans CJK SC", "Noto Sans SC", "Source Han Sans SC", "Source Han Sans CN", "WenQuanYi Micro Hei",
+    "WenQuanYi Zen Hei", "Droid Sans Fallback", "PingFang SC", "Hiragino Sans GB", "Heiti SC", "Microsoft YaHei",
+    "SimHei", "Arial Unicode MS", "Noto Sans CJK JP", "IPAexGothic",
+)  # fmt: skip
+NO_GLYPH = "□"
+
+
+class Page:
+    """A sheet with pixels for coordinates, from the top left."""
+
+    def __init__(self) -> None:
+        try:
+            from matplotlib.backends.backend_agg import FigureCanvasAgg
+            from matplotlib.figure import Figure
+        except ImportError:
+            raise Mistake("a picture needs matplotlib: pip install 'unmask[pictures]'") from None
+        self.figure = Figure(figsize=(WIDTH / DOTS, HEIGHT / DOTS), dpi=DOTS, facecolor="white")
+        self.canvas = FigureCanvasAgg(self.figure)
+        self.renderer = self.canvas.get_renderer()
+        self.axes = self.figure.add_axes((0, 0, 1, 1))
+        self.axes.set(xlim=(0, WIDTH), ylim=(HEIGHT, 0))
+        self.axes.axis("off")
+        self.widths: dict[tuple[str, float, str], float] = {}
+
+    def text(self, x: float, y: float, text: str, **style: Any) -> Any:
+        usual: dict[str, Any] = {"color": INK, "size": 11, "va": "center_baseline", "family": _families(text)}
+        return self.axes.text(x, y, drawable(text), parse_math=False, **usual | style)
+
+    def width(self, text: str, size: float, weight: str = "normal") -> float:
+        if (text, size, weight) not in self.widths:  # most texts are measured more than once
+            artist = self.text(0, 0, text, size=size, weight=weight)
+            self.widths[text, size, weight] = artist.get_window_extent(self.renderer).width
+            artist.remove()
+        return self.widths[text, size, weight]
+
+    def title(self, x: float, y: float, title: str, remark: str) -> None:
+        self.text(x, y, title, size=14, weight="bold")
+        left = x + self.width(title, 14, "bold") + 14
+        self.text(left, y, self.fit(remark, 10, WIDTH - left - 20), size=10, color=FAINT)
+
+    def fit(self, text: str, size: float, width: float) -> str:
+        """The text, cut at its end to the width."""
+        whole = text
+        while text and self.width(text if text == whole else text + "…", size) > width:
+            text = text[:-1]
+        return text if text == whole else text + "…"
+
+    def box(self, x: float, y: float, width: float, height: float, fill: str) -> None:
+        """One box with round corners."""
+        from matplotlib.patches import FancyBboxPatch
+
+        style = "round,pad=0,rounding_size=4"
+        self.axes.add_artist(FancyBboxPatch((x, y), width, height, boxstyle=style, facecolor=fill, edgecolor="none"))
+
+    def squares(self, corners: Sequence[tuple[float, float]], size: float, fills: Sequence[str]) -> None:
+        """Many squares at once: drawn one by one they take a second."""
+        from matplotlib.collections import PolyCollection
+
+        shapes = [[(x, y), (x + size, y), (x + size, y + size), (x, y + size)] for x, y in corners]
+        self.axes.add_collection(PolyCollection(shapes, facecolors=fills, edgecolors="none", antialiaseds=False))
+
+    def line(self, corners: Sequence[tuple[float, float]], color: str, width: float = 1.5) -> None:
+        from matplotlib.lines import Line2D
+
+        xs, ys = zip(*corners, strict=True)
+        self.axes.add_artist(Line2D(xs, ys, color=color, linewidth=width, solid_capstyle="butt"))
+
+    def wrap(self, text: str, size: float, width: float, most: int) -> list[str]:
+        """The text in lines of this width, the last one cut."""
+        words, lines = text.split(" "), [""]
+        for number, word in enumerate(words):
+            longer = f"{lines[-1]} {word}".strip()
+            if lines[-1] and self.width(longer, size) > width:
+                if len(lines) == most:
+                    return [*lines[:-1], self.fit(" ".join([lines[-1], *words[number:]]), size, width)]
+                longer = word
+                lines.append("")
+            lines[-1] = longer
+        return [*lines[:-1], self.fit(lines[-1], size, width)]
+
+    def save(self, path: Path) -> None:
+        """Few colours, and so a small file."""
+        from PIL import Image  # matplotlib needs it too
+
+        self.canvas.draw()
+        whole = Image.fromarray(np.asarray(self.canvas.buffer_rgba())).convert("RGB")
+        whole.quantize(COLOURS, dither=Image.Dither.NONE).save(path, format="PNG", optimize=True)
+
+
+@cache
+def _chinese() -> list[str]:
+    """The first installed family that draws Chinese, if there is one."""
+    from matplotlib import font_manager
+
+    def known() -> list[str]:
+        installed = {font.name for font in font_manager.fontManager.ttflist}
+        return [name for name in CHINESE if name in installed][:1]
+
+    if not known():  # matplotlib keeps a list of fonts, and does not look again when one is installed
+        listed = {font.fname for font in font_manager.fontManager.ttflist}
+        for path in set(font_manager.findSystemFonts()) - listed:
+            with contextlib.suppress(RuntimeError, OSError):  # a file that is no font it can read
+                font_manager.fontManager.addfont(path)
+    return known()
+
+
+def _families(text: str) -> list[str]:
+    return ["DejaVu Sans"] if text.isascii() else ["DejaVu Sans", *_chinese()]
+
+
+@cache
+def _fonts() -> list[Any]:
+    from matplotlib import font_manager
+
+    return [font_manager.get_font(font_manager.findfont(family)) for family in ("DejaVu Sans", *_chinese())]
+
+
+def drawable(text: str) -> str:
+    """The text with a box for every character that no font here can draw."""
+    if text.isascii():
+        return text
+    return "".join(c if any(font.get_char_index(ord(c)) for font in _fonts()) else NO_GLYPH for c in text)

@@ -1,0 +1,123 @@
+"""What hiding made of rows, read off the batch: the hidden units and how each is hidden, and what each row drew."""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple, get_args
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from unmask import see
+from unmask.batch import Batch, Vocabulary
+from unmask.hide import Levels
+from unmask.recipe import Recipe
+
+How = Literal["mask", "random", "keep", "moved"]  # what stands in place of a hidden token; moved: one of its neighbours
+HOWS: tuple[How, ...] = get_args(How)
+
+_VIEWS = {"everything": see.Everything, "prefix": see.Prefix, "left": see.LeftToRight, "right": see.RightToLeft}
+_LEVELS = {
+    "token": "Every token is hidden by itself.",
+    "phrase": "Phrases are hidden whole, and words where there is no phrase.",
+    "entity": "Entities are hidden whole, and phrases and words where there is none.",
+}
+
+
+@dataclass(frozen=True)
+class Made:
+    """Rows as a network reads them, and what is no longer seen in them."""
+
+    batch: Batch
+    half: Tensor  # B T, 0 in the first text of an example, 1 in the second: the view may have numbered segments anew
+    moved: np.ndarray  # N, True for targets that are there because their order was changed
+    level: Tensor | None  # B, which of Levels the row took; None where there are none
+
+
+@dataclass(frozen=True)
+class Units:
+    """The hidden units of a batch, an element each, in order of place."""
+
+    start: np.ndarray  # flat index of the first token
+    end: np.ndarray  # of the last
+    how: np.ndarray  # index into HOWS
+    words: np.ndarray  # how many words it has a part in
+
+
+class Share(NamedTuple):
+    """One of the things that a row may draw."""
+
+    name: str
+    share: float  # of the rows
+    meaning: str
+
+
+def make(recipe: Recipe, hide: Any, batch: Batch, vocabulary: Vocabulary, seed: int) -> Made:
+    """Hide, and say who sees whom, as training does."""
+    drawn = recipe.see.draw(batch, seed)  # type: ignore[attr-defined]
+    hidden = hide.apply(drawn, vocabulary, seed)
+    seen = recipe.see.apply(hidden)  # type: ignore[attr-defined]
+    return Made(seen, batch.segment, _moved(hide, drawn, hidden, vocabulary, seed), _level(hide, batch, seed))
+
+
+def views(recipe: Recipe) -> list[Share]:
+    """The views that a row may take, in the order of `Batch.mode`; none where all rows take the same."""
+    if not isinstance(recipe.see, see.Mixed):
+        return []
+    shares = dataclasses.asdict(recipe.see)
+    return [Share(name, share, (inspect.getdoc(_VIEWS[name]) or "").split("\n")[0]) for name, share in shares.items()]
+
+
+def levels(hide: Any) -> list[Share]:
+    """The levels that a row may take, in the order of `Made.level`; none where there are none."""
+    units = getattr(hide, "units", None)
+    if not isinstance(units, Levels):
+        return []
+    shares = dataclasses.asdict(units)
+    return [Share(name, share / sum(shares.values()), _LEVELS[name]) for name, share in shares.items()]
+
+
+def units(made: Made, mask: int | None) -> Units:
+    """The units that are hidden where they stand; a prediction of what stands further on belongs to none."""
+    targets = made.batch.targets
+    if targets is None:
+        return Units(*(np.zeros(0, np.int64) for _ in range(4)))
+    where, ids, start, end, weight = (
+        column.numpy() for column in (targets.where, targets.ids, targets.start, targets.end, targets.weight)
+    )
+    used = (weight > 0) & (start <= where) & (where <= end)
+    now = made.batch.ids.flatten().numpy()[where[used]]
+    first, at, unit, size = np.unique(start[used], return_index=True, return_inverse=True, return_counts=True)
+    last = end[used][at]
+    covered = np.bincount(unit, now == (-1 if mask is None else mask), len(first)) == size
+    changed = np.bincount(unit, now != ids[used], len(first)) > 0
+    how = np.where(covered, HOWS.index("mask"), np.where(changed, HOWS.index("random"), HOWS.index("keep")))
+    how = np.where(made.moved[used][at], HOWS.index("moved"), how)
+    word = made.batch.word.flatten().numpy()
+    return Units(first, last, how, word[last] - word[first] + 1)
+
+
+def _moved(hide: Any, batch: Batch, hidden: Batch, vocabulary: Vocabulary, seed: int) -> np.ndarray:
+    """Targets that would not be there if nothing were shuffled."""
+    targets, shuffle = hidden.targets, getattr(hide, "shuffle", None)
+    if targets is None or shuffle is None or not shuffle.budget:
+        return np.zeros(0 if targets is None else len(targets.where), bool)
+    in_order = dataclasses.replace(hide, shuffle=dataclasses.replace(shuffle, budget=0.0))
+    others = in_order.apply(batch, vocabulary, seed).targets
+    covered = others.where[others.weight > 0].numpy()
+    return ~np.isin(targets.where.numpy(), covered) & (targets.weight.numpy() > 0)
+
+
+def _level(hide: Any, batch: Batch, seed: int) -> Tensor | None:
+    """B, told by what the row would hide of a text in which a unit of the next level is always a token longer."""
+    if not levels(hide):
+        return None
+    size = len(levels(hide))
+    place = torch.arange(size).expand(len(batch.row), size)
+    probe = batch.replace(ids=place, word=place, phrase=torch.where(place < 2, 0, -1), entity=place * 0)
+    vocabulary = Vocabulary(size=size, pad=0, special=(), mask=0)
+    targets = dataclasses.replace(hide, budget=1.0).apply(probe, vocabulary, seed).targets
+    return (targets.end - targets.start).view(len(place), -1)[:, 0]
