@@ -75,9 +75,11 @@ def tokenizers() -> dict[str, text.Tokenizer]:
 def shards(
     corpus: Path, tokenizers: dict[str, text.Tokenizer], tmp_path_factory: pytest.TempPathFactory
 ) -> dict[str, Path]:
-    """Prepared data for each tokenizer."""
+    """Prepared data for each tokenizer, with phrases and entities."""
     folder = tmp_path_factory.mktemp("data")
+    (folder / "lexicon.tsv").write_text("open wound\tphrase\nthird time\tphrase\nlong bridge\tphrase\nLondon\tentity\n")
+    lexicon = text.Lexicon.load([folder / "lexicon.tsv"])
     for kind, tokenizer in tokenizers.items():
-        for _ in prepare(text.Corpus([corpus]), tokenizer, folder / kind, holdout=0.05, workers=1):
+        for _ in prepare(text.Corpus([corpus]), tokenizer, folder / kind, holdout=0.05, workers=1, lexicon=lexicon):
             pass
     return {kind: folder / kind for kind in tokenizers}

@@ -75,9 +75,7 @@ def test_every_verb_shows_an_example_of_its_use(verb):
 
 
 def test_there_are_the_verbs_that_the_project_promises():
-    wanted = (
-        "adapt diff embed evaluate explain export fill generate import pretrain predict prepare recipes show tokenizer"
-    )
+    wanted = "adapt diff embed evaluate explain export fill generate import lexicon pretrain predict prepare recipes show tokenizer"
     assert set(wanted.split()) <= set(VERBS)
 
 
@@ -131,6 +129,39 @@ def test_tokenizer_and_prepare_report_what_they_made(place, tmp_path):
         works("prepare", f"{place / 'corpus'}:0.3", *words[2:], "--out", tmp_path / "part", "--words", "spaces").out
     )
     assert 15 < part["documents"] < 60
+
+
+def test_lexicon_mines_phrases_and_names_and_prepare_finds_them(place, tmp_path):
+    (tmp_path / "graph.tsv").write_text("London\tis\ta long bridge\nx\tis\t12\n")
+    out = tmp_path / "phrases.tsv"
+    words = ("lexicon", place / "corpus", "--graph", tmp_path / "graph.tsv", "--out", out, "--least-pmi", 0.3)
+    ran = works(*words)
+    assert "note: 1 names of one character, left out" in ran.err
+    assert re.search(r"done: \d+ phrases and 2 entities, written to", ran.err)
+    assert "exists already" in command.mistake(*words)
+    found = json.loads(works(*words, "--overwrite", "--json").out)
+    assert found["entities"] == 2
+    assert found["phrases"] == len(out.read_text().splitlines()) - 2 > 5
+    prepared = json.loads(works("prepare", place / "corpus", "--tokenizer", place / "wordpiece.json", "--lexicon", out,
+                                "--lexicon", out, "--out", tmp_path / "data", "--workers", 1, "--json").out)  # fmt: skip
+    assert [entry["entity"] for entry in prepared["lexicon"]] == [2, 2]
+    assert np.fromfile(tmp_path / "data" / "train-00000.phrase", np.uint8).max() == 2
+    manifest = unmask.prepare(
+        place / "corpus", tmp_path / "again", tokenizer=place / "wordpiece.json", lexicon=out, workers=1
+    )
+    assert manifest["lexicon"] == prepared["lexicon"][:1]
+    pretrain("bert", tmp_path / "data", tmp_path / "run", steps=1)
+
+
+def test_lexicon_takes_a_graph_alone_and_refuses_options_without_effect(tmp_path):
+    (tmp_path / "graph.jsonl").write_text('{"head": "New York", "relation": "in", "tail": "America"}\n')
+    words = ("lexicon", "--graph", tmp_path / "graph.jsonl", "--out", tmp_path / "out.tsv")
+    assert "nothing is mined without a CORPUS" in command.mistake(*words, "--least-count", 5)
+    works(*words)
+    assert (tmp_path / "out.tsv").read_text() == "America\tentity\t1\nNew York\tentity\t1\n"
+    assert "give a corpus, or --graph" in command.mistake("lexicon", "--out", tmp_path / "other.tsv")
+    summary = unmask.make_lexicon((), tmp_path / "api.tsv", graph=tmp_path / "graph.jsonl")
+    assert summary["entities"] == 2
 
 
 def test_prepare_takes_the_tokenizer_of_a_run(place, tmp_path):
@@ -251,7 +282,7 @@ def test_a_model_adapted_to_pairs_predicts_a_pair(place, tmp_path):
 
 def test_adapting_learns_labels_that_a_word_gives_away_and_is_repeatable(place, tmp_path):
     train = labelled(tmp_path / "train.jsonl", 32)
-    words = ("adapt", place / "bert", train, "--dev", train, "--set", "epochs=12", "--set", "examples=8", "--json")
+    words = ("adapt", place / "bert", train, "--dev", train, "--set", "epochs=30", "--set", "examples=8", "--json")
     ends = [json.loads(works(*words, "--out", tmp_path / name).out) for name in ("one", "two")]
     assert ends[0]["validation_accuracy"] > 0.9
     one, two = ((tmp_path / name / "weights.safetensors").read_bytes() for name in ("one", "two"))

@@ -14,10 +14,22 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
-__all__ = ["Model", "explain", "import_hf", "list_recipes", "load", "prepare", "pretrain", "train_tokenizer"]
+__all__ = [
+    "Model", "explain", "import_hf", "list_recipes", "load", "make_lexicon", "prepare", "pretrain", "train_tokenizer",
+]  # fmt: skip
 
 if TYPE_CHECKING:
-    from unmask.api import Model, explain, import_hf, list_recipes, load, prepare, pretrain, train_tokenizer
+    from unmask.api import (
+        Model,
+        explain,
+        import_hf,
+        list_recipes,
+        load,
+        make_lexicon,
+        prepare,
+        pretrain,
+        train_tokenizer,
+    )
 
 
 def __getattr__(name: str) -> Any:

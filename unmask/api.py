@@ -12,7 +12,7 @@ from unmask import adapt, convert, evaluate, explanation, infer, pretraining, re
 from unmask.data.given import Text
 from unmask.data.prepare import prepare as prepare_shards
 from unmask.recipe import Recipe
-from unmask.tasks.classify import Classify, read
+from unmask.tasks import Classify, Write
 
 Paths = str | Path | Sequence[str | Path]
 
@@ -46,9 +46,11 @@ class Model:
         self, prompt: str, *, tokens: int = 50, temperature: float = 1.0, top_k: int | None = None,
         top_p: float | None = None, seed: int = 0,
     ) -> str:  # fmt: skip
-        """The prompt and what the model writes after it."""
+        """The prompt and what the model writes after it; of a model adapted to write, the text it writes from it."""
         sampling = infer.Sampling(temperature=temperature, top_k=top_k, top_p=top_p)
-        return "".join(infer.generate(self.inner, prompt, tokens=tokens, sampling=sampling, seed=seed))
+        second = self.recipe.see.writes == "second"  # type: ignore[attr-defined]
+        write = infer.write if second else infer.generate
+        return "".join(write(self.inner, prompt, tokens=tokens, sampling=sampling, seed=seed))
 
     def embed(
         self, texts: str | Sequence[str], *, pool: Literal["mean", "summary"] = "mean", layer: int = -1
@@ -63,23 +65,23 @@ class Model:
         return infer.classify(self.inner, [Text(*((t,) if isinstance(t, str) else t)) for t in several])
 
     def adapt(
-        self, train: str | Path, out: str | Path, *, dev: str | Path | None = None, task: Classify | None = None,
+        self, train: str | Path, out: str | Path, *, dev: str | Path | None = None, task: Classify | Write | None = None,
         seed: int = 0, fresh: bool = False, overwrite: bool = False,
     ) -> Model:  # fmt: skip
-        """Fine-tune on labelled examples; returns the adapted model."""
-        steps = adapt.finetune(self.inner, read(train), out, dev=read(dev) if dev else (), task=task, seed=seed,
-                               fresh=fresh, overwrite=overwrite)  # fmt: skip
+        """Fine-tune on a file of examples, to tell labels apart or to write; returns the adapted model."""
+        steps = adapt.adapt_to_files(self.inner, train, out, dev=dev, task=task or Classify(), seed=seed,
+                                     fresh=fresh, overwrite=overwrite)  # fmt: skip
         for _ in steps:
             pass
         return load(out, device=self.inner.device)
 
     def evaluate(self, file: str | Path) -> dict[str, Any]:
-        """Accuracy, F1, MCC and the confusion matrix on labelled examples."""
+        """The scores on a file of the model's task: accuracy, F1, MCC and the confusion matrix, or ROUGE-L."""
         return evaluate.evaluate_file(self.inner, file)
 
-    def export(self, out: str | Path, *, overwrite: bool = False) -> list[str]:
-        """Write the model in Hugging Face format; returns the files written."""
-        return convert.export_hf(self.inner, out, overwrite=overwrite)
+    def export(self, out: str | Path, *, generator: bool = False, overwrite: bool = False) -> convert.Exported:
+        """Write the model, or its generator, in Hugging Face format; returns what was written and what left out."""
+        return convert.export_hf(self.inner, out, generator=generator, overwrite=overwrite)
 
 
 def load(folder: str | Path, *, device: str | None = None) -> Model:
@@ -96,17 +98,30 @@ def train_tokenizer(
 
 
 def prepare(
-    corpus: Paths, out: str | Path, *, tokenizer: str | Path, words: text.Words = "auto", holdout: float = 0.005,
-    errors: str = "strict", workers: int | None = None, overwrite: bool = False,
+    corpus: Paths, out: str | Path, *, tokenizer: str | Path, words: text.Words = "auto", lexicon: Paths = (),
+    holdout: float = 0.005, errors: str = "strict", workers: int | None = None, overwrite: bool = False,
 ) -> dict[str, Any]:  # fmt: skip
-    """Tokenise a corpus into shards; returns the manifest."""
+    """Tokenise a corpus into shards, with the phrases and entities of a lexicon if one is given; returns the manifest."""
     manifest: dict[str, Any] = {}
     for manifest in prepare_shards(
-        text.Corpus(_listed(corpus), errors=errors), text.Tokenizer.load(tokenizer), out,
-        words=words, holdout=holdout, workers=workers, overwrite=overwrite,
+        text.Corpus(_listed(corpus), errors=errors), text.Tokenizer.load(tokenizer), out, words=words,
+        lexicon=text.Lexicon.load(_listed(lexicon)) if lexicon else None, holdout=holdout, workers=workers,
+        overwrite=overwrite,
     ):  # fmt: skip
         pass
     return manifest
+
+
+def make_lexicon(
+    corpus: Paths, out: str | Path, *, graph: Paths = (), mining: text.Mining | None = None, errors: str = "strict",
+    overwrite: bool = False,
+) -> dict[str, Any]:  # fmt: skip
+    """Mine phrases from a corpus (none: ()) and take the names of a knowledge graph; returns what was written."""
+    summary: dict[str, Any] = {}
+    stream = text.Corpus(_listed(corpus), errors=errors) if corpus else None
+    for summary in text.make_lexicon(stream, out, graph=_listed(graph), mining=mining, overwrite=overwrite):
+        pass
+    return summary
 
 
 def pretrain(
@@ -125,13 +140,18 @@ def pretrain(
 
 
 def explain(
-    recipe: str | Recipe, sentence: str, *, size: str = "base", settings: Sequence[str] = (),
-    tokenizer: str | Path | None = None, seed: int = 0, visit: int = 0,
+    recipe: str | Recipe, sentence: str, *, size: str = "base", variant: str = "paper", settings: Sequence[str] = (),
+    tokenizer: str | Path | None = None, lexicon: Paths = (), stage: int | None = None, seed: int = 0, visit: int = 0,
 ) -> explanation.Explanation:  # fmt: skip
-    """What a recipe hides, sees and predicts in a text."""
-    chosen = recipe if isinstance(recipe, Recipe) else recipes.get(recipe, size=size, settings=list(settings))
+    """What a recipe hides, sees and predicts in a text; `stage` counts from 1, none is the last."""
+    chosen = (
+        recipe
+        if isinstance(recipe, Recipe)
+        else recipes.get(recipe, size=size, variant=variant, settings=list(settings))
+    )
     known = text.Tokenizer.load(tokenizer) if tokenizer is not None else None
-    return explanation.explain(chosen, sentence, tokenizer=known, seed=seed, visit=visit)
+    units = text.Lexicon.load(_listed(lexicon)) if lexicon else None
+    return explanation.explain(chosen, sentence, tokenizer=known, lexicon=units, stage=stage, seed=seed, visit=visit)
 
 
 def list_recipes() -> list[recipes.Entry]:
@@ -139,9 +159,11 @@ def list_recipes() -> list[recipes.Entry]:
     return recipes.entries()
 
 
-def import_hf(folder: str | Path, out: str | Path, *, overwrite: bool = False) -> tuple[Model, convert.Report]:
+def import_hf(
+    folder: str | Path, out: str | Path, *, generator: str | Path | None = None, overwrite: bool = False
+) -> tuple[Model, convert.Report]:
     """Bring in a model in Hugging Face format; returns it and what was loaded, missing and left over."""
-    report = convert.import_hf(folder, out, overwrite=overwrite)
+    report = convert.import_hf(folder, out, generator=generator, overwrite=overwrite)
     return load(out), report
 
 

@@ -15,7 +15,7 @@ import typer
 
 from unmask import options, screen
 from unmask.errors import Mistake
-from unmask.options import Corpora, Device, Errors, Json, Overwrite, Run, Seed, Settings, Size, Variant
+from unmask.options import Corpora, Device, Errors, Json, OptionalCorpora, Overwrite, Run, Seed, Settings, Size, Variant
 
 app = typer.Typer(
     add_completion=False,
@@ -101,9 +101,7 @@ def diff(
     from unmask.recipe import flat
 
     a, b = flat(family.get(first, size=size)), flat(family.get(second, size=size))
-    names = [
-        name for name in [*a, *(n for n in b if n not in a)] if name != "name" and a.get(name, "-") != b.get(name, "-")
-    ]
+    names = [name for name in [*a, *(n for n in b if n not in a)] if name != "name" and a.get(name) != b.get(name)]
     if json_:
         _print({name: {first: a.get(name), second: b.get(name)} for name in names})
         return
@@ -113,35 +111,64 @@ def diff(
 @verb('unmask explain bert "The doctor examined the patient." --picture bert.png')
 def explain(
     recipe: Annotated[str, typer.Argument(help="A recipe's name, or a run folder.")],
-    text: Annotated[str, typer.Argument(help="A text of yours.")],
-    size: Size = "base",
+    text: Annotated[str | None, typer.Argument(help="A text of yours; a blank line parts documents.")] = None,
+    size: Annotated[str | None, typer.Option(help="tiny, mini, small, medium, base (the default) or large.")] = None,
+    variant: Annotated[str | None, typer.Option(help="paper (the default), or another that the recipe names.")] = None,
     settings: Settings = [],  # noqa: B006
     tokenizer: Annotated[Path | None, typer.Option(help="A tokenizer.json; by default a small one is trained.")] = None,
+    lexicon: Annotated[
+        list[Path], typer.Option(metavar="FILE", help="Phrases and entities, for recipes that hide them; repeatable.")
+    ] = [],  # noqa: B006
+    stage: Annotated[int | None, typer.Option(help="Of the schedule, from 1; by default the last.")] = None,
     visit: Annotated[int, typer.Option(help="How often the text was read before.")] = 0,
     picture: Annotated[Path | None, typer.Option(help="Draw it into this PNG.")] = None,
+    statistics: Annotated[
+        str | None, typer.Option(metavar="DATA", help="Instead of a text: measure many rows of prepared data.")
+    ] = None,
     seed: Seed = 0,
     json_: Json = False,
 ) -> None:
     """What a recipe does with a text: tokens and boundaries, what is hidden, who sees whom, what is predicted."""
     from unmask import api, explanation
-    from unmask.explanation_screen import render
+    from unmask import recipes as family
     from unmask.recipe import from_json, override
 
-    chosen: Any = recipe
-    if (Path(recipe) / "recipe.json").is_file():
-        chosen = override(from_json((Path(recipe) / "recipe.json").read_text(encoding="utf-8")), settings)
-        tokenizer = tokenizer or Path(recipe) / "tokenizer.json"
-    found = api.explain(chosen, text, size=size, settings=settings, tokenizer=tokenizer, seed=seed, visit=visit)
+    run = Path(recipe) if (Path(recipe) / "recipe.json").is_file() else None
+    if run is not None and (size or variant):
+        raise Mistake(f"the recipe comes from {run}: leave --size and --variant out")
+    if (text is None) == (statistics is None):
+        raise Mistake("give a TEXT to explain, or --statistics DATA to measure: one of them")
+    chosen = (
+        override(from_json((run / "recipe.json").read_text(encoding="utf-8")), settings)
+        if run is not None
+        else family.get(recipe, size=size or "base", variant=variant or "paper", settings=settings)
+    )
+    if statistics is not None:
+        from unmask.explanation.statistics import measure, table
+
+        if tokenizer or lexicon or picture:
+            raise Mistake("--statistics reads prepared data: leave --tokenizer, --lexicon and --picture out")
+        measured = measure(chosen, statistics, stage=stage, seed=seed, visit=visit)
+        if json_:
+            _print(explanation.to_json(measured))
+            return
+        screen.table(f"{chosen.name} on {statistics}", ["", "measured", "asked for"], list(table(measured)))
+        _notes(measured.notes, json_)
+        return
+    tokenizer = tokenizer or (run / "tokenizer.json" if run is not None else None)
+    found = api.explain(chosen, text or "", tokenizer=tokenizer, lexicon=lexicon, stage=stage, seed=seed, visit=visit)
     if picture is not None:
-        from unmask.explanation_picture import draw
+        from unmask.explanation.picture import draw
 
         draw(found, picture)
     if json_:
         _print(explanation.to_json(found))
-    else:
-        screen.out.print(render(found), soft_wrap=False)
-        if picture is not None:
-            screen.err.print(f"[dim]drawn into {picture}[/]")
+        return
+    from unmask.explanation.screen import render
+
+    screen.out.print(render(found), soft_wrap=False)
+    if picture is not None:
+        screen.err.print(f"[dim]drawn into {picture}[/]")
 
 
 @verb("unmask tokenizer corpus/ --kind wordpiece --vocab 30000 --out tok.json")
@@ -172,6 +199,12 @@ def prepare(
     tokenizer: Annotated[Path, typer.Option(help="A tokenizer.json, or a run folder.")],
     out: Annotated[Path, typer.Option(help="The data folder to write.")],
     words: Annotated[str, typer.Option(help="Where words begin: auto, spaces, rjieba (Chinese) or none.")] = "auto",
+    lexicon: Annotated[
+        list[Path],
+        typer.Option(
+            metavar="FILE", help="Phrases and entities to find, made by 'unmask lexicon' or by hand; repeatable."
+        ),
+    ] = [],  # noqa: B006
     holdout: Annotated[str, typer.Option(help="Share of documents kept for validation.")] = "0.5%",
     errors: Errors = "strict",
     seed: Seed = 0,
@@ -181,18 +214,59 @@ def prepare(
 ) -> None:
     """Tokenise a corpus once, with its word and sentence boundaries, for every recipe to use."""
     from unmask.data.prepare import prepare as run
-    from unmask.text import Corpus, Tokenizer
+    from unmask.text import Corpus, Lexicon, Tokenizer
     from unmask.text.boundaries import words_named
 
+    known = Lexicon.load(lexicon) if lexicon else None
     records = run(Corpus(corpus, errors=errors, seed=seed), Tokenizer.load(tokenizer), out, words=words_named(words),
-                  holdout=options.share(holdout), workers=workers, overwrite=overwrite)  # fmt: skip
+                  lexicon=known, holdout=options.share(holdout), workers=workers, overwrite=overwrite)  # fmt: skip
     manifest: dict[str, Any] = {}
     for manifest in screen.reading(records, "preparing", json_):
         pass
     _notes(manifest["notes"], json_)
     held = sum(shard["documents"] for shard in manifest["splits"]["holdout"])
     said = f"{manifest['tokens']:,} tokens in {manifest['documents']:,} documents ({held:,} held out), written to {out}"
-    _done({name: manifest[name] for name in ("tokens", "documents", "vocabulary", "words", "notes")}, said, json_)
+    shown = ("tokens", "documents", "vocabulary", "words", "lexicon", "notes")
+    _done({name: manifest[name] for name in shown}, said, json_)
+
+
+@verb("unmask lexicon corpus/ --graph triples.tsv --out phrases.tsv")
+def lexicon(
+    out: Annotated[Path, typer.Option(help="The file to write: an entry, its level and its numbers a line.")],
+    corpus: OptionalCorpora = [],  # noqa: B006
+    graph: Annotated[
+        list[Path],
+        typer.Option(metavar="FILE", help="Triples, .jsonl (head, relation, tail) or .tsv: their names; repeatable."),
+    ] = [],  # noqa: B006
+    least_count: Annotated[int, typer.Option(help="How often a phrase must come.")] = 10,
+    least_pmi: Annotated[
+        float, typer.Option(help="How bound its words must be: normalised mutual information, 1 is always together.")
+    ] = 0.5,
+    least_entropy: Annotated[
+        float, typer.Option(help="How freely it must stand: bits of what comes before and after it.")
+    ] = 2.0,
+    most_ngrams: Annotated[
+        int,
+        typer.Option(help="Word sequences counted at a time; beyond, the rarest are dropped. A million takes 50 MB."),
+    ] = 10_000_000,
+    errors: Errors = "strict",
+    seed: Seed = 0,
+    json_: Json = False,
+    overwrite: Overwrite = False,
+) -> None:
+    """Phrases mined from a corpus, and the entities of a knowledge graph, for 'unmask prepare --lexicon'."""
+    from unmask.text import Corpus, Mining, make_lexicon
+
+    mining = Mining(least_count=least_count, least_pmi=least_pmi, least_entropy=least_entropy, most_ngrams=most_ngrams)
+    if not corpus and mining != Mining():
+        raise Mistake("nothing is mined without a CORPUS: give one, or leave --least-... and --most-ngrams out")
+    stream = Corpus(corpus, errors=errors, seed=seed) if corpus else None
+    records = make_lexicon(stream, out, graph=graph, mining=mining if corpus else None, overwrite=overwrite)
+    summary: dict[str, Any] = {}
+    for summary in screen.reading(records, "mining", json_, unit="words"):
+        pass
+    _notes(summary["notes"], json_)
+    _done(summary, f"{summary['phrases']:,} phrases and {summary['entities']:,} entities, written to {out}", json_)
 
 
 @verb("unmask pretrain bert data/wiki --size small --budget 20m --out runs/bert")
@@ -239,14 +313,19 @@ def adapt(
     run: Run,
     train: Annotated[
         Path,
-        typer.Argument(help='Labelled examples: JSON lines or CSV with "text" (or "text_a", "text_b") and "label".'),
+        typer.Argument(
+            help='Examples: JSON lines or CSV with "text" (or "text_a", "text_b") and "label"; to write: "source", "target".'
+        ),
     ],
     out: Annotated[Path, typer.Option(help="The run folder to write.")],
-    dev: Annotated[Path | None, typer.Option(help="Labelled examples to choose the best epoch by.")] = None,
+    task: Annotated[str, typer.Option(help="classify, or write: a text from a source text.")] = "classify",
+    dev: Annotated[Path | None, typer.Option(help="Examples to choose the best epoch by.")] = None,
     settings: Annotated[
         list[str],
         typer.Option(
-            "--set", metavar="NAME=VALUE", help="epochs, examples, rate, warmup, decay, dropout, pool, length."
+            "--set",
+            metavar="NAME=VALUE",
+            help="epochs, examples, rate, warmup, decay, length, dropout, pool, activation, hidden.",
         ),
     ] = [],  # noqa: B006, E501
     fresh: Annotated[
@@ -257,15 +336,18 @@ def adapt(
     json_: Json = False,
     overwrite: Overwrite = False,
 ) -> None:
-    """Fine-tune a pretrained model to tell labels apart."""
+    """Fine-tune a pretrained model to tell labels apart, or to write one text from another."""
     from unmask import adapt as adapting
+    from unmask.errors import unknown
     from unmask.infer import open_run
     from unmask.recipe import override
-    from unmask.tasks.classify import Classify, read
+    from unmask.tasks import KINDS
 
-    records = adapting.finetune(open_run(run, device=device), read(train), out, dev=read(dev) if dev else (),
-                                task=override(Classify(), settings), seed=seed, fresh=fresh, overwrite=overwrite,
-                                stop=options.interrupt())  # fmt: skip
+    if task not in KINDS:
+        raise unknown("task", task, KINDS)
+    records = adapting.adapt_to_files(open_run(run, device=device), train, out, dev=dev,
+                                      task=override(KINDS[task](), settings), seed=seed, fresh=fresh,
+                                      overwrite=overwrite, stop=options.interrupt())  # fmt: skip
     last: dict[str, Any] = {}
     for record in screen.training(records, f"adapting {run.name}", json_):
         last = record if "step" in record else last
@@ -282,7 +364,7 @@ def evaluate(
     device: Device = None,
     json_: Json = False,
 ) -> None:
-    """Accuracy, F1, Matthews' correlation and the confusion matrix of an adapted model."""
+    """Accuracy, F1, Matthews' correlation and the confusion matrix of an adapted model; of one that writes, ROUGE-L."""
     from unmask import api
 
     model = api.load(run, device=device)
@@ -291,10 +373,13 @@ def evaluate(
     if json_:
         _print(scores)
         return
-    numbers = [[name, f"{scores[name]:.4f}"] for name in ("accuracy", "f1", "mcc")]
+    numbers = [
+        [name, f"{scores[name]:.4f}"] for name in ("accuracy", "f1", "mcc", "rouge_l", "exact") if name in scores
+    ]
     screen.table(f"{run} on {test}", ["score", ""], [["examples", f"{scores['examples']:,}"], *numbers])
-    rows = [[name, *row] for name, row in zip(scores["labels"], scores["confusion"], strict=True)]
-    screen.table("truth in rows, prediction in columns", ["", *scores["labels"]], rows)
+    if "confusion" in scores:
+        rows = [[name, *row] for name, row in zip(scores["labels"], scores["confusion"], strict=True)]
+        screen.table("truth in rows, prediction in columns", ["", *scores["labels"]], rows)
 
 
 @verb('unmask predict runs/bert-sst2 "a great film"')
@@ -368,12 +453,14 @@ def generate(
     device: Device = None,
     json_: Json = False,
 ) -> None:
-    """Go on with a text."""
-    from unmask.infer import Sampling, open_run
+    """Go on with a text; a model that was adapted to write writes a text from it."""
+    from unmask.infer import Sampling, open_run, write
     from unmask.infer import generate as run_on
 
     sampling = Sampling(temperature=temperature, top_k=top_k, top_p=top_p)
-    pieces = run_on(open_run(run, device=device), prompt, tokens=tokens, sampling=sampling, seed=seed)
+    model = open_run(run, device=device)
+    second = model.recipe.see.writes == "second"  # type: ignore[attr-defined]
+    pieces = (write if second else run_on)(model, prompt, tokens=tokens, sampling=sampling, seed=seed)
     if json_:
         _print({"text": "".join(pieces)})
         return
@@ -381,6 +468,7 @@ def generate(
         sys.stdout.write(piece)
         sys.stdout.flush()
     sys.stdout.write("\n")
+    _notes(model.notes, json_)
 
 
 @verb("unmask embed runs/bert texts.txt --out vectors.npy")
@@ -420,27 +508,33 @@ def embed(
 def export(
     run: Run,
     out: Annotated[Path, typer.Argument(help="The folder to write.")],
+    generator: Annotated[bool, typer.Option("--generator", help="Write ELECTRA's generator instead.")] = False,
     json_: Json = False,
     overwrite: Overwrite = False,
 ) -> None:
     """Write a model in Hugging Face format."""
     from unmask import api
 
-    files = api.load(run, device="cpu").export(out, overwrite=overwrite)
-    _done({"files": files}, f"{', '.join(Path(f).name for f in files)}, written to {out}", json_)
+    made = api.load(run, device="cpu").export(out, generator=generator, overwrite=overwrite)
+    if made.left_out and not json_:
+        screen.note(f"{made.architecture} has no place for, and leaves out: {', '.join(made.left_out)}")
+    _done(dataclasses.asdict(made), f"{made.architecture}, {', '.join(made.files)}, written to {out}", json_)
 
 
 @verb("unmask import bert-base-uncased/ --out runs/bert")
 def import_(
     folder: Annotated[Path, typer.Argument(metavar="HF_FOLDER", help="A folder in Hugging Face format.")],
     out: Annotated[Path, typer.Option(help="The run folder to write.")],
+    generator: Annotated[
+        Path | None, typer.Option(metavar="HF_FOLDER", help="ELECTRA's generator, beside its discriminator.")
+    ] = None,
     json_: Json = False,
     overwrite: Overwrite = False,
 ) -> None:
     """Bring in a model in Hugging Face format."""
     from unmask import convert
 
-    report = convert.import_hf(folder, out, overwrite=overwrite)
+    report = convert.import_hf(folder, out, generator=generator, overwrite=overwrite)
     if json_:
         _print(dataclasses.asdict(report))
         return
@@ -451,7 +545,12 @@ def import_(
 
 
 def _next_verb(recipe: Any) -> str:
-    return "generate" if recipe.see.pattern == "left" else "fill"
+    """What to try with a new run."""
+    from unmask.predict import Tokens
+
+    if not any(isinstance(part, Tokens) for part in recipe.predict.values()):
+        return "adapt"
+    return "generate" if recipe.see.writes == "onward" else "fill"
 
 
 def _notes(notes: dict[str, int], quiet: bool) -> None:

@@ -1,4 +1,4 @@
-"""Scores of predictions against the truth, from one confusion matrix."""
+"""Scores of predictions against the truth: labels from one confusion matrix, texts by what they have in common."""
 
 from __future__ import annotations
 
@@ -51,3 +51,13 @@ def classification(truth: Sequence[int], predicted: Sequence[int], names: Sequen
         "labels": list(names),
         "confusion": table.tolist(),
     }
+
+
+def rouge_l(truth: Sequence[int], written: Sequence[int]) -> float:
+    """F1 of the longest common subsequence of two texts (Lin 2004)."""
+    best = [0] * (len(written) + 1)
+    for token in truth:
+        before = 0
+        for i, other in enumerate(written, 1):
+            before, best[i] = best[i], before + 1 if token == other else max(best[i], best[i - 1])
+    return 2 * best[-1] / max(1, len(truth) + len(written))

@@ -7,7 +7,7 @@ import shutil
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,7 @@ from unmask.data.loader import Loader, Reader, collate, held_out
 from unmask.errors import Mistake, require
 from unmask.infer.model import Model, open_run
 from unmask.recipe import Recipe, from_json, plain, to_json
-from unmask.system import flops_per_token, hides
+from unmask.system import check_training, flops_per_token, hides
 from unmask.text import Tokenizer
 from unmask.train import Budget, Leg, Machine, Pace, Trainer, checkpoint, train
 from unmask.train.log import Log
@@ -75,16 +75,16 @@ class Mixture:
         readers = [self._reader(shards, "train", recipe, length, seed) for shards in self.shards]
         return Loader(readers, list(self.weights), state)
 
-    def validation(self, recipe: Recipe, length: int, seed: int, tokens: int) -> list[Any]:
+    def validation(self, recipe: Recipe, length: int, seed: int, device: str) -> list[Any]:
         """Batches of held-out rows; none if nothing was held out."""
         needed = 2 if recipe.arrange.classes else 1  # type: ignore[attr-defined]  # documents; a pair takes two
         sets = [shards for shards in self.shards if shards.documents("holdout") >= needed]
-        rows = max(1, tokens // length // max(1, len(sets)))
+        rows = max(1, VALIDATION_TOKENS[device] // length // max(1, len(sets)))
         try:
             parts = [p for s in sets for p in held_out(self._reader(s, "holdout", recipe, length, seed), rows)]
         except Mistake:  # what was held out is too little for the sentence task, such as one document of one sentence
             return []
-        micro = max(1, 8_192 // length)
+        micro = max(1, MICRO_TOKENS[device] // length)
         return [collate([(g, c[i : i + micro])]) for g, c in parts for i in range(0, len(c), micro)]
 
     def visits(self, tokens: float) -> float:
@@ -136,11 +136,12 @@ def pretrain(
     if base is not None:
         require(base.folder.resolve() != out.resolve(), f"{out} is the run to continue from: choose another --out")
         recipe = continued(recipe, base, mixture)
+    check_training(recipe)
     asked = {"recipe": plain(recipe), "data": [str(d) for d in data], "start": str(start) if start else None,
              "seed": seed, "budget": budget}  # fmt: skip
     system = recipe.system.build(recipe, mixture.tokenizer.vocabulary, seed)  # type: ignore[attr-defined]
     if base is not None:
-        checkpoint.load_weights(system, base.folder / checkpoint.WEIGHTS, partly=True)
+        _inherit(system, base, recipe)
     mixture.loader(recipe, recipe.schedule[0].length, seed, None)  # whatever is wrong is said before `out` is touched
     plan = _resumed(out, asked) if resume else None
     if plan is None:
@@ -162,7 +163,7 @@ def pretrain(
             "event": "notice",
             "text": f"this run reads the same text {visits:.0f} times: more text would serve it better",
         }
-    held = mixture.validation(recipe, recipe.schedule[0].length, seed, VALIDATION_TOKENS[machine.device.split(":")[0]])
+    held = mixture.validation(recipe, recipe.schedule[0].length, seed, machine.device.split(":")[0])
     if not held:
         yield {"event": "notice", "text": "too little was held out when the data was prepared: no validation"}
     resumed = checkpoint.newest(out) or 0
@@ -192,7 +193,19 @@ def continued(recipe: Recipe, base: Model, mixture: Mixture) -> Recipe:
         f"{mixture.shards[0].folder} was made with another tokenizer than {base.folder}: "
         f"prepare the text again with --tokenizer {base.folder}/tokenizer.json",
     )
-    return recipe.replace(system=base.recipe.system, size=base.recipe.size)
+    system: Any = base.recipe.system
+    if recipe.see.segments > system.backbone.segments:  # type: ignore[attr-defined]
+        system = replace(system, backbone=replace(system.backbone, segments=recipe.see.segments))  # type: ignore[attr-defined]
+    return recipe.replace(system=system, size=base.recipe.size)
+
+
+def _inherit(system: Any, base: Model, recipe: Recipe) -> None:
+    """Take over all weights that both have; segments that are new begin as the one of the layout they stand for."""
+    checkpoint.load_weights(system, base.folder / checkpoint.WEIGHTS, partly=True)
+    before, now = base.system.backbone.embed.segment, system.backbone.embed.segment
+    if before is not None and len(now.weight) > len(before.weight):
+        with torch.no_grad():
+            now.weight.copy_(before.weight[list(recipe.see.kinds)])  # type: ignore[attr-defined]
 
 
 def _claim(out: Path, overwrite: bool, resume: bool) -> None:
@@ -319,6 +332,7 @@ def _validator(trainer: Trainer, held: list[Any], weights: dict[str, float]) -> 
 
     def validate() -> dict[str, float]:
         totals: dict[str, Any] = {}
+        scales: dict[str, float] = {}
         for batch in held:
             prepared, _ = trainer.system.prepare(batch.to(trainer.machine.device))
             with trainer.machine.autocast():
@@ -326,8 +340,9 @@ def _validator(trainer: Trainer, held: list[Any], weights: dict[str, float]) -> 
             for name, loss in losses.items():
                 total, count = totals.get(name, (0.0, 0.0))
                 totals[name] = (total + loss.total, count + loss.count)
+                scales[name] = 1.0 if loss.scale is None else float(loss.scale)
         means = {name: float(total) / max(1.0, float(count)) for name, (total, count) in totals.items()}
-        score = -sum(mean * weights.get(name, 1.0) for name, mean in means.items())
+        score = -sum(mean * weights.get(name, 1.0) * scales[name] for name, mean in means.items())
         return {"score": score, "loss": sum(means.values())} | {f"loss_{n}": m for n, m in means.items()}
 
     return validate

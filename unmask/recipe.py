@@ -142,7 +142,7 @@ def override(part: P, settings: Sequence[str]) -> P:
         require(bool(equals), f"a setting is written NAME=VALUE, got {setting!r}")
         parsed.append(_Setting(name.strip(), tuple(name.strip().split(".")), text.strip()))
     # a whole part comes first, so that "arrange=Blocks" and "arrange.cross=false" may be given in any order
-    return _apply(part, sorted(parsed, key=lambda setting: len(setting.path)))
+    return _apply(part, sorted(_for_stages(part, parsed) + parsed, key=lambda setting: len(setting.path)))
 
 
 @dataclass(frozen=True)
@@ -150,6 +150,13 @@ class _Setting:
     name: str  # as it was written
     path: tuple[str, ...]  # what is left of it below the current owner
     text: str
+
+
+def _for_stages(part: Any, settings: list[_Setting]) -> list[_Setting]:
+    """What is set of a recipe's `hide` holds in the stages, too, that hide something of their own."""
+    own = [i for i, stage in enumerate(part.schedule) if stage.hide is not None] if isinstance(part, Recipe) else []
+    hide = [setting for setting in settings if setting.path[0] == "hide"]
+    return [dataclasses.replace(s, path=("schedule", str(i), *s.path)) for i in own for s in hide]
 
 
 def _apply(owner: Any, settings: list[_Setting]) -> Any:

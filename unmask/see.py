@@ -16,6 +16,7 @@ from unmask.batch import Batch
 from unmask.errors import require
 
 Pattern = Literal["everything", "left", "ranked"]  # what a kernel may rely on; "ranked" is any rule by rank
+Writes = Literal["onward", "second", "nothing"]  # what can be written: more of a text, a second text, neither
 
 
 class See(Protocol):
@@ -29,8 +30,20 @@ class See(Protocol):
         """How many kinds of segments it tells apart; 0: those of the layout."""
 
     @property
+    def kinds(self) -> tuple[int, ...]:
+        """For each of these, the segment of the layout that it stands for."""
+
+    @property
     def serving(self) -> See:
         """The view that a finished model reads with: itself, or one of several."""
+
+    @property
+    def writes(self) -> Writes:
+        """What a model with this view can write."""
+
+    @property
+    def writing(self) -> See:
+        """The view in which a second text is written after the first."""
 
     def draw(self, batch: Batch, seed: int) -> Batch:
         """The batch with the view of each row drawn, where there are several; done before hiding."""
@@ -51,8 +64,20 @@ class View:
         return 0
 
     @property
+    def kinds(self) -> tuple[int, ...]:
+        return ()
+
+    @property
     def serving(self) -> See:
         return self
+
+    @property
+    def writes(self) -> Writes:
+        return "nothing"
+
+    @property
+    def writing(self) -> See:
+        return Prefix()
 
     def draw(self, batch: Batch, seed: int) -> Batch:
         return batch
@@ -85,6 +110,10 @@ class LeftToRight(View):
     def pattern(self) -> Pattern:
         return "left"
 
+    @property
+    def writes(self) -> Writes:
+        return "onward"
+
     def rank(self, batch: Batch) -> Tensor:
         return batch.position
 
@@ -100,6 +129,10 @@ class RightToLeft(View):
 @dataclass(frozen=True)
 class Prefix(View):
     """The first text sees itself whole; the second sees the first, and its own tokens from left to right (UniLM)."""
+
+    @property
+    def writes(self) -> Writes:
+        return "second"
 
     def rank(self, batch: Batch) -> Tensor:
         return torch.where(batch.segment > 0, batch.position, 0)
@@ -127,11 +160,23 @@ class Mixed:
 
     @property
     def segments(self) -> int:
-        return 6
+        return len(self.kinds)
+
+    @property
+    def kinds(self) -> tuple[int, ...]:
+        return (0, 1, 0, 0, 0, 1)  # of everything 0 and 1, of left to right 2, of right to left 3, of prefix 4 and 5
 
     @property
     def serving(self) -> See:
-        return Everything()
+        return Everything()  # what `apply` does with rows whose view was not drawn
+
+    @property
+    def writes(self) -> Writes:
+        return "second" if self.prefix else "nothing"
+
+    @property
+    def writing(self) -> See:
+        return Mixed(everything=0.0, prefix=1.0, left=0.0, right=0.0)
 
     def draw(self, batch: Batch, seed: int) -> Batch:
         drawn = chance.uniform(batch.row, seed, batch.visit, chance.purpose("view"))
@@ -146,7 +191,6 @@ class Mixed:
 
     def apply(self, batch: Batch) -> Batch:
         mode = _mode(batch)
-        # the segments of everything are 0 and 1, of left to right 2, of right to left 3, of prefix 4 and 5
         two, three = torch.full_like(batch.segment, 2), torch.full_like(batch.segment, 3)
         segment = _pick([batch.segment, batch.segment + 4, two, three], mode)
         answers = (mode == 0).repeat_interleave(len(batch.counted) // len(mode))

@@ -58,7 +58,7 @@ def test_the_same_row_gives_the_same_result_in_any_batch(case):
     batch = case.loader().batch(6)
     together, _ = system.prepare(batch)
     order = [4, 1]
-    names = ("ids", "word", "sentence", "example", "segment", "position", "row", "visit")
+    names = ("ids", "word", "sentence", "example", "segment", "position", "row", "visit", "phrase", "entity")
     places = len(batch.summary) // 6
     per_example = {n: getattr(batch, n).view(6, places)[order].flatten() for n in ("summary", "label", "counted")}
     part, _ = system.prepare(batch.replace(**{n: getattr(batch, n)[order] for n in names}, **per_example))

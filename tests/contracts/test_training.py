@@ -67,7 +67,7 @@ def test_two_halves_of_a_batch_give_the_gradients_of_the_whole(case):
 
 
 def _rows(batch, part):
-    names = ("ids", "word", "sentence", "example", "segment", "position", "row", "visit")
+    names = ("ids", "word", "sentence", "example", "segment", "position", "row", "visit", "phrase", "entity")
     rows, length = batch.shape
     places = len(batch.summary) // rows
     per = {n: getattr(batch, n).view(rows, places)[part].flatten() for n in ("summary", "label", "counted")}

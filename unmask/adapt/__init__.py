@@ -1,5 +1,31 @@
 """Adapt a pretrained model to a task."""
 
-from unmask.adapt.finetune import few, finetune
+from __future__ import annotations
 
-__all__ = ["few", "finetune"]
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from unmask.adapt.finetune import few, finetune
+from unmask.adapt.write import teach_writing
+from unmask.infer.model import Model
+from unmask.tasks import Classify, Write, classify, write
+
+__all__ = ["adapt_to_files", "few", "finetune", "teach_writing"]
+
+
+def adapt_to_files(
+    base: Model,
+    train: str | Path,
+    out: str | Path,
+    *,
+    dev: str | Path | None = None,
+    task: Classify | Write,
+    **options: Any,
+) -> Iterator[dict[str, Any]]:
+    """Adapt a model to the examples of a file, as the task reads them, yielding records."""
+    if isinstance(task, Write):
+        pairs, held = write.read(train), write.read(dev) if dev else ()
+        return teach_writing(base, pairs, out, dev=held, task=task, **options)
+    examples, kept = classify.read(train), classify.read(dev) if dev else ()
+    return finetune(base, examples, out, dev=kept, task=task, **options)

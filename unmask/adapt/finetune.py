@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from unmask import chance, metrics
+from unmask.adapt.rounds import claim, rounds
 from unmask.data import Given
-from unmask.data.given import Examples, rows_of
+from unmask.data.given import rows_of
 from unmask.errors import require
 from unmask.hide import Nothing
 from unmask.infer.classify import probabilities
 from unmask.infer.model import Model
 from unmask.predict import Label
-from unmask.recipe import Recipe, Stage, to_json
+from unmask.recipe import Recipe, Stage
 from unmask.system import SENTENCE, Single
 from unmask.tasks.classify import Classify, Example, label_names, label_numbers
-from unmask.train import AdamW, Leg, Machine, Pace, Trainer, checkpoint, train
-from unmask.train.log import Log
+from unmask.train import AdamW, Trainer
 
 
 def finetune(
@@ -42,43 +41,23 @@ def finetune(
     names = label_names(examples)
     recipe = adapted_recipe(base, task, names)
     out = Path(out)
-    require(overwrite or not out.exists(), f"{out} exists already: choose another --out, or pass --overwrite")
-    require(base.folder.resolve() != out.resolve(), f"{out} is the run to adapt: choose another --out")
-    length = recipe.schedule[0].length
+    claim(base, out, overwrite)
     rows, notes = rows_of([e.text for e in examples], label_numbers(examples, names, "train"), base.tokenizer,
-                          recipe.layout, length)  # fmt: skip
+                          recipe.layout, recipe.schedule[0].length)  # fmt: skip
     dev_numbers = label_numbers(dev, names, "dev") if dev else []
     system = recipe.system.build(recipe, base.tokenizer.vocabulary, seed)  # type: ignore[attr-defined]
     if not fresh:
         _inherit(system, base)
-    shutil.rmtree(out, ignore_errors=True)  # nothing was wrong: what is there may go
-    out.mkdir(parents=True)
-    checkpoint.write_text(to_json(recipe), out / "recipe.json")
-    base.tokenizer.save(out / "tokenizer.json")
-    trainer = Trainer(system, recipe.optimise, Machine(device=base.device, half=base.device != "cpu"), seed)  # type: ignore[arg-type]
-    steps = max(1, round(task.epochs * len(rows) / task.examples))
-    per_epoch = max(1, -(-len(rows) // task.examples))
-    yield {"event": "start", "steps": steps, "examples": len(rows), "labels": list(names), "notes": dict(notes)}
+    model = Model(system, recipe, base.tokenizer, out, base.device)
 
-    def validate() -> dict[str, float]:
-        model = Model(system, recipe, base.tokenizer, out, base.device)
+    def validate(trainer: Trainer) -> dict[str, float]:
         with trainer.machine.autocast():
             predicted = probabilities(model, [example.text for example in dev]).argmax(1).tolist()
         table = metrics.confusion(dev_numbers, predicted, len(names))
         return {"score": metrics.accuracy(table), "accuracy": metrics.accuracy(table), "f1": metrics.macro_f1(table)}
 
-    legs = [Leg(steps, task.examples, task.examples, lambda state: Examples(rows, seed, state))]
-    log = Log(out)
-    try:
-        for record in train(trainer, legs, folder=out, pace=Pace(log=max(1, min(50, steps // 20)), save=per_epoch),
-                            validate=validate if dev else None, stop=stop):  # fmt: skip
-            log.write(record)
-            yield record
-    finally:
-        log.close()
-    if not (out / checkpoint.WEIGHTS).is_file():  # stopped before the first validation
-        checkpoint.save_weights(system, out / checkpoint.WEIGHTS)
-    checkpoint.drop_state(out)  # an adaptation is short: its weights are all that is kept
+    yield from rounds(model, rows, task, notes=notes, seed=seed, start={"labels": list(names)},
+                      validate=validate if dev else None, stop=stop)  # fmt: skip
 
 
 def adapted_recipe(base: Model, task: Classify, names: Sequence[str]) -> Recipe:
@@ -88,7 +67,7 @@ def adapted_recipe(base: Model, task: Classify, names: Sequence[str]) -> Recipe:
     reads_all = reading.pattern == "everything"
     rate = task.rate or 5e-5 * 768 / width
     head = Label(classes=len(names), names=tuple(names), pool=task.pool, dropout=task.dropout,
-                 pooler=reads_all and task.pool == "summary", bias=reads_all)  # fmt: skip
+                 pooler=reads_all and task.pool == "summary", activation=task.activation, bias=reads_all)  # fmt: skip
     return base.recipe.replace(
         arrange=Given(),
         hide=Nothing(),

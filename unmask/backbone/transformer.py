@@ -52,6 +52,10 @@ class Transformer:
             self.embedding is None or self.embedding >= 1,
             f"backbone.embedding must be none or 1 or more, got {self.embedding}",
         )
+        require(
+            self.segments == 0 or self.segments >= 2,
+            f"backbone.segments must be 0 for none, or 2 or more, got {self.segments}",
+        )
         require(0 <= self.dropout < 1, f"backbone.dropout must be in [0, 1), got {self.dropout}")
 
     def build(self, vocabulary: int, pattern: Pattern, embed: Embed | None = None) -> TransformerModule:

@@ -108,7 +108,8 @@ class Walk:
     def pairs(self, room: int, rng: Any, notes: Counter[str]) -> list[tuple[int, int, int, int, int]]:
         """(a0, a1, b0, b1, how) in tokens, before truncation."""
         begins, first = self.texts.sentence.tolist(), self.texts.document.tolist()
-        documents, least = len(first) - 1, 1 if self.lonely else 2
+        documents = len(first) - 1
+        least = 1 if self.lonely and documents > 1 else 2  # sentences of a chunk
         require(
             documents > 1 or not self.shares[DRAWN],
             "pairs with a text from elsewhere need two documents or more: part documents by blank lines, or set "

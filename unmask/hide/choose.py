@@ -14,24 +14,36 @@ _LAST = 0x7FFFFFFFFFFFFFFF
 _ROUNDS = 4  # after so many, what room is left is a token or two
 
 
-def places(budget: float, length: int) -> int:
+def places(budget: float, length: int, *, least: int = 1) -> int:
     """How many predictions a row of this length has places for."""
-    return max(1, round(budget * length))
+    return max(least, round(budget * length))
 
 
-def choose(batch: Batch, units: Tensor, budget: float, seed: int, visit: Tensor, *, purpose: str = "choose") -> Tensor:
+def choose(
+    batch: Batch,
+    units: Tensor,
+    budget: float,
+    seed: int,
+    visit: Tensor,
+    *,
+    of: Tensor | None = None,
+    purpose: str = "choose",
+    least: int = 1,
+) -> Tensor:
     """B T, True on the tokens of the chosen units.
 
-    Units come in random order, and each is taken if the budget, rounded per row, has room for it; the first is taken
-    even if it alone is larger, as long as the row has places for it.
+    The budget is a share of the row's tokens, of those that are in a unit or of those that are `of` interest. Units come
+    in random order, and each is taken if the budget, rounded per row, has room for it; the first is taken even if it
+    alone is larger, as long as the row has places for it: those of the budget, and `least` in any case.
     """
     rows, length = batch.shape
     hideable = units >= 0
     size = _count(units, hideable)  # B T, the size of each token's unit
-    limit = (hideable.sum(1, keepdim=True) * budget).round().clamp(1, places(budget, length))
+    most = places(budget, length, least=least)
+    limit = ((hideable if of is None else of).sum(1, keepdim=True) * budget).round().clamp(1, most)
     key = chance.draw(units, seed, batch.row[:, None], visit[:, None], chance.purpose(purpose))
     # units never chosen go to the end: special tokens, and units that are larger than all the places there are
-    key = torch.where(hideable & (size <= places(budget, length)), key, _LAST)
+    key = torch.where(hideable & (size <= most), key, _LAST)
     key, order = key.sort(dim=1, stable=True)
     sorted_size = size.gather(1, order)
     first = torch.ones_like(hideable)

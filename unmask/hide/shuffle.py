@@ -34,15 +34,16 @@ class Shuffle:
         address = (seed, batch.row[:, None], visit[:, None])
         place = torch.arange(batch.shape[1], device=batch.ids.device).expand(batch.shape)
         first = chance.below(self.size, torch.zeros_like(batch.row), seed, batch.row, visit, chance.purpose("grid"))
-        runs = joined((place + first[:, None]) // self.size, (batch.word >= 0) & ~hidden)
+        text = batch.word >= 0
+        runs = joined((place + first[:, None]) // self.size, text & ~hidden)
         slot = runs.clamp(min=0)
         whole = torch.zeros_like(runs).scatter_add(1, slot, (runs >= 0).long()).gather(1, slot) == self.size
         runs = torch.where(whole, runs, -1)
-        chosen = choose(batch, runs, self.budget, seed, visit, purpose="choose shuffled")
+        chosen = choose(batch, runs, self.budget, seed, visit, of=text, purpose="choose shuffled", least=self.size)
         chosen &= runs >= 0
         there = torch.where(runs >= 0, place, batch.shape[1])
         begin = torch.full_like(place, batch.shape[1]).scatter_reduce(1, slot, there, "amin").gather(1, slot)
         dice = chance.uniform(place, *address, chance.purpose("shuffle"))
         order = torch.where(chosen, begin + self.size * dice, place).argsort(dim=1, stable=True)
-        found = targets(batch, runs, chosen, places(self.budget, batch.shape[1]))
+        found = targets(batch, runs, chosen, places(self.budget, batch.shape[1], least=self.size))
         return batch.ids.gather(1, order), found

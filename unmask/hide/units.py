@@ -112,6 +112,28 @@ class Spans:
 
 
 @dataclass(frozen=True)
+class Second:
+    """Every token of the second text is a unit, and so is the special token that ends it.
+
+    Paper: UniLM (Dong et al. 2019), fine-tuning. Needs: pairs of texts. Produces: units of one token.
+    Used by: models adapted to write. Differs from Tokens: the first text is never hidden, the end of the second may be,
+    so that the model learns where to stop.
+    """
+
+    @property
+    def longest(self) -> int:
+        return 1
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return ()
+
+    def label(self, batch: Batch, seed: int, visit: Tensor) -> Tensor:
+        places = torch.arange(batch.shape[1], device=batch.ids.device).expand(batch.shape)
+        return torch.where(batch.real & (batch.segment > 0), places, -1)
+
+
+@dataclass(frozen=True)
 class Levels:
     """Each row takes one level: single tokens, phrases, or entities; a token counts to the largest unit that it has.
 
@@ -120,6 +142,9 @@ class Levels:
     Used by: ernie. Differs from Words: units come from a lexicon and may be several words long.
     """
 
+    of: Words | Tokens = field(
+        default_factory=Tokens
+    )  # the lowest level: tokens (a Chinese character), words (English)
     token: float = 1.0  # how often a row takes the lowest level, relative to the others
     phrase: float = 1.0
     entity: float = 1.0
@@ -141,7 +166,7 @@ class Levels:
         return tuple(name for name, share in known.items() if share)
 
     def label(self, batch: Batch, seed: int, visit: Tensor) -> Tensor:
-        lowest = torch.arange(batch.shape[1], device=batch.ids.device).expand(batch.shape)
+        lowest = self.of.label(batch, seed, visit)
         phrase = _larger(batch.phrase, batch.word)
         entity = _larger(batch.entity, phrase)
         drawn = chance.uniform(batch.row, seed, visit, chance.purpose("level"))[:, None] * (

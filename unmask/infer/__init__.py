@@ -5,7 +5,9 @@ from unmask.infer.embed import embed
 from unmask.infer.fill import Guess, fill
 from unmask.infer.generate import Sampling, generate
 from unmask.infer.model import Model, open_run, save_run
+from unmask.infer.write import write
 
 __all__ = [
     "Guess", "Model", "Prediction", "Sampling", "classify", "embed", "fill", "generate", "open_run", "save_run",
+    "write",
 ]  # fmt: skip

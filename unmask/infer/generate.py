@@ -45,7 +45,8 @@ def generate(
     """The prompt, then each new piece of text as it is drawn; stops at an end-of-document token."""
     require(tokens >= 1, f"tokens must be 1 or more, got {tokens}")
     head = model.head(Tokens, "generate text")
-    require(model.recipe.see.pattern == "left", f"{model.folder} does not read from left to right: use 'unmask fill'")  # type: ignore[attr-defined]
+    onward = model.recipe.see.writes == "onward"  # type: ignore[attr-defined]
+    require(onward, f"{model.folder} does not read from left to right: use 'unmask fill'")
     sampling = sampling or Sampling()
     end = model.tokenizer.role("sep")
     ids = model.tokenizer.encode(prompt) or [end]

@@ -36,7 +36,13 @@ def entries() -> list[Entry]:
         paper, _, idea = first.partition("): ")
         year = re.search(r"\b(?:19|20)\d\d\b", paper)
         found.append(Entry(name, year.group() if year else "", paper + ")", idea))
-    return sorted(found, key=lambda entry: (entry.year, entry.name))
+    return sorted(found, key=_age)
+
+
+def _age(entry: Entry) -> tuple[str, str]:
+    """Year and month, from the number in arXiv where there is one; then the name."""
+    number = re.search(r"arXiv:(\d{4})\.", entry.paper)
+    return (number.group(1) if number else entry.year[2:] + "00", entry.name)
 
 
 def get(name: str, *, size: str = "base", variant: str = "paper", settings: list[str] | tuple[str, ...] = ()) -> Recipe:

@@ -8,7 +8,8 @@ import torch
 
 from unmask.batch import Vocabulary
 from unmask.errors import require
-from unmask.predict import Label
+from unmask.hide import Second
+from unmask.predict import Copy, Label, Replaced
 from unmask.recipe import Recipe
 
 SENTENCE = "sentence"  # the name of the objective that follows from a recipe's `arrange`
@@ -39,24 +40,50 @@ def check(recipe: Recipe, vocabulary: Vocabulary) -> None:
             f"a hidden span may have {longest} words, and a row {stage.length} tokens: lower hide.units.lengths, or raise "
             "schedule.*.length",
         )
-    backbone = recipe.system.backbone  # type: ignore[attr-defined]
-    rows = max(stage.length for stage in recipe.schedule)
-    require(
-        rows <= backbone.length,
-        f"rows of {rows} tokens do not fit a backbone of length {backbone.length}: lower schedule.*.length or raise "
-        "system.backbone.length",
-    )
-    segments = recipe.see.segments  # type: ignore[attr-defined]
-    require(
-        segments <= backbone.segments or not segments,
-        f"see={type(recipe.see).__name__} tells {segments} segments apart, and the backbone {backbone.segments}: "
-        f"set system.backbone.segments={segments}",
-    )
+        run = hide.shuffle.size if hasattr(hide, "shuffle") and hide.shuffle.budget else 1
+        require(
+            run <= stage.length,
+            f"runs of {run} tokens are shuffled, and a row has {stage.length}: lower hide.shuffle.size, or raise "
+            "schedule.*.length",
+        )
+    check_network("backbone", recipe.system.backbone, recipe)  # type: ignore[attr-defined]
     known = list(objectives(recipe)) + list(recipe.system.losses)  # type: ignore[attr-defined]
     for name in (name for stage in recipe.schedule for name in stage.weights):
         require(
             name in known, f"the schedule weighs a loss {name!r} that is not predicted: known are {', '.join(known)}"
         )
+
+
+def check_training(recipe: Recipe) -> None:
+    """Refuse to train what has nothing to learn from: no generator, or no second text."""
+    pairs = bool(recipe.arrange.classes)  # type: ignore[attr-defined]
+    for hide in hides(recipe):
+        require(
+            pairs or not isinstance(getattr(hide, "units", None), Second),
+            "hide.units=Second hides the second of two texts, and arrange makes no pairs: set arrange=NextSentence",
+        )
+    judges = [name for name, part in recipe.predict.items() if isinstance(part, Replaced | Copy)]
+    require(
+        not judges or bool(recipe.system.losses),  # type: ignore[attr-defined]
+        f"{recipe.name} predicts {', '.join(judges)}: what a generator replaced, and the network has none; set "
+        "system=GeneratorDiscriminator, or continue from a run that has a generator",
+    )
+
+
+def check_network(name: str, network: Any, recipe: Recipe) -> None:
+    """Refuse a network, called `system.NAME`, that cannot read the recipe's rows."""
+    rows = max(stage.length for stage in recipe.schedule)
+    require(
+        rows <= network.length,
+        f"rows of {rows} tokens do not fit a {name} of length {network.length}: lower schedule.*.length or raise "
+        f"system.{name}.length",
+    )
+    segments = recipe.see.segments  # type: ignore[attr-defined]
+    require(
+        segments <= network.segments or not segments,
+        f"see={type(recipe.see).__name__} tells {segments} segments apart, and the {name} {network.segments}: "
+        f"set system.{name}.segments={segments}",
+    )
 
 
 def cost(recipe: Recipe, vocabulary: int) -> dict[str, float]:

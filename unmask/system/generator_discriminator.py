@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from unmask import chance
@@ -15,7 +16,7 @@ from unmask.batch import Batch, Hidden, Loss, Vocabulary
 from unmask.errors import require
 from unmask.predict import Tokens
 from unmask.recipe import Recipe
-from unmask.system.check import check, heads_flops
+from unmask.system.check import check, check_network, heads_flops, objectives
 from unmask.system.single import first_seed, heads
 
 GENERATOR = "tokens"  # the name of the generator's loss
@@ -65,6 +66,14 @@ class GeneratorDiscriminatorModule(nn.Module):
     def __init__(self, spec: GeneratorDiscriminator, recipe: Recipe, vocabulary: Vocabulary, seed: int) -> None:
         super().__init__()
         check(recipe, vocabulary)
+        if not spec.shared:  # otherwise it reads with the discriminator's embeddings
+            check_network("generator", spec.generator, recipe)
+        taken = set(spec.losses) & set(objectives(recipe))
+        require(
+            not taken,
+            f"{recipe.name} predicts {', '.join(sorted(taken))}, which is the name of a loss that the generator brings: set "
+            "system=Single, or continue from a run without a generator",
+        )
         self.vocabulary, self.seed = vocabulary, seed
         self.hide: Any = recipe.hide
         self.see: Any = recipe.see
@@ -129,10 +138,11 @@ def filled(batch: Batch, drawn: Tensor) -> Batch:
     """What the discriminator reads: the drawn tokens at the targets; and beside it, what stood there."""
     targets = batch.targets
     assert targets is not None, "nothing was hidden"
-    used, ids = targets.weight > 0, batch.ids.flatten()
-    now = torch.where(used, drawn, ids[targets.where])
-    before = torch.where(used, targets.ids, ids[targets.where])
-    return batch.replace(
-        ids=ids.scatter(0, targets.where, now).view(batch.shape),
-        original=ids.scatter(0, targets.where, before).view(batch.shape),
-    )
+    ids = batch.ids.flatten()
+    # an unused place may name a token that another place uses: it writes behind the end
+    where = torch.where(targets.weight > 0, targets.where, len(ids))
+
+    def put(new: Tensor) -> Tensor:
+        return F.pad(ids, (0, 1)).scatter(0, where, new)[:-1].view(batch.shape)
+
+    return batch.replace(ids=put(drawn), original=put(targets.ids))

@@ -29,6 +29,7 @@ class Classify:
     decay: float = 0.01  # of the weights
     dropout: float = 0.1  # before the output
     pool: Literal["summary", "mean"] = "summary"  # the summary token, or the mean of all tokens
+    activation: Literal["tanh", "gelu"] = "tanh"  # of the layer before the output, which the summary token has
     length: int | None = None  # longest input in tokens; none: as long as the model can read
 
     def __post_init__(self) -> None:
@@ -52,7 +53,7 @@ def read(path: str | Path, *, labelled: bool = True) -> list[Example]:
     path = Path(path)
     require(path.is_file(), f"no such file: {path}")
     examples = []
-    for number, row in _rows(path):
+    for number, row in read_rows(path):
         where = f"{path}, line {number:,}"
         pair = "text_a" in row
         require(pair or "text" in row, f'{where}: needs "text", or "text_a" and "text_b"; got {sorted(row)}')
@@ -107,7 +108,7 @@ def label_numbers(examples: Sequence[Example], names: Sequence[str], file: str |
     return [known[str(example.label)] for example in examples]
 
 
-def _rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+def read_rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
     openers: dict[str, Any] = {".gz": gzip.open, ".xz": lzma.open}
     name = path.name.removesuffix(path.suffix) if path.suffix in openers else path.name
     try:

@@ -40,17 +40,19 @@ def save_weights(model: nn.Module, path: Path) -> None:
 
 def load_weights(model: nn.Module, path: Path, *, partly: bool = False) -> tuple[list[str], list[str]]:
     """Put saved tensors into a model. Returns what was missing and what was left over; both must be empty
-    unless `partly`."""
+    unless `partly`, where a tensor of another shape counts as both."""
     found = read(path)
     wanted = unique(model)
     missing, left = sorted(set(wanted) - set(found)), sorted(set(found) - set(wanted))
     require(partly or not (missing or left), f"{path} does not fit the model: missing {missing}, left over {left}")
+    both = set(wanted) & set(found)
+    for name in sorted(name for name in both if wanted[name].shape != found[name].shape):
+        require(
+            partly, f"{path}: {name} has shape {tuple(found[name].shape)}, the model wants {tuple(wanted[name].shape)}"
+        )
+        both, missing, left = both - {name}, [*missing, name], [*left, name]
     with torch.no_grad():
-        for name in set(wanted) & set(found):
-            require(
-                wanted[name].shape == found[name].shape,
-                f"{path}: {name} has shape {tuple(found[name].shape)}, the model wants {tuple(wanted[name].shape)}",
-            )
+        for name in both:
             wanted[name].copy_(found[name])
     return missing, left
 

@@ -31,7 +31,8 @@ class LAMB:
         check_numbers(self)
 
     def build(self, model: nn.Module) -> torch.optim.Optimizer:
-        return _Lamb(groups(model, self.decay), {"lr": self.rate, "betas": self.betas, "eps": self.epsilon})
+        scaled = [group | {"scaled": group["params"][0].dim() > 1} for group in groups(model, self.decay)]
+        return _Lamb(scaled, {"lr": self.rate, "betas": self.betas, "eps": self.epsilon})
 
     def set(self, optimiser: torch.optim.Optimizer, step: int, steps: int) -> float:
         """Set the rate for step 1, 2 ... of all steps; returns it."""
@@ -70,6 +71,7 @@ class _Lamb(torch.optim.Optimizer):
         moves = torch._foreach_div(torch._foreach_div(means, 1 - first**count), roots)
         if group["weight_decay"]:
             torch._foreach_add_(moves, mine, alpha=group["weight_decay"])
+        if group["scaled"]:
             torch._foreach_mul_(moves, _trust(mine, list(moves)))
         torch._foreach_add_(mine, moves, alpha=-group["lr"])
 

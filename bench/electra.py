@@ -1,0 +1,145 @@
+"""ELECTRA's speed: unmask beside transformers' two Electra models trained by hand in one step, on one GPU, in one run.
+
+    python bench/electra.py --data FOLDER [--size small] [--rows 128 512]
+
+Rows are document blocks of real text (FOLDER is made by `unmask prepare`): the peer pads them to the longest of a batch,
+unmask packs them; tokens are counted without padding. The peer is written as a person would: mask 15%, the generator's
+loss, a sample at the masked places, the discriminator's loss on every token, embeddings shared, bfloat16, SDPA, fused
+AdamW; eager and compiled, the better counts.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import time
+from collections.abc import Callable
+
+import torch
+
+from unmask import recipes
+from unmask.batch import Batch
+from unmask.data import Blocks, Collection, Shards
+from unmask.data.loader import Loader, Reader
+from unmask.recipe import Recipe
+from unmask.text import Tokenizer
+from unmask.train import Machine, Trainer
+
+
+def main() -> None:
+    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options.add_argument("--data", required=True)
+    options.add_argument("--size", default="small")
+    options.add_argument("--rows", type=int, nargs="+", default=[128, 512])
+    options.add_argument("--steps", type=int, default=20)
+    chosen = options.parse_args()
+    recipe = recipes.get("electra", size=chosen.size)
+    tokenizer = Tokenizer.load(chosen.data)
+    for rows in chosen.rows:
+        packed, alone = batches(chosen.data, tokenizer, recipe.schedule[0].length, rows)
+        speeds = {"transformers eager": speed(peer(recipe, tokenizer, False), alone, chosen.steps)}
+        speeds["transformers compiled"] = speed(peer(recipe, tokenizer, True), alone, chosen.steps)
+        speeds["unmask"] = speed(unmask(recipe, tokenizer), packed, chosen.steps)
+        best = max(speeds["transformers eager"], speeds["transformers compiled"])
+        print(json.dumps({"rows": rows} | speeds | {"ratio to the better": speeds["unmask"] / best,
+                          "ratio to eager": speeds["unmask"] / speeds["transformers eager"]}), flush=True)  # fmt: skip
+
+
+def unmask(recipe: Recipe, tokenizer: Tokenizer) -> Callable[[Batch], None]:
+    system = recipe.system.build(recipe, tokenizer.vocabulary, 0)  # type: ignore[attr-defined]
+    trainer = Trainer(system, recipe.optimise, Machine("cuda", half=True, compiled=True), 0)  # type: ignore[arg-type]
+    system.train()
+
+    def step(batch: Batch) -> None:
+        trainer.gradients([batch], {"replaced": 50.0}, 1)
+        trainer.update(1, 1000)
+
+    return step
+
+
+def peer(recipe: Recipe, tokenizer: Tokenizer, compiled: bool) -> Callable[[Batch], None]:
+    from transformers import ElectraConfig, ElectraForMaskedLM, ElectraForPreTraining
+
+    mask, special = tokenizer.vocabulary.mask, torch.tensor(tokenizer.vocabulary.special, device="cuda")
+    models = []
+    for kind, spec in (
+        (ElectraForMaskedLM, recipe.system.generator),  # type: ignore[attr-defined]
+        (ElectraForPreTraining, recipe.system.backbone),  # type: ignore[attr-defined]
+    ):
+        config = ElectraConfig(
+            vocab_size=tokenizer.vocabulary.size, embedding_size=recipe.system.backbone.embedding or spec.width,  # type: ignore[attr-defined]
+            hidden_size=spec.width, num_hidden_layers=spec.layers, num_attention_heads=spec.heads,
+            intermediate_size=spec.feedforward, attention_probs_dropout_prob=0.0,
+        )  # fmt: skip
+        config._attn_implementation = "sdpa"
+        models.append(kind(config).cuda().train())
+    generator, discriminator = models
+    generator.electra.embeddings = discriminator.electra.embeddings
+    generator.tie_weights()
+    both = torch.nn.ModuleList(models)
+    optimiser = torch.optim.AdamW(both.parameters(), lr=5e-4, fused=True)
+
+    def losses(ids: torch.Tensor, real: torch.Tensor, chosen: torch.Tensor) -> torch.Tensor:
+        hidden = torch.where(chosen, mask, ids)
+        guessed = generator(input_ids=hidden, attention_mask=real, labels=torch.where(chosen, ids, -100))
+        with torch.no_grad():
+            noise = -torch.log(-torch.log(torch.rand_like(guessed.logits, dtype=torch.float32)))
+            drawn = (guessed.logits.float() + noise).argmax(-1)
+        filled = torch.where(chosen, drawn, ids)
+        judged = discriminator(input_ids=filled, attention_mask=real, labels=(filled != ids).long())
+        return guessed.loss + 50 * judged.loss
+
+    run = torch.compile(losses, dynamic=False) if compiled else losses
+
+    def step(batch: Batch) -> None:
+        chosen = (torch.rand(batch.ids.shape, device="cuda") < 0.15) & batch.real & ~torch.isin(batch.ids, special)
+        optimiser.zero_grad(set_to_none=True)
+        with torch.autocast("cuda", torch.bfloat16):
+            loss = run(batch.ids, batch.real.long(), chosen)
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(both.parameters(), 1.0)
+        optimiser.step()
+
+    return step
+
+
+def speed(step: Callable[[Batch], None], made: list[Batch], steps: int) -> float:
+    """Real tokens per second: the median of three rounds, after warming up on every batch."""
+    moved, tokens = [batch.to("cuda") for batch in made], [int(batch.real.sum()) for batch in made]
+    for batch in moved * 2:
+        step(batch)
+    rates = []
+    for _ in range(3):
+        torch.cuda.synchronize()
+        begin = time.perf_counter()
+        for index in range(steps):
+            step(moved[index % len(moved)])
+        torch.cuda.synchronize()
+        rates.append(sum(tokens[i % len(moved)] for i in range(steps)) / (time.perf_counter() - begin))
+    return statistics.median(rates)
+
+
+def batches(folder: str, tokenizer: Tokenizer, length: int, rows: int) -> tuple[list[Batch], list[Batch]]:
+    """Document blocks, packed for unmask, one per row for the peer."""
+    collection = Collection(Shards(folder).split("train"))
+    made = []
+    for arrange in (Blocks(cross=False), Alone()):
+        loader = Loader([Reader(collection, tokenizer, arrange, "[CLS] a [SEP]", length, 0)], [1.0])
+        made.append([loader.batch(rows) for _ in range(4)])
+    return made[0], made[1]
+
+
+class Alone(Blocks):
+    """Document blocks, one per row."""
+
+    def __init__(self) -> None:
+        super().__init__(cross=False)
+
+    @property
+    def packed(self) -> bool:
+        return False
+
+
+if __name__ == "__main__":
+    main()

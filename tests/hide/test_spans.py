@@ -1,0 +1,237 @@
+"""Spans and n-grams follow their laws, are whole words, and are chosen and replaced as one; each against plain loops."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import chi2
+
+from tests.hide.test_choose import batch_of_units
+from tests.small import random_batch, vocabulary
+from unmask import chance, recipes
+from unmask.batch import Batch
+from unmask.hide import Geometric, Harmonic, Levels, Listed, Mask, Spans, Tokens, Words
+from unmask.hide.choose import _ROUNDS, choose, places
+
+LAWS = {
+    "spanbert": Spans(of=Words(), lengths=Geometric(stop=0.2, most=10)),
+    "albert": Spans(of=Words(), lengths=Harmonic(most=3)),
+    "unilm": Spans(of=Tokens(), lengths=Listed(of=(0.8, 0.1, 0.1))),
+}
+
+
+def groups(labels: list[int]) -> list[list[int]]:
+    """The places of each unit, in order of number."""
+    found: dict[int, list[int]] = {}
+    for place, unit in enumerate(labels):
+        found.setdefault(unit, []).append(place)
+    return [found[unit] for unit in sorted(found) if unit >= 0]
+
+
+def with_lexicon(batch: Batch, seed: int = 0) -> Batch:
+    """The batch with phrases of two words and entities of three, here and there, none across a special token."""
+    dice = np.random.default_rng(seed)
+    columns = {}
+    for name, size in (("phrase", 2), ("entity", 3)):
+        column = torch.full_like(batch.word, -1)
+        for row, words in enumerate(batch.word.tolist()):
+            number, first = 0, 0
+            while first + size <= max(words) + 1:
+                at = [p for p, word in enumerate(words) if first <= word < first + size]
+                if at[-1] - at[0] + 1 == len(at) and dice.random() < 0.4:
+                    column[row, at] = number
+                    number, first = number + 1, first + size
+                else:
+                    first += 1
+        columns[name] = column
+    return batch.replace(**columns)
+
+
+def lengths_of_tiles(spans: Spans, tiles: int, rows: int = 200) -> list[int]:
+    """The words, or tokens, in the first so many tiles of each row: a fixed number, so that no length is preferred."""
+    batch = random_batch(rows=rows, length=256)
+    units, parts = spans.label(batch, 0, batch.visit), spans.of.label(batch, 0, batch.visit)
+    found = []
+    for row in range(rows):
+        for at in groups(units[row].tolist())[:tiles]:
+            found.append(len(set(parts[row, at].tolist())))
+    assert len(found) == rows * tiles
+    return found
+
+
+@pytest.mark.parametrize("name, tiles", [("spanbert", 10), ("albert", 30), ("unilm", 60)])
+def test_the_lengths_of_spans_follow_their_law(name, tiles):
+    shares = np.array(LAWS[name].lengths.shares)
+    found = lengths_of_tiles(LAWS[name], tiles)
+    counts = np.bincount(found, minlength=len(shares) + 1)
+    assert counts[0] == 0
+    expected = shares * len(found)
+    assert ((counts[1:] - expected) ** 2 / expected).sum() < chi2.ppf(0.9999, len(shares) - 1)
+
+
+def test_the_recipes_have_the_laws_of_their_papers():
+    assert recipes.get("spanbert").hide.units == LAWS["spanbert"]
+    assert recipes.get("albert").hide.units == LAWS["albert"]
+    assert recipes.get("unilm").hide.units == LAWS["unilm"]
+    assert recipes.get("spanbert", variant="code").hide.units.lengths.stop == 0.3
+    mean = sum(n * share for n, share in enumerate(LAWS["spanbert"].lengths.shares, 1))
+    assert round(mean, 1) == 3.8
+    assert LAWS["albert"].lengths.shares == pytest.approx((6 / 11, 3 / 11, 2 / 11))
+    assert Harmonic(most=5).shares == pytest.approx([60 / 137 / n for n in range(1, 6)])
+    assert Listed().shares == (0.8, 0.1, 0.1)
+
+
+@given(
+    rows=st.integers(1, 3), length=st.integers(24, 48), examples=st.integers(1, 3), padding=st.integers(0, 6),
+    seed=st.integers(0, 1 << 30), stop=st.floats(0.1, 0.9), most=st.integers(1, 12), words=st.booleans(),
+    visit=st.integers(0, 9),
+)  # fmt: skip
+@settings(max_examples=60, deadline=None)
+def test_any_span_is_a_run_of_whole_words_of_one_text(rows, length, examples, padding, seed, stop, most, words, visit):
+    batch = random_batch(rows, length, examples, seed=seed, padding=padding)
+    part = Words() if words else Tokens()
+    units = Spans(of=part, lengths=Geometric(stop=stop, most=most)).label(batch, seed, batch.visit + visit)
+    parts = part.label(batch, seed, batch.visit)
+    for row in range(rows):
+        labels, of = units[row].tolist(), parts[row].tolist()
+        special = [int(i) < 5 or int(e) < 0 for i, e in zip(batch.ids[row], batch.example[row], strict=True)]
+        assert [label < 0 for label in labels] == special
+        assert sorted(set(labels) - {-1}) == list(range(len(set(labels) - {-1})))
+        for at in groups(labels):
+            assert at == list(range(at[0], at[-1] + 1))  # unbroken, so that no special token is within
+            assert len(set(batch.example[row, at].tolist())) == 1
+            inside = {of[p] for p in at}
+            assert len(inside) <= most
+            assert [p for p in range(length) if of[p] in inside] == at  # every word that it touches, whole
+
+
+def test_another_visit_cuts_the_row_anew_and_static_masking_comes_round():
+    batch = random_batch(rows=4, length=64)
+    spans = LAWS["spanbert"]
+    cuts = [spans.label(batch, 0, batch.visit + visit) for visit in range(3)]
+    assert torch.equal(cuts[0], spans.label(batch, 0, batch.visit))
+    assert not torch.equal(cuts[0], cuts[1])
+    assert not torch.equal(cuts[0], spans.label(batch, 1, batch.visit))
+    hide = Mask(units=spans, copies=3)
+    after = [hide.apply(batch.replace(visit=batch.visit + v), vocabulary(), 0) for v in range(6)]
+    for v in range(3):
+        assert torch.equal(after[v].ids, after[v + 3].ids)
+        assert torch.equal(after[v].targets.start, after[v + 3].targets.start)
+    assert not torch.equal(after[0].ids, after[1].ids)
+
+
+def test_a_row_is_cut_the_same_in_any_batch():
+    batch = random_batch(rows=6, length=48, examples=2)
+    together = LAWS["spanbert"].label(batch, 5, batch.visit)
+    some = [4, 1]
+    names = ("ids", "word", "example", "row", "visit")
+    alone = batch.replace(**{name: getattr(batch, name)[some] for name in names})
+    assert torch.equal(LAWS["spanbert"].label(alone, 5, alone.visit), together[some])
+
+
+UNITS = {"tokens": Tokens(), "words": Words(), "spans": LAWS["spanbert"], "ngrams": LAWS["unilm"], "levels": Levels()}
+
+
+@pytest.mark.parametrize("units", UNITS.values(), ids=UNITS)
+def test_80_percent_of_the_units_are_masked_10_drawn_10_kept_each_as_a_whole(units):
+    batch, words = random_batch(rows=200, length=128), vocabulary()
+    batch = with_lexicon(batch) if units == Levels() else batch
+    labels = units.label(batch, 0, batch.visit)
+    after = Mask(units=units, budget=0.3).apply(batch, words, 0)
+    chosen = torch.zeros(batch.ids.numel(), dtype=torch.bool)
+    chosen[after.targets.where[after.targets.weight > 0]] = True
+    fates, same, of = {"masked": 0, "drawn": 0, "kept": 0}, 0, 0
+    for row in range(200):
+        now, before, mine = after.ids[row].tolist(), batch.ids[row].tolist(), chosen.view(batch.shape)[row].tolist()
+        for at in groups(labels[row].tolist()):
+            assert len({mine[p] for p in at}) == 1  # all of it, or nothing
+            if not mine[at[0]]:
+                continue
+            masked = [now[p] == words.mask for p in at]
+            assert all(masked) or not any(masked)
+            kept = [now[p] == before[p] for p in at]
+            fate = "masked" if masked[0] else "kept" if all(kept) else "drawn"
+            fates[fate] += 1
+            if fate == "drawn" and len(at) > 1:
+                same, of = same + sum(kept), of + len(at)
+            assert fate != "drawn" or all(now[p] not in words.special for p in at)
+    count = sum(fates.values())
+    for fate, share in (("masked", 0.8), ("drawn", 0.1), ("kept", 0.1)):
+        error = (share * (1 - share) / count) ** 0.5
+        assert abs(fates[fate] / count - share) < 4 * error + 0.1 / 195, fate  # a drawn token may be the same by chance
+    assert same <= 0.03 * of  # no token of a drawn unit is kept, but by chance
+
+
+@given(
+    rows=st.integers(1, 3), length=st.integers(20, 40), examples=st.integers(1, 2), seed=st.integers(0, 1 << 30),
+    budget=st.floats(0.1, 1.0), kind=st.sampled_from(sorted(UNITS)),
+)  # fmt: skip
+@settings(max_examples=50, deadline=None)
+def test_targets_know_the_ends_of_their_unit(rows, length, examples, seed, budget, kind):
+    batch = with_lexicon(random_batch(rows, length, examples, seed=seed), seed)
+    labels = UNITS[kind].label(batch, seed, batch.visit)
+    found = Mask(units=UNITS[kind], budget=budget).apply(batch, vocabulary(), seed).targets
+    assert len(found.where) == rows * places(budget, length)
+    for where, ids, start, end, weight in zip(
+        *(t.tolist() for t in (found.where, found.ids, found.start, found.end, found.weight)), strict=True
+    ):
+        row, place = divmod(where, length)
+        if not weight:
+            continue
+        at = [p for p in range(length) if labels[row, p] == labels[row, place]]
+        assert (start, end) == (row * length + at[0], row * length + at[-1])
+        assert ids == int(batch.ids[row, place])
+
+
+def greedy(row: list[int], budget: float, number: int, seed: int, most: int) -> tuple[set[int], int]:
+    """Units in the order of their keys, each taken if it fits, the first in any case; and how many rounds that took.
+
+    A round ends at a unit that would have fitted its beginning but not what is left."""
+    sizes = {unit: row.count(unit) for unit in set(row) - {-1}}
+    limit = min(most, max(1, round(float(torch.tensor(sum(sizes.values())) * budget))))
+    purpose = chance.purpose("choose")
+    order = sorted(
+        (unit for unit, size in sizes.items() if size <= most),
+        key=lambda unit: int(chance.draw(np.array([unit]), seed, number, 0, purpose)[0]),
+    )
+    if not order:
+        return set(), 0
+    taken, room = {order[0]}, limit - sizes[order[0]]
+    began, rounds = room, 1
+    for unit in order[1:]:
+        if sizes[unit] <= room:
+            taken.add(unit)
+            room -= sizes[unit]
+        elif sizes[unit] <= began:
+            began, rounds = room, rounds + 1
+    return taken, rounds
+
+
+@given(
+    rows=st.lists(st.lists(st.integers(0, 7), min_size=1, max_size=40), min_size=1, max_size=4),
+    budget=st.floats(0.01, 1.0), seed=st.integers(0, 1 << 40),
+)  # fmt: skip
+@settings(max_examples=80, deadline=None)
+def test_units_are_chosen_as_by_a_walk_that_takes_what_fits(rows, budget, seed):
+    batch = batch_of_units(rows)
+    chosen = choose(batch, batch.word, budget, seed, batch.visit)
+    most = places(budget, batch.shape[1])
+    for number in range(len(rows)):
+        labels = batch.word[number].tolist()
+        taken, rounds = greedy(labels, budget, number, seed, most)
+        found = {labels[p] for p in range(len(labels)) if chosen[number, p]}
+        assert found == taken if rounds <= _ROUNDS else found <= taken
+
+
+@pytest.mark.parametrize("name", LAWS)
+def test_the_rounds_of_the_choice_lose_next_to_nothing_of_that_walk(name):
+    batch = random_batch(rows=30, length=128)
+    units = LAWS[name].label(batch, 0, batch.visit)
+    chosen = choose(batch, units, 0.15, 0, batch.visit)
+    for row in range(30):
+        labels = units[row].tolist()
+        taken, _ = greedy(labels, 0.15, int(batch.row[row]), 0, places(0.15, 128))
+        assert sum(label in taken for label in labels) - int(chosen[row].sum()) <= 1

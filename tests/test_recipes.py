@@ -1,0 +1,116 @@
+"""Every recipe at every size: its parameters against the papers' tables and against arithmetic."""
+
+from __future__ import annotations
+
+import importlib
+
+import pytest
+
+from unmask import recipes
+from unmask.errors import Mistake
+from unmask.recipe import from_json, to_json
+from unmask.system import cost
+
+MILLION = 1e6
+
+
+def parameters(name: str, size: str = "base", settings: tuple[str, ...] = (), what: str = "parameters") -> float:
+    recipe = recipes.get(name, size=size, settings=settings)
+    return cost(recipe, recipe.tokenizer.vocab)[what] / MILLION
+
+
+def encoder(layers: int, width: int, inner: int) -> int:
+    """Weights and biases of so many layers, each with two norms."""
+    return layers * (4 * (width**2 + width) + 2 * width * inner + inner + width + 4 * width)
+
+
+def albert(width: int, inner: int, layers: int = 1, narrow: int = 128, words: int = 30_000) -> int:
+    """One shared layer, narrow embeddings with their norm and projection; the heads for tokens and sentence order."""
+    embeddings = (words + 512 + 2) * narrow + 2 * narrow + narrow * width + width
+    tokens = width * narrow + narrow + 2 * narrow + words
+    order = width**2 + width + 2 * width + 2
+    return embeddings + encoder(layers, width, inner) + tokens + order
+
+
+@pytest.mark.parametrize("size, width, millions", [("base", 768, 12), ("large", 1024, 18), ("xlarge", 2048, 60)])
+def test_albert_has_the_parameters_of_its_table(size, width, millions):
+    assert parameters("albert", size) == pytest.approx(millions, rel=0.02)
+    assert parameters("albert", size) * MILLION == albert(width, 4 * width)
+
+
+def test_the_largest_albert_has_what_its_shape_gives_not_what_its_table_says():
+    """The paper's table says 235M; 12 shared layers of width 4096 with embeddings of 128 are 223M."""
+    assert parameters("albert", "xxlarge") * MILLION == albert(4096, 16_384) == 223_158_450
+
+
+@pytest.mark.parametrize(
+    "embedding, shared, attention, feedforward, none", [(128, 12, 64, 38, 89), (768, 31, 83, 57, 108)]
+)
+def test_what_albert_shares_costs_what_its_ablation_says(embedding, shared, attention, feedforward, none):
+    table = {"all": shared, "attention": attention, "feedforward": feedforward, "none": none}
+    for sharing, millions in table.items():
+        settings = (f"system.backbone.embedding={embedding}", f"system.backbone.sharing={sharing}")
+        assert parameters("albert", settings=settings, what="kept") == pytest.approx(millions, abs=1.5), sharing
+
+
+def test_electra_keeps_the_discriminator():
+    assert parameters("electra", "small", what="kept") == pytest.approx(14, rel=0.05)
+    narrow = (30_522 + 512 + 2) * 128 + 2 * 128 + 128 * 256 + 256
+    assert parameters("electra", "small", what="kept") * MILLION == narrow + encoder(12, 256, 1024)
+    assert parameters("electra", "base", what="kept") == pytest.approx(110, rel=0.02)
+    assert parameters("electra", "large", what="kept") == pytest.approx(335, rel=0.02)
+    assert parameters("electra", "small") < 1.1 * parameters("electra", "small", what="kept")  # embeddings once
+
+
+@pytest.mark.parametrize(
+    "name, size, millions",
+    [
+        ("bert", "base", 110), ("bert", "large", 340), ("roberta", "base", 125), ("roberta", "large", 355),
+        ("gpt2", "base", 124), ("gpt2", "large", 355), ("unilm", "large", 340), ("spanbert", "large", 340),
+    ],
+)  # fmt: skip
+def test_other_papers_have_their_parameters(name, size, millions):
+    assert parameters(name, size) == pytest.approx(millions, rel=0.02)
+
+
+@pytest.mark.parametrize("name", recipes.names())
+def test_every_size_and_variant_builds_and_survives_json(name):
+    module = importlib.import_module(f"unmask.recipes.{name.replace('-', '_')}")
+    seen = set()
+    for size in module.SIZES:
+        counts = set()
+        for variant in module.VARIANTS:
+            recipe = recipes.get(name, size=size, variant=variant)
+            assert (recipe.name, recipe.size, recipe.variant) == (name, size, variant)
+            assert from_json(to_json(recipe)) == recipe
+            price = cost(recipe, recipe.tokenizer.vocab)
+            assert 0 < price["kept"] <= price["parameters"]
+            assert price["flops_per_token"] > 0
+            counts.add((price["kept"], recipe.system.backbone.layers))
+        assert len(counts) == 1  # variants train the same network
+        seen |= counts
+    assert len(seen) == len(module.SIZES)  # shared layers cost nothing: ALBERT's small and medium differ in depth
+
+
+@pytest.mark.parametrize(
+    "name, settings, message",
+    [
+        ("spanbert", ["hide.units.lengths.most=600"], "a hidden span may have 600 words, and a row 512 tokens"),
+        ("structbert", ["hide.shuffle.size=600"], "runs of 600 tokens are shuffled, and a row has 512"),
+        ("structbert", ["hide.shuffle.size=1"], "hide.shuffle.size must be 2 or more tokens, got 1"),
+        ("albert", ["system.backbone.sharing=some"], "must be one of none, attention, feedforward, all, got 'some'"),
+        ("albert", ["system.backbone.embedding=0"], "backbone.embedding must be none or 1 or more, got 0"),
+        ("bert", ["see=Mixed"], "tells 6 segments apart, and the backbone 2: set system.backbone.segments=6"),
+        ("bert", ["system.backbone.segments=-2"], "segments must be 0 for none, or 2 or more, got -2"),
+        ("ernie", ["hide.units.token=-1"], "levels have shares of 0 or more, one above 0"),
+        ("unilm", ["hide.units.lengths.of=(0.5, 0.1)"], "shares that add up to 1"),
+        ("unilm", ["see.left=0.5"], "must be 0 or more and add up to 1"),
+        ("electra", ["system.generator.width=1024"], "a generator may not be wider than its discriminator"),
+        ("spanbert", ["hide.units.lengths.stop=0"], r"hide.units.lengths.stop must be in \(0, 1\), got 0"),
+        ("albert", ["hide.units.lengths.most=0"], "hide.units.lengths.most must be 1 or more, got 0"),
+    ],
+)
+def test_what_does_not_fit_is_one_clear_line(name, settings, message):
+    with pytest.raises(Mistake, match=message) as caught:
+        cost(recipes.get(name, settings=settings), 200)
+    assert "\n" not in str(caught.value)

@@ -1,0 +1,255 @@
+"""Writing with a masked model: what is hidden of a pair, what is learnt of eight, and what is refused."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+import torch
+from tokenizers import Tokenizer as Backend
+from tokenizers import models, pre_tokenizers, trainers
+
+from tests.command import mistake, works
+from unmask import adapt, api, recipes
+from unmask.adapt.finetune import adapted_recipe
+from unmask.adapt.write import teach_writing, writing_recipe
+from unmask.data.given import Text, batch_of, rows_of
+from unmask.errors import Mistake
+from unmask.evaluate import evaluate_file
+from unmask.infer import Sampling, open_run, write
+from unmask.infer import generate as run_on
+from unmask.infer.model import Model, save_run
+from unmask.see import Everything, Mixed, Prefix
+from unmask.tasks import Classify, Write
+from unmask.tasks import write as task
+from unmask.text import Tokenizer
+
+SURE = Sampling(temperature=0)
+KIND = {"bert": "wordpiece", "unilm": "wordpiece", "roberta": "byte-bpe", "electra": "wordpiece"}
+PAIRS = [
+    Text(f"{subject} {verb} the report", target)
+    for subject, verb, target in (
+        ("the doctor", "examined", "the doctor"), ("the judge", "ignored", "the judge ignored the case"),
+        ("a patient", "opened", "three valves"), ("our server", "measured", "no evidence"),
+        ("the river", "followed", "the river followed a long bridge near london"), ("my teacher", "sold", "every window"),
+        ("the old engine", "repaired", "the data"), ("a small company", "described", "an open wound without delay"),
+    )
+]  # fmt: skip
+
+
+def base_of(name: str, tokenizers, folder, *settings: str) -> Model:
+    """A small network with fresh weights, as if it had been pretrained."""
+    lengths = [f"schedule.{i}.length=32" for i in range(len(recipes.get(name).schedule))]
+    small = ["system.backbone.length=48", "system.backbone.dropout=0.0", *lengths]
+    recipe = recipes.get(name, size="tiny", settings=[*small, *settings])
+    tokenizer = tokenizers[KIND.get(name, "byte-bpe")]
+    return Model(recipe.system.build(recipe, tokenizer.vocabulary, 0).eval(), recipe, tokenizer, folder)
+
+
+def written(model: Model, source: str, **options) -> str:
+    return "".join(write(model, source, sampling=SURE, **options))
+
+
+@pytest.mark.parametrize("name", ["bert", "unilm", "roberta"])
+def test_only_the_second_text_and_its_end_are_ever_hidden(name, tokenizers, tmp_path):
+    base = base_of(name, tokenizers, tmp_path / "base", "system.backbone.length=96")
+    recipe = writing_recipe(base, Write())
+    system = recipe.system.build(recipe, base.tokenizer.vocabulary, 0)
+    rows, _ = rows_of(PAIRS, [0] * 8, base.tokenizer, recipe.layout, 96)
+    ever = torch.zeros(rows.ids.shape, dtype=torch.bool)
+    for visit in range(30):
+        batch = batch_of(rows, np.arange(8), visit)
+        after, counts = system.prepare(batch)
+        used = after.targets.weight > 0
+        chosen = torch.zeros(batch.ids.numel(), dtype=torch.bool)
+        chosen[after.targets.where[used]] = True
+        chosen = chosen.view(batch.shape)
+        assert torch.equal(after.ids[~chosen], batch.ids[~chosen])
+        assert torch.equal(after.targets.ids[used], batch.ids.flatten()[after.targets.where[used]])
+        assert int(counts["tokens"]) == int(used.sum())
+        ever[:, : batch.shape[1]] |= chosen
+    for row, pair in enumerate(PAIRS):
+        first, second = (base.tokenizer.encode(text) for text in (pair.a, pair.b))
+        before = {"bert": 2, "unilm": 2, "roberta": 3}[name] + len(first)  # with the special tokens around it
+        allowed = [False] * before + [True] * (len(second) + 1)  # and [SEP]
+        found = ever[row].tolist()
+        assert found[: len(allowed)] == allowed
+        assert not any(found[len(allowed) :])
+    share = [round(0.7 * (len(base.tokenizer.encode(pair.b)) + 1)) for pair in PAIRS]
+    assert chosen.sum(1).tolist() == share
+
+
+@pytest.mark.parametrize("name", ["bert", "unilm"])
+def test_eight_pairs_are_learnt_and_written_exactly(name, tokenizers, tmp_path):
+    base = base_of(name, tokenizers, tmp_path / "base")
+    how = Write(epochs=8, examples=8, rate=2e-3)
+    records = list(teach_writing(base, PAIRS * 20, tmp_path / "run", task=how))
+    assert records[-1]["done"]
+    model = open_run(tmp_path / "run", device="cpu")
+    assert model.recipe.see == (Mixed(0.0, 1.0, 0.0, 0.0) if name == "unilm" else Prefix())
+    for pair in PAIRS:
+        assert written(model, pair.a, tokens=20) == pair.b
+        assert api.Model(model).generate(pair.a, tokens=20, temperature=0) == pair.b
+    said = works("generate", tmp_path / "run", PAIRS[4].a, "--temperature", 0, "--tokens", 20, "--device", "cpu")
+    assert said.out == PAIRS[4].b + "\n"
+    told = works("generate", tmp_path / "run", PAIRS[4].a, "--temperature", 0, "--tokens", 20, "--json")
+    assert json.loads(told.out) == {"text": PAIRS[4].b}
+    asked = base.tokenizer.encode(PAIRS[4].b)[:3]
+    assert written(model, PAIRS[4].a, tokens=3) == base.tokenizer.decode(asked)  # no more than asked for
+    path = tmp_path / "test.jsonl"
+    path.write_text("\n".join(json.dumps({"source": p.a, "target": p.b}) for p in PAIRS), encoding="utf-8")
+    scores = evaluate_file(model, path)
+    assert (scores["examples"], scores["exact"], scores["rouge_l"]) == (8, 1.0, 1.0)
+
+
+def test_with_a_dev_set_the_loss_there_is_told_and_the_best_weights_are_kept(tokenizers, tmp_path):
+    base = base_of("bert", tokenizers, tmp_path / "base")
+    records = list(
+        teach_writing(base, PAIRS, tmp_path / "run", dev=PAIRS[:3], task=Write(epochs=3, examples=8, rate=1e-3))
+    )
+    scores = [r["validation_score"] for r in records if "validation_score" in r]
+    assert scores == [-r["validation_loss"] for r in records if "validation_loss" in r]
+    assert len(scores) == 3
+    assert scores[-1] > scores[0]
+
+
+def test_a_model_that_writes_can_still_be_adapted_to_tell_labels_apart(tokenizers, tmp_path):
+    """It reads with the view of everything, in training as when it is served."""
+    base = base_of("unilm", tokenizers, tmp_path / "base")
+    recipe = writing_recipe(base, Write())
+    writer = Model(
+        recipe.system.build(recipe, base.tokenizer.vocabulary, 0), recipe, base.tokenizer, tmp_path / "writer"
+    )
+    labelled = adapted_recipe(writer, Classify(dropout=0.0), ["no", "yes"])
+    assert labelled.see == Everything()
+    system = labelled.system.build(labelled, base.tokenizer.vocabulary, 0).eval()
+    rows, _ = rows_of(PAIRS, [0, 1] * 4, base.tokenizer, labelled.layout, 48)
+    batch = batch_of(rows, np.arange(8))
+    prepared, counts = system.prepare(batch)
+    assert int(counts["label"]) == 8
+    with torch.no_grad():
+        assert torch.equal(system.backbone(prepared)[0].last, system.look(batch).last)
+
+
+def test_long_sources_are_cut_and_counted(tokenizers, tmp_path):
+    base = base_of("unilm", tokenizers, tmp_path / "base")
+    long = "the doctor examined the report " * 20
+    written(base, PAIRS[0].a, tokens=8)
+    assert not base.notes
+    text = written(base, long, tokens=8)
+    room = 48 - 8 - 5
+    assert dict(base.notes) == {f"sources longer than {room} tokens, cut": 1}
+    kept = base.tokenizer.decode(base.tokenizer.encode(long)[:room])
+    assert text == written(base, kept, tokens=8)
+    assert dict(base.notes) == {f"sources longer than {room} tokens, cut": 1}
+    with pytest.raises(Mistake, match="48 new tokens leave no room for the source in 48: ask for fewer with --tokens"):
+        written(base, "the doctor", tokens=48)
+
+
+def test_a_unilm_writes_as_it_was_pretrained_and_the_seed_decides(tokenizers, tmp_path):
+    base = base_of("unilm", tokenizers, tmp_path / "base")
+    texts = ["".join(write(base, PAIRS[0].a, tokens=12, seed=seed)) for seed in (0, 0, 1)]
+    assert texts[0] == texts[1] != texts[2]
+    assert "[MASK]" not in texts[0] + texts[2]
+
+
+def test_long_pairs_are_cut_and_counted_when_adapting(tokenizers, tmp_path):
+    base = base_of("bert", tokenizers, tmp_path / "base")
+    long = [Text("the doctor examined the report " * 20, "the judge")] * 2
+    first = next(iter(teach_writing(base, [*PAIRS, *long], tmp_path / "run", task=Write(epochs=1, length=32))))
+    assert first["notes"] == {"texts longer than 32 tokens, cut": 2}
+
+
+@pytest.mark.parametrize(
+    "row, expected",
+    [
+        ({"source": "a text"}, 'line 2: needs "source" and "target", both texts'),
+        ({"target": "a text"}, 'line 2: needs "source" and "target", both texts'),
+        ({"source": "a text", "target": "  "}, 'line 2: needs "source" and "target"'),
+        ({"source": "", "target": "a text"}, 'line 2: needs "source" and "target"'),
+        ({"source": 5, "target": "a text"}, 'line 2: needs "source" and "target"'),
+        ({"text": "a text", "label": "x"}, "got ['label', 'text']"),
+    ],
+)
+def test_a_file_without_sources_or_targets_is_told_the_line(row, expected, tmp_path):
+    path = tmp_path / "pairs.jsonl"
+    path.write_text("\n".join(json.dumps(r) for r in ({"source": "x", "target": "y"}, row)), encoding="utf-8")
+    with pytest.raises(Mistake) as caught:
+        task.read(path)
+    assert expected in str(caught.value)
+    assert str(path) in str(caught.value)
+
+
+def test_an_empty_file_and_none_at_all_are_mistakes(tmp_path):
+    (tmp_path / "void.jsonl").write_text("\n")
+    with pytest.raises(Mistake, match="holds no examples"):
+        task.read(tmp_path / "void.jsonl")
+    with pytest.raises(Mistake, match="no such file"):
+        task.read(tmp_path / "none.jsonl")
+
+
+def test_an_empty_source_is_a_mistake(tokenizers, tmp_path):
+    with pytest.raises(Mistake, match="the source text is empty"):
+        written(base_of("unilm", tokenizers, tmp_path), " ", tokens=8)
+
+
+def without_mask(folder) -> Model:
+    backend = Backend(models.BPE())
+    backend.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    backend.train_from_iterator(
+        ["the doctor"], trainers.BpeTrainer(special_tokens=["<|endoftext|>"], show_progress=False)
+    )
+    tokenizer = Tokenizer(backend)
+    recipe = recipes.get("gpt2", size="tiny")
+    return Model(recipe.system.build(recipe, tokenizer.vocabulary, 0), recipe, tokenizer, folder)
+
+
+def test_models_that_cannot_write_say_so_before_anything_is_made(tokenizers, tmp_path):
+    out = tmp_path / "run"
+    with pytest.raises(Mistake, match=r"hides tokens behind \[MASK\], and the tokenizer has no mask token"):
+        list(teach_writing(without_mask(tmp_path / "gpt2"), PAIRS, out))
+    electra = base_of("electra", tokenizers, tmp_path / "electra")
+    with pytest.raises(Mistake, match="electra cannot be adapted to writing: it does not predict tokens"):
+        list(teach_writing(electra, PAIRS, out))
+    assert not out.exists()
+    bert = base_of("bert", tokenizers, tmp_path / "bert")
+    with pytest.raises(Mistake, match="cannot write a second text: adapt it first with 'unmask adapt --task write'"):
+        written(bert, "the doctor")
+    with pytest.raises(Mistake, match="use 'unmask fill'"):
+        api.Model(bert).generate("the doctor")
+    with pytest.raises(Mistake, match="electra cannot write: it predicts replaced"):
+        written(electra, "the doctor")
+    with pytest.raises(Mistake, match="use 'unmask fill'"):
+        "".join(run_on(base_of("unilm", tokenizers, tmp_path / "unilm"), "the doctor"))
+
+
+def test_a_folder_that_is_there_is_kept(tokenizers, tmp_path):
+    base = base_of("bert", tokenizers, tmp_path / "base")
+    save_run(base, tmp_path / "base")
+    for out, message in ((tmp_path, "exists already"), (tmp_path / "base", "exists already")):
+        with pytest.raises(Mistake, match=message):
+            list(teach_writing(base, PAIRS, out))
+    with pytest.raises(Mistake, match="is the run to adapt: choose another --out"):
+        list(teach_writing(base, PAIRS, tmp_path / "base", overwrite=True))
+
+
+def test_the_command_line_tells_a_mistake_in_one_line(tokenizers, tmp_path):
+    save_run(base_of("electra", tokenizers, tmp_path / "run"), tmp_path / "run")
+    path = tmp_path / "pairs.jsonl"
+    path.write_text(json.dumps({"source": "x", "target": "y"}), encoding="utf-8")
+    words = ("adapt", tmp_path / "run", path, "--out", tmp_path / "out", "--device", "cpu")
+    assert "does not predict tokens" in mistake(*words, "--task", "write")
+    assert "unknown task 'writ': did you mean write" in mistake(*words, "--task", "writ")
+    assert "hidden must be in (0, 1], got 70" in mistake(*words, "--task", "write", "--set", "hidden=70")
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_file_is_read_by_the_task_that_is_asked_for(tokenizers, tmp_path):
+    base = base_of("bert", tokenizers, tmp_path / "base")
+    path = tmp_path / "pairs.jsonl"
+    path.write_text(json.dumps({"source": "the doctor", "target": "the judge"}), encoding="utf-8")
+    with pytest.raises(Mistake, match='needs "text"'):
+        adapt.adapt_to_files(base, path, tmp_path / "a", task=Classify())
+    first = next(iter(adapt.adapt_to_files(base, path, tmp_path / "b", task=Write(epochs=1))))
+    assert first["examples"] == 1

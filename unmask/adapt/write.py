@@ -1,0 +1,85 @@
+"""Adapt a masked model to writing: a part of the target is hidden, and its words are written one after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from unmask.adapt.rounds import claim, rounds
+from unmask.data import Given
+from unmask.data.given import Text, batch_of, rows_of
+from unmask.errors import require
+from unmask.hide import Mask, Second
+from unmask.infer.model import Model
+from unmask.predict import Tokens
+from unmask.recipe import Recipe, Stage
+from unmask.system import Single
+from unmask.tasks.write import Write
+from unmask.train import AdamW, Trainer
+
+ROWS = 32  # of the dev set in one pass
+
+
+def teach_writing(
+    base: Model,
+    pairs: Sequence[Text],
+    out: str | Path,
+    *,
+    dev: Sequence[Text] = (),
+    task: Write | None = None,
+    seed: int = 0,
+    fresh: bool = False,
+    overwrite: bool = False,
+    stop: Callable[[], bool] = lambda: False,
+) -> Iterator[dict[str, Any]]:
+    """Adapt a model, yielding records. With `dev`, the weights with the lowest loss there are kept.
+
+    `fresh` starts from random weights of the same network: the untrained control of a comparison.
+    """
+    task = task or Write()
+    recipe = writing_recipe(base, task)
+    out = Path(out)
+    claim(base, out, overwrite)
+
+    def rows_from(texts: Sequence[Text]) -> Any:
+        return rows_of(texts, [0] * len(texts), base.tokenizer, recipe.layout, recipe.schedule[0].length)
+
+    rows, notes = rows_from(pairs)
+    held: Any = rows_from(dev)[0] if dev else None
+    system = recipe.system.build(recipe, base.tokenizer.vocabulary, seed)  # type: ignore[attr-defined]
+    if not fresh:
+        system.backbone.load_state_dict(base.system.backbone.state_dict())
+        system.predict["tokens"].load_state_dict(base.head(Tokens, "write").state_dict())
+    model = Model(system, recipe, base.tokenizer, out, base.device)
+
+    def validate(trainer: Trainer) -> dict[str, float]:
+        total = count = 0.0
+        for begin in range(0, len(held), ROWS):
+            batch = batch_of(held, np.arange(begin, min(begin + ROWS, len(held)))).to(base.device)
+            with trainer.machine.autocast():
+                losses, _ = system.step(system.prepare(batch)[0])
+            total, count = total + float(losses["tokens"].total), count + float(losses["tokens"].count)
+        return {"score": -total / max(1.0, count), "loss": total / max(1.0, count)}
+
+    yield from rounds(
+        model, rows, task, notes=notes, seed=seed, start={}, validate=validate if dev else None, stop=stop
+    )
+
+
+def writing_recipe(base: Model, task: Write) -> Recipe:
+    """The recipe of a pretrained model, turned to writing: the target hidden in part and seen from left to right."""
+    tokens = next((part for part in base.recipe.predict.values() if isinstance(part, Tokens)), None)
+    require(tokens is not None, f"{base.folder} cannot be adapted to writing: it does not predict tokens")
+    backbone = base.recipe.system.backbone  # type: ignore[attr-defined]
+    return base.recipe.replace(
+        arrange=Given(),
+        hide=Mask(units=Second(), budget=task.hidden),
+        see=base.recipe.see.writing,  # type: ignore[attr-defined]
+        system=Single(backbone=backbone),
+        predict={"tokens": tokens},
+        optimise=AdamW(rate=task.rate or 5e-5 * 768 / backbone.width, decay=task.decay, warmup=task.warmup),
+        schedule=(Stage(length=min(task.length or base.length, base.length)),),
+    )

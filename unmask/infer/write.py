@@ -1,0 +1,75 @@
+"""Write: a second text after the first, with a masked model that sees the second from left to right (UniLM).
+
+A [MASK] stands where the next token goes; what the model puts there takes its place, until it ends the text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import torch
+
+from unmask.batch import Batch
+from unmask.data.arrange import special_ids
+from unmask.errors import require
+from unmask.infer.generate import Sampling
+from unmask.infer.model import Model
+from unmask.predict import Tokens
+from unmask.text import layout as layouts
+
+
+def write(
+    model: Model, source: str, *, tokens: int = 50, sampling: Sampling | None = None, seed: int = 0
+) -> Iterator[str]:
+    """Each new piece of the second text as it is drawn; a source that is too long is cut at its end, and counted."""
+    require(tokens >= 1, f"tokens must be 1 or more, got {tokens}")
+    head = model.head(Tokens, "write")
+    second = model.recipe.see.writes == "second"  # type: ignore[attr-defined]
+    require(second, f"{model.folder} cannot write a second text: adapt it first with 'unmask adapt --task write'")
+    sampling = sampling or Sampling()
+    mask, end = model.tokenizer.role("mask"), model.tokenizer.role("sep")
+    first = _first(model, source, tokens)
+    written: list[int] = []
+    generator = torch.Generator().manual_seed(seed)
+    special = [i for i in model.tokenizer.vocabulary.special if i != end]
+    shown = ""
+    for _ in range(tokens):
+        batch = _row(first, [*written, mask]).to(model.device)
+        with torch.no_grad():
+            scores = head.decode(model.system.look(batch), batch)[0, -1].float().cpu()  # type: ignore[operator]
+        scores[special] = -float("inf")
+        drawn = sampling.draw(scores, generator)
+        if drawn == end:
+            return
+        written.append(drawn)
+        text = model.tokenizer.decode(written)
+        if not text.endswith("\ufffd"):  # a character whose bytes are not all there yet
+            yield text[len(shown) :]
+            shown = text
+
+
+def _first(model: Model, source: str, tokens: int) -> list[int]:
+    """The tokens up to where the second text begins."""
+    layout = model.recipe.layout
+    names = [item.name for item in layouts.items(layout, 2)]
+    before = names[: names.index("b")]
+    specials = dict(zip(("cls", "sep", "mask"), special_ids(model.tokenizer, layout), strict=True))
+    room = model.length - tokens - len(names)
+    require(
+        room >= 1, f"{tokens} new tokens leave no room for the source in {model.length}: ask for fewer with --tokens"
+    )
+    ids = model.tokenizer.encode(source)
+    require(bool(ids), "the source text is empty")
+    if len(ids) > room:
+        model.notes[f"sources longer than {room} tokens, cut"] += 1
+    return [i for name in before for i in (ids[:room] if name == "a" else [specials[name]])]
+
+
+def _row(first: list[int], second: list[int]) -> Batch:
+    ids = torch.tensor([first + second])
+    places = torch.arange(ids.shape[1])[None]
+    one = torch.zeros(1, dtype=torch.long)
+    return Batch(
+        ids=ids, word=places, sentence=torch.zeros_like(ids), example=torch.zeros_like(ids),
+        segment=(places >= len(first)).long(), position=places, row=one, visit=one, summary=one, label=one,
+        counted=torch.ones(1), mode=one + 1,  # the view of a prefix, where there are several
+    )  # fmt: skip
