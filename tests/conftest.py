@@ -83,3 +83,14 @@ def shards(
         for _ in prepare(text.Corpus([corpus]), tokenizer, folder / kind, holdout=0.05, workers=1, lexicon=lexicon):
             pass
     return {kind: folder / kind for kind in tokenizers}
+
+
+@pytest.fixture(scope="session")
+def plain_shards(
+    corpus: Path, tokenizers: dict[str, text.Tokenizer], tmp_path_factory: pytest.TempPathFactory
+) -> dict[str, Path]:
+    """The same of WordPiece, prepared without a lexicon."""
+    folder = tmp_path_factory.mktemp("plain") / "wordpiece"
+    for _ in prepare(text.Corpus([corpus]), tokenizers["wordpiece"], folder, holdout=0.05, workers=1):
+        pass
+    return {"wordpiece": folder}

@@ -69,11 +69,11 @@ def test_unilm_begins_with_the_segments_of_the_bert_it_goes_on_from(runs, shards
     assert torch.allclose(unilm.system.backbone.embed.token.weight, bert.system.backbone.embed.token.weight, atol=1e-6)
 
 
-def test_levels_need_a_lexicon_and_the_advice_for_those_without_works(shards, tmp_path):
+def test_levels_need_a_lexicon_and_the_advice_for_those_without_works(plain_shards, tmp_path):
     with pytest.raises(Mistake, match="hides entity and phrase units.*or set hide.units=Words"):
-        go(recipe_of("ernie"), shards, tmp_path / "run")
+        go(recipe_of("ernie"), plain_shards, tmp_path / "run")
     assert not (tmp_path / "run").exists()
-    assert go(recipe_of("ernie", "hide.units=Words"), shards, tmp_path / "run")[-2]["done"]
+    assert go(recipe_of("ernie", "hide.units=Words"), plain_shards, tmp_path / "run")[-2]["done"]
 
 
 def test_the_command_line_shows_what_is_set_in_every_stage():

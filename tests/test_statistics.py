@@ -173,9 +173,11 @@ def test_statistics_are_a_table_and_plain_json(shards: dict[str, Path]) -> None:
         assert ("put in another order" in lines) == (name == "structbert")
 
 
-def test_data_without_what_the_recipe_hides_is_a_mistake(shards: dict[str, Path], tmp_path: Path) -> None:
+def test_data_without_what_the_recipe_hides_is_a_mistake(
+    shards: dict[str, Path], plain_shards: dict[str, Path], tmp_path: Path
+) -> None:
     with pytest.raises(Mistake, match="prepared without them"):
-        measure(tiny("ernie"), shards["wordpiece"])
+        measure(tiny("ernie"), plain_shards["wordpiece"])
     with pytest.raises(Mistake, match="not prepared data"):
         measure(tiny("bert"), tmp_path)
     with pytest.raises(Mistake, match="stages 1 to 2"):

@@ -72,7 +72,7 @@ def _rows(batch, part):
     places = len(batch.summary) // rows
     per = {n: getattr(batch, n).view(rows, places)[part].flatten() for n in ("summary", "label", "counted")}
     per["summary"] = per["summary"] - part.start * length
-    return batch.replace(**{n: getattr(batch, n)[part] for n in names}, **per)
+    return batch.replace(**{n: getattr(batch, n)[part] for n in names if getattr(batch, n) is not None}, **per)
 
 
 def test_ten_steps_equal_five_a_stop_and_five_more_to_the_bit(case, tmp_path):

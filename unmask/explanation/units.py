@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
-import torch
 from torch import Tensor
 
 from unmask import see
 from unmask.batch import Batch, Vocabulary
 from unmask.hide import Levels
+from unmask.hide.units import level_of
 from unmask.recipe import Recipe
 
 How = Literal["mask", "random", "keep", "moved"]  # what stands in place of a hidden token; moved: one of its neighbours
@@ -21,7 +21,7 @@ HOWS: tuple[How, ...] = get_args(How)
 
 _VIEWS = {"everything": see.Everything, "prefix": see.Prefix, "left": see.LeftToRight, "right": see.RightToLeft}
 _LEVELS = {
-    "token": "Every token is hidden by itself.",
+    "token": "Every token, or word, is hidden by itself.",
     "phrase": "Phrases are hidden whole, and words where there is no phrase.",
     "entity": "Entities are hidden whole, and phrases and words where there is none.",
 }
@@ -76,7 +76,7 @@ def levels(hide: Any) -> list[Share]:
     units = getattr(hide, "units", None)
     if not isinstance(units, Levels):
         return []
-    shares = dataclasses.asdict(units)
+    shares = {name: getattr(units, name) for name in _LEVELS}
     return [Share(name, share / sum(shares.values()), _LEVELS[name]) for name, share in shares.items()]
 
 
@@ -112,12 +112,8 @@ def _moved(hide: Any, batch: Batch, hidden: Batch, vocabulary: Vocabulary, seed:
 
 
 def _level(hide: Any, batch: Batch, seed: int) -> Tensor | None:
-    """B, told by what the row would hide of a text in which a unit of the next level is always a token longer."""
+    """B, the level that each row takes; None where there are none."""
     if not levels(hide):
         return None
-    size = len(levels(hide))
-    place = torch.arange(size).expand(len(batch.row), size)
-    probe = batch.replace(ids=place, word=place, phrase=torch.where(place < 2, 0, -1), entity=place * 0)
-    vocabulary = Vocabulary(size=size, pad=0, special=(), mask=0)
-    targets = dataclasses.replace(hide, budget=1.0).apply(probe, vocabulary, seed).targets
-    return (targets.end - targets.start).view(len(place), -1)[:, 0]
+    visit = batch.visit if hide.copies is None else batch.visit % hide.copies
+    return level_of(hide.units, batch, seed, visit)

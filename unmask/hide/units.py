@@ -142,12 +142,12 @@ class Levels:
     Used by: ernie. Differs from Words: units come from a lexicon and may be several words long.
     """
 
-    of: Words | Tokens = field(
-        default_factory=Tokens
-    )  # the lowest level: tokens (a Chinese character), words (English)
     token: float = 1.0  # how often a row takes the lowest level, relative to the others
     phrase: float = 1.0
     entity: float = 1.0
+    of: Words | Tokens = field(
+        default_factory=Tokens
+    )  # the lowest level: tokens, as in Chinese; or words, as in English
 
     def __post_init__(self) -> None:
         shares = (self.token, self.phrase, self.entity)
@@ -166,14 +166,17 @@ class Levels:
         return tuple(name for name, share in known.items() if share)
 
     def label(self, batch: Batch, seed: int, visit: Tensor) -> Tensor:
-        lowest = self.of.label(batch, seed, visit)
         phrase = _larger(batch.phrase, batch.word)
-        entity = _larger(batch.entity, phrase)
-        drawn = chance.uniform(batch.row, seed, visit, chance.purpose("level"))[:, None] * (
-            self.token + self.phrase + self.entity
-        )
-        unit = torch.where(drawn < self.token, lowest, torch.where(drawn < self.token + self.phrase, phrase, entity))
+        units = torch.stack((self.of.label(batch, seed, visit), phrase, _larger(batch.entity, phrase)))
+        unit = units.gather(0, level_of(self, batch, seed, visit)[None, :, None].expand(1, *batch.shape))[0]
         return joined(unit, batch.word >= 0)
+
+
+def level_of(units: Levels, batch: Batch, seed: int, visit: Tensor) -> Tensor:
+    """B, which level each row takes: 0 the lowest, 1 phrases, 2 entities."""
+    total = units.token + units.phrase + units.entity
+    drawn = chance.uniform(batch.row, seed, visit, chance.purpose("level")) * total
+    return (drawn >= units.token).long() + (drawn >= units.token + units.phrase)
 
 
 def _larger(unit: Tensor | None, otherwise: Tensor) -> Tensor:
