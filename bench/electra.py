@@ -12,11 +12,10 @@ from __future__ import annotations
 
 import argparse
 import json
-import statistics
-import time
 from collections.abc import Callable
 
 import torch
+from train import Alone, speed  # beside this file
 
 from unmask import recipes
 from unmask.batch import Batch
@@ -104,22 +103,6 @@ def peer(recipe: Recipe, tokenizer: Tokenizer, compiled: bool) -> Callable[[Batc
     return step
 
 
-def speed(step: Callable[[Batch], None], made: list[Batch], steps: int) -> float:
-    """Real tokens per second: the median of three rounds, after warming up on every batch."""
-    moved, tokens = [batch.to("cuda") for batch in made], [int(batch.real.sum()) for batch in made]
-    for batch in moved * 2:
-        step(batch)
-    rates = []
-    for _ in range(3):
-        torch.cuda.synchronize()
-        begin = time.perf_counter()
-        for index in range(steps):
-            step(moved[index % len(moved)])
-        torch.cuda.synchronize()
-        rates.append(sum(tokens[i % len(moved)] for i in range(steps)) / (time.perf_counter() - begin))
-    return statistics.median(rates)
-
-
 def batches(folder: str, tokenizer: Tokenizer, length: int, rows: int) -> tuple[list[Batch], list[Batch]]:
     """Document blocks, packed for unmask, one per row for the peer."""
     collection = Collection(Shards(folder).split("train"))
@@ -128,17 +111,6 @@ def batches(folder: str, tokenizer: Tokenizer, length: int, rows: int) -> tuple[
         loader = Loader([Reader(collection, tokenizer, arrange, "[CLS] a [SEP]", length, 0)], [1.0])
         made.append([loader.batch(rows) for _ in range(4)])
     return made[0], made[1]
-
-
-class Alone(Blocks):
-    """Document blocks, one per row."""
-
-    def __init__(self) -> None:
-        super().__init__(cross=False)
-
-    @property
-    def packed(self) -> bool:
-        return False
 
 
 if __name__ == "__main__":

@@ -29,13 +29,8 @@ class Units(Protocol):
         """B T, the number of the unit in its row, below T; -1 on special tokens and padding."""
 
 
-@dataclass(frozen=True)
-class Tokens:
-    """Every token is a unit.
-
-    Paper: BERT (Devlin et al. 2018). Needs: nothing. Produces: units of one token.
-    Used by: bert, roberta, electra, structbert. Differs from Words: a word of several tokens may be hidden in part.
-    """
+class Whole:
+    """What units have in common that are one thing each and need no boundaries of their own."""
 
     @property
     def longest(self) -> int:
@@ -45,23 +40,28 @@ class Tokens:
     def columns(self) -> tuple[str, ...]:
         return ()
 
+
+@dataclass(frozen=True)
+class Tokens(Whole):
+    """Every token is a unit.
+
+    Paper: BERT (Devlin et al. 2018). Needs: nothing. Produces: units of one token.
+    Used by: bert, roberta, electra, structbert. Differs from Words: a word of several tokens may be hidden in part.
+    """
+
     def label(self, batch: Batch, seed: int, visit: Tensor) -> Tensor:
         places = torch.arange(batch.shape[1], device=batch.ids.device).expand(batch.shape)
         return torch.where(batch.word >= 0, places, -1)
 
 
 @dataclass(frozen=True)
-class Words:
+class Words(Whole):
     """Every word is a unit.
 
     Paper: BERT's whole-word release; BERT-wwm (Cui et al. 2019). Needs: word boundaries in the shards.
     Produces: units of one or more tokens. Used by: bert-wwm, bert-wwm-ext, and any recipe with hide.units=Words.
     Differs from Tokens: all tokens of a word are hidden together.
     """
-
-    @property
-    def longest(self) -> int:
-        return 1
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -112,7 +112,7 @@ class Spans:
 
 
 @dataclass(frozen=True)
-class Second:
+class Second(Whole):
     """Every token of the second text is a unit, and so is the special token that ends it.
 
     Paper: UniLM (Dong et al. 2019), fine-tuning. Needs: pairs of texts. Produces: units of one token.
@@ -120,21 +120,13 @@ class Second:
     so that the model learns where to stop.
     """
 
-    @property
-    def longest(self) -> int:
-        return 1
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        return ()
-
     def label(self, batch: Batch, seed: int, visit: Tensor) -> Tensor:
         places = torch.arange(batch.shape[1], device=batch.ids.device).expand(batch.shape)
         return torch.where(batch.real & (batch.segment > 0), places, -1)
 
 
 @dataclass(frozen=True)
-class Levels:
+class Levels(Whole):
     """Each row takes one level: single tokens, phrases, or entities; a token counts to the largest unit that it has.
 
     Paper: ERNIE 1.0 (Sun et al. 2019). Needs: words and a lexicon in the shards (`prepare --lexicon`).
@@ -155,10 +147,6 @@ class Levels:
             min(shares) >= 0 and sum(shares) > 0,
             f"hide.units: levels have shares of 0 or more, one above 0, got {shares}",
         )
-
-    @property
-    def longest(self) -> int:
-        return 1
 
     @property
     def columns(self) -> tuple[str, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import torch
@@ -47,20 +47,31 @@ def generate(
     head = model.head(Tokens, "generate text")
     onward = model.recipe.see.writes == "onward"  # type: ignore[attr-defined]
     require(onward, f"{model.folder} does not read from left to right: use 'unmask fill'")
-    sampling = sampling or Sampling()
     end = model.tokenizer.role("sep")
     ids = model.tokenizer.encode(prompt) or [end]
     require(len(ids) < model.length, f"the prompt has {len(ids)} tokens, the model reads {model.length}: shorten it")
+
+    def scores(ids: list[int]) -> Tensor:
+        batch = _row(ids[-model.length :]).to(model.device)
+        return head.decode(model.system.look(batch), batch)[0, -1]  # type: ignore[no-any-return, operator]
+
+    yield model.tokenizer.decode(ids)
+    yield from stream(model, scores, ids, tokens=tokens, sampling=sampling or Sampling(), seed=seed)
+
+
+def stream(
+    model: Model, scores: Callable[[list[int]], Tensor], ids: list[int], *, tokens: int, sampling: Sampling, seed: int
+) -> Iterator[str]:
+    """Draw token after token, given the scores of the next one; yields what each adds to the text, up to its end."""
+    end = model.tokenizer.role("sep")
     generator = torch.Generator().manual_seed(seed)
     special = [i for i in model.tokenizer.vocabulary.special if i != end]
-    shown = model.tokenizer.decode(ids)
-    yield shown
+    ids, shown = list(ids), model.tokenizer.decode(ids)
     for _ in range(tokens):
-        batch = _row(ids[-model.length :]).to(model.device)
         with torch.no_grad():
-            scores = head.decode(model.system.look(batch), batch)[0, -1].float().cpu()  # type: ignore[operator]
-        scores[special] = -float("inf")
-        drawn = sampling.draw(scores, generator)
+            found = scores(ids).float().cpu()
+        found[special] = -float("inf")
+        drawn = sampling.draw(found, generator)
         if drawn == end:
             return
         ids.append(drawn)

@@ -7,11 +7,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import torch
+from torch import Tensor
 
 from unmask.batch import Batch
 from unmask.data.arrange import special_ids
 from unmask.errors import require
-from unmask.infer.generate import Sampling
+from unmask.infer.generate import Sampling, stream
 from unmask.infer.model import Model
 from unmask.predict import Tokens
 from unmask.text import layout as layouts
@@ -25,26 +26,13 @@ def write(
     head = model.head(Tokens, "write")
     second = model.recipe.see.writes == "second"  # type: ignore[attr-defined]
     require(second, f"{model.folder} cannot write a second text: adapt it first with 'unmask adapt --task write'")
-    sampling = sampling or Sampling()
-    mask, end = model.tokenizer.role("mask"), model.tokenizer.role("sep")
-    first = _first(model, source, tokens)
-    written: list[int] = []
-    generator = torch.Generator().manual_seed(seed)
-    special = [i for i in model.tokenizer.vocabulary.special if i != end]
-    shown = ""
-    for _ in range(tokens):
+    mask, first = model.tokenizer.role("mask"), _first(model, source, tokens)
+
+    def scores(written: list[int]) -> Tensor:
         batch = _row(first, [*written, mask]).to(model.device)
-        with torch.no_grad():
-            scores = head.decode(model.system.look(batch), batch)[0, -1].float().cpu()  # type: ignore[operator]
-        scores[special] = -float("inf")
-        drawn = sampling.draw(scores, generator)
-        if drawn == end:
-            return
-        written.append(drawn)
-        text = model.tokenizer.decode(written)
-        if not text.endswith("\ufffd"):  # a character whose bytes are not all there yet
-            yield text[len(shown) :]
-            shown = text
+        return head.decode(model.system.look(batch), batch)[0, -1]  # type: ignore[no-any-return, operator]
+
+    yield from stream(model, scores, [], tokens=tokens, sampling=sampling or Sampling(), seed=seed)
 
 
 def _first(model: Model, source: str, tokens: int) -> list[int]:

@@ -17,7 +17,7 @@ from unmask.errors import require
 from unmask.predict import Tokens
 from unmask.recipe import Recipe
 from unmask.system.check import check, check_network, heads_flops, objectives
-from unmask.system.single import first_seed, heads
+from unmask.system.single import first_seed, heads, made_ready
 
 GENERATOR = "tokens"  # the name of the generator's loss
 BALANCE = "balance"  # the name of the term that keeps learned weights in bounds
@@ -94,9 +94,7 @@ class GeneratorDiscriminatorModule(nn.Module):
 
     def prepare(self, batch: Batch, hide: Any = None) -> tuple[Batch, dict[str, Tensor]]:
         """Hide, say who sees whom, and count what each objective will predict. `hide`: if not what the recipe hides."""
-        batch = self.see.draw(batch, self.seed)
-        batch = (hide or self.hide).apply(batch, self.vocabulary, self.seed)
-        batch = self.see.apply(batch)
+        batch = made_ready(self, batch, hide)
         counts = {GENERATOR: self.fill.count(batch)} | {name: head.count(batch) for name, head in self.predict.items()}  # type: ignore[operator]
         one = {BALANCE: torch.ones((), device=batch.ids.device)} if self.balance is not None else {}
         return batch, counts | one

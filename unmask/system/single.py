@@ -55,9 +55,7 @@ class SingleModule(nn.Module):
 
     def prepare(self, batch: Batch, hide: Any = None) -> tuple[Batch, dict[str, Tensor]]:
         """Hide, say who sees whom, and count what each objective will predict. `hide`: if not what the recipe hides."""
-        batch = self.see.draw(batch, self.seed)
-        batch = (hide or self.hide).apply(batch, self.vocabulary, self.seed)
-        batch = self.see.apply(batch)
+        batch = made_ready(self, batch, hide)
         return batch, {name: head.count(batch) for name, head in self.predict.items()}  # type: ignore[operator]
 
     def step(self, batch: Batch, state: Any = None) -> tuple[dict[str, Loss], Any]:
@@ -68,6 +66,14 @@ class SingleModule(nn.Module):
         """The vectors of a batch as it is, nothing hidden: for inference."""
         seen = batch if batch.rank is not None else self.see.apply(batch)
         return self.backbone(seen)[0]
+
+
+def made_ready(system: Any, batch: Batch, hide: Any) -> Batch:
+    """The batch with something hidden and every token told whom it sees. `hide`: if not what the recipe hides."""
+    batch = system.see.draw(batch, system.seed)
+    batch = (hide or system.hide).apply(batch, system.vocabulary, system.seed)
+    seen: Batch = system.see.apply(batch)
+    return seen
 
 
 def first_seed(seed: int) -> int:

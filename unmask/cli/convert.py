@@ -1,0 +1,42 @@
+"""TODO"""
+
+from __future__ import annotations
+
+@verb("unmask export runs/bert exported/")
+def export(
+    run: Run,
+    out: Annotated[Path, typer.Argument(help="The folder to write.")],
+    generator: Annotated[bool, typer.Option("--generator", help="Write ELECTRA's generator instead.")] = False,
+    json_: Json = False,
+    overwrite: Overwrite = False,
+) -> None:
+    """Write a model in Hugging Face format."""
+    from unmask import api
+
+    made = api.load(run, device="cpu").export(out, generator=generator, overwrite=overwrite)
+    if made.left_out and not json_:
+        screen.note(f"{made.architecture} has no place for, and leaves out: {', '.join(made.left_out)}")
+    say.done(dataclasses.asdict(made), f"{made.architecture}, {', '.join(made.files)}, written to {out}", json_)
+
+
+@verb("unmask import bert-base-uncased/ --out runs/bert")
+def import_(
+    folder: Annotated[Path, typer.Argument(metavar="HF_FOLDER", help="A folder in Hugging Face format.")],
+    out: Annotated[Path, typer.Option(help="The run folder to write.")],
+    generator: Annotated[
+        Path | None, typer.Option(metavar="HF_FOLDER", help="ELECTRA's generator, beside its discriminator.")
+    ] = None,
+    json_: Json = False,
+    overwrite: Overwrite = False,
+) -> None:
+    """Bring in a model in Hugging Face format."""
+    from unmask import convert
+
+    report = convert.import_hf(folder, out, generator=generator, overwrite=overwrite)
+    if json_:
+        say.value(dataclasses.asdict(report))
+        return
+    for name, value in dataclasses.asdict(report).items():
+        shown = ", ".join(map(str, value)) or "nothing" if isinstance(value, list | tuple) else value
+        screen.out.print(f"{name.replace('_', ' '):12s} {shown}", markup=False)
+    screen.err.print(f"[dim]written to {out}[/]")

@@ -1,0 +1,65 @@
+"""TODO"""
+
+from __future__ import annotations
+
+@verb('unmask explain bert "The doctor examined the patient." --picture bert.png')
+def explain(
+    recipe: Annotated[str, typer.Argument(help="A recipe's name, or a run folder.")],
+    text: Annotated[str | None, typer.Argument(help="A text of yours; a blank line parts documents.")] = None,
+    size: Annotated[str | None, typer.Option(help="tiny, mini, small, medium, base (the default) or large.")] = None,
+    variant: Annotated[str | None, typer.Option(help="paper (the default), or another that the recipe names.")] = None,
+    settings: Settings = [],  # noqa: B006
+    tokenizer: Annotated[Path | None, typer.Option(help="A tokenizer.json; by default a small one is trained.")] = None,
+    lexicon: Annotated[
+        list[Path], typer.Option(metavar="FILE", help="Phrases and entities, for recipes that hide them; repeatable.")
+    ] = [],  # noqa: B006
+    stage: Annotated[int | None, typer.Option(help="Of the schedule, from 1; by default the last.")] = None,
+    visit: Annotated[int, typer.Option(help="How often the text was read before.")] = 0,
+    picture: Annotated[Path | None, typer.Option(help="Draw it into this PNG.")] = None,
+    statistics: Annotated[
+        str | None, typer.Option(metavar="DATA", help="Instead of a text: measure many rows of prepared data.")
+    ] = None,
+    seed: Seed = 0,
+    json_: Json = False,
+) -> None:
+    """What a recipe does with a text: tokens and boundaries, what is hidden, who sees whom, what is predicted."""
+    from unmask import api, explanation
+    from unmask import recipes as family
+    from unmask.recipe import from_json, override
+
+    run = Path(recipe) if (Path(recipe) / "recipe.json").is_file() else None
+    if run is not None and (size or variant):
+        raise Mistake(f"the recipe comes from {run}: leave --size and --variant out")
+    if (text is None) == (statistics is None):
+        raise Mistake("give a TEXT to explain, or --statistics DATA to measure: one of them")
+    chosen = (
+        override(from_json((run / "recipe.json").read_text(encoding="utf-8")), settings)
+        if run is not None
+        else family.get(recipe, size=size or "base", variant=variant or "paper", settings=settings)
+    )
+    if statistics is not None:
+        from unmask.explanation.statistics import measure, table
+
+        if tokenizer or lexicon or picture:
+            raise Mistake("--statistics reads prepared data: leave --tokenizer, --lexicon and --picture out")
+        measured = measure(chosen, statistics, stage=stage, seed=seed, visit=visit)
+        if json_:
+            say.value(explanation.to_json(measured))
+            return
+        screen.table(f"{chosen.name} on {statistics}", ["", "measured", "asked for"], list(table(measured)))
+        say.notes(measured.notes, json_)
+        return
+    tokenizer = tokenizer or (run / "tokenizer.json" if run is not None else None)
+    found = api.explain(chosen, text or "", tokenizer=tokenizer, lexicon=lexicon, stage=stage, seed=seed, visit=visit)
+    if picture is not None:
+        from unmask.explanation.picture import draw
+
+        draw(found, picture)
+    if json_:
+        say.value(explanation.to_json(found))
+        return
+    from unmask.explanation.screen import render
+
+    screen.out.print(render(found), soft_wrap=False)
+    if picture is not None:
+        screen.err.print(f"[dim]drawn into {picture}[/]")

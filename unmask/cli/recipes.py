@@ -1,0 +1,57 @@
+"""TODO"""
+
+from __future__ import annotations
+
+@verb("unmask recipes")
+def recipes(json_: Json = False) -> None:
+    """The family, a line each: name, year, and what it hides, sees and predicts."""
+    from unmask.recipes import entries
+
+    found = entries()
+    if json_:
+        say.value([dataclasses.asdict(entry) for entry in found])
+        return
+    screen.table("", ["recipe", "year", "idea"], [[e.name, e.year, e.idea] for e in found])
+
+
+@verb("unmask show bert --size tiny --set hide.budget=0.2")
+def show(
+    recipe: Annotated[str, typer.Argument(help="A recipe's name.")],
+    size: Size = "base",
+    variant: Variant = "paper",
+    settings: Settings = [],  # noqa: B006
+    json_: Json = False,
+) -> None:
+    """Every value of a recipe, its parameter count and its training operations per token."""
+    from unmask import recipes as family
+    from unmask.recipe import flat, plain
+    from unmask.system import cost
+
+    chosen = family.get(recipe, size=size, variant=variant, settings=settings)
+    price = cost(chosen, chosen.tokenizer.vocab)  # type: ignore[attr-defined]
+    if json_:
+        say.value({"recipe": plain(chosen)} | price)
+        return
+    rows = [[name, value] for name, value in flat(chosen).items()]
+    screen.table(f"{recipe} {size}", ["value", ""], rows)
+    screen.out.print(f"parameters                      {price['parameters']:,}")
+    screen.out.print(f"training operations per token   {price['flops_per_token']:.3g}")
+
+
+@verb("unmask diff bert roberta")
+def diff(
+    first: Annotated[str, typer.Argument(help="A recipe's name.")],
+    second: Annotated[str, typer.Argument(help="Another's.")],
+    size: Size = "base",
+    json_: Json = False,
+) -> None:
+    """What differs between two recipes."""
+    from unmask import recipes as family
+    from unmask.recipe import flat
+
+    a, b = flat(family.get(first, size=size)), flat(family.get(second, size=size))
+    names = [name for name in [*a, *(n for n in b if n not in a)] if name != "name" and a.get(name) != b.get(name)]
+    if json_:
+        say.value({name: {first: a.get(name), second: b.get(name)} for name in names})
+        return
+    screen.table("", ["value", first, second], [[name, a.get(name, "-"), b.get(name, "-")] for name in names])

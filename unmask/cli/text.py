@@ -1,0 +1,100 @@
+"""TODO"""
+
+from __future__ import annotations
+
+@verb("unmask tokenizer corpus/ --kind wordpiece --vocab 30000 --out tok.json")
+def tokenizer(
+    corpus: Corpora,
+    out: Annotated[Path, typer.Option(help="The file to write.")],
+    kind: Annotated[str, typer.Option(help="wordpiece, bpe, byte-bpe, unigram or characters.")] = "wordpiece",
+    vocab: Annotated[int, typer.Option(help="How many tokens.")] = 30_000,
+    errors: Errors = "strict",
+    seed: Seed = 0,
+    json_: Json = False,
+    overwrite: Overwrite = False,
+) -> None:
+    """Train a tokenizer on a corpus."""
+    from unmask import text
+
+    stream = text.Corpus(corpus, errors=errors, seed=seed)
+    with screen.err.status(f"training a {kind} tokenizer") if not json_ else contextlib.nullcontext():
+        made = text.train_to_file(stream, out, text.kind_named(kind, vocab), overwrite)
+    result = {"file": str(out), "kind": kind, "vocabulary": made.vocabulary.size, "notes": dict(stream.notes)}
+    say.notes(stream.notes, json_)
+    say.done(result, f"{made.vocabulary.size:,} tokens, written to {out}", json_)
+
+
+@verb("unmask prepare corpus/ --tokenizer tok.json --out data/wiki")
+def prepare(
+    corpus: Corpora,
+    tokenizer: Annotated[Path, typer.Option(help="A tokenizer.json, or a run folder.")],
+    out: Annotated[Path, typer.Option(help="The data folder to write.")],
+    words: Annotated[str, typer.Option(help="Where words begin: auto, spaces, rjieba (Chinese) or none.")] = "auto",
+    lexicon: Annotated[
+        list[Path],
+        typer.Option(
+            metavar="FILE", help="Phrases and entities to find, made by 'unmask lexicon' or by hand; repeatable."
+        ),
+    ] = [],  # noqa: B006
+    holdout: Annotated[str, typer.Option(help="Share of documents kept for validation.")] = "0.5%",
+    errors: Errors = "strict",
+    seed: Seed = 0,
+    workers: Annotated[int | None, typer.Option(help="Processes; by default one per core.")] = None,
+    json_: Json = False,
+    overwrite: Overwrite = False,
+) -> None:
+    """Tokenise a corpus once, with its word and sentence boundaries, for every recipe to use."""
+    from unmask.data.prepare import prepare as run
+    from unmask.text import Corpus, Lexicon, Tokenizer
+    from unmask.text.boundaries import words_named
+
+    known = Lexicon.load(lexicon) if lexicon else None
+    records = run(Corpus(corpus, errors=errors, seed=seed), Tokenizer.load(tokenizer), out, words=words_named(words),
+                  lexicon=known, holdout=options.share(holdout), workers=workers, overwrite=overwrite)  # fmt: skip
+    manifest: dict[str, Any] = {}
+    for manifest in screen.reading(records, "preparing", json_):
+        pass
+    say.notes(manifest["notes"], json_)
+    held = sum(shard["documents"] for shard in manifest["splits"]["holdout"])
+    said = f"{manifest['tokens']:,} tokens in {manifest['documents']:,} documents ({held:,} held out), written to {out}"
+    shown = ("tokens", "documents", "vocabulary", "words", "lexicon", "notes")
+    say.done({name: manifest[name] for name in shown}, said, json_)
+
+
+@verb("unmask lexicon corpus/ --graph triples.tsv --out phrases.tsv")
+def lexicon(
+    out: Annotated[Path, typer.Option(help="The file to write: an entry, its level and its numbers a line.")],
+    corpus: OptionalCorpora = [],  # noqa: B006
+    graph: Annotated[
+        list[Path],
+        typer.Option(metavar="FILE", help="Triples, .jsonl (head, relation, tail) or .tsv: their names; repeatable."),
+    ] = [],  # noqa: B006
+    least_count: Annotated[int, typer.Option(help="How often a phrase must come.")] = 10,
+    least_pmi: Annotated[
+        float, typer.Option(help="How bound its words must be: normalised mutual information, 1 is always together.")
+    ] = 0.5,
+    least_entropy: Annotated[
+        float, typer.Option(help="How freely it must stand: bits of what comes before and after it.")
+    ] = 2.0,
+    most_ngrams: Annotated[
+        int,
+        typer.Option(help="Word sequences counted at a time; beyond, the rarest are dropped. A million takes 50 MB."),
+    ] = 10_000_000,
+    errors: Errors = "strict",
+    seed: Seed = 0,
+    json_: Json = False,
+    overwrite: Overwrite = False,
+) -> None:
+    """Phrases mined from a corpus, and the entities of a knowledge graph, for 'unmask prepare --lexicon'."""
+    from unmask.text import Corpus, Mining, make_lexicon
+
+    mining = Mining(least_count=least_count, least_pmi=least_pmi, least_entropy=least_entropy, most_ngrams=most_ngrams)
+    if not corpus and mining != Mining():
+        raise Mistake("nothing is mined without a CORPUS: give one, or leave --least-... and --most-ngrams out")
+    stream = Corpus(corpus, errors=errors, seed=seed) if corpus else None
+    records = make_lexicon(stream, out, graph=graph, mining=mining if corpus else None, overwrite=overwrite)
+    summary: dict[str, Any] = {}
+    for summary in screen.reading(records, "mining", json_, unit="words"):
+        pass
+    say.notes(summary["notes"], json_)
+    say.done(summary, f"{summary['phrases']:,} phrases and {summary['entities']:,} entities, written to {out}", json_)

@@ -1,0 +1,124 @@
+"""TODO"""
+
+from __future__ import annotations
+
+@verb("unmask pretrain bert data/wiki --size small --budget 20m --out runs/bert")
+def pretrain(
+    recipe: Annotated[str, typer.Argument(help="A recipe's name: see 'unmask recipes'.")],
+    data: Annotated[list[str], typer.Argument(help="Folders made by 'unmask prepare'; FOLDER:0.3 for its weight.")],
+    out: Annotated[Path, typer.Option(help="The run folder to write.")],
+    size: Annotated[str | None, typer.Option(help="tiny ... large; base by default, or that of --from.")] = None,
+    variant: Variant = "paper",
+    budget: Annotated[str, typer.Option(help="20m, 2h, 1e9tok, 5000steps or 1e17flop.")] = "20m",
+    start: Annotated[Path | None, typer.Option("--from", help="A run to continue from, on new text.")] = None,
+    settings: Settings = [],  # noqa: B006
+    resume: Annotated[bool, typer.Option("--resume", help="Go on with a run that was cut off.")] = False,
+    compiled: Annotated[bool | None, typer.Option("--compile/--no-compile", help="By default on a GPU.")] = None,
+    tensorboard: Annotated[bool, typer.Option("--tensorboard", help="Also write TensorBoard files.")] = False,
+    seed: Seed = 0,
+    device: Device = None,
+    json_: Json = False,
+    overwrite: Overwrite = False,
+) -> None:
+    """Train a recipe on prepared data within a budget; the rate's curve spans the whole budget."""
+    from unmask import pretraining
+    from unmask import recipes as family
+
+    if resume and overwrite:
+        raise Mistake("--resume goes on with a run and --overwrite begins it anew: give one of them")
+    if start is not None and (size or any(setting.startswith("system.") for setting in settings)):
+        raise Mistake(f"the network comes from {start}: leave --size and --set system... out, or leave --from out")
+    chosen = family.get(recipe, size=size or family.size_of(recipe, start), variant=variant, settings=settings)
+    records = pretraining.pretrain(chosen, data, out, budget=budget, start=start, seed=seed, device=device, compiled=compiled,
+                                   resume=resume, overwrite=overwrite, tensorboard=tensorboard, stop=options.interrupt())  # fmt: skip
+    last: dict[str, Any] = {}
+    for record in screen.training(records, f"{recipe} {size or ''}".strip(), json_):
+        last = record if "step" in record else last
+    if last.get("stopped"):
+        command = shlex.join(word for word in sys.argv[1:] if word not in ("--resume", "--overwrite"))
+        say.done(last, f"saved at step {last['step']:,}; go on with: unmask {command} --resume", json_)
+        raise typer.Exit(130)
+    say.done(last, f"written to {out}; try: unmask {_next_verb(chosen)} {out} ...", json_)
+
+
+@verb("unmask adapt runs/bert train.jsonl --dev dev.jsonl --out runs/bert-sst2")
+def adapt(
+    run: Run,
+    train: Annotated[
+        Path,
+        typer.Argument(
+            help='Examples: JSON lines or CSV with "text" (or "text_a", "text_b") and "label"; to write: "source", "target".'
+        ),
+    ],
+    out: Annotated[Path, typer.Option(help="The run folder to write.")],
+    task: Annotated[str, typer.Option(help="classify, or write: a text from a source text.")] = "classify",
+    dev: Annotated[Path | None, typer.Option(help="Examples to choose the best epoch by.")] = None,
+    settings: Annotated[
+        list[str],
+        typer.Option(
+            "--set",
+            metavar="NAME=VALUE",
+            help="epochs, examples, rate, warmup, decay, length, dropout, pool, activation, hidden.",
+        ),
+    ] = [],  # noqa: B006, E501
+    fresh: Annotated[
+        bool, typer.Option("--fresh", help="Start from random weights: the control of a comparison.")
+    ] = False,
+    seed: Seed = 0,
+    device: Device = None,
+    json_: Json = False,
+    overwrite: Overwrite = False,
+) -> None:
+    """Fine-tune a pretrained model to tell labels apart, or to write one text from another."""
+    from unmask import adapt as adapting
+    from unmask.errors import unknown
+    from unmask.infer import open_run
+    from unmask.recipe import override
+    from unmask.tasks import KINDS
+
+    if task not in KINDS:
+        raise unknown("task", task, KINDS)
+    records = adapting.adapt_to_files(open_run(run, device=device), train, out, dev=dev,
+                                      task=override(KINDS[task](), settings), seed=seed, fresh=fresh,
+                                      overwrite=overwrite, stop=options.interrupt())  # fmt: skip
+    last: dict[str, Any] = {}
+    for record in screen.training(records, f"adapting {run.name}", json_):
+        last = record if "step" in record else last
+    if last.get("stopped"):
+        say.done(last, f"stopped at step {last['step']:,}; the weights so far are in {out}", json_)
+        raise typer.Exit(130)
+    say.done(last, f"written to {out}; try: unmask evaluate {out} TEST", json_)
+
+
+@verb("unmask evaluate runs/bert-sst2 test.jsonl")
+def evaluate(
+    run: Run,
+    test: Annotated[Path, typer.Argument(help="Labelled examples.")],
+    device: Device = None,
+    json_: Json = False,
+) -> None:
+    """Accuracy, F1, Matthews' correlation and the confusion matrix of an adapted model; of one that writes, ROUGE-L."""
+    from unmask import api
+
+    model = api.load(run, device=device)
+    scores = model.evaluate(test)
+    say.notes(model.inner.notes, json_)
+    if json_:
+        say.value(scores)
+        return
+    numbers = [
+        [name, f"{scores[name]:.4f}"] for name in ("accuracy", "f1", "mcc", "rouge_l", "exact") if name in scores
+    ]
+    screen.table(f"{run} on {test}", ["score", ""], [["examples", f"{scores['examples']:,}"], *numbers])
+    if "confusion" in scores:
+        rows = [[name, *row] for name, row in zip(scores["labels"], scores["confusion"], strict=True)]
+        screen.table("truth in rows, prediction in columns", ["", *scores["labels"]], rows)
+
+
+def _next_verb(recipe: Any) -> str:
+    """What to try with a new run."""
+    from unmask.predict import Tokens
+
+    if not any(isinstance(part, Tokens) for part in recipe.predict.values()):
+        return "adapt"
+    return "generate" if recipe.see.writes == "onward" else "fill"
