@@ -56,7 +56,7 @@ def prepared(corpus: list[str], tokenizer: Path, out: Path) -> dict[str, float]:
     command = [
         sys.executable,
         "-m",
-        "unmask.cli",
+        "unmask",
         "prepare",
         *corpus,
         "--tokenizer",

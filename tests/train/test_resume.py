@@ -31,7 +31,7 @@ class Process:
 
     def __init__(self, data: Path, out: Path, *words: str, steps: int = STEPS) -> None:
         self.out = out
-        line = [sys.executable, "-m", "unmask.cli", "pretrain", "bert", str(data), "--out", str(out), "--size", "tiny",
+        line = [sys.executable, "-m", "unmask", "pretrain", "bert", str(data), "--out", str(out), "--size", "tiny",
                 "--budget", f"{steps}steps", "--device", "cpu", *command.settings(command.BERT), *words]  # fmt: skip
         threads = {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false"}
         self.process = subprocess.Popen(line, env=os.environ | threads, stderr=subprocess.PIPE, text=True)

@@ -1,6 +1,18 @@
-"""TODO"""
+"""The verbs that take models out to Hugging Face's format and bring them in: export, import."""
 
 from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from unmask import screen
+from unmask.cli import say
+from unmask.cli.program import verb
+from unmask.options import Json, Overwrite, Run
+
 
 @verb("unmask export runs/bert exported/")
 def export(
@@ -34,7 +46,7 @@ def import_(
 
     report = convert.import_hf(folder, out, generator=generator, overwrite=overwrite)
     if json_:
-        say.value(dataclasses.asdict(report))
+        say.as_json(dataclasses.asdict(report))
         return
     for name, value in dataclasses.asdict(report).items():
         shown = ", ".join(map(str, value)) or "nothing" if isinstance(value, list | tuple) else value

@@ -1,6 +1,16 @@
-"""TODO"""
+"""The verb that shows the main job: demo."""
 
 from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from unmask.cli import say
+from unmask.cli.program import verb
+from unmask.options import Device, Json, Overwrite, Seed
+
 
 @verb("unmask demo --minutes 3")
 def demo(
@@ -16,4 +26,4 @@ def demo(
 
     results = run(out, minutes=minutes, seed=seed, device=device, overwrite=overwrite, quiet=json_)
     if json_:
-        say.value(results)
+        say.as_json(results)

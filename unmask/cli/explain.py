@@ -1,6 +1,21 @@
-"""TODO"""
+"""The verb that shows what a recipe does with a text, or measures what it does with many: explain."""
 
 from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from unmask import screen
+from unmask.cli import say
+from unmask.cli.program import verb
+from unmask.errors import Mistake
+from unmask.options import Json, Seed, Settings
+
+if TYPE_CHECKING:
+    from unmask.recipe import Recipe
+
 
 @verb('unmask explain bert "The doctor examined the patient." --picture bert.png')
 def explain(
@@ -24,30 +39,17 @@ def explain(
 ) -> None:
     """What a recipe does with a text: tokens and boundaries, what is hidden, who sees whom, what is predicted."""
     from unmask import api, explanation
-    from unmask import recipes as family
-    from unmask.recipe import from_json, override
 
     run = Path(recipe) if (Path(recipe) / "recipe.json").is_file() else None
     if run is not None and (size or variant):
         raise Mistake(f"the recipe comes from {run}: leave --size and --variant out")
     if (text is None) == (statistics is None):
         raise Mistake("give a TEXT to explain, or --statistics DATA to measure: one of them")
-    chosen = (
-        override(from_json((run / "recipe.json").read_text(encoding="utf-8")), settings)
-        if run is not None
-        else family.get(recipe, size=size or "base", variant=variant or "paper", settings=settings)
-    )
+    chosen = _of_run(run, settings) if run is not None else _of_family(recipe, size, variant, settings)
     if statistics is not None:
-        from unmask.explanation.statistics import measure, table
-
         if tokenizer or lexicon or picture:
             raise Mistake("--statistics reads prepared data: leave --tokenizer, --lexicon and --picture out")
-        measured = measure(chosen, statistics, stage=stage, seed=seed, visit=visit)
-        if json_:
-            say.value(explanation.to_json(measured))
-            return
-        screen.table(f"{chosen.name} on {statistics}", ["", "measured", "asked for"], list(table(measured)))
-        say.notes(measured.notes, json_)
+        _measure(chosen, statistics, stage, seed, visit, json_)
         return
     tokenizer = tokenizer or (run / "tokenizer.json" if run is not None else None)
     found = api.explain(chosen, text or "", tokenizer=tokenizer, lexicon=lexicon, stage=stage, seed=seed, visit=visit)
@@ -56,10 +58,34 @@ def explain(
 
         draw(found, picture)
     if json_:
-        say.value(explanation.to_json(found))
+        say.as_json(explanation.to_json(found))
         return
     from unmask.explanation.screen import render
 
     screen.out.print(render(found), soft_wrap=False)
     if picture is not None:
         screen.err.print(f"[dim]drawn into {picture}[/]")
+
+
+def _of_run(run: Path, settings: list[str]) -> Recipe:
+    from unmask.recipe import from_json, override
+
+    return override(from_json((run / "recipe.json").read_text(encoding="utf-8")), settings)
+
+
+def _of_family(name: str, size: str | None, variant: str | None, settings: list[str]) -> Recipe:
+    from unmask import recipes as family
+
+    return family.get(name, size=size or "base", variant=variant or "paper", settings=settings)
+
+
+def _measure(recipe: Recipe, data: str, stage: int | None, seed: int, visit: int, json_: bool) -> None:
+    from unmask import explanation
+    from unmask.explanation.statistics import measure, table
+
+    measured = measure(recipe, data, stage=stage, seed=seed, visit=visit)
+    if json_:
+        say.as_json(explanation.to_json(measured))
+        return
+    screen.table(f"{recipe.name} on {data}", ["", "measured", "asked for"], list(table(measured)))
+    say.notes(measured.notes, json_)

@@ -1,6 +1,23 @@
-"""TODO"""
+"""The verbs that use a model: predict, fill, generate, embed."""
 
 from __future__ import annotations
+
+import dataclasses
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from unmask import screen
+from unmask.cli import say
+from unmask.cli.program import verb
+from unmask.errors import Mistake
+from unmask.options import Device, Json, Overwrite, Run, Seed
+
+if TYPE_CHECKING:
+    from unmask.data.given import Text
+
 
 @verb('unmask predict runs/bert-sst2 "a great film"')
 def predict(
@@ -13,23 +30,15 @@ def predict(
     json_: Json = False,
 ) -> None:
     """The label of a text, or of every text of a file."""
-    from unmask.data.given import Text
     from unmask.infer import classify, open_run
-    from unmask.tasks.classify import read_texts
 
-    file = Path(input_)
-    if second is None and (file.is_file() or file.suffix in (".jsonl", ".csv", ".tsv", ".txt")):
-        texts = read_texts(file)
-    elif file.is_file():
-        raise Mistake(f"{file} is a file: a second text goes with a text, pairs in a file have text_a and text_b")
-    else:
-        texts = [Text(input_, second)]
+    texts = _texts(input_, second)
     model = open_run(run, device=device)
     found_all = classify(model, texts)
     say.notes(model.notes, json_)
     for text, found in zip(texts, found_all, strict=True):
         if json_:
-            say.value({"text": text.a} | dataclasses.asdict(found), lines=True)
+            say.as_json({"text": text.a} | dataclasses.asdict(found), lines=True)
         else:
             screen.out.print(f"{found.label}\t{found.probabilities[found.label]:.3f}\t{text.a[:80]}", markup=False)
 
@@ -47,7 +56,7 @@ def fill(
 
     guesses = api.load(run, device=device).fill(text, top=top)
     if json_:
-        say.value([[dataclasses.asdict(guess) for guess in place] for place in guesses])
+        say.as_json([[dataclasses.asdict(guess) for guess in place] for place in guesses])
         return
     for number, place in enumerate(guesses, 1):
         screen.table(
@@ -82,7 +91,7 @@ def generate(
     second = model.recipe.see.writes == "second"  # type: ignore[attr-defined]
     pieces = (write if second else run_on)(model, prompt, tokens=tokens, sampling=sampling, seed=seed)
     if json_:
-        say.value({"text": "".join(pieces)})
+        say.as_json({"text": "".join(pieces)})
         return
     for piece in pieces:
         sys.stdout.write(piece)
@@ -122,3 +131,16 @@ def embed(
         f"{len(texts):,} vectors of {vectors.shape[1]}, written to {out}",
         json_,
     )
+
+
+def _texts(file_or_text: str, second: str | None) -> list[Text]:
+    """What to predict: the texts of a file, or the one text or pair that was typed."""
+    from unmask.data.given import Text
+    from unmask.tasks.classify import read_texts
+
+    file = Path(file_or_text)
+    if second is None and (file.is_file() or file.suffix in (".jsonl", ".csv", ".tsv", ".txt")):
+        return read_texts(file)
+    if file.is_file():
+        raise Mistake(f"{file} is a file: a second text goes with a text, pairs in a file have text_a and text_b")
+    return [Text(file_or_text, second)]

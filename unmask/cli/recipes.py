@@ -1,6 +1,17 @@
-"""TODO"""
+"""The verbs about the family of recipes: recipes, show, diff."""
 
 from __future__ import annotations
+
+import dataclasses
+from typing import Annotated
+
+import typer
+
+from unmask import screen
+from unmask.cli import say
+from unmask.cli.program import verb
+from unmask.options import Json, Settings, Size, Variant
+
 
 @verb("unmask recipes")
 def recipes(json_: Json = False) -> None:
@@ -9,7 +20,7 @@ def recipes(json_: Json = False) -> None:
 
     found = entries()
     if json_:
-        say.value([dataclasses.asdict(entry) for entry in found])
+        say.as_json([dataclasses.asdict(entry) for entry in found])
         return
     screen.table("", ["recipe", "year", "idea"], [[e.name, e.year, e.idea] for e in found])
 
@@ -30,7 +41,7 @@ def show(
     chosen = family.get(recipe, size=size, variant=variant, settings=settings)
     price = cost(chosen, chosen.tokenizer.vocab)  # type: ignore[attr-defined]
     if json_:
-        say.value({"recipe": plain(chosen)} | price)
+        say.as_json({"recipe": plain(chosen)} | price)
         return
     rows = [[name, value] for name, value in flat(chosen).items()]
     screen.table(f"{recipe} {size}", ["value", ""], rows)
@@ -52,6 +63,6 @@ def diff(
     a, b = flat(family.get(first, size=size)), flat(family.get(second, size=size))
     names = [name for name in [*a, *(n for n in b if n not in a)] if name != "name" and a.get(name) != b.get(name)]
     if json_:
-        say.value({name: {first: a.get(name), second: b.get(name)} for name in names})
+        say.as_json({name: {first: a.get(name), second: b.get(name)} for name in names})
         return
     screen.table("", ["value", first, second], [[name, a.get(name, "-"), b.get(name, "-")] for name in names])

@@ -1,6 +1,20 @@
-"""TODO"""
+"""The verbs about text, before any model: tokenizer, prepare, lexicon."""
 
 from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from unmask import options, screen
+from unmask.cli import say
+from unmask.cli.program import verb
+from unmask.errors import Mistake
+from unmask.options import Corpora, Errors, Json, OptionalCorpora, Overwrite, Seed
+
 
 @verb("unmask tokenizer corpus/ --kind wordpiece --vocab 30000 --out tok.json")
 def tokenizer(
@@ -51,9 +65,7 @@ def prepare(
     known = Lexicon.load(lexicon) if lexicon else None
     records = run(Corpus(corpus, errors=errors, seed=seed), Tokenizer.load(tokenizer), out, words=words_named(words),
                   lexicon=known, holdout=options.share(holdout), workers=workers, overwrite=overwrite)  # fmt: skip
-    manifest: dict[str, Any] = {}
-    for manifest in screen.reading(records, "preparing", json_):
-        pass
+    manifest = _last(screen.reading(records, "preparing", json_))
     say.notes(manifest["notes"], json_)
     held = sum(shard["documents"] for shard in manifest["splits"]["holdout"])
     said = f"{manifest['tokens']:,} tokens in {manifest['documents']:,} documents ({held:,} held out), written to {out}"
@@ -93,8 +105,14 @@ def lexicon(
         raise Mistake("nothing is mined without a CORPUS: give one, or leave --least-... and --most-ngrams out")
     stream = Corpus(corpus, errors=errors, seed=seed) if corpus else None
     records = make_lexicon(stream, out, graph=graph, mining=mining if corpus else None, overwrite=overwrite)
-    summary: dict[str, Any] = {}
-    for summary in screen.reading(records, "mining", json_, unit="words"):
-        pass
+    summary = _last(screen.reading(records, "mining", json_, unit="words"))
     say.notes(summary["notes"], json_)
     say.done(summary, f"{summary['phrases']:,} phrases and {summary['entities']:,} entities, written to {out}", json_)
+
+
+def _last(records: Iterable[dict[str, Any]]) -> dict[str, Any]:
+    """The record that sums up a walk through a corpus."""
+    last: dict[str, Any] = {}
+    for last in records:
+        pass
+    return last

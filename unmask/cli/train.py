@@ -1,6 +1,21 @@
-"""TODO"""
+"""The verbs that make a model and score it: pretrain, adapt, evaluate."""
 
 from __future__ import annotations
+
+import shlex
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from unmask import options, screen
+from unmask.cli import say
+from unmask.cli.program import verb
+from unmask.errors import Mistake
+from unmask.options import Device, Json, Overwrite, Run, Seed, Settings, Variant
+
 
 @verb("unmask pretrain bert data/wiki --size small --budget 20m --out runs/bert")
 def pretrain(
@@ -31,9 +46,7 @@ def pretrain(
     chosen = family.get(recipe, size=size or family.size_of(recipe, start), variant=variant, settings=settings)
     records = pretraining.pretrain(chosen, data, out, budget=budget, start=start, seed=seed, device=device, compiled=compiled,
                                    resume=resume, overwrite=overwrite, tensorboard=tensorboard, stop=options.interrupt())  # fmt: skip
-    last: dict[str, Any] = {}
-    for record in screen.training(records, f"{recipe} {size or ''}".strip(), json_):
-        last = record if "step" in record else last
+    last = _last_step(screen.training(records, f"{recipe} {size or ''}".strip(), json_))
     if last.get("stopped"):
         command = shlex.join(word for word in sys.argv[1:] if word not in ("--resume", "--overwrite"))
         say.done(last, f"saved at step {last['step']:,}; go on with: unmask {command} --resume", json_)
@@ -81,9 +94,7 @@ def adapt(
     records = adapting.adapt_to_files(open_run(run, device=device), train, out, dev=dev,
                                       task=override(KINDS[task](), settings), seed=seed, fresh=fresh,
                                       overwrite=overwrite, stop=options.interrupt())  # fmt: skip
-    last: dict[str, Any] = {}
-    for record in screen.training(records, f"adapting {run.name}", json_):
-        last = record if "step" in record else last
+    last = _last_step(screen.training(records, f"adapting {run.name}", json_))
     if last.get("stopped"):
         say.done(last, f"stopped at step {last['step']:,}; the weights so far are in {out}", json_)
         raise typer.Exit(130)
@@ -104,7 +115,7 @@ def evaluate(
     scores = model.evaluate(test)
     say.notes(model.inner.notes, json_)
     if json_:
-        say.value(scores)
+        say.as_json(scores)
         return
     numbers = [
         [name, f"{scores[name]:.4f}"] for name in ("accuracy", "f1", "mcc", "rouge_l", "exact") if name in scores
@@ -122,3 +133,11 @@ def _next_verb(recipe: Any) -> str:
     if not any(isinstance(part, Tokens) for part in recipe.predict.values()):
         return "adapt"
     return "generate" if recipe.see.writes == "onward" else "fill"
+
+
+def _last_step(records: Iterable[dict[str, Any]]) -> dict[str, Any]:
+    """The record of the step at which training ended; events are passed over."""
+    last: dict[str, Any] = {}
+    for record in records:
+        last = record if "step" in record else last
+    return last

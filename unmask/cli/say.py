@@ -1,0 +1,26 @@
+"""What a verb says when it is done: JSON for a program, or notes and a line for a person."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import Any
+
+from unmask import screen
+
+
+def notes(counts: dict[str, int], json_: bool) -> None:
+    for name, count in counts.items() if not json_ else ():
+        screen.note(f"{count:,} {name}")
+
+
+def done(result: Any, said: str, json_: bool) -> None:
+    if json_:
+        as_json(result)
+    else:
+        screen.done(said)
+
+
+def as_json(value: Any, *, lines: bool = False) -> None:
+    """Indented, or as one line among many."""
+    sys.stdout.write(json.dumps(value, ensure_ascii=False, indent=None if lines else 1) + "\n")
