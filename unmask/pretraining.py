@@ -26,6 +26,7 @@ from unmask.train.log import Log
 MICRO_TOKENS = {"cpu": 8_192, "cuda": 65_536}  # more in one pass is no faster
 VALIDATION_TOKENS = {"cpu": 8_192, "cuda": 262_144}
 MANY_VISITS = 10
+COLLAPSED = 0.1  # spread of the vectors below which a network tells tokens no longer apart
 _FIRST_FILES = {"recipe.json", "tokenizer.json", "run.json", ".recipe.json.draft", ".run.json.draft"}
 
 
@@ -172,11 +173,18 @@ def pretrain(
         return
     log = Log(out, last=checkpoint.last_record(out), tensorboard=tensorboard)
     pace = Pace(log=max(1, min(50, plan["steps"] // 100)), save=max(10, plan["steps"] // 20))
+    record: dict[str, Any] = {}
     try:
         for record in train(trainer, legs, folder=out, pace=pace, resume=True,
                             validate=_validator(trainer, held, recipe.schedule[0].weights) if held else None, stop=stop):  # fmt: skip
             log.write(record)
             yield record
+        if record.get("validation_spread", 1.0) < COLLAPSED:
+            yield {
+                "event": "notice",
+                "text": f"the network gives all tokens nearly the same vector (spread {record['validation_spread']:.2f}): it "
+                "has collapsed; lower optimise.rate, or raise optimise.warmup",
+            }
         yield {"event": "read", "notes": dict(sum((loader.notes for loader in loaders), Counter()))}
     except torch.OutOfMemoryError:
         raise Mistake(
@@ -342,7 +350,17 @@ def _validator(trainer: Trainer, held: list[Any], weights: dict[str, float]) -> 
                 totals[name] = (total + loss.total, count + loss.count)
                 scales[name] = 1.0 if loss.scale is None else float(loss.scale)
         means = {name: float(total) / max(1.0, float(count)) for name, (total, count) in totals.items()}
+        spread = _spread(trainer, held[0])
         score = -sum(mean * weights.get(name, 1.0) * scales[name] for name, mean in means.items())
-        return {"score": score, "loss": sum(means.values())} | {f"loss_{n}": m for n, m in means.items()}
+        losses = {f"loss_{name}": mean for name, mean in means.items()}
+        return {"score": score, "loss": sum(means.values()), "spread": spread} | losses
 
     return validate
+
+
+def _spread(trainer: Trainer, batch: Any) -> float:
+    """How much the vectors of different tokens differ: 0 if all are one and the same, near 1 if nothing is common."""
+    prepared, _ = trainer.system.prepare(batch.to(trainer.machine.device))
+    with trainer.machine.autocast():
+        vectors = trainer.system.look(prepared).last[prepared.real].float()
+    return float((vectors - vectors.mean(0)).norm() / vectors.norm().clamp(min=1e-9))
