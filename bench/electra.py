@@ -61,13 +61,14 @@ def peer(recipe: Recipe, tokenizer: Tokenizer, compiled: bool) -> Callable[[Batc
     from transformers import ElectraConfig, ElectraForMaskedLM, ElectraForPreTraining
 
     mask, special = tokenizer.vocabulary.mask, torch.tensor(tokenizer.vocabulary.special, device="cuda")
+    narrow = recipe.system.backbone.embedding or recipe.system.backbone.width  # type: ignore[attr-defined]
     models = []
     for kind, spec in (
         (ElectraForMaskedLM, recipe.system.generator),  # type: ignore[attr-defined]
         (ElectraForPreTraining, recipe.system.backbone),  # type: ignore[attr-defined]
     ):
         config = ElectraConfig(
-            vocab_size=tokenizer.vocabulary.size, embedding_size=recipe.system.backbone.embedding or spec.width,  # type: ignore[attr-defined]
+            vocab_size=tokenizer.vocabulary.size, embedding_size=narrow,
             hidden_size=spec.width, num_hidden_layers=spec.layers, num_attention_heads=spec.heads,
             intermediate_size=spec.feedforward, attention_probs_dropout_prob=0.0,
         )  # fmt: skip

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from tests.command import works
+from tests.command import mistake, works
 from tests.test_write import base_of
 from unmask import recipes
 from unmask.errors import Mistake
@@ -48,6 +48,19 @@ def test_a_generator_is_needed_to_judge_what_it_replaced(shards, tmp_path):
     with pytest.raises(Mistake, match="set system=GeneratorDiscriminator"):
         go(recipe_of("electra", "system=Single"), shards, tmp_path / "run")
     assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize("view", ["Everything", "RightToLeft", "Prefix"])
+def test_the_next_token_is_not_predicted_by_who_sees_it(view, shards, tmp_path):
+    with pytest.raises(Mistake, match=f"with see={view} the network sees it: set see=LeftToRight, or hide=Mask"):
+        go(recipe_of("bert", "hide=Next", f"see={view}"), shards, tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize("setting", ["system=Single", "system.backbone.layers=1"])
+def test_a_network_is_not_changed_where_it_comes_from_a_run(setting, runs, shards, tmp_path):
+    words = ("pretrain", "bert", shards["wordpiece"], "--from", runs / "bert", "--out", tmp_path / "run")
+    assert "leave --size and --set system... out" in mistake(*words, "--set", setting, "--device", "cpu")
 
 
 @pytest.mark.parametrize("name", ["bert-wwm", "spanbert", "structbert", "unilm"])

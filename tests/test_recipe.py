@@ -95,6 +95,7 @@ def test_the_later_of_two_equal_settings_counts_and_none_changes_nothing(bert):
         ("schedule.0.share=0", "schedule.share must be in"),
         ("batch_tokens=0", "batch_tokens must be 1 or more, got 0"),
         ("optimise.curve=square", "optimise.curve must be one of"),
+        ("schedule.0.hide=Mask", "schedule.0.hide must be a part or none, got 'Mask'"),
     ],
 )
 def test_a_wrong_setting_says_what_is_wrong(bert, setting, message):

@@ -98,6 +98,8 @@ def test_every_size_and_variant_builds_and_survives_json(name):
         ("spanbert", ["hide.units.lengths.most=600"], "a hidden span may have 600 words, and a row 512 tokens"),
         ("structbert", ["hide.shuffle.size=600"], "runs of 600 tokens are shuffled, and a row has 512"),
         ("structbert", ["hide.shuffle.size=1"], "hide.shuffle.size must be 2 or more tokens, got 1"),
+        ("bert", ["hide.shuffle.size=4"], "hide.shuffle.size=4 has no effect where nothing is shuffled"),
+        ("electra", ["system.learned=true"], "learns the weights of the losses, and the schedule gives them"),
         ("albert", ["system.backbone.sharing=some"], "must be one of none, attention, feedforward, all, got 'some'"),
         ("albert", ["system.backbone.embedding=0"], "backbone.embedding must be none or 1 or more, got 0"),
         ("bert", ["see=Mixed"], "tells 6 segments apart, and the backbone 2: set system.backbone.segments=6"),

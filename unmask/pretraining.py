@@ -183,7 +183,8 @@ def pretrain(
             yield {
                 "event": "notice",
                 "text": f"the network gives all tokens nearly the same vector (spread {record['validation_spread']:.2f}): it "
-                "has collapsed; lower optimise.rate, or raise optimise.warmup",
+                "has hardly begun to learn, or has collapsed; give it more time, lower optimise.rate, or raise "
+                "optimise.warmup",
             }
         yield {"event": "read", "notes": dict(sum((loader.notes for loader in loaders), Counter()))}
     except torch.OutOfMemoryError:

@@ -259,13 +259,21 @@ def _fits(value: Any, hint: Any) -> bool:
         origin = typing.get_origin(option) or option
         if option is Any or (origin is Literal and value in typing.get_args(option)):
             return True
+        if origin is Part:  # where there is none yet, no text can name one: it is not known beside which parts to look
+            continue
         if isinstance(origin, type) and isinstance(value, origin) and (origin is bool or not isinstance(value, bool)):
             return True
     return False
 
 
 def _spell(hint: Any) -> str:
-    names: dict[Any, str] = {int: "a whole number", float: "a number", bool: "true or false", str: "a word"}
+    names: dict[Any, str] = {
+        int: "a whole number",
+        float: "a number",
+        bool: "true or false",
+        str: "a word",
+        Part: "a part",
+    }
     spelled = []
     for option in _options(hint):
         if typing.get_origin(option) is Literal:

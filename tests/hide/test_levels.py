@@ -12,7 +12,7 @@ from tests.small import random_batch
 from unmask import recipes
 from unmask.batch import Batch
 from unmask.errors import Mistake
-from unmask.hide import Levels
+from unmask.hide import Levels, Words
 from unmask.system import hides
 
 TOKENS, PHRASES, ENTITIES = Levels(phrase=0.0, entity=0.0), Levels(token=0.0, entity=0.0), Levels(token=0.0, phrase=0.0)
@@ -100,6 +100,7 @@ def test_a_row_takes_another_level_at_another_visit_but_keeps_it_within_one():
 
 def test_a_level_needs_the_columns_that_it_reads_and_no_others():
     assert TOKENS.columns == ()
+    assert Levels(phrase=0.0, entity=0.0, of=Words()).columns == ("word",)
     assert PHRASES.columns == ("word", "phrase")
     assert ENTITIES.columns == ("word", "phrase", "entity")
     assert Levels().columns == ("word", "phrase", "entity")

@@ -70,7 +70,8 @@ def explain(
 def _of_run(run: Path, settings: list[str]) -> Recipe:
     from unmask.recipe import from_json, override
 
-    return override(from_json((run / "recipe.json").read_text(encoding="utf-8")), settings)
+    path = run / "recipe.json"
+    return override(from_json(path.read_text(encoding="utf-8"), str(path)), settings)
 
 
 def _of_family(name: str, size: str | None, variant: str | None, settings: list[str]) -> Recipe:

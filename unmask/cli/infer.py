@@ -54,7 +54,9 @@ def fill(
     """What a masked model puts at each [MASK]."""
     from unmask import api
 
-    guesses = api.load(run, device=device).fill(text, top=top)
+    model = api.load(run, device=device)
+    guesses = model.fill(text, top=top)
+    say.notes(model.inner.notes, json_)
     if json_:
         say.as_json([[dataclasses.asdict(guess) for guess in place] for place in guesses])
         return

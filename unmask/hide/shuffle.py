@@ -40,7 +40,6 @@ class Shuffle:
         whole = torch.zeros_like(runs).scatter_add(1, slot, (runs >= 0).long()).gather(1, slot) == self.size
         runs = torch.where(whole, runs, -1)
         chosen = choose(batch, runs, self.budget, seed, visit, of=text, purpose="choose shuffled", least=self.size)
-        chosen &= runs >= 0
         there = torch.where(runs >= 0, place, batch.shape[1])
         begin = torch.full_like(place, batch.shape[1]).scatter_reduce(1, slot, there, "amin").gather(1, slot)
         dice = chance.uniform(place, *address, chance.purpose("shuffle"))

@@ -137,9 +137,7 @@ class Levels(Whole):
     token: float = 1.0  # how often a row takes the lowest level, relative to the others
     phrase: float = 1.0
     entity: float = 1.0
-    of: Words | Tokens = field(
-        default_factory=Tokens
-    )  # the lowest level: tokens, as in Chinese; or words, as in English
+    of: Words | Tokens = field(default_factory=Tokens)  # the lowest level: tokens, as in Chinese; or words
 
     def __post_init__(self) -> None:
         shares = (self.token, self.phrase, self.entity)
@@ -150,7 +148,8 @@ class Levels(Whole):
 
     @property
     def columns(self) -> tuple[str, ...]:
-        known = {"word": self.phrase + self.entity, "phrase": self.phrase + self.entity, "entity": self.entity}
+        larger = self.phrase + self.entity
+        known = {"word": larger + self.token * len(self.of.columns), "phrase": larger, "entity": self.entity}
         return tuple(name for name, share in known.items() if share)
 
     def label(self, batch: Batch, seed: int, visit: Tensor) -> Tensor:

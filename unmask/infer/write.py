@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from unmask.batch import Batch
-from unmask.data.arrange import special_ids
+from unmask.data.arrange import ROLES, special_ids
 from unmask.errors import require
 from unmask.infer.generate import Sampling, stream
 from unmask.infer.model import Model
@@ -40,7 +40,7 @@ def _first(model: Model, source: str, tokens: int) -> list[int]:
     layout = model.recipe.layout
     names = [item.name for item in layouts.items(layout, 2)]
     before = names[: names.index("b")]
-    specials = dict(zip(("cls", "sep", "mask"), special_ids(model.tokenizer, layout), strict=True))
+    specials = dict(zip(ROLES, special_ids(model.tokenizer, layout), strict=True))
     room = model.length - tokens - len(names)
     require(
         room >= 1, f"{tokens} new tokens leave no room for the source in {model.length}: ask for fewer with --tokens"

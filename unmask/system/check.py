@@ -8,7 +8,7 @@ import torch
 
 from unmask.batch import Vocabulary
 from unmask.errors import require
-from unmask.hide import Second
+from unmask.hide import Next, Second, Shuffle
 from unmask.predict import Copy, Label, Replaced
 from unmask.recipe import Recipe
 
@@ -40,7 +40,12 @@ def check(recipe: Recipe, vocabulary: Vocabulary) -> None:
             f"a hidden span may have {longest} words, and a row {stage.length} tokens: lower hide.units.lengths, or raise "
             "schedule.*.length",
         )
-        run = hide.shuffle.size if hasattr(hide, "shuffle") and hide.shuffle.budget else 1
+        shuffle = getattr(hide, "shuffle", Shuffle())
+        require(
+            bool(shuffle.budget) or shuffle == Shuffle(),
+            f"hide.shuffle.size={shuffle.size} has no effect where nothing is shuffled: set hide.shuffle.budget too",
+        )
+        run = shuffle.size if shuffle.budget else 1
         require(
             run <= stage.length,
             f"runs of {run} tokens are shuffled, and a row has {stage.length}: lower hide.shuffle.size, or raise "
@@ -55,18 +60,23 @@ def check(recipe: Recipe, vocabulary: Vocabulary) -> None:
 
 
 def check_training(recipe: Recipe) -> None:
-    """Refuse to train what has nothing to learn from: no generator, or no second text."""
+    """Refuse to train what has nothing to learn from: no generator, no second text, or a future that is in sight."""
     pairs = bool(recipe.arrange.classes)  # type: ignore[attr-defined]
     for hide in hides(recipe):
         require(
             pairs or not isinstance(getattr(hide, "units", None), Second),
             "hide.units=Second hides the second of two texts, and arrange makes no pairs: set arrange=NextSentence",
         )
+        require(
+            not isinstance(hide, Next) or recipe.see.pattern == "left",  # type: ignore[attr-defined]
+            f"hide=Next predicts the next token, and with see={type(recipe.see).__name__} the network sees it: set "
+            "see=LeftToRight, or hide=Mask",
+        )
     judges = [name for name, part in recipe.predict.items() if isinstance(part, Replaced | Copy)]
     require(
         not judges or bool(recipe.system.losses),  # type: ignore[attr-defined]
         f"{recipe.name} predicts {', '.join(judges)}: what a generator replaced, and the network has none; set "
-        "system=GeneratorDiscriminator, or continue from a run that has a generator",
+        "system=GeneratorDiscriminator; or, with --from, name a run that has a generator",
     )
 
 

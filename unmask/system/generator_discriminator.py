@@ -72,7 +72,12 @@ class GeneratorDiscriminatorModule(nn.Module):
         require(
             not taken,
             f"{recipe.name} predicts {', '.join(sorted(taken))}, which is the name of a loss that the generator brings: set "
-            "system=Single, or continue from a run without a generator",
+            "system=Single; or, with --from, name a run without a generator",
+        )
+        require(
+            not spec.learned or not any(stage.weights for stage in recipe.schedule),
+            "system.learned=true learns the weights of the losses, and the schedule gives them: take --variant learned, or "
+            "set schedule.0.weights={}",
         )
         self.vocabulary, self.seed = vocabulary, seed
         self.hide: Any = recipe.hide
