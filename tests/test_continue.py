@@ -8,9 +8,11 @@ import torch
 from tests.command import mistake, works
 from tests.test_write import base_of
 from unmask import recipes
+from unmask.data.prepare import prepare
 from unmask.errors import Mistake
 from unmask.infer import open_run, save_run
 from unmask.pretraining import pretrain
+from unmask.text import Corpus, Lexicon
 
 
 @pytest.fixture(scope="module")
@@ -92,3 +94,14 @@ def test_levels_need_a_lexicon_and_the_advice_for_those_without_works(plain_shar
 def test_the_command_line_shows_what_is_set_in_every_stage():
     shown = works("show", "ernie", "--size", "tiny", "--set", "hide.budget=0.25", "--json").out
     assert shown.count('"budget": 0.25') == 4  # of the recipe, and of its three stages
+
+
+def test_a_lexicon_without_entities_is_told(corpus, tokenizers, tmp_path):
+    (tmp_path / "phrases.tsv").write_text("open wound\tphrase\n", encoding="utf-8")
+    lexicon = Lexicon.load([tmp_path / "phrases.tsv"])
+    for _ in prepare(Corpus([corpus]), tokenizers["wordpiece"], tmp_path / "data", workers=1, lexicon=lexicon):
+        pass
+    records = go(recipe_of("ernie"), {"wordpiece": tmp_path / "data"}, tmp_path / "run")
+    said = [record["text"] for record in records if record.get("event") == "notice"]
+    assert [text for text in said if "of the level entity" in text]
+    assert not [text for text in said if "of the level phrase" in text]

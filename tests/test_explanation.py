@@ -214,7 +214,7 @@ def test_ernie_hides_what_its_stage_says(
 
 
 def test_a_level_that_every_row_draws_is_told(trained: dict[str, Tokenizer], lexicon: Lexicon) -> None:
-    recipe = recipes.get("ernie", size="tiny", variant="code")
+    recipe = recipes.get("ernie", size="tiny", variant="mixed")
     drawn = {
         explain(recipe, CHINESE, tokenizer=trained["ernie"], lexicon=lexicon, visit=visit).drawn for visit in range(16)
     }

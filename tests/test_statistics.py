@@ -148,7 +148,7 @@ def test_levels_are_measured_by_stage_and_by_row(known: Path) -> None:
     means = [found.words.mean.value for found in by_stage]
     assert means[0] == 1
     assert means[0] < means[1] < means[2]
-    mixed = measure(tiny("ernie", "code"), known, tokens=4 * TOKENS)
+    mixed = measure(tiny("ernie", "mixed"), known, tokens=4 * TOKENS)
     assert sum(m.value for m in mixed.levels.values()) == pytest.approx(1)
     assert all(
         m.value == pytest.approx(1 / 3, abs=0.1) and m.asked == pytest.approx(1 / 3) for m in mixed.levels.values()

@@ -72,6 +72,12 @@ class Mixture:
                 "lexicon with 'unmask lexicon', then 'unmask prepare CORPUS --lexicon FILE'; or set hide.units=Words",
             )
 
+    def empty_levels(self, recipe: Recipe) -> list[str]:
+        """Levels that the recipe hides and of which the lexicons had no entry."""
+        needed = {column for hide in hides(recipe) if hasattr(hide, "units") for column in hide.units.columns}
+        files = [file for shards in self.shards for file in shards.manifest.get("lexicon", [])]
+        return sorted(level for level in needed - {"word"} if not any(file[level] for file in files))
+
     def loader(self, recipe: Recipe, length: int, seed: int, state: dict[str, Any] | None) -> Loader:
         readers = [self._reader(shards, "train", recipe, length, seed) for shards in self.shards]
         return Loader(readers, list(self.weights), state)
@@ -163,6 +169,12 @@ def pretrain(
         yield {
             "event": "notice",
             "text": f"this run reads the same text {visits:.0f} times: more text would serve it better",
+        }
+    for level in mixture.empty_levels(recipe):
+        yield {
+            "event": "notice",
+            "text": f"no lexicon of this data holds an entry of the level {level}: words stand for them; add entries with 'unmask lexicon' and "
+            "prepare it again",
         }
     held = mixture.validation(recipe, recipe.schedule[0].length, seed, machine.device.split(":")[0])
     if not held:

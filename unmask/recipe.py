@@ -54,6 +54,7 @@ class Recipe:
     batch_tokens: int
     schedule: tuple[Stage, ...]
     variant: str = "paper"
+    family: str | None = None  # what its results are called elsewhere; none: as their parts say
 
     def __post_init__(self) -> None:
         require(

@@ -108,7 +108,7 @@ def test_a_level_needs_the_columns_that_it_reads_and_no_others():
 
 def test_the_recipe_goes_through_the_levels_one_after_the_other_or_mixes_them():
     assert [hide.units for hide in hides(recipes.get("ernie"))] == [TOKENS, PHRASES, ENTITIES]
-    assert [hide.units for hide in hides(recipes.get("ernie", variant="code"))] == [Levels()]
+    assert [hide.units for hide in hides(recipes.get("ernie", variant="mixed"))] == [Levels()]
 
 
 def test_what_is_set_of_the_recipe_holds_in_every_stage():

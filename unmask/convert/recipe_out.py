@@ -14,9 +14,6 @@ from unmask.predict import Label, Replaced, Tokens
 from unmask.recipe import Recipe
 from unmask.system import SENTENCE, Single, objectives
 
-# Where the parts leave open which of BERT's kin it is, the recipe's own family.
-_KIN: dict[str, Kind] = {"albert": "albert", "electra": "electra", "ernie": "ernie", "spanbert": "bert"}
-
 
 def backbone_of(recipe: Recipe) -> Transformer:
     system = recipe.system
@@ -42,7 +39,7 @@ def kind_of(recipe: Recipe) -> Kind:
     )
     backbone, pattern = backbone_of(recipe), see.serving.pattern
     if (backbone.norm, pattern) == ("post", "everything"):
-        kind = _KIN.get(recipe.name) or _kin(recipe, backbone)
+        kind: Kind = recipe.family or _kin(recipe, backbone)  # type: ignore[assignment]
     else:
         require(
             (backbone.norm, pattern) == ("pre", "left"),

@@ -30,7 +30,7 @@ class Units(Protocol):
 
 
 class Whole:
-    """What units have in common that are one thing each and need no boundaries of their own."""
+    """What units have in common that are one thing each; those that need boundaries say so."""
 
     @property
     def longest(self) -> int:

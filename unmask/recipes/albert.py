@@ -37,6 +37,7 @@ def recipe(size: str = "base", variant: str = "paper") -> Recipe:
         name="albert",
         size=size,
         variant=variant,
+        family="albert",
         tokenizer=text.Unigram(vocab=30_000),
         layout="[CLS] a [SEP] b [SEP]",
         arrange=data.SentenceOrder(swapped=0.5, short=0.1),

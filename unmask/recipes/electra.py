@@ -54,6 +54,7 @@ def recipe(size: str = "base", variant: str = "paper") -> Recipe:
         name="electra",
         size=size,
         variant=variant,
+        family="electra",
         tokenizer=text.WordPiece(vocab=30_522, lowercase=True),
         layout="[CLS] a [SEP] b [SEP]",
         arrange=data.Blocks(cross=False),

@@ -29,7 +29,7 @@ _TOKENS, _PHRASES, _ENTITIES, _ALL = (
 )
 VARIANTS: dict[str, dict[str, Any]] = {
     "paper": {"stages": (_TOKENS, _PHRASES, _ENTITIES)},  # one level after the other
-    "code": {"stages": (_ALL,)},  # mixed: every row draws its level
+    "mixed": {"stages": (_ALL,)},  # every row draws its level
 }
 
 
@@ -39,6 +39,7 @@ def recipe(size: str = "base", variant: str = "paper") -> Recipe:
         name="ernie",
         size=size,
         variant=variant,
+        family="ernie",
         tokenizer=text.WordPiece(vocab=17_964, lowercase=True),
         layout="[CLS] a [SEP] b [SEP]",
         arrange=data.NextSentence(random=0.5, short=0.1),

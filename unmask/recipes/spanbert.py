@@ -36,6 +36,7 @@ def recipe(size: str = "base", variant: str = "paper") -> Recipe:
         name="spanbert",
         size=size,
         variant=variant,
+        family="bert",
         tokenizer=text.WordPiece(vocab=28_996, lowercase=False),
         layout="[CLS] a [SEP] b [SEP]",
         arrange=data.Blocks(cross=False),
