@@ -203,3 +203,15 @@ def test_an_objective_may_not_have_the_name_of_the_generators_loss():
     recipe = recipes.get("bert", size="tiny", settings=["system=GeneratorDiscriminator"])
     with pytest.raises(Mistake, match="bert predicts tokens, which is the name of a loss that the generator brings"):
         recipe.system.build(recipe, vocabulary(), 0)
+
+
+def test_the_discriminator_reads_what_the_generator_guesses():
+    system, read = system_of().eval(), []
+    system.backbone.register_forward_pre_hook(lambda _, inputs: read.append(inputs[0]))
+    batch, _ = system.prepare(random_batch(rows=4, length=64))
+    with torch.no_grad():
+        system.fill.bias[77] = 1e4  # the generator is sure of one token
+        system.step(batch)
+    where = batch.targets.where[batch.targets.weight > 0]
+    assert (read[0].ids.flatten()[where] == 77).all()
+    assert torch.equal(read[0].original.flatten()[where], batch.targets.ids[batch.targets.weight > 0])
