@@ -277,7 +277,6 @@ def _plan(recipe: Recipe, mixture: Mixture, trainer: Trainer, budget: Budget, be
         if steps is None:
             seconds += stage.share * (_seconds(trainer, loader, micro[-1]) * rows / micro[-1] + update)
     trainer.memory.clear()
-    trainer.optimiser.zero_grad(set_to_none=True)
     if steps is None:
         left = budget.amount - (time.monotonic() - began)
         require(left > 0, f"the budget of {budget.amount:.0f} s was spent before the first step: give more time")
@@ -287,8 +286,7 @@ def _plan(recipe: Recipe, mixture: Mixture, trainer: Trainer, budget: Budget, be
 
 def _fit(trainer: Trainer, loader: Loader, rows: int) -> int:
     """The most rows, halving from these, that one pass has memory for."""
-    forward, trainer.forward = trainer.forward, trainer.system.step
-    try:
+    with trainer.plainly():
         while True:
             try:
                 trainer.gradients([loader.batch(rows)], {}, 0)
@@ -297,9 +295,6 @@ def _fit(trainer: Trainer, loader: Loader, rows: int) -> int:
                 require(rows > 1, "not even one row fits the memory: lower schedule.*.length, or take a smaller --size")
                 rows //= 2
                 torch.cuda.empty_cache()
-    finally:
-        trainer.forward = forward
-        trainer.optimiser.zero_grad(set_to_none=True)
 
 
 def _seconds(trainer: Trainer, loader: Loader, rows: int) -> float:
@@ -351,6 +346,7 @@ def _legs(recipe: Recipe, mixture: Mixture, plan: dict[str, Any], seed: int, ope
 def _validator(trainer: Trainer, held: list[Any], weights: dict[str, float]) -> Callable[[], dict[str, float]]:
     """Held-out losses with fixed masks; the score is their negative sum, each with its weight."""
 
+    @trainer.plainly()
     def validate() -> dict[str, float]:
         totals: dict[str, Any] = {}
         scales: dict[str, float] = {}

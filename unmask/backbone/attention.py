@@ -31,14 +31,14 @@ class View:
     blocks: BlockMask | None = None  # for FlexAttention
 
 
-def view(batch: Batch, pattern: Pattern, dtype: torch.dtype) -> View:
+def view(batch: Batch, pattern: Pattern, dtype: torch.dtype, *, compiled: bool = False) -> View:
     """Choose the kernel by what is known before any batch: the pattern, the device, the precision."""
     longest = batch.shape[1]
     fast = batch.ids.is_cuda and dtype in (torch.bfloat16, torch.float16)
     if fast and pattern in ("everything", "left"):
         return View(longest, lengths=stretches(batch), causal=pattern == "left")
-    if fast and torch.compiler.is_compiling():  # FlexAttention is slow unless it is compiled
-        return View(longest, blocks=blocks(batch))
+    if fast and compiled:  # FlexAttention is slow unless it is
+        return View(longest, blocks=torch.compile(blocks, dynamic=False)(batch))
     return View(longest, mask=visible(batch)[:, None])
 
 

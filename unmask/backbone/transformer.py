@@ -117,6 +117,7 @@ class TransformerModule(nn.Module):
         self.blocks = nn.ModuleList(Block(spec) for _ in range(spec.layers))
         self._share(spec.sharing)
         self.final_norm = Norm(spec.width, eps=spec.epsilon) if spec.norm == "pre" else nn.Identity()
+        self.compiled = False  # whether the parts are: then kernels that must be may be chosen
         self.apply(self._start)
         if spec.scaled:
             for block in self.blocks:
@@ -139,9 +140,14 @@ class TransformerModule(nn.Module):
         if isinstance(module, nn.Linear):
             nn.init.zeros_(module.bias)
 
+    @property
+    def parts(self) -> list[nn.Module]:
+        """What is compiled, each for itself: layers that are alike are compiled once."""
+        return [self.embed, *self.blocks]
+
     def forward(self, batch: Batch, state: Any = None) -> tuple[Hidden, Any]:
         dtype = _compute_dtype(self.embed.token.weight)
-        seen = view(batch, self.pattern, dtype)
+        seen = view(batch, self.pattern, dtype, compiled=self.compiled)
         x = self.project(self.embed(batch).to(dtype))  # between layers, too, vectors keep the precision of the products
         layers = [x]
         for block in self.blocks:

@@ -17,7 +17,7 @@ from unmask.errors import require
 from unmask.predict import Tokens
 from unmask.recipe import Recipe
 from unmask.system.check import check, check_network, heads_flops, objectives
-from unmask.system.single import first_seed, heads, made_ready
+from unmask.system.single import compile_forward, first_seed, heads, made_ready
 
 GENERATOR = "tokens"  # the name of the generator's loss
 BALANCE = "balance"  # the name of the term that keeps learned weights in bounds
@@ -89,6 +89,7 @@ class GeneratorDiscriminatorModule(nn.Module):
         self.fill = spec.fill.build(generator.width, self.generator.embed.token.weight, generator.deviation)
         self.predict = heads(recipe, spec.backbone, self.backbone.embed.token.weight)
         starts = [0.0] + [-math.log(PAPER_WEIGHT)] * len(self.predict)
+        self.guess = guess
         self.balance = (
             nn.Parameter(torch.tensor(starts)) if spec.learned else None
         )  # log variances, the generator's first
@@ -96,6 +97,12 @@ class GeneratorDiscriminatorModule(nn.Module):
     @property
     def keep(self) -> nn.Module:
         return self.backbone
+
+    def compile_parts(self, on: bool = True) -> None:
+        """Compile what takes the time, part by part; off: compute plainly again."""
+        compile_forward([*self.backbone.parts, *self.generator.parts, *self.predict.values()], on)
+        self.backbone.compiled = self.generator.compiled = on
+        self.guess = torch.compile(guess, dynamic=False) if on else guess
 
     def prepare(self, batch: Batch, hide: Any = None) -> tuple[Batch, dict[str, Tensor]]:
         """Hide, say who sees whom, and count what each objective will predict. `hide`: if not what the recipe hides."""
@@ -106,11 +113,10 @@ class GeneratorDiscriminatorModule(nn.Module):
 
     def step(self, batch: Batch, state: Any = None) -> tuple[dict[str, Loss], Any]:
         guessed, _ = self.generator(batch)
-        scores = self.fill.at_targets(guessed, batch)  # N V
-        judged = filled(batch, sample(scores.detach(), batch, self.seed))
+        loss, drawn = self.guess(self.fill, guessed, batch, self.seed)
+        judged = filled(batch, drawn)
         hidden, state = self.backbone(judged, state)
-        losses = {GENERATOR: self.fill.loss(scores, batch)}
-        losses |= {name: head(hidden, judged) for name, head in self.predict.items()}
+        losses = {GENERATOR: loss} | {name: head(hidden, judged) for name, head in self.predict.items()}
         return (self._balanced(losses) if self.balance is not None else losses), state
 
     def look(self, batch: Batch) -> Hidden:
@@ -124,6 +130,12 @@ class GeneratorDiscriminatorModule(nn.Module):
         scales = (-self.balance).exp().unbind()
         found = {name: replace(loss, scale=s) for (name, loss), s in zip(losses.items(), scales, strict=True)}
         return found | {BALANCE: Loss(self.balance.sum() / 2, torch.ones_like(self.balance[0]))}
+
+
+def guess(fill: Any, guessed: Hidden, batch: Batch, seed: int) -> tuple[Loss, Tensor]:
+    """The generator's loss, and for each target a token drawn by its probability."""
+    scores = fill.at_targets(guessed, batch)  # N V
+    return fill.loss(scores, batch), sample(scores.detach(), batch, seed)
 
 
 def sample(scores: Tensor, batch: Batch, seed: int) -> Tensor:

@@ -53,6 +53,11 @@ class SingleModule(nn.Module):
     def keep(self) -> nn.Module:
         return self.backbone
 
+    def compile_parts(self, on: bool = True) -> None:
+        """Compile what takes the time, part by part; off: compute plainly again."""
+        compile_forward([*self.backbone.parts, *self.predict.values()], on)
+        self.backbone.compiled = on
+
     def prepare(self, batch: Batch, hide: Any = None) -> tuple[Batch, dict[str, Tensor]]:
         """Hide, say who sees whom, and count what each objective will predict. `hide`: if not what the recipe hides."""
         batch = made_ready(self, batch, hide)
@@ -85,3 +90,11 @@ def heads(recipe: Recipe, backbone: Transformer, embedding: Tensor) -> nn.Module
     """All objectives of a recipe, built for a backbone."""
     parts = objectives(recipe).items()
     return nn.ModuleDict({name: part.build(backbone.width, embedding, backbone.deviation) for name, part in parts})
+
+
+def compile_forward(parts: list[nn.Module], on: bool) -> None:
+    """Let modules run compiled, or plainly again. The whole would take minutes to compile, layer by layer, for nothing."""
+    for part in parts:
+        vars(part).pop("forward", None)
+        if on:
+            part.forward = torch.compile(part.forward, dynamic=False)  # type: ignore[method-assign]

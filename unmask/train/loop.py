@@ -17,6 +17,7 @@ from unmask import chance
 from unmask.batch import Batch
 from unmask.errors import Mistake
 from unmask.train import checkpoint
+from unmask.train.graph import Recorded
 from unmask.train.optimise import Optimise
 
 
@@ -66,7 +67,11 @@ class Trainer:
     def __init__(self, system: Any, optimise: Optimise, machine: Machine, seed: int) -> None:
         self.system, self.optimise, self.machine, self.seed = system.to(machine.device), optimise, machine, seed
         self.optimiser = optimise.build(system)
-        self.forward = torch.compile(system.step, dynamic=False) if machine.compiled else system.step
+        self.prepare = torch.compile(system.prepare, dynamic=False) if machine.compiled else system.prepare
+        self.run: Callable[..., Any] = (
+            Recorded(self._run, system) if machine.compiled and machine.device != "cpu" else self._run
+        )
+        self.system.compile_parts(machine.compiled)
         self.memory: dict[int, Any] = {}  # what a system carries from one step to the next, by micro-batch
 
     def gradients(
@@ -78,18 +83,34 @@ class Trainer:
         torch.manual_seed(reseed(self.seed, step))
         self.optimiser.zero_grad(set_to_none=True)
         moved = [batch.to(self.machine.device, non_blocking=True) for batch in batches]
-        prepared = [self.system.prepare(batch, hide) for batch in moved]
+        prepared = [self.prepare(batch, hide) for batch in moved]
         counts = {name: sum(c[name] for _, c in prepared).clamp(min=1) for name in prepared[0][1]}
-        means = {name: torch.zeros((), device=self.machine.device) for name in counts}
+        scales = {name: weights.get(name, 1.0) / count for name, count in counts.items()}
+        totals: dict[str, Tensor] = {}
         for index, (batch, _) in enumerate(prepared):
-            with self.machine.autocast():
-                losses, self.memory[index] = self.forward(batch, self.memory.get(index))
-            parts = {name: loss.total / counts[name] for name, loss in losses.items()}
-            scaled = {n: parts[n] if loss.scale is None else parts[n] * loss.scale for n, loss in losses.items()}
-            sum(part * weights.get(name, 1.0) for name, part in scaled.items()).backward()  # type: ignore[union-attr]
-            for name, part in parts.items():
-                means[name] += part.detach()
-        return means
+            found, self.memory[index] = self.run(batch, self.memory.get(index), scales)
+            totals = {name: totals.get(name, 0.0) + total for name, total in found.items()}
+        return {name: total / counts[name] for name, total in totals.items()}
+
+    def _run(self, batch: Batch, memory: Any, scales: dict[str, Tensor]) -> tuple[dict[str, Tensor], Any]:
+        """One pass forward and back: adds to the gradients; returns the total of each loss, and what is remembered."""
+        with self.machine.autocast():
+            losses, memory = self.system.step(batch, memory)
+        learned = {name: 1.0 if loss.scale is None else loss.scale for name, loss in losses.items()}
+        sum(loss.total * scales[name] * learned[name] for name, loss in losses.items()).backward()  # type: ignore[union-attr]
+        return {name: loss.total.detach() for name, loss in losses.items()}, memory
+
+    @contextlib.contextmanager
+    def plainly(self) -> Iterator[None]:
+        """Within it nothing is compiled or recorded: for work that is done once, or rarely."""
+        ways = (self.prepare, self.run)
+        self.prepare, self.run = self.system.prepare, self._run
+        self.system.compile_parts(False)
+        try:
+            yield
+        finally:
+            self.prepare, self.run = ways
+            self.system.compile_parts(self.machine.compiled)
 
     def update(self, step: int, steps: int) -> tuple[float, Tensor]:
         """Move the weights; returns the rate and the length of the gradient before clipping."""
