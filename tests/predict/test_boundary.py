@@ -65,20 +65,27 @@ def test_the_boundary_loss_reads_the_two_tokens_around_a_span_and_the_place_in_i
     vectors, weights, bias = hidden.last.flatten(0, 1).tolist(), module.weight.tolist(), module.bias.tolist()
     total = count = 0.0
     targets = batch.targets
-    lengths = set()
+    runs, spans = set(), set()
+    covered = set(targets.where[targets.weight > 0].tolist())
     for where, token, start, end, used in zip(
         *(t.tolist() for t in (targets.where, targets.ids, targets.start, targets.end, targets.weight)), strict=True
     ):
         if not used:
             continue
-        lengths.add(end - start + 1)
-        place = module.place.weight[min(where - start, places - 1)].tolist()
-        x = vectors[start - 1] + vectors[end + 1] + place
+        left, right = where - 1, where + 1
+        while left in covered:
+            left -= 1
+        while right in covered:
+            right += 1
+        runs.add(right - left - 1)
+        spans.add(end - start + 1)
+        place = module.place.weight[min(where - left - 1, places - 1)].tolist()
+        x = vectors[left] + vectors[right] + place
         x = normed(module.first_norm, [gelu(v) for v in dense(module.first, x)])
         x = normed(module.second_norm, [gelu(v) for v in dense(module.second, x)])
         scores = [sum(a * b for a, b in zip(row, x, strict=True)) + c for row, c in zip(weights, bias, strict=True)]
         total, count = total + cross_entropy(scores, token), count + 1
-    assert max(lengths) > 2
+    assert max(runs) > max(spans) > 2, "some spans touch, and others are several tokens long"
     loss = module(hidden, batch)
     assert loss.total.item() == pytest.approx(total, rel=1e-5)
     assert loss.count.item() == count == float(module.count(batch))
@@ -90,9 +97,9 @@ def test_the_boundary_does_not_read_the_hidden_tokens_themselves():
     vectors = hidden.last.clone().requires_grad_()
     module(Hidden((vectors,)), batch).total.backward()
     touched = vectors.grad.flatten(0, 1).abs().sum(-1) > 0
-    used = batch.targets.weight > 0
-    ends = {int(s) - 1 for s in batch.targets.start[used]} | {int(e) + 1 for e in batch.targets.end[used]}
-    assert set(touched.nonzero()[:, 0].tolist()) == ends
+    covered = set(batch.targets.where[batch.targets.weight > 0].tolist())
+    neighbours = {w - 1 for w in covered} | {w + 1 for w in covered}
+    assert set(touched.nonzero()[:, 0].tolist()) == neighbours - covered
 
 
 @pytest.mark.parametrize("activation", ["gelu", "gelu_tanh", "relu"])

@@ -154,8 +154,9 @@ class Levels(Whole):
 
     def label(self, batch: Batch, seed: int, visit: Tensor) -> Tensor:
         phrase = _larger(batch.phrase, batch.word)
-        units = torch.stack((self.of.label(batch, seed, visit), phrase, _larger(batch.entity, phrase)))
-        unit = units.gather(0, level_of(self, batch, seed, visit)[None, :, None].expand(1, *batch.shape))[0]
+        level = level_of(self, batch, seed, visit)[:, None]
+        unit = torch.where(level == 0, self.of.label(batch, seed, visit), phrase)
+        unit = torch.where(level == 2, _larger(batch.entity, phrase), unit)
         return joined(unit, batch.word >= 0)
 
 

@@ -8,17 +8,17 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from unmask.batch import Batch, Hidden, Loss
+from unmask.batch import Batch, Hidden, Loss, Targets
 from unmask.errors import require
 from unmask.predict.start import start
 
 
 @dataclass(frozen=True)
 class Boundary:
-    """Each hidden token, from the vectors left and right of its span and its place in the span alone.
+    """Each hidden token, from the nearest tokens left and right that are in sight and its place between them alone.
 
-    Paper: SpanBERT (Joshi et al. 2019). Needs: targets that know the ends of their spans, and texts framed by special
-    tokens. Produces: a cross-entropy per target. Used by: spanbert.
+    Spans that touch count as one: their boundary must not be hidden itself. Paper: SpanBERT (Joshi et al. 2019).
+    Needs: targets, and texts framed by special tokens. Produces: a cross-entropy per target. Used by: spanbert.
     Differs from Tokens: the vector at the token itself is not read.
     """
 
@@ -66,9 +66,17 @@ class BoundaryModule(nn.Module):
         targets = batch.targets
         assert targets is not None, "nothing was hidden"
         vectors = hidden.last.flatten(0, 1)  # (B T) D
-        left = vectors[(targets.start - 1).clamp(min=0)]
-        right = vectors[(targets.end + 1).clamp(max=len(vectors) - 1)]
-        place = self.place((targets.where - targets.start).clamp(max=self.spec.places - 1)).to(left.dtype)
-        x = self.first_norm(F.gelu(self.first(torch.cat((left, right, place), -1))))
+        left, right = around(targets, len(vectors))
+        place = self.place((targets.where - left - 1).clamp(0, self.spec.places - 1)).to(vectors.dtype)
+        x = self.first_norm(F.gelu(self.first(torch.cat((vectors[left], vectors[right], place), -1))))
         x = self.second_norm(F.gelu(self.second(x)))
         return F.linear(x, self.weight, self.bias)
+
+
+def around(targets: Targets, places: int) -> tuple[Tensor, Tensor]:
+    """N, for each target the nearest places before and after it that are not hidden, of so many in the flat batch."""
+    here = torch.arange(places, device=targets.where.device)
+    hidden = torch.zeros(places, device=here.device).scatter_reduce(0, targets.where, targets.weight, "amax") > 0
+    before = torch.where(hidden, 0, here).cummax(0).values
+    after = torch.where(hidden, places - 1, here).flip(0).cummin(0).values.flip(0)
+    return before[targets.where], after[targets.where]
