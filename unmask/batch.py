@@ -1,4 +1,4 @@
-"""The nouns that travel through the house: Vocabulary, Document, Batch, Targets, Hidden, Loss.
+"""The nouns that travel through the house: Vocabulary, Document, Batch, Targets, Memory, Hidden, Loss.
 
 Shape letters, used everywhere:
     B rows   T tokens in a row   N predictions   E examples (places for them)   S spans
@@ -31,6 +31,8 @@ class Record:
             value = getattr(self, f.name)
             if hasattr(value, "to"):
                 moved[f.name] = value.to(device, non_blocking=non_blocking)
+            elif isinstance(value, tuple):
+                moved[f.name] = tuple(item.to(device, non_blocking=non_blocking) for item in value)
         return self.replace(**moved)
 
 
@@ -87,6 +89,9 @@ class Batch(Record):
     entity: Tensor | None = None  # B T, the same for entities
     mode: Tensor | None = None  # B, which view a row takes (UniLM)
     original: Tensor | None = None  # B T, what stood there before a generator replaced it (ELECTRA)
+    further: tuple[Targets, ...] = ()  # the token after the next, and so on (the character Transformer)
+    order: Tensor | None = None  # B T, a random order of the tokens of each row (XLNet)
+    backward: Tensor | None = None  # B, True where a row holds its text from the end to the beginning (XLNet)
     decoder: Batch | None = None  # what the decoder reads (BART, MASS)
 
     @property
@@ -100,11 +105,19 @@ class Batch(Record):
 
 
 @dataclass(frozen=True)
+class Memory(Record):
+    """What a network remembers of the tokens before those of a batch; row b goes on with row b of the batch before."""
+
+    layers: Tensor  # L B M D, what each layer read
+    real: Tensor  # B M, False where nothing is remembered yet
+
+
+@dataclass(frozen=True)
 class Hidden(Record):
     """What a backbone computed: the embeddings, then the output of every layer, each B T D."""
 
     layers: tuple[Tensor, ...]
-    query: Tensor | None = None  # second stream (XLNet)
+    query: Tensor | None = None  # N D, the second stream, at the targets alone (XLNet)
 
     @property
     def last(self) -> Tensor:
