@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from unmask.backbone.adaptive import AdaptiveEmbedding
 from unmask.backbone.embed import Norm
 from unmask.backbone.relative import Relations, RelativeAttention, relate, waves
 from unmask.backbone.transformer import Activation, Feedforward, compute_dtype
@@ -30,6 +31,10 @@ class TransformerXL:
     length: int = 512  # longest text that is read at once where no memory is carried
     clamp: int | None = None  # distances beyond it count as that; none: all are told apart
     streams: int = 1  # 2: a second stream, at the targets, that does not see them (XLNet)
+    cutoffs: tuple[
+        int, ...
+    ] = ()  # tokens from each of these numbers on are a cluster with narrower vectors; () for none
+    divide: int = 4  # each cluster's vectors are so many times narrower than those of the cluster before
     segments: int = 0  # 0: none; otherwise it matters whether two tokens belong to one segment (XLNet)
     tied: bool = False  # all layers share the two global biases
     scaled: bool = True  # embeddings are multiplied by the root of the width (Transformer-XL)
@@ -46,6 +51,7 @@ class TransformerXL:
         require(self.memory >= 0, f"backbone.memory must be 0 or more tokens, got {self.memory}")
         require(self.streams in (1, 2), f"backbone.streams must be 1 or 2, got {self.streams}")
         require(0 <= self.dropout < 1, f"backbone.dropout must be in [0, 1), got {self.dropout}")
+        require(self.divide >= 1, f"backbone.divide must be 1 or more, got {self.divide}")
         check_clamp(self.clamp, self.memory)
 
     @property
@@ -102,7 +108,11 @@ class TokenEmbed(nn.Module):
 
     def __init__(self, vocabulary: int, spec: TransformerXL) -> None:
         super().__init__()
-        self.token = nn.Embedding(vocabulary, spec.width)
+        self.token: nn.Module = (
+            AdaptiveEmbedding(vocabulary, spec.width, spec.cutoffs, spec.divide)
+            if spec.cutoffs
+            else nn.Embedding(vocabulary, spec.width)
+        )
         self.scale = math.sqrt(spec.width) if spec.scaled else 1.0
         self.segment = None
         self.dropout = nn.Dropout(spec.dropout)
@@ -150,13 +160,13 @@ class TransformerXLModule(nn.Module):
 
     def cache(self, rows: int, length: int | None = None) -> Memory:
         """An empty memory for so many rows; `length`: of so many tokens, none: as many as in training."""
-        weight, size = self.embed.token.weight, self.spec.memory if length is None else length
+        weight, size = next(self.embed.parameters()), self.spec.memory if length is None else length
         check_clamp(self.spec.clamp, size)
         layers = torch.zeros(len(self.blocks), rows, size, self.spec.width, device=weight.device, dtype=weight.dtype)
         return Memory(layers, torch.zeros(rows, size, dtype=torch.bool, device=weight.device))
 
     def forward(self, batch: Batch, state: Memory | None = None) -> tuple[Hidden, Memory | None]:
-        dtype = compute_dtype(self.embed.token.weight)
+        dtype = compute_dtype(next(self.embed.parameters()))
         two = self.mask is not None and batch.targets is not None
         relations = self._relations(batch, state, dtype, two)
         x = self.embed(batch).to(dtype)
