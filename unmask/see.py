@@ -153,7 +153,7 @@ class Permuted(View):
 
     @property
     def serving(self) -> See:
-        return Everything()  # the content stream alone, everything given
+        return Everything()  # what `apply` does with rows whose order was not drawn: the content stream alone
 
     def draw(self, batch: Batch, seed: int) -> Batch:
         place = torch.arange(batch.shape[1], device=batch.ids.device).expand(batch.shape)
@@ -163,8 +163,9 @@ class Permuted(View):
         return batch.replace(order=number.argsort(1).argsort(1))
 
     def rank(self, batch: Batch) -> Tensor:
-        """Within each part: what is given 0, all else its place in the order, from 1."""
-        assert batch.order is not None, "no order was drawn"
+        """Within each part: what is given 0, all else its place in the order, from 1. Without an order all is given."""
+        if batch.order is None:
+            return Everything().rank(batch)
         assert batch.targets is not None, "nothing was hidden"
         rows, length = batch.shape
         where = torch.where(batch.targets.weight > 0, batch.targets.where, rows * length)

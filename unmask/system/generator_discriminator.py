@@ -121,7 +121,7 @@ class GeneratorDiscriminatorModule(nn.Module):
 
     def look(self, batch: Batch) -> Hidden:
         """The discriminator's vectors of a batch as it is: for inference."""
-        seen = batch if batch.rank is not None else self.see.serving.apply(batch)
+        seen = batch if batch.rank is not None else self.see.apply(batch)
         return self.backbone(seen)[0]
 
     def _balanced(self, losses: dict[str, Loss]) -> dict[str, Loss]:

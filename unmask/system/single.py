@@ -69,7 +69,7 @@ class SingleModule(nn.Module):
 
     def look(self, batch: Batch) -> Hidden:
         """The vectors of a batch as it is, nothing hidden: for inference."""
-        seen = batch if batch.rank is not None else self.see.serving.apply(batch)
+        seen = batch if batch.rank is not None else self.see.apply(batch)
         return self.backbone(seen)[0]
 
 
