@@ -10,8 +10,9 @@ from transformers import XLNetConfig
 from transformers import XLNetModel as Peer
 
 from tests.small import random_batch, vocabulary
-from unmask.backbone import TransformerXL
-from unmask.backbone.relative import RelativeAttention, relate, slid, waves
+from unmask.backbone import TransformerXL, biased
+from unmask.backbone.biased import Biased, bias_of, slid
+from unmask.backbone.relative import RelativeAttention, relate, waves
 from unmask.batch import Batch, Memory
 from unmask.errors import Mistake
 from unmask.hide import Harmonic, Mask, Spans
@@ -78,6 +79,37 @@ def test_the_score_is_the_four_terms_of_the_paper():
             chances = torch.stack(scores).softmax(0)
             gathered[i, part] = sum(c * value[j, part] for j, c in enumerate(chances))
     assert torch.allclose(found[0], attention.out(gathered), atol=1e-6)
+
+
+@pytest.mark.parametrize("shared", [True, False], ids=["one table of places", "a table for each row"])
+@pytest.mark.parametrize("some", [False, True], ids=["every place", "some places"])
+@pytest.mark.parametrize("segments", [False, True])
+def test_a_bias_that_is_made_anew_gives_the_gradients_of_one_that_is_kept(shared, some, segments, monkeypatch):
+    random = torch.Generator().manual_seed(0)
+
+    def numbers(*shape: int) -> torch.Tensor:
+        return torch.randn(shape, generator=random, dtype=torch.float64).requires_grad_()
+
+    rows, heads, length, keys, head = 3, 2, 4, 6, 5
+    at = torch.tensor([[3, 0], [1, 1], [2, 3]]) if some else None
+    queries = 2 if some else length
+    query, placed = numbers(rows, heads, queries, head), numbers(rows, heads, queries, head)
+    key, value = numbers(rows, heads, keys, head), numbers(rows, heads, keys, head)
+    place = numbers(1 if shared else rows, heads, length + keys, head)
+    both = numbers(rows, heads, queries, 2) if segments else None
+    sees = torch.rand(rows, 1, queries, keys, generator=random) < 0.6
+    sees[..., 0] = True
+    same = torch.rand(rows, 1, queries, keys, generator=random) < 0.5 if segments else None
+    given = [t for t in (query, key, value, placed, place, both) if t is not None]
+    bias = bias_of(placed, place, both, sees, same, at)
+    plain = torch.nn.functional.scaled_dot_product_attention(query, key, value, attn_mask=bias)
+    weight = torch.randn(plain.shape, generator=random, dtype=torch.float64)
+    expected = torch.autograd.grad((plain * weight).sum(), given)
+    monkeypatch.setattr(biased, "_CHUNK", 2 * heads * queries * keys)  # two rows at a time, and one
+    found = Biased.apply(query, key, value, placed, place, both, sees, same, at)
+    assert torch.allclose(found, plain, atol=1e-10)
+    for one, other in zip(torch.autograd.grad((found * weight).sum(), given), expected, strict=True):
+        assert torch.allclose(one, other, atol=1e-10)
 
 
 @pytest.mark.parametrize("rows, keys", [(1, 1), (1, 5), (4, 4), (4, 9)])
