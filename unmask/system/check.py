@@ -75,8 +75,8 @@ def check_training(recipe: Recipe) -> None:
     judges = [name for name, part in recipe.predict.items() if isinstance(part, Replaced | Copy)]
     require(
         not judges or bool(recipe.system.losses),  # type: ignore[attr-defined]
-        f"{recipe.name} predicts {', '.join(judges)}: what a generator replaced, and the network has none; set "
-        "system=GeneratorDiscriminator; or, with --from, name a run that has a generator",
+        f"{recipe.name} predicts {', '.join(judges)}: what a generator replaced, and the network has none: set "
+        "system=GeneratorDiscriminator",
     )
 
 

@@ -72,7 +72,7 @@ class GeneratorDiscriminatorModule(nn.Module):
         require(
             not taken,
             f"{recipe.name} predicts {', '.join(sorted(taken))}, which is the name of a loss that the generator brings: set "
-            "system=Single; or, with --from, name a run without a generator",
+            "system=Single",
         )
         require(
             not spec.learned or not any(stage.weights for stage in recipe.schedule),
