@@ -96,6 +96,14 @@ def test_show_gives_every_value_with_changes_applied():
     assert re.search(r"hide\.budget\W+0\.2", shown)
 
 
+def test_show_tells_what_is_trained_from_what_is_kept():
+    price = json.loads(works("show", "electra", "--size", "tiny", "--json").out)
+    assert price["kept"] < price["parameters"]
+    shown = works("show", "electra", "--size", "tiny").out
+    assert re.search(rf"parameters in training +{price['parameters']:,}\n", shown)
+    assert re.search(rf"parameters kept +{price['kept']:,}\n", shown)
+
+
 def test_diff_names_what_differs_and_nothing_else():
     found = json.loads(works("diff", "bert", "roberta", "--json").out)
     assert found["tokenizer"] == {"bert": "WordPiece", "roberta": "ByteBPE"}

@@ -73,6 +73,18 @@ def test_the_next_token_is_not_predicted_by_who_sees_it(view, shards, tmp_path):
 
 
 @pytest.mark.parametrize(
+    "name, kind, setting, see",
+    [("unilm", "wordpiece", "arrange=Blocks", "Mixed"), ("roberta", "byte-bpe", "see=Prefix", "Prefix")],
+)
+def test_a_view_of_a_second_text_needs_one(name, kind, setting, see, shards, tmp_path):
+    with pytest.raises(Mistake, match=f"see={see} .* and arrange makes no pairs: set arrange=NextSentence, or"):
+        go(recipe_of(name, setting), {"wordpiece": shards[kind]}, tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+    alone = "see=Mixed(everything=0.5, prefix=0.0, left=0.25, right=0.25)"  # views of one text do without
+    assert go(recipe_of("unilm", "arrange=Blocks", alone), shards, tmp_path / "run")[-2]["done"]
+
+
+@pytest.mark.parametrize(
     "setting, lost",
     [("system=Single", "system.backbone.layers=12"), ("system.backbone.layers=1", "layers=1 would have")],
 )

@@ -18,7 +18,7 @@ from unmask.data.loader import Loader, Reader, collate, held_out
 from unmask.errors import Mistake, require
 from unmask.infer.model import Model, open_run
 from unmask.recipe import Recipe, from_json, plain, to_json
-from unmask.system import check_training, flops_per_token, hides, taken_over
+from unmask.system import check_training, hides, schedule_flops, taken_over
 from unmask.text import Tokenizer
 from unmask.train import Budget, Leg, Machine, Pace, Trainer, checkpoint, train
 from unmask.train.log import Log
@@ -274,8 +274,7 @@ def _resumed(out: Path, asked: dict[str, Any]) -> dict[str, Any] | None:
 def _plan(recipe: Recipe, mixture: Mixture, trainer: Trainer, budget: Budget, began: float) -> dict[str, Any]:
     """What is decided once and stored: rows in one pass, and the number of steps, measured if the budget is time."""
     vocabulary = mixture.tokenizer.vocabulary.size
-    flops = sum(stage.share * flops_per_token(recipe, vocabulary, stage.length) for stage in recipe.schedule)
-    steps = budget.steps(batch_tokens=recipe.batch_tokens, flops_per_token=flops)
+    steps = budget.steps(batch_tokens=recipe.batch_tokens, flops_per_token=schedule_flops(recipe, vocabulary))
     micro, seconds = [], 0.0
     update = _update_seconds(trainer) if steps is None else 0.0
     for stage in recipe.schedule:

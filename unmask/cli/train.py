@@ -112,7 +112,8 @@ def evaluate(
     device: Device = None,
     json_: Json = False,
 ) -> None:
-    """Accuracy, F1, Matthews' correlation and the confusion matrix of an adapted model; of one that writes, ROUGE-L."""
+    """Accuracy, F1, Matthews' correlation and the confusion matrix of an adapted model; of one that writes, ROUGE-L over
+    the tokens of the model's own tokenizer: compare it between models of one tokenizer only."""
     from unmask import api
 
     model = api.load(run, device=device)
