@@ -11,6 +11,7 @@ import numpy as np
 from unmask import adapt, convert, evaluate, explanation, infer, pretraining, recipes, text
 from unmask.data.given import Text
 from unmask.data.prepare import prepare as prepare_shards
+from unmask.errors import require
 from unmask.recipe import Recipe
 from unmask.tasks import Classify, Write
 
@@ -125,30 +126,24 @@ def make_lexicon(
 
 
 def pretrain(
-    recipe: str | Recipe, data: Paths, out: str | Path, *, size: str = "base", variant: str = "paper",
-    settings: Sequence[str] = (), **options: Any,
+    recipe: str | Recipe, data: Paths, out: str | Path, *, size: str | None = None, variant: str = "paper",
+    settings: Sequence[str] = (), start: str | Path | None = None, **options: Any,
 ) -> Model:  # fmt: skip
-    """Pretrain a recipe on prepared data; the options are those of `unmask.pretraining.pretrain`."""
-    chosen = (
-        recipe
-        if isinstance(recipe, Recipe)
-        else recipes.get(recipe, size=size, variant=variant, settings=list(settings))
-    )
-    for _ in pretraining.pretrain(chosen, _listed(data), out, **options):
+    """Pretrain a recipe on prepared data, of size base or, from `start`, of that run's size.
+
+    The other options are those of `unmask.pretraining.pretrain`."""
+    chosen = _chosen(recipe, size, variant, settings, start)
+    for _ in pretraining.pretrain(chosen, _listed(data), out, start=start, **options):
         pass
     return load(out, device=options.get("device"))
 
 
 def explain(
-    recipe: str | Recipe, sentence: str, *, size: str = "base", variant: str = "paper", settings: Sequence[str] = (),
+    recipe: str | Recipe, sentence: str, *, size: str | None = None, variant: str = "paper", settings: Sequence[str] = (),
     tokenizer: str | Path | None = None, lexicon: Paths = (), stage: int | None = None, seed: int = 0, visit: int = 0,
 ) -> explanation.Explanation:  # fmt: skip
     """What a recipe hides, sees and predicts in a text; `stage` counts from 1, none is the last."""
-    chosen = (
-        recipe
-        if isinstance(recipe, Recipe)
-        else recipes.get(recipe, size=size, variant=variant, settings=list(settings))
-    )
+    chosen = _chosen(recipe, size, variant, settings)
     known = text.Tokenizer.load(tokenizer) if tokenizer is not None else None
     units = text.Lexicon.load(_listed(lexicon)) if lexicon else None
     return explanation.explain(chosen, sentence, tokenizer=known, lexicon=units, stage=stage, seed=seed, visit=visit)
@@ -165,6 +160,20 @@ def import_hf(
     """Bring in a model in Hugging Face format; returns it and what was loaded, missing and left over."""
     report = convert.import_hf(folder, out, generator=generator, overwrite=overwrite)
     return load(out), report
+
+
+def _chosen(
+    recipe: str | Recipe, size: str | None, variant: str, settings: Sequence[str], start: str | Path | None = None
+) -> Recipe:
+    """A recipe as it is, or by its name; to go on from a run it has that run's size."""
+    if isinstance(recipe, Recipe):
+        named = size is None and variant == "paper" and not settings
+        require(named, "size, variant and settings belong to a recipe's name, and a Recipe was given: leave them out")
+        return recipe
+    if start is None:
+        return recipes.get(recipe, size=size or "base", variant=variant, settings=list(settings))
+    require(size is None, f"the network comes from {start}: leave size out, or leave start out")
+    return recipes.onward(recipe, start, variant=variant, settings=list(settings))
 
 
 def _listed(paths: Paths) -> list[str | Path]:

@@ -7,7 +7,7 @@ import shutil
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,7 @@ from unmask.data.loader import Loader, Reader, collate, held_out
 from unmask.errors import Mistake, require
 from unmask.infer.model import Model, open_run
 from unmask.recipe import Recipe, from_json, plain, to_json
-from unmask.system import check_training, flops_per_token, hides
+from unmask.system import check_training, hides, schedule_flops, taken_over
 from unmask.text import Tokenizer
 from unmask.train import Budget, Leg, Machine, Pace, Trainer, checkpoint, train
 from unmask.train.log import Log
@@ -28,6 +28,7 @@ VALIDATION_TOKENS = {"cpu": 8_192, "cuda": 262_144}
 COMPILING_PAYS = 600.0  # seconds of a budget: compiling takes one or two minutes
 MANY_VISITS = 10
 COLLAPSED = 0.1  # spread of the vectors below which a network tells tokens no longer apart
+_SEGMENTS = "backbone.embed.segment.weight"
 _FIRST_FILES = {"recipe.json", "tokenizer.json", "run.json", ".recipe.json.draft", ".run.json.draft"}
 
 
@@ -152,8 +153,7 @@ def pretrain(
     asked = {"recipe": plain(recipe), "data": [str(d) for d in data], "start": str(start) if start else None,
              "seed": seed, "budget": budget}  # fmt: skip
     system = recipe.system.build(recipe, mixture.tokenizer.vocabulary, seed)  # type: ignore[attr-defined]
-    if base is not None:
-        _inherit(system, base, recipe)
+    notices = _inherit(system, base, recipe) if base is not None else []
     mixture.loader(recipe, recipe.schedule[0].length, seed, None)  # whatever is wrong is said before `out` is touched
     plan = _resumed(out, asked) if resume else None
     if plan is None:
@@ -170,6 +170,8 @@ def pretrain(
     visits = mixture.visits(plan["steps"] * recipe.batch_tokens)
     yield {"event": "start", "steps": plan["steps"], "tokens": plan["steps"] * recipe.batch_tokens, "visits": visits,
            "machine": asdict(machine), "parameters": sum(p.numel() for p in system.parameters())}  # fmt: skip
+    for notice in notices:
+        yield {"event": "notice", "text": notice}
     if visits > MANY_VISITS:
         yield {
             "event": "notice",
@@ -219,19 +221,26 @@ def continued(recipe: Recipe, base: Model, mixture: Mixture) -> Recipe:
         f"{mixture.shards[0].folder} was made with another tokenizer than {base.folder}: "
         f"prepare the text again with --tokenizer {base.folder}/tokenizer.json",
     )
-    system: Any = base.recipe.system
-    if recipe.see.segments > system.backbone.segments:  # type: ignore[attr-defined]
-        system = replace(system, backbone=replace(system.backbone, segments=recipe.see.segments))  # type: ignore[attr-defined]
-    return recipe.replace(system=system, size=base.recipe.size)
+    return taken_over(recipe, base.recipe)
 
 
-def _inherit(system: Any, base: Model, recipe: Recipe) -> None:
-    """Take over all weights that both have; segments that are new begin as the one of the layout they stand for."""
-    checkpoint.load_weights(system, base.folder / checkpoint.WEIGHTS, partly=True)
+def _inherit(system: Any, base: Model, recipe: Recipe) -> list[str]:
+    """Take over all weights that both have; segments that are new begin as the one of the layout they stand for.
+
+    Returns what is to be said of the others."""
+    missing, left = checkpoint.load_weights(system, base.folder / checkpoint.WEIGHTS, partly=True)
     before, now = base.system.backbone.embed.segment, system.backbone.embed.segment
     if before is not None and len(now.weight) > len(before.weight):
         with torch.no_grad():
             now.weight.copy_(before.weight[list(recipe.see.kinds)])  # type: ignore[attr-defined]
+        missing, left = ([name for name in names if name != _SEGMENTS] for names in (missing, left))
+    new = [f"fresh weights begin what {base.folder} has not: {_owners(missing)}"] if missing else []
+    return [*new, *([f"this run leaves behind what {base.folder} has besides: {_owners(left)}"] if left else [])]
+
+
+def _owners(names: list[str]) -> str:
+    """The modules that tensors belong to, each once."""
+    return ", ".join(dict.fromkeys(name.rpartition(".")[0] or name for name in names))
 
 
 def _claim(out: Path, overwrite: bool, resume: bool) -> None:
@@ -270,8 +279,7 @@ def _resumed(out: Path, asked: dict[str, Any]) -> dict[str, Any] | None:
 def _plan(recipe: Recipe, mixture: Mixture, trainer: Trainer, budget: Budget, began: float) -> dict[str, Any]:
     """What is decided once and stored: rows in one pass, and the number of steps, measured if the budget is time."""
     vocabulary = mixture.tokenizer.vocabulary.size
-    flops = sum(stage.share * flops_per_token(recipe, vocabulary, stage.length) for stage in recipe.schedule)
-    steps = budget.steps(batch_tokens=recipe.batch_tokens, flops_per_token=flops)
+    steps = budget.steps(batch_tokens=recipe.batch_tokens, flops_per_token=schedule_flops(recipe, vocabulary))
     micro, seconds = [], 0.0
     update = _update_seconds(trainer) if steps is None else 0.0
     for stage in recipe.schedule:

@@ -83,7 +83,7 @@ SHAPE = [f"system.backbone.{name}" for name in ("layers=2", "width=16", "heads=2
 MORE = {  # what some recipes have besides
     "albert": ["system.backbone.embedding=12", "system.backbone.length=96"],
     "electra": ["system.backbone.embedding=12", "system.generator.width=8", "system.generator.heads=1",
-                "system.generator.feedforward=12", "system.generator.length=64", "system.generator.embedding=12"],
+                "system.generator.feedforward=12"],
 }  # fmt: skip
 
 

@@ -94,11 +94,11 @@ def generate(
     pieces = (write if second else run_on)(model, prompt, tokens=tokens, sampling=sampling, seed=seed)
     if json_:
         say.as_json({"text": "".join(pieces)})
-        return
-    for piece in pieces:
-        sys.stdout.write(piece)
-        sys.stdout.flush()
-    sys.stdout.write("\n")
+    else:
+        for piece in pieces:
+            sys.stdout.write(piece)
+            sys.stdout.flush()
+        sys.stdout.write("\n")
     say.notes(model.notes, json_)
 
 

@@ -44,9 +44,13 @@ def pretrain(
 
     if resume and overwrite:
         raise Mistake("--resume goes on with a run and --overwrite begins it anew: give one of them")
-    if start is not None and (size or any(setting.lstrip().startswith(("system.", "system=")) for setting in settings)):
-        raise Mistake(f"the network comes from {start}: leave --size and --set system... out, or leave --from out")
-    chosen = family.get(recipe, size=size or family.size_of(recipe, start), variant=variant, settings=settings)
+    if start is not None and size:
+        raise Mistake(f"the network comes from {start}: leave --size out, or leave --from out")
+    chosen = (
+        family.get(recipe, size=size or "base", variant=variant, settings=settings)
+        if start is None
+        else family.onward(recipe, start, variant=variant, settings=settings)
+    )
     records = pretraining.pretrain(chosen, data, out, budget=budget, start=start, seed=seed, device=device, compiled=compiled,
                                    resume=resume, overwrite=overwrite, tensorboard=tensorboard, stop=options.interrupt())  # fmt: skip
     last = _last_step(screen.training(records, f"{recipe} {size or ''}".strip(), json_))
@@ -111,7 +115,8 @@ def evaluate(
     device: Device = None,
     json_: Json = False,
 ) -> None:
-    """Accuracy, F1, Matthews' correlation and the confusion matrix of an adapted model; of one that writes, ROUGE-L."""
+    """Accuracy, F1, Matthews' correlation and the confusion matrix of an adapted model; of one that writes, ROUGE-L over
+    the tokens of the model's own tokenizer: compare it between models of one tokenizer only."""
     from unmask import api
 
     model = api.load(run, device=device)

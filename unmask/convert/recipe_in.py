@@ -19,6 +19,7 @@ from unmask.predict import Label, Replaced, Tokens
 from unmask.recipe import Part, Recipe, Stage
 from unmask.recipes import albert, bert, electra, ernie, gpt2, roberta
 from unmask.system import SENTENCE, GeneratorDiscriminator, Single
+from unmask.system.generator_discriminator import READS
 
 _RECIPES: dict[Kind, Any] = {
     "albert": albert, "bert": bert, "electra": electra, "ernie": ernie, "gpt2": gpt2, "roberta": roberta,
@@ -141,7 +142,7 @@ def paired(kind: Kind, alone: Recipe, generator: Recipe | None, *, shared: bool)
     else:
         made, fill = backbone_of(generator), generator.predict["tokens"]
         _check_pair(made, backbone)
-        made = dataclasses.replace(made, embedding=backbone.embedding)
+    made = dataclasses.replace(made, **{name: getattr(Transformer, name) for name in READS})
     return alone.replace(system=GeneratorDiscriminator(backbone=backbone, generator=made, fill=fill, shared=shared))
 
 
@@ -149,6 +150,7 @@ def _check_pair(generator: Transformer, backbone: Transformer) -> None:
     for what, its, wanted in (
         ("embeddings of one width", generator.embedding or generator.width, backbone.embedding or backbone.width),
         ("texts of one length", generator.length, backbone.length),
+        ("as many kinds of segments", generator.segments, backbone.segments),
     ):
         require(
             its == wanted,

@@ -60,7 +60,7 @@ def check(recipe: Recipe, vocabulary: Vocabulary) -> None:
 
 
 def check_training(recipe: Recipe) -> None:
-    """Refuse to train what has nothing to learn from: no generator, no second text, or a future that is in sight."""
+    """Refuse to train what cannot be learnt: no generator, no second text, or a future that is in sight."""
     pairs = bool(recipe.arrange.classes)  # type: ignore[attr-defined]
     for hide in hides(recipe):
         require(
@@ -72,11 +72,16 @@ def check_training(recipe: Recipe) -> None:
             f"hide=Next predicts the next token, and with see={type(recipe.see).__name__} the network sees it: set "
             "see=LeftToRight, or hide=Mask",
         )
+    require(
+        pairs or recipe.see.writes != "second",  # type: ignore[attr-defined]
+        f"see={type(recipe.see).__name__} shows the second of two texts from left to right, and arrange makes no pairs: set "
+        "arrange=NextSentence, or see=Everything, or, of several views, see.prefix=0",
+    )
     judges = [name for name, part in recipe.predict.items() if isinstance(part, Replaced | Copy)]
     require(
         not judges or bool(recipe.system.losses),  # type: ignore[attr-defined]
-        f"{recipe.name} predicts {', '.join(judges)}: what a generator replaced, and the network has none; set "
-        "system=GeneratorDiscriminator; or, with --from, name a run that has a generator",
+        f"{recipe.name} predicts {', '.join(judges)}: what a generator replaced, and the network has none: set "
+        "system=GeneratorDiscriminator",
     )
 
 
@@ -101,9 +106,17 @@ def cost(recipe: Recipe, vocabulary: int) -> dict[str, float]:
     words = Vocabulary(size=vocabulary, pad=0, special=(), mask=0)
     with torch.device("meta"):
         system = recipe.system.build(recipe, words, 0)  # type: ignore[attr-defined]
-    flops = sum(stage.share * flops_per_token(recipe, vocabulary, stage.length) for stage in recipe.schedule)
-    kept = sum(p.numel() for p in system.keep.parameters())
-    return {"parameters": sum(p.numel() for p in system.parameters()), "kept": kept, "flops_per_token": flops}
+    return {
+        "parameters": sum(p.numel() for p in system.parameters()),
+        "kept": sum(p.numel() for p in system.keep.parameters()),
+        "flops_per_token": schedule_flops(recipe, vocabulary),
+    }
+
+
+def schedule_flops(recipe: Recipe, vocabulary: int) -> float:
+    """Training operations per token over the whole schedule, each stage with what it hides."""
+    stages = zip(recipe.schedule, hides(recipe), strict=True)
+    return sum(s.share * flops_per_token(recipe.replace(hide=hide), vocabulary, s.length) for s, hide in stages)
 
 
 def flops_per_token(recipe: Recipe, vocabulary: int, length: int) -> float:
