@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import json
+from types import SimpleNamespace
 
 import pytest
+import torch
 
 from tests.conftest import documents
 from unmask.errors import Mistake
-from unmask.text import BPE, KINDS, ByteBPE, Characters, Tokenizer, Unigram, WordPiece, kind_named, train, train_to_file
+from unmask.infer.generate import Sampling, stream
+from unmask.text import (
+    BPE, KINDS, ByteBPE, Bytes, Characters, Tokenizer, Unigram, WordPiece, kind_named, train, train_to_file,
+)  # fmt: skip
 from unmask.text.tokenizer import BERT_NAMES, ROBERTA_NAMES
 
-SMALL = [WordPiece(vocab=150), BPE(vocab=150), ByteBPE(vocab=300), Unigram(vocab=100), Characters(vocab=60)]
+SMALL = [WordPiece(vocab=150), BPE(vocab=150), ByteBPE(vocab=300), Unigram(vocab=100), Characters(vocab=60), Bytes()]
 TEXTS = documents(40)
 
 
@@ -84,6 +89,37 @@ def test_characters_are_one_token_each_and_rare_ones_are_unknown():
     assert ids[2] == tokenizer.role("unk")
 
 
+def test_characters_come_back_as_they_were_in_any_language():
+    text = "  two  spaces,\ta tab\r\n\n北京在哪里？😀é\n"
+    tokenizer = train(Characters(), [text])
+    assert len(tokenizer.encode(text)) == len(text)
+    assert tokenizer.decode(tokenizer.encode(text)) == text
+
+
+def test_a_byte_is_a_token_and_any_text_comes_back_without_a_corpus():
+    tokenizer = train(Bytes(), iter(()))
+    text = "".join(map(chr, range(0x250))) + "  北京 😀\u2028\x85\r\n\n"
+    ids = tokenizer.encode(text)
+    assert len(ids) == len(text.encode())
+    assert len(set(tokenizer.encode("".join(map(chr, range(128)))))) == 128
+    assert tokenizer.decode(ids) == text
+    with pytest.raises(Mistake, match="has 261 tokens, got 300: leave --vocab out"):
+        kind_named("bytes", 300)
+
+
+def test_bytes_are_written_on_character_by_character():
+    """A character's bytes come one at a time: nothing is shown before the last of them."""
+    tokenizer = train(Bytes(), iter(()))
+    ids = iter([*tokenizer.encode("a北😀é"), tokenizer.role("sep")])
+    model = SimpleNamespace(tokenizer=tokenizer)
+
+    def scores(_: list[int]) -> torch.Tensor:
+        return torch.nn.functional.one_hot(torch.tensor(next(ids)), tokenizer.vocabulary.size).float()
+
+    pieces = list(stream(model, scores, [], tokens=50, sampling=Sampling(temperature=0), seed=0))
+    assert pieces == ["a", "北", "😀", "é"]
+
+
 def test_wordpiece_folds_case_only_if_asked():
     folded, kept = train(WordPiece(vocab=80), TEXTS), train(WordPiece(vocab=80, lowercase=False), TEXTS)
     assert folded.encode("THE") == folded.encode("the")
@@ -112,7 +148,7 @@ def test_a_vocabulary_smaller_than_the_special_tokens_is_an_error():
 
 
 def test_kinds_are_named_and_the_nearest_name_is_offered():
-    assert set(KINDS) == {"wordpiece", "bpe", "byte-bpe", "unigram", "characters"}
+    assert set(KINDS) == {"wordpiece", "bpe", "byte-bpe", "unigram", "characters", "bytes"}
     assert kind_named("wordpiece", 77) == WordPiece(vocab=77)
     assert kind_named("byte-bpe") == ByteBPE()
     with pytest.raises(Mistake, match="unknown kind of tokenizer 'wordpeace': did you mean wordpiece"):
