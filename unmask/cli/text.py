@@ -20,7 +20,7 @@ from unmask.options import Corpora, Errors, Json, OptionalCorpora, Overwrite, Se
 def tokenizer(
     corpus: Corpora,
     out: Annotated[Path, typer.Option(help="The file to write.")],
-    kind: Annotated[str, typer.Option(help="wordpiece, bpe, byte-bpe, unigram or characters.")] = "wordpiece",
+    kind: Annotated[str, typer.Option(help="wordpiece, bpe, word-bpe, byte-bpe, unigram or characters.")] = "wordpiece",
     vocab: Annotated[int, typer.Option(help="How many tokens.")] = 30_000,
     errors: Errors = "strict",
     seed: Seed = 0,
