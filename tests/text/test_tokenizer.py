@@ -12,7 +12,18 @@ from tests.conftest import documents
 from unmask.errors import Mistake
 from unmask.infer.generate import Sampling, stream
 from unmask.text import (
-    BPE, KINDS, ByteBPE, Bytes, Characters, Tokenizer, Unigram, WordPiece, kind_named, train, train_to_file,
+    BPE,
+    KINDS,
+    ByteBPE,
+    Bytes,
+    Characters,
+    Tokenizer,
+    Unigram,
+    WordBPE,
+    WordPiece,
+    kind_named,
+    train,
+    train_to_file,
 )  # fmt: skip
 from unmask.text.tokenizer import BERT_NAMES, ROBERTA_NAMES
 
@@ -126,6 +137,21 @@ def test_wordpiece_folds_case_only_if_asked():
     assert kept.encode("THE") != kept.encode("the")
 
 
+def test_word_bpe_is_what_transformers_makes_of_its_vocabulary_and_has_the_special_tokens_of_gpt():
+    import transformers
+
+    tokenizer = train(WordBPE(vocab=120), TEXTS)
+    known = json.loads(tokenizer.backend.to_str())["model"]
+    theirs = transformers.OpenAIGPTTokenizer(vocab=known["vocab"], merges=[tuple(merge) for merge in known["merges"]])
+    for text in (*TEXTS, "THE Café, 北京\tit's"):
+        assert tokenizer.encode(text) == theirs(text)["input_ids"]
+    assert tokenizer.decode(tokenizer.encode("The  the")) == "the the"
+    assert {role: tokenizer.token(i) for role, i in tokenizer.roles.items()} == {
+        "pad": "<pad>", "unk": "<unk>", "sep": "<extract>", "start": "<start>", "delimiter": "<delimiter>",
+        "extract": "<extract>",
+    }  # fmt: skip
+
+
 def test_readable_keeps_the_marks_of_pieces_and_specials():
     tokenizer = train(WordPiece(vocab=150), TEXTS)
     piece = next(i for i in range(150) if tokenizer.token(i).startswith("##"))
@@ -134,7 +160,9 @@ def test_readable_keeps_the_marks_of_pieces_and_specials():
     assert tokenizer.token(99_999) == "<99999>"
 
 
-@pytest.mark.parametrize("kind", [WordPiece(), ByteBPE(), BPE(), Unigram()], ids=lambda kind: type(kind).__name__)
+@pytest.mark.parametrize(
+    "kind", [WordPiece(), ByteBPE(), BPE(), WordBPE(), Unigram()], ids=lambda kind: type(kind).__name__
+)
 def test_a_corpus_too_small_for_the_vocabulary_is_an_error_with_the_size_that_fits(kind):
     with pytest.raises(
         Mistake, match=r"allows a vocabulary of [\d,]+ tokens, .* were asked for: use --vocab \d+ or less"
@@ -148,7 +176,7 @@ def test_a_vocabulary_smaller_than_the_special_tokens_is_an_error():
 
 
 def test_kinds_are_named_and_the_nearest_name_is_offered():
-    assert set(KINDS) == {"wordpiece", "bpe", "byte-bpe", "unigram", "characters", "bytes"}
+    assert set(KINDS) == {"wordpiece", "bpe", "word-bpe", "byte-bpe", "unigram", "characters", "bytes", "whole-words"}
     assert kind_named("wordpiece", 77) == WordPiece(vocab=77)
     assert kind_named("byte-bpe") == ByteBPE()
     with pytest.raises(Mistake, match="unknown kind of tokenizer 'wordpeace': did you mean wordpiece"):

@@ -32,6 +32,7 @@ class Transformer:
     sharing: Sharing = "none"  # which weights all layers have in common
     length: int = 512  # longest example
     norm: Literal["post", "pre"] = "post"  # after the sum (BERT) or before the layer (GPT-2)
+    embedding_norm: bool | None = None  # a norm on the embeddings too; none: where the norm stands after the sum (BERT)
     positions: Positions = "learned"  # or sinusoidal
     segments: int = 0  # how many kinds of text the embeddings tell apart; 0 for none
     activation: Activation = "gelu"  # of the feed-forward layer
@@ -57,6 +58,10 @@ class Transformer:
             f"backbone.segments must be 0 for none, or 2 or more, got {self.segments}",
         )
         require(0 <= self.dropout < 1, f"backbone.dropout must be in [0, 1), got {self.dropout}")
+
+    @property
+    def norms_embeddings(self) -> bool:
+        return self.norm == "post" if self.embedding_norm is None else self.embedding_norm
 
     def build(self, vocabulary: int, pattern: Pattern, embed: Embed | None = None) -> TransformerModule:
         """The network with fresh weights; `embed`: the embeddings of another, shared with it."""
@@ -112,7 +117,7 @@ class TransformerModule(nn.Module):
         width = spec.embedding or spec.width
         self.embed = embed or Embed(
             vocabulary, width, length=spec.length, positions=spec.positions, segments=spec.segments,
-            norm=spec.norm == "post", dropout=spec.dropout, epsilon=spec.epsilon,
+            norm=spec.norms_embeddings, dropout=spec.dropout, epsilon=spec.epsilon,
         )  # fmt: skip
         self.project: nn.Module = nn.Linear(width, spec.width) if width != spec.width else nn.Identity()
         self.blocks = nn.ModuleList(Block(spec) for _ in range(spec.layers))

@@ -17,7 +17,7 @@ from unmask.errors import Mistake, require
 from unmask.text import Tokenizer
 from unmask.text import layout as layouts
 
-ROLES = ("cls", "sep", "mask")  # the special tokens that stand behind the texts, in this order
+ROLES = tuple(layouts.SPECIALS.values())  # the special tokens that stand behind the texts, in this order
 
 
 def special_ids(tokenizer: Tokenizer, layout: str) -> list[int]:

@@ -10,7 +10,6 @@ from unmask.infer.model import Model
 from unmask.predict import Tokens
 from unmask.see import Writes
 
-
 _WHY_NOT: dict[Writes, str] = {
     "onward": "sees only what stands before a gap: go on with a text by 'unmask generate'",
     "second": "was taught to write a second text: let it write by 'unmask generate'",
