@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from unmask.backbone.attention import Attention, View, view
+from unmask.backbone.cache import Cache
 from unmask.backbone.embed import Embed, Norm, Positions
 from unmask.batch import Batch, Hidden
 from unmask.errors import require
@@ -88,11 +89,11 @@ class Block(nn.Module):
         self.after_mlp: nn.Module = nn.Identity()
         self.dropout = nn.Dropout(spec.dropout)
 
-    def forward(self, x: Tensor, view: View) -> Tensor:
+    def forward(self, x: Tensor, view: View, kept: tuple[Tensor, Tensor] | None = None) -> Tensor:
         if self.pre:
-            x = x + self.after_attention(self.dropout(self.attention(self.attention_norm(x), view)))
+            x = x + self.after_attention(self.dropout(self.attention(self.attention_norm(x), view, kept)))
             return x + self.after_mlp(self.dropout(self.mlp(self.mlp_norm(x))))
-        x = self.attention_norm(x + self.after_attention(self.dropout(self.attention(x, view))))
+        x = self.attention_norm(x + self.after_attention(self.dropout(self.attention(x, view, kept))))
         return self.mlp_norm(x + self.after_mlp(self.dropout(self.mlp(x))))
 
 
@@ -151,13 +152,24 @@ class TransformerModule(nn.Module):
         """What is compiled, each for itself: layers that are alike are compiled once."""
         return [self.embed, *self.blocks]
 
-    def forward(self, batch: Batch, state: Any = None) -> tuple[Hidden, Any]:
+    def cache(self, rows: int, length: int) -> Cache:
+        """An empty state, for reading so many tokens of every row bit by bit."""
+        require(self.pattern == "left", "only a network that reads from left to right can read a text bit by bit")
+        like = self.embed.token.weight.new_empty(0, dtype=compute_dtype(self.embed.token.weight))
+        heads = self.spec.heads
+        return Cache.empty(self.spec.layers, rows, heads, length, self.spec.width // heads, like)
+
+    def forward(self, batch: Batch, state: Cache | None = None) -> tuple[Hidden, Cache | None]:
+        """With a state, the batch goes on from the tokens that it holds; its positions count from the first new one."""
         dtype = compute_dtype(self.embed.token.weight)
-        seen = view(batch, self.pattern, dtype, compiled=self.compiled)
+        if state is None:
+            seen = view(batch, self.pattern, dtype, compiled=self.compiled)
+        else:
+            batch, seen, state = state.take(batch)
         x = self.project(self.embed(batch).to(dtype))  # between layers, too, vectors keep the precision of the products
         layers = [x]
-        for block in self.blocks:
-            x = block(x, seen)
+        for number, block in enumerate(self.blocks):
+            x = block(x, seen) if state is None else block(x, seen, (state.keys[number], state.values[number]))
             layers.append(x)
         layers[-1] = self.final_norm(x)
         return Hidden(tuple(layers)), state
