@@ -212,7 +212,7 @@ def _parse_part(text: str, old: Any, name: str) -> Any:
     """A part such as `Words` or `Blocks(cross=false)`, looked up beside the part it replaces."""
     package = importlib.import_module(".".join(type(old).__module__.split(".")[:2]))
     parts = {n: p for n, p in vars(package).items() if isinstance(p, type) and dataclasses.is_dataclass(p)}
-    known = {n: p for n, p in parts.items() if _abilities(type(old)) <= _abilities(p)}
+    known = {n: p for n, p in parts.items() if _abilities(type(old)) <= set(dir(p))}
     try:
         node = ast.parse(text, mode="eval").body
     except SyntaxError:

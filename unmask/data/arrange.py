@@ -56,6 +56,14 @@ class Arrange(Protocol):
     def packed(self) -> bool:
         """Whether several examples may share a row."""
 
+    @property
+    def continuous(self) -> bool:
+        """Whether each row goes on where the same row of the batch before it ended: for networks with a memory."""
+
+    @property
+    def reuse(self) -> int | None:
+        """How many tokens of a row the memory keeps and the next row goes on after; None for all."""
+
     def runs(self, texts: Texts, layout: str, length: int, rng: Any) -> Runs:
         """Examples of at most `length` tokens."""
 
@@ -69,6 +77,8 @@ class Blocks:
 
     classes = 0
     answers = ()
+    continuous = False
+    reuse = None
 
     @property
     def packed(self) -> bool:
@@ -102,6 +112,8 @@ class Stream:
     classes = 0
     answers = ()
     packed = False
+    continuous = False
+    reuse = None
 
     def runs(self, texts: Texts, layout: str, length: int, rng: Any) -> Runs:
         documents = texts.sentence[texts.document]
@@ -117,6 +129,8 @@ class Given:
     classes = 0
     answers = ()
     packed = False
+    continuous = False
+    reuse = None
 
     def runs(self, texts: Texts, layout: str, length: int, rng: Any) -> Runs:
         raise Mistake(

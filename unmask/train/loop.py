@@ -147,13 +147,15 @@ def train(
     steps = legs[-1].until
     at: dict[str, Any] = {"step": 0, "tokens": 0, "seconds": 0.0, "best": None, "source": None}
     if resume and folder is not None and checkpoint.newest(folder) is not None:
-        at = checkpoint.load_state(folder, trainer.system, trainer.optimiser)
+        at = checkpoint.load_state(folder, trainer.system, trainer.optimiser, trainer.memory)
     step, tokens, best = at["step"], at["tokens"], at["best"]
     began, saved = time.monotonic() - at["seconds"], time.monotonic()
     meter, position = _Meter(trainer, folder), at["source"]
     for number, leg in enumerate(legs):
         if step >= leg.until:
             continue
+        if step == (legs[number - 1].until if number else 0):  # not resumed within the leg
+            trainer.memory.clear()
         source = leg.open(position)
         trainer.system.train()
         while step < leg.until:
@@ -180,7 +182,7 @@ def train(
                 position = source.after_stage() if step == leg.until else source.state()
                 at = {"step": step, "tokens": tokens, "seconds": record["seconds"], "best": best, "source": position,
                       "record": record | ending}  # fmt: skip
-                checkpoint.save_state(folder, trainer.system, trainer.optimiser, at, best=better)
+                checkpoint.save_state(folder, trainer.system, trainer.optimiser, at, best=better, memory=trainer.memory)
                 saved = time.monotonic()
             yield record | ending
             if stopped:
