@@ -46,6 +46,11 @@ def encode_documents(
     ]
 
 
+def kept(text: str) -> str:
+    """What of a text is tokenised: its lines that are not blank, without white space at the end."""
+    return "".join(_lines([text])[0])
+
+
 def _lines(texts: Sequence[str]) -> tuple[list[str], list[int]]:
     """The lines of all texts that are not blank, and how many each text has."""
     lines: list[str] = []
