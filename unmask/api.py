@@ -76,9 +76,25 @@ class Model:
             pass
         return load(out, device=self.inner.device)
 
-    def evaluate(self, file: str | Path) -> dict[str, Any]:
-        """The scores on a file of the model's task: accuracy, F1, MCC and the confusion matrix, or ROUGE-L."""
-        return evaluate.evaluate_file(self.inner, file)
+    def evaluate(
+        self, file: str | Path, *, context: int | None = None, stride: int | None = None, memory: int | None = None
+    ) -> dict[str, Any]:
+        """The scores on a file of the model's task: accuracy, F1, MCC and the confusion matrix, or ROUGE-L.
+
+        Of a language model, the scores on a text: loss, perplexity, bits per byte; the options say how it is read."""
+        return evaluate.evaluate_file(self.inner, file, context=context, stride=stride, memory=memory)
+
+    def context_curve(self, file: str | Path, *, lengths: Sequence[int] | None = None) -> dict[str, Any]:
+        """The loss of the same tokens of a text when the model may look back 1, 2, 4 ... tokens."""
+        return evaluate.context_curve(self.inner, file, lengths=lengths)
+
+    def zero_shot(
+        self, file: str | Path, *, prompt: str | Path, normalise: Literal["token", "byte", "none"] = "token",
+        unconditional: bool = False, cut_left: bool = False,
+    ) -> dict[str, Any]:  # fmt: skip
+        """The scores on a file of questions, put in the words of a template (its text, or the file that holds it)."""
+        scoring = evaluate.Scoring(normalise=normalise, unconditional=unconditional, cut_left=cut_left)
+        return evaluate.evaluate_prompts(self.inner, file, prompt=prompt, scoring=scoring)
 
     def export(self, out: str | Path, *, generator: bool = False, overwrite: bool = False) -> convert.Exported:
         """Write the model, or its generator, in Hugging Face format; returns what was written and what left out."""
