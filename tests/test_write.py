@@ -17,7 +17,7 @@ from unmask.adapt.write import teach_writing, writing_recipe
 from unmask.data.given import Text, batch_of, rows_of
 from unmask.errors import Mistake
 from unmask.evaluate import evaluate_file
-from unmask.infer import Sampling, open_run, write
+from unmask.infer import Sampling, fill, open_run, write
 from unmask.infer import generate as run_on
 from unmask.infer.model import Model, save_run
 from unmask.see import Everything, Mixed, Prefix
@@ -49,6 +49,20 @@ def base_of(name: str, tokenizers, folder, *settings: str) -> Model:
 
 def written(model: Model, source: str, **options) -> str:
     return "".join(write(model, source, sampling=SURE, **options))
+
+
+@pytest.mark.parametrize(
+    "see, reason",
+    [
+        ("LeftToRight", "sees only what stands before a gap: go on with a text by 'unmask generate'"),
+        ("RightToLeft", "does not see both sides of a gap: take a model that reads everything"),
+        ("Prefix", "was taught to write a second text: let it write by 'unmask generate'"),
+    ],
+)
+def test_a_model_that_fills_no_gaps_says_why(see, reason, tokenizers, tmp_path):
+    with pytest.raises(Mistake, match=reason):
+        fill(base_of("bert", tokenizers, tmp_path, f"see={see}"), "The [MASK] slept.")
+    assert len(fill(base_of("unilm", tokenizers, tmp_path), "The [MASK] slept.")) == 1  # one of its views is everything
 
 
 @pytest.mark.parametrize("name", ["bert", "unilm", "roberta"])
