@@ -92,20 +92,24 @@ def load(folder: str | Path, *, device: str | None = None) -> Model:
 
 def train_tokenizer(
     corpus: Paths, out: str | Path, *, kind: str = "wordpiece", vocab: int | None = None,
-    errors: str = "strict", overwrite: bool = False,
+    whole: bool = False, errors: str = "strict", overwrite: bool = False,
 ) -> text.Tokenizer:  # fmt: skip
-    """Train a tokenizer on a corpus and write it to `out`."""
-    return text.train_to_file(text.Corpus(_listed(corpus), errors=errors), out, text.kind_named(kind, vocab), overwrite)
+    """Train a tokenizer on a corpus and write it to `out`. `whole`: as for `prepare`."""
+    stream = text.Corpus(_listed(corpus), errors=errors, whole=whole)
+    return text.train_to_file(stream, out, text.kind_named(kind, vocab), overwrite)
 
 
 def prepare(
     corpus: Paths, out: str | Path, *, tokenizer: str | Path, words: text.Words = "auto", lexicon: Paths = (),
-    holdout: float = 0.005, errors: str = "strict", workers: int | None = None, overwrite: bool = False,
+    holdout: float = 0.005, whole: bool = False, errors: str = "strict", workers: int | None = None,
+    overwrite: bool = False,
 ) -> dict[str, Any]:  # fmt: skip
-    """Tokenise a corpus into shards, with the phrases and entities of a lexicon if one is given; returns the manifest."""
+    """Tokenise a corpus into shards, with the phrases and entities of a lexicon if one is given; returns the manifest.
+
+    `whole`: a .txt file is one document, and its blank lines are text, for models of characters and bytes."""
     manifest: dict[str, Any] = {}
     for manifest in prepare_shards(
-        text.Corpus(_listed(corpus), errors=errors), text.Tokenizer.load(tokenizer), out, words=words,
+        text.Corpus(_listed(corpus), errors=errors, whole=whole), text.Tokenizer.load(tokenizer), out, words=words,
         lexicon=text.Lexicon.load(_listed(lexicon)) if lexicon else None, holdout=holdout, workers=workers,
         overwrite=overwrite,
     ):  # fmt: skip

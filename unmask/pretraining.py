@@ -25,6 +25,7 @@ from unmask.train.log import Log
 
 MICRO_TOKENS = {"cpu": 8_192, "cuda": 65_536}  # more in one pass is no faster
 VALIDATION_TOKENS = {"cpu": 8_192, "cuda": 262_144}
+COMPILING_PAYS = 600.0  # seconds of a budget: compiling takes one or two minutes
 MANY_VISITS = 10
 COLLAPSED = 0.1  # spread of the vectors below which a network tells tokens no longer apart
 _SEGMENTS = "backbone.embed.segment.weight"
@@ -105,8 +106,10 @@ class Mixture:
         return Reader(collection, self.tokenizer, recipe.arrange, recipe.layout, length, seed)  # type: ignore[arg-type]
 
 
-def machine_for(device: str | None, compiled: bool | None = None) -> Machine:
-    """The machine to train on: the GPU if there is one, in bfloat16 and compiled; otherwise the CPU, in float32."""
+def machine_for(device: str | None, compiled: bool | None, budget: Budget) -> Machine:
+    """The machine to train on: the GPU if there is one, in bfloat16; otherwise the CPU, in float32.
+
+    Compiling is left to the budget if nothing is said: on a GPU, unless that is a few minutes."""
     name = device or ("cuda" if torch.cuda.is_available() else "cpu")
     require(
         not name.startswith("cuda") or torch.cuda.is_available(), f"no GPU here for --device {name}: use --device cpu"
@@ -114,7 +117,9 @@ def machine_for(device: str | None, compiled: bool | None = None) -> Machine:
     gpu = name.startswith("cuda")
     if gpu:
         torch.set_float32_matmul_precision("high")
-    return Machine(device=name, half=gpu, compiled=gpu if compiled is None else compiled)
+    if compiled is None:
+        compiled = gpu and not (budget.kind == "seconds" and budget.amount < COMPILING_PAYS)
+    return Machine(device=name, half=gpu, compiled=compiled, recorded=gpu)
 
 
 def pretrain(
@@ -138,7 +143,7 @@ def pretrain(
     """
     began = time.monotonic()
     out, limit = Path(out), Budget.parse(budget)
-    machine, mixture = machine_for(device, compiled), Mixture.open(data)
+    machine, mixture = machine_for(device, compiled, limit), Mixture.open(data)
     mixture.check(recipe)
     base = open_run(start, device="cpu") if start is not None else None
     if base is not None:

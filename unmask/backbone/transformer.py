@@ -92,14 +92,15 @@ class Block(nn.Module):
 
 
 class Feedforward(nn.Module):
-    def __init__(self, width: int, inner: int, activation: Activation) -> None:
+    def __init__(self, width: int, inner: int, activation: Activation, dropout: float = 0.0) -> None:
         super().__init__()
         self.up = nn.Linear(width, inner)
         self.down = nn.Linear(inner, width)
         self.activation = activation
+        self.dropout = nn.Dropout(dropout)
 
     def forward(self, x: Tensor) -> Tensor:
-        return self.down(activate(self.up(x), self.activation))
+        return self.down(self.dropout(activate(self.up(x), self.activation)))  # type: ignore[no-any-return]
 
 
 class TransformerModule(nn.Module):
@@ -146,7 +147,7 @@ class TransformerModule(nn.Module):
         return [self.embed, *self.blocks]
 
     def forward(self, batch: Batch, state: Any = None) -> tuple[Hidden, Any]:
-        dtype = _compute_dtype(self.embed.token.weight)
+        dtype = compute_dtype(self.embed.token.weight)
         seen = view(batch, self.pattern, dtype, compiled=self.compiled)
         x = self.project(self.embed(batch).to(dtype))  # between layers, too, vectors keep the precision of the products
         layers = [x]
@@ -163,6 +164,7 @@ def activate(x: Tensor, activation: Activation) -> Tensor:
     return F.gelu(x, approximate="tanh" if activation == "gelu_tanh" else "none")
 
 
-def _compute_dtype(weight: Tensor) -> torch.dtype:
+def compute_dtype(weight: Tensor) -> torch.dtype:
+    """The precision that products are computed in."""
     kind = weight.device.type
     return torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else weight.dtype

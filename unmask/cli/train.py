@@ -28,7 +28,10 @@ def pretrain(
     start: Annotated[Path | None, typer.Option("--from", help="A run to continue from, on new text.")] = None,
     settings: Settings = [],  # noqa: B006
     resume: Annotated[bool, typer.Option("--resume", help="Go on with a run that was cut off.")] = False,
-    compiled: Annotated[bool | None, typer.Option("--compile/--no-compile", help="By default on a GPU.")] = None,
+    compiled: Annotated[
+        bool | None,
+        typer.Option("--compile/--no-compile", help="By default on a GPU, if the budget is ten minutes or more."),
+    ] = None,
     tensorboard: Annotated[bool, typer.Option("--tensorboard", help="Also write TensorBoard files.")] = False,
     seed: Seed = 0,
     device: Device = None,

@@ -60,6 +60,8 @@ class TokensModule(nn.Module):
     def at_targets(self, hidden: Hidden, batch: Batch) -> Tensor:
         """N V, the scores of every token of the vocabulary at every target."""
         assert batch.targets is not None, "nothing was hidden"
+        if hidden.query is not None:  # a stream of its own, that does not see what it predicts
+            return self.scores(hidden.query)
         return self.scores(hidden.last.flatten(0, 1)[batch.targets.where])
 
     def loss(self, scores: Tensor, batch: Batch) -> Loss:

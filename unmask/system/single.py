@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from unmask import chance
-from unmask.backbone import Transformer
+from unmask.backbone import Transformer, TransformerXL
 from unmask.batch import Batch, Hidden, Loss, Vocabulary
 from unmask.recipe import Recipe
 from unmask.system.check import check, heads_flops, objectives
@@ -19,7 +19,7 @@ from unmask.system.check import check, heads_flops, objectives
 class Single:
     """One network."""
 
-    backbone: Transformer = field(default_factory=Transformer)  # the network that is trained, adapted and served
+    backbone: Transformer | TransformerXL = field(default_factory=Transformer)  # trained, adapted and served
 
     @property
     def losses(self) -> tuple[str, ...]:
@@ -86,7 +86,7 @@ def first_seed(seed: int) -> int:
     return int(chance.generator(seed, chance.purpose("initial weights")).integers(2**62))
 
 
-def heads(recipe: Recipe, backbone: Transformer, embedding: Tensor) -> nn.ModuleDict:
+def heads(recipe: Recipe, backbone: Transformer | TransformerXL, embedding: Tensor) -> nn.ModuleDict:
     """All objectives of a recipe, built for a backbone."""
     parts = objectives(recipe).items()
     return nn.ModuleDict({name: part.build(backbone.width, embedding, backbone.deviation) for name, part in parts})

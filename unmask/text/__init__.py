@@ -10,6 +10,7 @@ from unmask.text.tokenizer import (
     BPE,
     KINDS,
     ByteBPE,
+    Bytes,
     Characters,
     Tokenizer,
     Unigram,
@@ -20,6 +21,6 @@ from unmask.text.tokenizer import (
 )
 
 __all__ = [
-    "BPE", "KINDS", "ByteBPE", "Characters", "Corpus", "Lexicon", "Mining", "Tokenizer", "Unigram", "WordPiece", "Words",
-    "encode_documents", "kind_named", "make_lexicon", "train", "train_to_file",
+    "BPE", "KINDS", "ByteBPE", "Bytes", "Characters", "Corpus", "Lexicon", "Mining", "Tokenizer", "Unigram", "WordPiece",
+    "Words", "encode_documents", "kind_named", "make_lexicon", "train", "train_to_file",
 ]  # fmt: skip

@@ -1,4 +1,4 @@
-"""Tokenizers: five kinds to train, one wrapper to use. Training and running are Hugging Face `tokenizers`' work."""
+"""Tokenizers: six kinds to make, one wrapper to use. Training and running are Hugging Face `tokenizers`' work."""
 
 from __future__ import annotations
 
@@ -114,7 +114,8 @@ class Kind(Protocol):
     @property
     def vocab(self) -> int: ...
 
-    def blank(self) -> tuple[Backend, Any]: ...
+    def blank(self) -> tuple[Backend, Any]:
+        """What is to be trained, and what trains it; none where there is nothing to learn."""
 
 
 @dataclass(frozen=True)
@@ -203,17 +204,37 @@ class Characters:
         return backend, trainers.WordLevelTrainer(vocab_size=self.vocab, special_tokens=BERT_NAMES, show_progress=False)
 
 
+@dataclass(frozen=True)
+class Bytes:
+    """One token per byte of UTF-8: any text can be written, in any language (the character Transformer on enwik8)."""
+
+    vocab: int = len(BERT_NAMES) + 256  # number of tokens, special ones included; it cannot be another
+
+    def __post_init__(self) -> None:
+        size = len(BERT_NAMES) + 256
+        require(self.vocab == size, f"a tokenizer of bytes has {size} tokens, got {self.vocab:,}: leave --vocab out")
+
+    def blank(self) -> tuple[Backend, Any]:
+        names = [*BERT_NAMES, *sorted(pre_tokenizers.ByteLevel.alphabet())]
+        backend = Backend(models.BPE(vocab={name: i for i, name in enumerate(names)}, merges=[]))
+        backend.add_special_tokens(BERT_NAMES)
+        backend.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
+        backend.decoder = decoders.ByteLevel()
+        return backend, None
+
+
 KINDS: dict[str, type[Kind]] = {
     "wordpiece": WordPiece,
     "bpe": BPE,
     "byte-bpe": ByteBPE,
     "unigram": Unigram,
     "characters": Characters,
+    "bytes": Bytes,
 }
 
 
 def kind_named(name: str, vocab: int | None = None) -> Kind:
-    """The kind with this name and vocabulary size."""
+    """The kind with this name and vocabulary size; none: the size that is usual for it."""
     if name not in KINDS:
         raise unknown("kind of tokenizer", name, KINDS)
     return KINDS[name]() if vocab is None else KINDS[name](vocab=vocab)  # type: ignore[call-arg]
@@ -225,7 +246,8 @@ def train(kind: Kind, texts: Iterable[str]) -> Tokenizer:
         kind.vocab > len(BERT_NAMES), f"vocab must be over {len(BERT_NAMES)} (the special tokens), got {kind.vocab}"
     )
     backend, trainer = kind.blank()
-    backend.train_from_iterator(texts, trainer=trainer)
+    if trainer is not None:
+        backend.train_from_iterator(texts, trainer=trainer)
     size = backend.get_vocab_size()
     require(
         size >= kind.vocab or isinstance(kind, Characters),

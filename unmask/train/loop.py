@@ -49,7 +49,8 @@ class Machine:
 
     device: str = "cpu"
     half: bool = False  # bfloat16 autocast
-    compiled: bool = False  # torch.compile
+    compiled: bool = False  # torch.compile: faster steps, after a minute or two
+    recorded: bool = False  # a step's kernels are launched all at once (GPU only)
 
     def autocast(self) -> contextlib.AbstractContextManager[Any]:
         if not self.half:
@@ -68,9 +69,7 @@ class Trainer:
         self.system, self.optimise, self.machine, self.seed = system.to(machine.device), optimise, machine, seed
         self.optimiser = optimise.build(system)
         self.prepare = torch.compile(system.prepare, dynamic=False) if machine.compiled else system.prepare
-        self.run: Callable[..., Any] = (
-            Recorded(self._run, system) if machine.compiled and machine.device != "cpu" else self._run
-        )
+        self.run: Callable[..., Any] = Recorded(self._run, system) if machine.recorded else self._run
         self.system.compile_parts(machine.compiled)
         self.memory: dict[int, Any] = {}  # what a system carries from one step to the next, by micro-batch
 
