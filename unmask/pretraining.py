@@ -18,9 +18,9 @@ from unmask.data.loader import Loader, Reader, collate, held_out
 from unmask.errors import Mistake, require
 from unmask.infer.model import Model, open_run
 from unmask.recipe import Recipe, from_json, plain, to_json
-from unmask.system import check_training, flops_per_token, hides
+from unmask.system import check_training, flops_per_token, hides, weights
 from unmask.text import Tokenizer
-from unmask.train import Budget, Leg, Machine, Pace, Trainer, checkpoint, train
+from unmask.train import Budget, Leg, Machine, Pace, Trainer, checkpoint, curves, train
 from unmask.train.log import Log
 
 MICRO_TOKENS = {"cpu": 8_192, "cuda": 65_536}  # more in one pass is no faster
@@ -188,7 +188,7 @@ def pretrain(
     record: dict[str, Any] = {}
     try:
         for record in train(trainer, legs, folder=out, pace=pace, resume=True,
-                            validate=_validator(trainer, held, recipe.schedule[0].weights) if held else None, stop=stop):  # fmt: skip
+                            validate=_validator(trainer, held, _last_weights(recipe)) if held else None, stop=stop):  # fmt: skip
             log.write(record)
             yield record
         if record.get("validation_spread", 1.0) < COLLAPSED:
@@ -339,12 +339,19 @@ def _legs(recipe: Recipe, mixture: Mixture, plan: dict[str, Any], seed: int, ope
 
         rows = max(1, recipe.batch_tokens // stage.length)
         until = max(1, round(share * plan["steps"]))
-        legs.append(Leg(until, rows, micro, open_loader, dict(stage.weights), stage.hide))
+        legs.append(Leg(until, rows, micro, open_loader, weights(recipe, stage), stage.hide))
     return legs
 
 
+def _last_weights(recipe: Recipe) -> dict[str, float]:
+    """What each loss counts in the end: scores must not change their meaning on the way."""
+    return {name: curves.at(weight, 1.0) for name, weight in weights(recipe, recipe.schedule[-1]).items()}
+
+
 def _validator(trainer: Trainer, held: list[Any], weights: dict[str, float]) -> Callable[[], dict[str, float]]:
-    """Held-out losses with fixed masks; the score is their negative sum, each with its weight."""
+    """Held-out losses with fixed masks; the score is their negative sum, each with its weight.
+
+    A loss of weight 0 is told by its name, and is no part of the sum either."""
 
     @trainer.plainly()
     def validate() -> dict[str, float]:
@@ -362,7 +369,11 @@ def _validator(trainer: Trainer, held: list[Any], weights: dict[str, float]) -> 
         spread = _spread(trainer, held[0])
         score = -sum(mean * weights.get(name, 1.0) * scales[name] for name, mean in means.items())
         losses = {f"loss_{name}": mean for name, mean in means.items()}
-        return {"score": score, "loss": sum(means.values()), "spread": spread} | losses
+        return {
+            "score": score,
+            "loss": sum(m for n, m in means.items() if weights.get(n, 1.0)),
+            "spread": spread,
+        } | losses
 
     return validate
 

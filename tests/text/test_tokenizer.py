@@ -12,7 +12,17 @@ from tests.conftest import documents
 from unmask.errors import Mistake
 from unmask.infer.generate import Sampling, stream
 from unmask.text import (
-    BPE, KINDS, ByteBPE, Bytes, Characters, Tokenizer, Unigram, WordPiece, kind_named, train, train_to_file,
+    BPE,
+    KINDS,
+    ByteBPE,
+    Bytes,
+    Characters,
+    Tokenizer,
+    Unigram,
+    WordPiece,
+    kind_named,
+    train,
+    train_to_file,
 )  # fmt: skip
 from unmask.text.tokenizer import BERT_NAMES, ROBERTA_NAMES
 

@@ -33,6 +33,9 @@ class Transformer:
     length: int = 512  # longest example
     norm: Literal["post", "pre"] = "post"  # after the sum (BERT) or before the layer (GPT-2)
     positions: Positions = "learned"  # or sinusoidal
+    every: bool = (
+        False  # positions are added before every layer, from a learned table of its own for each after the first
+    )
     segments: int = 0  # how many kinds of text the embeddings tell apart; 0 for none
     activation: Activation = "gelu"  # of the feed-forward layer
     dropout: float = 0.1  # on the embeddings and after every sublayer
@@ -116,6 +119,9 @@ class TransformerModule(nn.Module):
         self.project: nn.Module = nn.Linear(width, spec.width) if width != spec.width else nn.Identity()
         self.blocks = nn.ModuleList(Block(spec) for _ in range(spec.layers))
         self._share(spec.sharing)
+        # the embeddings hold the positions of the first layer
+        places = range(1, spec.layers if spec.every else 1)
+        self.places = nn.ModuleList(nn.Embedding(spec.length, spec.width) for _ in places)
         self.final_norm = Norm(spec.width, eps=spec.epsilon) if spec.norm == "pre" else nn.Identity()
         self.compiled = False  # whether the parts are: then kernels that must be may be chosen
         self.apply(self._start)
@@ -150,7 +156,9 @@ class TransformerModule(nn.Module):
         seen = view(batch, self.pattern, dtype, compiled=self.compiled)
         x = self.project(self.embed(batch).to(dtype))  # between layers, too, vectors keep the precision of the products
         layers = [x]
-        for block in self.blocks:
+        for number, block in enumerate(self.blocks):
+            if number and self.spec.every:
+                x = x + self.places[number - 1](batch.position).to(dtype)
             x = block(x, seen)
             layers.append(x)
         layers[-1] = self.final_norm(x)
