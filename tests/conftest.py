@@ -69,6 +69,7 @@ def tokenizers() -> dict[str, text.Tokenizer]:
         "byte-bpe": text.train(text.ByteBPE(vocab=330), documents()),
         "unigram": text.train(text.Unigram(vocab=114), documents()),
         "word-bpe": text.train(text.WordBPE(vocab=200), documents()),
+        "bytes": text.train(text.Bytes(), documents()),
     }
 
 

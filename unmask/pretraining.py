@@ -19,9 +19,9 @@ from unmask.data.stream_loader import StreamLoader, StreamReader, held_out_strea
 from unmask.errors import Mistake, require
 from unmask.infer.model import Model, open_run
 from unmask.recipe import Recipe, from_json, plain, to_json
-from unmask.system import check_training, hides, schedule_flops, taken_over
+from unmask.system import check_training, hides, schedule_flops, taken_over, weights
 from unmask.text import Tokenizer
-from unmask.train import Budget, Leg, Machine, Pace, Trainer, checkpoint, train
+from unmask.train import Budget, Leg, Machine, Pace, Trainer, checkpoint, curves, train
 from unmask.train.log import Log
 
 MICRO_TOKENS = {"cpu": 8_192, "cuda": 65_536}  # more in one pass is no faster
@@ -397,13 +397,20 @@ def _legs(
 
         rows = rows_per_step(recipe, stage.length)
         until = max(1, round(share * plan["steps"]))
-        legs.append(Leg(until, rows, micro, open_loader, dict(stage.weights), stage.hide))
+        legs.append(Leg(until, rows, micro, open_loader, weights(recipe, stage), stage.hide))
     return legs
 
 
+def _last_weights(recipe: Recipe) -> dict[str, float]:
+    """What each loss counts in the end: scores must not change their meaning on the way."""
+    return {name: curves.at(weight, 1.0) for name, weight in weights(recipe, recipe.schedule[-1]).items()}
+
+
 def _validator(trainer: Trainer, held: list[Any], recipe: Recipe) -> Callable[[], dict[str, float]]:
-    """Held-out losses with fixed masks; the score is their negative sum, each with its weight in the first stage."""
-    weights, continuous = recipe.schedule[0].weights, recipe.arrange.continuous  # type: ignore[attr-defined]
+    """Held-out losses with fixed masks; the score is their negative sum, each with its weight.
+
+    A loss of weight 0 is told by its name, and is no part of the sum either."""
+    weights, continuous = _last_weights(recipe), recipe.arrange.continuous  # type: ignore[attr-defined]
 
     @trainer.plainly()
     def validate() -> dict[str, float]:
@@ -423,7 +430,11 @@ def _validator(trainer: Trainer, held: list[Any], recipe: Recipe) -> Callable[[]
         spread = _spread(trainer, held[0])
         score = -sum(mean * weights.get(name, 1.0) * scales[name] for name, mean in means.items())
         losses = {f"loss_{name}": mean for name, mean in means.items()}
-        return {"score": score, "loss": sum(means.values()), "spread": spread} | losses
+        return {
+            "score": score,
+            "loss": sum(m for n, m in means.items() if weights.get(n, 1.0)),
+            "spread": spread,
+        } | losses
 
     return validate
 

@@ -14,6 +14,7 @@ from unmask.recipe import Recipe
 
 KIND = {
     text.WordPiece: "wordpiece", text.ByteBPE: "byte-bpe", text.Unigram: "unigram", text.WordBPE: "word-bpe",
+    text.Bytes: "bytes",
 }  # fmt: skip
 LENGTH = 32
 

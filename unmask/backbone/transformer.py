@@ -35,6 +35,9 @@ class Transformer:
     norm: Literal["post", "pre"] = "post"  # after the sum (BERT) or before the layer (GPT-2)
     embedding_norm: bool | None = None  # a norm on the embeddings too; none: where the norm stands after the sum (BERT)
     positions: Positions = "learned"  # or sinusoidal
+    every: bool = (
+        False  # positions are added before every layer, from a learned table of its own for each after the first
+    )
     segments: int = 0  # how many kinds of text the embeddings tell apart; 0 for none
     activation: Activation = "gelu"  # of the feed-forward layer
     dropout: float = 0.1  # on the embeddings and after every sublayer
@@ -123,6 +126,9 @@ class TransformerModule(nn.Module):
         self.project: nn.Module = nn.Linear(width, spec.width) if width != spec.width else nn.Identity()
         self.blocks = nn.ModuleList(Block(spec) for _ in range(spec.layers))
         self._share(spec.sharing)
+        # the embeddings hold the positions of the first layer
+        places = range(1, spec.layers if spec.every else 1)
+        self.places = nn.ModuleList(nn.Embedding(spec.length, spec.width) for _ in places)
         self.final_norm = Norm(spec.width, eps=spec.epsilon) if spec.norm == "pre" else nn.Identity()
         self.compiled = False  # whether the parts are: then kernels that must be may be chosen
         self.apply(self._start)
@@ -169,6 +175,8 @@ class TransformerModule(nn.Module):
         x = self.project(self.embed(batch).to(dtype))  # between layers, too, vectors keep the precision of the products
         layers = [x]
         for number, block in enumerate(self.blocks):
+            if number and self.spec.every:
+                x = x + self.places[number - 1](batch.position).to(dtype)
             x = block(x, seen) if state is None else block(x, seen, (state.keys[number], state.values[number]))
             layers.append(x)
         layers[-1] = self.final_norm(x)

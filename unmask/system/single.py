@@ -100,6 +100,7 @@ def heads(recipe: Recipe, backbone: Transformer | TransformerXL, embedding: Tens
 def compile_forward(parts: list[nn.Module], on: bool) -> None:
     """Let modules run compiled, or plainly again. The whole would take minutes to compile, layer by layer, for nothing."""
     for part in parts:
-        vars(part).pop("forward", None)
+        name = getattr(part, "heavy", "forward")
+        vars(part).pop(name, None)
         if on:
-            part.forward = torch.compile(part.forward, dynamic=False)  # type: ignore[method-assign]
+            setattr(part, name, torch.compile(getattr(part, name), dynamic=False))

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from unmask import chance
 from unmask.batch import Batch
 from unmask.errors import Mistake
-from unmask.train import checkpoint
+from unmask.train import checkpoint, curves
 from unmask.train.graph import Recorded
 from unmask.train.optimise import Optimise
 
@@ -39,7 +39,7 @@ class Leg:
     rows: int  # per step
     micro: int  # rows per micro-batch
     open: Callable[[dict[str, Any] | None], Source]  # its batches, from a state on
-    weights: dict[str, float] = field(default_factory=dict)  # of each loss; 1 where none is given
+    weights: dict[str, float | curves.Curve] = field(default_factory=dict)  # of each loss; 1 where none is given
     hide: Any = None  # what it hides, if it is not what the recipe does
 
 
@@ -150,7 +150,9 @@ def train(
         at = checkpoint.load_state(folder, trainer.system, trainer.optimiser, trainer.memory)
     step, tokens, best = at["step"], at["tokens"], at["best"]
     began, saved = time.monotonic() - at["seconds"], time.monotonic()
-    meter, position = _Meter(trainer, folder), at["source"]
+    # what stops on the way is told by its name, and is no part of the sum: that must mean the same to the end
+    passing = frozenset(name for name, weight in legs[-1].weights.items() if not curves.at(weight, 1.0))
+    meter, position = _Meter(trainer, folder, passing), at["source"]
     for number, leg in enumerate(legs):
         if step >= leg.until:
             continue
@@ -161,7 +163,8 @@ def train(
         while step < leg.until:
             batches = [source.batch(rows) for rows in _portions(leg.rows, leg.micro)]
             step += 1
-            means = trainer.gradients(batches, leg.weights, step, leg.hide)
+            weights = {name: curves.at(weight, (step - 1) / steps) for name, weight in leg.weights.items()}
+            means = trainer.gradients(batches, weights, step, leg.hide)
             rate, norm = trainer.update(step, steps)
             meter.add(step, means, rate, norm)
             tokens += sum(batch.ids.numel() for batch in batches)
@@ -202,8 +205,8 @@ def _quietly(system: nn.Module, validate: Callable[[], dict[str, float]]) -> dic
 class _Meter:
     """Collects numbers on the device and reads them rarely, so that nothing waits; notices a loss gone wrong."""
 
-    def __init__(self, trainer: Trainer, folder: Path | None) -> None:
-        self.trainer, self.folder = trainer, folder
+    def __init__(self, trainer: Trainer, folder: Path | None, passing: frozenset[str]) -> None:
+        self.trainer, self.folder, self.passing = trainer, folder, passing
         self.held: list[tuple[int, float, dict[str, Tensor], Tensor]] = []
 
     def add(self, step: int, means: dict[str, Tensor], rate: float, norm: Tensor) -> None:
@@ -221,7 +224,8 @@ class _Meter:
         losses = {name: sum(row[i] for row in table) / len(table) for i, name in enumerate(names)}
         rate = self.held[-1][1]
         self.held = []
-        return {"loss": sum(losses.values()), "rate": rate, "gradient": table[-1][-1]} | {
+        lasting = sum(value for name, value in losses.items() if name not in self.passing)
+        return {"loss": lasting, "rate": rate, "gradient": table[-1][-1]} | {
             f"loss_{name}": value for name, value in losses.items()
         }
 
