@@ -44,8 +44,14 @@ def test_that_beams_find_the_texts_of_transformers(beams, length, penalty, sampl
         row
         for prompt in PROMPTS
         for row in theirs(
-            network, model, prompt, max_new_tokens=TOKENS, num_beams=beams, length_penalty=length,
-            repetition_penalty=penalty, num_return_sequences=samples,
+            network,
+            model,
+            prompt,
+            max_new_tokens=TOKENS,
+            num_beams=beams,
+            length_penalty=length,
+            repetition_penalty=penalty,
+            num_return_sequences=samples,
         )  # fmt: skip
     ]
     assert found == expected

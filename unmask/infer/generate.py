@@ -8,24 +8,16 @@ others. On a GPU the step is recorded and replayed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
-from typing import Any
-
-import torch
-from torch import Tensor
 
 from unmask.errors import require
-from unmask.infer.beam import Search, first_search, follow
 from unmask.infer.model import ROWS, Model
 from unmask.infer.pieces import pieces, whole
-from unmask.infer.read import Reader, Windows
-from unmask.infer.record import Recorded
+from unmask.infer.progress import drafts, last, searches
+from unmask.infer.read import Reader
 from unmask.infer.sampling import Beams, Greedy, Sampling, Way
-from unmask.infer.step import Draft, addresses, draw, first_draft
-
-_UNSEEN = 16  # steps on a GPU between two looks at whether all texts have ended: each look waits for the device
+from unmask.infer.step import addresses
 
 
 @dataclass(frozen=True)
@@ -73,8 +65,8 @@ def stream(
     texts = _encoded(reader, [prompt], cut_left)
     before = model.tokenizer.encode(prompt)
     yield whole(model.tokenizer.decode(before))
-    drafts = _drafts(reader, texts, [prompt], how, tokens, seed, 1)
-    yield from pieces(model.tokenizer, before, _until(reader.end, (int(draft.last[0]) for draft in drafts)))
+    written = drafts(reader, texts, addresses([prompt], 1, seed), how, tokens)
+    yield from pieces(model.tokenizer, before, _until(reader.end, (int(draft.last[0]) for draft in written)))
 
 
 def _check(how: Way, tokens: int, samples: int) -> None:
@@ -111,81 +103,16 @@ def _written(
 ) -> list[list[tuple[list[int], bool]]]:
     """For every prompt its new texts, and whether each ended."""
     if isinstance(how, Beams):
-        search = _last(reader, _searches(reader, texts, how, tokens))
+        search = last(reader, searches(reader, texts, how, tokens))
         kept = zip(search.finished[:, :samples].tolist(), search.length[:, :samples].tolist(), strict=True)
         rows = [[ids[:n] for ids, n in zip(*several, strict=True)] for several in kept]
     else:
-        draft = _last(reader, _drafts(reader, texts, prompts, how, tokens, seed, samples))
+        draft = last(reader, drafts(reader, texts, addresses(prompts, samples, seed), how, tokens))
         rows = draft.written[:, : int(draft.number)].view(len(texts), samples, -1).tolist()
     return [[(list(_until(reader.end, ids)), reader.end in ids) for ids in several] for several in rows]
 
 
-def _drafts(
-    reader: Reader,
-    texts: list[list[int]],
-    prompts: list[str],
-    how: Greedy | Sampling,
-    tokens: int,
-    seed: int,
-    samples: int,
-) -> Iterator[Draft]:
-    rows = [text for text in texts for _ in range(samples)]
-
-    def start(state: Any, scores: Tensor) -> Draft:
-        address = addresses(prompts, samples, seed)
-        return first_draft(state, scores, address, tokens, rows, how.repetition_penalty)
-
-    return _progress(reader, texts, samples, tokens, start, partial(draw, how=how, end=reader.end))
-
-
-def _searches(reader: Reader, texts: list[list[int]], how: Beams, tokens: int) -> Iterator[Search]:
-    rows = [text for text in texts for _ in range(how.beams)]
-
-    def start(state: Any, scores: Tensor) -> Search:
-        return first_search(state, scores, how.beams, tokens, rows, how.repetition_penalty)
-
-    return _progress(reader, texts, how.beams, tokens, start, partial(follow, how=how, end=reader.end))
-
-
-def _progress(
-    reader: Reader, texts: list[list[int]], copies: int, tokens: int, start: Callable[[Any, Tensor], Any],
-    choose: Callable[[Any, Tensor], Any],
-) -> Iterator[Any]:  # fmt: skip
-    """The record of what was written after each step. `start` makes it; `choose` adds a token, given the scores of it."""
-    context, device = reader.model.length, torch.device(reader.model.device)
-    windows = Windows([text for text in texts for _ in range(copies)], context)
-    room = min(context, max(map(len, texts)) + tokens)
-    scores, state = reader.whole([text[-context:] for text in texts], room)
-    row = torch.arange(len(texts), device=device).repeat_interleave(copies)
-    scores, state = scores[row], state if state is None or copies == 1 else state.chosen(row)
-
-    def step(record: Any) -> Any:
-        scores, state = reader.further(record.last, record.state)
-        return choose(record.replace(state=state), scores)
-
-    further = Recorded(step) if device.type == "cuda" else step
-    record = choose(start(state, scores), scores)
-    yield record
-    for number in range(1, tokens):
-        if record.state is None or windows.full(number):
-            scores, state = reader.whole(windows.of(record.rows[:, :number].tolist()), room)
-            record = choose(record.replace(state=state), scores)
-        else:
-            record = further(record)
-        yield record
-
-
-def _last(reader: Reader, records: Iterator[Any]) -> Any:
-    """The record when all is written, or the last."""
-    every = _UNSEEN if torch.device(reader.model.device).type == "cuda" else 1
-    record = None
-    for number, record in enumerate(records, 1):
-        if number % every == 0 and not bool(record.going):
-            break
-    return record
-
-
-def _until(end: int, ids: Any) -> Iterator[int]:
+def _until(end: int, ids: Iterable[int]) -> Iterator[int]:
     for i in ids:
         if i == end:
             return

@@ -35,6 +35,9 @@ class Model:
     folder: Path
     device: str = "cpu"
     notes: Counter[str] = field(default_factory=Counter, compare=False)  # what was cut from texts given to it
+    recordings: dict[Any, Any] = field(
+        default_factory=dict, compare=False, repr=False
+    )  # of generation's steps, on a GPU
 
     @property
     def length(self) -> int:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -10,6 +11,24 @@ import torch
 from unmask.train.graph import copied, tensors
 
 _WARM = 2  # steps before the recording: libraries choose their kernels
+
+
+def records(device: str) -> bool:
+    """Whether steps are recorded there."""
+    return torch.device(device).type == "cuda"
+
+
+@contextmanager
+def recording(step: Callable[[Any], Any], key: Any, kept: dict[Any, Recorded]) -> Iterator[Recorded]:
+    """A recording of a step that nobody else uses now: the one that was kept under this key, or a new one.
+
+    It is kept afterwards, in place of any other: each holds a state of its own on the GPU."""
+    found = kept.pop(key, None) or Recorded(step)
+    try:
+        yield found
+    finally:
+        kept.clear()
+        kept[key] = found
 
 
 class Recorded:
@@ -21,23 +40,28 @@ class Recorded:
         self.step = step
         self.record: Any = None  # where the graph reads and writes
         self.graph: torch.cuda.CUDAGraph | None = None
-        self.calls = 0
+        self.warm = 0  # steps that ran without a recording
 
     @torch.no_grad()
     def __call__(self, record: Any) -> Any:
-        self.calls += 1
         if self.record is None:
             self.record = copied(record)
         _put(self.record, record)  # nothing to do for what came from here
-        with torch.cuda.device(tensors(self.record)[0].device):
-            if self.calls <= _WARM:
-                self._warm()
-            else:
-                self._replay()
+        self._run()
         return self.record
 
-    def _forward(self) -> None:
-        _put(self.record, self.step(self.record))
+    def _run(self) -> None:
+        with torch.cuda.device(tensors(self.record)[0].device):
+            if self.warm < _WARM:
+                self.warm += 1
+                self._warm()
+                return
+            if self.graph is None:
+                graph = torch.cuda.CUDAGraph()
+                with torch.cuda.graph(graph):  # nothing runs yet
+                    self._forward()
+                self.graph = graph
+            self.graph.replay()
 
     def _warm(self) -> None:
         """A step like any other, on a stream of its own, as recording wants it."""
@@ -47,12 +71,8 @@ class Recorded:
             self._forward()
         torch.cuda.current_stream().wait_stream(stream)
 
-    def _replay(self) -> None:
-        if self.graph is None:
-            self.graph = torch.cuda.CUDAGraph()
-            with torch.cuda.graph(self.graph):  # nothing runs yet
-                self._forward()
-        self.graph.replay()
+    def _forward(self) -> None:
+        _put(self.record, self.step(self.record))
 
 
 def _put(places: Any, values: Any) -> None:
@@ -60,3 +80,8 @@ def _put(places: Any, values: Any) -> None:
     for place, value in zip(tensors(places), tensors(values), strict=True):
         if place is not value:
             place.copy_(value)
+
+
+def shapes(record: Any) -> tuple[Any, ...]:
+    """What must be the same for a recording to serve."""
+    return tuple((tensor.shape, tensor.dtype) for tensor in tensors(record))
