@@ -44,14 +44,26 @@ class Model:
         return infer.fill(self.inner, sentence, top=top)
 
     def generate(
-        self, prompt: str, *, tokens: int = 50, temperature: float = 1.0, top_k: int | None = None,
-        top_p: float | None = None, seed: int = 0,
-    ) -> str:  # fmt: skip
-        """The prompt and what the model writes after it; of a model adapted to write, the text it writes from it."""
-        sampling = infer.Sampling(temperature=temperature, top_k=top_k, top_p=top_p)
-        second = self.recipe.see.writes == "second"  # type: ignore[attr-defined]
-        write = infer.write if second else infer.generate
-        return "".join(write(self.inner, prompt, tokens=tokens, sampling=sampling, seed=seed))
+        self, prompt: str | Sequence[str], *, tokens: int = 50, greedy: bool = False, temperature: float | None = None,
+        top_k: int | None = None, top_p: float | None = None, repetition_penalty: float = 1.0, beams: int | None = None,
+        length_penalty: float | None = None, samples: int = 1, cut_left: bool = False, cached: bool = True, seed: int = 0,
+    ) -> Any:  # fmt: skip
+        """The prompt and what the model writes after it; of a model adapted to write, the text it writes from it.
+
+        A text for a text; for a sequence of them a list, with all samples of the first, then of the second, and so on."""
+        sampling = infer.way(
+            greedy=greedy, temperature=temperature, top_k=top_k, top_p=top_p, repetition_penalty=repetition_penalty,
+            beams=beams, length_penalty=length_penalty,
+        )  # fmt: skip
+        single = isinstance(prompt, str)
+        require(
+            not single or samples == 1, f"{samples} samples make a list: write generate([prompt], samples={samples})"
+        )
+        found = infer.texts(
+            self.inner, [prompt] if isinstance(prompt, str) else prompt, tokens=tokens, sampling=sampling, seed=seed,
+            samples=samples, cut_left=cut_left, cached=cached,
+        )  # fmt: skip
+        return found[0].text if single else [one.text for one in found]
 
     def embed(
         self, texts: str | Sequence[str], *, pool: Literal["mean", "summary"] = "mean", layer: int = -1
@@ -101,9 +113,9 @@ class Model:
         return convert.export_hf(self.inner, out, generator=generator, overwrite=overwrite)
 
 
-def load(folder: str | Path, *, device: str | None = None) -> Model:
-    """The model in a run folder."""
-    return Model(infer.open_run(folder, device=device))
+def load(folder: str | Path, *, device: str | None = None, half: bool = False) -> Model:
+    """The model in a run folder; `half`: in bfloat16, for speed on a GPU."""
+    return Model(infer.open_run(folder, device=device, half=half))
 
 
 def train_tokenizer(
