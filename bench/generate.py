@@ -58,7 +58,10 @@ def main() -> None:
             except Exception as error:  # the peer's own; the other lines are worth having
                 print(json.dumps(result | {name: f"{type(error).__name__}: {str(error)[:200]}"}), flush=True)
                 continue
-            print(json.dumps(result | {name: theirs, "ratio": speed / theirs, "same": same(written, expected)}), flush=True)
+            print(
+                json.dumps(result | {name: theirs, "ratio": speed / theirs, "same": same(written, expected)}),
+                flush=True,
+            )
 
 
 def ours(size: str, device: str) -> Model:

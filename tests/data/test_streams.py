@@ -132,7 +132,7 @@ def test_words_and_sentences_are_numbered_within_the_row_and_special_tokens_are_
 
 
 def test_a_reopened_loader_gives_the_very_next_batches_wherever_it_stopped():
-    for arrange in (Streams(), Continued(reuse=12)):
+    for arrange in (Streams(), Continued(reuse=12 / 32)):
         whole, sizes = loader(arrange, streams=5), [2, 2, 1] * 40
         batches, states = [], [whole.state()]
         for size in sizes:
@@ -146,7 +146,7 @@ def test_a_reopened_loader_gives_the_very_next_batches_wherever_it_stopped():
                 assert again.state() == states[number + 1]
 
 
-@pytest.mark.parametrize("arrange", [Streams(), Continued(reuse=12)], ids=str)
+@pytest.mark.parametrize("arrange", [Streams(), Continued(reuse=12 / 32)], ids=str)
 def test_micro_batches_hold_the_same_rows(arrange):
     one, two = loader(arrange, streams=7), loader(arrange, streams=7)
     for _ in range(12):
@@ -191,7 +191,7 @@ def pair(ids: list[int], reuse: int, segment: list[int]) -> tuple[list[int], lis
 @pytest.mark.parametrize(("length", "reuse"), [(32, 12), (31, 15), (24, 4), (40, 35)])
 def test_pairs_go_on_in_the_stream_and_then_follow_or_come_from_elsewhere(length, reuse):
     data = two_shards()
-    made = loader(Continued(reuse=reuse), data=data, streams=5, length=length)
+    made = loader(Continued(reuse=reuse / length), data=data, streams=5, length=length)
     whole = line(data, 0, [], [SEP])
     stretch, room = len(whole) // 3, length - reuse - 3
     _, ends = positions(data)
@@ -228,7 +228,7 @@ def test_pairs_go_on_in_the_stream_and_then_follow_or_come_from_elsewhere(length
 
 def test_a_drawn_second_text_begins_with_a_sentence():
     data = two_shards()
-    made = loader(Continued(reuse=12, random=1.0), data=data, streams=2)
+    made = loader(Continued(reuse=12 / 32, random=1.0), data=data, streams=2)
     first = {sentence[0] for document in documents(data) for sentence in document}
     last = {sentence[-1] for document in documents(data) for sentence in document}
     found = []
@@ -241,7 +241,7 @@ def test_a_drawn_second_text_begins_with_a_sentence():
 
 def test_the_place_of_a_drawn_text_may_be_anywhere():
     data = collection(random_texts(20, 6, 9))
-    made = loader(Continued(reuse=12, random=1.0, both=False), data=data, streams=1)
+    made = loader(Continued(reuse=12 / 32, random=1.0, both=False), data=data, streams=1)
     where, _ = positions(data)
     found = set()
     for _ in range(200):
@@ -253,7 +253,7 @@ def test_the_place_of_a_drawn_text_may_be_anywhere():
 def test_units_of_reversed_rows_are_those_of_the_text():
     data = collection(with_levels(random_texts(60, 8, 9)))
     shard = data.shards[0]
-    made = loader(Continued(reuse=12), data=data, streams=2)
+    made = loader(Continued(reuse=12 / 32), data=data, streams=2)
 
     def breaks(column: str, one: int, two: int) -> bool:
         """Whether a unit ends between two tokens that stand side by side in the text."""
@@ -281,7 +281,7 @@ def test_units_of_reversed_rows_are_those_of_the_text():
 
 
 def test_a_sentence_longer_than_the_room_is_cut():
-    made = loader(Continued(reuse=12), data=collection(texts_of([[400]])), streams=2)
+    made = loader(Continued(reuse=12 / 32), data=collection(texts_of([[400]])), streams=2)
     sizes = set()
     for _ in range(20):
         batch = made.batch(2)
@@ -293,7 +293,7 @@ def test_a_sentence_longer_than_the_room_is_cut():
 
 def test_without_both_all_streams_read_forward():
     data = two_shards()
-    made = loader(Continued(reuse=12, both=False), data=data, streams=4)
+    made = loader(Continued(reuse=12 / 32, both=False), data=data, streams=4)
     whole = line(data, 0, [], [SEP])
     stretch = len(whole) // 4
     batch = made.batch(4)
@@ -359,7 +359,7 @@ def test_held_out_text_is_read_in_order_in_at_least_four_rows():
     assert held_out_streams([reader(data=collection(texts_of([[20]])), shuffled=False)], 1000, 9) == []
 
 
-@pytest.mark.parametrize("arrange", [Streams(), Continued(reuse=12)], ids=str)
+@pytest.mark.parametrize("arrange", [Streams(), Continued(reuse=12 / 32)], ids=str)
 def test_the_same_arrangement_makes_rows_of_texts_at_hand(arrange):
     texts = random_texts(30, 6, 9)
     layout = PLAIN if isinstance(arrange, Streams) else XLNET
@@ -378,16 +378,16 @@ def test_the_same_arrangement_makes_rows_of_texts_at_hand(arrange):
 @pytest.mark.parametrize("tokens", [3, 4, 5, 20, 28])
 def test_a_text_that_fills_no_row_makes_a_shorter_one(tokens):
     texts = texts_of([[tokens]])
-    runs = Continued(reuse=12).runs(texts, XLNET, 32, np.random.default_rng(0))
+    runs = Continued(reuse=12 / 32).runs(texts, XLNET, 32, np.random.default_rng(0))
     (ids,) = examples_of(texts, runs)
     assert [token for token in ids if token >= FIRST] == list(range(FIRST, FIRST + min(tokens, 29)))
 
 
-@pytest.mark.parametrize("setting", ["arrange=Streams", "arrange=Continued(reuse=64)"])
+@pytest.mark.parametrize("setting", ["arrange=Streams", "arrange=Continued(reuse=0.25)"])
 def test_a_recipe_may_be_given_streams_and_may_leave_them(setting):
     changed = get("gpt2", size="tiny", settings=[setting])
     assert changed.arrange.continuous
-    assert changed.arrange.reuse == (None if "Streams" in setting else 64)
+    assert getattr(changed.arrange, "reuse", None) == (None if "Streams" in setting else 0.25)
     assert not override(changed, ["arrange=Blocks"]).arrange.continuous
 
 
@@ -398,17 +398,19 @@ def test_refusals_say_what_to_do():
         loader(streams=60)
     with pytest.raises(Mistake, match="too few for 1 streams of rows of 900 tokens: 1 would fit|give more text"):
         loader(data=collection(texts_of([[20]])), streams=1, length=900)
-    with pytest.raises(Mistake, match=r"arrange.reuse=28 leaves no room for two texts in a row of 32 .* to 16"):
-        reader(Continued(reuse=28))
-    reader(Continued(reuse=27))
-    with pytest.raises(Mistake, match="arrange.reuse must be 1 or more"):
+    with pytest.raises(
+        Mistake, match=r"arrange.reuse=0.875 leaves no room for two texts in a row of 32 tokens: set arrange.reuse=0.5"
+    ):
+        reader(Continued(reuse=28 / 32))
+    reader(Continued(reuse=27 / 32))
+    with pytest.raises(Mistake, match="arrange.reuse must be in"):
         Continued(reuse=0)
     with pytest.raises(Mistake, match="arrange.random must be in"):
         Continued(random=50)
     with pytest.raises(Mistake, match="has no other place to draw a second text"):
-        reader(Continued(reuse=12), data=collection(texts_of([[60]])))
+        reader(Continued(reuse=12 / 32), data=collection(texts_of([[60]])))
     with pytest.raises(Mistake, match="has no place for a second text"):
-        reader(Continued(reuse=12), layout=PLAIN)
+        reader(Continued(reuse=12 / 32), layout=PLAIN)
     with pytest.raises(Mistake, match="started with 4 streams, got 3; each has a memory .* or start a new run"):
         loader(streams=3, state=loader(streams=4).state())
     with pytest.raises(Mistake, match="another number of data sets"):

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import json
-from types import SimpleNamespace
 
 import pytest
-import torch
 
 from tests.conftest import documents
 from unmask.errors import Mistake
-from unmask.infer.generate import Sampling, stream
+from unmask.infer.pieces import pieces
 from unmask.text import (
     BPE,
     KINDS,
@@ -121,14 +119,7 @@ def test_a_byte_is_a_token_and_any_text_comes_back_without_a_corpus():
 def test_bytes_are_written_on_character_by_character():
     """A character's bytes come one at a time: nothing is shown before the last of them."""
     tokenizer = train(Bytes(), iter(()))
-    ids = iter([*tokenizer.encode("a北😀é"), tokenizer.role("sep")])
-    model = SimpleNamespace(tokenizer=tokenizer)
-
-    def scores(_: list[int]) -> torch.Tensor:
-        return torch.nn.functional.one_hot(torch.tensor(next(ids)), tokenizer.vocabulary.size).float()
-
-    pieces = list(stream(model, scores, [], tokens=50, sampling=Sampling(temperature=0), seed=0))
-    assert pieces == ["a", "北", "😀", "é"]
+    assert list(pieces(tokenizer, [], tokenizer.encode("a北😀é"))) == ["a", "北", "😀", "é"]
 
 
 def test_wordpiece_folds_case_only_if_asked():

@@ -60,10 +60,6 @@ class Arrange(Protocol):
     def continuous(self) -> bool:
         """Whether each row goes on where the same row of the batch before it ended: for networks with a memory."""
 
-    @property
-    def reuse(self) -> int | None:
-        """How many tokens of a row the memory keeps and the next row goes on after; None for all."""
-
     def runs(self, texts: Texts, layout: str, length: int, rng: Any) -> Runs:
         """Examples of at most `length` tokens."""
 
@@ -78,7 +74,6 @@ class Blocks:
     classes = 0
     answers = ()
     continuous = False
-    reuse = None
 
     @property
     def packed(self) -> bool:
@@ -113,7 +108,6 @@ class Stream:
     answers = ()
     packed = False
     continuous = False
-    reuse = None
 
     def runs(self, texts: Texts, layout: str, length: int, rng: Any) -> Runs:
         documents = texts.sentence[texts.document]
@@ -130,7 +124,6 @@ class Given:
     answers = ()
     packed = False
     continuous = False
-    reuse = None
 
     def runs(self, texts: Texts, layout: str, length: int, rng: Any) -> Runs:
         raise Mistake(

@@ -28,7 +28,6 @@ class NextSentence:
     answers = ("it follows", "it comes from elsewhere")
     packed = True
     continuous = False
-    reuse = None
 
     def __post_init__(self) -> None:
         _check_shares(random=self.random, short=self.short)
@@ -49,7 +48,6 @@ class SentenceOrder:
     answers = ("in order", "swapped")
     packed = True
     continuous = False
-    reuse = None
 
     def __post_init__(self) -> None:
         _check_shares(swapped=self.swapped, short=self.short)
@@ -71,7 +69,6 @@ class ThreeWay:
     answers = ("it follows", "it goes before", "it comes from elsewhere")
     packed = True
     continuous = False
-    reuse = None
 
     def __post_init__(self) -> None:
         _check_shares(previous=self.previous, random=self.random, short=self.short)

@@ -201,6 +201,7 @@ class StreamLoader:
         ]  # one of no stream is never asked for rows
         self.levels = {level for reader in readers for level in reader.collection.levels}
         self.both = any(reader.cutter.both for reader in readers)
+        self.reuse = readers[0].cutter.reuse
 
     def batch(self, rows: int) -> Batch:
         """The next row of each of the next `rows` streams."""
@@ -230,7 +231,7 @@ class StreamLoader:
 
         counts = [high - low for _, low, high in parts]
         step, visit = (np.repeat([getattr(c.place, n) for c, _, _ in parts], counts) for n in ("step", "visit"))
-        batch = to_batch(joined, addresses(streams, step), visit.astype(np.int64))
+        batch = to_batch(joined, addresses(streams, step), visit.astype(np.int64)).replace(reuse=self.reuse)
         if not self.both:
             return batch
         return batch.replace(backward=torch.from_numpy(np.concatenate([c.backward[i:j] for c, i, j in parts])))

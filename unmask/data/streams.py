@@ -27,7 +27,6 @@ class Streams:
     answers = ()
     packed = False
     continuous = True
-    reuse = None
 
     def runs(self, texts: Texts, layout: str, length: int, rng: Any) -> Runs:
         """As one stream; the last row may be shorter."""
@@ -38,7 +37,7 @@ class Streams:
 class Continued:
     """Rows that begin with text the memory will hold, and end with two texts; the second follows or not (XLNet)."""
 
-    reuse: int = 256  # tokens of a row that the memory keeps; the next row begins after them
+    reuse: float = 0.5  # share of a row, its first tokens, that the memory keeps; the next row begins after them
     random: float = 0.5  # share of rows whose second text comes from another place
     both: bool = True  # half of the streams read the text from its end to its beginning
 
@@ -48,7 +47,7 @@ class Continued:
     continuous = True
 
     def __post_init__(self) -> None:
-        require(self.reuse >= 1, f"arrange.reuse must be 1 or more tokens, got {self.reuse}")
+        require(0 < self.reuse < 1, f"arrange.reuse must be in (0, 1), got {self.reuse}: write 0.5 for half a row")
         require(0 <= self.random <= 1, f"arrange.random must be in [0, 1], got {self.random}: write 0.5 for half")
 
     def runs(self, texts: Texts, layout: str, length: int, rng: Any) -> Runs:
@@ -86,6 +85,10 @@ class Cutter(Protocol):
         """How far a stream moves on with each row."""
 
     @property
+    def reuse(self) -> int | None:
+        """How many tokens of a row, its first, a memory keeps; none: all."""
+
+    @property
     def span(self) -> int:
         """How far into the line a row may reach from its beginning."""
 
@@ -120,6 +123,7 @@ class PlainRows:
     before: tuple[int, ...]
     after: tuple[int, ...]
     both = False
+    reuse = None
 
     @classmethod
     def of(cls, layout: str, length: int) -> PlainRows:
@@ -157,13 +161,14 @@ class PairRows:
 
     @classmethod
     def of(cls, arrange: Continued, layout: str, length: int) -> PairRows:
-        room = length - arrange.reuse - layouts.overhead(layout, 2)
+        reuse = max(1, round(arrange.reuse * length))
+        room = length - reuse - layouts.overhead(layout, 2)
         require(
             room >= 2,
-            f"arrange.reuse={arrange.reuse} leaves no room for two texts in a row of {length} tokens: set arrange.reuse to "
-            f"{length // 2}, or raise schedule.*.length",
+            f"arrange.reuse={arrange.reuse} leaves no room for two texts in a row of {length} tokens: set arrange.reuse=0.5, or "
+            "raise schedule.*.length",
         )
-        return cls(arrange.reuse, room, arrange.random, arrange.both, layout)
+        return cls(reuse, room, arrange.random, arrange.both, layout)
 
     @property
     def advance(self) -> int:

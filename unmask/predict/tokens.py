@@ -62,19 +62,24 @@ class TokensModule(nn.Module):
         return self.targets(batch).weight.sum()
 
     def forward(self, hidden: Hidden, batch: Batch) -> Loss:
-        return self.measure(self.vectors(hidden), self.targets(batch))  # type: ignore[no-any-return]
+        return self.measure(self.vectors_at(hidden, batch), self.targets(batch))
 
     def at_targets(self, hidden: Hidden, batch: Batch) -> Tensor:
         """N V, the scores of every token of the vocabulary at every target."""
-        if hidden.query is not None:  # a stream of its own, that does not see what it predicts
-            return self.scores(hidden.query)
-        return self.scores(self.vectors(hidden).flatten(0, 1)[self.targets(batch).where])
+        return self.scores(self.vectors_at(hidden, batch))
+
+    def vectors_at(self, hidden: Hidden, batch: Batch) -> Tensor:
+        """N D, of every target: where there is a stream that does not see what it predicts, of that."""
+        if hidden.query is not None:
+            return hidden.query
+        return self.vectors(hidden).flatten(0, 1)[self.targets(batch).where]
 
     def loss(self, scores: Tensor, batch: Batch) -> Loss:
         return cross_entropy(scores, self.targets(batch))
 
     def measure(self, vectors: Tensor, targets: Targets) -> Loss:
-        return cross_entropy(self.scores(vectors.flatten(0, 1)[targets.where]), targets)
+        """Of the vectors, N D, at the targets."""
+        return cross_entropy(self.scores(vectors), targets)
 
     def decode(self, hidden: Hidden, batch: Batch) -> Tensor:
         """B T V, the scores of every token of the vocabulary at every place."""
