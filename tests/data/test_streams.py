@@ -14,6 +14,7 @@ from tests.data.test_loader import same
 from unmask import chance
 from unmask.data import Collection, Continued, Streams, Texts, stream_loader
 from unmask.data.arrange import special_ids
+from unmask.data.line import Line
 from unmask.data.pack import pack
 from unmask.data.shards import Shard
 from unmask.data.stream_loader import StreamLoader, StreamReader, held_out_streams, shared_out
@@ -172,6 +173,13 @@ def test_no_two_rows_of_a_visit_share_their_address():
     assert len(torch.cat(found).unique()) == 6 * steps
 
 
+def test_sets_of_a_mixture_do_not_share_their_randomness():
+    made = StreamLoader([reader(Continued(reuse=12)), reader(Continued(reuse=12))], [1, 1], 2)
+    batches = [made.batch(2) for _ in range(30)]
+    assert all(torch.equal(batch.ids[0, :12], batch.ids[1, :12]) for batch in batches)  # the same text
+    assert {tuple(batch.label.tolist()) for batch in batches} == {(0, 0), (0, 1), (1, 0), (1, 1)}
+
+
 def positions(data: Collection) -> tuple[dict[int, int], set[int]]:
     """For every token: its place in the document order of the data; and the last token of every sentence."""
     every = documents(data)
@@ -237,6 +245,23 @@ def test_a_drawn_second_text_begins_with_a_sentence():
         for ids, segment, starts in zip(batch.ids.tolist(), batch.segment.tolist(), (first, last), strict=True):
             found.append(pair(ids, 12, segment)[2][0] in starts)
     assert np.mean(found) > 0.8  # the rest belongs to a sentence that the row itself holds the head of
+
+
+@pytest.mark.parametrize("backward", [False, True])
+def test_the_start_of_a_sentence_is_found_from_any_place_in_it(backward):
+    data = two_shards()
+    forward = Line(data, np.arange(len(data)), (), (1,))
+    every = [[s[::-1] for s in d[::-1]] for d in documents(data)[::-1]] if backward else documents(data)
+    expected: list[int] = []
+    for document in every:
+        at = len(expected) + backward  # backward, the separator comes first and counts to the text after it
+        expected += [at] * backward
+        for sentence in document:
+            expected += [at] * len(sentence)
+            last, at = at, at + len(sentence)
+        expected += [last] * (not backward)
+    places = np.arange(len(expected))
+    assert (forward.reversed if backward else forward).sentence_start(places).tolist() == expected
 
 
 def test_the_place_of_a_drawn_text_may_be_anywhere():
