@@ -18,7 +18,7 @@ from unmask.text.template import Choice, Template
 
 QUESTIONS = [
     {"animal": "cat", "choices": ["the mat", "a dog ran", "rain"], "answer": 2},
-    {"animal": "dog", "choices": ["the river", "sun"], "answer": "the river"},
+    {"animal": "dog", "choices": ["the river", "été"], "answer": "the river"},
     {"animal": "bird", "choices": ["hot", "over the old houses"], "answer": "1"},
 ]
 PROMPT = "The {animal} sat: "

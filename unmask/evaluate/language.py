@@ -189,7 +189,7 @@ def _measured(model: Model, way: Way, stream: Stream, seconds: float) -> dict[st
         "exactness": "exact" if way.exact(stream.tokens) else "approximation",
         "context": way.context,
         "stride": way.stride,
-        "memory": way.memory,
+        "memory": way.memory or None,
         "counted": "bytes (UTF-8), characters and words of the original text; tokens with the ends of documents",
         "words_are": "what stands between spaces" if stream.words else "not counted: the script has no spaces",
         "precision": "bfloat16" if machine_of(model).half else "float32",

@@ -11,7 +11,7 @@ from typing import Any
 
 from unmask.errors import Mistake, require
 
-CHOICES = re.compile(r"choices[:：](.*)")  # noqa: RUF001, a Chinese keyboard's colon
+CHOICES = re.compile(r"choices[:：](.*)")  # also with a Chinese keyboard's colon
 _COMMA = re.compile("[,，、]")
 
 
