@@ -7,9 +7,10 @@ import json
 
 import pytest
 
-from unmask import data, hide, recipes, see
+from unmask import data, hide, recipes, see, train
 from unmask.errors import Mistake, unknown
 from unmask.recipe import Stage, flat, from_json, override, to_json
+from unmask.system import cost
 
 
 @pytest.fixture(scope="module")
@@ -35,6 +36,14 @@ def bert():
         ("predict.tokens.tied=false", lambda r: r.predict["tokens"].tied, False),
         ("batch_tokens=4_096", lambda r: r.batch_tokens, 4096),
         ("optimise.rate=1e-4", lambda r: r.optimise.rate, 1e-4),
+        ("schedule.0.weights.sentence=0.3", lambda r: r.schedule[0].weights, {"sentence": 0.3}),
+        ("schedule.0.weights.tokens=2", lambda r: r.schedule[0].weights, {"tokens": 2.0}),
+        (
+            "schedule.0.weights.sentence=Line(first=1.0, last=0)",
+            lambda r: r.schedule[0].weights["sentence"],
+            train.Line(first=1.0, last=0.0),
+        ),
+        ("schedule.1.weights.tokens=Until", lambda r: r.schedule[1].weights["tokens"], train.Until()),
         (" hide.budget = 0.3 ", lambda r: r.hide.budget, 0.3),
     ],
 )
@@ -95,6 +104,18 @@ def test_the_later_of_two_equal_settings_counts_and_none_changes_nothing(bert):
         ("schedule.0.share=0", "schedule.share must be in"),
         ("batch_tokens=0", "batch_tokens must be 1 or more, got 0"),
         ("optimise.curve=square", "optimise.curve must be one of"),
+        (
+            "schedule.0.weights.tokens=much",
+            "unknown part for schedule.0.weights.tokens 'much': known: Decay, InTurn, Line",
+        ),
+        ("schedule.0.weights.tokens=Lin(first=1)", "did you mean Line"),
+        ("schedule.0.weights.tokens=AdamW", "unknown part for schedule.0.weights.tokens 'AdamW'"),
+        ("schedule.0.weights.tokens=Line(frst=1)", "unknown setting 'schedule.0.weights.tokens.frst'"),
+        ("schedule.0.weights.tokens=Line(1, 0)", "must be a number, or one of Decay, InTurn, Line, Until"),
+        ("schedule.0.weights.tokens=true", "schedule.0.weights.tokens"),
+        ("schedule.0.weights.tokens.last=1", "unknown setting 'schedule.0.weights.tokens.last'"),
+        ("schedule.0.weights={'tokens': 'much'}", "must be a number or a curve"),
+        ("schedule.0.weights.tokens=Until(share=15)", "the share of Until must be in [0, 1], got 15"),
         ("schedule.0.hide=Mask", "schedule.0.hide must be a part or none, got 'Mask'"),
     ],
 )
@@ -118,6 +139,22 @@ def test_a_recipe_is_the_same_after_json(name):
     recipe = recipes.get(name, settings=["schedule.0.weights={'tokens': 0.5}"])
     assert from_json(to_json(recipe)) == recipe
     assert isinstance(from_json(to_json(recipe)).schedule, tuple)
+
+
+def test_curves_and_what_is_set_of_them_survive_json(bert):
+    settings = ["schedule.0.weights.tokens=Decay(first=0.2)", "schedule.0.weights.sentence=Line"]
+    recipe = override(bert, settings)
+    assert from_json(to_json(recipe)) == recipe
+    assert flat(recipe)["schedule.0.weights.tokens.last"] == 0.1
+    later = override(recipe, ["schedule.0.weights.tokens.last=0.05"])
+    assert later.schedule[0].weights == {"tokens": train.Decay(0.2, 0.05), "sentence": train.Line()}
+
+
+@pytest.mark.parametrize("name", ["tokns", "tokens_1"])
+def test_the_weight_of_a_loss_that_is_not_predicted_is_refused_with_those_that_are(bert, name):
+    recipe = override(bert, [f"schedule.1.weights.{name}=0.3"])
+    with pytest.raises(Mistake, match=f"weighs a loss '{name}' that is not predicted: known are tokens, sentence"):
+        cost(recipe, 200)
 
 
 def test_json_names_the_part_of_every_object(bert):

@@ -86,6 +86,13 @@ def test_a_stage_costs_what_it_hides_itself(name, width):
     assert extra == pytest.approx(0.4 * per_place)
 
 
+@pytest.mark.parametrize("size, trained, kept", [("base", 44, 41), ("large", 235, 219)])
+def test_the_character_transformer_has_its_parameters_in_training_and_afterwards(size, trained, kept):
+    """The difference is what every layer predicts with: an output for each of two characters."""
+    assert parameters("char-transformer", size) == pytest.approx(trained, rel=0.01)
+    assert parameters("char-transformer", size, what="kept") == pytest.approx(kept, rel=0.01)
+
+
 @pytest.mark.parametrize("name", recipes.names())
 def test_every_size_and_variant_builds_and_survives_json(name):
     module = importlib.import_module(f"unmask.recipes.{name.replace('-', '_')}")
@@ -134,6 +141,13 @@ def test_every_size_and_variant_builds_and_survives_json(name):
         ("electra", ["system.generator.positions=sinusoidal"], "system.generator.positions=sinusoidal has no effect"),
         ("electra", ["system.generator.width=1024"], "a generator may not be wider than its discriminator"),
         ("spanbert", ["hide.units.lengths.stop=0"], r"hide.units.lengths.stop must be in \(0, 1\), got 0"),
+        (
+            "char-transformer",
+            ["hide.ahead=1"],
+            "predict.second predicts 2 tokens ahead, and hide gives targets up to 1",
+        ),
+        ("char-transformer", ["predict.second.layer=13"], "predict.second reads layer 13, and the backbone has 12"),
+        ("gpt2", ["hide.ahead=0"], "hide.ahead must be 1 or more, got 0"),
         ("albert", ["hide.units.lengths.most=0"], "hide.units.lengths.most must be 1 or more, got 0"),
     ],
 )

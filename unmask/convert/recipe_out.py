@@ -26,6 +26,10 @@ def backbone_of(recipe: Recipe) -> Transformer:
         backbone.positions == "learned",
         f"Hugging Face's families have no {backbone.positions} positions: train with system.backbone.positions=learned",
     )
+    require(
+        not backbone.every,
+        "Hugging Face's families add positions once, got system.backbone.every=true: use the run folder as it is",
+    )
     return backbone
 
 
@@ -135,6 +139,11 @@ def _has_place(kind: Kind, name: str, part: Any, others: dict[str, Any]) -> bool
 
 
 def _check_tokens(part: Tokens, backbone: Transformer, kind: Kind) -> None:
+    require(
+        part.ahead == 1 and part.layer is None,
+        f"Hugging Face's {kind} predicts tokens off its last layer, and no further than the next, got ahead={part.ahead} "
+        f"and layer={part.layer}: use the run folder as it is",
+    )
     transform = FAMILIES[kind].transform is not None
     require(
         part.transform == transform and (transform or not part.bias),

@@ -24,19 +24,23 @@ def questions(recipe: Recipe) -> dict[str, Any]:
 
 def objectives(recipe: Recipe) -> dict[str, Any]:
     """What is predicted, a loss each: what is asked of every layer is as many objectives."""
-    layers = recipe.system.backbone.layers  # type: ignore[attr-defined]
-    each = {name: part.each(name, layers) for name, part in questions(recipe).items() if isinstance(part, Layers)}
-    return {n: p for name, part in questions(recipe).items() for n, p in each.get(name, {name: part}).items()}
+    return {n: p for name, part in questions(recipe).items() for n, p in _each(recipe, name, part).items()}
+
+
+def _each(recipe: Recipe, name: str, part: Any) -> dict[str, Any]:
+    """The objectives that an entry of `predict` stands for."""
+    return part.each(name, recipe.system.backbone.layers) if isinstance(part, Layers) else {name: part}  # type: ignore[attr-defined]
 
 
 def weights(recipe: Recipe, stage: Stage) -> dict[str, Any]:
     """The weight of each loss in a stage, a number or a curve; what is said of all layers holds for each that has none."""
-    layers = recipe.system.backbone.layers  # type: ignore[attr-defined]
     found: dict[str, Any] = {}
     for name, weight in stage.weights.items():
-        part = recipe.predict.get(name)
-        members = part.each(name, layers) if isinstance(part, Layers) else {}
-        found |= {n: curves.of(weight, head.layer, layers) for n, head in members.items()}  # type: ignore[arg-type]
+        part: Any = recipe.predict.get(name)
+        if isinstance(part, Layers):
+            layers = recipe.system.backbone.layers  # type: ignore[attr-defined]
+            each = part.each(name, layers).items()
+            found |= {n: curves.of(weight, head.layer, layers) for n, head in each}  # type: ignore[arg-type]
     return found | {name: weight for name, weight in stage.weights.items() if name in _losses(recipe)}
 
 
@@ -76,16 +80,17 @@ def check(recipe: Recipe, vocabulary: Vocabulary) -> None:
         )
     check_network("backbone", recipe.system.backbone, recipe)  # type: ignore[attr-defined]
     _check_tokens(recipe)
-    known = list(dict.fromkeys([*questions(recipe), *_losses(recipe)]))
+    known = [*questions(recipe), *recipe.system.losses]  # type: ignore[attr-defined]
     for name in (name for stage in recipe.schedule for name in stage.weights):
         require(
-            name in known, f"the schedule weighs a loss {name!r} that is not predicted: known are {', '.join(known)}"
+            name in known or name in objectives(recipe),
+            f"the schedule weighs a loss {name!r} that is not predicted: known are {', '.join(known)}",
         )
 
 
 def _check_tokens(recipe: Recipe) -> None:
     """Refuse predictions of what is not there: a target too far ahead, a layer too high."""
-    layers = recipe.system.backbone.layers  # type: ignore[attr-defined]
+    backbone: Any = recipe.system.backbone  # type: ignore[attr-defined]
     ahead = min(getattr(hide, "ahead", 1) for hide in hides(recipe))
     for name, part in objectives(recipe).items():
         if isinstance(part, Tokens):
@@ -95,8 +100,9 @@ def _check_tokens(recipe: Recipe) -> None:
                 f"hide=Next(ahead={part.ahead})",
             )
             require(
-                (part.layer or 0) <= layers,
-                f"predict.{name} reads layer {part.layer}, and the backbone has {layers}: lower predict.{name}.layer",
+                part.layer is None or part.layer <= backbone.layers,
+                f"predict.{name} reads layer {part.layer}, and the backbone has {backbone.layers}: lower "
+                f"predict.{name}.layer",
             )
 
 
