@@ -375,7 +375,7 @@ def _validator(trainer: Trainer, held: list[Any], weights: dict[str, float]) -> 
         spread = _spread(trainer, held[0])
         score = -sum(mean * weights.get(name, 1.0) * scales[name] for name, mean in means.items())
         losses = {f"loss_{name}": mean for name, mean in means.items()}
-        return {"score": score, "loss": sum(means.values()), "spread": spread} | losses
+        return {"score": score, "loss": -score, "spread": spread} | losses
 
     return validate
 

@@ -20,6 +20,8 @@ from unmask.train import checkpoint
 from unmask.train.graph import Recorded
 from unmask.train.optimise import Optimise
 
+MINIMISED = "minimised"  # stands beside the losses: their sum, each with its weight and scale
+
 
 class Source(Protocol):
     """Where batches come from."""
@@ -76,7 +78,7 @@ class Trainer:
     def gradients(
         self, batches: list[Batch], weights: dict[str, float], step: int, hide: Any = None
     ) -> dict[str, Tensor]:
-        """Exact gradients of the mean losses over all micro-batches; returns those means, detached.
+        """Exact gradients of the mean losses over all micro-batches; returns those means and their weighed sum, detached.
 
         `hide`: what this stage hides, if it is not what the recipe does."""
         torch.manual_seed(reseed(self.seed, step))
@@ -89,15 +91,16 @@ class Trainer:
         for index, (batch, _) in enumerate(prepared):
             found, self.memory[index] = self.run(batch, self.memory.get(index), scales)
             totals = {name: totals.get(name, 0.0) + total for name, total in found.items()}
-        return {name: total / counts[name] for name, total in totals.items()}
+        return {name: total / counts.get(name, 1) for name, total in totals.items()}
 
     def _run(self, batch: Batch, memory: Any, scales: dict[str, Tensor]) -> tuple[dict[str, Tensor], Any]:
-        """One pass forward and back: adds to the gradients; returns the total of each loss, and what is remembered."""
+        """One pass forward and back: adds to the gradients; returns totals, what was minimised, and what is remembered."""
         with self.machine.autocast():
             losses, memory = self.system.step(batch, memory)
         learned = {name: 1.0 if loss.scale is None else loss.scale for name, loss in losses.items()}
-        sum(loss.total * scales[name] * learned[name] for name, loss in losses.items()).backward()  # type: ignore[union-attr]
-        return {name: loss.total.detach() for name, loss in losses.items()}, memory
+        minimised: Any = sum(loss.total * scales[name] * learned[name] for name, loss in losses.items())
+        minimised.backward()
+        return {name: loss.total.detach() for name, loss in losses.items()} | {MINIMISED: minimised.detach()}, memory
 
     @contextlib.contextmanager
     def plainly(self) -> Iterator[None]:
@@ -219,7 +222,7 @@ class _Meter:
         losses = {name: sum(row[i] for row in table) / len(table) for i, name in enumerate(names)}
         rate = self.held[-1][1]
         self.held = []
-        return {"loss": sum(losses.values()), "rate": rate, "gradient": table[-1][-1]} | {
+        return {"loss": losses.pop(MINIMISED), "rate": rate, "gradient": table[-1][-1]} | {
             f"loss_{name}": value for name, value in losses.items()
         }
 
