@@ -46,3 +46,10 @@ def test_a_million_examples_do_not_lose_precision():
 def test_no_example_scores_nothing():
     table = metrics.confusion([], [], 3)
     assert metrics.accuracy(table) == metrics.macro_f1(table) == metrics.mcc(table) == 0.0
+
+
+def test_perplexity_and_bits_are_those_of_a_fair_die():
+    assert metrics.perplexity(10 * np.log(6), 10) == pytest.approx(6)
+    assert metrics.bits_per(10 * np.log(8), 5) == pytest.approx(6)
+    assert metrics.perplexity(1e6, 1) == np.inf
+    assert metrics.perplexity(709.7, 1) < np.inf

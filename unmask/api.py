@@ -44,14 +44,26 @@ class Model:
         return infer.fill(self.inner, sentence, top=top)
 
     def generate(
-        self, prompt: str, *, tokens: int = 50, temperature: float = 1.0, top_k: int | None = None,
-        top_p: float | None = None, seed: int = 0,
-    ) -> str:  # fmt: skip
-        """The prompt and what the model writes after it; of a model adapted to write, the text it writes from it."""
-        sampling = infer.Sampling(temperature=temperature, top_k=top_k, top_p=top_p)
-        second = self.recipe.see.writes == "second"  # type: ignore[attr-defined]
-        write = infer.write if second else infer.generate
-        return "".join(write(self.inner, prompt, tokens=tokens, sampling=sampling, seed=seed))
+        self, prompt: str | Sequence[str], *, tokens: int = 50, greedy: bool = False, temperature: float | None = None,
+        top_k: int | None = None, top_p: float | None = None, repetition_penalty: float = 1.0, beams: int | None = None,
+        length_penalty: float | None = None, samples: int = 1, cut_left: bool = False, cached: bool = True, seed: int = 0,
+    ) -> Any:  # fmt: skip
+        """The prompt and what the model writes after it; of a model adapted to write, the text it writes from it.
+
+        A text for a text; for a sequence of them a list, with all samples of the first, then of the second, and so on."""
+        sampling = infer.way(
+            greedy=greedy, temperature=temperature, top_k=top_k, top_p=top_p, repetition_penalty=repetition_penalty,
+            beams=beams, length_penalty=length_penalty,
+        )  # fmt: skip
+        single = isinstance(prompt, str)
+        require(
+            not single or samples == 1, f"{samples} samples make a list: write generate([prompt], samples={samples})"
+        )
+        found = infer.texts(
+            self.inner, [prompt] if isinstance(prompt, str) else prompt, tokens=tokens, sampling=sampling, seed=seed,
+            samples=samples, cut_left=cut_left, cached=cached,
+        )  # fmt: skip
+        return found[0].text if single else [one.text for one in found]
 
     def embed(
         self, texts: str | Sequence[str], *, pool: Literal["mean", "summary"] = "mean", layer: int = -1
@@ -76,18 +88,34 @@ class Model:
             pass
         return load(out, device=self.inner.device)
 
-    def evaluate(self, file: str | Path) -> dict[str, Any]:
-        """The scores on a file of the model's task: accuracy, F1, MCC and the confusion matrix, or ROUGE-L."""
-        return evaluate.evaluate_file(self.inner, file)
+    def evaluate(
+        self, file: str | Path, *, context: int | None = None, stride: int | None = None, memory: int | None = None
+    ) -> dict[str, Any]:
+        """The scores on a file of the model's task: accuracy, F1, MCC and the confusion matrix, or ROUGE-L.
+
+        Of a language model, the scores on a text: loss, perplexity, bits per byte; the options say how it is read."""
+        return evaluate.evaluate_file(self.inner, file, context=context, stride=stride, memory=memory)
+
+    def context_curve(self, file: str | Path, *, lengths: Sequence[int] | None = None) -> dict[str, Any]:
+        """The loss of the same tokens of a text when the model may look back 1, 2, 4 ... tokens."""
+        return evaluate.context_curve(self.inner, file, lengths=lengths)
+
+    def zero_shot(
+        self, file: str | Path, *, prompt: str | Path, normalise: Literal["token", "byte", "none"] = "token",
+        unconditional: bool = False, cut_left: bool = False,
+    ) -> dict[str, Any]:  # fmt: skip
+        """The scores on a file of questions, put in the words of a template (its text, or the file that holds it)."""
+        scoring = evaluate.Scoring(normalise=normalise, unconditional=unconditional, cut_left=cut_left)
+        return evaluate.evaluate_prompts(self.inner, file, prompt=prompt, scoring=scoring)
 
     def export(self, out: str | Path, *, generator: bool = False, overwrite: bool = False) -> convert.Exported:
         """Write the model, or its generator, in Hugging Face format; returns what was written and what left out."""
         return convert.export_hf(self.inner, out, generator=generator, overwrite=overwrite)
 
 
-def load(folder: str | Path, *, device: str | None = None) -> Model:
-    """The model in a run folder."""
-    return Model(infer.open_run(folder, device=device))
+def load(folder: str | Path, *, device: str | None = None, half: bool = False) -> Model:
+    """The model in a run folder; `half`: in bfloat16, for speed on a GPU."""
+    return Model(infer.open_run(folder, device=device, half=half))
 
 
 def train_tokenizer(

@@ -1,4 +1,4 @@
-"""Scores of predictions against the truth: labels from one confusion matrix, texts by what they have in common."""
+"""Scores of predictions against the truth: labels by one confusion matrix, texts by overlap or by likelihood."""
 
 from __future__ import annotations
 
@@ -61,3 +61,14 @@ def rouge_l(truth: Sequence[int], written: Sequence[int]) -> float:
         for i, other in enumerate(written, 1):
             before, best[i] = best[i], before + 1 if token == other else max(best[i], best[i - 1])
     return 2 * best[-1] / max(1, len(truth) + len(written))
+
+
+def perplexity(nats: float, count: int) -> float:
+    """The number of equally likely guesses that would be as hard, for each of what is counted: tokens, words."""
+    mean = nats / count
+    return math.exp(mean) if mean < math.log(math.nextafter(math.inf, 0)) else math.inf
+
+
+def bits_per(nats: float, count: int) -> float:
+    """A loss in natural logarithms as bits for each of what is counted: bytes, characters."""
+    return nats / math.log(2) / count

@@ -15,12 +15,13 @@ import torch
 
 from unmask.data import Collection, Shards
 from unmask.data.loader import Loader, Reader, collate, held_out
+from unmask.data.stream_loader import StreamLoader, StreamReader, held_out_streams, shared_out
 from unmask.errors import Mistake, require
 from unmask.infer.model import Model, open_run
 from unmask.recipe import Recipe, from_json, plain, to_json
-from unmask.system import check_training, hides, schedule_flops, taken_over
+from unmask.system import check_training, hides, schedule_flops, taken_over, weights
 from unmask.text import Tokenizer
-from unmask.train import Budget, Leg, Machine, Pace, Trainer, checkpoint, train
+from unmask.train import Budget, Leg, Machine, Pace, Trainer, checkpoint, curves, train
 from unmask.train.log import Log
 
 MICRO_TOKENS = {"cpu": 8_192, "cuda": 65_536}  # more in one pass is no faster
@@ -59,7 +60,7 @@ class Mixture:
         return cls(tuple(shards), tuple(weights), tokenizer)
 
     def check(self, recipe: Recipe) -> None:
-        """Refuse a recipe that hides units whose boundaries were not prepared."""
+        """Refuse a recipe that hides units whose boundaries were not prepared, or that would leave out a data set."""
         needed = {column for hide in hides(recipe) if hasattr(hide, "units") for column in hide.units.columns}
         for shards in self.shards:
             if "word" in needed and shards.manifest["words"] == "none":
@@ -73,6 +74,14 @@ class Mixture:
                 f"{recipe.name} hides {' and '.join(missing)} units, and {shards.folder} was prepared without them: make a "
                 "lexicon with 'unmask lexicon', then 'unmask prepare CORPUS --lexicon FILE'; or set hide.units=Words",
             )
+        for stage in recipe.schedule if recipe.arrange.continuous else ():  # type: ignore[attr-defined]
+            streams = rows_per_step(recipe, stage.length)
+            for shards, count in zip(self.shards, shared_out(list(self.weights), streams), strict=True):
+                require(
+                    count > 0,
+                    f"{shards.folder} would not be read: its weight gives it none of {streams} streams; raise its weight or "
+                    "batch_tokens, or leave it out",
+                )
 
     def empty_levels(self, recipe: Recipe) -> list[str]:
         """Levels that the recipe hides and of which the lexicons had no entry."""
@@ -80,12 +89,22 @@ class Mixture:
         files = [file for shards in self.shards for file in shards.manifest.get("lexicon", [])]
         return sorted(level for level in needed - {"word"} if not any(file[level] for file in files))
 
-    def loader(self, recipe: Recipe, length: int, seed: int, state: dict[str, Any] | None) -> Loader:
+    def loader(
+        self, recipe: Recipe, length: int, seed: int, state: dict[str, Any] | None, rows: int | None = None
+    ) -> Loader | StreamLoader:
+        """Batches for training. `rows` are those of a step, as many as the recipe says if none are given; the batches
+        of streams that go on depend on it."""
+        if recipe.arrange.continuous:  # type: ignore[attr-defined]
+            streams = rows or rows_per_step(recipe, length)
+            found = [self._stream_reader(shards, "train", recipe, length, seed) for shards in self.shards]
+            return StreamLoader(found, list(self.weights), streams, state)
         readers = [self._reader(shards, "train", recipe, length, seed) for shards in self.shards]
         return Loader(readers, list(self.weights), state)
 
     def validation(self, recipe: Recipe, length: int, seed: int, device: str) -> list[Any]:
-        """Batches of held-out rows; none if nothing was held out."""
+        """Batches of held-out rows; none if nothing was held out. Those of streams follow each other."""
+        if recipe.arrange.continuous:  # type: ignore[attr-defined]
+            return self._held_out_streams(recipe, length, seed, device)
         needed = 2 if recipe.arrange.classes else 1  # type: ignore[attr-defined]  # documents; a pair takes two
         sets = [shards for shards in self.shards if shards.documents("holdout") >= needed]
         rows = max(1, VALIDATION_TOKENS[device] // length // max(1, len(sets)))
@@ -96,6 +115,15 @@ class Mixture:
         micro = max(1, MICRO_TOKENS[device] // length)
         return [collate([(g, c[i : i + micro])]) for g, c in parts for i in range(0, len(c), micro)]
 
+    def _held_out_streams(self, recipe: Recipe, length: int, seed: int, device: str) -> list[Any]:
+        readers = []
+        for shards in self.shards:
+            try:
+                readers.append(self._stream_reader(shards, "holdout", recipe, length, seed))
+            except Mistake:  # too little of this data set was held out
+                continue
+        return held_out_streams(readers, VALIDATION_TOKENS[device] // length, max(1, MICRO_TOKENS[device] // length))
+
     def visits(self, tokens: float) -> float:
         """How often the most repeated data set will be read by a run of so many tokens."""
         total = sum(self.weights)
@@ -104,6 +132,14 @@ class Mixture:
     def _reader(self, shards: Shards, split: str, recipe: Recipe, length: int, seed: int) -> Reader:
         collection = Collection(shards.split(split))
         return Reader(collection, self.tokenizer, recipe.arrange, recipe.layout, length, seed)  # type: ignore[arg-type]
+
+    def _stream_reader(self, shards: Shards, split: str, recipe: Recipe, length: int, seed: int) -> StreamReader:
+        collection, arrange, shuffled = Collection(shards.split(split)), recipe.arrange, split == "train"
+        return StreamReader(collection, self.tokenizer, arrange, recipe.layout, length, seed, shuffled=shuffled)  # type: ignore[arg-type]
+
+
+def rows_per_step(recipe: Recipe, length: int) -> int:
+    return max(1, recipe.batch_tokens // length)
 
 
 def machine_for(device: str | None, compiled: bool | None, budget: Budget) -> Machine:
@@ -154,7 +190,8 @@ def pretrain(
              "seed": seed, "budget": budget}  # fmt: skip
     system = recipe.system.build(recipe, mixture.tokenizer.vocabulary, seed)  # type: ignore[attr-defined]
     notices = _inherit(system, base, recipe) if base is not None else []
-    mixture.loader(recipe, recipe.schedule[0].length, seed, None)  # whatever is wrong is said before `out` is touched
+    for stage in recipe.schedule:
+        mixture.loader(recipe, stage.length, seed, None)  # whatever is wrong is said before `out` is touched
     plan = _resumed(out, asked) if resume else None
     if plan is None:
         _claim(out, overwrite, resume)
@@ -165,7 +202,7 @@ def pretrain(
         yield {"event": "measuring"}
         plan = asked | _plan(recipe, mixture, trainer, limit, began)
         checkpoint.write_text(json.dumps(plan, indent=1), out / "run.json")
-    loaders: list[Loader] = []
+    loaders: list[Loader | StreamLoader] = []
     legs = _legs(recipe, mixture, plan, seed, loaders)
     visits = mixture.visits(plan["steps"] * recipe.batch_tokens)
     yield {"event": "start", "steps": plan["steps"], "tokens": plan["steps"] * recipe.batch_tokens, "visits": visits,
@@ -195,7 +232,7 @@ def pretrain(
     record: dict[str, Any] = {}
     try:
         for record in train(trainer, legs, folder=out, pace=pace, resume=True,
-                            validate=_validator(trainer, held, recipe.schedule[0].weights) if held else None, stop=stop):  # fmt: skip
+                            validate=_validator(trainer, held, recipe) if held else None, stop=stop):  # fmt: skip
             log.write(record)
             yield record
         if record.get("validation_spread", 1.0) < COLLAPSED:
@@ -283,12 +320,16 @@ def _plan(recipe: Recipe, mixture: Mixture, trainer: Trainer, budget: Budget, be
     micro, seconds = [], 0.0
     update = _update_seconds(trainer) if steps is None else 0.0
     for stage in recipe.schedule:
-        loader = mixture.loader(recipe, stage.length, trainer.seed, None)
-        rows = max(1, recipe.batch_tokens // stage.length)
+
+        def batches(rows: int, length: int = stage.length) -> Loader | StreamLoader:
+            trainer.memory.clear()  # it is of other rows
+            return mixture.loader(recipe, length, trainer.seed, None, rows)
+
+        rows = rows_per_step(recipe, stage.length)
         most = max(1, MICRO_TOKENS[trainer.machine.device.split(":")[0]] // stage.length)
-        micro.append(_fit(trainer, loader, min(rows, most)) if trainer.machine.device != "cpu" else min(rows, most))
+        micro.append(_fit(trainer, batches, min(rows, most)) if trainer.machine.device != "cpu" else min(rows, most))
         if steps is None:
-            seconds += stage.share * (_seconds(trainer, loader, micro[-1]) * rows / micro[-1] + update)
+            seconds += stage.share * (_seconds(trainer, batches(micro[-1]), micro[-1]) * rows / micro[-1] + update)
     trainer.memory.clear()
     if steps is None:
         left = budget.amount - (time.monotonic() - began)
@@ -297,12 +338,14 @@ def _plan(recipe: Recipe, mixture: Mixture, trainer: Trainer, budget: Budget, be
     return {"steps": steps, "micro": micro}
 
 
-def _fit(trainer: Trainer, loader: Loader, rows: int) -> int:
-    """The most rows, halving from these, that one pass has memory for."""
+def _fit(trainer: Trainer, batches: Callable[[int], Loader | StreamLoader], rows: int) -> int:
+    """The most rows, halving from these, that one pass has memory for; the second pass remembers the first."""
     with trainer.plainly():
         while True:
             try:
-                trainer.gradients([loader.batch(rows)], {}, 0)
+                loader = batches(rows)
+                for _ in range(2):
+                    trainer.gradients([loader.batch(rows)], {}, 0)
                 return rows
             except torch.OutOfMemoryError:
                 require(rows > 1, "not even one row fits the memory: lower schedule.*.length, or take a smaller --size")
@@ -310,7 +353,7 @@ def _fit(trainer: Trainer, loader: Loader, rows: int) -> int:
                 torch.cuda.empty_cache()
 
 
-def _seconds(trainer: Trainer, loader: Loader, rows: int) -> float:
+def _seconds(trainer: Trainer, loader: Loader | StreamLoader, rows: int) -> float:
     """Time of one pass, after the first ones have compiled and warmed up."""
     for timed in (False, True):
         begin, passes = time.monotonic(), 4
@@ -340,33 +383,43 @@ def _update_seconds(trainer: Trainer) -> float:
     raise AssertionError
 
 
-def _legs(recipe: Recipe, mixture: Mixture, plan: dict[str, Any], seed: int, opened: list[Loader]) -> list[Leg]:
+def _legs(
+    recipe: Recipe, mixture: Mixture, plan: dict[str, Any], seed: int, opened: list[Loader | StreamLoader]
+) -> list[Leg]:
     """The stages as the loop runs them; every loader that it opens is noted in `opened`."""
     legs, share = [], 0.0
     for stage, micro in zip(recipe.schedule, plan["micro"], strict=True):
         share += stage.share
 
-        def open_loader(state: dict[str, Any] | None, length: int = stage.length) -> Loader:
+        def open_loader(state: dict[str, Any] | None, length: int = stage.length) -> Loader | StreamLoader:
             opened.append(mixture.loader(recipe, length, seed, state))
             return opened[-1]
 
-        rows = max(1, recipe.batch_tokens // stage.length)
+        rows = rows_per_step(recipe, stage.length)
         until = max(1, round(share * plan["steps"]))
-        legs.append(Leg(until, rows, micro, open_loader, dict(stage.weights), stage.hide))
+        legs.append(Leg(until, rows, micro, open_loader, weights(recipe, stage), stage.hide))
     return legs
 
 
-def _validator(trainer: Trainer, held: list[Any], weights: dict[str, float]) -> Callable[[], dict[str, float]]:
-    """Held-out losses with fixed masks; the score is their negative sum, each with its weight."""
+def _last_weights(recipe: Recipe) -> dict[str, float]:
+    """What each loss counts in the end: scores must not change their meaning on the way."""
+    return {name: curves.at(weight, 1.0) for name, weight in weights(recipe, recipe.schedule[-1]).items()}
+
+
+def _validator(trainer: Trainer, held: list[Any], recipe: Recipe) -> Callable[[], dict[str, float]]:
+    """Held-out losses with fixed masks; their sum, each with its weight, is the loss, and its negative the score."""
+    weights, continuous = _last_weights(recipe), recipe.arrange.continuous  # type: ignore[attr-defined]
 
     @trainer.plainly()
     def validate() -> dict[str, float]:
         totals: dict[str, Any] = {}
         scales: dict[str, float] = {}
+        state = None
         for batch in held:
             prepared, _ = trainer.system.prepare(batch.to(trainer.machine.device))
             with trainer.machine.autocast():
-                losses, _ = trainer.system.step(prepared, None)
+                losses, after = trainer.system.step(prepared, state)
+            state = after if continuous else None
             for name, loss in losses.items():
                 total, count = totals.get(name, (0.0, 0.0))
                 totals[name] = (total + loss.total, count + loss.count)

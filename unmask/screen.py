@@ -122,9 +122,9 @@ def _pass_on(record: dict[str, Any]) -> None:
 
 
 def reading(
-    records: Iterable[dict[str, Any]], title: str, quiet: bool = False, *, unit: str = "tokens"
+    records: Iterable[dict[str, Any]], title: str, quiet: bool = False, *, unit: str = "tokens", over: str = "bytes"
 ) -> Iterator[dict[str, Any]]:
-    """Pass the records of a walk through a corpus on, with a bar over the bytes read."""
+    """Pass the records of a walk through a corpus on, with a bar over the bytes read, or over another count."""
     if quiet or not err.is_terminal:
         yield from records
         return
@@ -137,9 +137,9 @@ def reading(
     with Progress(*columns, console=err) as bar:
         task = bar.add_task(title, total=None, text="")
         for record in records:
-            if "bytes" in record:
+            if f"{over}_total" in record:
                 text = f"{record[unit]:,} {unit}"
-                bar.update(task, completed=record["bytes"], total=record["bytes_total"], text=text)
+                bar.update(task, completed=record[over], total=record[f"{over}_total"], text=text)
             yield record
 
 

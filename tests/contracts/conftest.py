@@ -12,7 +12,10 @@ from unmask.data import Collection, Shards
 from unmask.data.loader import Loader, Reader
 from unmask.recipe import Recipe
 
-KIND = {text.WordPiece: "wordpiece", text.ByteBPE: "byte-bpe", text.Unigram: "unigram"}
+KIND = {
+    text.WordPiece: "wordpiece", text.ByteBPE: "byte-bpe", text.Unigram: "unigram", text.WordBPE: "word-bpe",
+    text.Bytes: "bytes",
+}  # fmt: skip
 LENGTH = 32
 
 

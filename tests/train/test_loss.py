@@ -11,7 +11,7 @@ from tests.test_continue import go, recipe_of
     "name, settings, weights",
     [
         ("electra", [], {"tokens": 1.0, "replaced": 50.0}),
-        ("bert", ["schedule.0.weights={'sentence': 0.25}"], {"tokens": 1.0, "sentence": 0.25}),
+        ("bert", [f"schedule.{i}.weights={{'sentence': 0.25}}" for i in (0, 1)], {"tokens": 1.0, "sentence": 0.25}),
     ],
 )
 def test_the_logged_loss_sums_the_losses_each_with_its_weight(name, settings, weights, shards, tmp_path):

@@ -22,7 +22,7 @@ def verb(example: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Register a verb, its example shown at the end of its help."""
 
     def register(function: Callable[..., None]) -> Callable[..., None]:
-        name = function.__name__.strip("_")
+        name = function.__name__.strip("_").replace("_", "-")
         return app.command(name, epilog=f"Example: [cyan]{example}[/]")(function)
 
     return register

@@ -20,7 +20,9 @@ from unmask.options import Corpora, Errors, Json, OptionalCorpora, Overwrite, Se
 def tokenizer(
     corpus: Corpora,
     out: Annotated[Path, typer.Option(help="The file to write.")],
-    kind: Annotated[str, typer.Option(help="wordpiece, bpe, byte-bpe, unigram, characters or bytes.")] = "wordpiece",
+    kind: Annotated[
+        str, typer.Option(help="wordpiece, bpe, word-bpe, byte-bpe, unigram, characters, bytes or whole-words.")
+    ] = "wordpiece",
     vocab: Annotated[
         int | None, typer.Option(help="How many tokens; by default as many as is usual, 30,000 for wordpiece.")
     ] = None,

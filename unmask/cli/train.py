@@ -111,16 +111,33 @@ def adapt(
 @verb("unmask evaluate runs/bert-sst2 test.jsonl")
 def evaluate(
     run: Run,
-    test: Annotated[Path, typer.Argument(help="Labelled examples.")],
+    test: Annotated[Path, typer.Argument(help="Examples of its task; for a language model without labels, a text.")],
+    context: Annotated[
+        int | None, typer.Option(help="Of a text: tokens in a window; as in training if not given.")
+    ] = None,
+    stride: Annotated[int | None, typer.Option(help="Tokens by which windows advance; 1 is exact and slow.")] = None,
+    memory: Annotated[int | None, typer.Option(help="Tokens to remember, for a model with a memory.")] = None,
+    curve: Annotated[
+        Path | None, typer.Option(help="Also the loss by how far back it may look: drawn (.png) or written (.json).")
+    ] = None,
     device: Device = None,
     json_: Json = False,
 ) -> None:
     """Accuracy, F1, Matthews' correlation and the confusion matrix of an adapted model; of one that writes, ROUGE-L over
-    the tokens of the model's own tokenizer: compare it between models of one tokenizer only."""
+    the tokens of the model's own tokenizer: compare it between models of one tokenizer only.
+
+    Of a model that reads from left to right and has no labels: loss, perplexity and bits per byte on a text."""
     from unmask import api
+    from unmask.cli import score
+    from unmask.evaluate import is_language_model
 
     model = api.load(run, device=device)
-    scores = model.evaluate(test)
+    if is_language_model(model.inner):
+        score.text(model.inner, test, context, stride, memory, curve, json_)
+        return
+    if curve is not None:
+        raise Mistake(f"--curve measures a language model on a text, and {run} is scored on examples: leave it out")
+    scores = model.evaluate(test, context=context, stride=stride, memory=memory)
     say.notes(model.inner.notes, json_)
     if json_:
         say.as_json(scores)

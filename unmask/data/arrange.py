@@ -17,7 +17,7 @@ from unmask.errors import Mistake, require
 from unmask.text import Tokenizer
 from unmask.text import layout as layouts
 
-ROLES = ("cls", "sep", "mask")  # the special tokens that stand behind the texts, in this order
+ROLES = tuple(layouts.SPECIALS.values())  # the special tokens that stand behind the texts, in this order
 
 
 def special_ids(tokenizer: Tokenizer, layout: str) -> list[int]:
@@ -56,6 +56,14 @@ class Arrange(Protocol):
     def packed(self) -> bool:
         """Whether several examples may share a row."""
 
+    @property
+    def continuous(self) -> bool:
+        """Whether each row goes on where the same row of the batch before it ended: for networks with a memory."""
+
+    @property
+    def reuse(self) -> int | None:
+        """How many tokens of a row the memory keeps and the next row goes on after; None for all."""
+
     def runs(self, texts: Texts, layout: str, length: int, rng: Any) -> Runs:
         """Examples of at most `length` tokens."""
 
@@ -69,6 +77,8 @@ class Blocks:
 
     classes = 0
     answers = ()
+    continuous = False
+    reuse = None
 
     @property
     def packed(self) -> bool:
@@ -102,6 +112,8 @@ class Stream:
     classes = 0
     answers = ()
     packed = False
+    continuous = False
+    reuse = None
 
     def runs(self, texts: Texts, layout: str, length: int, rng: Any) -> Runs:
         documents = texts.sentence[texts.document]
@@ -117,6 +129,8 @@ class Given:
     classes = 0
     answers = ()
     packed = False
+    continuous = False
+    reuse = None
 
     def runs(self, texts: Texts, layout: str, length: int, rng: Any) -> Runs:
         raise Mistake(

@@ -27,6 +27,8 @@ class NextSentence:
     classes = 2
     answers = ("it follows", "it comes from elsewhere")
     packed = True
+    continuous = False
+    reuse = None
 
     def __post_init__(self) -> None:
         _check_shares(random=self.random, short=self.short)
@@ -46,6 +48,8 @@ class SentenceOrder:
     classes = 2
     answers = ("in order", "swapped")
     packed = True
+    continuous = False
+    reuse = None
 
     def __post_init__(self) -> None:
         _check_shares(swapped=self.swapped, short=self.short)
@@ -66,6 +70,8 @@ class ThreeWay:
     classes = 3
     answers = ("it follows", "it goes before", "it comes from elsewhere")
     packed = True
+    continuous = False
+    reuse = None
 
     def __post_init__(self) -> None:
         _check_shares(previous=self.previous, random=self.random, short=self.short)

@@ -1,4 +1,4 @@
-"""A model on a task, scored."""
+"""A model on a task or on a text, scored."""
 
 from __future__ import annotations
 
@@ -7,17 +7,62 @@ from typing import Any
 
 from unmask import metrics
 from unmask.data.given import Text
+from unmask.errors import require
+from unmask.evaluate.context import check_file, context_curve, trace_context, write_curve
+from unmask.evaluate.language import evaluate_text, score_text
+from unmask.evaluate.prompts import Scoring, ask, evaluate_prompts
 from unmask.infer.classify import probabilities
-from unmask.infer.generate import Sampling
+from unmask.infer.likelihood import reads_onward
 from unmask.infer.model import Model
+from unmask.infer.sampling import Greedy
 from unmask.infer.write import write
 from unmask.tasks import classify
 from unmask.tasks import write as writing
 from unmask.tasks.classify import Example, label_numbers
+from unmask.text.documents import FORMATS, suffixes
+
+__all__ = [
+    "Scoring", "ask", "check_file", "check_kind", "context_curve", "evaluate_examples", "evaluate_file",
+    "evaluate_prompts", "evaluate_text", "evaluate_writing", "is_language_model", "score_text", "trace_context",
+    "write_curve",
+]  # fmt: skip
 
 
-def evaluate_file(model: Model, file: str | Path) -> dict[str, Any]:
-    """The scores of an adapted model on a file of its task: labels, or texts to be written."""
+def is_language_model(model: Model) -> bool:
+    """Whether it is scored on text rather than on examples: it has no labels and predicts the next token."""
+    return not model.labels and reads_onward(model)
+
+
+def check_kind(model: Model, file: str | Path) -> None:
+    """Refuse a file that is not of the kind this model is scored on: plain text, or examples."""
+    path = Path(file)
+    if is_language_model(model):
+        readable = path.is_file() and suffixes(path) in ((".jsonl", ""), (".jsonl", ".gz"), (".jsonl", ".xz"))
+        labelled = readable and "label" in next(classify.read_rows(path), (0, {}))[1]
+        require(
+            not labelled,
+            f"{file} holds labelled examples, and {model.folder} has no labels: it is scored on plain text ("
+            f"{', '.join(FORMATS)}); adapt it first with 'unmask adapt', or ask it with 'unmask zero-shot'",
+        )
+    else:
+        require(
+            suffixes(path)[0] not in (".txt", ".parquet"),
+            f"{file} is plain text, and {model.folder} is scored on examples of its task (.jsonl or .csv): for "
+            "perplexity take a model that reads from left to right and was not adapted",
+        )
+
+
+def evaluate_file(
+    model: Model, file: str | Path, *, context: int | None = None, stride: int | None = None, memory: int | None = None
+) -> dict[str, Any]:
+    """The scores of a language model on a text, of an adapted one on a file of its task: labels, or texts to write."""
+    check_kind(model, file)
+    if is_language_model(model):
+        return evaluate_text(model, file, context=context, stride=stride, memory=memory)
+    require(
+        context is None and stride is None and memory is None,
+        f"context, stride and memory say how a text is read, and {model.folder} is scored on examples: leave them out",
+    )
     if not model.labels and model.recipe.see.writes == "second":  # type: ignore[attr-defined]
         return evaluate_writing(model, writing.read(file))
     return evaluate_examples(model, classify.read(file), file)
@@ -34,7 +79,7 @@ def evaluate_writing(model: Model, pairs: list[Text]) -> dict[str, Any]:
     """The likeliest text for each source, against its target: ROUGE-L over tokens, and how many are exactly right."""
     targets = [model.tokenizer.encode(pair.b or "") for pair in pairs]
     longest = min(max(map(len, targets)) + 8, model.length // 2)
-    texts = ["".join(write(model, pair.a, tokens=longest, sampling=Sampling(temperature=0))) for pair in pairs]
+    texts = ["".join(write(model, pair.a, tokens=longest, sampling=Greedy())) for pair in pairs]
     written = [model.tokenizer.encode(text) for text in texts]
     both = list(zip(targets, written, strict=True))
     return {

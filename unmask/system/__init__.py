@@ -8,7 +8,9 @@ from unmask.system.check import (
     flops_per_token,
     hides,
     objectives,
+    questions,
     schedule_flops,
+    weights,
 )
 from unmask.system.generator_discriminator import GeneratorDiscriminator
 from unmask.system.onward import check_onward, taken_over
@@ -16,5 +18,5 @@ from unmask.system.single import Single
 
 __all__ = [
     "SENTENCE", "GeneratorDiscriminator", "Single", "check", "check_onward", "check_training", "cost", "flops_per_token",
-    "hides", "objectives", "schedule_flops", "taken_over",
+    "hides", "objectives", "questions", "schedule_flops", "taken_over", "weights",
 ]  # fmt: skip

@@ -136,6 +136,11 @@ class GeneratorDiscriminatorModule(nn.Module):
         seen = batch if batch.rank is not None else self.see.apply(batch)
         return self.backbone(seen)[0]
 
+    def onward(self, batch: Batch, state: Any) -> tuple[Hidden, Any]:
+        """The vectors of tokens that go on from a state of `backbone.cache`, and the state after them; none: from nothing."""
+        found: tuple[Hidden, Any] = self.backbone(self.see.apply(batch), state)
+        return found
+
     def _balanced(self, losses: dict[str, Loss]) -> dict[str, Loss]:
         """Each loss over its own variance, which is learned (Kendall et al. 2018); half its logarithm is the price."""
         assert self.balance is not None

@@ -72,6 +72,11 @@ class SingleModule(nn.Module):
         seen = batch if batch.rank is not None else self.see.apply(batch)
         return self.backbone(seen)[0]
 
+    def onward(self, batch: Batch, state: Any) -> tuple[Hidden, Any]:
+        """The vectors of tokens that go on from a state of `backbone.cache`, and the state after them; none: from nothing."""
+        found: tuple[Hidden, Any] = self.backbone(self.see.apply(batch), state)
+        return found
+
 
 def made_ready(system: Any, batch: Batch, hide: Any) -> Batch:
     """The batch with something hidden and every token told whom it sees. `hide`: if not what the recipe hides."""
@@ -95,6 +100,7 @@ def heads(recipe: Recipe, backbone: Transformer | TransformerXL, embedding: Tens
 def compile_forward(parts: list[nn.Module], on: bool) -> None:
     """Let modules run compiled, or plainly again. The whole would take minutes to compile, layer by layer, for nothing."""
     for part in parts:
-        vars(part).pop("forward", None)
+        name = getattr(part, "heavy", "forward")
+        vars(part).pop(name, None)
         if on:
-            part.forward = torch.compile(part.forward, dynamic=False)  # type: ignore[method-assign]
+            setattr(part, name, torch.compile(getattr(part, name), dynamic=False))

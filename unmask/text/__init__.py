@@ -14,6 +14,8 @@ from unmask.text.tokenizer import (
     Characters,
     Tokenizer,
     Unigram,
+    WholeWords,
+    WordBPE,
     WordPiece,
     kind_named,
     train,
@@ -21,6 +23,7 @@ from unmask.text.tokenizer import (
 )
 
 __all__ = [
-    "BPE", "KINDS", "ByteBPE", "Bytes", "Characters", "Corpus", "Lexicon", "Mining", "Tokenizer", "Unigram", "WordPiece",
+    "BPE", "KINDS", "ByteBPE", "Bytes", "Characters", "Corpus", "Lexicon", "Mining", "Tokenizer", "Unigram", "WholeWords", "WordBPE",
+    "WordPiece",
     "Words", "encode_documents", "kind_named", "make_lexicon", "train", "train_to_file",
 ]  # fmt: skip

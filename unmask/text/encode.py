@@ -48,6 +48,11 @@ def encode_documents(
     ]
 
 
+def kept(text: str, *, whole: bool = False) -> str:
+    """What of a text is tokenised: its lines that are not blank, without white space at the end; or all of the `whole`."""
+    return "".join(_lines([text], whole)[0])
+
+
 def _lines(texts: Sequence[str], whole: bool) -> tuple[list[str], list[int]]:
     """The lines of all texts that are not blank, or all of the `whole`; and how many each text has."""
     lines: list[str] = []

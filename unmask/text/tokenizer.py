@@ -1,4 +1,4 @@
-"""Tokenizers: six kinds to make, one wrapper to use. Training and running are Hugging Face `tokenizers`' work."""
+"""Tokenizers: eight kinds to make, one wrapper to use. Training and running are Hugging Face `tokenizers`' work."""
 
 from __future__ import annotations
 
@@ -15,15 +15,20 @@ from tokenizers import Tokenizer as Backend
 from unmask.batch import Vocabulary
 from unmask.errors import Mistake, require, unknown
 
-# What a token is for, and the names it goes by in the family. GPT-2 has one token for all ends.
+# What a token is for, and the names it goes by in the family. GPT-2 has one token for all ends; GPT's extract token,
+# which stands for a whole example, ends it too.
 ROLES = {
     "pad": ("[PAD]", "<pad>", "<|endoftext|>"),
     "unk": ("[UNK]", "<unk>", "<|endoftext|>"),
     "cls": ("[CLS]", "<s>", "<|endoftext|>"),
-    "sep": ("[SEP]", "</s>", "<|endoftext|>"),
+    "sep": ("[SEP]", "</s>", "<|endoftext|>", "<extract>"),
     "mask": ("[MASK]", "<mask>"),
+    "start": ("<start>",),
+    "delimiter": ("<delimiter>",),
+    "extract": ("<extract>",),
 }
 BERT_NAMES = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+GPT_NAMES = ["<unk>", "<pad>", "<start>", "<delimiter>", "<extract>"]
 ROBERTA_NAMES = ["<s>", "<pad>", "</s>", "<unk>", "<mask>"]
 
 
@@ -157,7 +162,7 @@ class ByteBPE:
 
 @dataclass(frozen=True)
 class BPE:
-    """BPE over characters, with '▁' for a space and punctuation apart (GPT)."""
+    """BPE over characters, with '▁' for a space and punctuation apart."""
 
     vocab: int = 40_000  # number of tokens, special ones included
 
@@ -169,6 +174,27 @@ class BPE:
         return backend, trainers.BpeTrainer(
             vocab_size=self.vocab,
             special_tokens=BERT_NAMES,
+            min_frequency=2,
+            limit_alphabet=10_000,
+            show_progress=False,
+        )
+
+
+@dataclass(frozen=True)
+class WordBPE:
+    """BPE within lowercased words, the last piece of each with '</w>' at its end; punctuation apart (GPT)."""
+
+    vocab: int = 40_482  # number of tokens, special ones included
+
+    def blank(self) -> tuple[Backend, Any]:
+        backend = Backend(models.BPE(unk_token="<unk>", end_of_word_suffix="</w>"))
+        backend.normalizer = normalizers.BertNormalizer(lowercase=True)
+        backend.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+        backend.decoder = decoders.BPEDecoder(suffix="</w>")
+        return backend, trainers.BpeTrainer(
+            vocab_size=self.vocab,
+            special_tokens=GPT_NAMES,
+            end_of_word_suffix="</w>",
             min_frequency=2,
             limit_alphabet=10_000,
             show_progress=False,
@@ -223,12 +249,26 @@ class Bytes:
         return backend, None
 
 
+@dataclass(frozen=True)
+class WholeWords:
+    """One token per word, as spaces separate them, the frequent ones first; the rest are unknown (Transformer-XL on WikiText)."""
+
+    vocab: int = 200_000  # at most so many tokens, special ones included
+
+    def blank(self) -> tuple[Backend, Any]:
+        backend = Backend(models.WordLevel(unk_token="[UNK]"))
+        backend.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+        return backend, trainers.WordLevelTrainer(vocab_size=self.vocab, special_tokens=BERT_NAMES, show_progress=False)
+
+
 KINDS: dict[str, type[Kind]] = {
     "wordpiece": WordPiece,
     "bpe": BPE,
+    "word-bpe": WordBPE,
     "byte-bpe": ByteBPE,
     "unigram": Unigram,
     "characters": Characters,
+    "whole-words": WholeWords,
     "bytes": Bytes,
 }
 
@@ -250,7 +290,7 @@ def train(kind: Kind, texts: Iterable[str]) -> Tokenizer:
         backend.train_from_iterator(texts, trainer=trainer)
     size = backend.get_vocab_size()
     require(
-        size >= kind.vocab or isinstance(kind, Characters),
+        size >= kind.vocab or isinstance(kind, Characters | WholeWords),
         f"the corpus allows a vocabulary of {size:,} tokens, {kind.vocab:,} were asked for: "
         f"use --vocab {size} or less, or more text",
     )

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from unmask import chance
 from unmask.batch import Batch
 from unmask.errors import Mistake
-from unmask.train import checkpoint
+from unmask.train import checkpoint, curves
 from unmask.train.graph import Recorded
 from unmask.train.optimise import Optimise
 
@@ -41,7 +41,7 @@ class Leg:
     rows: int  # per step
     micro: int  # rows per micro-batch
     open: Callable[[dict[str, Any] | None], Source]  # its batches, from a state on
-    weights: dict[str, float] = field(default_factory=dict)  # of each loss; 1 where none is given
+    weights: dict[str, float | curves.Curve] = field(default_factory=dict)  # of each loss; 1 where none is given
     hide: Any = None  # what it hides, if it is not what the recipe does
 
 
@@ -150,19 +150,22 @@ def train(
     steps = legs[-1].until
     at: dict[str, Any] = {"step": 0, "tokens": 0, "seconds": 0.0, "best": None, "source": None}
     if resume and folder is not None and checkpoint.newest(folder) is not None:
-        at = checkpoint.load_state(folder, trainer.system, trainer.optimiser)
+        at = checkpoint.load_state(folder, trainer.system, trainer.optimiser, trainer.memory)
     step, tokens, best = at["step"], at["tokens"], at["best"]
     began, saved = time.monotonic() - at["seconds"], time.monotonic()
     meter, position = _Meter(trainer, folder), at["source"]
     for number, leg in enumerate(legs):
         if step >= leg.until:
             continue
+        if step == (legs[number - 1].until if number else 0):  # not resumed within the leg
+            trainer.memory.clear()
         source = leg.open(position)
         trainer.system.train()
         while step < leg.until:
             batches = [source.batch(rows) for rows in _portions(leg.rows, leg.micro)]
             step += 1
-            means = trainer.gradients(batches, leg.weights, step, leg.hide)
+            weights = {name: curves.at(weight, (step - 1) / steps) for name, weight in leg.weights.items()}
+            means = trainer.gradients(batches, weights, step, leg.hide)
             rate, norm = trainer.update(step, steps)
             meter.add(step, means, rate, norm)
             tokens += sum(batch.ids.numel() for batch in batches)
@@ -183,7 +186,7 @@ def train(
                 position = source.after_stage() if step == leg.until else source.state()
                 at = {"step": step, "tokens": tokens, "seconds": record["seconds"], "best": best, "source": position,
                       "record": record | ending}  # fmt: skip
-                checkpoint.save_state(folder, trainer.system, trainer.optimiser, at, best=better)
+                checkpoint.save_state(folder, trainer.system, trainer.optimiser, at, best=better, memory=trainer.memory)
                 saved = time.monotonic()
             yield record | ending
             if stopped:

@@ -1,0 +1,295 @@
+"""A language model on a text: equal to loops over transformers' network, whichever way the text is read."""
+
+import gzip
+import json
+import lzma
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+import torch
+
+from tests.command import mistake, works
+from tests.evaluate.parts import DOCUMENTS, LENGTH, exported, language_model, log_probability, stream_of, written
+from unmask import api, evaluate
+from unmask.backbone import Transformer
+from unmask.batch import Hidden
+from unmask.errors import Mistake
+from unmask.evaluate.language import Way, score_text, windows
+from unmask.infer.likelihood import passes, score
+from unmask.infer.model import Model, save_run
+
+BYTES = sum(len(text.encode()) for text in DOCUMENTS)
+CHARACTERS = sum(map(len, DOCUMENTS))
+WORDS = sum(len(text.split()) for text in DOCUMENTS)
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory) -> Model:
+    home = tmp_path_factory.mktemp("language")
+    made = language_model(home / "run")
+    save_run(made, home / "run")
+    return made
+
+
+@pytest.fixture(scope="module")
+def network(model):
+    return exported(model, model.folder.parent / "hf")
+
+
+@pytest.fixture
+def text(tmp_path):
+    return written(tmp_path / "text.txt")
+
+
+def by_windows(network, ids, context, stride) -> float:
+    """The loss as the papers describe it: window after window, each token scored once, in the first that holds it."""
+    nats, scored = 0.0, 0
+    for begin in range(0, len(ids), stride):
+        window = ids[begin : begin + context]
+        with torch.no_grad():
+            logs = network(torch.tensor([window])).logits[0].double().log_softmax(-1)
+        for place in range(1, len(window)):
+            if begin + place > scored:
+                nats -= float(logs[place - 1, window[place]])
+                scored = begin + place
+    assert scored == len(ids) - 1
+    return nats
+
+
+def test_sliding_equals_the_model_called_on_every_prefix(model, network, text):
+    ids = stream_of(model)
+    nats = -sum(log_probability(network, ids[max(0, i - LENGTH + 1) : i], ids[i]) for i in range(1, len(ids)))
+    found = evaluate.evaluate_text(model, text, context=LENGTH, stride=1)
+    assert (found["way"], found["exactness"]) == ("sliding", "exact")
+    assert found["tokens"] == len(ids) - 1 > 2 * LENGTH
+    assert found["loss"] == pytest.approx(nats / (len(ids) - 1), rel=1e-5)
+    assert found["bits_per_character"] == pytest.approx(nats / math.log(2) / CHARACTERS, rel=1e-5)
+
+
+@pytest.mark.parametrize("context,stride,way", [(LENGTH, None, "blocks"), (LENGTH, 7, "overlapping"), (9, 8, "blocks"),
+                                                (LENGTH, 1, "sliding"), (None, 3, "overlapping")])  # fmt: skip
+def test_every_way_equals_transformers_on_the_same_windows(model, network, text, context, stride, way):
+    ids, length = stream_of(model), context or 16
+    nats = by_windows(network, ids, length, stride or length - 1)
+    found = evaluate.evaluate_text(model, text, context=context, stride=stride)
+    assert found["way"] == way
+    assert found["exactness"] == ("exact" if way == "sliding" else "approximation")
+    assert (found["context"], found["stride"]) == (length, stride or length - 1)
+    assert found["perplexity"] == pytest.approx(math.exp(nats / (len(ids) - 1)), rel=1e-4)
+    assert found["perplexity_per_word"] == pytest.approx(math.exp(nats / WORDS), rel=1e-4)
+    assert found["bits_per_byte"] == pytest.approx(nats / math.log(2) / BYTES, rel=1e-5)
+    assert (found["bytes"], found["characters"], found["words"]) == (BYTES, CHARACTERS, WORDS)
+    assert found["documents"] == len(DOCUMENTS)
+
+
+@pytest.mark.parametrize("kind", ["gpt2", "wordpiece", "unigram"])
+def test_a_model_that_knows_nothing_has_the_loss_of_a_fair_die(tmp_path, text, kind):
+    made = language_model(tmp_path / "run", kind=kind)
+    with torch.no_grad():
+        for parameter in made.system.parameters():
+            parameter.zero_()
+    found = evaluate.evaluate_text(made, text)
+    size = made.tokenizer.vocabulary.size
+    assert found["loss"] == pytest.approx(math.log(size))
+    assert found["perplexity"] == pytest.approx(size)
+    # bytes and words are those of the text, whatever the tokenizer makes of it
+    assert found["bits_per_byte"] == pytest.approx(found["tokens"] * math.log2(size) / BYTES)
+    assert found["words"] == WORDS
+    lost = [note for note in made.notes if "does not keep" in note]
+    assert bool(lost) == (kind != "gpt2")
+
+
+@pytest.mark.parametrize(
+    "tokens,context,stride", [(50, 8, 7), (50, 8, 1), (50, 8, 3), (5, 8, 3), (8, 8, 7), (9, 8, 7), (2, 2, 1)]
+)
+def test_windows_score_every_token_once_and_in_order(tokens, context, stride):
+    scored = []
+    for begin, end, count in windows(tokens, context, stride):
+        assert 0 <= begin < end <= tokens
+        assert end - begin <= context
+        assert count < end - begin  # something stands before each
+        scored += range(end - count, end)
+    assert scored == list(range(1, tokens))
+
+
+def test_rows_of_any_length_are_scored_together_as_they_are_alone(model, monkeypatch):
+    monkeypatch.setattr("unmask.infer.likelihood.SCORES", 1000)  # three places at a time
+    dice = np.random.default_rng(0)
+    rows = [dice.integers(0, 200, size) for size in (2, 9, 24, 5)]
+    scored = [1, 8, 3, 2]
+    together = score(model, rows, scored).split(scored)
+    for row, count, part in zip(rows, scored, together, strict=True):
+        alone = score(model, [row], [count])
+        assert part.logs == pytest.approx(alone.logs, abs=1e-5)
+        assert len(part.logs) == count
+        assert part.likeliest.tolist() == alone.likeliest.tolist()
+
+
+def test_passes_hold_every_row_once_and_not_too_many_tokens(monkeypatch):
+    monkeypatch.setattr("unmask.infer.likelihood.PASS", 20)
+    lengths = [3, 30, 5, 9, 9, 2, 7]
+    found = [chosen.tolist() for chosen in passes(lengths)]
+    assert sorted(sum(found, [])) == list(range(7))
+    assert all(len(some) == 1 or len(some) * max(lengths[i] for i in some) <= 20 for some in found)
+    assert len(found) < 7
+
+
+def test_compressed_text_and_json_lines_are_the_same_text(model, text, tmp_path):
+    data = text.read_bytes()
+    (tmp_path / "a.txt.gz").write_bytes(gzip.compress(data))
+    (tmp_path / "b.txt.xz").write_bytes(lzma.compress(data))
+    (tmp_path / "c.jsonl").write_text("\n".join(json.dumps({"text": text}) for text in DOCUMENTS))
+    found = [evaluate.evaluate_text(model, tmp_path / name) for name in ("text.txt", "a.txt.gz", "b.txt.xz", "c.jsonl")]
+    assert all(one["loss"] == found[0]["loss"] and one["bytes"] == BYTES for one in found)
+
+
+def test_a_text_without_spaces_has_characters_and_no_words(model, tmp_path):
+    found = evaluate.evaluate_text(model, written(tmp_path / "zh.txt", ["今天下雨了，我们在家里看书。"]))
+    assert found["words"] is found["perplexity_per_word"] is None
+    assert found["characters"] == 14
+    assert found["bytes"] == 42
+    assert "no spaces" in found["words_are"]
+
+
+def test_a_text_shorter_than_the_context_is_scored_whole_and_told(model, network, tmp_path):
+    model.notes.clear()
+    found = evaluate.evaluate_text(model, written(tmp_path / "short.txt", ["The cat."]), context=LENGTH)
+    ids = stream_of(model, ["The cat."])
+    assert found["tokens"] == len(ids) - 1 < LENGTH - 1
+    assert found["exactness"] == "exact"
+    assert found["loss"] == pytest.approx(by_windows(network, ids, LENGTH, LENGTH) / (len(ids) - 1), rel=1e-5)
+    assert (
+        model.notes[f"tokens are all of the text, and the context is {LENGTH}: it is scored in one window"]
+        == len(ids) - 1
+    )
+
+
+def test_progress_counts_up_to_all_tokens(model, text, monkeypatch):
+    monkeypatch.setattr("unmask.evaluate.language.PASS", 40)
+    *records, last = score_text(model, text, stride=4)
+    done = [record["tokens"] for record in records]
+    assert len(done) > 3
+    assert done == sorted(set(done))
+    assert done[-1] == records[-1]["tokens_total"] == last["tokens"]
+    assert records[-1]["loss"] == pytest.approx(last["loss"])
+
+
+def test_a_length_or_stride_that_cannot_be_is_refused_with_numbers(model, text, tmp_path):
+    for options, said in (
+        ({"context": LENGTH + 1}, f"between 2 and {LENGTH} .* got {LENGTH + 1}"),
+        ({"context": 1}, f"between 2 and {LENGTH} .* got 1"),
+        ({"context": 8, "stride": 8}, "between 1 and 7 .* got 8"),
+        ({"stride": 0}, "between 1 and 15 .* got 0"),
+        ({"memory": 4}, "no memory to set to 4"),
+    ):
+        with pytest.raises(Mistake, match=said):
+            evaluate.evaluate_text(model, text, **options)
+    (tmp_path / "empty.txt").write_text(" \n\n")
+    with pytest.raises(Mistake, match="holds no text"):
+        evaluate.evaluate_text(model, tmp_path / "empty.txt")
+
+
+@dataclass(frozen=True)
+class Remembering(Transformer):
+    """A network of which a test says how it remembers."""
+
+    memory: int = 8
+
+
+class Recalling(torch.nn.Module):
+    """Reads a segment after the last `memory` tokens of those before: what Transformer-XL does, by reading them again."""
+
+    def __init__(self, plain):
+        super().__init__()
+        self.plain, self.memory, self.embed = plain, 8, plain.embed
+
+    def forward(self, batch, state=None):
+        before = batch.ids[:, :0] if state is None else state
+        ids = torch.cat((before, batch.ids), 1)
+        places = torch.arange(ids.shape[1])[None]
+        whole = batch.replace(
+            ids=ids, example=torch.zeros_like(ids), segment=torch.zeros_like(ids), position=places, rank=places
+        )
+        hidden, _ = self.plain(whole)
+        return Hidden((hidden.last[:, before.shape[1] :],)), ids[:, max(0, ids.shape[1] - self.memory) :]
+
+
+@pytest.fixture
+def remembering(tmp_path) -> Model:
+    made = language_model(tmp_path / "run")
+    backbone = Remembering(**vars(made.recipe.system.backbone))
+    made.system.backbone = Recalling(made.system.backbone)
+    recipe = made.recipe.replace(system=type(made.recipe.system)(backbone=backbone))
+    return Model(made.system, recipe, made.tokenizer, made.folder)
+
+
+@pytest.mark.parametrize("memory", [None, 5, 12])
+def test_a_memory_is_carried_from_segment_to_segment(remembering, network, text, memory):
+    ids, nats = stream_of(remembering), 0.0
+    for begin in range(0, len(ids) - 1, 6):
+        back = max(0, begin - (memory or 8))
+        for at in range(begin, min(begin + 6, len(ids) - 1)):
+            nats -= log_probability(network, ids[back : at + 1], ids[at + 1])
+    found = evaluate.evaluate_text(remembering, text, context=6, memory=memory)
+    assert (found["way"], found["memory"], found["exactness"]) == ("memory", memory or 8, "approximation")
+    assert found["loss"] == pytest.approx(nats / (len(ids) - 1), rel=1e-5)
+    assert remembering.system.backbone.memory == 8  # as it was
+
+
+def test_a_memory_as_long_as_the_text_is_exact_and_none_reads_windows(remembering, network, tmp_path):
+    text = written(tmp_path / "short.txt", ["The cow jumped."])
+    ids = stream_of(remembering, ["The cow jumped."])
+    assert 12 < len(ids) <= LENGTH
+    found = evaluate.evaluate_text(remembering, text, context=4, memory=LENGTH - 4)
+    assert found["exactness"] == "exact"
+    assert found["loss"] == pytest.approx(by_windows(network, ids, LENGTH, LENGTH) / (len(ids) - 1), rel=1e-5)
+    assert evaluate.evaluate_text(remembering, text, context=4, memory=0)["way"] == "blocks"
+    with pytest.raises(Mistake, match="leave --stride out, or give --memory 0"):
+        evaluate.evaluate_text(remembering, text, context=4, stride=2)
+    assert [Way(4, 4, memory).exact(9) for memory in (7, 8)] == [False, True]
+
+
+def test_the_curve_gives_the_same_tokens_more_and_more_to_look_back_at(model, network, text, tmp_path):
+    ids = stream_of(model)
+    lengths = [1, 2, 4, 8, 15]
+    curve = evaluate.context_curve(model, text)
+    assert [point["back"] for point in curve["points"]] == lengths
+    assert curve["tokens"] == len(ids) - 15
+    for point in curve["points"]:
+        logs = [log_probability(network, ids[i - point["back"] : i], ids[i]) for i in range(15, len(ids))]
+        assert point["loss"] == pytest.approx(-np.mean(logs), rel=1e-5)
+    some = evaluate.context_curve(model, text, lengths=(3,), tokens=2)
+    ends = [log_probability(network, ids[i - 3 : i], ids[i]) for i in (3, len(ids) - 1)]
+    assert some["points"][0]["loss"] == pytest.approx(-np.mean(ends), rel=1e-5)
+    with pytest.raises(Mistake, match=f"between 1 and {LENGTH - 1}"):
+        evaluate.context_curve(model, text, lengths=(LENGTH,))
+    with pytest.raises(Mistake, match="no token .* has 15 tokens before it"):
+        evaluate.context_curve(model, written(tmp_path / "short.txt", ["The cat."]))
+
+
+def test_the_command_line_shows_the_scores_and_writes_the_curve(model, text, tmp_path):
+    found = json.loads(
+        works("evaluate", model.folder, text, "--stride", 4, "--curve", tmp_path / "c.json", "--json").out
+    )
+    again = api.load(model.folder, device="cpu").evaluate(text, stride=4)
+    assert found["loss"] == pytest.approx(again["loss"])
+    assert json.loads((tmp_path / "c.json").read_text())["points"] == found["curve"]
+    pytest.importorskip("matplotlib")
+    shown = works("evaluate", model.folder, text, "--context", LENGTH, "--curve", tmp_path / "c.png")
+    assert "bits per byte" in shown.out
+    assert "approximation" in shown.out
+    assert f"note: {LENGTH} tokens of context are more than the 16" in shown.err
+    assert (tmp_path / "c.png").read_bytes()[:4] == b"\x89PNG"
+    assert "drawn as .png or written as .json" in mistake("evaluate", model.folder, text, "--curve", tmp_path / "c.gif")
+
+
+def test_the_wrong_kind_of_file_is_told(model, text, tmp_path):
+    (tmp_path / "t.jsonl").write_text('{"text": "a", "label": "x"}\n{"text": "b", "label": "y"}\n')
+    assert "holds labelled examples" in mistake("evaluate", model.folder, tmp_path / "t.jsonl")
+    works("adapt", model.folder, tmp_path / "t.jsonl", "--out", tmp_path / "task", "--set", "epochs=1")
+    assert "is plain text" in mistake("evaluate", tmp_path / "task", text)
+    assert "leave them out" in mistake("evaluate", tmp_path / "task", tmp_path / "t.jsonl", "--stride", 2)
+    assert "leave it out" in mistake("evaluate", tmp_path / "task", tmp_path / "t.jsonl", "--curve", "c.json")
+    works("evaluate", tmp_path / "task", tmp_path / "t.jsonl")

@@ -1,0 +1,191 @@
+"""Tasks by prompt, with no training on them (GPT-2): the likeliest of several answers, or the very words of one."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+import numpy as np
+
+from unmask import metrics
+from unmask.errors import require
+from unmask.infer.likelihood import Likelihood, passes, require_onward, score
+from unmask.infer.model import Model
+from unmask.tasks.prompt import Question, read
+from unmask.text.boundaries import LETTER, classes_of, codes_of
+from unmask.text.template import Template
+
+Normalise = Literal["token", "byte", "none"]
+
+_WORD_END = re.compile("[A-Za-z\\u00c0-\\u024f0-9.,:;!?]")  # after which a language with spaces begins a word with one
+_JOINED = "prompts run into their answer without a space: if the language writes one, end the template with it"
+_MERGED = "prompts end in a token that reaches into the answer: it is scored with the answer"
+
+
+@dataclass(frozen=True)
+class Scoring:
+    """How answers are compared, and what is done with prompts that are too long."""
+
+    normalise: Normalise = "token"  # by what the log-likelihood of an answer is divided: its tokens, its bytes, nothing
+    unconditional: bool = False  # also compare them minus their log-likelihood without the prompt
+    cut_left: bool = False  # cut a prompt that is too long at its beginning; otherwise it is refused
+
+    def __post_init__(self) -> None:
+        known = get_args(Normalise)
+        require(self.normalise in known, f"normalise must be {', '.join(known)}, got {self.normalise!r}")
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A question as tokens: what is read before the answers, and the tokens of each answer."""
+
+    before: list[int]
+    answers: list[list[int]]
+
+
+def evaluate_prompts(
+    model: Model, file: str | Path, *, prompt: str | Path, scoring: Scoring | None = None
+) -> dict[str, Any]:
+    """The scores of a language model on a file of questions put by a template."""
+    *_, last = ask(model, read(file, Template.read(prompt)), scoring or Scoring())
+    return last
+
+
+def ask(model: Model, questions: Sequence[Question], scoring: Scoring) -> Iterator[dict[str, Any]]:
+    """Put the questions, yielding a record per pass; the last one holds the scores.
+
+    An answer follows the prompt just as the two are written; both are tokenised as one text. Spaces that end a prompt
+    count to the answer, since most vocabularies write a space and the word after it as one token. Without a prompt,
+    an answer is read after an end-of-document token."""
+    require_onward(model)
+    choosing = len(questions[0].choices) > 1
+    require(choosing or not scoring.unconditional, "--unconditional compares choices, and these questions have none")
+    require(
+        choosing or scoring.normalise == "token",
+        f"--normalise {scoring.normalise} compares choices, and these questions have none: leave it out",
+    )
+    asked = [_asked(model, question, number, scoring) for number, question in enumerate(questions, 1)]
+    rows = [(a.before, answer) for a in asked for answer in a.answers]
+    if scoring.unconditional:
+        rows += [([model.tokenizer.role("sep")], answer) for _, answer in rows]
+    found: list[Likelihood] = []
+    for found, done, total in _scored(model, rows):
+        yield {"tokens": done, "tokens_total": total}
+    if choosing:
+        yield _chosen(questions, asked, found, scoring)
+    else:
+        yield _completed(questions, found)
+
+
+def _asked(model: Model, question: Question, number: int, scoring: Scoring) -> Asked:
+    encode, head = model.tokenizer.encode, question.prompt.rstrip()
+    before, wholes = encode(head), [encode(question.prompt + choice) for choice in question.choices]
+    shared = _common([before, *wholes])
+    if shared < len(before):
+        model.notes[_MERGED] += 1
+    model.notes.update({_JOINED: 1} if _joined(question) else {})
+    answers = [whole[shared:] for whole in wholes]
+    for choice, answer in zip(question.choices, answers, strict=True):
+        require(bool(answer), f"question {number:,}: the answer {choice!r:.40} has no token that the model knows")
+    room = model.length - max(map(len, answers))
+    require(
+        room >= 1,
+        f"question {number:,}: an answer has {model.length - room:,} tokens, and the model reads {model.length:,} "
+        "with the prompt: shorten it",
+    )
+    require(
+        shared <= room or scoring.cut_left,
+        f"question {number:,}: prompt and answer have {shared + model.length - room:,} tokens, the model reads "
+        f"{model.length:,}: shorten the prompt, or cut it at its beginning with --cut-left",
+    )
+    if shared > room:
+        model.notes[f"prompts longer than the model's {model.length:,} tokens allow, cut at their beginning"] += 1
+    return Asked(before[:shared][-room:] or [model.tokenizer.role("sep")], answers)
+
+
+def _scored(model: Model, rows: list[tuple[list[int], list[int]]]) -> Iterator[tuple[list[Likelihood], int, int]]:
+    """The likelihood of each answer after what stands before it; tokens read so far, and of all."""
+    found: list[Likelihood] = [Likelihood(np.empty(0), np.empty(0, bool))] * len(rows)
+    joined = [np.array(before + answer) for before, answer in rows]
+    lengths, done = [len(row) for row in joined], 0
+    for chosen in passes(lengths):
+        scored = [len(rows[i][1]) for i in chosen]
+        for i, part in zip(chosen, score(model, [joined[i] for i in chosen], scored).split(scored), strict=True):
+            found[i] = part
+        done += sum(lengths[i] for i in chosen)
+        yield found, done, sum(lengths)
+
+
+def _chosen(
+    questions: Sequence[Question], asked: list[Asked], found: list[Likelihood], scoring: Scoring
+) -> dict[str, Any]:
+    """Multiple choice: how often the right answer is the likeliest."""
+    logs = [float(one.logs.sum()) for one in found]
+    divisors = [
+        {"token": len(answer), "byte": len(choice.encode()), "none": 1}[scoring.normalise]
+        for question, a in zip(questions, asked, strict=True)
+        for choice, answer in zip(question.choices, a.answers, strict=True)
+    ]
+    given = logs[: len(divisors)]
+    truth = [question.answer for question in questions]
+    scores = _grouped([log / divisor for log, divisor in zip(given, divisors, strict=True)], questions)
+    picked = [int(np.argmax(row)) for row in scores]
+    record: dict[str, Any] = {
+        "examples": len(questions),
+        "accuracy": _share(picked, truth),
+        "chance": float(np.mean([1 / len(question.choices) for question in questions])),
+        "normalise": scoring.normalise,
+    }
+    if len({question.choices for question in questions}) == 1:
+        record |= metrics.classification(truth, picked, questions[0].choices)
+    if scoring.unconditional:
+        differences = _grouped([a - b for a, b in zip(given, logs[len(divisors) :], strict=True)], questions)
+        record["accuracy_unconditional"] = _share([int(np.argmax(row)) for row in differences], truth)
+    record["predictions"] = [
+        {"choice": q.choices[i], "answer": q.choices[q.answer], "scores": row}
+        for q, i, row in zip(questions, picked, scores, strict=True)
+    ]
+    return record
+
+
+def _completed(questions: Sequence[Question], found: list[Likelihood]) -> dict[str, Any]:
+    """Cloze: how often the model, always taking the likeliest token, writes the very answer; and how likely that is."""
+    logs = [float(one.logs.sum()) for one in found]
+    exact = [bool(one.likeliest.all()) for one in found]
+    return {
+        "examples": len(questions),
+        "exact": sum(exact) / len(exact),
+        "log_likelihood": sum(logs) / len(logs),
+        "perplexity": metrics.perplexity(-sum(logs), len(logs)),
+        "perplexity_per_token": metrics.perplexity(-sum(logs), sum(len(one.logs) for one in found)),
+        "predictions": [
+            {"answer": q.choices[0], "exact": right, "log_likelihood": log}
+            for q, right, log in zip(questions, exact, logs, strict=True)
+        ],
+    }
+
+
+def _share(picked: list[int], truth: list[int]) -> float:
+    return sum(a == b for a, b in zip(picked, truth, strict=True)) / len(truth)
+
+
+def _grouped(values: list[float], questions: Sequence[Question]) -> list[list[float]]:
+    """A value per answer, by question."""
+    edges = np.cumsum([0, *(len(question.choices) for question in questions)]).tolist()
+    return [values[a:b] for a, b in zip(edges[:-1], edges[1:], strict=True)]
+
+
+def _common(sequences: list[list[int]]) -> int:
+    """How many tokens all of them begin with."""
+    return next(
+        (i for i, tokens in enumerate(zip(*sequences, strict=False)) if len(set(tokens)) > 1), min(map(len, sequences))
+    )
+
+
+def _joined(question: Question) -> bool:
+    """Whether prompt and answer meet where a language with spaces would write one."""
+    last, first = question.prompt[-1:], question.choices[0][:1]
+    return bool(first) and bool(_WORD_END.match(last)) and classes_of(codes_of(first))[0] == LETTER

@@ -1,0 +1,109 @@
+"""Likelihood: how probable a model that reads from left to right finds each token, given those before it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from unmask.batch import Batch, Hidden
+from unmask.errors import require
+from unmask.infer.model import Model
+from unmask.predict import Tokens
+from unmask.train.loop import Machine
+
+PASS = 16_384  # tokens read at once
+SCORES = 1 << 25  # numbers held at once: places x vocabulary
+
+Read = Callable[[Batch], Hidden]
+
+
+@dataclass(frozen=True)
+class Likelihood:
+    """Of the scored tokens of some rows, row after row."""
+
+    logs: np.ndarray  # the natural logarithm of each token's probability, float64
+    likeliest: np.ndarray  # whether no token was likelier
+
+    def split(self, scored: Sequence[int]) -> list[Likelihood]:
+        """The same, row by row; `scored`: how many tokens of each."""
+        edges = np.cumsum(scored)[:-1]
+        pairs = zip(np.split(self.logs, edges), np.split(self.likeliest, edges), strict=True)
+        return [Likelihood(*pair) for pair in pairs]
+
+
+def reads_onward(model: Model) -> bool:
+    """Whether a model reads from left to right and predicts tokens: whether it is a language model."""
+    onward = model.recipe.see.writes == "onward"  # type: ignore[attr-defined]
+    return onward and any(isinstance(part, Tokens) for part in model.recipe.predict.values())
+
+
+def require_onward(model: Model) -> None:
+    parts = ", ".join(model.recipe.predict) or "nothing"
+    require(
+        reads_onward(model),
+        f"{model.folder} is no model that predicts the next token: it sees by {type(model.recipe.see).__name__} and "
+        f"predicts {parts}; take one that reads from left to right, such as gpt2",
+    )
+
+
+def machine_of(model: Model) -> Machine:
+    """How its numbers are computed: in bfloat16 on a GPU, as in training."""
+    return Machine(device=model.device, half=model.device != "cpu")
+
+
+def score(model: Model, rows: Sequence[np.ndarray], scored: Sequence[int], *, read: Read | None = None) -> Likelihood:
+    """The last `scored` tokens of each row, given those before them in the row; all rows in one pass.
+
+    The last token of a row is predicted and never read. `read`: how the network looks at a batch, if it also
+    remembers the batches before."""
+    head = model.head(Tokens, "tell how likely a text is")
+    batch, where, targets = _laid_out(rows, scored, model.tokenizer.vocabulary.pad)
+    batch, where, targets = batch.to(model.device), where.to(model.device), targets.to(model.device)
+    model.system.eval()
+    logs, likeliest = [], []
+    with torch.no_grad(), machine_of(model).autocast():
+        vectors = (read or model.system.look)(batch).last.flatten(0, 1)[where]  # N D
+        places = max(1, SCORES // model.tokenizer.vocabulary.size)
+        for part, wanted in zip(vectors.split(places), targets.split(places), strict=True):
+            scores = head.decode(Hidden((part[None],)), batch)[0].float()  # type: ignore[operator]
+            logs.append(scores.log_softmax(-1).gather(1, wanted[:, None])[:, 0])
+            likeliest.append(scores.argmax(-1) == wanted)
+    return Likelihood(torch.cat(logs).double().cpu().numpy(), torch.cat(likeliest).cpu().numpy())
+
+
+def passes(lengths: Sequence[int]) -> Iterator[np.ndarray]:
+    """Which rows to score together, given how long each is: rows of like length, as many as fit into one pass."""
+    order = np.argsort(lengths, kind="stable")
+    begin = 0
+    while begin < len(order):
+        end = begin + 1
+        while end < len(order) and (end + 1 - begin) * lengths[order[end]] <= PASS:
+            end += 1
+        yield order[begin:end]
+        begin = end
+
+
+def _laid_out(rows: Sequence[np.ndarray], scored: Sequence[int], pad: int) -> tuple[Batch, Tensor, Tensor]:
+    """The rows without their last tokens as a batch; where in it the scored tokens are predicted; what they are."""
+    width = max(map(len, rows)) - 1
+    ids, example = np.full((len(rows), width), pad), np.full((len(rows), width), -1)
+    position = np.zeros_like(ids)  # of padding too: it must be one that there is
+    where, targets = [], []
+    for number, (row, count) in enumerate(zip(rows, scored, strict=True)):
+        read = len(row) - 1
+        assert 1 <= count <= read, "a token is scored after at least one other"
+        ids[number, :read], example[number, :read], position[number, :read] = row[:-1], 0, np.arange(read)
+        where.append(number * width + np.arange(read - count, read))
+        targets.append(row[len(row) - count :])
+    real, numbers = torch.from_numpy(example), torch.arange(len(rows))
+    nothing, word = torch.zeros_like(real), torch.from_numpy(np.where(example < 0, -1, position))
+    batch = Batch(
+        ids=torch.from_numpy(ids), word=word, sentence=real, example=real, segment=nothing,
+        position=torch.from_numpy(position), row=numbers, visit=torch.zeros_like(numbers), summary=numbers * width,
+        label=torch.zeros_like(numbers), counted=torch.ones(len(rows)),
+    )  # fmt: skip
+    return batch, torch.from_numpy(np.concatenate(where)), torch.from_numpy(np.concatenate(targets)).long()

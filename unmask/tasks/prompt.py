@@ -1,0 +1,79 @@
+"""Prompt: a task asked of a language model in words, by a template. JSON lines (or CSV) whose fields the template names.
+
+Multiple choice: `choices` (a list) and `answer` (an index from 0, or one of them); or `label`, where the template has
+the choices. Cloze: `answer` alone, the text that goes on from where the template ends.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from unmask.errors import Mistake, require
+from unmask.tasks.classify import read_rows
+from unmask.text.template import Template
+
+
+@dataclass(frozen=True)
+class Question:
+    """What stands before the answer, the answers to choose among (one: nothing to choose), and the right one."""
+
+    prompt: str
+    choices: tuple[str, ...]
+    answer: int
+
+
+def read(path: str | Path, template: Template) -> list[Question]:
+    """The questions of a file, all of them with choices or all without."""
+    path = Path(path)
+    require(path.is_file(), f"no such file: {path}")
+    questions = [_question(row, template, f"{path}, line {number:,}") for number, row in read_rows(path)]
+    require(bool(questions), f"{path} holds no examples")
+    require(
+        len({len(question.choices) > 1 for question in questions}) == 1,
+        f'{path} mixes examples with "choices" and without: give them to all, or to none',
+    )
+    return questions
+
+
+def _question(row: dict[str, Any], template: Template, where: str) -> Question:
+    prompt = template.fill(row, where)
+    if template.choices:
+        require(
+            "label" in row, f'{where}: the template has choices, and the example no "label"; it has {", ".join(row)}'
+        )
+        labels, words = ([getattr(choice, name) for choice in template.choices] for name in ("label", "words"))
+        return Question(prompt, tuple(words), _number(row["label"], labels, where))
+    require("answer" in row, f'{where}: needs an "answer", and "choices" where it is one of several; got {sorted(row)}')
+    if "choices" not in row:
+        _require_texts([row["answer"]], f'{where}: "answer"')
+        return Question(prompt, (row["answer"],), 0)
+    choices = row["choices"]
+    require(
+        isinstance(choices, list) and len(choices) >= 2,
+        f'{where}: "choices" must be a list of two texts or more, got {choices!r:.60}',
+    )
+    _require_texts(choices, f"{where}: a choice")
+    return Question(prompt, tuple(choices), _number(row["answer"], choices, where))
+
+
+def _require_texts(values: list[Any], what: str) -> None:
+    for value in values:
+        require(isinstance(value, str) and bool(value.strip()), f"{what} must be a text, got {value!r:.40}")
+
+
+def _number(value: Any, choices: list[str], where: str) -> int:
+    """Which of the choices an answer is: one of them by its words, or an index."""
+    by_words = choices.index(str(value)) if str(value) in choices else None
+    index = int(value) if str(value).isdecimal() and int(value) < len(choices) else None
+    require(
+        not isinstance(value, int) or None in (by_words, index) or by_words == index,
+        f"{where}: the answer {value} is an index and also one of the choices {choices}: write it as a text",
+    )
+    found = by_words if by_words is not None else index
+    if found is None:
+        raise Mistake(
+            f"{where}: the answer must be one of {choices} or an index from 0 to {len(choices) - 1}, got {value!r:.60}"
+        )
+    return found
