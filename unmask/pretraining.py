@@ -407,9 +407,7 @@ def _last_weights(recipe: Recipe) -> dict[str, float]:
 
 
 def _validator(trainer: Trainer, held: list[Any], recipe: Recipe) -> Callable[[], dict[str, float]]:
-    """Held-out losses with fixed masks; the score is their negative sum, each with its weight.
-
-    A loss of weight 0 is told by its name, and is no part of the sum either."""
+    """Held-out losses with fixed masks; their sum, each with its weight, is the loss, and its negative the score."""
     weights, continuous = _last_weights(recipe), recipe.arrange.continuous  # type: ignore[attr-defined]
 
     @trainer.plainly()
@@ -430,11 +428,7 @@ def _validator(trainer: Trainer, held: list[Any], recipe: Recipe) -> Callable[[]
         spread = _spread(trainer, held[0])
         score = -sum(mean * weights.get(name, 1.0) * scales[name] for name, mean in means.items())
         losses = {f"loss_{name}": mean for name, mean in means.items()}
-        return {
-            "score": score,
-            "loss": sum(m for n, m in means.items() if weights.get(n, 1.0)),
-            "spread": spread,
-        } | losses
+        return {"score": score, "loss": -score, "spread": spread} | losses
 
     return validate
 

@@ -15,6 +15,7 @@ from unmask.batch import Targets
 from unmask.errors import Mistake
 from unmask.system.generator_discriminator import sample
 from unmask.train import Machine, Trainer
+from unmask.train.loop import MINIMISED
 
 SMALL = [
     "system.backbone.width=16", "system.backbone.heads=2", "system.backbone.feedforward=32", "system.generator.width=8",
@@ -130,7 +131,8 @@ def test_the_two_losses_are_weighed_as_the_schedule_says():
     total.backward()
     for name, parameter in trainer.system.named_parameters():
         assert torch.allclose(found[name], parameter.grad, atol=1e-6), name
-    assert set(means) == {"tokens", "replaced"}
+    assert set(means) == {"tokens", "replaced", MINIMISED}
+    assert means[MINIMISED].item() == pytest.approx(total.item())
 
 
 def test_learned_weights_follow_the_formula_and_the_losses_are_told_unscaled():
@@ -146,6 +148,8 @@ def test_learned_weights_follow_the_formula_and_the_losses_are_told_unscaled():
     for name in ("tokens", "replaced"):
         assert torch.allclose(means[name], plain[name])  # the same networks, the same losses
     assert means["balance"].item() == pytest.approx(balance.sum().item() / 2)
+    scaled = sum(math.exp(-s) * means[n].item() for s, n in zip(balance.tolist(), ("tokens", "replaced"), strict=True))
+    assert means[MINIMISED].item() == pytest.approx(scaled + balance.sum().item() / 2)
     by_hand = [
         0.5 - math.exp(-s) * means[n].item() for s, n in zip(balance.tolist(), ("tokens", "replaced"), strict=True)
     ]
@@ -181,7 +185,9 @@ def test_every_variant_trains_a_step_with_finite_losses(variant, setting):
     before = {n: p.detach().clone() for n, p in trainer.system.named_parameters()}
     means = trainer.gradients([random_batch(rows=4, length=32, examples=2)], recipe.schedule[0].weights, 1)
     trainer.update(1, 2)
-    assert set(means) == {*recipe.predict, *recipe.system.losses} | ({"sentence"} if recipe.arrange.classes else set())
+    assert set(means) == {*recipe.predict, *recipe.system.losses, MINIMISED} | (
+        {"sentence"} if recipe.arrange.classes else set()
+    )
     assert all(torch.isfinite(mean) for mean in means.values())
     assert all(torch.isfinite(p).all() for p in trainer.system.parameters())
     assert all(not torch.equal(p, before[n]) for n, p in trainer.system.named_parameters() if "weight" in n)

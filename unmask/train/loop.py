@@ -20,6 +20,8 @@ from unmask.train import checkpoint, curves
 from unmask.train.graph import Recorded
 from unmask.train.optimise import Optimise
 
+MINIMISED = "minimised"  # stands beside the losses: their sum, each with its weight and scale
+
 
 class Source(Protocol):
     """Where batches come from."""
@@ -76,7 +78,7 @@ class Trainer:
     def gradients(
         self, batches: list[Batch], weights: dict[str, float], step: int, hide: Any = None
     ) -> dict[str, Tensor]:
-        """Exact gradients of the mean losses over all micro-batches; returns those means, detached.
+        """Exact gradients of the mean losses over all micro-batches; returns those means and their weighed sum, detached.
 
         `hide`: what this stage hides, if it is not what the recipe does."""
         torch.manual_seed(reseed(self.seed, step))
@@ -89,15 +91,16 @@ class Trainer:
         for index, (batch, _) in enumerate(prepared):
             found, self.memory[index] = self.run(batch, self.memory.get(index), scales)
             totals = {name: totals.get(name, 0.0) + total for name, total in found.items()}
-        return {name: total / counts[name] for name, total in totals.items()}
+        return {name: total / counts.get(name, 1) for name, total in totals.items()}
 
     def _run(self, batch: Batch, memory: Any, scales: dict[str, Tensor]) -> tuple[dict[str, Tensor], Any]:
-        """One pass forward and back: adds to the gradients; returns the total of each loss, and what is remembered."""
+        """One pass forward and back: adds to the gradients; returns totals, what was minimised, and what is remembered."""
         with self.machine.autocast():
             losses, memory = self.system.step(batch, memory)
         learned = {name: 1.0 if loss.scale is None else loss.scale for name, loss in losses.items()}
-        sum(loss.total * scales[name] * learned[name] for name, loss in losses.items()).backward()  # type: ignore[union-attr]
-        return {name: loss.total.detach() for name, loss in losses.items()}, memory
+        minimised: Any = sum(loss.total * scales[name] * learned[name] for name, loss in losses.items())
+        minimised.backward()
+        return {name: loss.total.detach() for name, loss in losses.items()} | {MINIMISED: minimised.detach()}, memory
 
     @contextlib.contextmanager
     def plainly(self) -> Iterator[None]:
@@ -150,9 +153,7 @@ def train(
         at = checkpoint.load_state(folder, trainer.system, trainer.optimiser, trainer.memory)
     step, tokens, best = at["step"], at["tokens"], at["best"]
     began, saved = time.monotonic() - at["seconds"], time.monotonic()
-    # what stops on the way is told by its name, and is no part of the sum: that must mean the same to the end
-    passing = frozenset(name for name, weight in legs[-1].weights.items() if not curves.at(weight, 1.0))
-    meter, position = _Meter(trainer, folder, passing), at["source"]
+    meter, position = _Meter(trainer, folder), at["source"]
     for number, leg in enumerate(legs):
         if step >= leg.until:
             continue
@@ -205,8 +206,8 @@ def _quietly(system: nn.Module, validate: Callable[[], dict[str, float]]) -> dic
 class _Meter:
     """Collects numbers on the device and reads them rarely, so that nothing waits; notices a loss gone wrong."""
 
-    def __init__(self, trainer: Trainer, folder: Path | None, passing: frozenset[str]) -> None:
-        self.trainer, self.folder, self.passing = trainer, folder, passing
+    def __init__(self, trainer: Trainer, folder: Path | None) -> None:
+        self.trainer, self.folder = trainer, folder
         self.held: list[tuple[int, float, dict[str, Tensor], Tensor]] = []
 
     def add(self, step: int, means: dict[str, Tensor], rate: float, norm: Tensor) -> None:
@@ -224,8 +225,7 @@ class _Meter:
         losses = {name: sum(row[i] for row in table) / len(table) for i, name in enumerate(names)}
         rate = self.held[-1][1]
         self.held = []
-        lasting = sum(value for name, value in losses.items() if name not in self.passing)
-        return {"loss": lasting, "rate": rate, "gradient": table[-1][-1]} | {
+        return {"loss": losses.pop(MINIMISED), "rate": rate, "gradient": table[-1][-1]} | {
             f"loss_{name}": value for name, value in losses.items()
         }
 

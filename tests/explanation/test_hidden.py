@@ -1,0 +1,101 @@
+"""What is hidden, as which unit and how, is what the parts of the house did."""
+
+import pytest
+
+from tests.explanation.given import CHINESE, MASKED, NAMES, PAIR, tiny
+from unmask import explanation as module
+from unmask.explanation import explain
+from unmask.explanation.units import Made
+from unmask.recipe import override
+from unmask.text import Tokenizer
+
+
+@pytest.mark.parametrize("text", [PAIR, CHINESE])
+@pytest.mark.parametrize("name", NAMES)
+def test_targets_and_hidden_tokens_are_those_of_the_batch(
+    name: str, text: str, trained: dict[str, Tokenizer], made: list[Made]
+) -> None:
+    tokenizer = trained[name]
+    explanation = explain(tiny(name), text, tokenizer=tokenizer, visit=1)
+    batch, targets = made[0].batch, made[0].batch.targets
+    assert targets is not None
+    real = [i for i, weight in enumerate(targets.weight.tolist()) if weight]
+    spelled = {i: module.reading._spell(tokenizer, i) for i in {*targets.ids.tolist(), *batch.ids[0].tolist()}}
+    assert [target.place for target in explanation.targets] == targets.where[real].tolist()
+    assert [target.text for target in explanation.targets] == [spelled[i] for i in targets.ids[real].tolist()]
+    assert [target.span for target in explanation.targets] == list(
+        zip(targets.start[real].tolist(), targets.end[real].tolist(), strict=True)
+    )
+    hidden = {place: token.original for place, token in enumerate(explanation.tokens) if token.hidden}
+    expected = {target.place: target.text for target in explanation.targets} if name in MASKED else {}
+    assert hidden == expected
+    assert [token.text for token in explanation.tokens] == [spelled[i] for i in batch.ids[0][batch.real[0]].tolist()]
+
+
+@pytest.mark.parametrize("name", MASKED)
+def test_every_hidden_token_belongs_to_one_unit_that_is_hidden_one_way(
+    name: str, trained: dict[str, Tokenizer]
+) -> None:
+    for visit in range(6):
+        explanation = explain(tiny(name), PAIR, tokenizer=trained[name], visit=visit)
+        covered = [place for unit in explanation.units for place in range(unit.start, unit.end + 1)]
+        assert covered == sorted(target.place for target in explanation.targets)
+        assert {(unit.start, unit.end) for unit in explanation.units} == {t.span for t in explanation.targets}
+        for number, unit in enumerate(explanation.units):
+            tokens = explanation.tokens[unit.start : unit.end + 1]
+            assert {token.hidden for token in tokens} == {unit.how}
+            assert {token.unit for token in tokens} == {number}
+            assert len({token.word for token in tokens}) == unit.words
+        assert all((token.hidden is None) == (token.unit == -1) for token in explanation.tokens)
+
+
+@pytest.mark.parametrize("name", ["bert", "roberta"])
+def test_hidden_tokens_say_how_they_are_hidden(name: str, trained: dict[str, Tokenizer]) -> None:
+    mask = trained[name].token(trained[name].role("mask"))
+    ways = set()
+    for visit in range(12):
+        for token in explain(tiny(name), PAIR, tokenizer=trained[name], visit=visit).tokens:
+            ways.add(token.hidden)
+            assert (token.text == mask) == (token.hidden == "mask")
+            assert (token.text != token.original) == (token.hidden in ("mask", "random"))
+            assert not (token.special and token.hidden)
+    assert ways == {None, "mask", "random", "keep"}
+
+
+def test_shuffled_tokens_are_told_from_masked_ones_even_where_they_stand_as_before(
+    trained: dict[str, Tokenizer],
+) -> None:
+    recipe, tokenizer = tiny("structbert"), trained["structbert"]
+    in_order = override(recipe, ["hide.shuffle.budget=0"])
+    same_place = 0
+    for visit in range(24):
+        found, plain = (explain(r, PAIR, tokenizer=tokenizer, visit=visit) for r in (recipe, in_order))
+        moved = [unit for unit in found.units if unit.how == "moved"]
+        assert [unit for unit in found.units if unit.how != "moved"] == list(plain.units)
+        assert moved
+        for unit in moved:
+            tokens = found.tokens[unit.start : unit.end + 1]
+            assert len(tokens) == 3
+            assert sorted(token.text for token in tokens) == sorted(token.original for token in tokens)
+            same_place += sum(token.text == token.original for token in tokens)
+    assert same_place
+
+
+def test_words_are_hidden_whole_with_their_span(trained: dict[str, Tokenizer]) -> None:
+    recipe = tiny("bert", "hide.units=Words", "hide.budget=1.0")
+    explanation = explain(recipe, "She spoke of disestablishmentarianism.", tokenizer=trained["bert"])
+    words = {target.span: explanation.tokens[target.place].word for target in explanation.targets}
+    for (start, end), word in words.items():
+        assert {explanation.tokens[place].word for place in range(start, end + 1)} == {word}
+    assert any(start < end for start, end in words)
+
+
+def test_the_same_seed_gives_the_same_explanation_and_another_visit_hides_others(
+    trained: dict[str, Tokenizer],
+) -> None:
+    first, again, visit, seed = (
+        explain(tiny("bert"), PAIR, tokenizer=trained["bert"], seed=seed, visit=visit)
+        for seed, visit in ((0, 0), (0, 0), (0, 1), (1, 0))
+    )
+    assert first == again
+    assert len({tuple(e.targets) for e in (first, visit, seed)}) == 3

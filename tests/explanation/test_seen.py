@@ -1,0 +1,49 @@
+"""Who sees whom is shown as the view says."""
+
+import pytest
+
+from tests.explanation.given import CHINESE, MASKED, PAIR, screen, tiny
+from unmask.explanation import explain
+from unmask.text import Tokenizer
+
+
+@pytest.mark.parametrize("text", [PAIR, CHINESE])
+def test_unilm_takes_another_view_at_another_visit_and_says_which(text: str, trained: dict[str, Tokenizer]) -> None:
+    segments = {"everything": (0, 1), "left": (2, 2), "right": (3, 3), "prefix": (4, 5)}
+    seen = set()
+    for visit in range(24):
+        found = explain(tiny("unilm"), text, tokenizer=trained["unilm"], visit=visit)
+        (drawn,) = found.drawn
+        seen.add(drawn.name)
+        for q, query in enumerate(found.tokens):
+            assert query.segment == segments[drawn.name][query.half]
+            for k, key in enumerate(found.tokens):
+                allowed = {
+                    "everything": True,
+                    "left": k <= q,
+                    "right": k >= q,
+                    "prefix": not key.half or (bool(query.half) and k <= q),
+                }
+                assert found.visible[q][k] == (query.example == key.example and allowed[drawn.name])
+        assert bool(found.answers) == (drawn.name == "everything")
+        told = " ".join(screen(found, 200).split())
+        assert f"{drawn.name}: {drawn.meaning}" in told
+        assert ("not asked in the view" in told) == (not found.answers)
+    assert seen == set(segments)
+
+
+def test_gpt2_sees_what_stands_before(trained: dict[str, Tokenizer]) -> None:
+    explanation = explain(tiny("gpt2"), PAIR, tokenizer=trained["gpt2"])
+    size = len(explanation.tokens)
+    assert explanation.visible == tuple(tuple(key <= query for key in range(size)) for query in range(size))
+    assert [(t.place, t.span) for t in explanation.targets] == [(i, (i + 1, i + 1)) for i in range(size - 1)]
+    assert not any(token.hidden for token in explanation.tokens)
+    assert not explanation.answers
+
+
+@pytest.mark.parametrize("name", [name for name in MASKED if name != "unilm"])
+def test_bert_sees_its_whole_example_and_no_other(name: str, trained: dict[str, Tokenizer]) -> None:
+    for text in (PAIR, f"{PAIR}\n\nSnow fell. It was cold.\n\nShe left. It rained."):
+        explanation = explain(tiny(name), text, tokenizer=trained[name])
+        examples = [token.example for token in explanation.tokens]
+        assert explanation.visible == tuple(tuple(query == key for key in examples) for query in examples)
