@@ -55,7 +55,8 @@ def rounds(
     steps = max(1, round(task.epochs * len(rows) / task.examples))
     per_epoch = max(1, -(-len(rows) // task.examples))
     yield {"event": "start", "steps": steps, "examples": len(rows), "notes": dict(notes)} | start
-    legs = [Leg(steps, task.examples, task.examples, lambda state: Examples(rows, seed, state))]
+    weights = model.recipe.schedule[0].weights
+    legs = [Leg(steps, task.examples, task.examples, lambda state: Examples(rows, seed, state), weights)]
     log = Log(out)
     try:
         for record in train(trainer, legs, folder=out, pace=Pace(log=max(1, min(50, steps // 20)), save=per_epoch),

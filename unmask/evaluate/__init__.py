@@ -7,17 +7,21 @@ from typing import Any
 
 from unmask import metrics
 from unmask.data.given import Text
+from unmask.infer.choose import right
 from unmask.infer.classify import probabilities
 from unmask.infer.generate import Sampling
 from unmask.infer.model import Model
 from unmask.infer.write import write
-from unmask.tasks import classify
+from unmask.tasks import choose, classify
 from unmask.tasks import write as writing
 from unmask.tasks.classify import Example, label_numbers
 
 
 def evaluate_file(model: Model, file: str | Path) -> dict[str, Any]:
-    """The scores of an adapted model on a file of its task: labels, or texts to be written."""
+    """The scores of an adapted model on a file of its task: labels, choices, or texts to be written."""
+    if model.chooses:
+        questions = choose.read(file)
+        return {"examples": len(questions), "accuracy": right(model, questions)}
     if not model.labels and model.recipe.see.writes == "second":  # type: ignore[attr-defined]
         return evaluate_writing(model, writing.read(file))
     return evaluate_examples(model, classify.read(file), file)

@@ -1,5 +1,6 @@
-"""What a trained model does: fill, generate, embed, classify."""
+"""What a trained model does: fill, generate, embed, classify, choose, write."""
 
+from unmask.infer.choose import choose
 from unmask.infer.classify import Prediction, classify
 from unmask.infer.embed import embed
 from unmask.infer.fill import Guess, fill
@@ -8,6 +9,6 @@ from unmask.infer.model import Model, open_run, save_run
 from unmask.infer.write import write
 
 __all__ = [
-    "Guess", "Model", "Prediction", "Sampling", "classify", "embed", "fill", "generate", "open_run", "save_run",
-    "write",
+    "Guess", "Model", "Prediction", "Sampling", "choose", "classify", "embed", "fill", "generate", "open_run",
+    "save_run", "write",
 ]  # fmt: skip

@@ -1,9 +1,10 @@
 """Predict: objectives. Pretraining losses and downstream heads are one interface."""
 
 from unmask.predict.boundary import Boundary
+from unmask.predict.choice import Choice
 from unmask.predict.copy import Copy
 from unmask.predict.label import Label
 from unmask.predict.replaced import Replaced
 from unmask.predict.tokens import Tokens
 
-__all__ = ["Boundary", "Copy", "Label", "Replaced", "Tokens"]
+__all__ = ["Boundary", "Choice", "Copy", "Label", "Replaced", "Tokens"]
