@@ -13,7 +13,8 @@ from unmask.data.given import Text
 from unmask.data.prepare import prepare as prepare_shards
 from unmask.errors import require
 from unmask.recipe import Recipe
-from unmask.tasks import Classify, Write
+from unmask.tasks import Choose, Classify, Write
+from unmask.tasks.choose import Question
 
 Paths = str | Path | Sequence[str | Path]
 
@@ -71,17 +72,21 @@ class Model:
         """One vector per text."""
         return infer.embed(self.inner, [texts] if isinstance(texts, str) else texts, pool=pool, layer=layer)
 
-    def predict(self, texts: str | tuple[str, str] | Sequence[str | tuple[str, str]]) -> list[infer.Prediction]:
-        """The label of each text, or of each pair of texts."""
+    def predict(
+        self, texts: str | tuple[str, str] | Question | Sequence[str | tuple[str, str] | Question]
+    ) -> list[infer.Prediction]:
+        """The label of each text, or of each pair of texts; of a model that chooses, the choice of each question."""
+        if isinstance(texts, Question) or self.inner.chooses:
+            return infer.choose(self.inner, [texts] if isinstance(texts, Question) else texts)  # type: ignore[arg-type]
         single = isinstance(texts, str) or (isinstance(texts, tuple) and len(texts) == 2)
         several: Sequence[Any] = [texts] if single else texts  # type: ignore[assignment]
         return infer.classify(self.inner, [Text(*((t,) if isinstance(t, str) else t)) for t in several])
 
     def adapt(
-        self, train: str | Path, out: str | Path, *, dev: str | Path | None = None, task: Classify | Write | None = None,
-        seed: int = 0, fresh: bool = False, overwrite: bool = False,
+        self, train: str | Path, out: str | Path, *, dev: str | Path | None = None,
+        task: Choose | Classify | Write | None = None, seed: int = 0, fresh: bool = False, overwrite: bool = False,
     ) -> Model:  # fmt: skip
-        """Fine-tune on a file of examples, to tell labels apart or to write; returns the adapted model."""
+        """Fine-tune on a file of examples, to tell labels apart, choose or write; returns the adapted model."""
         steps = adapt.adapt_to_files(self.inner, train, out, dev=dev, task=task or Classify(), seed=seed,
                                      fresh=fresh, overwrite=overwrite)  # fmt: skip
         for _ in steps:

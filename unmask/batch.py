@@ -80,7 +80,7 @@ class Batch(Record):
     position: Tensor  # B T, place in the example
     row: Tensor  # B, which stored row this is: the address of its randomness
     visit: Tensor  # B, how often that row was seen before
-    summary: Tensor  # E, flat index of the token that stands for each example
+    summary: Tensor  # E, flat index of the token that stands for each example; E K where a task's is read K times
     label: Tensor  # E, the class of each example
     counted: Tensor  # E, 0.0 on unused places
     targets: Targets | None = None  # filled by hide

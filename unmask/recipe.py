@@ -1,4 +1,4 @@
-"""Recipe and Stage: what a paper chose, as frozen values; dotted overrides; to and from JSON."""
+"""Recipe, Stage and Adapt: what a paper chose, as frozen values; dotted overrides; to and from JSON."""
 
 from __future__ import annotations
 
@@ -46,6 +46,20 @@ class Stage:
 
 
 @dataclass(frozen=True)
+class Adapt:
+    """How a paper adapts its model to tasks; a task may say otherwise."""
+
+    rate: float = 5e-5  # highest learning rate at width 768; other widths take it in inverse proportion
+    warmup: float = 0.1  # share of the steps
+    language: float = 0.0  # weight of predicting the next token beside what the task asks
+
+    def __post_init__(self) -> None:
+        require(self.rate > 0, f"adapt.rate must be over 0, got {self.rate}")
+        require(0 <= self.warmup < 1, f"adapt.warmup must be in [0, 1), got {self.warmup}: a share of all steps")
+        require(self.language >= 0, f"adapt.language must be 0 or more, got {self.language}")
+
+
+@dataclass(frozen=True)
 class Recipe:
     """A method: it hides something, lets every position see something, predicts something with a backbone."""
 
@@ -63,6 +77,7 @@ class Recipe:
     schedule: tuple[Stage, ...]
     variant: str = "paper"
     family: str | None = None  # what its results are called elsewhere; none: as their parts say
+    adapt: Adapt = Adapt()
 
     def __post_init__(self) -> None:
         require(

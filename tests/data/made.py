@@ -11,7 +11,7 @@ from unmask.data import Texts
 from unmask.data.arrange import ROLES, Runs
 
 FIRST = 1000  # ids below are special
-SPECIALS = [2, 3, 4, 5, 6, 7]  # those of ROLES
+SPECIALS = [2, 3, 4, 5, 6, 7]  # in the order of ROLES: cls, sep, mask and those of GPT
 CLS, SEP, *_ = SPECIALS
 
 

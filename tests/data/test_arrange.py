@@ -13,7 +13,7 @@ from unmask.data import Blocks, Given, NextSentence, Stream
 from unmask.data.arrange import special_ids
 from unmask.data.pairs import DRAWN, Walk, truncate
 from unmask.errors import Mistake
-from unmask.text import Characters, train
+from unmask.text import Characters, WordBPE, train
 
 BERT, ROBERTA, GPT = "[CLS] a [SEP] b [SEP]", "[CLS] a [SEP]", "a [SEP]"
 
@@ -283,4 +283,9 @@ def test_given_examples_cannot_be_arranged():
 def test_special_ids_are_those_the_layout_needs():
     tokenizer = train(Characters(vocab=20), ["some text"])
     roles = tokenizer.roles
-    assert special_ids(tokenizer, BERT) == [roles["cls"], roles["sep"], roles["mask"]]
+    assert special_ids(tokenizer, BERT)[:3] == [roles["cls"], roles["sep"], roles["mask"]]
+    gpt = train(WordBPE(vocab=16), ["some text some text"])
+    ids = special_ids(gpt, "[START] a [DELIMITER] b [EXTRACT]")
+    assert ids[3:] == [gpt.role("start"), gpt.role("delimiter"), gpt.role("extract")]
+    with pytest.raises(Mistake, match=r"no start token \(none of <start>\)"):
+        special_ids(tokenizer, "[START] a [DELIMITER] b [EXTRACT]")

@@ -6,12 +6,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from unmask.adapt.choose import teach_choosing
 from unmask.adapt.finetune import few, finetune
 from unmask.adapt.write import teach_writing
 from unmask.infer.model import Model
-from unmask.tasks import Classify, Write, classify, write
+from unmask.tasks import Choose, Classify, Write, choose, classify, write
 
-__all__ = ["adapt_to_files", "few", "finetune", "teach_writing"]
+__all__ = ["adapt_to_files", "few", "finetune", "teach_choosing", "teach_writing"]
 
 
 def adapt_to_files(
@@ -20,12 +21,15 @@ def adapt_to_files(
     out: str | Path,
     *,
     dev: str | Path | None = None,
-    task: Classify | Write,
+    task: Choose | Classify | Write,
     **options: Any,
 ) -> Iterator[dict[str, Any]]:
     """Adapt a model to the examples of a file, as the task reads them, yielding records."""
     if isinstance(task, Write):
         pairs, held = write.read(train), write.read(dev) if dev else ()
         return teach_writing(base, pairs, out, dev=held, task=task, **options)
+    if isinstance(task, Choose):
+        questions, known = choose.read(train), choose.read(dev) if dev else ()
+        return teach_choosing(base, questions, out, dev=known, task=task, **options)
     examples, kept = classify.read(train), classify.read(dev) if dev else ()
     return finetune(base, examples, out, dev=kept, task=task, **options)

@@ -8,17 +8,15 @@ from typing import Any
 
 from unmask import chance, metrics
 from unmask.adapt.rounds import claim, of_dev, rounds
-from unmask.data import Given
+from unmask.adapt.turn import answering, inherit
 from unmask.data.given import rows_of
 from unmask.errors import require
-from unmask.hide import Nothing
-from unmask.infer.classify import probabilities
+from unmask.infer.classify import probabilities, readings
 from unmask.infer.model import Model
 from unmask.predict import Label
-from unmask.recipe import Recipe, Stage
-from unmask.system import SENTENCE, Single
+from unmask.recipe import Recipe
 from unmask.tasks.classify import Classify, Example, label_names, label_numbers
-from unmask.train import AdamW, Trainer
+from unmask.train import Trainer
 
 
 def finetune(
@@ -42,14 +40,14 @@ def finetune(
     recipe = adapted_recipe(base, task, names)
     out = Path(out)
     claim(base, out, overwrite)
-    rows, notes = rows_of([e.text for e in examples], label_numbers(examples, names, "train"), base.tokenizer,
+    rows, notes = rows_of(readings(recipe.predict["label"], [e.text for e in examples]), label_numbers(examples, names, "train"), base.tokenizer,
                           recipe.layout, recipe.schedule[0].length)  # fmt: skip
     dev_numbers = label_numbers(dev, names, "dev") if dev else []
     if dev:
         notes.update(of_dev(rows_of([e.text for e in dev], dev_numbers, base.tokenizer, recipe.layout, base.length)[1]))
     system = recipe.system.build(recipe, base.tokenizer.vocabulary, seed)  # type: ignore[attr-defined]
     if not fresh:
-        _inherit(system, base)
+        inherit(system, base, "label")
     model = Model(system, recipe, base.tokenizer, out, base.device)
 
     def validate(trainer: Trainer) -> dict[str, float]:
@@ -63,31 +61,12 @@ def finetune(
 
 
 def adapted_recipe(base: Model, task: Classify, names: Sequence[str]) -> Recipe:
-    """The recipe of a pretrained model, turned to the task: nothing hidden, the label predicted."""
-    width = int(base.recipe.system.backbone.width)  # type: ignore[attr-defined]
-    reading = base.recipe.see.serving  # type: ignore[attr-defined]
-    reads_all = reading.pattern == "everything"
-    rate = task.rate or 5e-5 * 768 / width
+    """The recipe of a pretrained model, turned to the task: the label predicted, and the next token where it is kept."""
+    reads_all = base.recipe.see.serving.pattern == "everything"  # type: ignore[attr-defined]
     head = Label(classes=len(names), names=tuple(names), pool=task.pool, dropout=task.dropout,
-                 pooler=reads_all and task.pool == "summary", activation=task.activation, bias=reads_all)  # fmt: skip
-    return base.recipe.replace(
-        arrange=Given(),
-        hide=Nothing(),
-        see=reading,
-        system=Single(backbone=base.recipe.system.backbone),  # type: ignore[attr-defined]
-        predict={"label": head},
-        optimise=AdamW(rate=rate, decay=task.decay, warmup=task.warmup),
-        schedule=(Stage(length=min(task.length or base.length, base.length)),),
-    )
-
-
-def _inherit(system: Any, base: Model) -> None:
-    """Take over the backbone, and the pooler of a sentence task where both have one."""
-    system.backbone.load_state_dict(base.system.backbone.state_dict())
-    before = base.system.predict[SENTENCE] if SENTENCE in base.system.predict else None
-    head = system.predict["label"]
-    if before is not None and head.dense is not None and before.dense is not None:
-        head.dense.load_state_dict(before.dense.state_dict())
+                 pooler=reads_all and task.pool == "summary", activation=task.activation, bias=reads_all,
+                 orders=task.orders)  # fmt: skip
+    return answering(base, task, "label", head)
 
 
 def few(examples: Sequence[Example], per_label: int, seed: int) -> list[Example]:

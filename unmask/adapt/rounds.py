@@ -13,6 +13,7 @@ from unmask.data.pack import Rows
 from unmask.errors import require
 from unmask.infer.model import Model
 from unmask.recipe import to_json
+from unmask.system import weights
 from unmask.train import Leg, Machine, Pace, Trainer, checkpoint, train
 from unmask.train.log import Log
 
@@ -60,7 +61,8 @@ def rounds(
     steps = max(1, round(task.epochs * len(rows) / task.examples))
     per_epoch = max(1, -(-len(rows) // task.examples))
     yield {"event": "start", "steps": steps, "examples": len(rows), "notes": dict(notes)} | start
-    legs = [Leg(steps, task.examples, task.examples, lambda state: Examples(rows, seed, state))]
+    losses = weights(model.recipe, model.recipe.schedule[0])
+    legs = [Leg(steps, task.examples, task.examples, lambda state: Examples(rows, seed, state), losses)]
     log = Log(out)
     try:
         for record in train(trainer, legs, folder=out, pace=Pace(log=max(1, min(50, steps // 20)), save=per_epoch),

@@ -10,16 +10,15 @@ from typing import Any
 import numpy as np
 
 from unmask.adapt.rounds import claim, of_dev, rounds
-from unmask.data import Given
+from unmask.adapt.turn import turned
 from unmask.data.given import Text, batch_of, rows_of
 from unmask.errors import require
 from unmask.hide import Mask, Second
 from unmask.infer.model import Model
 from unmask.predict import Tokens
-from unmask.recipe import Recipe, Stage
-from unmask.system import Single
+from unmask.recipe import Recipe
 from unmask.tasks.write import Write
-from unmask.train import AdamW, Trainer
+from unmask.train import Trainer
 
 ROWS = 32  # of the dev set in one pass
 
@@ -75,13 +74,5 @@ def writing_recipe(base: Model, task: Write) -> Recipe:
     """The recipe of a pretrained model, turned to writing: the target hidden in part and seen from left to right."""
     tokens = next((part for part in base.recipe.predict.values() if isinstance(part, Tokens)), None)
     require(tokens is not None, f"{base.folder} cannot be adapted to writing: it does not predict tokens")
-    backbone = base.recipe.system.backbone  # type: ignore[attr-defined]
-    return base.recipe.replace(
-        arrange=Given(),
-        hide=Mask(units=Second(), budget=task.hidden),
-        see=base.recipe.see.writing,  # type: ignore[attr-defined]
-        system=Single(backbone=backbone),
-        predict={"tokens": tokens},
-        optimise=AdamW(rate=task.rate or 5e-5 * 768 / backbone.width, decay=task.decay, warmup=task.warmup),
-        schedule=(Stage(length=min(task.length or base.length, base.length)),),
-    )
+    hide, see = Mask(units=Second(), budget=task.hidden), base.recipe.see.writing  # type: ignore[attr-defined]
+    return turned(base, task, hide=hide, see=see, predict={"tokens": tokens})  # type: ignore[dict-item]

@@ -23,24 +23,30 @@ if TYPE_CHECKING:
 def predict(
     run: Run,
     input_: Annotated[
-        str, typer.Argument(metavar="FILE_OR_TEXT", help="A text, or a file of texts (.jsonl, .csv, .txt).")
+        str,
+        typer.Argument(metavar="FILE_OR_TEXT", help="A text, or a file of texts (.jsonl, .csv, .txt), or of choices."),
     ],
     second: Annotated[str | None, typer.Argument(metavar="SECOND_TEXT", help="The second text of a pair.")] = None,
     device: Device = None,
     json_: Json = False,
 ) -> None:
-    """The label of a text, or of every text of a file."""
-    from unmask.infer import classify, open_run
+    """The label of a text, or of every text of a file; of a model that chooses, the choice for every question of one."""
+    from unmask.infer import choose, classify, open_run
+    from unmask.tasks.choose import read
 
-    texts = _texts(input_, second)
     model = open_run(run, device=device)
-    found_all = classify(model, texts)
+    if model.chooses:
+        questions = read(_file_of_choices(input_, second), labelled=False)
+        texts, found_all = [question.context for question in questions], choose(model, questions)
+    else:
+        given = _texts(input_, second)
+        texts, found_all = [text.a for text in given], classify(model, given)
     say.notes(model.notes, json_)
     for text, found in zip(texts, found_all, strict=True):
         if json_:
-            say.as_json({"text": text.a} | dataclasses.asdict(found), lines=True)
+            say.as_json({"text": text} | dataclasses.asdict(found), lines=True)
         else:
-            screen.out.print(f"{found.label}\t{found.probabilities[found.label]:.3f}\t{text.a[:80]}", markup=False)
+            screen.out.print(f"{found.label}\t{found.probabilities[found.label]:.3f}\t{text[:80]}", markup=False)
 
 
 @verb('unmask fill runs/bert "Paris is the [MASK] of France."')
@@ -167,6 +173,12 @@ def embed(
         f"{len(texts):,} vectors of {vectors.shape[1]}, written to {out}",
         json_,
     )
+
+
+def _file_of_choices(input_: str, second: str | None) -> Path:
+    if second is not None or not Path(input_).suffix:
+        raise Mistake(f'this model chooses: give a .jsonl file with "context" and "choices", got {input_!r:.60}')
+    return Path(input_)
 
 
 def _texts(file_or_text: str, second: str | None) -> list[Text]:

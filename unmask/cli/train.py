@@ -67,18 +67,21 @@ def adapt(
     train: Annotated[
         Path,
         typer.Argument(
-            help='Examples: JSON lines or CSV with "text" (or "text_a", "text_b") and "label"; to write: "source", "target".'
+            help='Examples: JSON lines or CSV with "text" (or "text_a", "text_b") and "label"; to choose: "context", '
+            '"question" if there is one, "choices", "label"; to write: "source", "target".'
         ),
     ],
     out: Annotated[Path, typer.Option(help="The run folder to write.")],
-    task: Annotated[str, typer.Option(help="classify, or write: a text from a source text.")] = "classify",
+    task: Annotated[
+        str, typer.Option(help="classify; choose one of several texts; write a text from a source text.")
+    ] = "classify",
     dev: Annotated[Path | None, typer.Option(help="Examples to choose the best epoch by.")] = None,
     settings: Annotated[
         list[str],
         typer.Option(
             "--set",
             metavar="NAME=VALUE",
-            help="epochs, examples, rate, warmup, decay, length, dropout, pool, activation, hidden.",
+            help="epochs, examples, rate, warmup, decay, length, dropout, pool, activation, orders, language, hidden.",
         ),
     ] = [],  # noqa: B006, E501
     fresh: Annotated[
@@ -89,18 +92,15 @@ def adapt(
     json_: Json = False,
     overwrite: Overwrite = False,
 ) -> None:
-    """Fine-tune a pretrained model to tell labels apart, or to write one text from another."""
+    """Fine-tune a pretrained model to tell labels apart, to choose one of several texts, or to write one from another."""
     from unmask import adapt as adapting
-    from unmask.errors import unknown
+    from unmask import tasks
     from unmask.infer import open_run
     from unmask.recipe import override
-    from unmask.tasks import KINDS
 
-    if task not in KINDS:
-        raise unknown("task", task, KINDS)
-    records = adapting.adapt_to_files(open_run(run, device=device), train, out, dev=dev,
-                                      task=override(KINDS[task](), settings), seed=seed, fresh=fresh,
-                                      overwrite=overwrite, stop=options.interrupt())  # fmt: skip
+    chosen = override(tasks.get(task), settings)
+    records = adapting.adapt_to_files(open_run(run, device=device), train, out, dev=dev, task=chosen, seed=seed,
+                                      fresh=fresh, overwrite=overwrite, stop=options.interrupt())  # fmt: skip
     last = _last_step(screen.training(records, f"adapting {run.name}", json_))
     if last.get("stopped"):
         say.done(last, f"stopped at step {last['step']:,}; the weights so far are in {out}", json_)
@@ -123,10 +123,10 @@ def evaluate(
     device: Device = None,
     json_: Json = False,
 ) -> None:
-    """Accuracy, F1, Matthews' correlation and the confusion matrix of an adapted model; of one that writes, ROUGE-L over
-    the tokens of the model's own tokenizer: compare it between models of one tokenizer only.
+    """Accuracy, F1, Matthews' correlation and the confusion matrix of an adapted model; of one that chooses, accuracy; of
+    one that writes, ROUGE-L over the tokens of the model's own tokenizer: compare it between models of one tokenizer only.
 
-    Of a model that reads from left to right and has no labels: loss, perplexity and bits per byte on a text."""
+    Of a model that reads from left to right and was not adapted: loss, perplexity and bits per byte on a text."""
     from unmask import api
     from unmask.cli import score
     from unmask.evaluate import is_language_model

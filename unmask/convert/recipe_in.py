@@ -118,6 +118,7 @@ def _classifying(recipe: Recipe, source: Source, backbone: Transformer) -> Recip
         arrange=Given(),
         hide=Nothing(),
         predict={"label": _label(source, backbone)},
+        adapt=dataclasses.replace(recipe.adapt, language=0.0),  # it has no head for tokens
         schedule=(Stage(length=backbone.length),),
     )
 

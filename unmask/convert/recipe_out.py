@@ -9,6 +9,7 @@ from unmask.convert import config as configs
 from unmask.convert.config import FAMILIES
 from unmask.convert.names import NAMES, Heads, Kind
 from unmask.convert.tokenizer import check_summary
+from unmask.data import Given
 from unmask.errors import require
 from unmask.predict import Label, Replaced, Tokens
 from unmask.recipe import Recipe
@@ -101,7 +102,12 @@ def _check_network(kind: Kind, backbone: Transformer) -> None:
 def heads_of(recipe: Recipe, kind: Kind) -> tuple[Heads, tuple[str, ...]]:
     """The heads by name, each checked against what the family has; and those that it has no place for."""
     found: dict[str, Any] = objectives(recipe)
-    out = tuple(name for name, part in found.items() if not _has_place(kind, name, part, found))
+    kept_beside = isinstance(recipe.arrange, Given) and any(isinstance(part, Label) for part in found.values())
+    out = tuple(
+        name
+        for name, part in found.items()
+        if not _has_place(kind, name, part, found) or (kept_beside and isinstance(part, Tokens))
+    )
     kept = {name: part for name, part in found.items() if name not in out}
     tokens = [name for name, part in kept.items() if isinstance(part, Tokens)]
     labels = [name for name, part in kept.items() if isinstance(part, Label) and name != SENTENCE]
@@ -163,6 +169,10 @@ def _check_label(part: Label, kind: Kind) -> None:
     require(
         part.pool == "summary",
         f"Hugging Face's {kind} reads a label off one token, got pool={part.pool!r}: adapt with pool=summary",
+    )
+    require(
+        part.orders == "one",
+        f"Hugging Face's {kind} reads a pair in one order, got orders={part.orders!r}: adapt with orders=one",
     )
     activation = FAMILIES[kind].pooler
     pooler = activation is not None

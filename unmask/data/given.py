@@ -1,11 +1,11 @@
-"""Examples that come ready made, such as a task's, one per row."""
+"""Examples that come ready made, such as a task's: one per row, or one row for each time that it is read."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -28,11 +28,23 @@ class Text:
     a: str
     b: str | None = None
 
+    @property
+    def orders(self) -> tuple[Text, Text]:
+        """A pair in both orders."""
+        require(self.b is not None, 'orders=both reads two texts in both orders, and an example has one: give "text_a" '
+                f'and "text_b", or adapt with orders=one; got {self.a!r:.60}')  # fmt: skip
+        return self, Text(str(self.b), self.a)
+
 
 def rows_of(
-    texts: Sequence[Text], labels: Sequence[int], tokenizer: Tokenizer, layout: str, length: int, words: Words = "none"
-) -> tuple[Rows, Counter[str]]:
-    """The rows of these texts, cut at the end to the length; the notes count how many were."""
+    examples: Sequence[Text | tuple[Text, ...]], labels: Sequence[int], tokenizer: Tokenizer, layout: str, length: int,
+    words: Words = "none", *, keep: Literal["front", "back"] = "front",
+) -> tuple[Rows, Counter[str]]:  # fmt: skip
+    """The rows of these texts, cut to the length; the notes count how many were. One that is read several times has
+    several texts and a row for each; those with fewer than others get empty rows. `keep`: which end of the first text."""
+    readings = [example if isinstance(example, tuple) else (example,) for example in examples]
+    texts = [text for several in readings for text in several]
+    counts = np.array([len(several) for several in readings])
     documents = encode_documents([t.a for t in texts], tokenizer, words)
     empty = [number for number, document in enumerate(documents, 1) if not len(document.ids)]
     require(not empty, f"text number {empty[0] if empty else 0} of {len(texts)} is empty: every example needs a text")
@@ -45,25 +57,48 @@ def rows_of(
     a, b = spans[: len(texts)], spans[len(texts) :]
     room = length - layouts.overhead(layout, 2 if any(pairs) else 1)
     require(room >= 2, f"{length} tokens leave no room for a text in {layout!r}: use 8 or more")
+    ends = a[:, 1].copy()
     cut = truncate(a, b if any(pairs) else np.zeros_like(a), room, None)
+    if keep == "back":
+        a += (ends - a[:, 1])[:, None]
     notes = Counter({f"texts longer than {length} tokens, cut": int((cut > 0).sum())} if cut.any() else {})
     chosen = {"a": a, "b": b} if any(pairs) else {"a": a}
-    runs = render(chosen, np.array(labels, dtype=np.int64), layout, len(joined.ids), notes)
-    longest = int(np.bincount(runs.example, weights=runs.length).max())
-    return pack(joined, runs, special_ids(tokenizer, layout), tokenizer.vocabulary.pad, longest, packed=False), notes
+    runs = render(chosen, np.repeat(np.array(labels, dtype=np.int64), counts), layout, len(joined.ids), notes)
+    longest, pad = int(np.bincount(runs.example, weights=runs.length).max()), tokenizer.vocabulary.pad
+    rows = pack(joined, runs, special_ids(tokenizer, layout), pad, longest, packed=False)
+    return _together(rows, counts, pad), notes
+
+
+def _together(rows: Rows, counts: np.ndarray, pad: int) -> Rows:
+    """The rows of each example together, as many for each as the one with the most has, and its label once."""
+    most, first = int(counts.max()), np.cumsum(counts) - counts
+    place = np.repeat(np.arange(len(counts)) * most - first, counts) + np.arange(counts.sum())
+
+    def spread(values: np.ndarray | None, empty: int) -> Any:
+        if values is None:
+            return None
+        out = np.full((len(counts) * most, values.shape[1]), empty, values.dtype)
+        out[place] = values
+        return out
+
+    outside = {name: spread(getattr(rows, name), -1) for name in ("word", "sentence", "example", "phrase", "entity")}
+    zero = {name: spread(getattr(rows, name), 0) for name in ("segment", "position", "summary")}
+    return Rows(ids=spread(rows.ids, pad), **outside, **zero, label=rows.label[first], counted=rows.counted[first])
 
 
 def batch_of(rows: Rows, chosen: np.ndarray, visits: np.ndarray | int = 0) -> Batch:
-    """Some of the rows as a batch, no longer than the longest of them needs."""
-    longest = int((rows.example[chosen] >= 0).sum(1).max())
+    """Some of the examples as a batch, its rows no longer than the longest of them needs."""
+    chosen, times = np.asarray(chosen, dtype=np.int64), len(rows.ids) // len(rows)
+    numbers = (chosen[:, None] * times + np.arange(times)).ravel()
+    longest = int((rows.example[numbers] >= 0).sum(1).max())
     width = min(rows.ids.shape[1], -(-longest // 8) * 8)
-    numbers = np.asarray(chosen, dtype=np.int64)
 
     def column(name: str) -> np.ndarray | None:
         stored: np.ndarray | None = getattr(rows, name)
-        return None if stored is None else stored[numbers, :width]
+        taken = chosen if name in ("label", "counted") else numbers
+        return None if stored is None else stored[taken, :width]
 
-    return to_batch(column, numbers, np.full(len(numbers), visits))
+    return to_batch(column, numbers, np.repeat(np.full(len(chosen), visits), times))
 
 
 class Examples:

@@ -14,7 +14,9 @@ MOST_EXAMPLES = 8  # in one row; a fixed number of places keeps shapes static
 
 @dataclass(frozen=True)
 class Rows:
-    """Rows ready to become batches. The names are those of Batch; K is the number of places for examples."""
+    """Rows ready to become batches. The names are those of Batch; K is the number of places for examples.
+
+    Where a task's example is read several times, it has as many rows, one after the other, and one label."""
 
     ids: np.ndarray  # R T
     word: np.ndarray  # R T
@@ -29,7 +31,7 @@ class Rows:
     entity: np.ndarray | None = None  # R T
 
     def __len__(self) -> int:
-        return len(self.ids)
+        return len(self.label)
 
 
 def assign(sizes: np.ndarray, length: int, most: int) -> tuple[np.ndarray, np.ndarray]:

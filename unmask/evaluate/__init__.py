@@ -11,12 +11,13 @@ from unmask.errors import require
 from unmask.evaluate.context import check_file, context_curve, trace_context, write_curve
 from unmask.evaluate.language import evaluate_text, score_text
 from unmask.evaluate.prompts import Scoring, ask, evaluate_prompts
+from unmask.infer.choose import right
 from unmask.infer.classify import probabilities
 from unmask.infer.likelihood import reads_onward
 from unmask.infer.model import Model
 from unmask.infer.sampling import Greedy
 from unmask.infer.write import write
-from unmask.tasks import classify
+from unmask.tasks import choose, classify
 from unmask.tasks import write as writing
 from unmask.tasks.classify import Example, label_numbers
 from unmask.text.documents import FORMATS, suffixes
@@ -29,8 +30,8 @@ __all__ = [
 
 
 def is_language_model(model: Model) -> bool:
-    """Whether it is scored on text rather than on examples: it has no labels and predicts the next token."""
-    return not model.labels and reads_onward(model)
+    """Whether it is scored on text rather than on examples: it was not adapted and predicts the next token."""
+    return not model.labels and not model.chooses and reads_onward(model)
 
 
 def check_kind(model: Model, file: str | Path) -> None:
@@ -55,7 +56,7 @@ def check_kind(model: Model, file: str | Path) -> None:
 def evaluate_file(
     model: Model, file: str | Path, *, context: int | None = None, stride: int | None = None, memory: int | None = None
 ) -> dict[str, Any]:
-    """The scores of a language model on a text, of an adapted one on a file of its task: labels, or texts to write."""
+    """The scores of a language model on a text, of an adapted one on a file of its task: labels, choices, texts to write."""
     check_kind(model, file)
     if is_language_model(model):
         return evaluate_text(model, file, context=context, stride=stride, memory=memory)
@@ -63,6 +64,9 @@ def evaluate_file(
         context is None and stride is None and memory is None,
         f"context, stride and memory say how a text is read, and {model.folder} is scored on examples: leave them out",
     )
+    if model.chooses:
+        questions = choose.read(file)
+        return {"examples": len(questions), "accuracy": right(model, questions)}
     if not model.labels and model.recipe.see.writes == "second":  # type: ignore[attr-defined]
         return evaluate_writing(model, writing.read(file))
     return evaluate_examples(model, classify.read(file), file)

@@ -1,5 +1,6 @@
-"""What a trained model does: fill, generate, embed, classify."""
+"""What a trained model does: fill, generate, embed, classify, choose, write."""
 
+from unmask.infer.choose import choose
 from unmask.infer.classify import Prediction, classify
 from unmask.infer.embed import embed
 from unmask.infer.fill import Guess, fill
@@ -10,6 +11,6 @@ from unmask.infer.texts import shown, texts
 from unmask.infer.write import write
 
 __all__ = [
-    "Beams", "Generated", "Greedy", "Guess", "Model", "Prediction", "Sampling", "Way", "classify", "embed", "fill",
-    "generate", "open_run", "save_run", "shown", "stream", "texts", "way", "write",
+    "Beams", "Generated", "Greedy", "Guess", "Model", "Prediction", "Sampling", "Way", "choose", "classify", "embed",
+    "fill", "generate", "open_run", "save_run", "shown", "stream", "texts", "way", "write",
 ]  # fmt: skip

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -28,11 +29,16 @@ def classify(model: Model, texts: Sequence[Text]) -> list[Prediction]:
     ]
 
 
+def readings(label: Any, texts: Sequence[Text]) -> Sequence[Text | tuple[Text, ...]]:
+    """The texts as a head for labels wants them read: each once, or pairs in both orders."""
+    return [text.orders for text in texts] if label.orders == "both" else texts
+
+
 def probabilities(model: Model, texts: Sequence[Text]) -> np.ndarray:
     """Texts x labels."""
     head = model.head(Label, "classify: adapt it first with 'unmask adapt'")
     require(bool(texts), "no texts to classify")
     out = np.empty((len(texts), len(model.labels)), np.float32)
-    for chosen, batch, hidden in model.passes(texts):
+    for chosen, batch, hidden in model.passes(readings(head.spec, texts)):
         out[chosen] = head.decode(hidden, batch).float().softmax(-1).cpu().numpy()  # type: ignore[operator]
     return out

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -16,6 +16,7 @@ from torch import nn
 from unmask.batch import Batch, Hidden
 from unmask.data.given import Text, batch_of, rows_of
 from unmask.errors import Mistake, require
+from unmask.predict.choice import Choice
 from unmask.predict.label import Label
 from unmask.predict.tokens import Tokens
 from unmask.recipe import Recipe, from_json, to_json
@@ -44,7 +45,7 @@ class Model:
         """The longest example the network can read."""
         return int(self.recipe.system.backbone.length)  # type: ignore[attr-defined]
 
-    def head(self, kind: type[Tokens] | type[Label], job: str) -> nn.Module:
+    def head(self, kind: type[Tokens] | type[Label] | type[Choice], job: str) -> nn.Module:
         """The objective of this kind that the model was trained with."""
         for name, part in self.recipe.predict.items():
             if isinstance(part, kind):
@@ -56,11 +57,20 @@ class Model:
         """The names of the classes it tells apart, if it was adapted to any."""
         return next((part.names for part in self.recipe.predict.values() if isinstance(part, Label)), ())
 
-    def passes(self, texts: Sequence[Text]) -> Iterator[tuple[np.ndarray, Batch, Hidden]]:
-        """Run the texts through the network, sorted by length; yields which texts, their batch, their vectors."""
-        rows, notes = rows_of(texts, [0] * len(texts), self.tokenizer, self.recipe.layout, self.length)
+    @property
+    def chooses(self) -> bool:
+        """Whether it was adapted to choose one of several texts."""
+        return any(isinstance(part, Choice) for part in self.recipe.predict.values())
+
+    def passes(
+        self, texts: Sequence[Text | tuple[Text, ...]], *, keep: Literal["front", "back"] = "front"
+    ) -> Iterator[tuple[np.ndarray, Batch, Hidden]]:
+        """Run the texts through the network, sorted by length; yields which texts, their batch, their vectors.
+
+        `keep`: which end of a text stays where it is too long."""
+        rows, notes = rows_of(texts, [0] * len(texts), self.tokenizer, self.recipe.layout, self.length, keep=keep)
         self.notes.update(notes)
-        order = np.argsort((rows.example >= 0).sum(1), kind="stable")
+        order = np.argsort((rows.example >= 0).sum(1).reshape(len(rows), -1).max(1), kind="stable")
         self.system.eval()
         with torch.no_grad():
             for begin in range(0, len(order), ROWS):

@@ -2,10 +2,11 @@
 
 from unmask.predict.adaptive import Adaptive
 from unmask.predict.boundary import Boundary
+from unmask.predict.choice import Choice
 from unmask.predict.copy import Copy
 from unmask.predict.label import Label
 from unmask.predict.layers import Layers
 from unmask.predict.replaced import Replaced
 from unmask.predict.tokens import Tokens
 
-__all__ = ["Adaptive", "Boundary", "Copy", "Label", "Layers", "Replaced", "Tokens"]
+__all__ = ["Adaptive", "Boundary", "Choice", "Copy", "Label", "Layers", "Replaced", "Tokens"]

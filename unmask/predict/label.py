@@ -28,6 +28,7 @@ class Label:
     activation: Literal["tanh", "gelu"] = "tanh"  # of the pooler
     bias: bool = True  # of the output
     dropout: float = 0.0  # before the output
+    orders: Literal["one", "both"] = "one"  # both: a pair is read in both orders, the two vectors are added (GPT)
     names: tuple[str, ...] = ()  # of the classes, where they have names
 
     def __post_init__(self) -> None:
@@ -69,9 +70,15 @@ class LabelModule(nn.Module):
     def decode(self, hidden: Hidden, batch: Batch) -> Tensor:
         """E classes, the score of each class for each example."""
         x = summaries(hidden.last, batch) if self.spec.pool == "summary" else means(hidden.last, batch)
-        if self.dense is not None:
-            x = F.gelu(self.dense(x)) if self.spec.activation == "gelu" else torch.tanh(self.dense(x))
-        return self.out(self.dropout(x))
+        x = pooled(x, self.dense, self.spec.activation)
+        return self.out(self.dropout(x.view(len(batch.label), -1, x.shape[-1]).sum(1)))  # over the times it was read
+
+
+def pooled(x: Tensor, dense: nn.Linear | None, activation: str) -> Tensor:
+    """The vectors behind the layer before the output, where there is one."""
+    if dense is None:
+        return x
+    return F.gelu(dense(x)) if activation == "gelu" else torch.tanh(dense(x))
 
 
 def summaries(x: Tensor, batch: Batch) -> Tensor:

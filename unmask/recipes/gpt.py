@@ -8,7 +8,7 @@ from typing import Any
 
 from unmask import data, hide, predict, see, system, text, train
 from unmask.backbone import Transformer
-from unmask.recipe import Recipe, Stage
+from unmask.recipe import Adapt, Recipe, Stage
 
 _SHAPE: dict[str, Any] = {"embedding_norm": False, "activation": "gelu_tanh", "epsilon": 1e-5}
 SIZES = {
@@ -43,4 +43,5 @@ def recipe(size: str = "base", variant: str = "paper") -> Recipe:
         optimise=train.AdamW(rate=RATES[size], epsilon=1e-8, decay=0.01, warmup=WARMUP[size], curve="cosine"),
         batch_tokens=BATCH[size],
         schedule=(Stage(share=1.0, length=512),),
+        adapt=Adapt(rate=6.25e-5, warmup=0.002, language=0.5),
     )

@@ -46,6 +46,7 @@ class SingleModule(nn.Module):
         self.vocabulary, self.seed = vocabulary, seed
         self.hide: Any = recipe.hide
         self.see: Any = recipe.see
+        self.remembers: bool = recipe.arrange.continuous  # type: ignore[attr-defined]  # does a batch go on with the one before?
         self.backbone = spec.backbone.build(vocabulary.size, recipe.see.pattern)  # type: ignore[attr-defined]
         self.predict = heads(recipe, spec.backbone, self.backbone.embed.token.weight)
 
@@ -65,7 +66,8 @@ class SingleModule(nn.Module):
 
     def step(self, batch: Batch, state: Any = None) -> tuple[dict[str, Loss], Any]:
         hidden, state = self.backbone(batch, state)
-        return {name: head(hidden, batch) for name, head in self.predict.items()}, state
+        losses = {name: head(hidden, batch) for name, head in self.predict.items()}
+        return losses, state if self.remembers else None
 
     def look(self, batch: Batch) -> Hidden:
         """The vectors of a batch as it is, nothing hidden: for inference."""

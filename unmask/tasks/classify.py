@@ -14,32 +14,26 @@ from typing import Any, Literal
 
 from unmask.data.given import Text
 from unmask.errors import Mistake, require
+from unmask.recipe import Part
+from unmask.tasks._training import Training, check_dropout, check_language
 
 LONGEST_FIELD = 1 << 24  # characters of a CSV field
 
 
 @dataclass(frozen=True)
-class Classify:
+class Classify(Training):
     """How a model is adapted to classification."""
 
-    epochs: float = 3.0  # times the examples are read
-    examples: int = 32  # per step
-    rate: float | None = None  # highest learning rate; none: 5e-5 at width 768, in inverse proportion to the width
-    warmup: float = 0.1  # share of the steps
-    decay: float = 0.01  # of the weights
     dropout: float = 0.1  # before the output
     pool: Literal["summary", "mean"] = "summary"  # the summary token, or the mean of all tokens
     activation: Literal["tanh", "gelu"] = "tanh"  # of the layer before the output, which the summary token has
-    length: int | None = None  # longest input in tokens; none: as long as the model can read
+    orders: Literal["one", "both"] = "one"  # both: a pair is read in both orders, and what is read added up (GPT)
+    language: float | Part | None = None  # weight of predicting the next token beside the label; none: the recipe's
 
     def __post_init__(self) -> None:
-        require(self.epochs > 0, f"epochs must be over 0, got {self.epochs}")
-        require(self.examples >= 1, f"examples must be 1 or more, got {self.examples}")
-        require(self.rate is None or self.rate > 0, f"rate must be over 0, got {self.rate}")
-        require(0 <= self.dropout < 1, f"dropout must be in [0, 1), got {self.dropout}")
-        require(0 <= self.warmup < 1, f"warmup must be in [0, 1), got {self.warmup}: a share of all steps")
-        require(self.decay >= 0, f"decay must be 0 or more, got {self.decay}")
-        require(self.length is None or self.length >= 8, f"length must be 8 tokens or more, got {self.length}")
+        super().__post_init__()
+        check_dropout(self.dropout)
+        check_language(self.language)
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,29 @@
+"""Small pretrained models with weights that are all different, to be adapted."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import torch
+
+from unmask import recipes
+from unmask.infer.model import Model
+from unmask.text import Tokenizer
+
+SHAPE = [f"system.backbone.{name}" for name in ("layers=2", "width=16", "heads=2", "feedforward=64", "length=48")]
+
+
+def loud(head: torch.nn.Module) -> None:
+    """Give a fresh head weights that tell its answers well apart: its own are near 0, and would hide mistakes."""
+    torch.nn.init.normal_(head.out.weight, generator=torch.Generator().manual_seed(2))
+
+
+def base_of(name: str, tokenizer: Tokenizer, folder: Path, *settings: str) -> Model:
+    lengths = [f"schedule.{i}.length=32" for i in range(len(recipes.get(name).schedule))]
+    recipe = recipes.get(name, size="tiny", settings=[*SHAPE, "system.backbone.dropout=0.0", *lengths, *settings])
+    system = recipe.system.build(recipe, tokenizer.vocabulary, 0)  # type: ignore[attr-defined]
+    random = torch.Generator().manual_seed(1)
+    with torch.no_grad():
+        for parameter in system.parameters():
+            parameter.add_(torch.randn(parameter.shape, generator=random) * 0.3)
+    return Model(system.eval(), recipe, tokenizer, folder)

@@ -1,0 +1,64 @@
+"""Adapt a model to choosing one of several texts: every choice is a row, the choices of an example one softmax."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from unmask.adapt.rounds import claim, rounds
+from unmask.adapt.turn import answering, inherit
+from unmask.data.given import rows_of
+from unmask.errors import require
+from unmask.infer.choose import KEEP, right
+from unmask.infer.model import Model
+from unmask.predict import Choice
+from unmask.recipe import Recipe
+from unmask.tasks.choose import Choose, Question
+from unmask.train import Trainer
+
+
+def teach_choosing(
+    base: Model,
+    questions: Sequence[Question],
+    out: str | Path,
+    *,
+    dev: Sequence[Question] = (),
+    task: Choose | None = None,
+    seed: int = 0,
+    fresh: bool = False,
+    overwrite: bool = False,
+    stop: Callable[[], bool] = lambda: False,
+) -> Iterator[dict[str, Any]]:
+    """Adapt a model, yielding records. With `dev`, the weights of the best epoch are kept.
+
+    `fresh` starts from random weights of the same network: the untrained control of a comparison.
+    """
+    task = task or Choose()
+    recipe = choosing_recipe(base, task)
+    out = Path(out)
+    claim(base, out, overwrite)
+    labels = [question.label for question in (*questions, *dev)]
+    require(None not in labels, "every question to learn from needs a label")
+    rows, notes = rows_of([question.readings for question in questions], labels[: len(questions)], base.tokenizer,  # type: ignore[arg-type]
+                          recipe.layout, recipe.schedule[0].length, keep=KEEP)  # fmt: skip
+    system = recipe.system.build(recipe, base.tokenizer.vocabulary, seed)  # type: ignore[attr-defined]
+    if not fresh:
+        inherit(system, base, "choice")
+    model = Model(system, recipe, base.tokenizer, out, base.device)
+
+    def validate(trainer: Trainer) -> dict[str, float]:
+        with trainer.machine.autocast():
+            accuracy = right(model, dev)
+        return {"score": accuracy, "accuracy": accuracy}
+
+    yield from rounds(
+        model, rows, task, notes=notes, seed=seed, start={}, validate=validate if dev else None, stop=stop
+    )
+
+
+def choosing_recipe(base: Model, task: Choose) -> Recipe:
+    """The recipe of a pretrained model, turned to choosing."""
+    reads_all = base.recipe.see.serving.pattern == "everything"  # type: ignore[attr-defined]
+    head = Choice(pooler=reads_all, activation=task.activation, dropout=task.dropout)
+    return answering(base, task, "choice", head)

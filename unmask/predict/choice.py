@@ -1,0 +1,66 @@
+"""Predict which of several texts is right."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from unmask.batch import Batch, Hidden, Loss
+from unmask.errors import require
+from unmask.predict.label import pooled, summaries
+from unmask.predict.start import start
+
+
+@dataclass(frozen=True)
+class Choice:
+    """One of several choices: each has a row and gets a score, and the scores of an example make one softmax.
+
+    Paper: GPT (Radford et al. 2018); with a pooler, BERT. Needs: a row per choice, one label per example.
+    Produces: a cross-entropy per example. Used by: models adapted to choose.
+    Differs from Label: the answers are texts, and how many there are differs from example to example.
+    """
+
+    pooler: bool = True  # a layer before the output
+    activation: Literal["tanh", "gelu"] = "tanh"  # of the pooler
+    dropout: float = 0.0  # before the output
+
+    def __post_init__(self) -> None:
+        require(0 <= self.dropout < 1, f"a choice's dropout must be in [0, 1), got {self.dropout}")
+        require(
+            self.pooler or self.activation == "tanh",
+            f"a choice's activation is that of its pooler, and it has none, got {self.activation!r}: leave activation "
+            "out, or adapt a model that sees everything",
+        )
+
+    def build(self, width: int, embedding: Tensor, deviation: float) -> ChoiceModule:
+        return ChoiceModule(self, width, deviation)
+
+    def flops(self, width: int, embedding: int, vocabulary: int, share: float) -> float:
+        """Floating-point operations per token of a row: too few to count."""
+        return 0.0
+
+
+class ChoiceModule(nn.Module):
+    def __init__(self, spec: Choice, width: int, deviation: float) -> None:
+        super().__init__()
+        self.spec = spec
+        self.dense = start(nn.Linear(width, width), deviation) if spec.pooler else None
+        self.out = start(nn.Linear(width, 1, bias=False), deviation)  # a bias would be the same for every choice
+        self.dropout = nn.Dropout(spec.dropout)
+
+    def count(self, batch: Batch) -> Tensor:
+        return batch.counted.sum()
+
+    def forward(self, hidden: Hidden, batch: Batch) -> Loss:
+        losses = F.cross_entropy(self.decode(hidden, batch).float(), batch.label, reduction="none")
+        return Loss((losses * batch.counted).sum(), batch.counted.sum())
+
+    def decode(self, hidden: Hidden, batch: Batch) -> Tensor:
+        """E K, the score of each choice of each example; minus infinity where an example has fewer than others."""
+        x = pooled(summaries(hidden.last, batch), self.dense, self.spec.activation)
+        scores = self.out(self.dropout(x))[:, 0]
+        empty = ~batch.real.flatten()[batch.summary]
+        return scores.masked_fill(empty, -float("inf")).view(len(batch.label), -1)

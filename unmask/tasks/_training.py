@@ -1,0 +1,44 @@
+"""What every task says of its training, checked once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from unmask.errors import require
+from unmask.recipe import Part
+
+
+@dataclass(frozen=True)
+class Training:
+    """How long a model is trained on the examples of a task, and how fast."""
+
+    epochs: float = 3.0  # times the examples are read
+    examples: int = 32  # per step
+    rate: float | None = None  # highest learning rate; none: the recipe's, in inverse proportion to the width
+    warmup: float | None = None  # share of the steps; none: the recipe's
+    decay: float = 0.01  # of the weights
+    length: int | None = None  # longest input in tokens; none: as long as the model can read
+
+    def __post_init__(self) -> None:
+        require(self.epochs > 0, f"epochs must be over 0, got {self.epochs}")
+        require(self.examples >= 1, f"examples must be 1 or more, got {self.examples}")
+        require(self.rate is None or self.rate > 0, f"rate must be over 0, got {self.rate}")
+        require(
+            self.warmup is None or 0 <= self.warmup < 1,
+            f"warmup must be in [0, 1), got {self.warmup}: a share of all steps",
+        )
+        require(self.decay >= 0, f"decay must be 0 or more, got {self.decay}")
+        require(self.length is None or self.length >= 8, f"length must be 8 tokens or more, got {self.length}")
+
+
+def check_dropout(dropout: float) -> None:
+    require(0 <= dropout < 1, f"dropout must be in [0, 1), got {dropout}")
+
+
+def check_language(language: float | Part | None) -> None:
+    """A weight is a number, or a curve: what says a number for every share of the steps."""
+    number = isinstance(language, int | float) and language >= 0
+    require(
+        language is None or number or hasattr(language, "at"),
+        f"language must be 0 or more, or a curve, got {language}: 0.5 counts the next token half as much as the task",
+    )
