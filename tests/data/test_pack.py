@@ -106,7 +106,8 @@ def test_segments_are_one_behind_the_first_separator_of_a_pair(packed):
         for number, example in enumerate(laid_out(rows, row)):
             segment = rows.segment[row][rows.example[row] == number].tolist()
             first = example.index(SEP) + 1 if "b" in layout.split() else len(example)
-            assert segment == [0] * first + [1] * (len(example) - first)
+            own = [2] if layout.endswith("[CLS]") else []
+            assert segment == [0] * first + [1] * (len(example) - first - len(own)) + own
 
 
 def test_little_is_left_as_padding():

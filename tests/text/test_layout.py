@@ -33,7 +33,11 @@ def test_one_text_leaves_out_the_second_and_what_belongs_to_it(text, one, two):
 def test_the_second_text_and_what_follows_it_are_segment_one():
     assert [item.segment for item in layout.items(BERT, 2)] == [0, 0, 0, 1, 1]
     assert [item.segment for item in layout.items(BERT, 1)] == [0, 0, 0]
-    assert [item.segment for item in layout.items(XLNET, 1)] == [0, 0, 0]
+
+
+def test_a_summary_after_the_texts_belongs_to_neither():
+    assert [item.segment for item in layout.items(XLNET, 2)] == [0, 0, 1, 1, 2]
+    assert [item.segment for item in layout.items(XLNET, 1)] == [0, 0, 2]
 
 
 def test_the_summary_is_cls_wherever_it_stands_and_otherwise_the_last_item():

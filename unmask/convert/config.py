@@ -7,10 +7,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from unmask.backbone import Transformer
+from unmask.backbone import Transformer, TransformerXL
+from unmask.convert import xl
 from unmask.convert.names import Kind
 from unmask.errors import require, unknown
 
+Backbone = Transformer | TransformerXL
 # Field of Transformer: name in config.json, and the value that holds where the file has none.
 _BERT: dict[str, tuple[str, Any]] = {
     "layers": ("num_hidden_layers", 12),
@@ -75,6 +77,9 @@ class Family:
     adds: tuple[
         tuple[str, str], ...
     ] = ()  # roles that its tokenizers lack, and the tokens that an import adds for them
+    pads: Literal["left", "right"] = "right"  # where Hugging Face's tokenizer puts padding
+    only: tuple[tuple[str, Any], ...] = ()  # as ONLY, of this family alone
+    only_label: tuple[tuple[str, Any], ...] = ()  # the same, where it reads a label
 
 
 FAMILIES: dict[Kind, Family] = {
@@ -95,6 +100,16 @@ FAMILIES: dict[Kind, Family] = {
         _OPENAI, activations={"gelu": "gelu_tanh", "relu": "relu"}, transform=None, pooler=None,
         dropout=("classifier_dropout", 0.0), always=(("attn_pdrop", 0.0),), dropped=("embd_pdrop",), last=True,
         adds=(("pad", "<pad>"), ("start", "<start>"), ("delimiter", "<delimiter>"), ("extract", "<extract>")),
+    ),
+    "xlnet": Family(
+        xl.XLNET, pad=5, transform=None, dropout=("summary_last_dropout", 0.1), last=True, pads="left",
+        # What is remembered of a row, and which way it is read, is a matter of the data: a text alone is read forward.
+        always=(("attn_type", "bi"), ("bi_data", False), ("reuse_len", None), ("same_length", False), ("untie_r", True)),
+        only=(("attn_type", "bi"), ("same_length", False), ("untie_r", True)),
+        only_label=(("summary_type", "last"), ("summary_use_proj", True), ("summary_activation", "tanh")),
+    ),
+    "transfo-xl": Family(
+        xl.TRANSFO_XL, transform=None, pooler=None, last=True, always=(), only=(("pre_lnorm", False), ("attn_type", 0)),
     ),
 }  # fmt: skip
 # Values that change what the network computes, each with the only one that our backbone can compute.
@@ -127,22 +142,30 @@ def offset(kind: Kind, pad: int) -> int:
     return pad + 1 if kind == "roberta" else 0
 
 
-def backbone(kind: Kind, config: Mapping[str, Any], like: Transformer) -> Transformer:
+def backbone(kind: Kind, config: Mapping[str, Any], like: Backbone) -> Backbone:
     """A backbone with the numbers of a checkpoint; what config.json does not say is as in `like`."""
-    for name, only in ONLY.items():
-        value = config.get(name, only)
-        require(
-            value == only,
-            f"config.json says {name}={value!r}, the backbone here can only do {only!r}: choose another checkpoint",
-        )
+    check_only(config, ONLY | dict(FAMILIES[kind].only))
     values = {ours: config.get(theirs, default) for ours, (theirs, default) in FAMILIES[kind].fields.items()}
-    values["activation"] = activation(kind, config)
+    if "activation" in values:
+        values["activation"] = activation(kind, config)
+    if isinstance(like, TransformerXL):
+        return xl.backbone(values, config, like)
     values["feedforward"] = values.get("feedforward") or 4 * values["width"]
     values["length"] -= offset(kind, pad(kind, config))
     # A single kind of segment tells nothing apart: its row is added to the positions.
     values["segments"] = values["segments"] if values.get("segments", 0) > 1 else 0
     values["embedding"] = values["embedding"] if values.get("embedding") not in (None, values["width"]) else None
     return dataclasses.replace(like, **values)
+
+
+def check_only(config: Mapping[str, Any], known: Mapping[str, Any]) -> None:
+    """Refuse a value of config.json that our network cannot compute."""
+    for name, only in known.items():
+        value = config.get(name, only)
+        require(
+            value == only,
+            f"config.json says {name}={value!r}, the backbone here can only do {only!r}: choose another checkpoint",
+        )
 
 
 def activation(kind: Kind, config: Mapping[str, Any]) -> str:
@@ -160,7 +183,7 @@ def their_activation(kind: Kind, ours: str) -> str | None:
     return next((theirs for theirs, known in FAMILIES[kind].activations.items() if known == ours), None)
 
 
-def tokens_activation(kind: Kind, backbone: Transformer) -> Any:
+def tokens_activation(kind: Kind, backbone: Backbone) -> Any:
     """The activation of the head for tokens."""
     return backbone.activation if FAMILIES[kind].transform == "network" else "gelu"
 
@@ -170,7 +193,7 @@ def pad(kind: Kind, config: Mapping[str, Any]) -> int:
     return FAMILIES[kind].pad if found is None else int(found)
 
 
-def numbers(kind: Kind, backbone: Transformer, pad: int) -> dict[str, Any]:
+def numbers(kind: Kind, backbone: Backbone, pad: int) -> dict[str, Any]:
     """What config.json says of a backbone of ours."""
     ours = dataclasses.asdict(backbone) | {
         "activation": their_activation(kind, backbone.activation),
@@ -178,5 +201,6 @@ def numbers(kind: Kind, backbone: Transformer, pad: int) -> dict[str, Any]:
         "segments": max(backbone.segments, 1),
         "embedding": backbone.embedding or backbone.width,
     }
+    ours |= xl.numbers(backbone) if isinstance(backbone, TransformerXL) else {}
     found = {theirs: ours[name] for name, (theirs, _) in FAMILIES[kind].fields.items()}
     return found | dict(FAMILIES[kind].always) | dict.fromkeys(FAMILIES[kind].dropped, backbone.dropout)

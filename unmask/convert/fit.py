@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 
 import torch
 
-from unmask.backbone import Transformer
 from unmask.convert import config as configs
+from unmask.convert.config import Backbone
 from unmask.convert.names import NAMES, Heads
 from unmask.convert.source import Source
 from unmask.errors import require
@@ -23,7 +23,7 @@ class Fitted:
     fresh: list[str]  # rows of tensors of ours that the checkpoint does not have
 
 
-def fit(source: Source, backbone: Transformer, heads: Heads) -> Fitted:
+def fit(source: Source, backbone: Backbone, heads: Heads) -> Fitted:
     """The checkpoint with one row per token, our first position in the first row, and nothing twice."""
     source, rows = _vocabulary(source)
     source, tasks = _positions(source, backbone)
@@ -66,10 +66,10 @@ def _with_added(source: Source, deviation: float) -> tuple[Source, list[str]]:
     return replace(source, tensors=source.tensors | more), [f"{tables[n]}[{len(t)}:]" for n, t in found.items()]
 
 
-def _positions(source: Source, backbone: Transformer) -> tuple[Source, list[str]]:
+def _positions(source: Source, backbone: Backbone) -> tuple[Source, list[str]]:
     """Our first position in the first row; a segment that tells nothing apart, and the first task, in every position."""
     tensors, called, cut = dict(source.tensors), NAMES[source.kind], []
-    if called.position not in tensors:
+    if called.position is None or called.position not in tensors:
         return source, []
     table = tensors[called.position][configs.offset(source.kind, configs.pad(source.kind, source.config)) :]
     if not backbone.segments and called.segment in tensors:
@@ -83,7 +83,7 @@ def _positions(source: Source, backbone: Transformer) -> tuple[Source, list[str]
     return replace(source, tensors=tensors | {called.position: table}), cut
 
 
-def _without_map(source: Source, backbone: Transformer) -> Source:
+def _without_map(source: Source, backbone: Backbone) -> Source:
     """Without a map of the embeddings that changes nothing; where widths are equal, our network has no other."""
     names = [NAMES[source.kind].inside(f"project.{which}") for which in ("weight", "bias")]
     found = [source.tensors[name] for name in names if name in source.tensors]

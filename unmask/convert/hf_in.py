@@ -9,7 +9,8 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
-from unmask.convert import alone, names
+from unmask.backbone import TransformerXL
+from unmask.convert import alone, clusters, names, xl
 from unmask.convert.fit import Fitted, fit
 from unmask.convert.links import Link, links
 from unmask.convert.names import NAMES, Heads
@@ -31,6 +32,7 @@ class Report:
     parameters: int  # numbers in them
     missing: tuple[str, ...]  # tensors of the run, or rows of them, that the file does not have: they are fresh
     left_over: tuple[str, ...]  # tensors of the file, or rows of them, that the run has no place for
+    notes: tuple[str, ...] = ()  # what config.json says and the run does not do
 
 
 @dataclass(frozen=True)
@@ -54,7 +56,7 @@ def import_hf(
     A discriminator may come with the folder of its `generator`; without one, the run has a fresh one."""
     first = _read(Path(folder))
     second = _read_generator(Path(generator), first) if generator is not None else None
-    source, recipe = first.source, first.recipe
+    source, recipe, backbone = first.source, first.recipe, backbone_of(first.recipe)
     if first.heads.replaced:
         shared = second is None or _same_embeddings(first, second)
         recipe = paired(source.kind, recipe, second.recipe if second else None, shared=shared)
@@ -74,6 +76,7 @@ def import_hf(
         parameters=sum(loaded),
         missing=tuple(sorted(absent + first.fitted.fresh)),
         left_over=tuple(sorted(left_over)),
+        notes=xl.notes(source.config, backbone) if isinstance(backbone, TransformerXL) else (),
     )
 
 
@@ -81,7 +84,11 @@ def _read(folder: Path) -> _Network:
     source = read(folder)
     heads = heads_of(source)
     recipe = recipe_of(source, heads)
-    return _Network(fit(source, backbone_of(recipe), heads), heads, recipe)
+    backbone = backbone_of(recipe)
+    if source.kind == "transfo-xl":
+        assert isinstance(backbone, TransformerXL)
+        return _Network(clusters.fit(source, backbone, heads.tied), heads, recipe)
+    return _Network(fit(source, backbone, heads), heads, recipe)
 
 
 def _read_generator(folder: Path, first: _Network) -> _Network:
@@ -119,7 +126,7 @@ def _fill(system: nn.Module, network: _Network) -> tuple[set[int], list[str]]:
     """Put the tensors in their places; returns the addresses of those places, and what has none."""
     tensors, written = network.source.tensors, network.source.written
     wanted = checkpoint.unique(system)
-    known = links(network.source.kind, network.heads, wanted)
+    known = links(network.source.kind, network.heads, wanted, backbone_of(network.recipe))
     found = [link for link in known if tensors.keys() >= set(link.theirs)]
     absent = [link for link in known if link not in found and link.ours.startswith("backbone.")]
     require(

@@ -12,11 +12,11 @@ import torch
 from safetensors.torch import save_file
 from torch import Tensor
 
-from unmask.backbone import Transformer
+from unmask.backbone import TransformerXL
 from unmask.convert import alone, names
 from unmask.convert import config as configs
 from unmask.convert import tokenizer as tokenizers
-from unmask.convert.config import FAMILIES
+from unmask.convert.config import FAMILIES, Backbone
 from unmask.convert.links import links
 from unmask.convert.names import NAMES, Heads, Kind
 from unmask.convert.recipe_out import backbone_of, heads_of, kind_of
@@ -51,7 +51,7 @@ def export_hf(model: Model, out: str | Path, *, generator: bool = False, overwri
     texts = {
         "config.json": _dumped(_config(model, kind, heads, tokenizer, tensors)),
         "tokenizer.json": tokenizers.framed(tokenizer, recipe.layout, segments).to_str(pretty=True),
-        "tokenizer_config.json": _dumped(tokenizers.settings(tokenizer, recipe.layout, model.length, segments)),
+        "tokenizer_config.json": _dumped(tokenizers.settings(tokenizer, kind, recipe.layout, model.length, segments)),
     }
     out.mkdir(parents=True, exist_ok=True)
     for name, text in texts.items():
@@ -83,16 +83,18 @@ def _tensors(
     called, gone = NAMES[kind], tuple(f"predict.{name}." for name in left_out)
     whole = {name: tensor.cpu() for name, tensor in checkpoint.unique(model.system).items()}
     ours = {name: tensor for name, tensor in whole.items() if not name.startswith(gone)}
-    strange = sorted(ours.keys() - {link.ours for link in links(kind, heads, ours)})
+    backbone = backbone_of(model.recipe)
+    strange = sorted(ours.keys() - {link.ours for link in links(kind, heads, ours, backbone)})
     require(
         not strange,
         f"Hugging Face's {kind} has no place for {', '.join(strange[:3])}: merge or remove such parts first",
     )
-    ours = _zero_biases(heads, tokenizer.vocabulary.size, ours) | ours
-    found = {name: tensor for link in links(kind, heads, ours) for name, tensor in link.write(ours[link.ours]).items()}
+    ours = _zero_biases(heads, tokenizer.vocabulary.size, ours) | _zero_segments(backbone) | ours
+    known = links(kind, heads, ours, backbone)
+    found = {name: tensor for link in known for name, tensor in link.write(ours[link.ours]).items()}
     if heads.tokens and not heads.tied and "bias" in called.tokens:  # what is not tied has a bias of its own
         found[called.output.replace("weight", "bias")] = found[called.tokens["bias"][0]].clone()
-    return _padded(found, kind, backbone_of(model.recipe), tokenizer)
+    return _padded(found, kind, backbone, tokenizer)
 
 
 def _zero_biases(heads: Heads, vocabulary: int, ours: Mapping[str, Tensor]) -> dict[str, Tensor]:
@@ -103,15 +105,27 @@ def _zero_biases(heads: Heads, vocabulary: int, ours: Mapping[str, Tensor]) -> d
     return found
 
 
-def _padded(tensors: dict[str, Tensor], kind: Kind, backbone: Transformer, tokenizer: Tokenizer) -> dict[str, Tensor]:
+def _zero_segments(backbone: Backbone) -> dict[str, Tensor]:
+    """Hugging Face's relative attention tells segments apart where ours may not."""
+    if not isinstance(backbone, TransformerXL) or backbone.segments:
+        return {}
+    shape = (backbone.heads, backbone.head)
+    each = {"segment_bias": torch.zeros(shape), "segment": torch.zeros(2, *shape)}
+    return {
+        f"backbone.blocks.{i}.attention.{name}": zeros for i in range(backbone.layers) for name, zeros in each.items()
+    }
+
+
+def _padded(tensors: dict[str, Tensor], kind: Kind, backbone: Backbone, tokenizer: Tokenizer) -> dict[str, Tensor]:
     """With the rows that are there but say nothing: positions before the first, the only segment, added padding."""
     found, called = dict(tensors), NAMES[kind]
-    position, token = found[called.position], found[called.token]
-    before = configs.offset(kind, tokenizer.vocabulary.pad)
-    found[called.position] = torch.cat((position.new_zeros(before, position.shape[1]), position))
+    token = found[called.token]
+    if called.position:
+        before = token.new_zeros(configs.offset(kind, tokenizer.vocabulary.pad), token.shape[1])
+        found[called.position] = torch.cat((before, found[called.position]))
     found[called.token] = torch.cat((token, token.new_zeros(tokenizer.vocabulary.size - len(token), token.shape[1])))
     if called.segment and not backbone.segments:
-        found[called.segment] = position.new_zeros(1, position.shape[1])
+        found[called.segment] = token.new_zeros(1, token.shape[1])
     if called.maps and backbone.embedding in (None, backbone.width):
         weight, bias = (called.prefix + called.network[f"project.{which}"][0] for which in ("weight", "bias"))
         found |= {weight: torch.eye(backbone.width), bias: torch.zeros(backbone.width)}

@@ -6,14 +6,19 @@ import re
 from dataclasses import dataclass, field
 from typing import Literal
 
-Kind = Literal["albert", "bert", "electra", "ernie", "gpt2", "openai-gpt", "roberta"]  # Hugging Face's `model_type`
-Table = dict[str, tuple[str, ...]]  # tensors of ours: those of theirs that hold the same numbers, one after the other
+Kind = Literal[  # Hugging Face's `model_type`
+    "albert", "bert", "electra", "ernie", "gpt2", "openai-gpt", "roberta", "transfo-xl", "xlnet"
+]  # fmt: skip
+# Tensors of ours: those of theirs that hold the same numbers, one after the other; {} for the number of a cluster.
+Table = dict[str, tuple[str, ...]]
 
 _STEMS = {  # inside a network
     "embeddings", "embeddings_project", "encoder", "pooler", "wte", "wpe", "tokens_embed", "positions_embed", "h", "ln_f",
+    "word_embedding", "mask_emb", "layer", "word_emb", "layers", "r_w_bias", "r_r_bias",
 }  # fmt: skip
-# What can be computed from the rest: the causal masks of GPT-2, the numbers of positions and segments of BERT.
-_COMPUTED = re.compile(r"\.attn\.(masked_)?bias$|\.(position_ids|token_type_ids)$")
+# What can be computed from the rest: the causal masks of GPT-2, the numbers of positions and segments of BERT, the
+# waves of Transformer-XL.
+_COMPUTED = re.compile(r"\.attn\.(masked_)?bias$|\.(position_ids|token_type_ids)$|\bpos_emb\.inv_freq$")
 _RENAMED = (
     (re.compile(r"LayerNorm\.gamma$"), "LayerNorm.weight"),  # as converted from TensorFlow
     (re.compile(r"LayerNorm\.beta$"), "LayerNorm.bias"),
@@ -50,6 +55,9 @@ class Names:
     task: str | None = None  # vectors of tasks, which are added to the embeddings (ERNIE 2.0)
     maps: bool = False  # embeddings are mapped to the layers' width also where it is theirs
     turned: tuple[str, ...] = ()  # layers of a block that are stored input first (Conv1D)
+    # Of tensors with more dimensions than ours, each dimension: a field of our backbone, or a number.
+    shaped: dict[str, tuple[str | int, ...]] = field(default_factory=dict)
+    dropped: bool = False  # today's transformers has no such class
 
     def inside(self, ours: str) -> str | None:
         """Their name of a tensor outside of the blocks."""
@@ -60,8 +68,8 @@ class Names:
         return self.prefix + self.network["embed.token.weight"][0]
 
     @property
-    def position(self) -> str:
-        return self.prefix + self.network["embed.position.weight"][0]
+    def position(self) -> str | None:
+        return self.inside("embed.position.weight")
 
     @property
     def segment(self) -> str | None:
@@ -204,6 +212,74 @@ NAMES: dict[Kind, Names] = {
     ),
     "gpt2": _gpt("GPT2", "wte", "wpe", {"final_norm": "ln_f"}),
     "openai-gpt": _gpt("OpenAIGPT", "tokens_embed", "positions_embed", {}),
+    "xlnet": Names(
+        title="XLNet",
+        prefix="transformer.",
+        network={"embed.token.weight": ("word_embedding.weight",), "mask": ("mask_emb",)},
+        place="layer.{}",
+        block={
+            "attention.query.weight": ("rel_attn.q",),
+            "attention.key_value.weight": ("rel_attn.k", "rel_attn.v"),
+            "attention.place.weight": ("rel_attn.r",),
+            "attention.out.weight": ("rel_attn.o",),
+            "attention.content_bias": ("rel_attn.r_w_bias",),
+            "attention.place_bias": ("rel_attn.r_r_bias",),
+            "attention.segment_bias": ("rel_attn.r_s_bias",),
+            "attention.segment": ("rel_attn.seg_embed",),
+            **_layers({
+                "attention_norm": "rel_attn.layer_norm",
+                "mlp.up": "ff.layer_1",
+                "mlp.down": "ff.layer_2",
+                "mlp_norm": "ff.layer_norm",
+            }),
+        },
+        tokens={"weight": ("lm_loss.weight",), "bias": ("lm_loss.bias",)},
+        label=_layers({"dense": "sequence_summary.summary", "out": "logits_proj"}),
+        masked="LMHeadModel",
+        turned=("attention.query.weight", "attention.key_value.weight", "attention.place.weight"),
+        shaped={
+            "mask": (1, 1, "width"),
+            "attention.query.weight": ("width", "heads", "head"),
+            "attention.key_value.weight": ("width", "heads", "head"),
+            "attention.place.weight": ("width", "heads", "head"),
+            "attention.out.weight": ("width", "heads", "head"),
+        },
+    ),
+    "transfo-xl": Names(
+        title="TransfoXL",
+        prefix="transformer.",
+        network={
+            "embed.token.weight": ("word_emb.emb_layers.0.weight",),
+            "embed.token.tables.{}": ("word_emb.emb_layers.{}.weight",),
+            "embed.token.projections.{}": ("word_emb.emb_projs.{}",),
+        },
+        place="layers.{}",
+        block={
+            "attention.query.weight": ("dec_attn.q_net.weight",),
+            "attention.key_value.weight": ("dec_attn.kv_net.weight",),
+            "attention.place.weight": ("dec_attn.r_net.weight",),
+            "attention.out.weight": ("dec_attn.o_net.weight",),
+            "attention.content_bias": ("dec_attn.r_w_bias",),
+            "attention.place_bias": ("dec_attn.r_r_bias",),
+            **_layers({
+                "attention_norm": "dec_attn.layer_norm",
+                "mlp.up": "pos_ff.CoreNet.0",
+                "mlp.down": "pos_ff.CoreNet.3",
+                "mlp_norm": "pos_ff.layer_norm",
+            }),
+        },
+        tokens={
+            "weight": ("crit.out_layers.0.weight",),
+            "bias": ("crit.out_layers.0.bias",),
+            "bias.{}": ("crit.out_layers.{}.bias",),
+            "projections.{}": ("crit.out_projs.{}",),
+            "cluster": ("crit.cluster_weight",),
+            "cluster_bias": ("crit.cluster_bias",),
+        },
+        label={},
+        masked="LMHeadModel",
+        dropped=True,
+    ),
 }  # fmt: skip
 
 

@@ -6,24 +6,25 @@ import dataclasses
 import math
 from typing import Any
 
-from unmask.backbone import Transformer
+from unmask.backbone import Transformer, TransformerXL
+from unmask.convert import clusters
 from unmask.convert import config as configs
 from unmask.convert import tokenizer as tokenizers
-from unmask.convert.config import FAMILIES
+from unmask.convert.config import FAMILIES, Backbone
 from unmask.convert.names import NAMES, Heads, Kind
 from unmask.convert.source import Source
 from unmask.data import Blocks, Given
 from unmask.errors import require
 from unmask.hide import Nothing
-from unmask.predict import Label, Replaced, Tokens
+from unmask.predict import Adaptive, Label, Replaced, Tokens
 from unmask.recipe import Part, Recipe, Stage
-from unmask.recipes import albert, bert, electra, ernie, gpt, gpt2, roberta
+from unmask.recipes import albert, bert, electra, ernie, gpt, gpt2, roberta, transformer_xl, xlnet
 from unmask.system import SENTENCE, GeneratorDiscriminator, Single
 from unmask.system.generator_discriminator import READS
 
 _RECIPES: dict[Kind, Any] = {
     "albert": albert, "bert": bert, "electra": electra, "ernie": ernie, "gpt2": gpt2, "openai-gpt": gpt,
-    "roberta": roberta,
+    "roberta": roberta, "transfo-xl": transformer_xl, "xlnet": xlnet,
 }  # fmt: skip
 
 
@@ -34,7 +35,7 @@ def heads_of(source: Source) -> Heads:
         return Heads(label="label")
     if called.replaced and not source.has(called.tokens):
         return Heads(replaced="replaced")
-    tied = bool(source.config.get("tie_word_embeddings", True))
+    tied = bool(source.config.get("tie_word_embeddings", source.config.get("tie_weight", True)))
     return Heads(tokens="tokens", sentence=SENTENCE if source.has(called.sentence) else None, tied=tied)
 
 
@@ -53,36 +54,45 @@ def recipe_of(source: Source, heads: Heads) -> Recipe:
     return _classifying(recipe, source, backbone) if heads.label else _pretrained(recipe, source, backbone, heads)
 
 
-def backbone_of(recipe: Recipe) -> Transformer:
+def backbone_of(recipe: Recipe) -> Backbone:
     return recipe.system.backbone  # type: ignore[attr-defined, no-any-return]
 
 
-def _weights(backbone: Transformer) -> int:
+def _weights(backbone: Backbone) -> int:
     return backbone.layers * backbone.width * (4 * backbone.width + 2 * backbone.feedforward)
 
 
 def _layout(source: Source, heads: Heads, usual: str) -> str:
     """As the tokenizer says. One that says nothing takes the usual one, but a GPT classifier reads the bare text."""
-    layout = tokenizers.layout_of(source.tokenizer, "a b" if heads.label and FAMILIES[source.kind].last else usual)
+    bare = heads.label and FAMILIES[source.kind].last and FAMILIES[source.kind].pooler is None
+    layout = tokenizers.layout_of(source.tokenizer, "a b" if bare else usual)
     tokenizers.check_roles(source.tokenizer, layout)
     if heads.label or heads.sentence:
         tokenizers.check_summary(source.kind, layout)
     return layout
 
 
-def _pretrained(recipe: Recipe, source: Source, backbone: Transformer, heads: Heads) -> Recipe:
+def _pretrained(recipe: Recipe, source: Source, backbone: Backbone, heads: Heads) -> Recipe:
     """Predicted is what the checkpoint predicts, and a sentence task is there only where it has one."""
     predict: dict[str, Part] = {}
     if heads.tokens:
-        predict[heads.tokens] = _tokens(source.kind, backbone, heads.tied)
+        predict[heads.tokens] = _tokens(source, backbone, heads.tied)
     if heads.replaced:
         predict[heads.replaced] = _replaced(source)
-    keeps = heads.sentence or not recipe.arrange.classes  # type: ignore[attr-defined]
     return recipe.replace(
         predict=predict,
-        arrange=recipe.arrange if keeps else Blocks(),
+        arrange=_arranged(recipe.arrange, source, heads),
         schedule=tuple(_fitted(stage, backbone.length, predict) for stage in recipe.schedule),
     )
+
+
+def _arranged(usual: Part, source: Source, heads: Heads) -> Part:
+    if usual.classes and not heads.sentence:  # type: ignore[attr-defined]
+        return Blocks()
+    reuse = source.config.get("reuse_len")
+    if not reuse or getattr(usual, "reuse", None) is None:
+        return usual
+    return dataclasses.replace(usual, reuse=reuse)  # type: ignore[type-var]
 
 
 def _fitted(stage: Stage, length: int, predict: dict[str, Part]) -> Stage:
@@ -90,9 +100,12 @@ def _fitted(stage: Stage, length: int, predict: dict[str, Part]) -> Stage:
     return dataclasses.replace(stage, length=min(stage.length, length), weights=weights)
 
 
-def _tokens(kind: Kind, backbone: Transformer, tied: bool) -> Tokens:
+def _tokens(source: Source, backbone: Backbone, tied: bool) -> Tokens | Adaptive:
+    kind = source.kind
+    if isinstance(backbone, TransformerXL) and backbone.cutoffs:
+        return Adaptive(own=clusters.own(source))
     if FAMILIES[kind].transform is None:
-        return Tokens(tied=tied, transform=False, bias=False)
+        return Tokens(tied=tied, transform=False, bias="bias" in NAMES[kind].tokens)
     return Tokens(tied=tied, activation=configs.tokens_activation(kind, backbone), epsilon=backbone.epsilon)
 
 
@@ -106,8 +119,9 @@ def _replaced(source: Source) -> Replaced:
     return Replaced()
 
 
-def _classifying(recipe: Recipe, source: Source, backbone: Transformer) -> Recipe:
+def _classifying(recipe: Recipe, source: Source, backbone: Backbone) -> Recipe:
     """Nothing is hidden, the label is predicted."""
+    configs.check_only(source.config, dict(FAMILIES[source.kind].only_label))
     problem = source.config.get("problem_type")
     require(
         problem in (None, "single_label_classification") and source.classes > 1,
@@ -117,13 +131,14 @@ def _classifying(recipe: Recipe, source: Source, backbone: Transformer) -> Recip
     return recipe.replace(
         arrange=Given(),
         hide=Nothing(),
+        see=recipe.see.serving,  # type: ignore[attr-defined]
         predict={"label": _label(source, backbone)},
         adapt=dataclasses.replace(recipe.adapt, language=0.0),  # it has no head for tokens
         schedule=(Stage(length=backbone.length),),
     )
 
 
-def _label(source: Source, backbone: Transformer) -> Label:
+def _label(source: Source, backbone: Backbone) -> Label:
     known = {int(key): str(name) for key, name in (source.config.get("id2label") or {}).items()}
     class_names = tuple(known.get(i, f"LABEL_{i}") for i in range(source.classes))
     family = FAMILIES[source.kind]
@@ -138,14 +153,20 @@ def _label(source: Source, backbone: Transformer) -> Label:
 
 def paired(kind: Kind, alone: Recipe, generator: Recipe | None, *, shared: bool) -> Recipe:
     """The recipe of a discriminator and its generator; one that is not given has the share of the width that is usual."""
-    backbone, usual = backbone_of(alone), _RECIPES[kind].recipe(size=alone.size).system
+    backbone, usual = _transformer_of(alone), _RECIPES[kind].recipe(size=alone.size).system
     if generator is None:
         made, fill = _smaller(backbone, usual.backbone.width // usual.generator.width), usual.fill
     else:
-        made, fill = backbone_of(generator), generator.predict["tokens"]
+        made, fill = _transformer_of(generator), generator.predict["tokens"]
         _check_pair(made, backbone)
     made = dataclasses.replace(made, **{name: getattr(Transformer, name) for name in READS})
     return alone.replace(system=GeneratorDiscriminator(backbone=backbone, generator=made, fill=fill, shared=shared))
+
+
+def _transformer_of(recipe: Recipe) -> Transformer:
+    backbone = backbone_of(recipe)
+    assert isinstance(backbone, Transformer), "no other backbone has a generator"
+    return backbone
 
 
 def _check_pair(generator: Transformer, backbone: Transformer) -> None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from unmask.backbone import Transformer
+from unmask.backbone import Transformer, TransformerXL
 from unmask.convert import config as configs
-from unmask.convert.config import FAMILIES
+from unmask.convert.config import FAMILIES, Backbone
 from unmask.convert.names import NAMES, Heads, Kind
 from unmask.convert.tokenizer import check_summary
 from unmask.data import Given
@@ -16,21 +16,23 @@ from unmask.recipe import Recipe
 from unmask.system import SENTENCE, Single, objectives
 
 
-def backbone_of(recipe: Recipe) -> Transformer:
+def backbone_of(recipe: Recipe) -> Backbone:
     system = recipe.system
     require(
-        isinstance(system, Single) and isinstance(system.backbone, Transformer),
+        isinstance(system, Single) and isinstance(system.backbone, Backbone),
         f"only a single Transformer can be exported, got {type(system).__name__}: use the run folder as it is",
     )
-    backbone: Transformer = system.backbone  # type: ignore[attr-defined]
-    require(
-        backbone.positions == "learned",
-        f"Hugging Face's families have no {backbone.positions} positions: train with system.backbone.positions=learned",
-    )
-    require(
-        not backbone.every,
-        "Hugging Face's families add positions once, got system.backbone.every=true: use the run folder as it is",
-    )
+    backbone: Backbone = system.backbone  # type: ignore[attr-defined]
+    if isinstance(backbone, Transformer):
+        require(
+            backbone.positions == "learned",
+            f"Hugging Face's families have no {backbone.positions} positions: train with "
+            "system.backbone.positions=learned",
+        )
+        require(
+            not backbone.every,
+            "Hugging Face's families add positions once, got system.backbone.every=true: use the run folder as it is",
+        )
     return backbone
 
 
@@ -43,6 +45,9 @@ def kind_of(recipe: Recipe) -> Kind:
         f"see={type(see).__name__}: export the run that was adapted to write, or use this one as it is",
     )
     backbone, pattern = backbone_of(recipe), see.serving.pattern
+    if isinstance(backbone, TransformerXL):
+        _check_xlnet(backbone, pattern)
+        return "xlnet"
     if (backbone.norm, pattern) == ("post", "everything"):
         kind: Kind = recipe.family or _kin(recipe, backbone)  # type: ignore[assignment]
     else:
@@ -54,6 +59,24 @@ def kind_of(recipe: Recipe) -> Kind:
         kind = "gpt2" if backbone.norm == "pre" else "openai-gpt"
     _check_network(kind, backbone)
     return kind
+
+
+def _check_xlnet(backbone: TransformerXL, pattern: str) -> None:
+    require(
+        pattern == "everything" and not backbone.cutoffs,
+        "Hugging Face has no Transformer-XL any more, only XLNet, which sees everything at once: use the run folder as "
+        "it is",
+    )
+    for name, value, wanted in (
+        ("streams", backbone.streams, 2),
+        ("tied", backbone.tied, False),
+        ("scaled", backbone.scaled, False),
+        ("head", backbone.head, backbone.width // backbone.heads),
+    ):
+        require(
+            value == wanted,
+            f"Hugging Face's xlnet has system.backbone.{name}={wanted}, got {value}: train with that",
+        )
 
 
 def _kin(recipe: Recipe, backbone: Transformer) -> Kind:
@@ -144,16 +167,17 @@ def _has_place(kind: Kind, name: str, part: Any, others: dict[str, Any]) -> bool
     return isinstance(part, Tokens | Label) or (isinstance(part, Replaced) and bool(called.replaced))
 
 
-def _check_tokens(part: Tokens, backbone: Transformer, kind: Kind) -> None:
+def _check_tokens(part: Tokens, backbone: Backbone, kind: Kind) -> None:
     require(
         part.ahead == 1 and part.layer is None,
         f"Hugging Face's {kind} predicts tokens off its last layer, and no further than the next, got ahead={part.ahead} "
         f"and layer={part.layer}: use the run folder as it is",
     )
-    transform = FAMILIES[kind].transform is not None
+    transform, bias = FAMILIES[kind].transform is not None, "bias" in NAMES[kind].tokens
+    way = "with a transform and a bias" if transform else f"without a transform and {'with a' if bias else 'a'} bias"
     require(
-        part.transform == transform and (transform or not part.bias),
-        f"Hugging Face's {kind} predicts tokens {'with' if transform else 'without'} a transform and a bias, got "
+        part.transform == transform and (bias or not part.bias),
+        f"Hugging Face's {kind} predicts tokens {way}, got "
         f"transform={part.transform} and bias={part.bias}: train with a head such as that of the {kind} recipe",
     )
     if part.transform:
@@ -188,7 +212,7 @@ def _check_label(part: Label, kind: Kind) -> None:
     )
 
 
-def _check_replaced(backbone: Transformer, kind: Kind) -> None:
+def _check_replaced(backbone: Backbone, kind: Kind) -> None:
     require(
         backbone.activation == "gelu",
         f"Hugging Face's {kind} finds replaced tokens with the activation of the network, here with gelu, got "

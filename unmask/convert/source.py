@@ -20,6 +20,11 @@ from unmask.train import checkpoint
 WEIGHTS = "model.safetensors"
 INDEX = "model.safetensors.index.json"
 PICKLES = ("pytorch_model.bin", "pytorch_model.bin.index.json")
+CONVERT = "transformers.AutoModelForPreTraining.from_pretrained(OLD).save_pretrained(NEW)"
+CONVERT_DROPPED = (  # where transformers has no such class any more
+    'import torch, safetensors.torch as s; old = torch.load("pytorch_model.bin", weights_only=True); '
+    's.save_file({name: tensor.clone() for name, tensor in old.items()}, "model.safetensors")'
+)
 
 
 @dataclass(frozen=True)
@@ -42,7 +47,7 @@ class Source:
     def classes(self) -> int:
         """How many classes of texts it tells apart; 0 where it does not classify texts."""
         called = NAMES[self.kind].label
-        (output,) = called["out.weight"]
+        output = called.get("out.weight", ("",))[0]
         if output not in self.tensors:
             return 0
         # Heads for tokens and texts may share their names: the pooler, or better the architecture, tells them apart.
@@ -82,13 +87,13 @@ def read_json(path: Path) -> dict[str, Any]:
 
 
 def _tensors(folder: Path, kind: Kind) -> tuple[dict[str, Tensor], dict[str, str]]:
-    stored = {name: tensor for file in _files(folder) for name, tensor in checkpoint.read(file).items()}
+    stored = {name: tensor for file in _files(folder, kind) for name, tensor in checkpoint.read(file).items()}
     # Of two names for one tensor the last stays: where they differ, "decoder.bias" is the one that is used.
     written = {names.canonical(kind, name): name for name in sorted(stored) if not names.computed(name)}
     return {known: stored[name].float() for known, name in written.items()}, written
 
 
-def _files(folder: Path) -> list[Path]:
+def _files(folder: Path, kind: Kind) -> list[Path]:
     if (folder / WEIGHTS).is_file():
         return [folder / WEIGHTS]
     if (folder / INDEX).is_file():
@@ -101,6 +106,6 @@ def _files(folder: Path) -> list[Path]:
     require(
         pickle is None,
         f"{folder} holds its weights as a pickle ({pickle}), which can run any code when it is read; "
-        "convert it where you trust it: transformers.AutoModelForPreTraining.from_pretrained(OLD).save_pretrained(NEW)",
+        f"convert it where you trust it: {CONVERT_DROPPED if NAMES[kind].dropped else CONVERT}",
     )
     raise Mistake(f"{folder} holds no weights: it needs {WEIGHTS}, or {INDEX} and the files that it names")

@@ -18,6 +18,17 @@ from unmask.text import Tokenizer
 from unmask.text import layout as layouts
 from unmask.text.tokenizer import BERT_NAMES, GPT_NAMES, ROBERTA_NAMES, ROLES
 
+PICKLES = {  # of old Transformer-XL, and how each is read
+    "vocab.pkl": 'pickle.load(open("vocab.pkl", "rb"))',
+    "vocab.bin": 'torch.load("vocab.bin", weights_only=False)',
+}
+# Makes a tokenizer.json of such a file: words stand between spaces, as in WikiText.
+WORDS = (
+    "import pickle, torch, tokenizers as t; "
+    'made = t.Tokenizer(t.models.WordLevel(dict({read}["sym2idx"]), unk_token="<unk>")); '
+    "made.pre_tokenizer = t.pre_tokenizers.WhitespaceSplit(); "
+    'made.add_special_tokens(["<eos>", "<unk>"]); made.save("tokenizer.json")'
+)
 _SPELLED = {role: word for word, role in layouts.SPECIALS.items()}
 
 
@@ -29,6 +40,12 @@ def load(folder: Path, settings: Mapping[str, Any]) -> Tokenizer:
         return Tokenizer(_wordpiece(folder, settings))
     if (folder / "vocab.json").is_file() and (folder / "merges.txt").is_file():
         return Tokenizer(_bpe(folder, settings))
+    pickle = next((name for name in PICKLES if (folder / name).is_file()), None)
+    require(
+        pickle is None,
+        f"{folder} holds its words as a pickle ({pickle}), which can run any code when it is read; where you trust it, "
+        f"make a tokenizer.json in that folder with Python: {WORDS.format(read=PICKLES.get(pickle or ''))}",
+    )
     raise Mistake(f"{folder} has no tokenizer: it needs tokenizer.json, or vocab.txt, or vocab.json and merges.txt")
 
 
@@ -82,7 +99,13 @@ def kind_of(tokenizer: Tokenizer) -> Part:
         marked = backend.model.end_of_word_suffix == "</w>"
         other = text.WordBPE(vocab=vocab) if marked else text.BPE(vocab=vocab)
         return text.ByteBPE(vocab=vocab) if "ByteLevel" in repr(backend.pre_tokenizer) else other
-    return text.Unigram(vocab=vocab) if model == "Unigram" else text.Characters(vocab=vocab)
+    if model == "Unigram":
+        return text.Unigram(vocab=vocab)
+    return (
+        text.WholeWords(vocab=vocab)
+        if "WhitespaceSplit" in repr(backend.pre_tokenizer)
+        else text.Characters(vocab=vocab)
+    )
 
 
 def layout_of(tokenizer: Tokenizer, otherwise: str) -> str:
@@ -183,13 +206,14 @@ def ends(tokenizer: Tokenizer, layout: str) -> tuple[int | None, int | None]:
     return (end if first.is_text else tokenizer.roles.get(first.name)), end
 
 
-def settings(tokenizer: Tokenizer, layout: str, length: int, segments: bool) -> dict[str, Any]:
+def settings(tokenizer: Tokenizer, kind: Kind, layout: str, length: int, segments: bool) -> dict[str, Any]:
     """What tokenizer_config.json says."""
     begin, end = ends(tokenizer, layout)
     roles = tokenizer.roles | {name: index for name, index in (("bos", begin), ("eos", end)) if index is not None}
     return {
         "tokenizer_class": "PreTrainedTokenizerFast",  # reads tokenizer.json as it is
         "model_max_length": length,
+        "padding_side": FAMILIES[kind].pads,
         "model_input_names": ["input_ids", *(["token_type_ids"] if segments else []), "attention_mask"],
         "clean_up_tokenization_spaces": False,
     } | {f"{role}_token": tokenizer.token(index) for role, index in sorted(roles.items())}

@@ -23,8 +23,10 @@ class Adaptive:
     Used by: transformer-xl, variant words. Differs from Tokens: rare tokens have narrow weights of their own cluster.
     """
 
+    own: tuple[int, ...] = ()  # clusters, from 0, whose projection is not that of their embeddings
+
     def build(self, width: int, embedding: Any, deviation: float) -> AdaptiveModule:
-        return AdaptiveModule(width, embedding, deviation)
+        return AdaptiveModule(self, width, embedding, deviation)
 
     def flops(self, width: int, embedding: int, vocabulary: int, share: float) -> float:
         """Floating-point operations per token of a row, in one forward pass, at the most: rare tokens cost less."""
@@ -32,14 +34,23 @@ class Adaptive:
 
 
 class AdaptiveModule(nn.Module):
-    def __init__(self, width: int, embedding: Any, deviation: float) -> None:
+    def __init__(self, spec: Adaptive, width: int, embedding: Any, deviation: float) -> None:
         super().__init__()
         require(
             hasattr(embedding, "tables"),
             "predict=Adaptive shares its weights with adaptive embeddings: set system.backbone.cutoffs, such as (20000, 40000)",
         )
         self.edges: tuple[int, ...] = embedding.edges
-        self.tables, self.projections = embedding.tables, embedding.projections
+        self.tables = embedding.tables
+        last = len(self.tables) - 1
+        require(
+            all(0 <= number <= last for number in spec.own),
+            f"predict.*.own names clusters from 0 to {last}, got {spec.own}: set it to such, or to () for none",
+        )
+        self.projections = nn.ParameterList(
+            torch.empty_like(shared).normal_(std=deviation) if number in spec.own else shared
+            for number, shared in enumerate(embedding.projections)
+        )
         self.bias = nn.ParameterList(torch.zeros(len(table)) for table in self.tables)
         self.cluster = nn.Parameter(torch.empty(len(self.tables) - 1, self.tables[0].shape[1]).normal_(std=deviation))
         self.cluster_bias = nn.Parameter(torch.zeros(len(self.tables) - 1))

@@ -11,6 +11,7 @@ from unmask.errors import require
 from unmask.hide import Next, Second, Shuffle
 from unmask.predict import Copy, Label, Layers, Replaced, Tokens
 from unmask.recipe import Recipe, Stage
+from unmask.text import layout as layouts
 from unmask.train import curves
 
 SENTENCE = "sentence"  # the name of the objective that follows from a recipe's `arrange`
@@ -145,6 +146,18 @@ def check_network(name: str, network: Any, recipe: Recipe) -> None:
         segments <= network.segments or not segments,
         f"see={type(recipe.see).__name__} tells {segments} segments apart, and the {name} {network.segments}: "
         f"set system.{name}.segments={segments}",
+    )
+    _check_layout(name, network, recipe)
+
+
+def _check_layout(name: str, network: Any, recipe: Recipe) -> None:
+    """Refuse a layout with more kinds of segments than the network, or a view that gives them numbers, tells apart."""
+    laid = 1 + max(item.segment for item in layouts.items(recipe.layout, 2 if "b" in recipe.layout.split() else 1))
+    known = len(set(recipe.see.kinds)) or network.segments  # type: ignore[attr-defined]
+    require(
+        not network.segments or laid <= known,
+        f"the layout {recipe.layout!r} has {laid} kinds of segments, and the {name} tells {known} apart: set "
+        f"system.{name}.segments={laid}, or another layout",
     )
 
 

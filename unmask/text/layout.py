@@ -12,6 +12,7 @@ SPECIALS = {
     "[CLS]": "cls", "[SEP]": "sep", "[MASK]": "mask",
     "[START]": "start", "[DELIMITER]": "delimiter", "[EXTRACT]": "extract",
 }  # fmt: skip
+OWN_SEGMENT = 2  # of a [CLS] that stands after the texts and belongs to neither (XLNet)
 
 
 @dataclass(frozen=True)
@@ -48,7 +49,8 @@ def items(layout: str, texts: int) -> tuple[Item, ...]:
         after_a += word not in TEXTS and "a" in [item.name for item in found]
         # with one text: what stands up to and with the first special token after it, and what stands for the whole
         if texts == 2 or segment == 0 and after_a <= 1 or word in ("[CLS]", "[EXTRACT]"):
-            found.append(Item(SPECIALS.get(word, word), segment if texts == 2 else 0))
+            own = word == "[CLS]" and any(item.is_text for item in found)
+            found.append(Item(SPECIALS.get(word, word), OWN_SEGMENT if own else segment if texts == 2 else 0))
     return tuple(found)
 
 

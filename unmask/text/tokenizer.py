@@ -15,13 +15,13 @@ from tokenizers import Tokenizer as Backend
 from unmask.batch import Vocabulary
 from unmask.errors import Mistake, require, unknown
 
-# What a token is for, and the names it goes by in the family. GPT-2 has one token for all ends; GPT's extract token,
-# which stands for a whole example, ends it too.
+# What a token is for, and the names it goes by in the family; of several that a tokenizer has, the first. GPT-2 and
+# Transformer-XL have one token for all ends; GPT's extract token, which stands for a whole example, ends it too.
 ROLES = {
-    "pad": ("[PAD]", "<pad>", "<|endoftext|>"),
+    "pad": ("[PAD]", "<pad>", "<|endoftext|>", "<eos>"),
     "unk": ("[UNK]", "<unk>", "<|endoftext|>"),
-    "cls": ("[CLS]", "<s>", "<|endoftext|>"),
-    "sep": ("[SEP]", "</s>", "<|endoftext|>", "<extract>"),
+    "cls": ("[CLS]", "<cls>", "<s>", "<|endoftext|>"),
+    "sep": ("[SEP]", "<sep>", "</s>", "<|endoftext|>", "<extract>", "<eos>"),
     "mask": ("[MASK]", "<mask>"),
     "start": ("<start>",),
     "delimiter": ("<delimiter>",),
