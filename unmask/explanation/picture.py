@@ -216,7 +216,8 @@ def _targets(page: Page, explanation: Explanation, top: float, bottom: float) ->
     for number, target in enumerate(targets[: 2 * rows]):
         column, line = divmod(number, rows)
         x, y = RIGHT + column * 310, top + line * STEP
-        _target(page, explanation.tokens[target.place], target.place, shown(target.text), x, y, width)
+        text = ", then ".join(map(shown, (target.text, *target.further)))
+        _target(page, explanation.tokens[target.place], target.place, text, x, y, width)
         if target.span[0] < target.span[1]:
             _bracket(page, explanation, target, x, y, width)
     end = top + min(len(targets), rows) * STEP
