@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,7 @@ from unmask.batch import Batch, Hidden, Loss, Memory
 from unmask.data import Streams
 from unmask.data.stream_loader import StreamLoader
 from unmask.pretraining import Mixture, pretrain
-from unmask.train import AdamW, Leg, Machine, Pace, Trainer, checkpoint, train
+from unmask.train import AdamW, Budget, Leg, Machine, Pace, Trainer, checkpoint, train
 
 STEPS, WIDTH = 12, 3
 
@@ -149,6 +150,17 @@ def test_time_is_measured_with_fewer_streams_than_a_step_has(shards, tmp_path, m
         pretrain(streamed("arrange=Streams"), [shards["byte-bpe"]], tmp_path / "run", budget="3s", device="cpu")
     )
     assert any(record.get("done") for record in records)
+
+
+def test_what_was_remembered_while_measuring_is_forgotten(shards):
+    recipe = recipes.get("bert", size="tiny", settings=[*command.BERT, "arrange=Streams"])  # 8 rows, then 4
+    trainer = Trainer(Remembering(), recipe.optimise, Machine(), 0)
+    plan = pretraining._plan(
+        recipe, Mixture.open([shards["wordpiece"]]), trainer, Budget("seconds", 9), time.monotonic()
+    )
+    assert plan["micro"] == [8, 4]
+    assert any(state is not None for state in trainer.system.states)
+    assert trainer.memory == {}
 
 
 def test_a_data_set_that_no_stream_would_read_is_refused(shards, plain_shards, tmp_path):
