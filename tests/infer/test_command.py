@@ -43,7 +43,11 @@ def test_that_every_option_reaches_what_it_is_for(run):
     assert [one["sample"] for one in several] == [0, 1, 2]
     assert several[:1] == plain
     greedy = lines(run, "The cat", "--tokens", 12, "--greedy")
-    assert greedy == lines(run, "The cat", "--tokens", 12, "--top-k", 1) == lines(run, "The cat", "--tokens", 12, "--beams", 1)
+    assert (
+        greedy
+        == lines(run, "The cat", "--tokens", 12, "--top-k", 1)
+        == lines(run, "The cat", "--tokens", 12, "--beams", 1)
+    )
     for words in (["--beams", 4], ["--beams", 4, "--length-penalty", -2], ["--greedy", "--repetition-penalty", 2],
                   ["--temperature", 3], ["--seed", 1], ["--top-p", 0.1]):  # fmt: skip
         assert lines(run, "The cat", "--tokens", 12, *words) != plain
