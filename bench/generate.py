@@ -3,10 +3,10 @@
     python bench/generate.py [--device cuda] [--size base] [--rows 1 32]
     python bench/generate.py --device cpu --size tiny        a quick check that it runs
 
-New tokens per second, the reading of the prompts included: 128 tokens of prompt, 256 new ones, always the likeliest, in
-bfloat16 on a GPU and float32 elsewhere; the median of the rounds, after one that warms up. transformers runs with its
-default cache, and with its static cache, which it compiles on a GPU. A line of JSON each, with the ratio; `same` is the
-share of tokens that are equal (in bfloat16, texts part where two tokens are as likely).
+New tokens per second, the reading of the prompts included: 128 tokens of prompt, 256 new ones (16 on a CPU), always the
+likeliest, in bfloat16 on a GPU and float32 elsewhere; the median of the rounds, after one that warms up. transformers
+runs with its default cache, and with its static cache, which it compiles on a GPU. A line of JSON each, with the ratio;
+`same` is the share of tokens that are equal (in bfloat16, texts part where two tokens are as likely).
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import statistics
 import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -38,10 +39,11 @@ def main() -> None:
     options.add_argument("--size", default="base")
     options.add_argument("--rows", type=int, nargs="+", default=[1, 32])
     options.add_argument("--prompt", type=int, default=128, help="tokens of a prompt")
-    options.add_argument("--tokens", type=int, default=256, help="new tokens")
+    options.add_argument("--tokens", type=int, default=None, help="new tokens")
     options.add_argument("--rounds", type=int, default=3)
     chosen = options.parse_args()
     half = torch.device(chosen.device).type == "cuda"
+    chosen.tokens = chosen.tokens or (256 if half else 16)
     model = ours(chosen.size, chosen.device)
     with tempfile.TemporaryDirectory() as folder:
         network = peer(model, Path(folder) / "model", half)
@@ -49,7 +51,7 @@ def main() -> None:
         model.system.to(torch.bfloat16)
     for rows in chosen.rows:
         prompts = prompts_of(rows, chosen.prompt)
-        speed, written = measured(lambda: unmask(model, prompts, chosen.tokens), chosen)
+        speed, written = measured(partial(unmask, model, prompts, chosen.tokens), chosen)
         for name, extra in (("transformers", {}), ("transformers static", {"cache_implementation": "static"})):
             run = peer_run(network, model, prompts, chosen.tokens, extra)
             result: dict[str, Any] = {"rows": rows, "device": chosen.device, "size": chosen.size, "unmask": speed}

@@ -84,13 +84,12 @@ def _check(how: Way, tokens: int, samples: int) -> None:
 def _encoded(reader: Reader, prompts: Sequence[str], cut_left: bool) -> list[list[int]]:
     """The tokens of every prompt; an empty one begins as a document does, after the end of another."""
     model, texts = reader.model, []
-    for number, prompt in enumerate(prompts, 1):
+    for prompt in prompts:
         ids = model.tokenizer.encode(prompt) or [reader.end]
-        name = "the prompt" if len(prompts) == 1 else f"prompt {number} of {len(prompts)}"
         require(
             cut_left or len(ids) <= model.length,
-            f"{name} has {len(ids)} tokens, the model reads {model.length}: shorten it, or pass --cut-left (cut_left=True) "
-            "to have its end read",
+            f"the prompt {prompt!r:.40} has {len(ids)} tokens, the model reads {model.length}: shorten it, or pass --cut-left "
+            "(cut_left=True) to have its end read",
         )
         if len(ids) > model.length:
             model.notes[f"prompts longer than {model.length} tokens, cut on the left"] += 1
