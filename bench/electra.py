@@ -47,7 +47,7 @@ def main() -> None:
 
 def unmask(recipe: Recipe, tokenizer: Tokenizer) -> Callable[[Batch], None]:
     system = recipe.system.build(recipe, tokenizer.vocabulary, 0)  # type: ignore[attr-defined]
-    trainer = Trainer(system, recipe.optimise, Machine("cuda", half=True, compiled=True), 0)  # type: ignore[arg-type]
+    trainer = Trainer(system, recipe.optimise, Machine("cuda", half=True, compiled=True, recorded=True), 0)  # type: ignore[arg-type]
     system.train()
 
     def step(batch: Batch) -> None:

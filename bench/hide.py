@@ -35,7 +35,7 @@ def main() -> None:
     size, tokens = chosen.size or ("base" if gpu else "mini"), chosen.tokens or (65_536 if gpu else 8_192)
     batch = rows_of_words(tokens // LENGTH, chosen.device)
     torch._dynamo.config.recompile_limit = 64  # one process compiles the hiding of every recipe
-    machine = Machine(chosen.device, half=gpu, compiled=gpu)
+    machine = Machine(chosen.device, half=gpu, compiled=gpu, recorded=gpu)
     for name in chosen.recipes:
         print(json.dumps({"recipe": name} | measure(name, size, batch, machine)), flush=True)
 

@@ -15,8 +15,9 @@ from typing import Any
 
 import torch
 
-from unmask.data import Blocks, Collection, NextSentence, Shards, Stream
+from unmask.data import Blocks, Collection, Continued, NextSentence, Shards, Stream, Streams
 from unmask.data.loader import Loader, Reader
+from unmask.data.stream_loader import StreamLoader, StreamReader
 from unmask.text import Tokenizer
 
 CASES: dict[str, tuple[Any, str, int]] = {
@@ -26,7 +27,10 @@ CASES: dict[str, tuple[Any, str, int]] = {
     "RoBERTa blocks to the letter, 512": (Blocks(fill=False), "[CLS] a [SEP]", 512),
     "document blocks, 512": (Blocks(cross=False), "[CLS] a [SEP]", 512),
     "GPT-2 stream, 1024": (Stream(), "a [SEP]", 1024),
+    "Transformer-XL streams, 512": (Streams(), "a [SEP]", 512),
+    "XLNet rows, 512": (Continued(), "a [SEP] b [SEP] [CLS]", 512),
 }
+STREAMS = 64
 
 
 def main() -> None:
@@ -37,12 +41,19 @@ def main() -> None:
     os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})  # one core for everything
     torch.set_num_threads(1)
     collection, tokenizer = Collection(Shards(chosen.data).split("train")), Tokenizer.load(chosen.data)
-    results = {name: speed(Reader(collection, tokenizer, *case, 0), chosen.batches) for name, case in CASES.items()}
+    results = {name: speed(*opened(collection, tokenizer, *case), chosen.batches) for name, case in CASES.items()}
     print(json.dumps(results, indent=1))
 
 
-def speed(reader: Reader, batches: int) -> dict[str, float]:
-    loader, rows = Loader([reader], [1.0]), max(1, 65_536 // reader.length)
+def opened(collection: Collection, tokenizer: Tokenizer, arrange: Any, layout: str, length: int) -> tuple[Any, int]:
+    """The loader, and how many rows a batch takes."""
+    if arrange.continuous:
+        reader = StreamReader(collection, tokenizer, arrange, layout, length, 0)
+        return StreamLoader([reader], [1.0], STREAMS), STREAMS
+    return Loader([Reader(collection, tokenizer, arrange, layout, length, 0)], [1.0]), max(1, 65_536 // length)
+
+
+def speed(loader: Any, rows: int, batches: int) -> dict[str, float]:
     loader.batch(rows)
     real = places = 0
     begin = time.perf_counter()

@@ -79,7 +79,7 @@ def compare(recipe: Recipe, ours: list[Batch], theirs: list[Batch], steps: int, 
 def unmask(recipe: Recipe, compiled: bool) -> Callable[[Batch], None]:
     trainer = Trainer(
         recipe.system.build(recipe, VOCABULARY, 0),  # type: ignore[attr-defined]
-        recipe.optimise, Machine("cuda", half=True, compiled=compiled), 0,
+        recipe.optimise, Machine("cuda", half=True, compiled=compiled, recorded=compiled), 0,
     )  # fmt: skip
 
     def step(batch: Batch) -> None:

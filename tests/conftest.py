@@ -68,6 +68,8 @@ def tokenizers() -> dict[str, text.Tokenizer]:
         "wordpiece": text.train(text.WordPiece(vocab=200), documents()),
         "byte-bpe": text.train(text.ByteBPE(vocab=330), documents()),
         "unigram": text.train(text.Unigram(vocab=114), documents()),
+        "word-bpe": text.train(text.WordBPE(vocab=200), documents()),
+        "bytes": text.train(text.Bytes(), documents()),
     }
 
 

@@ -548,7 +548,8 @@ class TestRuns:
     @pytest.mark.parametrize(
         "words,expected",
         [
-            (["--temperature", "-1"], "0 or more"),
+            (["--temperature", "-1"], "write --greedy"),
+            (["--temperature", "0"], "write --greedy"),
             (["--top-k", "0"], "1 or more"),
             (["--top-p", "15"], "(0, 1]"),
             (["--tokens", "0"], "1 or more"),

@@ -96,6 +96,14 @@ def test_show_gives_every_value_with_changes_applied():
     assert re.search(r"hide\.budget\W+0\.2", shown)
 
 
+def test_show_tells_what_is_trained_from_what_is_kept():
+    price = json.loads(works("show", "electra", "--size", "tiny", "--json").out)
+    assert price["kept"] < price["parameters"]
+    shown = works("show", "electra", "--size", "tiny").out
+    assert re.search(rf"parameters in training +{price['parameters']:,}\n", shown)
+    assert re.search(rf"parameters kept +{price['kept']:,}\n", shown)
+
+
 def test_diff_names_what_differs_and_nothing_else():
     found = json.loads(works("diff", "bert", "roberta", "--json").out)
     assert found["tokenizer"] == {"bert": "WordPiece", "roberta": "ByteBPE"}
@@ -227,7 +235,7 @@ def test_generate_goes_on_with_the_prompt_and_repeats_itself_by_seed(place):
     assert first == again
     assert first != other
     assert json.loads(works(*words, "--seed", 1, "--json").out)["text"] == first.removesuffix("\n")
-    cold = [works(*words[:5], "--temperature", 0, "--seed", seed).out for seed in (1, 2)]
+    cold = [works(*words[:5], "--greedy", "--seed", seed).out for seed in (1, 2)]
     assert cold[0] == cold[1]
 
 
@@ -269,6 +277,52 @@ def test_an_adapted_model_predicts_one_text_and_a_file(adapted, place, tmp_path)
     found = [json.loads(line) for line in lines[0].splitlines()]
     assert [row["text"] for row in found] == texts
     assert found[0]["probabilities"] == pytest.approx(one["probabilities"], abs=1e-4)
+
+
+def beside(ran: command.Ran, *, lines: bool = False) -> list[dict]:
+    """What is told on the error output, every line of it JSON; the result is one JSON value, or one a line."""
+    assert all(json.loads(text) for text in (ran.out.splitlines() if lines else [ran.out]))
+    return [json.loads(line) for line in ran.err.splitlines()]
+
+
+def test_with_json_a_notice_is_a_line_of_json_on_the_error_output(place, tmp_path):
+    works("prepare", place / "corpus", "--tokenizer", place / "bert", "--out", tmp_path / "data", "--holdout", 0,
+          "--workers", 1)  # fmt: skip
+    told = beside(pretrain("bert", tmp_path / "data", tmp_path / "run", "--json", steps=2))
+    assert {"event": "notice", "text": "too little was held out when the data was prepared: no validation"} in told
+
+
+def test_with_json_notes_are_a_line_of_json_on_the_error_output(adapted, place, tmp_path):
+    long, word = "the doctor opened " * 300, {"notes": {"texts longer than 512 tokens, cut": 1}}
+    (tmp_path / "t.txt").write_text(f"{long}\nshort\n", encoding="utf-8")
+    (tmp_path / "t.jsonl").write_text(json.dumps({"text": long, "label": "doctor"}), encoding="utf-8")
+    assert beside(works("predict", adapted, tmp_path / "t.txt", "--json"), lines=True) == [word]
+    assert beside(works("embed", adapted, tmp_path / "t.txt", "--out", tmp_path / "v.npy", "--json")) == [word]
+    assert beside(works("evaluate", adapted, tmp_path / "t.jsonl", "--json")) == [word]
+    assert beside(works("fill", place / "bert", f"[MASK] {long}", "--json")) == [word]
+    assert beside(works("fill", place / "bert", "[MASK] slept.", "--json")) == []
+
+
+def test_with_json_a_source_that_was_cut_to_write_from_is_told(place, tmp_path):
+    (tmp_path / "t.jsonl").write_text(json.dumps({"source": "the doctor", "target": "slept"}), encoding="utf-8")
+    works(
+        "adapt", place / "bert", tmp_path / "t.jsonl", "--task", "write", "--out", tmp_path / "run", "--set", "epochs=1"
+    )
+    told = beside(works("generate", tmp_path / "run", "the doctor " * 400, "--tokens", 2, "--json"))
+    assert told == [{"notes": {"sources longer than 505 tokens, cut": 1}}]
+
+
+@pytest.mark.parametrize("task", ["classify", "write"])
+def test_what_is_cut_from_the_dev_file_is_told(task, place, tmp_path):
+    names = ("text", "label") if task == "classify" else ("source", "target")
+    texts = [("doctor", "a"), ("river", "b"), ("river " * 600, "b")]
+    for file, rows in (("train", texts[:2]), ("dev", texts)):
+        lines = [json.dumps(dict(zip(names, row, strict=True))) for row in rows]
+        (tmp_path / f"{file}.jsonl").write_text("\n".join(lines), encoding="utf-8")
+    words = ("adapt", place / "bert", tmp_path / "train.jsonl", "--dev", tmp_path / "dev.jsonl", "--task", task,
+             "--set", "epochs=1", "--overwrite", "--out", tmp_path / "run")  # fmt: skip
+    assert "1 texts longer than 512 tokens, cut (dev)" in works(*words).err
+    assert {"notes": {"texts longer than 512 tokens, cut (dev)": 1}} in beside(works(*words, "--json"))
 
 
 def test_a_model_adapted_to_pairs_predicts_a_pair(place, tmp_path):

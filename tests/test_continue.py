@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 import torch
 
+import unmask
 from tests.command import mistake, works
+from tests.command import settings as settings_of
 from tests.test_write import base_of
 from unmask import recipes
 from unmask.data.prepare import prepare
 from unmask.errors import Mistake
 from unmask.infer import open_run, save_run
 from unmask.pretraining import pretrain
+from unmask.system import taken_over
 from unmask.text import Corpus, Lexicon
 
 
@@ -36,8 +41,16 @@ def go(recipe, shards, out, **options) -> list[dict]:
 @pytest.mark.parametrize(
     "name, start, message",
     [
-        ("electra", "bert", "electra predicts replaced: what a generator replaced, and the network has none"),
-        ("bert", "electra", "bert predicts tokens, which is the name of a loss that the generator brings"),
+        (
+            "electra",
+            "bert",
+            "electra trains a GeneratorDiscriminator, and the run to go on from, of bert, has .* a Single",
+        ),
+        (
+            "bert",
+            "electra",
+            "bert trains a Single, and the run .* of electra, .* a GeneratorDiscriminator: name a run of",
+        ),
     ],
 )
 def test_a_recipe_refuses_the_network_of_a_run_that_it_cannot_train(name, start, message, runs, shards, tmp_path):
@@ -59,10 +72,103 @@ def test_the_next_token_is_not_predicted_by_who_sees_it(view, shards, tmp_path):
     assert not (tmp_path / "run").exists()
 
 
-@pytest.mark.parametrize("setting", ["system=Single", "system.backbone.layers=1"])
-def test_a_network_is_not_changed_where_it_comes_from_a_run(setting, runs, shards, tmp_path):
+@pytest.mark.parametrize(
+    "name, kind, setting, see",
+    [("unilm", "wordpiece", "arrange=Blocks", "Mixed"), ("roberta", "byte-bpe", "see=Prefix", "Prefix")],
+)
+def test_a_view_of_a_second_text_needs_one(name, kind, setting, see, shards, tmp_path):
+    with pytest.raises(Mistake, match=f"see={see} .* and arrange makes no pairs: set arrange=NextSentence, or"):
+        go(recipe_of(name, setting), {"wordpiece": shards[kind]}, tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+    alone = "see=Mixed(everything=0.5, prefix=0.0, left=0.25, right=0.25)"  # views of one text do without
+    assert go(recipe_of("unilm", "arrange=Blocks", alone), shards, tmp_path / "run")[-2]["done"]
+
+
+@pytest.mark.parametrize(
+    "setting, lost",
+    [("system=Single", "system.backbone.layers=12"), ("system.backbone.layers=1", "layers=1 would have")],
+)
+def test_a_network_is_not_changed_where_it_comes_from_a_run(setting, lost, runs, shards, tmp_path):
     words = ("pretrain", "bert", shards["wordpiece"], "--from", runs / "bert", "--out", tmp_path / "run")
-    assert "leave --size and --set system... out" in mistake(*words, "--set", setting, "--device", "cpu")
+    said = mistake(*words, "--set", setting, "--device", "cpu")
+    assert "leave --size and --set system... out" in said
+    assert lost in said
+    with pytest.raises(Mistake, match=lost):
+        unmask.pretrain("bert", shards["wordpiece"], tmp_path / "run", start=runs / "bert", settings=[setting])
+    with pytest.raises(Mistake, match="leave size out"):
+        unmask.pretrain("bert", shards["wordpiece"], tmp_path / "run", start=runs / "bert", size="tiny")
+    assert "leave --size out" in mistake(*words, "--size", "tiny", "--device", "cpu")
+
+
+def said(records: list[dict]) -> list[str]:
+    return [record["text"] for record in records if record.get("event") == "notice"]
+
+
+@pytest.mark.parametrize(
+    "name, variant, values",
+    [
+        ("albert", "paper", {"dropout": 0.1}),
+        ("albert", "no-dropout", {"dropout": 0.0}),
+        ("electra", "paper", {"learned": False}),
+        ("electra", "learned", {"learned": True}),
+    ],
+)
+def test_how_a_network_is_trained_is_the_recipes_and_its_shape_the_runs(name, variant, values, tokenizers, tmp_path):
+    """The base has a shape, dropout and weighing of losses that the recipe asked for has not."""
+    learned = ["system.learned=true", "schedule.0.weights={}"] if (name, variant) == ("electra", "paper") else []
+    settings = ["system.backbone.length=48", "system.backbone.dropout=0.3", "system.backbone.layers=1", *learned]
+    base = recipes.get(name, size="tiny", settings=settings)
+    made = taken_over(recipes.get(name, size="tiny", variant=variant), base).system
+    assert (made.backbone.layers, made.backbone.length) == (1, 48)
+    assert replace(made.backbone, dropout=0.3) == base.system.backbone
+    found = {"dropout": made.backbone.dropout, "learned": getattr(made, "learned", None)}
+    assert found | values == found
+
+
+def test_dropout_may_be_set_where_a_network_comes_from_a_run(runs, shards, tmp_path):
+    unmask.pretrain("bert", shards["wordpiece"], tmp_path / "run", start=runs / "bert", budget="1steps", device="cpu",
+                    settings=["system.backbone.dropout=0.25", "schedule.0.length=32", "schedule.1.length=32",
+                              "batch_tokens=64"])  # fmt: skip
+    assert open_run(tmp_path / "run", device="cpu").recipe.system.backbone.dropout == 0.25
+
+
+def test_both_ways_in_take_the_rates_and_batches_of_the_runs_size(runs, shards, tmp_path):
+    lengths = ["schedule.0.length=32", "schedule.1.length=32"]
+    words = ("pretrain", "bert", shards["wordpiece"], "--budget", "1steps", "--device", "cpu", "--from", runs / "bert")
+    works(*words, "--out", tmp_path / "one", *settings_of(lengths))
+    unmask.pretrain("bert", shards["wordpiece"], tmp_path / "two", start=runs / "bert", budget="1steps", device="cpu",
+                    settings=lengths)  # fmt: skip
+    one, two = (open_run(tmp_path / name, device="cpu").recipe for name in ("one", "two"))
+    assert one == two
+    assert (one.size, one.batch_tokens, one.optimise.rate) == ("tiny", 8_192, 1e-3)
+
+
+def test_a_recipe_as_a_whole_takes_no_size_or_settings_beside_it(shards, tmp_path):
+    for options in ({"size": "tiny"}, {"variant": "code"}, {"settings": ["hide.budget=0.2"]}):
+        with pytest.raises(Mistake, match="leave them out"):
+            unmask.pretrain(recipe_of("bert"), shards["wordpiece"], tmp_path / "run", **options)
+
+
+def test_what_begins_anew_and_what_is_left_behind_is_told(runs, shards, tmp_path):
+    bert, electra = runs / "bert", runs / "electra"
+    told = said(go(recipe_of("structbert"), shards, tmp_path / "three", start=bert))
+    assert f"fresh weights begin what {bert} has not: predict.sentence.out" in told
+    assert f"this run leaves behind what {bert} has besides: predict.sentence.out" in told
+    told = said(go(recipe_of("roberta"), shards, tmp_path / "less", start=bert))
+    assert f"this run leaves behind what {bert} has besides: predict.sentence.dense, predict.sentence.out" in told
+    learned = recipes.get("electra", size="tiny", variant="learned",
+                          settings=["schedule.0.length=32", "batch_tokens=64"])  # fmt: skip
+    told = said(go(learned, shards, tmp_path / "learned", start=electra))
+    assert f"fresh weights begin what {electra} has not: balance" in told
+    told = said(go(recipe_of("electra"), shards, tmp_path / "back", start=tmp_path / "learned"))
+    assert f"this run leaves behind what {tmp_path / 'learned'} has besides: balance" in told
+
+
+@pytest.mark.parametrize("name", ["bert", "unilm"])
+def test_nothing_is_told_where_every_weight_goes_on(name, runs, shards, tmp_path):
+    """UniLM's segments are of another shape, and begin as those of the BERT."""
+    told = said(go(recipe_of(name), shards, tmp_path / "run", start=runs / "bert"))
+    assert not [text for text in told if "fresh weights" in text or "leaves behind" in text]
 
 
 @pytest.mark.parametrize("name", ["bert-wwm", "spanbert", "structbert", "unilm"])
@@ -102,6 +208,5 @@ def test_a_lexicon_without_entities_is_told(corpus, tokenizers, tmp_path):
     for _ in prepare(Corpus([corpus]), tokenizers["wordpiece"], tmp_path / "data", workers=1, lexicon=lexicon):
         pass
     records = go(recipe_of("ernie"), {"wordpiece": tmp_path / "data"}, tmp_path / "run")
-    said = [record["text"] for record in records if record.get("event") == "notice"]
-    assert [text for text in said if "of the level entity" in text]
-    assert not [text for text in said if "of the level phrase" in text]
+    assert [text for text in said(records) if "of the level entity" in text]
+    assert not [text for text in said(records) if "of the level phrase" in text]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+from dataclasses import replace
 
 import pytest
 
@@ -66,11 +67,23 @@ def test_electra_keeps_the_discriminator():
     "name, size, millions",
     [
         ("bert", "base", 110), ("bert", "large", 340), ("roberta", "base", 125), ("roberta", "large", 355),
-        ("gpt2", "base", 124), ("gpt2", "large", 355), ("unilm", "large", 340), ("spanbert", "large", 340),
+        ("gpt2", "base", 124), ("gpt2", "large", 355), ("gpt", "base", 117), ("unilm", "large", 340), ("spanbert", "large", 340),
     ],
 )  # fmt: skip
 def test_other_papers_have_their_parameters(name, size, millions):
     assert parameters(name, size) == pytest.approx(millions, rel=0.02)
+
+
+@pytest.mark.parametrize("name, width", [("ernie", 128), ("electra", 64)])
+def test_a_stage_costs_what_it_hides_itself(name, width):
+    """Scores of every token of the vocabulary, and the layer before them, where something is hidden; back and forth."""
+    recipe = recipes.get(name, size="tiny", settings=["hide.budget=0.15"])
+    more = recipe.replace(
+        schedule=tuple(replace(s, hide=replace(s.hide or recipe.hide, budget=0.55)) for s in recipe.schedule)
+    )
+    per_place = 3 * (2 * 128 * 1000 + 2 * width * 128)
+    extra = cost(more, 1000)["flops_per_token"] - cost(recipe, 1000)["flops_per_token"]
+    assert extra == pytest.approx(0.4 * per_place)
 
 
 @pytest.mark.parametrize("name", recipes.names())
@@ -107,6 +120,18 @@ def test_every_size_and_variant_builds_and_survives_json(name):
         ("ernie", ["hide.units.token=-1"], "levels have shares of 0 or more, one above 0"),
         ("unilm", ["hide.units.lengths.of=(0.5, 0.1)"], "shares that add up to 1"),
         ("unilm", ["see.left=0.5"], "must be 0 or more and add up to 1"),
+        (
+            "electra",
+            ["system.generator.length=64"],
+            "system.generator.length=64 has no effect: .* set system.backbone.length",
+        ),
+        ("electra", ["system.generator.segments=3"], "system.generator.segments=3 has no effect"),
+        (
+            "electra",
+            ["system.shared=false", "system.generator.embedding=64"],
+            "system.generator.embedding=64 has no effect",
+        ),
+        ("electra", ["system.generator.positions=sinusoidal"], "system.generator.positions=sinusoidal has no effect"),
         ("electra", ["system.generator.width=1024"], "a generator may not be wider than its discriminator"),
         ("spanbert", ["hide.units.lengths.stop=0"], r"hide.units.lengths.stop must be in \(0, 1\), got 0"),
         ("albert", ["hide.units.lengths.most=0"], "hide.units.lengths.most must be 1 or more, got 0"),

@@ -17,15 +17,15 @@ from unmask.adapt.write import teach_writing, writing_recipe
 from unmask.data.given import Text, batch_of, rows_of
 from unmask.errors import Mistake
 from unmask.evaluate import evaluate_file
-from unmask.infer import Sampling, open_run, write
-from unmask.infer import generate as run_on
+from unmask.infer import Greedy, fill, open_run, write
+from unmask.infer import stream as run_on
 from unmask.infer.model import Model, save_run
 from unmask.see import Everything, Mixed, Prefix
 from unmask.tasks import Classify, Write
 from unmask.tasks import write as task
 from unmask.text import Tokenizer
 
-SURE = Sampling(temperature=0)
+SURE = Greedy()
 KIND = {"bert": "wordpiece", "unilm": "wordpiece", "roberta": "byte-bpe", "electra": "wordpiece"}
 PAIRS = [
     Text(f"{subject} {verb} the report", target)
@@ -49,6 +49,20 @@ def base_of(name: str, tokenizers, folder, *settings: str) -> Model:
 
 def written(model: Model, source: str, **options) -> str:
     return "".join(write(model, source, sampling=SURE, **options))
+
+
+@pytest.mark.parametrize(
+    "see, reason",
+    [
+        ("LeftToRight", "sees only what stands before a gap: go on with a text by 'unmask generate'"),
+        ("RightToLeft", "does not see both sides of a gap: take a model that reads everything"),
+        ("Prefix", "was taught to write a second text: let it write by 'unmask generate'"),
+    ],
+)
+def test_a_model_that_fills_no_gaps_says_why(see, reason, tokenizers, tmp_path):
+    with pytest.raises(Mistake, match=reason):
+        fill(base_of("bert", tokenizers, tmp_path, f"see={see}"), "The [MASK] slept.")
+    assert len(fill(base_of("unilm", tokenizers, tmp_path), "The [MASK] slept.")) == 1  # one of its views is everything
 
 
 @pytest.mark.parametrize("name", ["bert", "unilm", "roberta"])
@@ -90,11 +104,11 @@ def test_eight_pairs_are_learnt_and_written_exactly(name, tokenizers, tmp_path):
     assert model.recipe.see == (Mixed(0.0, 1.0, 0.0, 0.0) if name == "unilm" else Prefix())
     for pair in PAIRS:
         assert written(model, pair.a, tokens=20) == pair.b
-        assert api.Model(model).generate(pair.a, tokens=20, temperature=0) == pair.b
-    said = works("generate", tmp_path / "run", PAIRS[4].a, "--temperature", 0, "--tokens", 20, "--device", "cpu")
+        assert api.Model(model).generate(pair.a, tokens=20, greedy=True) == pair.b
+    said = works("generate", tmp_path / "run", PAIRS[4].a, "--greedy", "--tokens", 20, "--device", "cpu")
     assert said.out == PAIRS[4].b + "\n"
-    told = works("generate", tmp_path / "run", PAIRS[4].a, "--temperature", 0, "--tokens", 20, "--json")
-    assert json.loads(told.out) == {"text": PAIRS[4].b}
+    told = works("generate", tmp_path / "run", PAIRS[4].a, "--greedy", "--tokens", 20, "--json")
+    assert json.loads(told.out)["text"] == PAIRS[4].b
     asked = base.tokenizer.encode(PAIRS[4].b)[:3]
     assert written(model, PAIRS[4].a, tokens=3) == base.tokenizer.decode(asked)  # no more than asked for
     path = tmp_path / "test.jsonl"

@@ -11,6 +11,7 @@ import numpy as np
 from unmask import adapt, convert, evaluate, explanation, infer, pretraining, recipes, text
 from unmask.data.given import Text
 from unmask.data.prepare import prepare as prepare_shards
+from unmask.errors import require
 from unmask.recipe import Recipe
 from unmask.tasks import Classify, Write
 
@@ -43,14 +44,26 @@ class Model:
         return infer.fill(self.inner, sentence, top=top)
 
     def generate(
-        self, prompt: str, *, tokens: int = 50, temperature: float = 1.0, top_k: int | None = None,
-        top_p: float | None = None, seed: int = 0,
-    ) -> str:  # fmt: skip
-        """The prompt and what the model writes after it; of a model adapted to write, the text it writes from it."""
-        sampling = infer.Sampling(temperature=temperature, top_k=top_k, top_p=top_p)
-        second = self.recipe.see.writes == "second"  # type: ignore[attr-defined]
-        write = infer.write if second else infer.generate
-        return "".join(write(self.inner, prompt, tokens=tokens, sampling=sampling, seed=seed))
+        self, prompt: str | Sequence[str], *, tokens: int = 50, greedy: bool = False, temperature: float | None = None,
+        top_k: int | None = None, top_p: float | None = None, repetition_penalty: float = 1.0, beams: int | None = None,
+        length_penalty: float | None = None, samples: int = 1, cut_left: bool = False, cached: bool = True, seed: int = 0,
+    ) -> Any:  # fmt: skip
+        """The prompt and what the model writes after it; of a model adapted to write, the text it writes from it.
+
+        A text for a text; for a sequence of them a list, with all samples of the first, then of the second, and so on."""
+        sampling = infer.way(
+            greedy=greedy, temperature=temperature, top_k=top_k, top_p=top_p, repetition_penalty=repetition_penalty,
+            beams=beams, length_penalty=length_penalty,
+        )  # fmt: skip
+        single = isinstance(prompt, str)
+        require(
+            not single or samples == 1, f"{samples} samples make a list: write generate([prompt], samples={samples})"
+        )
+        found = infer.texts(
+            self.inner, [prompt] if isinstance(prompt, str) else prompt, tokens=tokens, sampling=sampling, seed=seed,
+            samples=samples, cut_left=cut_left, cached=cached,
+        )  # fmt: skip
+        return found[0].text if single else [one.text for one in found]
 
     def embed(
         self, texts: str | Sequence[str], *, pool: Literal["mean", "summary"] = "mean", layer: int = -1
@@ -100,27 +113,31 @@ class Model:
         return convert.export_hf(self.inner, out, generator=generator, overwrite=overwrite)
 
 
-def load(folder: str | Path, *, device: str | None = None) -> Model:
-    """The model in a run folder."""
-    return Model(infer.open_run(folder, device=device))
+def load(folder: str | Path, *, device: str | None = None, half: bool = False) -> Model:
+    """The model in a run folder; `half`: in bfloat16, for speed on a GPU."""
+    return Model(infer.open_run(folder, device=device, half=half))
 
 
 def train_tokenizer(
     corpus: Paths, out: str | Path, *, kind: str = "wordpiece", vocab: int | None = None,
-    errors: str = "strict", overwrite: bool = False,
+    whole: bool = False, errors: str = "strict", overwrite: bool = False,
 ) -> text.Tokenizer:  # fmt: skip
-    """Train a tokenizer on a corpus and write it to `out`."""
-    return text.train_to_file(text.Corpus(_listed(corpus), errors=errors), out, text.kind_named(kind, vocab), overwrite)
+    """Train a tokenizer on a corpus and write it to `out`. `whole`: as for `prepare`."""
+    stream = text.Corpus(_listed(corpus), errors=errors, whole=whole)
+    return text.train_to_file(stream, out, text.kind_named(kind, vocab), overwrite)
 
 
 def prepare(
     corpus: Paths, out: str | Path, *, tokenizer: str | Path, words: text.Words = "auto", lexicon: Paths = (),
-    holdout: float = 0.005, errors: str = "strict", workers: int | None = None, overwrite: bool = False,
+    holdout: float = 0.005, whole: bool = False, errors: str = "strict", workers: int | None = None,
+    overwrite: bool = False,
 ) -> dict[str, Any]:  # fmt: skip
-    """Tokenise a corpus into shards, with the phrases and entities of a lexicon if one is given; returns the manifest."""
+    """Tokenise a corpus into shards, with the phrases and entities of a lexicon if one is given; returns the manifest.
+
+    `whole`: a .txt file is one document, and its blank lines are text, for models of characters and bytes."""
     manifest: dict[str, Any] = {}
     for manifest in prepare_shards(
-        text.Corpus(_listed(corpus), errors=errors), text.Tokenizer.load(tokenizer), out, words=words,
+        text.Corpus(_listed(corpus), errors=errors, whole=whole), text.Tokenizer.load(tokenizer), out, words=words,
         lexicon=text.Lexicon.load(_listed(lexicon)) if lexicon else None, holdout=holdout, workers=workers,
         overwrite=overwrite,
     ):  # fmt: skip
@@ -141,30 +158,24 @@ def make_lexicon(
 
 
 def pretrain(
-    recipe: str | Recipe, data: Paths, out: str | Path, *, size: str = "base", variant: str = "paper",
-    settings: Sequence[str] = (), **options: Any,
+    recipe: str | Recipe, data: Paths, out: str | Path, *, size: str | None = None, variant: str = "paper",
+    settings: Sequence[str] = (), start: str | Path | None = None, **options: Any,
 ) -> Model:  # fmt: skip
-    """Pretrain a recipe on prepared data; the options are those of `unmask.pretraining.pretrain`."""
-    chosen = (
-        recipe
-        if isinstance(recipe, Recipe)
-        else recipes.get(recipe, size=size, variant=variant, settings=list(settings))
-    )
-    for _ in pretraining.pretrain(chosen, _listed(data), out, **options):
+    """Pretrain a recipe on prepared data, of size base or, from `start`, of that run's size.
+
+    The other options are those of `unmask.pretraining.pretrain`."""
+    chosen = _chosen(recipe, size, variant, settings, start)
+    for _ in pretraining.pretrain(chosen, _listed(data), out, start=start, **options):
         pass
     return load(out, device=options.get("device"))
 
 
 def explain(
-    recipe: str | Recipe, sentence: str, *, size: str = "base", variant: str = "paper", settings: Sequence[str] = (),
+    recipe: str | Recipe, sentence: str, *, size: str | None = None, variant: str = "paper", settings: Sequence[str] = (),
     tokenizer: str | Path | None = None, lexicon: Paths = (), stage: int | None = None, seed: int = 0, visit: int = 0,
 ) -> explanation.Explanation:  # fmt: skip
     """What a recipe hides, sees and predicts in a text; `stage` counts from 1, none is the last."""
-    chosen = (
-        recipe
-        if isinstance(recipe, Recipe)
-        else recipes.get(recipe, size=size, variant=variant, settings=list(settings))
-    )
+    chosen = _chosen(recipe, size, variant, settings)
     known = text.Tokenizer.load(tokenizer) if tokenizer is not None else None
     units = text.Lexicon.load(_listed(lexicon)) if lexicon else None
     return explanation.explain(chosen, sentence, tokenizer=known, lexicon=units, stage=stage, seed=seed, visit=visit)
@@ -181,6 +192,20 @@ def import_hf(
     """Bring in a model in Hugging Face format; returns it and what was loaded, missing and left over."""
     report = convert.import_hf(folder, out, generator=generator, overwrite=overwrite)
     return load(out), report
+
+
+def _chosen(
+    recipe: str | Recipe, size: str | None, variant: str, settings: Sequence[str], start: str | Path | None = None
+) -> Recipe:
+    """A recipe as it is, or by its name; to go on from a run it has that run's size."""
+    if isinstance(recipe, Recipe):
+        named = size is None and variant == "paper" and not settings
+        require(named, "size, variant and settings belong to a recipe's name, and a Recipe was given: leave them out")
+        return recipe
+    if start is None:
+        return recipes.get(recipe, size=size or "base", variant=variant, settings=list(settings))
+    require(size is None, f"the network comes from {start}: leave size out, or leave start out")
+    return recipes.onward(recipe, start, variant=variant, settings=list(settings))
 
 
 def _listed(paths: Paths) -> list[str | Path]:

@@ -92,6 +92,7 @@ class Batch(Record):
     further: tuple[Targets, ...] = ()  # the token after the next, and so on (the character Transformer)
     order: Tensor | None = None  # B T, a random order of the tokens of each row (XLNet)
     backward: Tensor | None = None  # B, True where a row holds its text from the end to the beginning (XLNet)
+    reuse: int | None = None  # how many tokens of a row, its first, are remembered; none: all (Transformer-XL)
     decoder: Batch | None = None  # what the decoder reads (BART, MASS)
 
     @property
@@ -110,6 +111,10 @@ class Memory(Record):
 
     layers: Tensor  # L B M D, what each layer read
     real: Tensor  # B M, False where nothing is remembered yet
+
+    def chosen(self, rows: Tensor) -> Memory:
+        """The memory of these rows, in this order."""
+        return Memory(self.layers[:, rows], self.real[rows])
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,7 @@ from unmask.data.given import Text
 from unmask.data.prepare import prepare
 from unmask.errors import require
 from unmask.evaluate import evaluate_examples
-from unmask.infer import Model, Sampling, generate, open_run
+from unmask.infer import Greedy, Model, generate, open_run
 from unmask.pretraining import pretrain
 from unmask.tasks.classify import Classify, Example
 from unmask.text.docstrings import docstrings
@@ -149,7 +149,7 @@ def _compare(model: Model, training: list[Example], testing: list[Example], out:
 
 def _written(model: Model) -> list[str]:
     """How the pretrained model goes on with a few beginnings, always taking the likeliest token."""
-    return ["".join(generate(model, prompt, tokens=12, sampling=Sampling(temperature=0))) for prompt in PROMPTS]
+    return [written.text for written in generate(model, PROMPTS, tokens=12, sampling=Greedy())]
 
 
 def _rows(results: dict[str, Any]) -> Iterator[list[str]]:

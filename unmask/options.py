@@ -17,11 +17,15 @@ Settings = Annotated[
 ]
 Size = Annotated[str, typer.Option(help="tiny, mini, small, medium, base or large.")]
 Variant = Annotated[str, typer.Option(help="paper, or another that the recipe names.")]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON; notices and notes as JSON lines on the error output.")]
 Seed = Annotated[int, typer.Option(help="The seed of everything random.")]
 Device = Annotated[str | None, typer.Option(help="cpu or cuda; by default the GPU if there is one.")]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace what is at --out.")]
 Errors = Annotated[str, typer.Option(help="strict, or replace: go on over bytes that are not UTF-8.")]
+Whole = Annotated[
+    bool,
+    typer.Option("--whole", help="A .txt file is one document, and blank lines are text: for characters and bytes."),
+]
 Run = Annotated[Path, typer.Argument(metavar="RUN", help="A run folder.")]
 CORPUS = "Files, folders or globs of .txt (blank line between documents), .jsonl or .parquet, also .gz, .xz, .zst."
 Corpora = Annotated[

@@ -7,7 +7,7 @@ import shutil
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,18 +15,21 @@ import torch
 
 from unmask.data import Collection, Shards
 from unmask.data.loader import Loader, Reader, collate, held_out
+from unmask.data.stream_loader import StreamLoader, StreamReader, held_out_streams, shared_out
 from unmask.errors import Mistake, require
 from unmask.infer.model import Model, open_run
 from unmask.recipe import Recipe, from_json, plain, to_json
-from unmask.system import check_training, flops_per_token, hides
+from unmask.system import check_training, hides, schedule_flops, taken_over, weights
 from unmask.text import Tokenizer
-from unmask.train import Budget, Leg, Machine, Pace, Trainer, checkpoint, train
+from unmask.train import Budget, Leg, Machine, Pace, Trainer, checkpoint, curves, train
 from unmask.train.log import Log
 
 MICRO_TOKENS = {"cpu": 8_192, "cuda": 65_536}  # more in one pass is no faster
 VALIDATION_TOKENS = {"cpu": 8_192, "cuda": 262_144}
+COMPILING_PAYS = 600.0  # seconds of a budget: compiling takes one or two minutes
 MANY_VISITS = 10
 COLLAPSED = 0.1  # spread of the vectors below which a network tells tokens no longer apart
+_SEGMENTS = "backbone.embed.segment.weight"
 _FIRST_FILES = {"recipe.json", "tokenizer.json", "run.json", ".recipe.json.draft", ".run.json.draft"}
 
 
@@ -57,7 +60,7 @@ class Mixture:
         return cls(tuple(shards), tuple(weights), tokenizer)
 
     def check(self, recipe: Recipe) -> None:
-        """Refuse a recipe that hides units whose boundaries were not prepared."""
+        """Refuse a recipe that hides units whose boundaries were not prepared, or that would leave out a data set."""
         needed = {column for hide in hides(recipe) if hasattr(hide, "units") for column in hide.units.columns}
         for shards in self.shards:
             if "word" in needed and shards.manifest["words"] == "none":
@@ -71,6 +74,14 @@ class Mixture:
                 f"{recipe.name} hides {' and '.join(missing)} units, and {shards.folder} was prepared without them: make a "
                 "lexicon with 'unmask lexicon', then 'unmask prepare CORPUS --lexicon FILE'; or set hide.units=Words",
             )
+        for stage in recipe.schedule if recipe.arrange.continuous else ():  # type: ignore[attr-defined]
+            streams = rows_per_step(recipe, stage.length)
+            for shards, count in zip(self.shards, shared_out(list(self.weights), streams), strict=True):
+                require(
+                    count > 0,
+                    f"{shards.folder} would not be read: its weight gives it none of {streams} streams; raise its weight or "
+                    "batch_tokens, or leave it out",
+                )
 
     def empty_levels(self, recipe: Recipe) -> list[str]:
         """Levels that the recipe hides and of which the lexicons had no entry."""
@@ -78,12 +89,22 @@ class Mixture:
         files = [file for shards in self.shards for file in shards.manifest.get("lexicon", [])]
         return sorted(level for level in needed - {"word"} if not any(file[level] for file in files))
 
-    def loader(self, recipe: Recipe, length: int, seed: int, state: dict[str, Any] | None) -> Loader:
+    def loader(
+        self, recipe: Recipe, length: int, seed: int, state: dict[str, Any] | None, rows: int | None = None
+    ) -> Loader | StreamLoader:
+        """Batches for training. `rows` are those of a step, as many as the recipe says if none are given; the batches
+        of streams that go on depend on it."""
+        if recipe.arrange.continuous:  # type: ignore[attr-defined]
+            streams = rows or rows_per_step(recipe, length)
+            found = [self._stream_reader(shards, "train", recipe, length, seed) for shards in self.shards]
+            return StreamLoader(found, list(self.weights), streams, state)
         readers = [self._reader(shards, "train", recipe, length, seed) for shards in self.shards]
         return Loader(readers, list(self.weights), state)
 
     def validation(self, recipe: Recipe, length: int, seed: int, device: str) -> list[Any]:
-        """Batches of held-out rows; none if nothing was held out."""
+        """Batches of held-out rows; none if nothing was held out. Those of streams follow each other."""
+        if recipe.arrange.continuous:  # type: ignore[attr-defined]
+            return self._held_out_streams(recipe, length, seed, device)
         needed = 2 if recipe.arrange.classes else 1  # type: ignore[attr-defined]  # documents; a pair takes two
         sets = [shards for shards in self.shards if shards.documents("holdout") >= needed]
         rows = max(1, VALIDATION_TOKENS[device] // length // max(1, len(sets)))
@@ -94,6 +115,15 @@ class Mixture:
         micro = max(1, MICRO_TOKENS[device] // length)
         return [collate([(g, c[i : i + micro])]) for g, c in parts for i in range(0, len(c), micro)]
 
+    def _held_out_streams(self, recipe: Recipe, length: int, seed: int, device: str) -> list[Any]:
+        readers = []
+        for shards in self.shards:
+            try:
+                readers.append(self._stream_reader(shards, "holdout", recipe, length, seed))
+            except Mistake:  # too little of this data set was held out
+                continue
+        return held_out_streams(readers, VALIDATION_TOKENS[device] // length, max(1, MICRO_TOKENS[device] // length))
+
     def visits(self, tokens: float) -> float:
         """How often the most repeated data set will be read by a run of so many tokens."""
         total = sum(self.weights)
@@ -103,9 +133,19 @@ class Mixture:
         collection = Collection(shards.split(split))
         return Reader(collection, self.tokenizer, recipe.arrange, recipe.layout, length, seed)  # type: ignore[arg-type]
 
+    def _stream_reader(self, shards: Shards, split: str, recipe: Recipe, length: int, seed: int) -> StreamReader:
+        collection, arrange, shuffled = Collection(shards.split(split)), recipe.arrange, split == "train"
+        return StreamReader(collection, self.tokenizer, arrange, recipe.layout, length, seed, shuffled=shuffled)  # type: ignore[arg-type]
 
-def machine_for(device: str | None, compiled: bool | None = None) -> Machine:
-    """The machine to train on: the GPU if there is one, in bfloat16 and compiled; otherwise the CPU, in float32."""
+
+def rows_per_step(recipe: Recipe, length: int) -> int:
+    return max(1, recipe.batch_tokens // length)
+
+
+def machine_for(device: str | None, compiled: bool | None, budget: Budget) -> Machine:
+    """The machine to train on: the GPU if there is one, in bfloat16; otherwise the CPU, in float32.
+
+    Compiling is left to the budget if nothing is said: on a GPU, unless that is a few minutes."""
     name = device or ("cuda" if torch.cuda.is_available() else "cpu")
     require(
         not name.startswith("cuda") or torch.cuda.is_available(), f"no GPU here for --device {name}: use --device cpu"
@@ -113,7 +153,9 @@ def machine_for(device: str | None, compiled: bool | None = None) -> Machine:
     gpu = name.startswith("cuda")
     if gpu:
         torch.set_float32_matmul_precision("high")
-    return Machine(device=name, half=gpu, compiled=gpu if compiled is None else compiled)
+    if compiled is None:
+        compiled = gpu and not (budget.kind == "seconds" and budget.amount < COMPILING_PAYS)
+    return Machine(device=name, half=gpu, compiled=compiled, recorded=gpu)
 
 
 def pretrain(
@@ -137,7 +179,7 @@ def pretrain(
     """
     began = time.monotonic()
     out, limit = Path(out), Budget.parse(budget)
-    machine, mixture = machine_for(device, compiled), Mixture.open(data)
+    machine, mixture = machine_for(device, compiled, limit), Mixture.open(data)
     mixture.check(recipe)
     base = open_run(start, device="cpu") if start is not None else None
     if base is not None:
@@ -147,9 +189,9 @@ def pretrain(
     asked = {"recipe": plain(recipe), "data": [str(d) for d in data], "start": str(start) if start else None,
              "seed": seed, "budget": budget}  # fmt: skip
     system = recipe.system.build(recipe, mixture.tokenizer.vocabulary, seed)  # type: ignore[attr-defined]
-    if base is not None:
-        _inherit(system, base, recipe)
-    mixture.loader(recipe, recipe.schedule[0].length, seed, None)  # whatever is wrong is said before `out` is touched
+    notices = _inherit(system, base, recipe) if base is not None else []
+    for stage in recipe.schedule:
+        mixture.loader(recipe, stage.length, seed, None)  # whatever is wrong is said before `out` is touched
     plan = _resumed(out, asked) if resume else None
     if plan is None:
         _claim(out, overwrite, resume)
@@ -160,11 +202,13 @@ def pretrain(
         yield {"event": "measuring"}
         plan = asked | _plan(recipe, mixture, trainer, limit, began)
         checkpoint.write_text(json.dumps(plan, indent=1), out / "run.json")
-    loaders: list[Loader] = []
+    loaders: list[Loader | StreamLoader] = []
     legs = _legs(recipe, mixture, plan, seed, loaders)
     visits = mixture.visits(plan["steps"] * recipe.batch_tokens)
     yield {"event": "start", "steps": plan["steps"], "tokens": plan["steps"] * recipe.batch_tokens, "visits": visits,
            "machine": asdict(machine), "parameters": sum(p.numel() for p in system.parameters())}  # fmt: skip
+    for notice in notices:
+        yield {"event": "notice", "text": notice}
     if visits > MANY_VISITS:
         yield {
             "event": "notice",
@@ -188,7 +232,7 @@ def pretrain(
     record: dict[str, Any] = {}
     try:
         for record in train(trainer, legs, folder=out, pace=pace, resume=True,
-                            validate=_validator(trainer, held, recipe.schedule[0].weights) if held else None, stop=stop):  # fmt: skip
+                            validate=_validator(trainer, held, recipe) if held else None, stop=stop):  # fmt: skip
             log.write(record)
             yield record
         if record.get("validation_spread", 1.0) < COLLAPSED:
@@ -214,19 +258,26 @@ def continued(recipe: Recipe, base: Model, mixture: Mixture) -> Recipe:
         f"{mixture.shards[0].folder} was made with another tokenizer than {base.folder}: "
         f"prepare the text again with --tokenizer {base.folder}/tokenizer.json",
     )
-    system: Any = base.recipe.system
-    if recipe.see.segments > system.backbone.segments:  # type: ignore[attr-defined]
-        system = replace(system, backbone=replace(system.backbone, segments=recipe.see.segments))  # type: ignore[attr-defined]
-    return recipe.replace(system=system, size=base.recipe.size)
+    return taken_over(recipe, base.recipe)
 
 
-def _inherit(system: Any, base: Model, recipe: Recipe) -> None:
-    """Take over all weights that both have; segments that are new begin as the one of the layout they stand for."""
-    checkpoint.load_weights(system, base.folder / checkpoint.WEIGHTS, partly=True)
+def _inherit(system: Any, base: Model, recipe: Recipe) -> list[str]:
+    """Take over all weights that both have; segments that are new begin as the one of the layout they stand for.
+
+    Returns what is to be said of the others."""
+    missing, left = checkpoint.load_weights(system, base.folder / checkpoint.WEIGHTS, partly=True)
     before, now = base.system.backbone.embed.segment, system.backbone.embed.segment
     if before is not None and len(now.weight) > len(before.weight):
         with torch.no_grad():
             now.weight.copy_(before.weight[list(recipe.see.kinds)])  # type: ignore[attr-defined]
+        missing, left = ([name for name in names if name != _SEGMENTS] for names in (missing, left))
+    new = [f"fresh weights begin what {base.folder} has not: {_owners(missing)}"] if missing else []
+    return [*new, *([f"this run leaves behind what {base.folder} has besides: {_owners(left)}"] if left else [])]
+
+
+def _owners(names: list[str]) -> str:
+    """The modules that tensors belong to, each once."""
+    return ", ".join(dict.fromkeys(name.rpartition(".")[0] or name for name in names))
 
 
 def _claim(out: Path, overwrite: bool, resume: bool) -> None:
@@ -265,17 +316,20 @@ def _resumed(out: Path, asked: dict[str, Any]) -> dict[str, Any] | None:
 def _plan(recipe: Recipe, mixture: Mixture, trainer: Trainer, budget: Budget, began: float) -> dict[str, Any]:
     """What is decided once and stored: rows in one pass, and the number of steps, measured if the budget is time."""
     vocabulary = mixture.tokenizer.vocabulary.size
-    flops = sum(stage.share * flops_per_token(recipe, vocabulary, stage.length) for stage in recipe.schedule)
-    steps = budget.steps(batch_tokens=recipe.batch_tokens, flops_per_token=flops)
+    steps = budget.steps(batch_tokens=recipe.batch_tokens, flops_per_token=schedule_flops(recipe, vocabulary))
     micro, seconds = [], 0.0
     update = _update_seconds(trainer) if steps is None else 0.0
     for stage in recipe.schedule:
-        loader = mixture.loader(recipe, stage.length, trainer.seed, None)
-        rows = max(1, recipe.batch_tokens // stage.length)
+
+        def batches(rows: int, length: int = stage.length) -> Loader | StreamLoader:
+            trainer.memory.clear()  # it is of other rows
+            return mixture.loader(recipe, length, trainer.seed, None, rows)
+
+        rows = rows_per_step(recipe, stage.length)
         most = max(1, MICRO_TOKENS[trainer.machine.device.split(":")[0]] // stage.length)
-        micro.append(_fit(trainer, loader, min(rows, most)) if trainer.machine.device != "cpu" else min(rows, most))
+        micro.append(_fit(trainer, batches, min(rows, most)) if trainer.machine.device != "cpu" else min(rows, most))
         if steps is None:
-            seconds += stage.share * (_seconds(trainer, loader, micro[-1]) * rows / micro[-1] + update)
+            seconds += stage.share * (_seconds(trainer, batches(micro[-1]), micro[-1]) * rows / micro[-1] + update)
     trainer.memory.clear()
     if steps is None:
         left = budget.amount - (time.monotonic() - began)
@@ -284,12 +338,14 @@ def _plan(recipe: Recipe, mixture: Mixture, trainer: Trainer, budget: Budget, be
     return {"steps": steps, "micro": micro}
 
 
-def _fit(trainer: Trainer, loader: Loader, rows: int) -> int:
-    """The most rows, halving from these, that one pass has memory for."""
+def _fit(trainer: Trainer, batches: Callable[[int], Loader | StreamLoader], rows: int) -> int:
+    """The most rows, halving from these, that one pass has memory for; the second pass remembers the first."""
     with trainer.plainly():
         while True:
             try:
-                trainer.gradients([loader.batch(rows)], {}, 0)
+                loader = batches(rows)
+                for _ in range(2):
+                    trainer.gradients([loader.batch(rows)], {}, 0)
                 return rows
             except torch.OutOfMemoryError:
                 require(rows > 1, "not even one row fits the memory: lower schedule.*.length, or take a smaller --size")
@@ -297,7 +353,7 @@ def _fit(trainer: Trainer, loader: Loader, rows: int) -> int:
                 torch.cuda.empty_cache()
 
 
-def _seconds(trainer: Trainer, loader: Loader, rows: int) -> float:
+def _seconds(trainer: Trainer, loader: Loader | StreamLoader, rows: int) -> float:
     """Time of one pass, after the first ones have compiled and warmed up."""
     for timed in (False, True):
         begin, passes = time.monotonic(), 4
@@ -327,33 +383,45 @@ def _update_seconds(trainer: Trainer) -> float:
     raise AssertionError
 
 
-def _legs(recipe: Recipe, mixture: Mixture, plan: dict[str, Any], seed: int, opened: list[Loader]) -> list[Leg]:
+def _legs(
+    recipe: Recipe, mixture: Mixture, plan: dict[str, Any], seed: int, opened: list[Loader | StreamLoader]
+) -> list[Leg]:
     """The stages as the loop runs them; every loader that it opens is noted in `opened`."""
     legs, share = [], 0.0
     for stage, micro in zip(recipe.schedule, plan["micro"], strict=True):
         share += stage.share
 
-        def open_loader(state: dict[str, Any] | None, length: int = stage.length) -> Loader:
+        def open_loader(state: dict[str, Any] | None, length: int = stage.length) -> Loader | StreamLoader:
             opened.append(mixture.loader(recipe, length, seed, state))
             return opened[-1]
 
-        rows = max(1, recipe.batch_tokens // stage.length)
+        rows = rows_per_step(recipe, stage.length)
         until = max(1, round(share * plan["steps"]))
-        legs.append(Leg(until, rows, micro, open_loader, dict(stage.weights), stage.hide))
+        legs.append(Leg(until, rows, micro, open_loader, weights(recipe, stage), stage.hide))
     return legs
 
 
-def _validator(trainer: Trainer, held: list[Any], weights: dict[str, float]) -> Callable[[], dict[str, float]]:
-    """Held-out losses with fixed masks; the score is their negative sum, each with its weight."""
+def _last_weights(recipe: Recipe) -> dict[str, float]:
+    """What each loss counts in the end: scores must not change their meaning on the way."""
+    return {name: curves.at(weight, 1.0) for name, weight in weights(recipe, recipe.schedule[-1]).items()}
+
+
+def _validator(trainer: Trainer, held: list[Any], recipe: Recipe) -> Callable[[], dict[str, float]]:
+    """Held-out losses with fixed masks; the score is their negative sum, each with its weight.
+
+    A loss of weight 0 is told by its name, and is no part of the sum either."""
+    weights, continuous = _last_weights(recipe), recipe.arrange.continuous  # type: ignore[attr-defined]
 
     @trainer.plainly()
     def validate() -> dict[str, float]:
         totals: dict[str, Any] = {}
         scales: dict[str, float] = {}
+        state = None
         for batch in held:
             prepared, _ = trainer.system.prepare(batch.to(trainer.machine.device))
             with trainer.machine.autocast():
-                losses, _ = trainer.system.step(prepared, None)
+                losses, after = trainer.system.step(prepared, state)
+            state = after if continuous else None
             for name, loss in losses.items():
                 total, count = totals.get(name, (0.0, 0.0))
                 totals[name] = (total + loss.total, count + loss.count)
@@ -362,7 +430,11 @@ def _validator(trainer: Trainer, held: list[Any], weights: dict[str, float]) -> 
         spread = _spread(trainer, held[0])
         score = -sum(mean * weights.get(name, 1.0) * scales[name] for name, mean in means.items())
         losses = {f"loss_{name}": mean for name, mean in means.items()}
-        return {"score": score, "loss": sum(means.values()), "spread": spread} | losses
+        return {
+            "score": score,
+            "loss": sum(m for n, m in means.items() if weights.get(n, 1.0)),
+            "spread": spread,
+        } | losses
 
     return validate
 

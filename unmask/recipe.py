@@ -8,7 +8,7 @@ import importlib
 import json
 import types
 import typing
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, TypeVar
 
@@ -29,12 +29,20 @@ class Stage:
 
     share: float = 1.0  # of the whole budget
     length: int = 512  # tokens in a row
-    weights: dict[str, float] = field(default_factory=dict)  # of each loss, by name; 1 where none is given
+    # of each loss, by name: a number, or a curve of unmask.train; 1 where none is given
+    weights: dict[str, float | Part] = field(default_factory=dict, metadata={"parts": "unmask.train", "able": "at"})
     hide: Part | None = None  # what this stage hides; none: what the recipe hides
 
     def __post_init__(self) -> None:
         require(0 < self.share <= 1, f"schedule.share must be in (0, 1], got {self.share}: write 0.9 for 90%")
         require(self.length >= 8, f"schedule.length must be 8 or more tokens, got {self.length}")
+        for name, weight in self.weights.items():
+            number = isinstance(weight, int | float) and not isinstance(weight, bool)
+            require(
+                number or hasattr(weight, "at"),
+                f"the weight of a loss must be a number or a curve such as Line(first=1.0, last=0.0), got {weight!r} for "
+                f"{name}",
+            )
 
 
 @dataclass(frozen=True)
@@ -160,20 +168,23 @@ def _for_stages(part: Any, settings: list[_Setting]) -> list[_Setting]:
     return [dataclasses.replace(s, path=("schedule", str(i), *s.path)) for i in own for s in hide]
 
 
-def _apply(owner: Any, settings: list[_Setting]) -> Any:
+def _apply(owner: Any, settings: list[_Setting], room: Mapping[str, str] | None = None) -> Any:
+    """The owner with settings applied. `room`: a dict that takes new names; which parts it takes besides numbers."""
     known = _children(owner)
     changed: dict[str, Any] = {}
     for key in dict.fromkeys(setting.path[0] for setting in settings):
         mine = [setting for setting in settings if setting.path[0] == key]
-        if key not in known:
+        if key not in known and not room:
             where = mine[0].name[: len(mine[0].name) - len(".".join(mine[0].path))]
             raise unknown("setting", mine[0].name, [where + child for child in known])
-        value = known[key]
+        value = known.get(key)
         for setting in mine:
-            if len(setting.path) == 1:
+            if len(setting.path) == 1 and room:
+                value = _parse_number_or_part(setting.text, room, setting.name)
+            elif len(setting.path) == 1:
                 value = _parse(setting.text, value, _hint(owner, key), setting.name)
         below = [dataclasses.replace(s, path=s.path[1:]) for s in mine if len(s.path) > 1]
-        changed[key] = _apply(value, below) if below else value
+        changed[key] = _apply(value, below, _room(owner, key)) if below else value
     if not changed:
         return owner
     if isinstance(owner, tuple):
@@ -197,6 +208,12 @@ def _hint(owner: Any, key: str) -> Any:
     return typing.get_type_hints(type(owner)).get(key, Any)
 
 
+def _room(owner: Any, key: str) -> Mapping[str, str] | None:
+    """What a field that is a dict takes under new names, where it takes any."""
+    found = getattr(owner, "__dataclass_fields__", {}).get(key)
+    return found.metadata if found is not None and found.metadata else None
+
+
 def _parse(text: str, old: Any, hint: Any, name: str) -> Any:
     """A value from the command line: a part by its name, or a number, true, false, none, a word."""
     if dataclasses.is_dataclass(old):
@@ -210,17 +227,35 @@ def _parse(text: str, old: Any, hint: Any, name: str) -> Any:
 
 def _parse_part(text: str, old: Any, name: str) -> Any:
     """A part such as `Words` or `Blocks(cross=false)`, looked up beside the part it replaces."""
-    package = importlib.import_module(".".join(type(old).__module__.split(".")[:2]))
-    parts = {n: p for n, p in vars(package).items() if isinstance(p, type) and dataclasses.is_dataclass(p)}
-    known = {n: p for n, p in parts.items() if _abilities(type(old)) <= _abilities(p)}
+    package = ".".join(type(old).__module__.split(".")[:2])
+    known = _parts(package, _abilities(type(old)))
+    return _parse_one_of(text, known, f"a part, such as {type(old).__name__}()", name)
+
+
+def _parse_number_or_part(text: str, room: Mapping[str, str], name: str) -> Any:
+    value = _literal(text)
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return float(value)
+    known = _parts(room["parts"], {room["able"]})
+    return _parse_one_of(text, known, f"a number, or one of {', '.join(known)} such as {next(iter(known))}()", name)
+
+
+def _parts(package: str, abilities: set[str]) -> dict[str, Any]:
+    """The parts of a package that have these abilities."""
+    parts = vars(importlib.import_module(package)).items()
+    return {n: p for n, p in parts if isinstance(p, type) and dataclasses.is_dataclass(p) and abilities <= set(dir(p))}
+
+
+def _parse_one_of(text: str, known: dict[str, Any], wanted: str, name: str) -> Any:
+    """One of these parts, its values named; `wanted` says in errors what it must be."""
     try:
         node = ast.parse(text, mode="eval").body
     except SyntaxError:
-        raise Mistake(f"{name} must be a part, such as {type(old).__name__}(), got {text!r}") from None
+        raise Mistake(f"{name} must be {wanted}, got {text!r}") from None
     called, keywords = (node.func, node.keywords) if isinstance(node, ast.Call) else (node, [])
     require(
         isinstance(called, ast.Name) and not getattr(node, "args", ()),
-        f"{name} must be a part, its values named, such as {type(old).__name__}(), got {text!r}",
+        f"{name} must be {wanted}, its values named, got {text!r}",
     )
     if called.id not in known:  # type: ignore[attr-defined]
         raise unknown(f"part for {name}", called.id, known)  # type: ignore[attr-defined]

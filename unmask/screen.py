@@ -1,7 +1,12 @@
-"""What the command line draws: progress while it works, tables when it is done."""
+"""What the command line draws: progress while it works, tables when it is done.
+
+Results go to the output, all else to the error output. With `--json` that is notices and notes, a JSON line each:
+{"event": "notice", "text": ...} and {"notes": {what: how many}}; and, as always, the line of an error.
+"""
 
 from __future__ import annotations
 
+import json
 import sys
 import time
 from collections.abc import Iterable, Iterator
@@ -58,6 +63,7 @@ class _Lines:
 
     def show(self, record: dict[str, Any]) -> None:
         if self.quiet:
+            _pass_on(record)
             return
         if "event" in record:
             _announce(record)
@@ -107,6 +113,14 @@ def _announce(record: dict[str, Any]) -> None:
         note(f"{count:,} {name}")
 
 
+def _pass_on(record: dict[str, Any]) -> None:
+    """For a program: notices and notes alone."""
+    if record.get("event") == "notice":
+        json_line(record)
+    if record.get("notes"):
+        json_line({"notes": record["notes"]})
+
+
 def reading(
     records: Iterable[dict[str, Any]], title: str, quiet: bool = False, *, unit: str = "tokens", over: str = "bytes"
 ) -> Iterator[dict[str, Any]]:
@@ -150,6 +164,11 @@ def done(message: str) -> None:
 
 def note(message: str) -> None:
     err.print("[yellow]note:[/] " + escape(message), soft_wrap=True)
+
+
+def json_line(value: Any) -> None:
+    """What a program may want to know besides the result."""
+    sys.stderr.write(json.dumps(value, ensure_ascii=False) + "\n")
 
 
 def fail(message: str) -> None:

@@ -139,6 +139,44 @@ class Prefix(View):
 
 
 @dataclass(frozen=True)
+class Permuted(View):
+    """Targets and special tokens come in a random order, after all that is given; each sees what came before it (XLNet).
+
+    Orders are drawn within blocks of a row, one block after the other; what is given of any block is seen by all, but a
+    row's first part, which a memory will keep, never sees the second.
+    """
+
+    block: int | None = None  # tokens in a block; none: the whole row
+
+    def __post_init__(self) -> None:
+        require(self.block is None or self.block >= 1, f"see.block must be none or 1 or more tokens, got {self.block}")
+
+    @property
+    def serving(self) -> See:
+        return Everything()  # what `apply` does with rows whose order was not drawn: the content stream alone
+
+    def draw(self, batch: Batch, seed: int) -> Batch:
+        place = torch.arange(batch.shape[1], device=batch.ids.device).expand(batch.shape)
+        key = chance.draw(place, seed, batch.row[:, None], batch.visit[:, None], chance.purpose("order"))
+        size = self.block or batch.shape[1]
+        number = key.argsort(1).argsort(1) + place // size * batch.shape[1]  # within a block at random
+        return batch.replace(order=number.argsort(1).argsort(1))
+
+    def rank(self, batch: Batch) -> Tensor:
+        """Within each part: what is given 0, all else its place in the order, from 1. Without an order all is given."""
+        if batch.order is None:
+            return Everything().rank(batch)
+        assert batch.targets is not None, "nothing was hidden"
+        rows, length = batch.shape
+        where = torch.where(batch.targets.weight > 0, batch.targets.where, rows * length)
+        predicted = torch.zeros(rows * length + 1, dtype=torch.bool, device=where.device).scatter(0, where, True)
+        given = (batch.word >= 0) & ~predicted[:-1].view(rows, length)
+        place = torch.arange(length, device=where.device)
+        part = (place >= (batch.reuse or length)).long() * (length + 1)
+        return part + torch.where(given, 0, batch.order + 1)
+
+
+@dataclass(frozen=True)
 class Mixed:
     """Each row takes one of four views, drawn by their shares; each view has segments of its own (UniLM)."""
 
@@ -214,3 +252,10 @@ def visible(batch: Batch) -> Tensor:
     assert batch.rank is not None, "see has not been applied"
     same = batch.example[:, :, None] == batch.example[:, None, :]
     return same & (batch.rank[:, None, :] <= batch.rank[:, :, None])
+
+
+def visible_before(batch: Batch) -> Tensor:
+    """B T T: may the query see the key without seeing itself, or any token of its own rank (XLNet's query stream)?"""
+    assert batch.rank is not None, "see has not been applied"
+    same = batch.example[:, :, None] == batch.example[:, None, :]
+    return same & (batch.rank[:, None, :] < batch.rank[:, :, None])

@@ -8,11 +8,16 @@ from pathlib import Path
 import pytest
 
 from unmask import recipes, text
+from unmask.batch import Batch
 from unmask.data import Collection, Shards
 from unmask.data.loader import Loader, Reader
+from unmask.data.stream_loader import StreamLoader, StreamReader
 from unmask.recipe import Recipe
 
-KIND = {text.WordPiece: "wordpiece", text.ByteBPE: "byte-bpe", text.Unigram: "unigram"}
+KIND = {
+    text.WordPiece: "wordpiece", text.ByteBPE: "byte-bpe", text.Unigram: "unigram", text.WordBPE: "word-bpe",
+    text.Bytes: "bytes",
+}  # fmt: skip
 LENGTH = 32
 
 
@@ -25,11 +30,13 @@ class Case:
     def system(self, seed: int = 0):
         return self.recipe.system.build(self.recipe, self.tokenizer.vocabulary, seed)
 
-    def loader(self, length: int = LENGTH, state=None) -> Loader:
+    def batch(self, rows: int, length: int = LENGTH) -> Batch:
+        """The first rows of the data."""
+        given = (self.tokenizer, self.recipe.arrange, self.recipe.layout, length, 0)
         collection = Collection(Shards(self.data).split("train"))
-        return Loader(
-            [Reader(collection, self.tokenizer, self.recipe.arrange, self.recipe.layout, length, 0)], [1.0], state
-        )
+        if self.recipe.arrange.continuous:
+            return StreamLoader([StreamReader(collection, *given)], [1.0], rows).batch(rows)
+        return Loader([Reader(collection, *given)], [1.0]).batch(rows)
 
 
 @pytest.fixture(params=recipes.names())

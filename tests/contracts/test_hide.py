@@ -1,13 +1,16 @@
 """Contract 2: hiding is a pure function that touches only what it chose."""
 
+from operator import attrgetter
+
 import torch
 
+from unmask.hide import Next
 from unmask.recipe import override
 
 
 def test_only_targets_change_and_targets_hold_the_original_ids(case):
     system = case.system()
-    batch = case.loader().batch(8)
+    batch = case.batch(8)
     hidden, counts = system.prepare(batch)
     targets = hidden.targets
     used = targets.weight > 0
@@ -16,8 +19,8 @@ def test_only_targets_change_and_targets_hold_the_original_ids(case):
     allowed[targets.where[used]] = True
     assert not (changed & ~allowed).any()
     assert int(used.sum()) == int(counts["tokens"]) > 0
-    predicted = batch.ids.flatten()[targets.start[used]] if case.recipe.hide.needs_mask is False else None
-    original = batch.ids.flatten()[targets.where[used]] if predicted is None else predicted
+    follows = isinstance(case.recipe.hide, Next)  # what is predicted stands after where it is predicted
+    original = batch.ids.flatten()[(targets.start if follows else targets.where)[used]]
     assert torch.equal(targets.ids[used], original)
 
 
@@ -25,7 +28,7 @@ def test_special_tokens_and_padding_are_never_hidden_nor_drawn(case):
     system = case.system()
     special = torch.tensor(case.tokenizer.vocabulary.special)
     for visit in range(5):
-        batch = case.loader().batch(8)
+        batch = case.batch(8)
         batch = batch.replace(visit=batch.visit + visit)
         hidden, _ = system.prepare(batch)
         changed = hidden.ids != batch.ids
@@ -38,11 +41,11 @@ def test_special_tokens_and_padding_are_never_hidden_nor_drawn(case):
 
 def test_the_budget_is_kept_per_row(case):
     system = case.system()
-    batch = case.loader(length=128).batch(8)
+    batch = case.batch(8, length=128)
     hidden, _ = system.prepare(batch)
     per_row = hidden.targets.weight.view(8, -1).sum(1)
     candidates = (batch.word >= 0).sum(1)
-    if not case.recipe.hide.needs_mask:  # every token but the first of an example is predicted
+    if isinstance(case.recipe.hide, Next):  # every token but the first of an example is predicted
         assert torch.equal(per_row.long(), batch.real.sum(1) - (batch.example.amax(1) + 1))
         return
     assert (per_row <= (candidates * case.recipe.hide.share).round().clamp(min=1)).all()
@@ -55,13 +58,27 @@ def test_the_budget_is_kept_per_row(case):
 
 def test_the_same_row_gives_the_same_result_in_any_batch(case):
     system = case.system()
-    batch = case.loader().batch(6)
+    batch = case.batch(6)
     together, _ = system.prepare(batch)
     order = [4, 1]
-    names = ("ids", "word", "sentence", "example", "segment", "position", "row", "visit", "phrase", "entity")
+    names = (
+        "ids",
+        "word",
+        "sentence",
+        "example",
+        "segment",
+        "position",
+        "row",
+        "visit",
+        "phrase",
+        "entity",
+        "backward",
+    )
     places = len(batch.summary) // 6
     per_example = {n: getattr(batch, n).view(6, places)[order].flatten() for n in ("summary", "label", "counted")}
-    part, _ = system.prepare(batch.replace(**{n: getattr(batch, n)[order] for n in names}, **per_example))
+    part, _ = system.prepare(
+        batch.replace(**{n: getattr(batch, n)[order] for n in names if getattr(batch, n) is not None}, **per_example)
+    )
     assert torch.equal(part.ids, together.ids[order])
     assert torch.equal(part.targets.ids, together.targets.ids.view(6, -1)[order].flatten())
 
@@ -69,15 +86,24 @@ def test_the_same_row_gives_the_same_result_in_any_batch(case):
 def test_another_visit_hides_other_tokens_unless_masking_is_static(case):
     if not hasattr(case.recipe.hide, "copies"):
         return
-    batch = case.loader(length=128).batch(4)
+    batch = case.batch(4, length=128)
     later = batch.replace(visit=batch.visit + 1)
     tenth = batch.replace(visit=batch.visit + 10)
     dynamic = case.system()
-    assert not torch.equal(dynamic.prepare(batch)[0].ids, dynamic.prepare(later)[0].ids)
+    assert not torch.equal(dynamic.prepare(batch)[0].targets.where, dynamic.prepare(later)[0].targets.where)
     static_recipe = override(case.recipe, ["hide.copies=10"])
     static = static_recipe.system.build(static_recipe, case.tokenizer.vocabulary, 0)
-    assert torch.equal(static.prepare(batch)[0].ids, static.prepare(tenth)[0].ids)
-    assert not torch.equal(static.prepare(batch)[0].ids, static.prepare(later)[0].ids)
+    for name in ("ids", "targets.where"):
+        first, after, same = (_of(static.prepare(b)[0], name) for b in (batch, later, tenth))
+        assert torch.equal(first, same)
+        assert not torch.equal(first, after) or not case.recipe.hide.needs_mask
+    assert not torch.equal(
+        _of(static.prepare(batch)[0], "targets.where"), _of(static.prepare(later)[0], "targets.where")
+    )
+
+
+def _of(batch, name):
+    return attrgetter(name)(batch)
 
 
 def test_whole_words_are_hidden_whole(case):
@@ -86,7 +112,7 @@ def test_whole_words_are_hidden_whole(case):
     recipe = override(case.recipe, ["hide.units=Words", "hide.budget=0.3", "hide.shuffle.budget=0.0"])
     system = recipe.system.build(recipe, case.tokenizer.vocabulary, 0)
     for visit in range(4):
-        batch = case.loader(length=64).batch(8)
+        batch = case.batch(8, length=64)
         batch = batch.replace(visit=batch.visit + visit)
         hidden, _ = system.prepare(batch)
         chosen = torch.zeros(batch.ids.numel(), dtype=torch.bool)

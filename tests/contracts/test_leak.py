@@ -2,12 +2,12 @@
 
 import torch
 
-from unmask.see import visible
+from unmask.see import visible, visible_before
 
 
 def test_no_position_is_moved_by_a_token_it_may_not_see(case):
     system = case.system().eval()
-    batch, _ = system.prepare(case.loader().batch(4))
+    batch, _ = system.prepare(case.batch(4))
     sees = visible(batch)  # B query key
     with torch.no_grad():
         before = system.look(batch).last
@@ -23,9 +23,50 @@ def test_no_position_is_moved_by_a_token_it_may_not_see(case):
             assert moved[seeing].float().mean() > 0.9 or not batch.real[:, place].any()
 
 
+def test_what_is_predicted_by_a_stream_of_its_own_is_moved_by_nothing_it_may_not_see(case):
+    """XLNet's query stream: neither the target itself nor what comes after it in the order."""
+    system = case.system().eval()
+    batch, _ = system.prepare(case.batch(4))
+    with torch.no_grad():
+        before = system.look(batch).query
+        if before is None:
+            return
+        sees = visible_before(batch).flatten(0, 1)[batch.targets.where]  # N key
+        row, used = batch.targets.where // batch.shape[1], batch.targets.weight > 0
+        for place in range(0, batch.shape[1], 3):
+            ids = batch.ids.clone()
+            ids[:, place] = (ids[:, place] + 7) % case.tokenizer.vocabulary.size
+            moved = (system.look(batch.replace(ids=ids)).query - before).abs().amax(-1) > 0
+            assert not (moved & ~sees[:, place] & used).any()
+            seeing = sees[:, place] & used & batch.real[row, place]
+            assert moved[seeing].all()
+
+
+def test_what_is_remembered_never_depends_on_what_comes_later(case):
+    """Memory: a batch gives the same whatever follows it, and sees no more of the batch before than it kept."""
+    system = case.system().eval()
+    batch, _ = system.prepare(case.batch(4))
+    with torch.no_grad():
+        _, state = system.step(batch, None)
+        if state is None:
+            return
+        kept = batch.reuse or batch.shape[1]
+        for place in range(batch.shape[1]):
+            ids = batch.ids.clone()
+            ids[:, place] = (ids[:, place] + 7) % case.tokenizer.vocabulary.size
+            _, other = system.step(batch.replace(ids=ids), None)
+            moved = (other.layers - state.layers).abs().amax((0, 3)) > 0  # B M
+            at = moved.shape[1] - kept  # where the memory of this batch begins
+            assert not moved[:, :at].any()
+            blind = ~visible(batch)[:, :kept, place]
+            blind[:, place : place + 1] = False
+            assert not (moved[:, at:] & blind).any()
+            assert place >= kept or moved[:, at + place].all()
+
+
 def test_each_example_of_a_packed_row_gets_what_it_gets_alone(case):
     system = case.system().eval()
-    batch = case.loader(length=128).batch(3)
+    batch = case.batch(3, length=128)
     if int(batch.example.max()) == 0:
         from tests.small import random_batch
 

@@ -36,20 +36,26 @@ def _trained(kind: str) -> str:
         "wordpiece": text.WordPiece(vocab=70),
         "byte": text.ByteBPE(vocab=300),
         "unigram": text.Unigram(vocab=50),
+        "word": text.WordBPE(vocab=90),
     }
     return text.train(kinds[kind], SENTENCES * 3).backend.to_str()
 
 
 def tokenizer(kind: str = "wordpiece") -> Tokenizer:
-    """A small tokenizer; "gpt2" is byte-level and has one special token for everything, as GPT-2's has."""
-    if kind != "gpt2":
+    """A small tokenizer; those of "gpt2" and "openai" have a single special token, as GPT-2's and GPT's have."""
+    alike = {
+        "gpt2": ("byte", text.tokenizer.ROBERTA_NAMES, "<|endoftext|>"),
+        "openai": ("word", text.tokenizer.GPT_NAMES, "<unk>"),
+    }
+    if kind not in alike:
         return Tokenizer(Backend.from_str(_trained(kind)))
-    known = json.loads(_trained("byte"))
-    vocabulary = [token for token in known["model"]["vocab"] if token not in text.tokenizer.ROBERTA_NAMES]
-    known["model"]["vocab"] = {token: i for i, token in enumerate(vocabulary)}
+    base, without, special = alike[kind]
+    known = json.loads(_trained(base))
+    vocabulary = [token for token in known["model"]["vocab"] if token not in without]
+    known["model"]["vocab"] = {token: i for i, token in enumerate([*vocabulary, special])}
     known["added_tokens"] = []
     backend = Backend.from_str(json.dumps(known))
-    backend.add_special_tokens(["<|endoftext|>"])
+    backend.add_special_tokens([special])
     return Tokenizer(backend)
 
 
@@ -83,7 +89,8 @@ SHAPE = [f"system.backbone.{name}" for name in ("layers=2", "width=16", "heads=2
 MORE = {  # what some recipes have besides
     "albert": ["system.backbone.embedding=12", "system.backbone.length=96"],
     "electra": ["system.backbone.embedding=12", "system.generator.width=8", "system.generator.heads=1",
-                "system.generator.feedforward=12", "system.generator.length=64", "system.generator.embedding=12"],
+                "system.generator.feedforward=12"],
+    "gpt": ["system.backbone.feedforward=64"],
 }  # fmt: skip
 
 

@@ -18,7 +18,7 @@ from unmask.text import Tokenizer
 
 KINDS = {
     "bert": "wordpiece", "roberta": "byte", "gpt2": "gpt2", "ernie": "wordpiece", "electra": "wordpiece",
-    "albert": "unigram",
+    "albert": "unigram", "gpt": "word",
 }  # fmt: skip
 SHAPED_LIKE_BERT = ("bert-wwm", "bert-wwm-ext", "spanbert", "structbert", "unilm")
 
@@ -29,7 +29,7 @@ def pretrained(name, folder, *settings, tokens=None, **changes):
 
 
 def classifier(name, folder, tokens=None, **changes):
-    reads_all = name != "gpt2"
+    reads_all = name not in ("gpt", "gpt2")
     head = {
         "classes": 3,
         "names": ("bad", "fair", "good"),
@@ -88,6 +88,7 @@ def assert_same_from_text(model, folder, auto, texts, head, field="logits"):
     ("bert", hf.AutoModelForPreTraining, "sentence", "seq_relationship_logits"),
     ("roberta", hf.AutoModelForMaskedLM, "tokens", "logits"),
     ("gpt2", hf.AutoModelForCausalLM, "tokens", "logits"),
+    ("gpt", hf.AutoModelForCausalLM, "tokens", "logits"),
     ("ernie", hf.AutoModelForPreTraining, "tokens", "prediction_logits"),
     ("ernie", hf.AutoModelForPreTraining, "sentence", "seq_relationship_logits"),
     ("albert", hf.AutoModelForPreTraining, "tokens", "prediction_logits"),
@@ -238,6 +239,11 @@ def test_a_fill_mask_pipeline_finds_what_ours_finds(tmp_path):
     ("roberta", ["predict.tokens.activation=gelu_tanh"], "gelu_tanh"),
     ("gpt2", ["system.backbone.segments=2"], "no segments, got 2"),
     ("gpt2", ["predict.tokens.bias=true"], "without a transform and a bias"),
+    ("gpt2", ["system.backbone.embedding_norm=true"], "no norm on its embeddings"),
+    ("bert", ["system.backbone.embedding_norm=false"], "a norm on its embeddings"),
+    ("gpt", ["system.backbone.embedding_norm=none"], "no norm on its embeddings"),
+    ("gpt", ["system.backbone.activation=gelu"], "activations gelu_tanh, relu, got system.backbone.activation=gelu"),
+    ("gpt", ["system.backbone.feedforward=24"], "train with system.backbone.feedforward=64"),
     ("albert", ["system.backbone.sharing=attention"], "sharing=attention: train with system.backbone.sharing=all"),
     ("albert", ["system.backbone.sharing=none"], "sharing=none: train with system.backbone.sharing=all"),
     ("bert", ["system.backbone.sharing=feedforward"], "train with system.backbone.sharing=none"),

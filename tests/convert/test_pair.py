@@ -118,6 +118,7 @@ def test_a_generator_alone_is_a_single_network_that_fills(tmp_path):
 @pytest.mark.parametrize("changes, message", [
     ({"embedding_size": 8}, "embeddings of one width, got 8 and 12"),
     ({"max_position_embeddings": 48}, "texts of one length, got 48 and 64"),
+    ({"type_vocab_size": 4}, "as many kinds of segments, got 4 and 2"),
     ({"hidden_size": 24, "num_attention_heads": 2}, "wider than its discriminator"),
 ])  # fmt: skip
 def test_a_generator_that_does_not_go_with_the_discriminator_is_refused(tmp_path, changes, message):
@@ -151,7 +152,7 @@ def pair(folder, *settings):
 @BOTH
 @pytest.mark.parametrize("settings", [
     (), ("system.shared=false",), ("system.learned=true",), ("system.backbone.embedding=none",), ("system.fill.tied=false",),
-    ("system.generator.length=512",),  # of no account: the embeddings are the discriminator's
+    ("system.backbone.segments=3",), ("system.shared=false", "system.backbone.length=80"),
 ])  # fmt: skip
 def test_the_generator_is_exported_when_asked_for(tmp_path, texts, settings):
     model = pair(tmp_path, *settings)
@@ -183,7 +184,7 @@ def test_the_ablations_keep_what_transformers_has(tmp_path, variant, architectur
 
 
 @pytest.mark.parametrize("settings", [
-    (), ("system.shared=false",), ("system.backbone.embedding=none", "system.generator.embedding=none"),
+    (), ("system.shared=false",), ("system.backbone.embedding=none",),
 ])  # fmt: skip
 def test_import_of_both_exports_has_identical_weights_and_recipe_parts(tmp_path, settings):
     model = pair(tmp_path, *settings)

@@ -11,8 +11,8 @@ from unmask.data import Texts
 from unmask.data.arrange import ROLES, Runs
 
 FIRST = 1000  # ids below are special
-SPECIALS = [2, 3, 4]  # cls, sep, mask
-CLS, SEP, _ = SPECIALS
+SPECIALS = [2, 3, 4, 5, 6, 7]  # those of ROLES
+CLS, SEP, *_ = SPECIALS
 
 
 def texts_of(documents: Sequence[Sequence[int]], seed: int = 0) -> Texts:

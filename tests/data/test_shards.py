@@ -12,7 +12,8 @@ from unmask.data import Collection, Shards, Texts
 from unmask.data import shards as shards_module
 from unmask.data.prepare import prepare
 from unmask.errors import Mistake
-from unmask.text import Characters, Corpus, Lexicon, encode_documents, train
+from unmask.text import Bytes, Characters, Corpus, Lexicon, encode_documents, train
+from unmask.text import documents as documents_module
 
 TEXTS = documents(60, seed=5)
 
@@ -226,3 +227,21 @@ def test_texts_of_documents_have_levels_only_if_all_documents_have(tokenizer, le
     assert Texts.of(known).phrase.tolist() == [mark for d in known for mark in d.phrase]
     assert Texts.of(known).entity.tolist() == [mark for d in known for mark in d.entity]
     assert Texts.of(known + encode_documents(TEXTS[3:4], tokenizer, "auto")).phrase is None
+
+
+def test_a_file_prepared_as_a_whole_comes_back_to_the_last_byte(tmp_path, monkeypatch):
+    monkeypatch.setattr(documents_module, "LONGEST_TEXT", 700)
+    text = "\n\n" + "\n\n\n".join(TEXTS[:8]) + "\n" + "x" * 2000 + "\r\n\t北京\u2028 \n\n \n"
+    (tmp_path / "text.txt").write_bytes(text.encode())
+    tokenizer = train(Bytes(), ())
+    *_, manifest = prepare(
+        Corpus([tmp_path / "text.txt"], whole=True), tokenizer, tmp_path / "data", holdout=0, workers=1
+    )
+    parts = stored(tmp_path / "data", "train")
+    assert manifest["whole"]
+    assert manifest["tokens"] == len(text.encode())
+    assert "".join(tokenizer.decode(ids) for ids, _, _ in parts) == text
+    assert len(parts) > 3
+    assert max(len(ids) for ids, _, _ in parts) <= 4 * 700
+    words = [sum(word) for _, word, _ in parts]
+    assert all(0 < begun < len(ids) for begun, (ids, _, _) in zip(words, parts, strict=True))

@@ -51,7 +51,7 @@ def test_a_recorded_step_gives_the_losses_and_gradients_of_a_plain_one(name):
         trainer = Trainer(
             recipe.system.build(recipe, vocabulary(), 0).eval(),
             recipe.optimise,
-            Machine("cuda", half=False, compiled=compiled),
+            Machine("cuda", compiled=compiled, recorded=compiled),
             0,
         )
         for step in (1, 2):  # the second is replayed on other text, over gradients that stand there already
@@ -69,7 +69,9 @@ def test_a_recorded_step_gives_the_losses_and_gradients_of_a_plain_one(name):
 
 def test_a_recorded_step_draws_its_dropout_from_the_seed_of_the_step():
     recipe = recipes.get("bert", size="tiny")
-    trainer = Trainer(recipe.system.build(recipe, vocabulary(), 0), recipe.optimise, Machine("cuda", True, True), 0)
+    trainer = Trainer(
+        recipe.system.build(recipe, vocabulary(), 0), recipe.optimise, Machine("cuda", half=True, recorded=True), 0
+    )
     batch = random_batch(rows=4, length=64, examples=3)
     first, again, other = (float(trainer.gradients([batch], {}, step)["tokens"]) for step in (1, 1, 2))
     assert first == again

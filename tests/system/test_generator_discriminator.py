@@ -90,6 +90,15 @@ def test_the_embeddings_are_one_tensor_and_the_generator_writes_with_them():
     assert system.keep is system.backbone
 
 
+@pytest.mark.parametrize("shared", ["true", "false"])
+def test_the_generator_reads_whatever_the_discriminator_reads(shared):
+    reads = ["length=40", "segments=4", "positions=sinusoidal", "embedding=12"]
+    system = system_of("paper", f"system.shared={shared}", *(f"system.backbone.{value}" for value in reads))
+    for embed in (system.backbone.embed, system.generator.embed):
+        assert embed.position.table.shape == (40, 12)
+        assert embed.segment.weight.shape == (4, 12)
+
+
 def touched(system, name: str) -> set[str]:
     """The parameters that a loss has a gradient for."""
     system.zero_grad(set_to_none=True)
@@ -187,7 +196,7 @@ def test_every_variant_trains_a_step_with_finite_losses(variant, setting):
         ),
         (
             ["system.shared=false", "system.generator.length=16"],
-            "rows of 32 tokens do not fit a generator of length 16",
+            "system.generator.length=16 has no effect",
         ),
         (["system.backbone.segments=1"], "segments must be 0 for none, or 2 or more, got 1"),
         (["schedule.0.weights={'replacd': 5.0}"], "the schedule weighs a loss 'replacd' that is not predicted"),

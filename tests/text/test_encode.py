@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from tests.conftest import documents
 from unmask.batch import Document
-from unmask.text import BPE, ByteBPE, Characters, Tokenizer, Unigram, WordPiece, encode_documents, train
+from unmask.text import BPE, ByteBPE, Characters, Tokenizer, Unigram, WordBPE, WordPiece, encode_documents, train
 
 MIXED = [
     "患者出现严重头痛，服用 aspirin 100mg 后好转。",
@@ -24,7 +24,7 @@ MIXED = [
     "南京市长江大桥 is 1577 metres long；上海🏙️ too.",
     "罕见字𠀀𠮷和龘靐齉，以及 naïve café。",
 ]
-KINDS = ("wordpiece", "characters", "byte-bpe", "bpe", "unigram")
+KINDS = ("wordpiece", "characters", "byte-bpe", "bpe", "word-bpe", "unigram")
 
 
 @cache
@@ -34,6 +34,7 @@ def tokenizer(kind: str) -> Tokenizer:
         "characters": Characters(vocab=120),
         "byte-bpe": ByteBPE(vocab=330),
         "bpe": BPE(vocab=220),
+        "word-bpe": WordBPE(vocab=280),
         "unigram": Unigram(vocab=150),
     }
     return train(kinds[kind], documents(40) + MIXED[:5] * 3)

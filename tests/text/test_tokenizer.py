@@ -8,10 +8,24 @@ import pytest
 
 from tests.conftest import documents
 from unmask.errors import Mistake
-from unmask.text import BPE, KINDS, ByteBPE, Characters, Tokenizer, Unigram, WordPiece, kind_named, train, train_to_file
+from unmask.infer.pieces import pieces
+from unmask.text import (
+    BPE,
+    KINDS,
+    ByteBPE,
+    Bytes,
+    Characters,
+    Tokenizer,
+    Unigram,
+    WordBPE,
+    WordPiece,
+    kind_named,
+    train,
+    train_to_file,
+)  # fmt: skip
 from unmask.text.tokenizer import BERT_NAMES, ROBERTA_NAMES
 
-SMALL = [WordPiece(vocab=150), BPE(vocab=150), ByteBPE(vocab=300), Unigram(vocab=100), Characters(vocab=60)]
+SMALL = [WordPiece(vocab=150), BPE(vocab=150), ByteBPE(vocab=300), Unigram(vocab=100), Characters(vocab=60), Bytes()]
 TEXTS = documents(40)
 
 
@@ -84,10 +98,49 @@ def test_characters_are_one_token_each_and_rare_ones_are_unknown():
     assert ids[2] == tokenizer.role("unk")
 
 
+def test_characters_come_back_as_they_were_in_any_language():
+    text = "  two  spaces,\ta tab\r\n\n北京在哪里？😀é\n"
+    tokenizer = train(Characters(), [text])
+    assert len(tokenizer.encode(text)) == len(text)
+    assert tokenizer.decode(tokenizer.encode(text)) == text
+
+
+def test_a_byte_is_a_token_and_any_text_comes_back_without_a_corpus():
+    tokenizer = train(Bytes(), iter(()))
+    text = "".join(map(chr, range(0x250))) + "  北京 😀\u2028\x85\r\n\n"
+    ids = tokenizer.encode(text)
+    assert len(ids) == len(text.encode())
+    assert len(set(tokenizer.encode("".join(map(chr, range(128)))))) == 128
+    assert tokenizer.decode(ids) == text
+    with pytest.raises(Mistake, match="has 261 tokens, got 300: leave --vocab out"):
+        kind_named("bytes", 300)
+
+
+def test_bytes_are_written_on_character_by_character():
+    """A character's bytes come one at a time: nothing is shown before the last of them."""
+    tokenizer = train(Bytes(), iter(()))
+    assert list(pieces(tokenizer, [], tokenizer.encode("a北😀é"))) == ["a", "北", "😀", "é"]
+
+
 def test_wordpiece_folds_case_only_if_asked():
     folded, kept = train(WordPiece(vocab=80), TEXTS), train(WordPiece(vocab=80, lowercase=False), TEXTS)
     assert folded.encode("THE") == folded.encode("the")
     assert kept.encode("THE") != kept.encode("the")
+
+
+def test_word_bpe_is_what_transformers_makes_of_its_vocabulary_and_has_the_special_tokens_of_gpt():
+    import transformers
+
+    tokenizer = train(WordBPE(vocab=120), TEXTS)
+    known = json.loads(tokenizer.backend.to_str())["model"]
+    theirs = transformers.OpenAIGPTTokenizer(vocab=known["vocab"], merges=[tuple(merge) for merge in known["merges"]])
+    for text in (*TEXTS, "THE Café, 北京\tit's"):
+        assert tokenizer.encode(text) == theirs(text)["input_ids"]
+    assert tokenizer.decode(tokenizer.encode("The  the")) == "the the"
+    assert {role: tokenizer.token(i) for role, i in tokenizer.roles.items()} == {
+        "pad": "<pad>", "unk": "<unk>", "sep": "<extract>", "start": "<start>", "delimiter": "<delimiter>",
+        "extract": "<extract>",
+    }  # fmt: skip
 
 
 def test_readable_keeps_the_marks_of_pieces_and_specials():
@@ -98,7 +151,9 @@ def test_readable_keeps_the_marks_of_pieces_and_specials():
     assert tokenizer.token(99_999) == "<99999>"
 
 
-@pytest.mark.parametrize("kind", [WordPiece(), ByteBPE(), BPE(), Unigram()], ids=lambda kind: type(kind).__name__)
+@pytest.mark.parametrize(
+    "kind", [WordPiece(), ByteBPE(), BPE(), WordBPE(), Unigram()], ids=lambda kind: type(kind).__name__
+)
 def test_a_corpus_too_small_for_the_vocabulary_is_an_error_with_the_size_that_fits(kind):
     with pytest.raises(
         Mistake, match=r"allows a vocabulary of [\d,]+ tokens, .* were asked for: use --vocab \d+ or less"
@@ -112,7 +167,7 @@ def test_a_vocabulary_smaller_than_the_special_tokens_is_an_error():
 
 
 def test_kinds_are_named_and_the_nearest_name_is_offered():
-    assert set(KINDS) == {"wordpiece", "bpe", "byte-bpe", "unigram", "characters"}
+    assert set(KINDS) == {"wordpiece", "bpe", "word-bpe", "byte-bpe", "unigram", "characters", "bytes", "whole-words"}
     assert kind_named("wordpiece", 77) == WordPiece(vocab=77)
     assert kind_named("byte-bpe") == ByteBPE()
     with pytest.raises(Mistake, match="unknown kind of tokenizer 'wordpeace': did you mean wordpiece"):

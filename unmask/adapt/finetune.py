@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from unmask import chance, metrics
-from unmask.adapt.rounds import claim, rounds
+from unmask.adapt.rounds import claim, of_dev, rounds
 from unmask.data import Given
 from unmask.data.given import rows_of
 from unmask.errors import require
@@ -45,6 +45,8 @@ def finetune(
     rows, notes = rows_of([e.text for e in examples], label_numbers(examples, names, "train"), base.tokenizer,
                           recipe.layout, recipe.schedule[0].length)  # fmt: skip
     dev_numbers = label_numbers(dev, names, "dev") if dev else []
+    if dev:
+        notes.update(of_dev(rows_of([e.text for e in dev], dev_numbers, base.tokenizer, recipe.layout, base.length)[1]))
     system = recipe.system.build(recipe, base.tokenizer.vocabulary, seed)  # type: ignore[attr-defined]
     if not fresh:
         _inherit(system, base)

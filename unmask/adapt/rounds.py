@@ -33,6 +33,11 @@ def claim(base: Model, out: Path, overwrite: bool) -> None:
     require(base.folder.resolve() != out.resolve(), f"{out} is the run to adapt: choose another --out")
 
 
+def of_dev(notes: Counter[str]) -> dict[str, int]:
+    """What is told of the examples that the best epoch is chosen by."""
+    return {f"{name} (dev)": count for name, count in notes.items()}
+
+
 def rounds(
     model: Model,
     rows: Rows,

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from unmask.adapt.rounds import claim, rounds
+from unmask.adapt.rounds import claim, of_dev, rounds
 from unmask.data import Given
 from unmask.data.given import Text, batch_of, rows_of
 from unmask.errors import require
@@ -48,7 +49,8 @@ def teach_writing(
         return rows_of(texts, [0] * len(texts), base.tokenizer, recipe.layout, recipe.schedule[0].length)
 
     rows, notes = rows_from(pairs)
-    held: Any = rows_from(dev)[0] if dev else None
+    held, cut = rows_from(dev) if dev else (None, Counter())
+    notes.update(of_dev(cut))
     system = recipe.system.build(recipe, base.tokenizer.vocabulary, seed)  # type: ignore[attr-defined]
     if not fresh:
         system.backbone.load_state_dict(base.system.backbone.state_dict())

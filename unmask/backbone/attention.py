@@ -25,10 +25,11 @@ class View:
     """Who sees whom in one batch, in the form its kernel reads; made once and used by every layer."""
 
     longest: int
-    mask: Tensor | None = None  # B 1 T T for the dense kernel
+    mask: Tensor | None = None  # B 1 T T for the dense kernel; B 1 T M where M keys are kept
     lengths: Tensor | None = None  # cumulative, of the stretches of tokens, for the variable-length kernel
     causal: bool = False
     blocks: BlockMask | None = None  # for FlexAttention
+    place: Tensor | None = None  # T, where the keys and values of these tokens go, if they are kept
 
 
 def view(batch: Batch, pattern: Pattern, dtype: torch.dtype, *, compiled: bool = False) -> View:
@@ -75,7 +76,8 @@ class Attention(nn.Module):
         self.qkv = nn.Linear(width, 3 * width)
         self.out = nn.Linear(width, width)
 
-    def forward(self, x: Tensor, view: View) -> Tensor:
+    def forward(self, x: Tensor, view: View, kept: tuple[Tensor, Tensor] | None = None) -> Tensor:
+        """`kept`: keys and values of the tokens before, each B H M D; those of these tokens are written there."""
         rows, length, width = x.shape
         qkv = self.qkv(x).view(rows, length, 3, self.heads, width // self.heads)
         if view.lengths is not None:
@@ -86,6 +88,8 @@ class Attention(nn.Module):
             seen = flex_attention(q, k, v, block_mask=view.blocks).transpose(1, 2)  # type: ignore[union-attr]
         else:
             q, k, v = qkv.permute(2, 0, 3, 1, 4).unbind(0)
+            if kept is not None:
+                k, v = kept[0].index_copy_(2, view.place, k), kept[1].index_copy_(2, view.place, v)  # type: ignore[arg-type]
             seen = F.scaled_dot_product_attention(q, k, v, attn_mask=view.mask).transpose(1, 2)
         return self.out(seen.reshape(rows, length, width))
 

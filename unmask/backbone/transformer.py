@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from unmask.backbone.attention import Attention, View, view
+from unmask.backbone.cache import Cache
 from unmask.backbone.embed import Embed, Norm, Positions
 from unmask.batch import Batch, Hidden
 from unmask.errors import require
@@ -32,7 +33,11 @@ class Transformer:
     sharing: Sharing = "none"  # which weights all layers have in common
     length: int = 512  # longest example
     norm: Literal["post", "pre"] = "post"  # after the sum (BERT) or before the layer (GPT-2)
+    embedding_norm: bool | None = None  # a norm on the embeddings too; none: where the norm stands after the sum (BERT)
     positions: Positions = "learned"  # or sinusoidal
+    every: bool = (
+        False  # positions are added before every layer, from a learned table of its own for each after the first
+    )
     segments: int = 0  # how many kinds of text the embeddings tell apart; 0 for none
     activation: Activation = "gelu"  # of the feed-forward layer
     dropout: float = 0.1  # on the embeddings and after every sublayer
@@ -57,6 +62,10 @@ class Transformer:
             f"backbone.segments must be 0 for none, or 2 or more, got {self.segments}",
         )
         require(0 <= self.dropout < 1, f"backbone.dropout must be in [0, 1), got {self.dropout}")
+
+    @property
+    def norms_embeddings(self) -> bool:
+        return self.norm == "post" if self.embedding_norm is None else self.embedding_norm
 
     def build(self, vocabulary: int, pattern: Pattern, embed: Embed | None = None) -> TransformerModule:
         """The network with fresh weights; `embed`: the embeddings of another, shared with it."""
@@ -83,23 +92,24 @@ class Block(nn.Module):
         self.after_mlp: nn.Module = nn.Identity()
         self.dropout = nn.Dropout(spec.dropout)
 
-    def forward(self, x: Tensor, view: View) -> Tensor:
+    def forward(self, x: Tensor, view: View, kept: tuple[Tensor, Tensor] | None = None) -> Tensor:
         if self.pre:
-            x = x + self.after_attention(self.dropout(self.attention(self.attention_norm(x), view)))
+            x = x + self.after_attention(self.dropout(self.attention(self.attention_norm(x), view, kept)))
             return x + self.after_mlp(self.dropout(self.mlp(self.mlp_norm(x))))
-        x = self.attention_norm(x + self.after_attention(self.dropout(self.attention(x, view))))
+        x = self.attention_norm(x + self.after_attention(self.dropout(self.attention(x, view, kept))))
         return self.mlp_norm(x + self.after_mlp(self.dropout(self.mlp(x))))
 
 
 class Feedforward(nn.Module):
-    def __init__(self, width: int, inner: int, activation: Activation) -> None:
+    def __init__(self, width: int, inner: int, activation: Activation, dropout: float = 0.0) -> None:
         super().__init__()
         self.up = nn.Linear(width, inner)
         self.down = nn.Linear(inner, width)
         self.activation = activation
+        self.dropout = nn.Dropout(dropout)
 
     def forward(self, x: Tensor) -> Tensor:
-        return self.down(activate(self.up(x), self.activation))
+        return self.down(self.dropout(activate(self.up(x), self.activation)))  # type: ignore[no-any-return]
 
 
 class TransformerModule(nn.Module):
@@ -111,11 +121,14 @@ class TransformerModule(nn.Module):
         width = spec.embedding or spec.width
         self.embed = embed or Embed(
             vocabulary, width, length=spec.length, positions=spec.positions, segments=spec.segments,
-            norm=spec.norm == "post", dropout=spec.dropout, epsilon=spec.epsilon,
+            norm=spec.norms_embeddings, dropout=spec.dropout, epsilon=spec.epsilon,
         )  # fmt: skip
         self.project: nn.Module = nn.Linear(width, spec.width) if width != spec.width else nn.Identity()
         self.blocks = nn.ModuleList(Block(spec) for _ in range(spec.layers))
         self._share(spec.sharing)
+        # the embeddings hold the positions of the first layer
+        places = range(1, spec.layers if spec.every else 1)
+        self.places = nn.ModuleList(nn.Embedding(spec.length, spec.width) for _ in places)
         self.final_norm = Norm(spec.width, eps=spec.epsilon) if spec.norm == "pre" else nn.Identity()
         self.compiled = False  # whether the parts are: then kernels that must be may be chosen
         self.apply(self._start)
@@ -145,13 +158,26 @@ class TransformerModule(nn.Module):
         """What is compiled, each for itself: layers that are alike are compiled once."""
         return [self.embed, *self.blocks]
 
-    def forward(self, batch: Batch, state: Any = None) -> tuple[Hidden, Any]:
-        dtype = _compute_dtype(self.embed.token.weight)
-        seen = view(batch, self.pattern, dtype, compiled=self.compiled)
+    def cache(self, rows: int, length: int) -> Cache:
+        """An empty state, for reading so many tokens of every row bit by bit."""
+        require(self.pattern == "left", "only a network that reads from left to right can read a text bit by bit")
+        like = self.embed.token.weight.new_empty(0, dtype=compute_dtype(self.embed.token.weight))
+        heads = self.spec.heads
+        return Cache.empty(self.spec.layers, rows, heads, length, self.spec.width // heads, like)
+
+    def forward(self, batch: Batch, state: Cache | None = None) -> tuple[Hidden, Cache | None]:
+        """With a state, the batch goes on from the tokens that it holds; its positions count from the first new one."""
+        dtype = compute_dtype(self.embed.token.weight)
+        if state is None:
+            seen = view(batch, self.pattern, dtype, compiled=self.compiled)
+        else:
+            batch, seen, state = state.take(batch)
         x = self.project(self.embed(batch).to(dtype))  # between layers, too, vectors keep the precision of the products
         layers = [x]
-        for block in self.blocks:
-            x = block(x, seen)
+        for number, block in enumerate(self.blocks):
+            if number and self.spec.every:
+                x = x + self.places[number - 1](batch.position).to(dtype)
+            x = block(x, seen) if state is None else block(x, seen, (state.keys[number], state.values[number]))
             layers.append(x)
         layers[-1] = self.final_norm(x)
         return Hidden(tuple(layers)), state
@@ -163,6 +189,7 @@ def activate(x: Tensor, activation: Activation) -> Tensor:
     return F.gelu(x, approximate="tanh" if activation == "gelu_tanh" else "none")
 
 
-def _compute_dtype(weight: Tensor) -> torch.dtype:
+def compute_dtype(weight: Tensor) -> torch.dtype:
+    """The precision that products are computed in."""
     kind = weight.device.type
     return torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else weight.dtype

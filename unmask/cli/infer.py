@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -71,34 +71,68 @@ def fill(
 @verb('unmask generate runs/gpt2 "Once upon a time" --tokens 60 --top-p 0.9')
 def generate(
     run: Run,
-    prompt: Annotated[str, typer.Argument(help="How the text begins.")],
+    prompt: Annotated[str | None, typer.Argument(help="How the text begins.")] = None,
+    file: Annotated[
+        Path | None, typer.Option(help="Prompts: a line each (.txt), or .jsonl or .csv with text; instead of PROMPT.")
+    ] = None,
     tokens: Annotated[int, typer.Option(help="How many new tokens at most.")] = 50,
-    temperature: Annotated[
-        float, typer.Option(help="0 takes the likeliest token; below 1 is safer, above 1 wilder.")
-    ] = 1.0,
+    greedy: Annotated[bool, typer.Option("--greedy", help="Always take the likeliest token.")] = False,
+    temperature: Annotated[float | None, typer.Option(help="Below 1 is safer, above 1 wilder. [default: 1]")] = None,
     top_k: Annotated[int | None, typer.Option(help="Draw among so many tokens.")] = None,
     top_p: Annotated[
         float | None, typer.Option(help="Draw among the likeliest with this probability together.")
     ] = None,
+    repetition_penalty: Annotated[
+        float, typer.Option(help="Over 1, tokens that stand in the text already are made less likely.")
+    ] = 1.0,
+    beams: Annotated[
+        int | None, typer.Option(help="Look for the likeliest text, following so many beginnings at once.")
+    ] = None,
+    length_penalty: Annotated[
+        float | None, typer.Option(help="With --beams: over 0 favours long texts, below 0 short ones. [default: 1]")
+    ] = None,
+    samples: Annotated[int, typer.Option(help="How many texts of each prompt.")] = 1,
+    cut_left: Annotated[
+        bool, typer.Option("--cut-left", help="Read the end of a prompt that is too long for the model.")
+    ] = False,
+    no_cache: Annotated[
+        bool, typer.Option("--no-cache", help="Read the whole text for every token: slow, to compare.")
+    ] = False,
+    half: Annotated[bool, typer.Option("--half", help="Compute in bfloat16: faster on a GPU.")] = False,
     seed: Seed = 0,
     device: Device = None,
     json_: Json = False,
 ) -> None:
-    """Go on with a text; a model that was adapted to write writes a text from it."""
-    from unmask.infer import Sampling, open_run, write
-    from unmask.infer import generate as run_on
+    """Go on with a text, shown as it is written; a model that was adapted to write writes a text from it."""
+    from unmask.infer import open_run, shown, texts, way
+    from unmask.infer.model import ROWS
 
-    sampling = Sampling(temperature=temperature, top_k=top_k, top_p=top_p)
-    model = open_run(run, device=device)
-    second = model.recipe.see.writes == "second"  # type: ignore[attr-defined]
-    pieces = (write if second else run_on)(model, prompt, tokens=tokens, sampling=sampling, seed=seed)
-    if json_:
-        say.as_json({"text": "".join(pieces)})
-        return
-    for piece in pieces:
-        sys.stdout.write(piece)
-        sys.stdout.flush()
-    sys.stdout.write("\n")
+    how = way(
+        greedy=greedy, temperature=temperature, top_k=top_k, top_p=top_p, repetition_penalty=repetition_penalty,
+        beams=beams, length_penalty=length_penalty,
+    )  # fmt: skip
+    prompts = _prompts(prompt, file)
+    model = open_run(run, device=device, half=half)
+    options: dict[str, Any] = {
+        "tokens": tokens,
+        "sampling": how,
+        "seed": seed,
+        "cut_left": cut_left,
+        "cached": not no_cache,
+    }
+    if json_ or file is not None or samples != 1 or beams is not None:  # nothing to be shown while it is written
+        for begin in range(0, len(prompts), ROWS):
+            for found in texts(model, prompts[begin : begin + ROWS], samples=samples, **options):
+                if json_:
+                    kept = ("prompt", "sample", "text", "ended")
+                    say.as_json({name: getattr(found, name) for name in kept}, lines=True)
+                else:
+                    sys.stdout.write(found.text + "\n")
+    else:
+        for piece in shown(model, prompts[0], **options):
+            sys.stdout.write(piece)
+            sys.stdout.flush()
+        sys.stdout.write("\n")
     say.notes(model.notes, json_)
 
 
@@ -146,3 +180,12 @@ def _texts(file_or_text: str, second: str | None) -> list[Text]:
     if file.is_file():
         raise Mistake(f"{file} is a file: a second text goes with a text, pairs in a file have text_a and text_b")
     return [Text(file_or_text, second)]
+
+
+def _prompts(prompt: str | None, file: Path | None) -> list[str]:
+    """What to go on with: the prompt that was typed, or those of a file."""
+    from unmask.errors import require
+    from unmask.tasks.classify import read_texts
+
+    require((prompt is None) != (file is None), "give a PROMPT, or prompts with --file: one of the two")
+    return [text.a for text in read_texts(file)] if file is not None else [prompt or ""]

@@ -33,7 +33,8 @@ def show(
     settings: Settings = [],  # noqa: B006
     json_: Json = False,
 ) -> None:
-    """Every value of a recipe, its parameter count and its training operations per token."""
+    """Every value of a recipe; the parameters that are trained, and those of the network that is kept, without heads; and
+    the training operations per token."""
     from unmask import recipes as family
     from unmask.recipe import flat, plain
     from unmask.system import cost
@@ -45,7 +46,8 @@ def show(
         return
     rows = [[name, value] for name, value in flat(chosen).items()]
     screen.table(f"{recipe} {size}", ["value", ""], rows)
-    screen.out.print(f"parameters                      {price['parameters']:,}")
+    screen.out.print(f"parameters in training          {price['parameters']:,}")
+    screen.out.print(f"parameters kept                 {price['kept']:,}")
     screen.out.print(f"training operations per token   {price['flops_per_token']:.3g}")
 
 

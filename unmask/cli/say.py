@@ -10,6 +10,9 @@ from unmask import screen
 
 
 def notes(counts: dict[str, int], json_: bool) -> None:
+    """What was cut, left out or repaired; for a program, on the error output too: the result stays one JSON value."""
+    if json_ and counts:
+        screen.json_line({"notes": dict(counts)})
     for name, count in counts.items() if not json_ else ():
         screen.note(f"{count:,} {name}")
 

@@ -13,15 +13,20 @@ from unmask import options, screen
 from unmask.cli import say
 from unmask.cli.program import verb
 from unmask.errors import Mistake
-from unmask.options import Corpora, Errors, Json, OptionalCorpora, Overwrite, Seed
+from unmask.options import Corpora, Errors, Json, OptionalCorpora, Overwrite, Seed, Whole
 
 
 @verb("unmask tokenizer corpus/ --kind wordpiece --vocab 30000 --out tok.json")
 def tokenizer(
     corpus: Corpora,
     out: Annotated[Path, typer.Option(help="The file to write.")],
-    kind: Annotated[str, typer.Option(help="wordpiece, bpe, byte-bpe, unigram or characters.")] = "wordpiece",
-    vocab: Annotated[int, typer.Option(help="How many tokens.")] = 30_000,
+    kind: Annotated[
+        str, typer.Option(help="wordpiece, bpe, word-bpe, byte-bpe, unigram, characters, bytes or whole-words.")
+    ] = "wordpiece",
+    vocab: Annotated[
+        int | None, typer.Option(help="How many tokens; by default as many as is usual, 30,000 for wordpiece.")
+    ] = None,
+    whole: Whole = False,
     errors: Errors = "strict",
     seed: Seed = 0,
     json_: Json = False,
@@ -30,7 +35,7 @@ def tokenizer(
     """Train a tokenizer on a corpus."""
     from unmask import text
 
-    stream = text.Corpus(corpus, errors=errors, seed=seed)
+    stream = text.Corpus(corpus, errors=errors, seed=seed, whole=whole)
     with screen.err.status(f"training a {kind} tokenizer") if not json_ else contextlib.nullcontext():
         made = text.train_to_file(stream, out, text.kind_named(kind, vocab), overwrite)
     result = {"file": str(out), "kind": kind, "vocabulary": made.vocabulary.size, "notes": dict(stream.notes)}
@@ -51,6 +56,7 @@ def prepare(
         ),
     ] = [],  # noqa: B006
     holdout: Annotated[str, typer.Option(help="Share of documents kept for validation.")] = "0.5%",
+    whole: Whole = False,
     errors: Errors = "strict",
     seed: Seed = 0,
     workers: Annotated[int | None, typer.Option(help="Processes; by default one per core.")] = None,
@@ -63,8 +69,9 @@ def prepare(
     from unmask.text.boundaries import words_named
 
     known = Lexicon.load(lexicon) if lexicon else None
-    records = run(Corpus(corpus, errors=errors, seed=seed), Tokenizer.load(tokenizer), out, words=words_named(words),
-                  lexicon=known, holdout=options.share(holdout), workers=workers, overwrite=overwrite)  # fmt: skip
+    stream = Corpus(corpus, errors=errors, seed=seed, whole=whole)
+    records = run(stream, Tokenizer.load(tokenizer), out, words=words_named(words), lexicon=known,
+                  holdout=options.share(holdout), workers=workers, overwrite=overwrite)  # fmt: skip
     manifest = _last(screen.reading(records, "preparing", json_))
     say.notes(manifest["notes"], json_)
     held = sum(shard["documents"] for shard in manifest["splits"]["holdout"])

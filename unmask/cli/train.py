@@ -28,7 +28,10 @@ def pretrain(
     start: Annotated[Path | None, typer.Option("--from", help="A run to continue from, on new text.")] = None,
     settings: Settings = [],  # noqa: B006
     resume: Annotated[bool, typer.Option("--resume", help="Go on with a run that was cut off.")] = False,
-    compiled: Annotated[bool | None, typer.Option("--compile/--no-compile", help="By default on a GPU.")] = None,
+    compiled: Annotated[
+        bool | None,
+        typer.Option("--compile/--no-compile", help="By default on a GPU, if the budget is ten minutes or more."),
+    ] = None,
     tensorboard: Annotated[bool, typer.Option("--tensorboard", help="Also write TensorBoard files.")] = False,
     seed: Seed = 0,
     device: Device = None,
@@ -41,9 +44,13 @@ def pretrain(
 
     if resume and overwrite:
         raise Mistake("--resume goes on with a run and --overwrite begins it anew: give one of them")
-    if start is not None and (size or any(setting.lstrip().startswith(("system.", "system=")) for setting in settings)):
-        raise Mistake(f"the network comes from {start}: leave --size and --set system... out, or leave --from out")
-    chosen = family.get(recipe, size=size or family.size_of(recipe, start), variant=variant, settings=settings)
+    if start is not None and size:
+        raise Mistake(f"the network comes from {start}: leave --size out, or leave --from out")
+    chosen = (
+        family.get(recipe, size=size or "base", variant=variant, settings=settings)
+        if start is None
+        else family.onward(recipe, start, variant=variant, settings=settings)
+    )
     records = pretraining.pretrain(chosen, data, out, budget=budget, start=start, seed=seed, device=device, compiled=compiled,
                                    resume=resume, overwrite=overwrite, tensorboard=tensorboard, stop=options.interrupt())  # fmt: skip
     last = _last_step(screen.training(records, f"{recipe} {size or ''}".strip(), json_))
@@ -116,7 +123,8 @@ def evaluate(
     device: Device = None,
     json_: Json = False,
 ) -> None:
-    """Accuracy, F1, Matthews' correlation and the confusion matrix of an adapted model; of one that writes, ROUGE-L.
+    """Accuracy, F1, Matthews' correlation and the confusion matrix of an adapted model; of one that writes, ROUGE-L over
+    the tokens of the model's own tokenizer: compare it between models of one tokenizer only.
 
     Of a model that reads from left to right and has no labels: loss, perplexity and bits per byte on a text."""
     from unmask import api

@@ -12,6 +12,7 @@ from unmask.data import Given
 from unmask.errors import require
 from unmask.infer.model import Model
 from unmask.system import GeneratorDiscriminator, Single
+from unmask.system.generator_discriminator import generator_of
 
 
 def network(system: Any, *, generator: bool = False) -> nn.Module:
@@ -41,14 +42,11 @@ def model(both: Model, *, generator: bool) -> tuple[Model, tuple[str, ...]]:
 
 
 def _generator(spec: GeneratorDiscriminator) -> Transformer:
-    """The generator as it was built: shared embeddings are the discriminator's in all."""
-    made = replace(spec.generator, embedding=spec.backbone.embedding or spec.backbone.width)
-    if not spec.shared:
-        return made
+    """The generator as it was built."""
+    made = generator_of(spec)
     require(
-        made.epsilon == spec.backbone.epsilon,
+        not spec.shared or made.epsilon == spec.backbone.epsilon,
         f"a generator that shares its embeddings has their epsilon, got {made.epsilon} and {spec.backbone.epsilon}: "
         "train with those alike",
     )
-    taken = {name: getattr(spec.backbone, name) for name in ("length", "segments", "positions")}
-    return replace(made, **taken)
+    return made

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from unmask.backbone import Transformer
@@ -49,6 +49,11 @@ _GPT2: dict[str, tuple[str, Any]] = {
     "epsilon": ("layer_norm_epsilon", 1e-5),
     "deviation": ("initializer_range", 0.02),
 }
+_OPENAI: dict[str, tuple[str, Any]] = {name: theirs for name, theirs in _GPT2.items() if name != "feedforward"} | {
+    "length": ("n_positions", 512),
+    "activation": ("afn", "gelu"),
+}
+ACTIVATIONS = {"gelu": "gelu", "gelu_new": "gelu_tanh", "gelu_pytorch_tanh": "gelu_tanh", "relu": "relu"}
 
 
 @dataclass(frozen=True)
@@ -56,12 +61,20 @@ class Family:
     """What a family does whatever its config.json says."""
 
     fields: dict[str, tuple[str, Any]]
+    activations: Mapping[str, str] = field(default_factory=lambda: ACTIVATIONS)  # their names, and ours
     pad: int = 0  # the padding token where config.json names none
     transform: Literal["network", "gelu"] | None = "network"  # activation of the head for tokens; none: no transform
     pooler: Literal["tanh", "gelu"] | None = "tanh"  # activation before a label; none: there is no pooler
     dropout: tuple[str, float | None] = ("classifier_dropout", None)  # before a label; none: as in the network
     # Attention weights are never dropped here (see backbone/attention.py).
     always: tuple[tuple[str, Any], ...] = (("attention_probs_dropout_prob", 0.0),)  # what config.json says besides
+    dropped: tuple[
+        str, ...
+    ] = ()  # what config.json calls the dropout on the embeddings, where it has a name of its own
+    last: bool = False  # a label is read off the last token, not the first
+    adds: tuple[
+        tuple[str, str], ...
+    ] = ()  # roles that its tokenizers lack, and the tokens that an import adds for them
 
 
 FAMILIES: dict[Kind, Family] = {
@@ -75,9 +88,15 @@ FAMILIES: dict[Kind, Family] = {
         always=(("attention_probs_dropout_prob", 0.0), ("num_hidden_groups", 1), ("inner_group_num", 1)),
     ),
     "gpt2": Family(
-        _GPT2, transform=None, pooler=None, dropout=("classifier_dropout", 0.0), always=(("attn_pdrop", 0.0),)
+        _GPT2, transform=None, pooler=None, dropout=("classifier_dropout", 0.0), always=(("attn_pdrop", 0.0),),
+        dropped=("embd_pdrop",), last=True,
     ),
-}
+    "openai-gpt": Family(
+        _OPENAI, activations={"gelu": "gelu_tanh", "relu": "relu"}, transform=None, pooler=None,
+        dropout=("classifier_dropout", 0.0), always=(("attn_pdrop", 0.0),), dropped=("embd_pdrop",), last=True,
+        adds=(("pad", "<pad>"), ("start", "<start>"), ("delimiter", "<delimiter>"), ("extract", "<extract>")),
+    ),
+}  # fmt: skip
 # Values that change what the network computes, each with the only one that our backbone can compute.
 ONLY: dict[str, Any] = {
     "position_embedding_type": "absolute",
@@ -89,8 +108,6 @@ ONLY: dict[str, Any] = {
     "num_hidden_groups": 1,
     "inner_group_num": 1,
 }
-ACTIVATIONS = {"gelu": "gelu", "gelu_new": "gelu_tanh", "gelu_pytorch_tanh": "gelu_tanh", "relu": "relu"}
-_THEIR_ACTIVATION = {"gelu": "gelu", "gelu_tanh": "gelu_new", "relu": "relu"}
 
 
 def kind_of(config: Mapping[str, Any]) -> Kind:
@@ -120,7 +137,7 @@ def backbone(kind: Kind, config: Mapping[str, Any], like: Transformer) -> Transf
         )
     values = {ours: config.get(theirs, default) for ours, (theirs, default) in FAMILIES[kind].fields.items()}
     values["activation"] = activation(kind, config)
-    values["feedforward"] = values["feedforward"] or 4 * values["width"]
+    values["feedforward"] = values.get("feedforward") or 4 * values["width"]
     values["length"] -= offset(kind, pad(kind, config))
     # A single kind of segment tells nothing apart: its row is added to the positions.
     values["segments"] = values["segments"] if values.get("segments", 0) > 1 else 0
@@ -130,13 +147,17 @@ def backbone(kind: Kind, config: Mapping[str, Any], like: Transformer) -> Transf
 
 def activation(kind: Kind, config: Mapping[str, Any]) -> str:
     name, default = FAMILIES[kind].fields["activation"]
-    value = config.get(name, default)
+    value, known = config.get(name, default), FAMILIES[kind].activations
     require(
-        value in ACTIVATIONS,
-        f"config.json says {name}={value!r}, the backbone here can only do {', '.join(ACTIVATIONS)}: "
-        "choose another checkpoint",
+        value in known,
+        f"config.json says {name}={value!r}, the backbone here can only do {', '.join(known)}: choose another checkpoint",
     )
-    return ACTIVATIONS[value]
+    return known[value]
+
+
+def their_activation(kind: Kind, ours: str) -> str | None:
+    """What a family calls an activation of ours; none where it has no such."""
+    return next((theirs for theirs, known in FAMILIES[kind].activations.items() if known == ours), None)
 
 
 def tokens_activation(kind: Kind, backbone: Transformer) -> Any:
@@ -152,10 +173,10 @@ def pad(kind: Kind, config: Mapping[str, Any]) -> int:
 def numbers(kind: Kind, backbone: Transformer, pad: int) -> dict[str, Any]:
     """What config.json says of a backbone of ours."""
     ours = dataclasses.asdict(backbone) | {
-        "activation": _THEIR_ACTIVATION[backbone.activation],
+        "activation": their_activation(kind, backbone.activation),
         "length": backbone.length + offset(kind, pad),
         "segments": max(backbone.segments, 1),
         "embedding": backbone.embedding or backbone.width,
     }
     found = {theirs: ours[name] for name, (theirs, _) in FAMILIES[kind].fields.items()}
-    return found | dict(FAMILIES[kind].always) | ({"embd_pdrop": backbone.dropout} if kind == "gpt2" else {})
+    return found | dict(FAMILIES[kind].always) | dict.fromkeys(FAMILIES[kind].dropped, backbone.dropout)

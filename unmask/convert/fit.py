@@ -1,9 +1,9 @@
-"""Fit: the tensors of a checkpoint cut and added up to what our network has; what is cut off is listed."""
+"""Fit: the tensors of a checkpoint cut and added up to what our network has; what is cut off or fresh is listed."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import torch
 
@@ -14,20 +14,31 @@ from unmask.convert.source import Source
 from unmask.errors import require
 
 
-def fit(source: Source, backbone: Transformer, heads: Heads) -> tuple[Source, list[str]]:
+@dataclass(frozen=True)
+class Fitted:
+    """A checkpoint that fits our network."""
+
+    source: Source
+    cut: list[str]  # rows of tensors that have no place
+    fresh: list[str]  # rows of tensors of ours that the checkpoint does not have
+
+
+def fit(source: Source, backbone: Transformer, heads: Heads) -> Fitted:
     """The checkpoint with one row per token, our first position in the first row, and nothing twice."""
     source, rows = _vocabulary(source)
     source, tasks = _positions(source, backbone)
-    return _without_copy(_without_map(source, backbone), heads), rows + tasks
+    source = _without_copy(_without_map(source, backbone), heads)
+    source, fresh = _with_added(source, backbone.deviation)
+    return Fitted(source, rows + tasks, fresh)
 
 
 def _vocabulary(source: Source) -> tuple[Source, list[str]]:
     """One row per token: rows that no token has (tables are padded to round numbers) are cut off, and listed."""
     called = NAMES[source.kind]
-    size, rows = source.tokenizer.vocabulary.size, len(source.tensors[called.token])
+    size, rows = source.tokenizer.vocabulary.size - source.added, len(source.tensors[called.token])
     highest = max(source.tokenizer.backend.get_vocab().values())
     require(
-        highest < size,
+        highest < size + source.added,
         f"the tokenizer has {size:,} tokens and numbers them up to {highest:,}: "
         "give every number a token in tokenizer.json",
     )
@@ -39,6 +50,20 @@ def _vocabulary(source: Source) -> tuple[Source, list[str]]:
     long = [name for name in called.per_token if name in source.tensors and len(source.tensors[name]) > size]
     tensors = source.tensors | {name: source.tensors[name][:size] for name in long}
     return replace(source, tensors=tensors), [f"{source.written[name]}[{size}:]" for name in long]
+
+
+def _with_added(source: Source, deviation: float) -> tuple[Source, list[str]]:
+    """With a random row for each special token that was added to the tokenizer."""
+    called, random = NAMES[source.kind], torch.Generator().manual_seed(0)
+    if not source.added:
+        return source, []
+    tables = {called.token: "backbone.embed.token.weight", called.output: "predict.tokens.weight"}
+    found = {name: source.tensors[name] for name in tables if name in source.tensors}
+    more = {
+        name: torch.cat((table, torch.randn(source.added, table.shape[1], generator=random) * deviation))
+        for name, table in found.items()
+    }
+    return replace(source, tensors=source.tensors | more), [f"{tables[n]}[{len(t)}:]" for n, t in found.items()]
 
 
 def _positions(source: Source, backbone: Transformer) -> tuple[Source, list[str]]:

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from unmask.convert import alone, names
-from unmask.convert.fit import fit
+from unmask.convert.fit import Fitted, fit
 from unmask.convert.links import Link, links
 from unmask.convert.names import NAMES, Heads
 from unmask.convert.recipe_in import backbone_of, heads_of, paired, recipe_of
@@ -29,7 +29,7 @@ class Report:
     recipe: str  # the recipe that it goes on with
     loaded: int  # tensors of the run that came from the file
     parameters: int  # numbers in them
-    missing: tuple[str, ...]  # tensors of the run that the file does not have: they are fresh
+    missing: tuple[str, ...]  # tensors of the run, or rows of them, that the file does not have: they are fresh
     left_over: tuple[str, ...]  # tensors of the file, or rows of them, that the run has no place for
 
 
@@ -37,10 +37,13 @@ class Report:
 class _Network:
     """One network as a folder holds it."""
 
-    source: Source  # its tensors fit our network
-    cut: list[str]  # rows of tensors that have no place
+    fitted: Fitted  # its tensors fit our network
     heads: Heads
     recipe: Recipe  # of this network alone
+
+    @property
+    def source(self) -> Source:
+        return self.fitted.source
 
 
 def import_hf(
@@ -62,13 +65,14 @@ def import_hf(
         filled, left_over = filled | more, left_over + [f"{name} (generator)" for name in left]
     save_run(Model(system.eval(), recipe, source.tokenizer, Path(out)), out, overwrite=overwrite)
     wanted = checkpoint.unique(system)
+    absent = [name for name, tensor in wanted.items() if tensor.data_ptr() not in filled]
     loaded = [tensor.numel() for tensor in wanted.values() if tensor.data_ptr() in filled]
     return Report(
         architecture=_title(first),
         recipe=recipe.name,
         loaded=len(loaded),
         parameters=sum(loaded),
-        missing=tuple(sorted(name for name, tensor in wanted.items() if tensor.data_ptr() not in filled)),
+        missing=tuple(sorted(absent + first.fitted.fresh)),
         left_over=tuple(sorted(left_over)),
     )
 
@@ -77,7 +81,7 @@ def _read(folder: Path) -> _Network:
     source = read(folder)
     heads = heads_of(source)
     recipe = recipe_of(source, heads)
-    return _Network(*fit(source, backbone_of(recipe), heads), heads, recipe)
+    return _Network(fit(source, backbone_of(recipe), heads), heads, recipe)
 
 
 def _read_generator(folder: Path, first: _Network) -> _Network:
@@ -126,7 +130,9 @@ def _fill(system: nn.Module, network: _Network) -> tuple[set[int], list[str]]:
     for link in found:
         _put(link, tensors, wanted[link.ours])
     used = {name for link in found for name in link.theirs}
-    return {wanted[link.ours].data_ptr() for link in found}, network.cut + [written[n] for n in tensors.keys() - used]
+    return {wanted[link.ours].data_ptr() for link in found}, network.fitted.cut + [
+        written[n] for n in tensors.keys() - used
+    ]
 
 
 def _put(link: Link, tensors: Mapping[str, Tensor], place: Tensor) -> None:

@@ -71,7 +71,9 @@ def _tokenizer(model: Model, kind: Kind, heads: Heads) -> Tokenizer:
         "Hugging Face's roberta gives padding no position, and here the padding token also frames texts: "
         "train with a tokenizer that has a [PAD]",
     )
-    return tokenizers.with_own_pad(model.tokenizer) if shared and kind == "gpt2" and heads.label else model.tokenizer
+    return (
+        tokenizers.with_own_pad(model.tokenizer) if shared and FAMILIES[kind].last and heads.label else model.tokenizer
+    )
 
 
 def _tensors(

@@ -6,10 +6,12 @@ import re
 from dataclasses import dataclass, field
 from typing import Literal
 
-Kind = Literal["albert", "bert", "electra", "ernie", "gpt2", "roberta"]  # Hugging Face's `model_type`
+Kind = Literal["albert", "bert", "electra", "ernie", "gpt2", "openai-gpt", "roberta"]  # Hugging Face's `model_type`
 Table = dict[str, tuple[str, ...]]  # tensors of ours: those of theirs that hold the same numbers, one after the other
 
-_STEMS = {"embeddings", "embeddings_project", "encoder", "pooler", "wte", "wpe", "h", "ln_f"}  # inside a network
+_STEMS = {  # inside a network
+    "embeddings", "embeddings_project", "encoder", "pooler", "wte", "wpe", "tokens_embed", "positions_embed", "h", "ln_f",
+}  # fmt: skip
 # What can be computed from the rest: the causal masks of GPT-2, the numbers of positions and segments of BERT.
 _COMPUTED = re.compile(r"\.attn\.(masked_)?bias$|\.(position_ids|token_type_ids)$")
 _RENAMED = (
@@ -121,6 +123,31 @@ def _bert(title: str, prefix: str, task: str | None = None) -> Names:
     )
 
 
+def _gpt(title: str, token: str, position: str, more: dict[str, str]) -> Names:
+    return Names(
+        title=title,
+        prefix="transformer.",
+        network={
+            "embed.token.weight": (f"{token}.weight",),
+            "embed.position.weight": (f"{position}.weight",),
+            **_layers(more),
+        },
+        place="h.{}",
+        block=_layers({
+            "attention_norm": "ln_1",
+            "attention.qkv": "attn.c_attn",
+            "attention.out": "attn.c_proj",
+            "mlp_norm": "ln_2",
+            "mlp.up": "mlp.c_fc",
+            "mlp.down": "mlp.c_proj",
+        }),
+        tokens={"weight": ("lm_head.weight",)},
+        label={"out.weight": ("score.weight",)},
+        masked="LMHeadModel",
+        turned=("attention.qkv.weight", "attention.out.weight", "mlp.up.weight", "mlp.down.weight"),
+    )  # fmt: skip
+
+
 NAMES: dict[Kind, Names] = {
     "bert": _bert("Bert", "bert."),
     "ernie": _bert("Ernie", "ernie.", task="ernie.embeddings.task_type_embeddings.weight"),
@@ -175,28 +202,8 @@ NAMES: dict[Kind, Names] = {
         sentence=_layers({"dense": "albert.pooler", "out": "sop_classifier.classifier"}),
         maps=True,
     ),
-    "gpt2": Names(
-        title="GPT2",
-        prefix="transformer.",
-        network={
-            "embed.token.weight": ("wte.weight",),
-            "embed.position.weight": ("wpe.weight",),
-            **_layers({"final_norm": "ln_f"}),
-        },
-        place="h.{}",
-        block=_layers({
-            "attention_norm": "ln_1",
-            "attention.qkv": "attn.c_attn",
-            "attention.out": "attn.c_proj",
-            "mlp_norm": "ln_2",
-            "mlp.up": "mlp.c_fc",
-            "mlp.down": "mlp.c_proj",
-        }),
-        tokens={"weight": ("lm_head.weight",)},
-        label={"out.weight": ("score.weight",)},
-        masked="LMHeadModel",
-        turned=("attention.qkv.weight", "attention.out.weight", "mlp.up.weight", "mlp.down.weight"),
-    ),
+    "gpt2": _gpt("GPT2", "wte", "wpe", {"final_norm": "ln_f"}),
+    "openai-gpt": _gpt("OpenAIGPT", "tokens_embed", "positions_embed", {}),
 }  # fmt: skip
 
 

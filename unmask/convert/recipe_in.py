@@ -17,11 +17,13 @@ from unmask.errors import require
 from unmask.hide import Nothing
 from unmask.predict import Label, Replaced, Tokens
 from unmask.recipe import Part, Recipe, Stage
-from unmask.recipes import albert, bert, electra, ernie, gpt2, roberta
+from unmask.recipes import albert, bert, electra, ernie, gpt, gpt2, roberta
 from unmask.system import SENTENCE, GeneratorDiscriminator, Single
+from unmask.system.generator_discriminator import READS
 
 _RECIPES: dict[Kind, Any] = {
-    "albert": albert, "bert": bert, "electra": electra, "ernie": ernie, "gpt2": gpt2, "roberta": roberta,
+    "albert": albert, "bert": bert, "electra": electra, "ernie": ernie, "gpt2": gpt2, "openai-gpt": gpt,
+    "roberta": roberta,
 }  # fmt: skip
 
 
@@ -60,8 +62,8 @@ def _weights(backbone: Transformer) -> int:
 
 
 def _layout(source: Source, heads: Heads, usual: str) -> str:
-    """As the tokenizer says. One that says nothing takes the usual one, but a GPT-2 classifier reads the bare text."""
-    layout = tokenizers.layout_of(source.tokenizer, "a b" if heads.label and source.kind == "gpt2" else usual)
+    """As the tokenizer says. One that says nothing takes the usual one, but a GPT classifier reads the bare text."""
+    layout = tokenizers.layout_of(source.tokenizer, "a b" if heads.label and FAMILIES[source.kind].last else usual)
     tokenizers.check_roles(source.tokenizer, layout)
     if heads.label or heads.sentence:
         tokenizers.check_summary(source.kind, layout)
@@ -141,7 +143,7 @@ def paired(kind: Kind, alone: Recipe, generator: Recipe | None, *, shared: bool)
     else:
         made, fill = backbone_of(generator), generator.predict["tokens"]
         _check_pair(made, backbone)
-        made = dataclasses.replace(made, embedding=backbone.embedding)
+    made = dataclasses.replace(made, **{name: getattr(Transformer, name) for name in READS})
     return alone.replace(system=GeneratorDiscriminator(backbone=backbone, generator=made, fill=fill, shared=shared))
 
 
@@ -149,6 +151,7 @@ def _check_pair(generator: Transformer, backbone: Transformer) -> None:
     for what, its, wanted in (
         ("embeddings of one width", generator.embedding or generator.width, backbone.embedding or backbone.width),
         ("texts of one length", generator.length, backbone.length),
+        ("as many kinds of segments", generator.segments, backbone.segments),
     ):
         require(
             its == wanted,

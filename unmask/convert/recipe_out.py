@@ -42,11 +42,11 @@ def kind_of(recipe: Recipe) -> Kind:
         kind: Kind = recipe.family or _kin(recipe, backbone)  # type: ignore[assignment]
     else:
         require(
-            (backbone.norm, pattern) == ("pre", "left"),
+            pattern == "left",
             "Hugging Face has the norm after each layer where all is seen (bert and its kin), before it where only the left "
             f"is (gpt2); got norm={backbone.norm!r} and see={type(see).__name__}: train with two that go together",
         )
-        kind = "gpt2"
+        kind = "gpt2" if backbone.norm == "pre" else "openai-gpt"
     _check_network(kind, backbone)
     return kind
 
@@ -70,6 +70,23 @@ def _check_network(kind: Kind, backbone: Transformer) -> None:
         backbone.embedding in (None, backbone.width) or NAMES[kind].inside("project.weight") is not None,
         f"the embeddings of Hugging Face's {kind} are as wide as its layers, got system.backbone.embedding="
         f"{backbone.embedding} and width={backbone.width}: train with system.backbone.embedding=none",
+    )
+    norms = NAMES[kind].inside("embed.norm.weight") is not None
+    require(
+        backbone.norms_embeddings == norms,
+        f"Hugging Face's {kind} has {'a' if norms else 'no'} norm on its embeddings, got system.backbone.norm="
+        f"{backbone.norm} and embedding_norm={backbone.embedding_norm}: train with system.backbone.embedding_norm="
+        f"{str(norms).lower()}",
+    )
+    require(
+        configs.their_activation(kind, backbone.activation) is not None,
+        f"Hugging Face's {kind} has activations {', '.join(FAMILIES[kind].activations.values())}, got "
+        f"system.backbone.activation={backbone.activation}: train with one of those",
+    )
+    require(
+        "feedforward" in FAMILIES[kind].fields or backbone.feedforward == 4 * backbone.width,
+        f"the feed-forward layer of Hugging Face's {kind} is four times as wide as the others, got "
+        f"{backbone.feedforward} and {backbone.width}: train with system.backbone.feedforward={4 * backbone.width}",
     )
     require(
         not backbone.segments or NAMES[kind].segment is not None,

@@ -31,6 +31,7 @@ class Source:
     tensors: dict[str, Tensor]  # by canonical name, in float32
     written: dict[str, str]  # the name that each has in the file
     tokenizer: Tokenizer
+    added: int = 0  # special tokens that the checkpoint's own tokenizer lacks, at the end of this one
 
     @property
     def architecture(self) -> str | None:
@@ -67,9 +68,8 @@ def read(folder: Path) -> Source:
         f"but for example {min(tensors, default='nothing')}; check model_type in config.json",
     )
     settings = folder / "tokenizer_config.json"
-    return Source(
-        kind, config, tensors, written, tokenizers.load(folder, read_json(settings) if settings.is_file() else {})
-    )
+    tokenizer = tokenizers.load(folder, read_json(settings) if settings.is_file() else {})
+    return Source(kind, config, tensors, written, *tokenizers.completed(tokenizer, kind))
 
 
 def read_json(path: Path) -> dict[str, Any]:

@@ -10,12 +10,13 @@ from tokenizers import AddedToken, decoders, models, normalizers, pre_tokenizers
 from tokenizers import Tokenizer as Backend
 
 from unmask import text
+from unmask.convert.config import FAMILIES
 from unmask.convert.names import Kind
 from unmask.errors import Mistake, require
 from unmask.recipe import Part
 from unmask.text import Tokenizer
 from unmask.text import layout as layouts
-from unmask.text.tokenizer import BERT_NAMES, ROBERTA_NAMES, ROLES
+from unmask.text.tokenizer import BERT_NAMES, GPT_NAMES, ROBERTA_NAMES, ROLES
 
 _SPELLED = {role: word for word, role in layouts.SPECIALS.items()}
 
@@ -27,7 +28,7 @@ def load(folder: Path, settings: Mapping[str, Any]) -> Tokenizer:
     if (folder / "vocab.txt").is_file():
         return Tokenizer(_wordpiece(folder, settings))
     if (folder / "vocab.json").is_file() and (folder / "merges.txt").is_file():
-        return Tokenizer(_byte_bpe(folder, settings))
+        return Tokenizer(_bpe(folder, settings))
     raise Mistake(f"{folder} has no tokenizer: it needs tokenizer.json, or vocab.txt, or vocab.json and merges.txt")
 
 
@@ -44,9 +45,21 @@ def _wordpiece(folder: Path, settings: Mapping[str, Any]) -> Backend:
     return backend
 
 
-def _byte_bpe(folder: Path, settings: Mapping[str, Any]) -> Backend:
-    prefix = settings.get("add_prefix_space", False)
-    backend = Backend(models.BPE.from_file(str(folder / "vocab.json"), str(folder / "merges.txt")))
+def _bpe(folder: Path, settings: Mapping[str, Any]) -> Backend:
+    files = str(folder / "vocab.json"), str(folder / "merges.txt")
+    backend = Backend(models.BPE.from_file(*files))
+    words = any(token.endswith("</w>") for token in backend.get_vocab())
+    return _word_bpe(files) if words else _byte_bpe(backend, settings.get("add_prefix_space", False))
+
+
+def _word_bpe(files: tuple[str, str]) -> Backend:
+    backend, _ = text.WordBPE().blank()
+    backend.model = models.BPE.from_file(*files, unk_token="<unk>", end_of_word_suffix="</w>")
+    backend.add_special_tokens([name for name in GPT_NAMES if backend.token_to_id(name) is not None])
+    return backend
+
+
+def _byte_bpe(backend: Backend, prefix: bool) -> Backend:
     backend.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=prefix)
     backend.decoder = decoders.ByteLevel()
     backend.post_processor = processors.ByteLevel(trim_offsets=True)
@@ -66,7 +79,9 @@ def kind_of(tokenizer: Tokenizer) -> Part:
     if model == "WordPiece":
         return text.WordPiece(vocab=vocab, lowercase=bool(getattr(backend.normalizer, "lowercase", False)))
     if model == "BPE":
-        return text.ByteBPE(vocab=vocab) if "ByteLevel" in repr(backend.pre_tokenizer) else text.BPE(vocab=vocab)
+        marked = backend.model.end_of_word_suffix == "</w>"
+        other = text.WordBPE(vocab=vocab) if marked else text.BPE(vocab=vocab)
+        return text.ByteBPE(vocab=vocab) if "ByteLevel" in repr(backend.pre_tokenizer) else other
     return text.Unigram(vocab=vocab) if model == "Unigram" else text.Characters(vocab=vocab)
 
 
@@ -97,7 +112,8 @@ def _framed(tokenizer: Tokenizer, a: str, b: str | None = None) -> list[str]:
 
 
 def _special(tokenizer: Tokenizer, index: int) -> str:
-    for role in ("sep", "cls", "mask"):  # GPT-2 has one token for all of them: it ends texts
+    # GPT-2 has one token for all of them: it ends texts. GPT's extract token ends them too.
+    for role in ("start", "delimiter", "extract", "sep", "cls", "mask"):
         if tokenizer.roles.get(role) == index:
             return _SPELLED[role]
     raise Mistake(
@@ -117,12 +133,19 @@ def check_summary(kind: Kind, layout: str) -> None:
     """Refuse a layout whose summary is not the token that Hugging Face's heads read: the first, GPT-2's the last."""
     for texts in (1, 2) if "b" in layout.split() else (1,):
         last = len(layouts.items(layout, texts)) - 1
-        wanted = last if kind == "gpt2" else 0
+        wanted = last if FAMILIES[kind].last else 0
         require(
             layouts.summary(layout, texts) == wanted,
             f"Hugging Face's {kind} reads a label off the {'last' if wanted else 'first'} token, not so the layout "
             f"{layout!r}: train with one such as {'a [SEP] b [SEP]' if wanted else '[CLS] a [SEP] b [SEP]'!r}",
         )
+
+
+def completed(tokenizer: Tokenizer, kind: Kind) -> tuple[Tokenizer, int]:
+    """A copy with a token for every role that its family's recipe needs, and how many were added, all at the end."""
+    lacking = [name for role, name in FAMILIES[kind].adds if role not in tokenizer.roles]
+    copy = Backend.from_str(tokenizer.backend.to_str())
+    return (Tokenizer(copy), copy.add_special_tokens(lacking)) if lacking else (tokenizer, 0)
 
 
 def with_own_pad(tokenizer: Tokenizer) -> Tokenizer:
@@ -155,9 +178,9 @@ def _template(tokenizer: Tokenizer, layout: str, texts: int, segments: bool) -> 
 
 
 def ends(tokenizer: Tokenizer, layout: str) -> tuple[int | None, int | None]:
-    """The tokens that begin and end a text; without a [CLS], the end of the text before begins the next."""
-    end = tokenizer.roles.get("sep")
-    return (tokenizer.roles.get("cls") if layout.startswith("[CLS]") else end), end
+    """The tokens that begin and end a text; where none begins it, the end of the text before does."""
+    first, end = layouts.items(layout, 1)[0], tokenizer.roles.get("sep")
+    return (end if first.is_text else tokenizer.roles.get(first.name)), end
 
 
 def settings(tokenizer: Tokenizer, layout: str, length: int, segments: bool) -> dict[str, Any]:

@@ -3,7 +3,9 @@
 from unmask.data.arrange import Arrange, Blocks, Given, Stream
 from unmask.data.pairs import NextSentence, SentenceOrder, ThreeWay
 from unmask.data.shards import Collection, Shards, Texts
+from unmask.data.streams import Continued, Streams
 
 __all__ = [
-    "Arrange", "Blocks", "Collection", "Given", "NextSentence", "SentenceOrder", "Shards", "Stream", "Texts", "ThreeWay",
+    "Arrange", "Blocks", "Collection", "Continued", "Given", "NextSentence", "SentenceOrder", "Shards", "Stream",
+    "Streams", "Texts", "ThreeWay",
 ]  # fmt: skip

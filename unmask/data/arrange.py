@@ -17,7 +17,7 @@ from unmask.errors import Mistake, require
 from unmask.text import Tokenizer
 from unmask.text import layout as layouts
 
-ROLES = ("cls", "sep", "mask")  # the special tokens that stand behind the texts, in this order
+ROLES = tuple(layouts.SPECIALS.values())  # the special tokens that stand behind the texts, in this order
 
 
 def special_ids(tokenizer: Tokenizer, layout: str) -> list[int]:
@@ -56,6 +56,10 @@ class Arrange(Protocol):
     def packed(self) -> bool:
         """Whether several examples may share a row."""
 
+    @property
+    def continuous(self) -> bool:
+        """Whether each row goes on where the same row of the batch before it ended: for networks with a memory."""
+
     def runs(self, texts: Texts, layout: str, length: int, rng: Any) -> Runs:
         """Examples of at most `length` tokens."""
 
@@ -69,6 +73,7 @@ class Blocks:
 
     classes = 0
     answers = ()
+    continuous = False
 
     @property
     def packed(self) -> bool:
@@ -102,6 +107,7 @@ class Stream:
     classes = 0
     answers = ()
     packed = False
+    continuous = False
 
     def runs(self, texts: Texts, layout: str, length: int, rng: Any) -> Runs:
         documents = texts.sentence[texts.document]
@@ -117,6 +123,7 @@ class Given:
     classes = 0
     answers = ()
     packed = False
+    continuous = False
 
     def runs(self, texts: Texts, layout: str, length: int, rng: Any) -> Runs:
         raise Mistake(

@@ -27,6 +27,7 @@ class NextSentence:
     classes = 2
     answers = ("it follows", "it comes from elsewhere")
     packed = True
+    continuous = False
 
     def __post_init__(self) -> None:
         _check_shares(random=self.random, short=self.short)
@@ -46,6 +47,7 @@ class SentenceOrder:
     classes = 2
     answers = ("in order", "swapped")
     packed = True
+    continuous = False
 
     def __post_init__(self) -> None:
         _check_shares(swapped=self.swapped, short=self.short)
@@ -66,6 +68,7 @@ class ThreeWay:
     classes = 3
     answers = ("it follows", "it goes before", "it comes from elsewhere")
     packed = True
+    continuous = False
 
     def __post_init__(self) -> None:
         _check_shares(previous=self.previous, random=self.random, short=self.short)

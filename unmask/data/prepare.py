@@ -53,7 +53,7 @@ def prepare(
         documents = 0
         found = available(words)
         texts = _chunks(corpus, warn=found != words)
-        start = (tokenizer.backend.to_str(), found, dtype, lexicon)
+        start = (tokenizer.backend.to_str(), found, dtype, lexicon, corpus.whole)
         for chunk in _tokenised(texts, start, workers or os.cpu_count() or 1):
             held = _held(documents + np.arange(len(chunk)), holdout)
             for split, writer in writers.items():
@@ -71,6 +71,7 @@ def prepare(
             "vocabulary": tokenizer.vocabulary.size,
             "ids_dtype": dtype,
             "words": found,
+            "whole": corpus.whole,
             "lexicon": list(lexicon.record) if lexicon is not None else [],
             "tokens": sum(w.tokens for w in writers.values()),
             "documents": documents,
@@ -130,15 +131,17 @@ def _chunks(corpus: Corpus, warn: bool) -> Iterator[list[str]]:
         yield chunk
 
 
-def _start_worker(tokenizer: str, words: Words, dtype: str, lexicon: Lexicon | None) -> None:
+def _start_worker(tokenizer: str, words: Words, dtype: str, lexicon: Lexicon | None, whole: bool) -> None:
     from tokenizers import Tokenizer as Backend
 
     os.environ["TOKENIZERS_PARALLELISM"] = "false"  # the pool is the parallelism
-    _worker.update(tokenizer=Tokenizer(Backend.from_str(tokenizer)), words=words, dtype=dtype, lexicon=lexicon)
+    made = Tokenizer(Backend.from_str(tokenizer))
+    _worker.update(tokenizer=made, words=words, dtype=dtype, lexicon=lexicon, whole=whole)
 
 
 def _work(texts: list[str]) -> Tokenised:
-    documents = encode_documents(texts, _worker["tokenizer"], _worker["words"], _worker["lexicon"])
+    reading = (_worker["tokenizer"], _worker["words"], _worker["lexicon"])
+    documents = encode_documents(texts, *reading, whole=_worker["whole"])
     return [_columns(document, _worker["dtype"]) for document in documents if len(document.ids)]
 
 

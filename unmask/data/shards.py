@@ -201,6 +201,15 @@ class Collection:
         """Tokens per document."""
         return np.concatenate([np.diff(shard.sentence[shard.document]) for shard in self.shards])
 
+    def places(self, numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The shard of each document, and the index of its first token there."""
+        owners = np.searchsorted(self.first, numbers, side="right") - 1
+        begins = np.empty(len(numbers), np.int64)
+        for owner in np.unique(owners):
+            mine, shard = owners == owner, self.shards[owner]
+            begins[mine] = shard.sentence[shard.document[numbers[mine] - self.first[owner]]]
+        return owners, begins
+
     def gather(self, numbers: np.ndarray) -> Texts:
         """The named documents, side by side, in this order."""
         ids, word, sentence, counts, at = [], [], [], [], 0

@@ -12,9 +12,9 @@ from unmask.evaluate.context import check_file, context_curve, trace_context, wr
 from unmask.evaluate.language import evaluate_text, score_text
 from unmask.evaluate.prompts import Scoring, ask, evaluate_prompts
 from unmask.infer.classify import probabilities
-from unmask.infer.generate import Sampling
 from unmask.infer.likelihood import reads_onward
 from unmask.infer.model import Model
+from unmask.infer.sampling import Greedy
 from unmask.infer.write import write
 from unmask.tasks import classify
 from unmask.tasks import write as writing
@@ -79,7 +79,7 @@ def evaluate_writing(model: Model, pairs: list[Text]) -> dict[str, Any]:
     """The likeliest text for each source, against its target: ROUGE-L over tokens, and how many are exactly right."""
     targets = [model.tokenizer.encode(pair.b or "") for pair in pairs]
     longest = min(max(map(len, targets)) + 8, model.length // 2)
-    texts = ["".join(write(model, pair.a, tokens=longest, sampling=Sampling(temperature=0))) for pair in pairs]
+    texts = ["".join(write(model, pair.a, tokens=longest, sampling=Greedy())) for pair in pairs]
     written = [model.tokenizer.encode(text) for text in texts]
     both = list(zip(targets, written, strict=True))
     return {

@@ -35,7 +35,7 @@ def explain(
     given, tokenizer = tokenizer, tokenizer or small_tokenizer(recipe.tokenizer, text)
     system.check(recipe, tokenizer.vocabulary)
     notes = [_about_tokenizer(recipe, given, tokenizer), *_about_lexicon(recipe, hide, lexicon)]
-    now = recipe.schedule[number - 1]
+    now, done = recipe.schedule[number - 1], sum(before.share for before in recipe.schedule[: number - 1])
     batch, more = first_row(recipe, text, tokenizer, lexicon=lexicon, length=now.length, seed=seed, visit=visit)
     made = make(recipe, hide, batch, tokenizer.vocabulary, seed)
     batch = made.batch
@@ -53,14 +53,14 @@ def explain(
         stages=len(recipe.schedule),
         seed=seed,
         visit=visit,
-        choices=tuple(reading.choices(recipe, hide)),
+        choices=tuple(reading.choices(recipe, now, hide)),
         drawn=drawn,
         tokens=tokens,
         visible=tuple(map(tuple, seen)),
         found=found,
         units=units,
         targets=targets,
-        questions=tuple(reading.questions(recipe, now, batch)),
+        questions=tuple(reading.questions(recipe, now, batch, done)),
         answers=tuple(reading.answers(recipe, batch)),
         classes=recipe.arrange.classes,  # type: ignore[attr-defined]
         notes=(*notes, *more),

@@ -10,18 +10,19 @@ from typing import Any
 import torch
 
 from unmask import system
-from unmask.batch import Batch
+from unmask.batch import Batch, Targets
 from unmask.explanation.records import Answer, Choice, Drawn, Found, Question, Target, Token, Unit
 from unmask.explanation.units import HOWS, Made, levels, units, views
-from unmask.predict import Boundary, Copy, Label
+from unmask.predict import Boundary, Copy, Label, Layers, Tokens
 from unmask.recipe import Recipe, Stage
 from unmask.text import Tokenizer
 from unmask.text.lexicon import LEVELS
+from unmask.train import curves
 
 _SHAPE = ("layers", "width", "heads", "feedforward")  # of a backbone: told even where they are the usual ones
 
 
-def choices(recipe: Recipe, hide: Any) -> Iterator[Choice]:
+def choices(recipe: Recipe, stage: Stage, hide: Any) -> Iterator[Choice]:
     """What the recipe chose, an axis each."""
     for axis, part in {"arrange": recipe.arrange, "hide": hide, "see": recipe.see}.items():
         yield Choice(axis, in_words(part), _meaning(part))
@@ -30,6 +31,9 @@ def choices(recipe: Recipe, hide: Any) -> Iterator[Choice]:
         told = meaning if by == "network" else f"The {by}: {meaning[:1].lower()}{meaning[1:]}"
         answers = f" Here: {', '.join(recipe.arrange.answers)}." if name == system.SENTENCE else ""  # type: ignore[attr-defined]
         yield Choice(f"predict {name}", in_words(part), told + answers)
+    for name, weight in stage.weights.items():
+        if dataclasses.is_dataclass(weight):
+            yield Choice(f"weight {name}", in_words(weight), _meaning(weight))
     for field in dataclasses.fields(recipe.system):
         part = getattr(recipe.system, field.name)
         if hasattr(part, "layers"):
@@ -41,7 +45,7 @@ def objectives(recipe: Recipe) -> Iterator[tuple[str, str, Any]]:
     pair = isinstance(recipe.system, system.GeneratorDiscriminator)
     if isinstance(recipe.system, system.GeneratorDiscriminator):
         yield "generator", recipe.system.losses[0], recipe.system.fill
-    for name, part in system.objectives(recipe).items():
+    for name, part in system.questions(recipe).items():
         yield "discriminator" if pair else "network", name, part
 
 
@@ -96,21 +100,39 @@ def targets(recipe: Recipe, stage: Stage, batch: Batch, tokenizer: Tokenizer) ->
         return
     parts = [part for _, name, part in objectives(recipe) if stage.weights.get(name, 1.0)]
     from_around = any(isinstance(part, Boundary) for part in parts)
+    asked = {_ahead(part) for part in parts}
+    further = [_by_place(more) for ahead, more in enumerate(batch.further, 2) if ahead in asked]
     columns = (batch.targets.where, batch.targets.ids, batch.targets.start, batch.targets.end, batch.targets.weight)
     for place, i, start, end, weight in zip(*(column.tolist() for column in columns), strict=True):
         if weight:
-            yield Target(place, _spell(tokenizer, i), (start, end), (start - 1, end + 1) if from_around else None)
+            around = (start - 1, end + 1) if from_around else None
+            more = tuple(_spell(tokenizer, found[place]) for found in further if place in found)
+            yield Target(place, _spell(tokenizer, i), (start, end), around, more)
 
 
-def questions(recipe: Recipe, stage: Stage, batch: Batch) -> Iterator[Question]:
-    """Every objective and the places where it is asked."""
+def questions(recipe: Recipe, stage: Stage, batch: Batch, done: float) -> Iterator[Question]:
+    """Every objective and the places where it is asked, when this share of all steps is behind us."""
     everywhere = torch.nonzero(batch.real[0])[:, 0].tolist()
     summaries = batch.summary[batch.counted > 0].tolist()
-    hidden = batch.targets.where[batch.targets.weight > 0].tolist() if batch.targets is not None else []
     for by, name, part in objectives(recipe):
         at_all = isinstance(part, Copy) or getattr(part, "where", "") == "all"
+        there = batch.targets if _ahead(part) == 1 else batch.further[_ahead(part) - 2]
+        hidden = list(_by_place(there)) if there is not None else []
         places = summaries if isinstance(part, Label) else everywhere if at_all else hidden
-        yield Question(name, by, tuple(places), stage.weights.get(name, 1.0), _meaning(part))
+        weight: Any = stage.weights.get(name, 1.0)
+        yield Question(name, by, tuple(places), curves.at(weight, done), _meaning(part))
+
+
+def _ahead(part: Any) -> int:
+    """Which targets an objective predicts."""
+    head = part.head if isinstance(part, Layers) else part
+    return head.ahead if isinstance(head, Tokens) else 1
+
+
+def _by_place(targets: Targets) -> dict[int, int]:
+    """The id to be predicted at each place that counts."""
+    used = targets.weight > 0
+    return dict(zip(targets.where[used].tolist(), targets.ids[used].tolist(), strict=True))
 
 
 def answers(recipe: Recipe, batch: Batch) -> Iterator[Answer]:

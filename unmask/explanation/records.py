@@ -73,6 +73,7 @@ class Target(NamedTuple):
     text: str
     span: tuple[int, int]  # first and last place of the run it belongs to
     around: tuple[int, int] | None  # the places left and right of the run, where it is also predicted from them
+    further: tuple[str, ...] = ()  # what is predicted from the same place besides: the token after it, and so on
 
 
 class Question(NamedTuple):
@@ -81,7 +82,7 @@ class Question(NamedTuple):
     name: str
     by: str  # network, generator or discriminator
     places: tuple[int, ...]
-    weight: float  # of its loss
+    weight: float  # of its loss, as the stage begins
     meaning: str
 
 

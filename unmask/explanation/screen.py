@@ -191,8 +191,10 @@ def _predictions(explanation: Explanation) -> Iterator[RenderableType]:
     if judged(explanation) and explanation.targets:
         yield Text("The generator predicts what is hidden:")
     around = any(target.around for target in explanation.targets)
+    further = max((len(target.further) for target in explanation.targets), default=0)
+    names = ("at place", "which reads", "and sees tokens", "predict", "which stands at", *["also from"] * around)
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for name in ("at place", "which reads", "and sees tokens", "predict", "which stands at", *["also from"] * around):
+    for name in (*names, *["then"] * further):
         table.add_column(name, justify="right" if name == "at place" else "left", no_wrap=True)
     ordered = sorted(explanation.targets, key=lambda target: (target.span, target.place))
     for target in ordered[:MOST_SHOWN]:
@@ -200,6 +202,7 @@ def _predictions(explanation: Explanation) -> Iterator[RenderableType]:
         sees = f"{sum(explanation.visible[target.place])} of {len(explanation.tokens)}"
         reads = Text(shown(token.text), STYLES[drawn_as(token)])
         more = [f"{target.around[0]} and {target.around[1]}"] if target.around else []
+        more += [shown(text) for text in target.further]
         predicted = Text(shown(target.text), "bold")
         table.add_row(str(target.place), reads, sees, predicted, _stands_at(explanation, target), *more)
     if explanation.targets:

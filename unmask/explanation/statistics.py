@@ -78,10 +78,11 @@ def measure(
     vocabulary = mixture.tokenizer.vocabulary
     system.check(recipe, vocabulary)
     length = recipe.schedule[number - 1].length
-    loader = mixture.loader(recipe, length, seed, {"places": [{"visit": visit}], "counts": [0]})
+    rows = max(1, min(AT_ONCE, recipe.batch_tokens) // length)
+    loader = mixture.loader(recipe, length, seed, {"places": [{"visit": visit}], "counts": [0]}, rows)
     total: Counts = {}
     while sum(total.get("tokens", {}).values()) < tokens:
-        made = make(recipe, hide, loader.batch(max(1, AT_ONCE // length)), vocabulary, seed)
+        made = make(recipe, hide, loader.batch(rows), vocabulary, seed)
         for name, found in _counts(made, vocabulary.mask).items():
             total.setdefault(name, Counter()).update(found)
     return Statistics(

@@ -86,9 +86,14 @@ class Mask:
 class Next:
     """Every token predicts the one after it; `see` must hide the future.
 
-    Paper: GPT (Radford et al. 2018). Needs: a left-to-right view. Produces: a target at every token but the last.
-    Used by: gpt2. Differs from Mask: the text itself stays as it is.
+    Paper: GPT (Radford et al. 2018). Needs: a left-to-right view. Produces: a target at every token but the last, and
+    further ones. Used by: gpt2, char-transformer. Differs from Mask: the text itself stays as it is.
     """
+
+    ahead: int = 1  # how many tokens ahead there are targets for; 2: the one after the next, too
+
+    def __post_init__(self) -> None:
+        require(self.ahead >= 1, f"hide.ahead must be 1 or more, got {self.ahead}")
 
     @property
     def needs_mask(self) -> bool:
@@ -99,19 +104,8 @@ class Next:
         return 1.0
 
     def apply(self, batch: Batch, vocabulary: Vocabulary, seed: int) -> Batch:
-        rows, length = batch.shape
-        where = torch.arange(rows * length, device=batch.ids.device).view(rows, length)
-        follows = batch.real[:, 1:] & (batch.example[:, 1:] == batch.example[:, :-1])
-        here = where[:, :-1].flatten()
-        return batch.replace(
-            targets=Targets(
-                where=here,
-                ids=batch.ids[:, 1:].flatten(),
-                start=here + 1,
-                end=here + 1,
-                weight=follows.flatten().float(),
-            )  # fmt: skip
-        )
+        first, *further = (_ahead(batch, count) for count in range(1, self.ahead + 1))
+        return batch.replace(targets=first, further=tuple(further))
 
 
 @dataclass(frozen=True)
@@ -132,6 +126,17 @@ class Nothing:
 
     def apply(self, batch: Batch, vocabulary: Vocabulary, seed: int) -> Batch:
         return batch
+
+
+def _ahead(batch: Batch, count: int) -> Targets:
+    """At every token the one that stands so many further on, where that belongs to the same example."""
+    rows, length = batch.shape
+    here = torch.arange(rows * length, device=batch.ids.device).view(rows, length)[:, :-count].flatten()
+    same = batch.real[:, count:] & (batch.example[:, count:] == batch.example[:, :-count])
+    there = here + count
+    return Targets(
+        where=here, ids=batch.ids[:, count:].flatten(), start=there, end=there, weight=same.flatten().float()
+    )
 
 
 def _ordinary(number: torch.Tensor, vocabulary: Vocabulary) -> torch.Tensor:

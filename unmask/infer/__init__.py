@@ -3,11 +3,13 @@
 from unmask.infer.classify import Prediction, classify
 from unmask.infer.embed import embed
 from unmask.infer.fill import Guess, fill
-from unmask.infer.generate import Sampling, generate
+from unmask.infer.generate import Generated, generate, stream
 from unmask.infer.model import Model, open_run, save_run
+from unmask.infer.sampling import Beams, Greedy, Sampling, Way, way
+from unmask.infer.texts import shown, texts
 from unmask.infer.write import write
 
 __all__ = [
-    "Guess", "Model", "Prediction", "Sampling", "classify", "embed", "fill", "generate", "open_run", "save_run",
-    "write",
+    "Beams", "Generated", "Greedy", "Guess", "Model", "Prediction", "Sampling", "Way", "classify", "embed", "fill",
+    "generate", "open_run", "save_run", "shown", "stream", "texts", "way", "write",
 ]  # fmt: skip

@@ -8,6 +8,13 @@ from unmask.data.given import Text
 from unmask.errors import require
 from unmask.infer.model import Model
 from unmask.predict import Tokens
+from unmask.see import Writes
+
+_WHY_NOT: dict[Writes, str] = {
+    "onward": "sees only what stands before a gap: go on with a text by 'unmask generate'",
+    "second": "was taught to write a second text: let it write by 'unmask generate'",
+    "nothing": "does not see both sides of a gap: take a model that reads everything",
+}
 
 
 @dataclass(frozen=True)
@@ -20,8 +27,8 @@ def fill(model: Model, text: str, *, top: int = 5) -> list[list[Guess]]:
     """For each [MASK] of the text, from left to right, the most likely tokens."""
     require(top >= 1, f"top must be 1 or more, got {top}")
     head = model.head(Tokens, "fill gaps")
-    both_sides = model.recipe.see.serving.pattern == "everything"  # type: ignore[attr-defined]
-    require(both_sides, f"{model.folder} reads from left to right: use 'unmask generate'")
+    reading = model.recipe.see.serving  # type: ignore[attr-defined]
+    require(reading.pattern == "everything", f"{model.folder} {_WHY_NOT[reading.writes]}")
     mask = model.tokenizer.role("mask")
     ((_, batch, hidden),) = model.passes([Text(model.tokenizer.with_mask(text))])
     places = (batch.ids[0] == mask).nonzero()[:, 0]

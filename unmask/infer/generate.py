@@ -1,91 +1,124 @@
-"""Generate: go on with a text, token by token, with a model that reads from left to right."""
+"""Generate: go on with texts, token by token, with a model that reads from left to right.
+
+What was read is kept by the network, so a step reads one token. A text that outgrows the context is read anew from its
+end, half a context of it, and grows from there: the window slides, and what left it is forgotten. Every random draw is
+a function of the seed, the prompt, the number of the sample and the step: a prompt gives the same text alone and among
+others. On a GPU the step is recorded and replayed.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-import torch
-from torch import Tensor
-
-from unmask.batch import Batch
 from unmask.errors import require
-from unmask.infer.model import Model
-from unmask.predict import Tokens
+from unmask.infer.model import ROWS, Model
+from unmask.infer.pieces import pieces, whole
+from unmask.infer.progress import drafts, last, searches
+from unmask.infer.read import Reader
+from unmask.infer.sampling import Beams, Greedy, Sampling, Way
+from unmask.infer.step import addresses
 
 
 @dataclass(frozen=True)
-class Sampling:
-    """How the next token is drawn."""
+class Generated:
+    """A text that was gone on with."""
 
-    temperature: float = 1.0  # below 1 the likely become likelier; 0 takes the likeliest
-    top_k: int | None = None  # draw among so many
-    top_p: float | None = None  # draw among the likeliest that together have this probability
-
-    def __post_init__(self) -> None:
-        require(self.temperature >= 0, f"temperature must be 0 or more, got {self.temperature}")
-        require(self.top_k is None or self.top_k >= 1, f"top-k must be 1 or more, got {self.top_k}")
-        require(self.top_p is None or 0 < self.top_p <= 1, f"top-p must be in (0, 1], got {self.top_p}")
-
-    def draw(self, scores: Tensor, generator: torch.Generator) -> int:
-        if self.temperature == 0:
-            return int(scores.argmax())
-        chances = (scores.float() / self.temperature).softmax(-1)
-        values, ids = chances.sort(descending=True)
-        if self.top_k is not None:
-            values[self.top_k :] = 0
-        if self.top_p is not None:
-            values[values.cumsum(0) - values >= self.top_p] = 0  # the first that crosses the line stays
-        return int(ids[torch.multinomial(values, 1, generator=generator)])
+    prompt: str  # as it was given
+    sample: int  # which of the texts of this prompt, counted from 0; of beams, the best first
+    text: str  # the prompt and what was written after it
+    ids: tuple[int, ...]  # the new tokens, without the end
+    ended: bool  # whether the model ended it, before it had all the tokens asked for
 
 
 def generate(
-    model: Model, prompt: str, *, tokens: int = 50, sampling: Sampling | None = None, seed: int = 0
-) -> Iterator[str]:
-    """The prompt, then each new piece of text as it is drawn; stops at an end-of-document token."""
-    require(tokens >= 1, f"tokens must be 1 or more, got {tokens}")
-    head = model.head(Tokens, "generate text")
-    onward = model.recipe.see.writes == "onward"  # type: ignore[attr-defined]
-    require(onward, f"{model.folder} does not read from left to right: use 'unmask fill'")
-    end = model.tokenizer.role("sep")
-    ids = model.tokenizer.encode(prompt) or [end]
-    require(len(ids) < model.length, f"the prompt has {len(ids)} tokens, the model reads {model.length}: shorten it")
+    model: Model, prompts: Sequence[str], *, tokens: int = 50, sampling: Way | None = None, seed: int = 0,
+    samples: int = 1, cut_left: bool = False, cached: bool = True,
+) -> list[Generated]:  # fmt: skip
+    """So many samples of every prompt, in order, each of so many tokens at most.
 
-    def scores(ids: list[int]) -> Tensor:
-        batch = _row(ids[-model.length :]).to(model.device)
-        return head.decode(model.system.look(batch), batch)[0, -1]  # type: ignore[no-any-return, operator]
-
-    yield model.tokenizer.decode(ids)
-    yield from stream(model, scores, ids, tokens=tokens, sampling=sampling or Sampling(), seed=seed)
+    `cut_left`: of a prompt that is longer than the context, the end is read. `cached=False` reads every text anew for
+    every token: slower, for comparison."""
+    require(not isinstance(prompts, str), "generate takes a list of prompts, got one text: write [prompt]")
+    how, reader = sampling or Sampling(), Reader(model, cached)
+    _check(how, tokens, samples)
+    texts = _encoded(reader, prompts, cut_left)
+    order = sorted(range(len(texts)), key=lambda i: len(texts[i]))  # alike in length: little padding
+    rows = max(1, ROWS // (how.beams if isinstance(how, Beams) else samples))
+    found: dict[int, list[Generated]] = {}
+    for begin in range(0, len(order), rows):
+        chosen = order[begin : begin + rows]
+        written = _written(reader, [texts[i] for i in chosen], [prompts[i] for i in chosen], how, tokens, seed, samples)
+        for number, several in zip(chosen, written, strict=True):
+            found[number] = [_result(model, prompts[number], i, *one) for i, one in enumerate(several)]
+    return [one for number in range(len(prompts)) for one in found[number]]
 
 
 def stream(
-    model: Model, scores: Callable[[list[int]], Tensor], ids: list[int], *, tokens: int, sampling: Sampling, seed: int
-) -> Iterator[str]:
-    """Draw token after token, given the scores of the next one; yields what each adds to the text, up to its end."""
-    end = model.tokenizer.role("sep")
-    generator = torch.Generator().manual_seed(seed)
-    special = [i for i in model.tokenizer.vocabulary.special if i != end]
-    ids, shown = list(ids), model.tokenizer.decode(ids)
-    for _ in range(tokens):
-        with torch.no_grad():
-            found = scores(ids).float().cpu()
-        found[special] = -float("inf")
-        drawn = sampling.draw(found, generator)
-        if drawn == end:
+    model: Model, prompt: str, *, tokens: int = 50, sampling: Greedy | Sampling | None = None, seed: int = 0,
+    cut_left: bool = False, cached: bool = True,
+) -> Iterator[str]:  # fmt: skip
+    """The prompt, then each new piece of text as it is drawn, up to its end: the first sample of `generate`."""
+    how, reader = sampling or Sampling(), Reader(model, cached)
+    require(not isinstance(how, Beams), "beams are compared at the end, so nothing can be shown before: use generate")
+    _check(how, tokens, 1)
+    texts = _encoded(reader, [prompt], cut_left)
+    before = model.tokenizer.encode(prompt)
+    yield whole(model.tokenizer.decode(before))
+    written = drafts(reader, texts, addresses([prompt], 1, seed), how, tokens)
+    yield from pieces(model.tokenizer, before, _until(reader.end, (int(draft.last[0]) for draft in written)))
+
+
+def _check(how: Way, tokens: int, samples: int) -> None:
+    require(tokens >= 1, f"tokens must be 1 or more, got {tokens}")
+    require(samples >= 1, f"samples must be 1 or more, got {samples}")
+    require(
+        samples == 1 or not isinstance(how, Greedy), f"--greedy gives one text per prompt, {samples} samples were asked"
+    )
+    require(
+        not isinstance(how, Beams) or samples <= how.beams,
+        f"{samples} samples were asked of {getattr(how, 'beams', 0)} beams: ask for more --beams or fewer --samples",
+    )
+
+
+def _encoded(reader: Reader, prompts: Sequence[str], cut_left: bool) -> list[list[int]]:
+    """The tokens of every prompt; an empty one begins as a document does, after the end of another."""
+    model, texts = reader.model, []
+    for number, prompt in enumerate(prompts, 1):
+        ids = model.tokenizer.encode(prompt) or [reader.end]
+        name = "the prompt" if len(prompts) == 1 else f"prompt {number} of {len(prompts)}"
+        require(
+            cut_left or len(ids) <= model.length,
+            f"{name} has {len(ids)} tokens, the model reads {model.length}: shorten it, or pass --cut-left (cut_left=True) "
+            "to have its end read",
+        )
+        if len(ids) > model.length:
+            model.notes[f"prompts longer than {model.length} tokens, cut on the left"] += 1
+        texts.append(ids)
+    return texts
+
+
+def _written(
+    reader: Reader, texts: list[list[int]], prompts: list[str], how: Way, tokens: int, seed: int, samples: int
+) -> list[list[tuple[list[int], bool]]]:
+    """For every prompt its new texts, and whether each ended."""
+    if isinstance(how, Beams):
+        search = last(reader, searches(reader, texts, how, tokens))
+        kept = zip(search.finished[:, :samples].tolist(), search.length[:, :samples].tolist(), strict=True)
+        rows = [[ids[:n] for ids, n in zip(*several, strict=True)] for several in kept]
+    else:
+        draft = last(reader, drafts(reader, texts, addresses(prompts, samples, seed), how, tokens))
+        rows = draft.written[:, : int(draft.number)].view(len(texts), samples, -1).tolist()
+    return [[(list(_until(reader.end, ids)), reader.end in ids) for ids in several] for several in rows]
+
+
+def _until(end: int, ids: Iterable[int]) -> Iterator[int]:
+    for i in ids:
+        if i == end:
             return
-        ids.append(drawn)
-        text = model.tokenizer.decode(ids)
-        if not text.endswith("\ufffd"):  # a character whose bytes are not all there yet
-            yield text[len(shown) :]
-            shown = text
+        yield i
 
 
-def _row(ids: list[int]) -> Batch:
-    row = torch.tensor([ids])
-    zeros, places = torch.zeros_like(row), torch.arange(len(ids))[None]
-    one = torch.zeros(1, dtype=torch.long)
-    return Batch(
-        ids=row, word=places, sentence=zeros, example=zeros, segment=zeros, position=places,
-        row=one, visit=one, summary=one + len(ids) - 1, label=one, counted=torch.ones(1),
-    )  # fmt: skip
+def _result(model: Model, prompt: str, sample: int, ids: list[int], ended: bool) -> Generated:
+    text = whole(model.tokenizer.decode([*model.tokenizer.encode(prompt), *ids]))
+    return Generated(prompt, sample, text, tuple(ids), ended)

@@ -35,6 +35,9 @@ class Model:
     folder: Path
     device: str = "cpu"
     notes: Counter[str] = field(default_factory=Counter, compare=False)  # what was cut from texts given to it
+    recordings: dict[Any, Any] = field(
+        default_factory=dict, compare=False, repr=False
+    )  # of generation's steps, on a GPU
 
     @property
     def length(self) -> int:
@@ -66,8 +69,8 @@ class Model:
                 yield chosen, batch, self.system.look(batch)
 
 
-def open_run(folder: str | Path, *, device: str | None = None) -> Model:
-    """The model in a run folder."""
+def open_run(folder: str | Path, *, device: str | None = None, half: bool = False) -> Model:
+    """The model in a run folder; `half`: in bfloat16, for speed on a GPU."""
     folder = Path(folder)
     require(folder.is_dir(), f"no run at {folder}: make one with 'unmask pretrain' or 'unmask import'")
     for name in ("recipe.json", "tokenizer.json", checkpoint.WEIGHTS):
@@ -80,7 +83,8 @@ def open_run(folder: str | Path, *, device: str | None = None) -> Model:
     require(
         not place.startswith("cuda") or torch.cuda.is_available(), f"no GPU here for --device {place}: use --device cpu"
     )
-    return Model(system.to(place).eval(), recipe, tokenizer, folder, place)
+    system = system.to(place, torch.bfloat16) if half else system.to(place)
+    return Model(system.eval(), recipe, tokenizer, folder, place)
 
 
 def save_run(model: Model, folder: str | Path, *, overwrite: bool = False) -> None:

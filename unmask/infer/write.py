@@ -4,35 +4,72 @@ A [MASK] stands where the next token goes; what the model puts there takes its p
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 import torch
 from torch import Tensor
 
-from unmask.batch import Batch
 from unmask.data.arrange import ROLES, special_ids
-from unmask.errors import require
-from unmask.infer.generate import Sampling, stream
+from unmask.errors import Mistake, require
 from unmask.infer.model import Model
+from unmask.infer.pieces import pieces, whole
+from unmask.infer.rows import left_padded
+from unmask.infer.sampling import Beams, Greedy, Sampling, Way
+from unmask.infer.step import addresses, draw, first_draft
 from unmask.predict import Tokens
 from unmask.text import layout as layouts
 
 
 def write(
-    model: Model, source: str, *, tokens: int = 50, sampling: Sampling | None = None, seed: int = 0
+    model: Model, source: str, *, tokens: int = 50, sampling: Greedy | Sampling | None = None, seed: int = 0
 ) -> Iterator[str]:
     """Each new piece of the second text as it is drawn; a source that is too long is cut at its end, and counted."""
+    yield from pieces(model.tokenizer, [], _drawn(model, source, tokens, sampling or Sampling(), seed))
+
+
+def write_all(
+    model: Model, sources: Sequence[str], tokens: int, sampling: Way | None, seed: int
+) -> Iterator[tuple[str, tuple[int, ...], bool]]:
+    """Of every source the second text, its tokens, and whether it ended before it had as many as asked for."""
+    for source in sources:
+        ids = tuple(_drawn(model, source, tokens, sampling or Sampling(), seed))
+        yield whole(model.tokenizer.decode(ids)), ids, len(ids) < tokens
+
+
+def _drawn(model: Model, source: str, tokens: int, how: Way, seed: int) -> Iterator[int]:
+    """The tokens of the second text, one by one, up to its end."""
     require(tokens >= 1, f"tokens must be 1 or more, got {tokens}")
     head = model.head(Tokens, "write")
     second = model.recipe.see.writes == "second"  # type: ignore[attr-defined]
     require(second, f"{model.folder} cannot write a second text: adapt it first with 'unmask adapt --task write'")
-    mask, first = model.tokenizer.role("mask"), _first(model, source, tokens)
+    if isinstance(how, Beams):
+        raise Mistake(f"{model.folder} writes a second text token by token, without beams: drop --beams")
+    model.system.eval()
+    first, address = _first(model, source, tokens), addresses([source], 1, seed)
+    written: list[int] = []
+    draft = None
+    for _ in range(tokens):
+        scores = _scores(model, head, first, written)
+        draft = draft or first_draft(None, scores, address, tokens, [[]], how.repetition_penalty)
+        draft = draw(draft, scores, how, model.tokenizer.role("sep"))
+        if bool(draft.ended):
+            return
+        written.append(int(draft.last))
+        yield written[-1]
 
-    def scores(written: list[int]) -> Tensor:
-        batch = _row(first, [*written, mask]).to(model.device)
-        return head.decode(model.system.look(batch), batch)[0, -1]  # type: ignore[no-any-return, operator]
 
-    yield from stream(model, scores, [], tokens=tokens, sampling=sampling or Sampling(), seed=seed)
+@torch.no_grad()
+def _scores(model: Model, head: Any, first: list[int], written: list[int]) -> Tensor:
+    """1 V, what the model puts at a [MASK] after what was written."""
+    batch = left_padded([[*first, *written, model.tokenizer.role("mask")]], model.tokenizer.vocabulary.pad)
+    second = (batch.position >= len(first)).long()
+    batch = batch.replace(segment=second, mode=torch.ones_like(batch.row)).to(
+        model.device
+    )  # where there are several views
+    scores: Tensor = head.decode(model.system.look(batch), batch)[:, -1].float()
+    never = [i for i in model.tokenizer.vocabulary.special if i != model.tokenizer.role("sep")]
+    return scores.index_fill(1, torch.tensor(never, device=scores.device), -float("inf"))
 
 
 def _first(model: Model, source: str, tokens: int) -> list[int]:
@@ -50,14 +87,3 @@ def _first(model: Model, source: str, tokens: int) -> list[int]:
     if len(ids) > room:
         model.notes[f"sources longer than {room} tokens, cut"] += 1
     return [i for name in before for i in (ids[:room] if name == "a" else [specials[name]])]
-
-
-def _row(first: list[int], second: list[int]) -> Batch:
-    ids = torch.tensor([first + second])
-    places = torch.arange(ids.shape[1])[None]
-    one = torch.zeros(1, dtype=torch.long)
-    return Batch(
-        ids=ids, word=places, sentence=torch.zeros_like(ids), example=torch.zeros_like(ids),
-        segment=(places >= len(first)).long(), position=places, row=one, visit=one, summary=one, label=one,
-        counted=torch.ones(1), mode=one + 1,  # the view of a prefix, where there are several
-    )  # fmt: skip

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from unmask.batch import Batch, Hidden, Loss
+from unmask.batch import Batch, Hidden, Loss, Targets
 from unmask.errors import require
 from unmask.predict.start import start
 
@@ -27,6 +27,12 @@ class Tokens:
     bias: bool = True  # one number per token of the vocabulary
     activation: Literal["gelu", "gelu_tanh", "relu"] = "gelu"  # of the transform
     epsilon: float = 1e-12  # of the transform's norm
+    ahead: int = 1  # which targets: where the next token is predicted, 2 is the one after it
+    layer: int | None = None  # whose vectors are read, counted from 1, 0 is the embeddings; none: the last
+
+    def __post_init__(self) -> None:
+        require(self.ahead >= 1, f"predict.*.ahead must be 1 or more, got {self.ahead}")
+        require(self.layer is None or self.layer >= 0, f"predict.*.layer must be none or 0 or more, got {self.layer}")
 
     def build(self, width: int, embedding: Tensor, deviation: float) -> TokensModule:
         return TokensModule(self, width, embedding, deviation)
@@ -37,6 +43,8 @@ class Tokens:
 
 
 class TokensModule(nn.Module):
+    heavy: ClassVar[str] = "measure"  # what is compiled: it is the same for every layer that is read
+
     def __init__(self, spec: Tokens, width: int, embedding: Tensor, deviation: float) -> None:
         super().__init__()
         self.spec = spec
@@ -51,25 +59,41 @@ class TokensModule(nn.Module):
         self.bias = nn.Parameter(torch.zeros(len(embedding))) if spec.bias else None
 
     def count(self, batch: Batch) -> Tensor:
-        assert batch.targets is not None, "nothing was hidden"
-        return batch.targets.weight.sum()
+        return self.targets(batch).weight.sum()
 
     def forward(self, hidden: Hidden, batch: Batch) -> Loss:
-        return self.loss(self.at_targets(hidden, batch), batch)
+        return self.measure(self.vectors_at(hidden, batch), self.targets(batch))
 
     def at_targets(self, hidden: Hidden, batch: Batch) -> Tensor:
         """N V, the scores of every token of the vocabulary at every target."""
-        assert batch.targets is not None, "nothing was hidden"
-        return self.scores(hidden.last.flatten(0, 1)[batch.targets.where])
+        return self.scores(self.vectors_at(hidden, batch))
+
+    def vectors_at(self, hidden: Hidden, batch: Batch) -> Tensor:
+        """N D, of every target: where there is a stream that does not see what it predicts, of that."""
+        if hidden.query is not None:
+            return hidden.query
+        return self.vectors(hidden).flatten(0, 1)[self.targets(batch).where]
 
     def loss(self, scores: Tensor, batch: Batch) -> Loss:
-        assert batch.targets is not None, "nothing was hidden"
-        losses = F.cross_entropy(scores.float(), batch.targets.ids, reduction="none")
-        return Loss((losses * batch.targets.weight).sum(), batch.targets.weight.sum())
+        return cross_entropy(scores, self.targets(batch))
+
+    def measure(self, vectors: Tensor, targets: Targets) -> Loss:
+        """Of the vectors, N D, at the targets."""
+        return cross_entropy(self.scores(vectors), targets)
 
     def decode(self, hidden: Hidden, batch: Batch) -> Tensor:
         """B T V, the scores of every token of the vocabulary at every place."""
-        return self.scores(hidden.last)
+        return self.scores(self.vectors(hidden))
+
+    def vectors(self, hidden: Hidden) -> Tensor:
+        """B T D, of the layer that is read."""
+        return hidden.last if self.spec.layer is None else hidden.layers[self.spec.layer]
+
+    def targets(self, batch: Batch) -> Targets:
+        """Those that are predicted."""
+        found = batch.targets if self.spec.ahead == 1 else batch.further[self.spec.ahead - 2]
+        assert found is not None, "nothing was hidden"
+        return found
 
     def scores(self, x: Tensor) -> Tensor:
         if self.spec.transform:
@@ -79,3 +103,9 @@ class TokensModule(nn.Module):
                 F.relu(x) if kind == "relu" else F.gelu(x, approximate="tanh" if kind == "gelu_tanh" else "none")
             )
         return F.linear(x, self.weight, self.bias)
+
+
+def cross_entropy(scores: Tensor, targets: Targets) -> Loss:
+    """Of the scores, N V, at the targets."""
+    losses = F.cross_entropy(scores.float(), targets.ids, reduction="none")
+    return Loss((losses * targets.weight).sum(), targets.weight.sum())

@@ -8,7 +8,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from unmask.errors import unknown
+from unmask.errors import require, unknown
 from unmask.recipe import Recipe, from_json, override
 
 _FOLDER = Path(__file__).parent
@@ -58,14 +58,18 @@ def get(name: str, *, size: str = "base", variant: str = "paper", settings: list
     return override(recipe, settings)
 
 
-def size_of(name: str, run: Path | None) -> str:
-    """The size to take rates and batches from: that of an earlier run, where this recipe has it too."""
+def onward(name: str, run: str | Path, *, variant: str = "paper", settings: list[str] | tuple[str, ...] = ()) -> Recipe:
+    """The recipe of this name to go on from a run with: rates and batches of the run's size, where the recipe has it."""
+    from unmask.system import check_onward  # it brings torch, which listing the family does not need
+
+    path = Path(run) / "recipe.json"
+    require(path.is_file(), f"no run to go on from at {run}: make one with 'unmask pretrain' or 'unmask import'")
+    base = from_json(path.read_text(encoding="utf-8"), str(path))
     known = importlib.import_module(f"unmask.recipes.{_file(name).stem}").SIZES if name in names() else {}
-    path = run / "recipe.json" if run is not None else None
-    size = (
-        from_json(path.read_text(encoding="utf-8"), str(path)).size if path is not None and path.is_file() else "base"
-    )
-    return size if size in known else "base"
+    size = base.size if base.size in known else "base"
+    asked = get(name, size=size, variant=variant, settings=settings)
+    check_onward(asked, get(name, size=size), base)
+    return asked
 
 
 def _file(name: str) -> Path:

@@ -41,5 +41,6 @@ def recipe(size: str = "base", variant: str = "paper") -> Recipe:
         predict={"tokens": predict.Tokens(tied=True)},
         optimise=train.LAMB(rate=RATES[size], decay=0.01, warmup=0.1),
         batch_tokens=BATCH[size],
-        schedule=(Stage(share=0.5, length=128), Stage(share=0.5, length=512)),  # 100k steps each
+        # 100k steps each; the paper's second stage has 384 rows a step (196,608 tokens), here every stage has one batch
+        schedule=(Stage(share=0.5, length=128), Stage(share=0.5, length=512)),
     )

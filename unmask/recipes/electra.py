@@ -1,6 +1,5 @@
 """ELECTRA (Clark et al. 2020, arXiv:2003.10555): hide 15% of tokens and let a generator fill them, see everything, predict which were replaced."""
 
-from dataclasses import replace
 from typing import Any
 
 from unmask import data, hide, predict, see, system, text, train
@@ -47,8 +46,11 @@ VARIANTS: dict[str, dict[str, Any]] = {
 
 def recipe(size: str = "base", variant: str = "paper") -> Recipe:
     chosen, (backbone, part) = VARIANTS[variant], SIZES[size]
-    generator = replace(
-        backbone, width=backbone.width // part, heads=backbone.heads // part, feedforward=backbone.feedforward // part
+    generator = Transformer(
+        layers=backbone.layers,
+        width=backbone.width // part,
+        heads=backbone.heads // part,
+        feedforward=backbone.feedforward // part,
     )
     return Recipe(
         name="electra",
@@ -57,7 +59,9 @@ def recipe(size: str = "base", variant: str = "paper") -> Recipe:
         family="electra",
         tokenizer=text.WordPiece(vocab=30_522, lowercase=True),
         layout="[CLS] a [SEP] b [SEP]",
-        arrange=data.Blocks(cross=False),
+        arrange=data.Blocks(
+            cross=False
+        ),  # one text each: the second segment's row is there for tasks, and never trained
         hide=hide.Mask(units=hide.Tokens(), budget=BUDGET.get(size, 0.15), mask=chosen["mask"], random=0.0),
         see=see.Everything(),
         system=system.GeneratorDiscriminator(

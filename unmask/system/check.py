@@ -9,16 +9,39 @@ import torch
 from unmask.batch import Vocabulary
 from unmask.errors import require
 from unmask.hide import Next, Second, Shuffle
-from unmask.predict import Copy, Label, Replaced
-from unmask.recipe import Recipe
+from unmask.predict import Copy, Label, Layers, Replaced, Tokens
+from unmask.recipe import Recipe, Stage
+from unmask.train import curves
 
 SENTENCE = "sentence"  # the name of the objective that follows from a recipe's `arrange`
 
 
-def objectives(recipe: Recipe) -> dict[str, Any]:
-    """What is predicted: the recipe's own objectives, and the sentence task that its `arrange` brings."""
+def questions(recipe: Recipe) -> dict[str, Any]:
+    """What is asked: the recipe's own objectives, and the sentence task that its `arrange` brings."""
     classes = recipe.arrange.classes  # type: ignore[attr-defined]
     return recipe.predict | ({SENTENCE: Label(classes=classes)} if classes else {})
+
+
+def objectives(recipe: Recipe) -> dict[str, Any]:
+    """What is predicted, a loss each: what is asked of every layer is as many objectives."""
+    layers = recipe.system.backbone.layers  # type: ignore[attr-defined]
+    each = {name: part.each(name, layers) for name, part in questions(recipe).items() if isinstance(part, Layers)}
+    return {n: p for name, part in questions(recipe).items() for n, p in each.get(name, {name: part}).items()}
+
+
+def weights(recipe: Recipe, stage: Stage) -> dict[str, Any]:
+    """The weight of each loss in a stage, a number or a curve; what is said of all layers holds for each that has none."""
+    layers = recipe.system.backbone.layers  # type: ignore[attr-defined]
+    found: dict[str, Any] = {}
+    for name, weight in stage.weights.items():
+        part = recipe.predict.get(name)
+        members = part.each(name, layers) if isinstance(part, Layers) else {}
+        found |= {n: curves.of(weight, head.layer, layers) for n, head in members.items()}  # type: ignore[arg-type]
+    return found | {name: weight for name, weight in stage.weights.items() if name in _losses(recipe)}
+
+
+def _losses(recipe: Recipe) -> list[str]:
+    return [*objectives(recipe), *recipe.system.losses]  # type: ignore[attr-defined]
 
 
 def hides(recipe: Recipe) -> list[Any]:
@@ -52,15 +75,33 @@ def check(recipe: Recipe, vocabulary: Vocabulary) -> None:
             "schedule.*.length",
         )
     check_network("backbone", recipe.system.backbone, recipe)  # type: ignore[attr-defined]
-    known = list(objectives(recipe)) + list(recipe.system.losses)  # type: ignore[attr-defined]
+    _check_tokens(recipe)
+    known = list(dict.fromkeys([*questions(recipe), *_losses(recipe)]))
     for name in (name for stage in recipe.schedule for name in stage.weights):
         require(
             name in known, f"the schedule weighs a loss {name!r} that is not predicted: known are {', '.join(known)}"
         )
 
 
+def _check_tokens(recipe: Recipe) -> None:
+    """Refuse predictions of what is not there: a target too far ahead, a layer too high."""
+    layers = recipe.system.backbone.layers  # type: ignore[attr-defined]
+    ahead = min(getattr(hide, "ahead", 1) for hide in hides(recipe))
+    for name, part in objectives(recipe).items():
+        if isinstance(part, Tokens):
+            require(
+                part.ahead <= ahead,
+                f"predict.{name} predicts {part.ahead} tokens ahead, and hide gives targets up to {ahead} ahead: set "
+                f"hide=Next(ahead={part.ahead})",
+            )
+            require(
+                (part.layer or 0) <= layers,
+                f"predict.{name} reads layer {part.layer}, and the backbone has {layers}: lower predict.{name}.layer",
+            )
+
+
 def check_training(recipe: Recipe) -> None:
-    """Refuse to train what has nothing to learn from: no generator, no second text, or a future that is in sight."""
+    """Refuse to train what cannot be learnt: no generator, no second text, or a future that is in sight."""
     pairs = bool(recipe.arrange.classes)  # type: ignore[attr-defined]
     for hide in hides(recipe):
         require(
@@ -72,11 +113,16 @@ def check_training(recipe: Recipe) -> None:
             f"hide=Next predicts the next token, and with see={type(recipe.see).__name__} the network sees it: set "
             "see=LeftToRight, or hide=Mask",
         )
+    require(
+        pairs or recipe.see.writes != "second",  # type: ignore[attr-defined]
+        f"see={type(recipe.see).__name__} shows the second of two texts from left to right, and arrange makes no pairs: set "
+        "arrange=NextSentence, or see=Everything, or, of several views, see.prefix=0",
+    )
     judges = [name for name, part in recipe.predict.items() if isinstance(part, Replaced | Copy)]
     require(
         not judges or bool(recipe.system.losses),  # type: ignore[attr-defined]
-        f"{recipe.name} predicts {', '.join(judges)}: what a generator replaced, and the network has none; set "
-        "system=GeneratorDiscriminator; or, with --from, name a run that has a generator",
+        f"{recipe.name} predicts {', '.join(judges)}: what a generator replaced, and the network has none: set "
+        "system=GeneratorDiscriminator",
     )
 
 
@@ -101,9 +147,17 @@ def cost(recipe: Recipe, vocabulary: int) -> dict[str, float]:
     words = Vocabulary(size=vocabulary, pad=0, special=(), mask=0)
     with torch.device("meta"):
         system = recipe.system.build(recipe, words, 0)  # type: ignore[attr-defined]
-    flops = sum(stage.share * flops_per_token(recipe, vocabulary, stage.length) for stage in recipe.schedule)
-    kept = sum(p.numel() for p in system.keep.parameters())
-    return {"parameters": sum(p.numel() for p in system.parameters()), "kept": kept, "flops_per_token": flops}
+    return {
+        "parameters": sum(p.numel() for p in system.parameters()),
+        "kept": sum(p.numel() for p in system.keep.parameters()),
+        "flops_per_token": schedule_flops(recipe, vocabulary),
+    }
+
+
+def schedule_flops(recipe: Recipe, vocabulary: int) -> float:
+    """Training operations per token over the whole schedule, each stage with what it hides."""
+    stages = zip(recipe.schedule, hides(recipe), strict=True)
+    return sum(s.share * flops_per_token(recipe.replace(hide=hide), vocabulary, s.length) for s, hide in stages)
 
 
 def flops_per_token(recipe: Recipe, vocabulary: int, length: int) -> float:
@@ -116,4 +170,4 @@ def heads_flops(recipe: Recipe, vocabulary: int) -> float:
     backbone = recipe.system.backbone  # type: ignore[attr-defined]
     embedding = backbone.embedding or backbone.width
     share = recipe.hide.share  # type: ignore[attr-defined]
-    return float(sum(p.flops(backbone.width, embedding, vocabulary, share) for p in recipe.predict.values()))  # type: ignore[attr-defined]
+    return float(sum(p.flops(backbone.width, embedding, vocabulary, share) for p in objectives(recipe).values()))  # type: ignore[attr-defined]

@@ -16,11 +16,12 @@ from unmask.batch import Batch, Hidden, Loss, Vocabulary
 from unmask.errors import require
 from unmask.predict import Tokens
 from unmask.recipe import Recipe
-from unmask.system.check import check, check_network, heads_flops, objectives
+from unmask.system.check import check, heads_flops, objectives
 from unmask.system.single import compile_forward, first_seed, heads, made_ready
 
 GENERATOR = "tokens"  # the name of the generator's loss
 BALANCE = "balance"  # the name of the term that keeps learned weights in bounds
+READS = ("embedding", "length", "segments", "positions")  # what the generator has as the discriminator has it
 PAPER_WEIGHT = 50.0  # of every loss of the discriminator, in the paper; learned weights start from it
 
 
@@ -29,7 +30,7 @@ class GeneratorDiscriminator:
     """A small network that fills what is hidden, and the network that is kept, which reads what came of it."""
 
     backbone: Transformer = field(default_factory=Transformer)  # the discriminator: adapted and served
-    generator: Transformer = field(default_factory=Transformer)  # its embeddings have the discriminator's width
+    generator: Transformer = field(default_factory=Transformer)  # it reads what the discriminator reads
     fill: Tokens = field(default_factory=Tokens)  # how the generator predicts
     shared: bool = True  # both networks have the same embeddings
     learned: bool = False  # the weights of the losses are learned, by uncertainty; otherwise as the schedule says
@@ -40,6 +41,13 @@ class GeneratorDiscriminator:
             f"a generator may not be wider than its discriminator, got {self.generator.width} and {self.backbone.width}: "
             "lower system.generator.width",
         )
+        for name in READS:
+            value = getattr(self.generator, name)
+            require(
+                value in (getattr(Transformer, name), getattr(self.backbone, name)),
+                f"system.generator.{name}={value} has no effect: a generator reads what its discriminator reads; set "
+                f"system.backbone.{name}",
+            )
 
     @property
     def losses(self) -> tuple[str, ...]:
@@ -54,10 +62,16 @@ class GeneratorDiscriminator:
 
     def flops(self, recipe: Recipe, vocabulary: int, length: int) -> float:
         """Floating-point operations per token of one forward pass."""
-        embedding = self.backbone.embedding or self.backbone.width
-        guess = self.fill.flops(self.generator.width, embedding, vocabulary, recipe.hide.share)  # type: ignore[attr-defined]
-        networks = self.backbone.flops(length) + self.generator.flops(length)
+        generator = generator_of(self)
+        guess = self.fill.flops(generator.width, generator.embedding, vocabulary, recipe.hide.share)  # type: ignore[attr-defined, arg-type]
+        networks = self.backbone.flops(length) + generator.flops(length)
         return networks + guess + heads_flops(recipe, vocabulary)
+
+
+def generator_of(spec: GeneratorDiscriminator) -> Transformer:
+    """The generator as it is built: what it reads, and how wide its embeddings are, is as of the discriminator."""
+    reads = {name: getattr(spec.backbone, name) for name in READS}
+    return replace(spec.generator, **reads | {"embedding": spec.backbone.embedding or spec.backbone.width})
 
 
 class GeneratorDiscriminatorModule(nn.Module):
@@ -66,13 +80,11 @@ class GeneratorDiscriminatorModule(nn.Module):
     def __init__(self, spec: GeneratorDiscriminator, recipe: Recipe, vocabulary: Vocabulary, seed: int) -> None:
         super().__init__()
         check(recipe, vocabulary)
-        if not spec.shared:  # otherwise it reads with the discriminator's embeddings
-            check_network("generator", spec.generator, recipe)
         taken = set(spec.losses) & set(objectives(recipe))
         require(
             not taken,
             f"{recipe.name} predicts {', '.join(sorted(taken))}, which is the name of a loss that the generator brings: set "
-            "system=Single; or, with --from, name a run without a generator",
+            "system=Single",
         )
         require(
             not spec.learned or not any(stage.weights for stage in recipe.schedule),
@@ -84,7 +96,7 @@ class GeneratorDiscriminatorModule(nn.Module):
         self.see: Any = recipe.see
         pattern = recipe.see.pattern  # type: ignore[attr-defined]
         self.backbone = spec.backbone.build(vocabulary.size, pattern)
-        generator = replace(spec.generator, embedding=spec.backbone.embedding or spec.backbone.width)
+        generator = generator_of(spec)
         self.generator = generator.build(vocabulary.size, pattern, self.backbone.embed if spec.shared else None)
         self.fill = spec.fill.build(generator.width, self.generator.embed.token.weight, generator.deviation)
         self.predict = heads(recipe, spec.backbone, self.backbone.embed.token.weight)
@@ -123,6 +135,11 @@ class GeneratorDiscriminatorModule(nn.Module):
         """The discriminator's vectors of a batch as it is: for inference."""
         seen = batch if batch.rank is not None else self.see.apply(batch)
         return self.backbone(seen)[0]
+
+    def onward(self, batch: Batch, state: Any) -> tuple[Hidden, Any]:
+        """The vectors of tokens that go on from a state of `backbone.cache`, and the state after them; none: from nothing."""
+        found: tuple[Hidden, Any] = self.backbone(self.see.apply(batch), state)
+        return found
 
     def _balanced(self, losses: dict[str, Loss]) -> dict[str, Loss]:
         """Each loss over its own variance, which is learned (Kendall et al. 2018); half its logarithm is the price."""

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from unmask import chance
-from unmask.backbone import Transformer
+from unmask.backbone import Transformer, TransformerXL
 from unmask.batch import Batch, Hidden, Loss, Vocabulary
 from unmask.recipe import Recipe
 from unmask.system.check import check, heads_flops, objectives
@@ -19,7 +19,7 @@ from unmask.system.check import check, heads_flops, objectives
 class Single:
     """One network."""
 
-    backbone: Transformer = field(default_factory=Transformer)  # the network that is trained, adapted and served
+    backbone: Transformer | TransformerXL = field(default_factory=Transformer)  # trained, adapted and served
 
     @property
     def losses(self) -> tuple[str, ...]:
@@ -72,6 +72,11 @@ class SingleModule(nn.Module):
         seen = batch if batch.rank is not None else self.see.apply(batch)
         return self.backbone(seen)[0]
 
+    def onward(self, batch: Batch, state: Any) -> tuple[Hidden, Any]:
+        """The vectors of tokens that go on from a state of `backbone.cache`, and the state after them; none: from nothing."""
+        found: tuple[Hidden, Any] = self.backbone(self.see.apply(batch), state)
+        return found
+
 
 def made_ready(system: Any, batch: Batch, hide: Any) -> Batch:
     """The batch with something hidden and every token told whom it sees. `hide`: if not what the recipe hides."""
@@ -86,7 +91,7 @@ def first_seed(seed: int) -> int:
     return int(chance.generator(seed, chance.purpose("initial weights")).integers(2**62))
 
 
-def heads(recipe: Recipe, backbone: Transformer, embedding: Tensor) -> nn.ModuleDict:
+def heads(recipe: Recipe, backbone: Transformer | TransformerXL, embedding: Tensor) -> nn.ModuleDict:
     """All objectives of a recipe, built for a backbone."""
     parts = objectives(recipe).items()
     return nn.ModuleDict({name: part.build(backbone.width, embedding, backbone.deviation) for name, part in parts})
@@ -95,6 +100,7 @@ def heads(recipe: Recipe, backbone: Transformer, embedding: Tensor) -> nn.Module
 def compile_forward(parts: list[nn.Module], on: bool) -> None:
     """Let modules run compiled, or plainly again. The whole would take minutes to compile, layer by layer, for nothing."""
     for part in parts:
-        vars(part).pop("forward", None)
+        name = getattr(part, "heavy", "forward")
+        vars(part).pop(name, None)
         if on:
-            part.forward = torch.compile(part.forward, dynamic=False)  # type: ignore[method-assign]
+            setattr(part, name, torch.compile(getattr(part, name), dynamic=False))

@@ -10,9 +10,12 @@ from unmask.text.tokenizer import (
     BPE,
     KINDS,
     ByteBPE,
+    Bytes,
     Characters,
     Tokenizer,
     Unigram,
+    WholeWords,
+    WordBPE,
     WordPiece,
     kind_named,
     train,
@@ -20,6 +23,7 @@ from unmask.text.tokenizer import (
 )
 
 __all__ = [
-    "BPE", "KINDS", "ByteBPE", "Characters", "Corpus", "Lexicon", "Mining", "Tokenizer", "Unigram", "WordPiece", "Words",
-    "encode_documents", "kind_named", "make_lexicon", "train", "train_to_file",
+    "BPE", "KINDS", "ByteBPE", "Bytes", "Characters", "Corpus", "Lexicon", "Mining", "Tokenizer", "Unigram", "WholeWords", "WordBPE",
+    "WordPiece",
+    "Words", "encode_documents", "kind_named", "make_lexicon", "train", "train_to_file",
 ]  # fmt: skip

@@ -39,13 +39,17 @@ class Source:
 
 
 class Corpus:
-    """Documents, read one after the other in bounded memory. `notes` counts what was cut or replaced."""
+    """Documents, read one after the other in bounded memory. `notes` counts what was cut or replaced.
 
-    def __init__(self, arguments: Sequence[str | Path], *, errors: str = "strict", seed: int = 0) -> None:
+    `whole`: a .txt file is one document, its blank lines kept as they are; what is too long is still cut into parts."""
+
+    def __init__(
+        self, arguments: Sequence[str | Path], *, errors: str = "strict", seed: int = 0, whole: bool = False
+    ) -> None:
         require(bool(arguments), "no corpus given: name files, folders or globs of " + ", ".join(FORMATS))
         require(errors in ("strict", "replace"), f"errors must be strict or replace, got {errors!r}")
         self.sources = [_source(str(argument)) for argument in arguments]
-        self.errors, self.seed = errors, seed
+        self.errors, self.seed, self.whole = errors, seed, whole
         self.notes: Counter[str] = Counter()
         self.bytes_total = sum(file.stat().st_size for source in self.sources for file in source.files)
         self.bytes_done = 0
@@ -71,7 +75,8 @@ class Corpus:
                 yield from _parquet(file)
             else:
                 lines = self._lines(file)
-                yield from _jsonl(file, lines) if suffixes(file)[0] == ".jsonl" else _blocks(lines, self.notes)
+                blocks = _blocks(lines, self.notes, whole=self.whole)
+                yield from _jsonl(file, lines) if suffixes(file)[0] == ".jsonl" else blocks
             self.bytes_done = before + file.stat().st_size
 
     def _lines(self, file: Path) -> Iterator[str]:
@@ -102,12 +107,14 @@ class Corpus:
             yield text
             return
         self.notes[_TOO_LONG.format(LONGEST_TEXT)] += 1
-        while len(text) > LONGEST_TEXT:
-            end = text.rfind("\n", 0, LONGEST_TEXT) + 1 or text.rfind(" ", 0, LONGEST_TEXT) + 1 or LONGEST_TEXT
-            yield text[:end]
-            text = text[end:]
-        if text.strip():
-            yield text
+        begin = 0
+        while len(text) - begin > LONGEST_TEXT:
+            last = begin + LONGEST_TEXT
+            end = text.rfind("\n", begin, last) + 1 or text.rfind(" ", begin, last) + 1 or last
+            yield text[begin:end]
+            begin = end
+        if self.whole or text[begin:].strip():
+            yield text[begin:]
 
 
 def _source(argument: str) -> Source:
@@ -180,12 +187,12 @@ def read_line(stream: Any, file: Path, offset: int) -> bytes:
     return line
 
 
-def _blocks(lines: Iterator[str], notes: Counter[str]) -> Iterator[str]:
-    """Documents of a .txt file: separated by blank lines; a file without any is one document."""
+def _blocks(lines: Iterator[str], notes: Counter[str], *, whole: bool = False) -> Iterator[str]:
+    """Documents of a .txt file: separated by blank lines; a file without any, or read as a `whole`, is one document."""
     held: list[str] = []
     size, parts = 0, 0
     for line in lines:
-        blank = not line.strip()
+        blank = not whole and not line.strip()
         if held and (blank or size + len(line) > LONGEST_TEXT):
             # a longer document is handed on in parts; a single line that is too long is cut, and counted, later
             parts += not blank

@@ -14,10 +14,12 @@ from unmask.text.tokenizer import Tokenizer
 
 
 def encode_documents(
-    texts: Sequence[str], tokenizer: Tokenizer, words: Words, lexicon: Lexicon | None = None
+    texts: Sequence[str], tokenizer: Tokenizer, words: Words, lexicon: Lexicon | None = None, *, whole: bool = False
 ) -> list[Document]:
-    """Tokenise line by line (a line keeps its end, which some vocabularies write), all lines in one call."""
-    lines, lines_per_text = _lines(texts)
+    """Tokenise line by line (a line keeps its end, which some vocabularies write), all lines in one call.
+
+    `whole`: blank lines, and the space at the end, are text like any other."""
+    lines, lines_per_text = _lines(texts, whole)
     encodings = tokenizer.encode_many(lines)
     counts = np.array([len(encoding) for encoding in encodings], dtype=np.int64)
     total = int(counts.sum())
@@ -46,18 +48,18 @@ def encode_documents(
     ]
 
 
-def kept(text: str) -> str:
-    """What of a text is tokenised: its lines that are not blank, without white space at the end."""
-    return "".join(_lines([text])[0])
+def kept(text: str, *, whole: bool = False) -> str:
+    """What of a text is tokenised: its lines that are not blank, without white space at the end; or all of the `whole`."""
+    return "".join(_lines([text], whole)[0])
 
 
-def _lines(texts: Sequence[str]) -> tuple[list[str], list[int]]:
-    """The lines of all texts that are not blank, and how many each text has."""
+def _lines(texts: Sequence[str], whole: bool) -> tuple[list[str], list[int]]:
+    """The lines of all texts that are not blank, or all of the `whole`; and how many each text has."""
     lines: list[str] = []
     lines_per_text: list[int] = []
     for text in texts:
-        parts = [line for line in text.splitlines(keepends=True) if line.strip()]
-        if parts:
+        parts = [line for line in text.splitlines(keepends=True) if whole or line.strip()]
+        if parts and not whole:
             parts[-1] = parts[-1].rstrip()
         lines += parts
         lines_per_text.append(len(parts))

@@ -8,7 +8,10 @@ from functools import lru_cache
 from unmask.errors import require
 
 TEXTS = ("a", "b")
-SPECIALS = {"[CLS]": "cls", "[SEP]": "sep", "[MASK]": "mask"}
+SPECIALS = {
+    "[CLS]": "cls", "[SEP]": "sep", "[MASK]": "mask",
+    "[START]": "start", "[DELIMITER]": "delimiter", "[EXTRACT]": "extract",
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -27,6 +30,7 @@ class Item:
 def items(layout: str, texts: int) -> tuple[Item, ...]:
     """The items of a layout for one text or two. With one text, `b` and all that belongs to it are left out."""
     words = layout.split()
+    between = {"[DELIMITER]"} if texts == 1 else set()  # it stands between two texts alone
     for word in words:
         require(
             word in TEXTS or word in SPECIALS,
@@ -38,12 +42,12 @@ def items(layout: str, texts: int) -> tuple[Item, ...]:
     require(texts == 1 or "b" in words, f"the layout {layout!r} has no place for a second text")
     found: list[Item] = []
     segment, after_a = 0, 0
-    for word in words:
+    for word in (word for word in words if word not in between):
         if word == "b":
             segment = 1
         after_a += word not in TEXTS and "a" in [item.name for item in found]
-        # with one text: what stands up to and with the first special token after it, and a closing [CLS]
-        if texts == 2 or segment == 0 and after_a <= 1 or word == "[CLS]":
+        # with one text: what stands up to and with the first special token after it, and what stands for the whole
+        if texts == 2 or segment == 0 and after_a <= 1 or word in ("[CLS]", "[EXTRACT]"):
             found.append(Item(SPECIALS.get(word, word), segment if texts == 2 else 0))
     return tuple(found)
 

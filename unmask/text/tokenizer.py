@@ -1,4 +1,4 @@
-"""Tokenizers: five kinds to train, one wrapper to use. Training and running are Hugging Face `tokenizers`' work."""
+"""Tokenizers: eight kinds to make, one wrapper to use. Training and running are Hugging Face `tokenizers`' work."""
 
 from __future__ import annotations
 
@@ -15,15 +15,20 @@ from tokenizers import Tokenizer as Backend
 from unmask.batch import Vocabulary
 from unmask.errors import Mistake, require, unknown
 
-# What a token is for, and the names it goes by in the family. GPT-2 has one token for all ends.
+# What a token is for, and the names it goes by in the family. GPT-2 has one token for all ends; GPT's extract token,
+# which stands for a whole example, ends it too.
 ROLES = {
     "pad": ("[PAD]", "<pad>", "<|endoftext|>"),
     "unk": ("[UNK]", "<unk>", "<|endoftext|>"),
     "cls": ("[CLS]", "<s>", "<|endoftext|>"),
-    "sep": ("[SEP]", "</s>", "<|endoftext|>"),
+    "sep": ("[SEP]", "</s>", "<|endoftext|>", "<extract>"),
     "mask": ("[MASK]", "<mask>"),
+    "start": ("<start>",),
+    "delimiter": ("<delimiter>",),
+    "extract": ("<extract>",),
 }
 BERT_NAMES = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+GPT_NAMES = ["<unk>", "<pad>", "<start>", "<delimiter>", "<extract>"]
 ROBERTA_NAMES = ["<s>", "<pad>", "</s>", "<unk>", "<mask>"]
 
 
@@ -114,7 +119,8 @@ class Kind(Protocol):
     @property
     def vocab(self) -> int: ...
 
-    def blank(self) -> tuple[Backend, Any]: ...
+    def blank(self) -> tuple[Backend, Any]:
+        """What is to be trained, and what trains it; none where there is nothing to learn."""
 
 
 @dataclass(frozen=True)
@@ -156,7 +162,7 @@ class ByteBPE:
 
 @dataclass(frozen=True)
 class BPE:
-    """BPE over characters, with '▁' for a space and punctuation apart (GPT)."""
+    """BPE over characters, with '▁' for a space and punctuation apart."""
 
     vocab: int = 40_000  # number of tokens, special ones included
 
@@ -168,6 +174,27 @@ class BPE:
         return backend, trainers.BpeTrainer(
             vocab_size=self.vocab,
             special_tokens=BERT_NAMES,
+            min_frequency=2,
+            limit_alphabet=10_000,
+            show_progress=False,
+        )
+
+
+@dataclass(frozen=True)
+class WordBPE:
+    """BPE within lowercased words, the last piece of each with '</w>' at its end; punctuation apart (GPT)."""
+
+    vocab: int = 40_482  # number of tokens, special ones included
+
+    def blank(self) -> tuple[Backend, Any]:
+        backend = Backend(models.BPE(unk_token="<unk>", end_of_word_suffix="</w>"))
+        backend.normalizer = normalizers.BertNormalizer(lowercase=True)
+        backend.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+        backend.decoder = decoders.BPEDecoder(suffix="</w>")
+        return backend, trainers.BpeTrainer(
+            vocab_size=self.vocab,
+            special_tokens=GPT_NAMES,
+            end_of_word_suffix="</w>",
             min_frequency=2,
             limit_alphabet=10_000,
             show_progress=False,
@@ -203,17 +230,51 @@ class Characters:
         return backend, trainers.WordLevelTrainer(vocab_size=self.vocab, special_tokens=BERT_NAMES, show_progress=False)
 
 
+@dataclass(frozen=True)
+class Bytes:
+    """One token per byte of UTF-8: any text can be written, in any language (the character Transformer on enwik8)."""
+
+    vocab: int = len(BERT_NAMES) + 256  # number of tokens, special ones included; it cannot be another
+
+    def __post_init__(self) -> None:
+        size = len(BERT_NAMES) + 256
+        require(self.vocab == size, f"a tokenizer of bytes has {size} tokens, got {self.vocab:,}: leave --vocab out")
+
+    def blank(self) -> tuple[Backend, Any]:
+        names = [*BERT_NAMES, *sorted(pre_tokenizers.ByteLevel.alphabet())]
+        backend = Backend(models.BPE(vocab={name: i for i, name in enumerate(names)}, merges=[]))
+        backend.add_special_tokens(BERT_NAMES)
+        backend.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
+        backend.decoder = decoders.ByteLevel()
+        return backend, None
+
+
+@dataclass(frozen=True)
+class WholeWords:
+    """One token per word, as spaces separate them, the frequent ones first; the rest are unknown (Transformer-XL on WikiText)."""
+
+    vocab: int = 200_000  # at most so many tokens, special ones included
+
+    def blank(self) -> tuple[Backend, Any]:
+        backend = Backend(models.WordLevel(unk_token="[UNK]"))
+        backend.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+        return backend, trainers.WordLevelTrainer(vocab_size=self.vocab, special_tokens=BERT_NAMES, show_progress=False)
+
+
 KINDS: dict[str, type[Kind]] = {
     "wordpiece": WordPiece,
     "bpe": BPE,
+    "word-bpe": WordBPE,
     "byte-bpe": ByteBPE,
     "unigram": Unigram,
     "characters": Characters,
+    "whole-words": WholeWords,
+    "bytes": Bytes,
 }
 
 
 def kind_named(name: str, vocab: int | None = None) -> Kind:
-    """The kind with this name and vocabulary size."""
+    """The kind with this name and vocabulary size; none: the size that is usual for it."""
     if name not in KINDS:
         raise unknown("kind of tokenizer", name, KINDS)
     return KINDS[name]() if vocab is None else KINDS[name](vocab=vocab)  # type: ignore[call-arg]
@@ -225,10 +286,11 @@ def train(kind: Kind, texts: Iterable[str]) -> Tokenizer:
         kind.vocab > len(BERT_NAMES), f"vocab must be over {len(BERT_NAMES)} (the special tokens), got {kind.vocab}"
     )
     backend, trainer = kind.blank()
-    backend.train_from_iterator(texts, trainer=trainer)
+    if trainer is not None:
+        backend.train_from_iterator(texts, trainer=trainer)
     size = backend.get_vocab_size()
     require(
-        size >= kind.vocab or isinstance(kind, Characters),
+        size >= kind.vocab or isinstance(kind, Characters | WholeWords),
         f"the corpus allows a vocabulary of {size:,} tokens, {kind.vocab:,} were asked for: "
         f"use --vocab {size} or less, or more text",
     )

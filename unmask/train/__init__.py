@@ -1,8 +1,13 @@
 """Training: optimiser, budget, loop, checkpoints, log."""
 
 from unmask.train.budget import Budget
+from unmask.train.curves import Decay, InTurn, Line, Until
 from unmask.train.lamb import LAMB
 from unmask.train.loop import Diverged, Leg, Machine, Pace, Trainer, train
+from unmask.train.momentum import Momentum
 from unmask.train.optimise import AdamW
 
-__all__ = ["LAMB", "AdamW", "Budget", "Diverged", "Leg", "Machine", "Pace", "Trainer", "train"]
+__all__ = [
+    "LAMB", "AdamW", "Budget", "Decay", "Diverged", "InTurn", "Leg", "Line", "Machine", "Momentum", "Pace", "Trainer",
+    "Until", "train",
+]  # fmt: skip

@@ -1,7 +1,8 @@
 """Checkpoints: written to a temporary name, flushed, renamed; checksummed; nothing is ever unpickled.
 
 A run folder holds what inference needs (`weights.safetensors`, `recipe.json`, `tokenizer.json`) and, while training
-can go on, `state/STEP/` with the weights, the optimiser and the place in the data at that step.
+can go on, `state/STEP/` with the weights, the optimiser, the memory if there is any and the place in the data at that
+step.
 """
 
 from __future__ import annotations
@@ -18,10 +19,12 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
+from unmask.batch import Memory
 from unmask.errors import Mistake, require
 
 WEIGHTS = "weights.safetensors"
 OPTIMISER = "optimiser.safetensors"
+MEMORY = "memory.safetensors"
 STATE = "state.json"
 
 
@@ -74,18 +77,24 @@ def read(path: Path) -> dict[str, Tensor]:
 
 
 def save_state(
-    folder: Path, model: nn.Module, optimiser: torch.optim.Optimizer, state: dict[str, Any], *, best: bool
-) -> None:
-    """Make `state/STEP` whole, or leave everything as it was; then drop the state before it."""
+    folder: Path, model: nn.Module, optimiser: torch.optim.Optimizer, state: dict[str, Any], *, best: bool,
+    memory: dict[int, Memory | None] | None = None,
+) -> None:  # fmt: skip
+    """Make `state/STEP` whole, or leave everything as it was; then drop the state before it.
+
+    `memory`: what the model remembers of the step, by micro-batch."""
     states = folder / "state"
     step = int(state["step"])
     draft = states / f".{step}"
     shutil.rmtree(draft, ignore_errors=True)
     try:
         draft.mkdir(parents=True)
-        _write(unique(model), draft / WEIGHTS)
-        _write(_moments(model, optimiser), draft / OPTIMISER)
-        sums = {name: _digest(draft / name) for name in (WEIGHTS, OPTIMISER)}
+        files = {WEIGHTS: unique(model), OPTIMISER: _moments(model, optimiser), MEMORY: _remembered(memory or {})}
+        if not files[MEMORY]:
+            del files[MEMORY]
+        for name, tensors in files.items():
+            _write(tensors, draft / name)
+        sums = {name: _digest(draft / name) for name in files}
         write_text(json.dumps(state | {"sha256": sums, "is_best": best}), draft / STATE)
         shutil.rmtree(states / str(step), ignore_errors=True)
         draft.rename(states / str(step))
@@ -130,8 +139,10 @@ def last_record(folder: Path) -> dict[str, Any] | None:
     return record
 
 
-def load_state(folder: Path, model: nn.Module, optimiser: torch.optim.Optimizer) -> dict[str, Any]:
-    """Put the last state into model and optimiser; returns the rest of it."""
+def load_state(
+    folder: Path, model: nn.Module, optimiser: torch.optim.Optimizer, memory: dict[int, Any] | None = None
+) -> dict[str, Any]:
+    """Put the last state into model, optimiser and memory; returns the rest of it."""
     step = newest(folder)
     if step is None:
         raise Mistake(f"{folder} holds no state to resume from")
@@ -143,6 +154,10 @@ def load_state(folder: Path, model: nn.Module, optimiser: torch.optim.Optimizer)
         )
     load_weights(model, place / WEIGHTS)
     _put_moments(model, optimiser, read(place / OPTIMISER))
+    if memory is not None:
+        memory.clear()
+        if MEMORY in state["sha256"]:
+            memory.update(_memory(read(place / MEMORY), next(model.parameters()).device))
     if state["is_best"]:
         publish(folder, step)  # in case the last save was cut off between the two
     return state
@@ -178,6 +193,19 @@ def _put_moments(model: nn.Module, optimiser: torch.optim.Optimizer, found: dict
         parameter = parameters[owner]
         value = value.to(parameter.device)
         optimiser.state[parameter][key] = value.reshape(()) if key == "step" else value
+
+
+def _remembered(memory: dict[int, Memory | None]) -> dict[str, Tensor]:
+    kept = {index: record for index, record in memory.items() if record is not None}
+    return {f"{index}|{name}": value for index, record in kept.items() for name, value in vars(record).items()}
+
+
+def _memory(found: dict[str, Tensor], device: torch.device) -> dict[int, Memory]:
+    columns: dict[int, dict[str, Tensor]] = {}
+    for name, value in found.items():
+        index, _, column = name.partition("|")
+        columns.setdefault(int(index), {})[column] = value
+    return {index: Memory(**values).to(device) for index, values in sorted(columns.items())}
 
 
 def _write(tensors: dict[str, Tensor], path: Path) -> None:

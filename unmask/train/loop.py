@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from unmask import chance
 from unmask.batch import Batch
 from unmask.errors import Mistake
-from unmask.train import checkpoint
+from unmask.train import checkpoint, curves
 from unmask.train.graph import Recorded
 from unmask.train.optimise import Optimise
 
@@ -39,7 +39,7 @@ class Leg:
     rows: int  # per step
     micro: int  # rows per micro-batch
     open: Callable[[dict[str, Any] | None], Source]  # its batches, from a state on
-    weights: dict[str, float] = field(default_factory=dict)  # of each loss; 1 where none is given
+    weights: dict[str, float | curves.Curve] = field(default_factory=dict)  # of each loss; 1 where none is given
     hide: Any = None  # what it hides, if it is not what the recipe does
 
 
@@ -49,7 +49,8 @@ class Machine:
 
     device: str = "cpu"
     half: bool = False  # bfloat16 autocast
-    compiled: bool = False  # torch.compile
+    compiled: bool = False  # torch.compile: faster steps, after a minute or two
+    recorded: bool = False  # a step's kernels are launched all at once (GPU only)
 
     def autocast(self) -> contextlib.AbstractContextManager[Any]:
         if not self.half:
@@ -68,9 +69,7 @@ class Trainer:
         self.system, self.optimise, self.machine, self.seed = system.to(machine.device), optimise, machine, seed
         self.optimiser = optimise.build(system)
         self.prepare = torch.compile(system.prepare, dynamic=False) if machine.compiled else system.prepare
-        self.run: Callable[..., Any] = (
-            Recorded(self._run, system) if machine.compiled and machine.device != "cpu" else self._run
-        )
+        self.run: Callable[..., Any] = Recorded(self._run, system) if machine.recorded else self._run
         self.system.compile_parts(machine.compiled)
         self.memory: dict[int, Any] = {}  # what a system carries from one step to the next, by micro-batch
 
@@ -148,19 +147,24 @@ def train(
     steps = legs[-1].until
     at: dict[str, Any] = {"step": 0, "tokens": 0, "seconds": 0.0, "best": None, "source": None}
     if resume and folder is not None and checkpoint.newest(folder) is not None:
-        at = checkpoint.load_state(folder, trainer.system, trainer.optimiser)
+        at = checkpoint.load_state(folder, trainer.system, trainer.optimiser, trainer.memory)
     step, tokens, best = at["step"], at["tokens"], at["best"]
     began, saved = time.monotonic() - at["seconds"], time.monotonic()
-    meter, position = _Meter(trainer, folder), at["source"]
+    # what stops on the way is told by its name, and is no part of the sum: that must mean the same to the end
+    passing = frozenset(name for name, weight in legs[-1].weights.items() if not curves.at(weight, 1.0))
+    meter, position = _Meter(trainer, folder, passing), at["source"]
     for number, leg in enumerate(legs):
         if step >= leg.until:
             continue
+        if step == (legs[number - 1].until if number else 0):  # not resumed within the leg
+            trainer.memory.clear()
         source = leg.open(position)
         trainer.system.train()
         while step < leg.until:
             batches = [source.batch(rows) for rows in _portions(leg.rows, leg.micro)]
             step += 1
-            means = trainer.gradients(batches, leg.weights, step, leg.hide)
+            weights = {name: curves.at(weight, (step - 1) / steps) for name, weight in leg.weights.items()}
+            means = trainer.gradients(batches, weights, step, leg.hide)
             rate, norm = trainer.update(step, steps)
             meter.add(step, means, rate, norm)
             tokens += sum(batch.ids.numel() for batch in batches)
@@ -181,7 +185,7 @@ def train(
                 position = source.after_stage() if step == leg.until else source.state()
                 at = {"step": step, "tokens": tokens, "seconds": record["seconds"], "best": best, "source": position,
                       "record": record | ending}  # fmt: skip
-                checkpoint.save_state(folder, trainer.system, trainer.optimiser, at, best=better)
+                checkpoint.save_state(folder, trainer.system, trainer.optimiser, at, best=better, memory=trainer.memory)
                 saved = time.monotonic()
             yield record | ending
             if stopped:
@@ -201,8 +205,8 @@ def _quietly(system: nn.Module, validate: Callable[[], dict[str, float]]) -> dic
 class _Meter:
     """Collects numbers on the device and reads them rarely, so that nothing waits; notices a loss gone wrong."""
 
-    def __init__(self, trainer: Trainer, folder: Path | None) -> None:
-        self.trainer, self.folder = trainer, folder
+    def __init__(self, trainer: Trainer, folder: Path | None, passing: frozenset[str]) -> None:
+        self.trainer, self.folder, self.passing = trainer, folder, passing
         self.held: list[tuple[int, float, dict[str, Tensor], Tensor]] = []
 
     def add(self, step: int, means: dict[str, Tensor], rate: float, norm: Tensor) -> None:
@@ -220,7 +224,8 @@ class _Meter:
         losses = {name: sum(row[i] for row in table) / len(table) for i, name in enumerate(names)}
         rate = self.held[-1][1]
         self.held = []
-        return {"loss": sum(losses.values()), "rate": rate, "gradient": table[-1][-1]} | {
+        lasting = sum(value for name, value in losses.items() if name not in self.passing)
+        return {"loss": lasting, "rate": rate, "gradient": table[-1][-1]} | {
             f"loss_{name}": value for name, value in losses.items()
         }
 

@@ -84,13 +84,18 @@ def groups(model: nn.Module, decay: float) -> list[dict[str, Any]]:
 
 
 def check_numbers(optimise: Any) -> None:
-    """Refuse what no optimiser can work with."""
-    require(optimise.rate > 0, f"optimise.rate must be over 0, got {optimise.rate}")
-    require(0 <= optimise.warmup < 1, f"optimise.warmup must be in [0, 1), got {optimise.warmup}: a share of all steps")
+    """Refuse what no optimiser of Adam's kind can work with."""
+    check_rate(optimise)
     require(
         len(optimise.betas) == 2 and all(0 <= b < 1 for b in optimise.betas),
         f"optimise.betas must be two numbers in [0, 1), got {optimise.betas}",
     )
-    require(optimise.decay >= 0, f"optimise.decay must be 0 or more, got {optimise.decay}")
     require(optimise.epsilon > 0, f"optimise.epsilon must be over 0, got {optimise.epsilon}")
+
+
+def check_rate(optimise: Any) -> None:
+    """Refuse what none can work with, whatever it remembers."""
+    require(optimise.rate > 0, f"optimise.rate must be over 0, got {optimise.rate}")
+    require(0 <= optimise.warmup < 1, f"optimise.warmup must be in [0, 1), got {optimise.warmup}: a share of all steps")
+    require(optimise.decay >= 0, f"optimise.decay must be 0 or more, got {optimise.decay}")
     require(optimise.clip is None or optimise.clip > 0, f"optimise.clip must be over 0 or none, got {optimise.clip}")

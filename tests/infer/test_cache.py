@@ -1,0 +1,85 @@
+"""Reading bit by bit gives what reading at once gives, at every place, for texts of different lengths beside each other."""
+
+import pytest
+import torch
+
+from tests.convert.parts import SENTENCES
+from tests.infer.parts import gpt2
+from unmask import recipes
+from unmask.errors import Mistake
+from unmask.infer.rows import left_padded, one_more
+
+CLOSE = {"atol": 1e-4, "rtol": 1e-4}
+
+
+@pytest.fixture
+def model(tmp_path):
+    return gpt2(tmp_path)
+
+
+def texts(model):
+    return [model.tokenizer.encode(text)[:n] for text, n in zip(SENTENCES, (17, 3, 30, 1), strict=True)]
+
+
+def alone(model, ids):
+    with torch.no_grad():
+        return model.system.look(left_padded([ids], 0))
+
+
+@pytest.mark.parametrize("settings", [(), ("system.backbone.positions=sinusoidal", "system.backbone.sharing=all"),
+                                      ("system.backbone.norm=post", "system.backbone.segments=2")])  # fmt: skip
+@pytest.mark.parametrize("sizes", [(30,), (1,) * 30, (7, 1, 12, 10)])
+def test_that_cached_equals_uncached_at_every_place_of_a_batch_of_mixed_lengths(sizes, settings, tmp_path):
+    model = gpt2(tmp_path, *settings)
+    rows = texts(model)
+    batch = left_padded(rows, model.tokenizer.vocabulary.pad)
+    state, found, begin = model.system.backbone.cache(len(rows), 30), [], 0
+    for size in sizes:
+        part = batch.replace(
+            **{name: getattr(batch, name)[:, begin : begin + size] for name in ("ids", "word", "sentence", "example")},
+            segment=batch.segment[:, begin : begin + size],
+            position=(batch.real[:, begin : begin + size].cumsum(1) - 1).clamp(min=0),
+        )
+        with torch.no_grad():
+            hidden, state = model.system.onward(part, state)
+        found.append(hidden.layers)
+        begin += size
+    for layer in range(len(found[0])):
+        together = torch.cat([layers[layer] for layers in found], 1)
+        for row, ids in enumerate(rows):
+            torch.testing.assert_close(together[row, -len(ids) :], alone(model, ids).layers[layer][0], **CLOSE)
+
+
+def test_that_rows_can_be_chosen_and_go_on_apart(model):
+    rows = texts(model)
+    with torch.no_grad():
+        _, state = model.system.onward(left_padded(rows, 0), model.system.backbone.cache(len(rows), 32))
+        chosen = state.chosen(torch.tensor([2, 0, 2]))
+        hidden, _ = model.system.onward(one_more(torch.tensor([5, 6, 7])), chosen)
+        untouched, _ = model.system.onward(one_more(torch.tensor([8, 9, 10, 11])), state)
+    for row, (parent, token) in enumerate(((2, 5), (0, 6), (2, 7))):
+        torch.testing.assert_close(hidden.last[row, -1], alone(model, [*rows[parent], token]).last[0, -1], **CLOSE)
+    for row, token in enumerate((8, 9, 10, 11)):
+        torch.testing.assert_close(untouched.last[row, -1], alone(model, [*rows[row], token]).last[0, -1], **CLOSE)
+
+
+def test_that_padding_gives_numbers(model):
+    with torch.no_grad():
+        hidden, _ = model.system.onward(left_padded(texts(model), 0), model.system.backbone.cache(4, 30))
+    assert hidden.last.isfinite().all()
+
+
+def test_that_training_is_given_no_state_and_keeps_none(model):
+    with torch.no_grad():
+        batch = left_padded([texts(model)[0]], 0)
+        hidden, state = model.system.onward(batch, None)
+        assert state is None
+        assert torch.equal(hidden.last, model.system.look(batch).last)
+
+
+def test_that_a_network_that_sees_both_sides_has_no_cache():
+    from tests.small import vocabulary
+
+    recipe = recipes.get("bert", size="tiny")
+    with pytest.raises(Mistake, match="from left to right"):
+        recipe.system.build(recipe, vocabulary(), 0).backbone.cache(1, 8)

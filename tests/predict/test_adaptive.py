@@ -1,0 +1,69 @@
+"""The adaptive softmax against torch's own, and adaptive embeddings by hand."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import nn
+
+from tests.small import random_batch
+from unmask.backbone.adaptive import AdaptiveEmbedding
+from unmask.batch import Hidden
+from unmask.errors import Mistake
+from unmask.hide import Next
+from unmask.predict import Adaptive
+
+WIDTH, VOCABULARY, CUTOFFS = 8, 40, (10, 25)
+
+
+def embedding() -> AdaptiveEmbedding:
+    torch.manual_seed(0)
+    made = AdaptiveEmbedding(VOCABULARY, WIDTH, CUTOFFS, 2)
+    for parameter in made.parameters():
+        nn.init.normal_(parameter)
+    return made
+
+
+def test_the_loss_and_all_scores_are_those_of_torch():
+    table = embedding()
+    table.projections[0].data = torch.eye(WIDTH)  # torch's head has no projection
+    head = Adaptive().build(WIDTH, table.weight, 0.5)
+    oracle = nn.AdaptiveLogSoftmaxWithLoss(WIDTH, VOCABULARY, list(CUTOFFS), div_value=2.0, head_bias=True)
+    with torch.no_grad():
+        head.cluster_bias.normal_()
+        head.bias[0].normal_()
+        oracle.head.weight.copy_(torch.cat((table.tables[0], head.cluster)))
+        oracle.head.bias.copy_(torch.cat((head.bias[0], head.cluster_bias)))
+        for tail, rows, projection in zip(oracle.tail, table.tables[1:], table.projections[1:], strict=True):
+            tail[0].weight.copy_(projection.T)
+            tail[1].weight.copy_(rows)
+    batch = Next().apply(random_batch(rows=3, length=20, examples=2, size=VOCABULARY), None, 0)
+    vectors = torch.randn(3, 20, WIDTH)
+    used = batch.targets.weight > 0
+    expected = oracle(vectors.flatten(0, 1)[batch.targets.where][used], batch.targets.ids[used])
+    loss = head(Hidden((vectors,)), batch)
+    assert float(loss.count) == int(used.sum()) == float(head.count(batch))
+    assert torch.allclose(loss.total / loss.count, expected.loss, atol=1e-5)
+    scores = head.decode(Hidden((vectors,)), batch)
+    assert torch.allclose(scores.flatten(0, 1), oracle.log_prob(vectors.flatten(0, 1)), atol=1e-5)
+
+
+def test_an_embedding_is_the_row_of_its_cluster_brought_to_the_full_width():
+    table = embedding()
+    ids = torch.tensor([[0, 9, 10], [24, 25, 39]])
+    found = table(ids)
+    for row in range(2):
+        for place in range(3):
+            token = int(ids[row, place])
+            cluster = sum(token >= edge for edge in CUTOFFS)
+            vector = table.tables[cluster][token - (0, *CUTOFFS)[cluster]]
+            assert torch.allclose(found[row, place], table.projections[cluster] @ vector, atol=1e-6)
+    assert [t.shape[1] for t in table.tables] == [8, 4, 2]
+
+
+def test_it_needs_adaptive_embeddings_and_cutoffs_that_rise():
+    with pytest.raises(Mistake, match="system.backbone.cutoffs"):
+        Adaptive().build(WIDTH, nn.Parameter(torch.zeros(VOCABULARY, WIDTH)), 0.02)
+    for wrong in ((0, 5), (20, 10), (10, 40)):
+        with pytest.raises(Mistake, match="cutoffs must rise"):
+            AdaptiveEmbedding(VOCABULARY, WIDTH, wrong, 2)

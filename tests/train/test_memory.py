@@ -1,0 +1,165 @@
+"""What a network remembers from one step to the next belongs to its streams, and is part of the checkpoint."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+from torch import nn
+
+from tests import command
+from tests.data.test_streams import reader
+from unmask import pretraining, recipes
+from unmask.batch import Batch, Hidden, Loss, Memory
+from unmask.data import Streams
+from unmask.data.stream_loader import StreamLoader
+from unmask.pretraining import Mixture, pretrain
+from unmask.train import AdamW, Leg, Machine, Pace, Trainer, checkpoint, train
+
+STEPS, WIDTH = 12, 3
+
+
+class Remembering(nn.Module):
+    """A system that predicts nothing of use, but whose loss depends on all that went before in each stream."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.linspace(-1, 1, WIDTH))
+        self.states: list[Memory | None] = []
+
+    def compile_parts(self, on: bool = True) -> None: ...
+
+    def prepare(self, batch: Batch, hide=None):
+        return batch, {"sum": torch.tensor(float(batch.ids.numel()))}
+
+    def step(self, batch: Batch, state: Memory | None = None):
+        self.states.append(state)
+        now = (batch.ids % 7).float().mean(1)[:, None] * self.weight  # B D
+        before = 0 if state is None else state.layers[0].mean(1)
+        vector = torch.tanh(now + before)
+        memory = Memory(vector.detach()[None, :, None].expand(1, -1, 4, -1), torch.ones(len(batch.ids), 4).bool())
+        return {"sum": Loss(vector.square().sum(), torch.tensor(float(batch.ids.numel())))}, memory
+
+    def look(self, batch: Batch) -> Hidden:
+        return Hidden((batch.ids[..., None].float(),))
+
+
+def legs(*untils: int, rows: int = 5) -> list[Leg]:
+    lengths = (16, 24, 32)
+
+    def opened(length: int):
+        return lambda state: StreamLoader([reader(Streams(), length=length)], [1.0], rows, state)
+
+    return [Leg(until, rows, 2, opened(length)) for until, length in zip(untils, lengths, strict=False)]
+
+
+def run(folder: Path | None, *untils: int, stop_at: int = 0) -> Trainer:
+    """Train to the end, or to a step; what is there already is resumed."""
+    trainer = Trainer(Remembering(), AdamW(rate=0.01, warmup=0.1), Machine(), 0)
+    done = iter(range(stop_at - 1)) if stop_at else iter(range(1000))
+    for _ in train(trainer, legs(*untils), folder=folder, pace=Pace(log=1, save=1000), resume=True,
+                   stop=lambda: next(done, None) is None):  # fmt: skip
+        pass
+    return trainer
+
+
+@pytest.mark.parametrize("stop_at", [1, 5, 11])
+def test_a_resumed_run_remembers_what_the_uninterrupted_one_does(tmp_path, stop_at):
+    whole = run(tmp_path / "whole", STEPS)
+    run(tmp_path / "cut", STEPS, stop_at=stop_at)
+    assert checkpoint.newest(tmp_path / "cut") == stop_at
+    cut = run(tmp_path / "cut", STEPS)
+    assert cut.system.states[0] is not None
+    assert torch.equal(cut.system.weight, whole.system.weight)
+    for name in (checkpoint.WEIGHTS, checkpoint.OPTIMISER, checkpoint.MEMORY):
+        files = [(tmp_path / run / "state" / str(STEPS) / name).read_bytes() for run in ("whole", "cut")]
+        assert files[0] == files[1], name
+
+
+def test_each_micro_batch_has_the_memory_of_its_streams():
+    system = run(None, STEPS).system
+    assert [None if s is None else s.layers.shape[1] for s in system.states[:6]] == [None, None, None, 2, 2, 1]
+
+
+def test_a_leg_of_another_length_begins_without_memory(tmp_path):
+    def forgotten(trainer: Trainer) -> list[int]:
+        return [call for call, state in enumerate(trainer.system.states) if state is None]
+
+    whole = run(tmp_path / "whole", 5, 9)
+    assert forgotten(whole) == [0, 1, 2, 15, 16, 17]
+    run(tmp_path / "cut", 5, 9, stop_at=5)  # exactly at the border
+    cut = run(tmp_path / "cut", 5, 9)
+    assert forgotten(cut) == [0, 1, 2]
+    assert torch.equal(cut.system.weight, whole.system.weight)
+
+
+def test_damaged_memory_is_not_resumed_and_none_is_written_where_there_is_none(tmp_path):
+    run(tmp_path / "run", STEPS, stop_at=3)
+    path = tmp_path / "run" / "state" / "3" / checkpoint.MEMORY
+    raw = bytearray(path.read_bytes())
+    raw[-1] ^= 1
+    path.write_bytes(raw)
+    with pytest.raises(ValueError, match=r"memory\.safetensors is damaged"):
+        run(tmp_path / "run", STEPS)
+    system = Remembering()
+    optimiser = AdamW(rate=0.01).build(system)
+    checkpoint.save_state(tmp_path / "none", system, optimiser, {"step": 1}, best=True, memory={0: None})
+    assert not (tmp_path / "none" / "state" / "1" / checkpoint.MEMORY).exists()
+    memory = {0: "of an earlier run"}
+    checkpoint.load_state(tmp_path / "none", system, optimiser, memory)
+    assert memory == {}
+
+
+def streamed(*settings: str):
+    return recipes.get("gpt2", size="tiny", settings=["schedule.0.length=16", "batch_tokens=128", *settings])
+
+
+@pytest.mark.parametrize(("setting", "remembers"), [("arrange=Streams", True), ("arrange=Blocks", False)])
+def test_validation_carries_the_memory_of_streams_from_batch_to_batch(shards, setting, remembers):
+    recipe = streamed(setting)
+    held = Mixture.open([shards["byte-bpe"]]).validation(recipe, 16, 0, "cpu")
+    trainer = Trainer(Remembering(), recipe.optimise, Machine(), 0)
+    validate = pretraining._validator(trainer, held[:4] if remembers else [held[0]] * 3, recipe)
+    for _ in range(2):
+        with torch.no_grad():
+            validate()
+        states = [state is not None for state in trainer.system.states]
+        assert states == ([False, True, True, True] if remembers else [False] * 3)
+        trainer.system.states.clear()
+    if remembers:
+        assert len(held) >= 4
+        assert len({batch.shape for batch in held}) == 1
+        assert (torch.stack([batch.row for batch in held]).diff(dim=0) == 1).all()  # the next step of each stream
+
+
+@pytest.mark.parametrize("setting", ["arrange=Streams", "arrange=Continued(reuse=6)"])
+def test_a_recipe_trains_on_streams_from_the_command_line(shards, tmp_path, setting):
+    words = ["--set", setting, "--set", "schedule.0.length=16"]
+    if "Continued" in setting:
+        words += ["--set", "layout=a [SEP] b [SEP]"]
+    ran = command.pretrain("gpt2", shards["byte-bpe"], tmp_path / "run", *words)
+    assert checkpoint.newest(tmp_path / "run") == 4
+    assert "too little was held out" not in ran.err
+
+
+def test_time_is_measured_with_fewer_streams_than_a_step_has(shards, tmp_path, monkeypatch):
+    monkeypatch.setitem(pretraining.MICRO_TOKENS, "cpu", 48)
+    records = list(
+        pretrain(streamed("arrange=Streams"), [shards["byte-bpe"]], tmp_path / "run", budget="3s", device="cpu")
+    )
+    assert any(record.get("done") for record in records)
+
+
+def test_a_data_set_that_no_stream_would_read_is_refused(shards, plain_shards, tmp_path):
+    data = [shards["wordpiece"], f"{plain_shards['wordpiece']}:0.01"]
+    recipe = recipes.get("bert", size="tiny", settings=[*command.BERT, "arrange=Streams"])
+    with pytest.raises(ValueError, match="would not be read: its weight gives it none of 8 streams"):
+        list(pretrain(recipe, data, tmp_path / "run", budget="2steps", device="cpu"))
+
+
+def test_too_many_streams_are_refused_before_the_folder_is_made(shards, tmp_path):
+    recipe = streamed("arrange=Streams", "batch_tokens=10000000")
+    with pytest.raises(ValueError, match="would fit, so lower batch_tokens"):
+        list(pretrain(recipe, [shards["byte-bpe"]], tmp_path / "run", budget="2steps", device="cpu"))
+    assert not (tmp_path / "run").exists()

@@ -1,0 +1,42 @@
+"""Adaptive embeddings: frequent tokens have wide vectors, rare ones narrow (Baevski and Auli 2018)."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import torch
+from torch import Tensor, nn
+
+from unmask.errors import require
+
+
+class AdaptiveEmbedding(nn.Module):
+    """Tokens by their number, in clusters; each cluster has vectors `divide` times narrower than the one before it.
+
+    Token numbers must go from frequent to rare. All clusters are looked up for all tokens, so that shapes are static.
+    """
+
+    def __init__(self, vocabulary: int, width: int, cutoffs: tuple[int, ...], divide: int) -> None:
+        super().__init__()
+        require(
+            list(cutoffs) == sorted(set(cutoffs)) and cutoffs[0] > 0 and cutoffs[-1] < vocabulary,
+            f"backbone.cutoffs must rise, and lie between 0 and the {vocabulary:,} tokens there are, got {cutoffs}",
+        )
+        self.edges = (0, *cutoffs, vocabulary)
+        widths = [max(1, width // divide**i) for i in range(len(self.edges) - 1)]
+        sizes = [end - begin for begin, end in pairwise(self.edges)]
+        self.tables = nn.ParameterList(torch.empty(n, w) for n, w in zip(sizes, widths, strict=True))
+        self.projections = nn.ParameterList(torch.empty(width, w) for w in widths)
+
+    @property
+    def weight(self) -> AdaptiveEmbedding:
+        """What a tied head takes over: tables and projections."""
+        return self
+
+    def forward(self, ids: Tensor) -> Tensor:
+        found: list[Tensor] = []
+        for (begin, end), table, projection in zip(pairwise(self.edges), self.tables, self.projections, strict=True):
+            mine = (ids >= begin) & (ids < end)
+            vectors = nn.functional.embedding((ids - begin).clamp(0, end - begin - 1), table)
+            found.append(nn.functional.linear(vectors, projection) * mine[..., None])
+        return torch.stack(found).sum(0)

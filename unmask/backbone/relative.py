@@ -1,0 +1,118 @@
+"""Relative attention: what a token is compared with is a key, and how far away it stands (Dai et al. 2019).
+
+score(q, k) = ((q + u) . key + (q + v) . place(distance) + (q + s) . same-or-other-segment) / sqrt(head width)
+
+Nothing of size T x K x D is ever made: the second product runs over the distances there are, T x (T + K), and is then
+slid into place, row by row, without a copy (biased.py).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from unmask.backbone.biased import Biased, bias_of
+from unmask.batch import Batch, Memory, Record
+from unmask.see import visible, visible_before
+
+
+@dataclass(frozen=True)
+class Stream(Record):
+    """One side that asks: who is seen, where it stands, what it shares. Q queries, K keys (remembered ones first)."""
+
+    sees: Tensor  # B 1 Q K
+    same: Tensor | None  # B 1 Q K, whether both belong to one segment; none: segments do not matter
+    at: Tensor | None = None  # B Q, the place in the row of each query; none: every place, in order
+
+
+@dataclass(frozen=True)
+class Relations(Record):
+    """How the tokens of a batch stand to each other and to what is remembered; made once, used by every layer."""
+
+    waves: Tensor  # G L D, the distances there are, as waves, from K - 1 down to -T; G is 1, or 2 with backward rows
+    content: Stream
+    query: Stream | None = None  # at the targets alone, which do not see themselves (XLNet)
+    backward: Tensor | None = None  # B, which rows stand from the end to the beginning
+
+
+def relate(batch: Batch, memory: Memory | None, waves: Tensor, *, segments: bool, query: bool) -> Relations:
+    """Who sees whom and at what distance; `query`: also for a second stream at the targets."""
+    remembered = memory.real if memory is not None else batch.real[:, :0]
+    known = remembered[:, None, :].expand(-1, batch.shape[1], -1)
+    sees = torch.cat((known & batch.real[:, :, None], visible(batch)), 2)
+    same = None
+    if segments:  # what is remembered counts to the first segment, as in XLNet's code
+        segment = torch.cat((torch.zeros_like(remembered, dtype=torch.long), batch.segment), 1)
+        same = batch.segment[:, :, None] == segment[:, None, :]
+    content = Stream(sees[:, None], None if same is None else same[:, None])
+    asking = None
+    if query:
+        assert batch.targets is not None, "nothing was hidden"
+        at = batch.targets.where.view(batch.shape[0], -1) % batch.shape[1]
+        strict = torch.cat((known & batch.real[:, :, None], visible_before(batch)), 2)
+        asking = Stream(_rows(strict, at)[:, None], None if same is None else _rows(same, at)[:, None], at)
+    return Relations(waves, content, asking, batch.backward)
+
+
+def _rows(matrix: Tensor, at: Tensor) -> Tensor:
+    """B Q K, some rows of B T K."""
+    return matrix.gather(1, at[:, :, None].expand(-1, -1, matrix.shape[2]))
+
+
+class RelativeAttention(nn.Module):
+    """Multi-head attention by content, distance and segment."""
+
+    def __init__(self, width: int, heads: int, head: int, *, segments: bool) -> None:
+        super().__init__()
+        self.heads, self.head = heads, head
+        self.query = nn.Linear(width, heads * head, bias=False)
+        self.key_value = nn.Linear(width, 2 * heads * head, bias=False)
+        self.place = nn.Linear(width, heads * head, bias=False)
+        self.out = nn.Linear(heads * head, width, bias=False)
+        self.content_bias = nn.Parameter(torch.zeros(heads, head))  # u
+        self.place_bias = nn.Parameter(torch.zeros(heads, head))  # v
+        self.segment_bias = nn.Parameter(torch.zeros(heads, head)) if segments else None  # s
+        self.segment = nn.Parameter(torch.zeros(2, heads, head)) if segments else None  # the same, another
+
+    def forward(
+        self, x: Tensor, asking: Tensor | None, memory: Tensor | None, relations: Relations
+    ) -> tuple[Tensor, Tensor | None]:
+        """What the content stream (B T D) and, if there is one, the query stream (B Q D) gather from all keys."""
+        read = x if memory is None else torch.cat((memory.to(x.dtype), x), 1)
+        key, value = self._split(self.key_value(read), 2 * self.heads).chunk(2, 1)  # each B H K d
+        place = self._split(self.place(relations.waves), self.heads)  # G H L d
+        if relations.backward is not None:
+            place = place[relations.backward.long()]
+        found = self._look(x, key, value, place, relations.content)
+        return found, None if relations.query is None else self._look(asking, key, value, place, relations.query)  # type: ignore[arg-type]
+
+    def _look(self, x: Tensor, key: Tensor, value: Tensor, place: Tensor, stream: Stream) -> Tensor:
+        q = self._split(self.query(x), self.heads)  # B H Q d
+        content, placed = q + self.content_bias[:, None], q + self.place_bias[:, None]
+        both = None
+        if self.segment is not None and self.segment_bias is not None and stream.same is not None:
+            both = (q + self.segment_bias[:, None]) @ self.segment.permute(1, 2, 0)  # B H Q 2
+        blind = ~stream.sees.any(-1, keepdim=True)  # the first of an order, before anything is remembered
+        sees = stream.sees | blind
+        if x.is_cuda and torch.is_grad_enabled() and key.shape[2] % 8 == 0:  # its kernel reads eight numbers at a time
+            seen = Biased.apply(content, key, value, placed, place, both, sees, stream.same, stream.at)
+        else:
+            bias = bias_of(placed, place, both, sees, stream.same, stream.at)
+            seen = F.scaled_dot_product_attention(content, key, value, attn_mask=bias)
+        return self.out(seen.masked_fill(blind, 0.0).transpose(1, 2).flatten(2))  # type: ignore[no-any-return]
+
+    def _split(self, x: Tensor, heads: int) -> Tensor:
+        return x.unflatten(2, (heads, self.head)).transpose(1, 2)
+
+
+def waves(farthest: int, nearest: int, width: int, clamp: int | None, device: torch.device) -> Tensor:
+    """L D, the distances from the farthest down to the nearest as sines, then cosines; those beyond `clamp` as that."""
+    distance = torch.arange(farthest, nearest - 1, -1, device=device, dtype=torch.float32)
+    if clamp is not None:
+        distance = distance.clamp(-clamp, clamp)
+    angle = distance[:, None] * torch.exp(torch.arange(0, width, 2, device=device) * (-math.log(10_000.0) / width))
+    return torch.cat((angle.sin(), angle.cos()), 1)

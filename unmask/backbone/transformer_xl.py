@@ -1,0 +1,207 @@
+"""Transformer-XL: a Transformer that remembers the rows before and knows distances, not places; with two streams, XLNet."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from unmask.backbone.adaptive import AdaptiveEmbedding
+from unmask.backbone.embed import Norm
+from unmask.backbone.relative import Relations, RelativeAttention, relate, waves
+from unmask.backbone.transformer import Activation, Feedforward, compute_dtype
+from unmask.batch import Batch, Hidden, Memory
+from unmask.errors import require
+from unmask.see import Pattern
+
+
+@dataclass(frozen=True)
+class TransformerXL:
+    """A stack of layers with relative positions and a memory (Transformer-XL, XLNet)."""
+
+    layers: int = 12  # how many
+    width: int = 512  # of every vector between layers
+    heads: int = 8  # of attention
+    head: int = 64  # width of one head
+    feedforward: int = 2048  # width inside the feed-forward layer
+    memory: int = 512  # tokens of earlier rows that stay in sight; 0 for none
+    length: int = 512  # longest text that is read at once where no memory is carried
+    clamp: int | None = None  # distances beyond it count as that; none: all are told apart
+    streams: int = 1  # 2: a second stream, at the targets, that does not see them (XLNet)
+    cutoffs: tuple[
+        int, ...
+    ] = ()  # tokens from each of these numbers on are a cluster with narrower vectors; () for none
+    divide: int = 4  # each cluster's vectors are so many times narrower than those of the cluster before
+    segments: int = 0  # 0: none; otherwise it matters whether two tokens belong to one segment (XLNet)
+    tied: bool = False  # all layers share the two global biases
+    scaled: bool = True  # embeddings are multiplied by the root of the width (Transformer-XL)
+    activation: Activation = "relu"  # of the feed-forward layer
+    dropout: float = 0.1  # on embeddings, distances, inside the feed-forward layer and after every sublayer
+    epsilon: float = 1e-5  # of the norms
+    deviation: float = 0.02  # of the initial weights
+
+    def __post_init__(self) -> None:
+        for name in ("layers", "width", "heads", "head", "feedforward", "length"):
+            value = getattr(self, name)
+            require(value >= 1, f"backbone.{name} must be 1 or more, got {value}")
+        require(self.width % 2 == 0, f"backbone.width must be even, got {self.width}: half are sines, half cosines")
+        require(self.memory >= 0, f"backbone.memory must be 0 or more tokens, got {self.memory}")
+        require(self.streams in (1, 2), f"backbone.streams must be 1 or 2, got {self.streams}")
+        require(0 <= self.dropout < 1, f"backbone.dropout must be in [0, 1), got {self.dropout}")
+        require(self.divide >= 1, f"backbone.divide must be 1 or more, got {self.divide}")
+        check_clamp(self.clamp, self.memory)
+
+    @property
+    def embedding(self) -> int | None:
+        """Width of the embeddings: that of the layers."""
+        return None
+
+    def build(self, vocabulary: int, pattern: Pattern, embed: nn.Module | None = None) -> TransformerXLModule:
+        """The network with fresh weights; `embed`: the embeddings of another, shared with it."""
+        return TransformerXLModule(self, vocabulary, embed)
+
+    def flops(self, length: int) -> float:
+        """Floating-point operations per token of one forward pass over rows of this length and a full memory."""
+        inner, keys = self.heads * self.head, length + self.memory
+        dense = 2 * self.width * inner * (2 + 2 * keys / length) + 4 * self.width * self.feedforward
+        return self.layers * (dense + 4 * keys * inner + 2 * (keys + length) * inner)
+
+
+def check_clamp(clamp: int | None, memory: int) -> None:
+    """Refuse a memory that reaches farther than distances are told apart."""
+    require(
+        clamp is None or clamp >= memory,
+        f"a memory of {memory} tokens reaches farther than the distances that are told apart, {clamp}: lower the memory, "
+        "or raise backbone.clamp",
+    )
+
+
+class RelativeBlock(nn.Module):
+    """One layer, over the content stream and, where there is one, the query stream. The seams are for adapters."""
+
+    def __init__(self, spec: TransformerXL) -> None:
+        super().__init__()
+        self.attention = RelativeAttention(spec.width, spec.heads, spec.head, segments=spec.segments > 0)
+        self.attention_norm = Norm(spec.width, eps=spec.epsilon)
+        self.mlp = Feedforward(spec.width, spec.feedforward, spec.activation, spec.dropout)
+        self.mlp_norm = Norm(spec.width, eps=spec.epsilon)
+        self.after_attention: nn.Module = nn.Identity()
+        self.after_mlp: nn.Module = nn.Identity()
+        self.dropout = nn.Dropout(spec.dropout)
+
+    def forward(
+        self, x: Tensor, asking: Tensor | None, memory: Tensor | None, relations: Relations
+    ) -> tuple[Tensor, Tensor | None]:
+        found, answer = self.attention(x, asking, memory, relations)
+        return self._rest(x, found), None if asking is None or answer is None else self._rest(asking, answer)
+
+    def _rest(self, x: Tensor, found: Tensor) -> Tensor:
+        x = self.attention_norm(x + self.after_attention(self.dropout(found)))
+        return self.mlp_norm(x + self.after_mlp(self.dropout(self.mlp(x))))  # type: ignore[no-any-return]
+
+
+class TokenEmbed(nn.Module):
+    """What a token is; where it stands is a matter between tokens."""
+
+    def __init__(self, vocabulary: int, spec: TransformerXL) -> None:
+        super().__init__()
+        self.token: nn.Module = (
+            AdaptiveEmbedding(vocabulary, spec.width, spec.cutoffs, spec.divide)
+            if spec.cutoffs
+            else nn.Embedding(vocabulary, spec.width)
+        )
+        self.scale = math.sqrt(spec.width) if spec.scaled else 1.0
+        self.segment = None
+        self.dropout = nn.Dropout(spec.dropout)
+
+    def forward(self, batch: Batch) -> Tensor:
+        return self.dropout(self.token(batch.ids) * self.scale)  # type: ignore[no-any-return]
+
+
+class TransformerXLModule(nn.Module):
+    """The network itself. Its state is a Memory: what each layer read of the rows before, with stopped gradient."""
+
+    def __init__(self, spec: TransformerXL, vocabulary: int, embed: nn.Module | None) -> None:
+        super().__init__()
+        self.spec = spec
+        self.embed: Any = embed or TokenEmbed(vocabulary, spec)
+        self.mask = (
+            nn.Parameter(torch.zeros(spec.width)) if spec.streams == 2 else None
+        )  # what the query stream begins as
+        self.blocks = nn.ModuleList(RelativeBlock(spec) for _ in range(spec.layers))
+        self.dropout = nn.Dropout(spec.dropout)
+        self.compiled = False
+        if spec.tied:
+            first: Any = self.blocks[0]
+            for block in self.blocks[1:]:
+                block.attention.content_bias = first.attention.content_bias  # type: ignore[union-attr]
+                block.attention.place_bias = first.attention.place_bias  # type: ignore[union-attr]
+        self.apply(self._start)
+
+    def _start(self, module: nn.Module) -> None:
+        """Fresh weights: all from one normal distribution, biases of layers and norms aside."""
+        named = {
+            name: p
+            for name, p in module.named_parameters(recurse=False)
+            if not (name == "bias" or isinstance(module, Norm))
+        }
+        for parameter in named.values():
+            nn.init.normal_(parameter, std=self.spec.deviation)
+        if isinstance(module, nn.Linear) and module.bias is not None:
+            nn.init.zeros_(module.bias)
+
+    @property
+    def parts(self) -> list[nn.Module]:
+        """What is compiled, each for itself: layers that are alike are compiled once."""
+        return [self.embed, *self.blocks]
+
+    def cache(self, rows: int, length: int | None = None) -> Memory:
+        """An empty memory for so many rows; `length`: of so many tokens, none: as many as in training."""
+        weight, size = next(self.embed.parameters()), self.spec.memory if length is None else length
+        check_clamp(self.spec.clamp, size)
+        layers = torch.zeros(len(self.blocks), rows, size, self.spec.width, device=weight.device, dtype=weight.dtype)
+        return Memory(layers, torch.zeros(rows, size, dtype=torch.bool, device=weight.device))
+
+    def forward(self, batch: Batch, state: Memory | None = None) -> tuple[Hidden, Memory | None]:
+        dtype = compute_dtype(next(self.embed.parameters()))
+        two = self.mask is not None and batch.targets is not None
+        relations = self._relations(batch, state, dtype, two)
+        x = self.embed(batch).to(dtype)
+        asking = None
+        if two:
+            assert self.mask is not None
+            assert relations.query is not None
+            places = (*relations.query.at.shape, self.spec.width)  # type: ignore[union-attr]
+            asking = self.dropout(self.mask.to(dtype).expand(places))
+        layers = [x]
+        for number, block in enumerate(self.blocks):
+            x, asking = block(x, asking, None if state is None else state.layers[number], relations)
+            layers.append(x)
+        memory = self._remember(batch, layers[:-1], state)
+        layers[-1] = self.dropout(x)
+        return Hidden(tuple(layers), None if asking is None else self.dropout(asking).flatten(0, 1)), memory
+
+    def _relations(self, batch: Batch, state: Memory | None, dtype: torch.dtype, two: bool) -> Relations:
+        rows = batch.shape[1]
+        keys = rows + (0 if state is None else state.real.shape[1])
+        table = waves(keys - 1, -rows, self.spec.width, self.spec.clamp, batch.ids.device)[None]
+        if batch.backward is not None:
+            half = self.spec.width // 2  # of the opposite distance: sines change their sign, cosines do not
+            table = torch.cat((table, torch.cat((-table[..., :half], table[..., half:]), 2)))
+        return relate(batch, state, self.dropout(table).to(dtype), segments=self.spec.segments > 0, query=two)
+
+    def _remember(self, batch: Batch, layers: list[Tensor], state: Memory | None) -> Memory | None:
+        """What the next batch will see of this one and those before: as many tokens as the state had, or as in training."""
+        size = self.spec.memory if state is None else state.real.shape[1]
+        if size == 0:
+            return None
+        before = state or self.cache(batch.shape[0], size)
+        kept = slice(0, batch.reuse)
+        read = torch.stack([layer[:, kept] for layer in layers]).detach()
+        return Memory(
+            torch.cat((before.layers.to(read.dtype), read), 2)[:, :, -size:],
+            torch.cat((before.real, batch.real[:, kept]), 1)[:, -size:],
+        )

@@ -1,0 +1,36 @@
+"""Rows: tokens that are there already, or were just written, as a batch."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from unmask.batch import Batch
+
+
+def left_padded(texts: Sequence[Sequence[int]], pad: int) -> Batch:
+    """One text per row, the short ones padded on the left, so that all go on at the same place."""
+    width = max(map(len, texts))
+    lengths = torch.tensor([len(text) for text in texts])
+    ids = torch.tensor([[pad] * (width - len(text)) + list(text) for text in texts])
+    return _batch(ids, torch.arange(width) >= width - lengths[:, None])
+
+
+def one_more(last: Tensor) -> Batch:
+    """The next token of every row (B)."""
+    ids = last[:, None]
+    return _batch(ids, torch.ones_like(ids, dtype=torch.bool))
+
+
+def _batch(ids: Tensor, real: Tensor) -> Batch:
+    rows, length = ids.shape
+    place, only = real.cumsum(1) - 1, real.long() - 1  # 0, 1, 2 ...; 0 everywhere; both -1 on padding
+    row = torch.arange(rows, device=ids.device)
+    zeros = torch.zeros_like(row)
+    return Batch(
+        ids=ids, word=place, sentence=only, example=only, segment=torch.zeros_like(ids), position=place.clamp(min=0),
+        row=row, visit=zeros, summary=row * length + length - 1, label=zeros,
+        counted=torch.ones(rows, device=ids.device),
+    )  # fmt: skip

@@ -1,0 +1,112 @@
+"""Sampling: the ways to choose the next token from the scores of all. Everything stays on the device."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from unmask.errors import require
+
+
+@dataclass(frozen=True)
+class Greedy:
+    """Always the likeliest token."""
+
+    repetition_penalty: float = 1.0  # over 1: tokens that stand in the text already become less likely (CTRL)
+
+    def __post_init__(self) -> None:
+        _check_penalty(self.repetition_penalty)
+
+
+@dataclass(frozen=True)
+class Sampling:
+    """A token drawn by its probability."""
+
+    temperature: float = 1.0  # below 1 the likely become likelier
+    top_k: int | None = None  # draw among so many
+    top_p: float | None = None  # draw among the likeliest that together have this probability
+    repetition_penalty: float = 1.0  # over 1: tokens that stand in the text already become less likely (CTRL)
+
+    def __post_init__(self) -> None:
+        require(
+            self.temperature > 0,
+            f"temperature must be over 0, got {self.temperature:g}: for the likeliest token write --greedy (greedy=True)",
+        )
+        require(self.top_k is None or self.top_k >= 1, f"top-k must be 1 or more, got {self.top_k}")
+        require(self.top_p is None or 0 < self.top_p <= 1, f"top-p must be in (0, 1], got {self.top_p}")
+        _check_penalty(self.repetition_penalty)
+
+
+@dataclass(frozen=True)
+class Beams:
+    """The likeliest text that is found by following several beginnings at once."""
+
+    beams: int = 4  # how many are followed
+    length_penalty: float = (
+        1.0  # a text's log probability is divided by its length to this power: over 0 favours long ones
+    )
+    repetition_penalty: float = 1.0  # over 1: tokens that stand in the text already become less likely (CTRL)
+
+    def __post_init__(self) -> None:
+        require(self.beams >= 1, f"beams must be 1 or more, got {self.beams}")
+        _check_penalty(self.repetition_penalty)
+
+
+Way = Greedy | Sampling | Beams
+
+
+def way(
+    *, greedy: bool = False, temperature: float | None = None, top_k: int | None = None, top_p: float | None = None,
+    repetition_penalty: float = 1.0, beams: int | None = None, length_penalty: float | None = None,
+) -> Way:  # fmt: skip
+    """The way that these options describe; none is drawing as it is. Options that contradict each other are refused."""
+    drawing = {"temperature": temperature, "top-k": top_k, "top-p": top_p}
+    given = [name for name, value in drawing.items() if value is not None]
+    for other, wanted in (("greedy", greedy), ("beams", beams is not None)):
+        require(
+            not (wanted and given), f"--{other} draws nothing, so --{', --'.join(given)} cannot go with it: drop one"
+        )
+    require(not (greedy and beams is not None), "--greedy follows one text and --beams several: drop one")
+    require(length_penalty is None or beams is not None, "--length-penalty compares the texts of --beams: give both")
+    if beams is not None:
+        return Beams(beams, 1.0 if length_penalty is None else length_penalty, repetition_penalty)
+    if greedy:
+        return Greedy(repetition_penalty)
+    return Sampling(1.0 if temperature is None else temperature, top_k, top_p, repetition_penalty)
+
+
+def penalised(scores: Tensor, seen: Tensor | None, penalty: float) -> Tensor:
+    """B V, with the tokens that are seen made less likely: positive scores divided, negative ones multiplied."""
+    if seen is None:
+        return scores
+    return torch.where(seen, torch.where(scores > 0, scores / penalty, scores * penalty), scores)
+
+
+def pick(scores: Tensor, how: Greedy | Sampling, chance: Tensor) -> Tensor:
+    """B, the next token of every row; `chance`: a number in [0, 1) for each."""
+    if isinstance(how, Greedy):
+        return scores.argmax(-1)
+    # in double precision, the product below can never round up to the whole mass: no token without a chance is drawn
+    mass = chances(scores, how).double().cumsum(-1)
+    return torch.searchsorted(mass, mass[:, -1:] * chance.double()[:, None], right=True)[:, 0]
+
+
+def chances(scores: Tensor, how: Sampling) -> Tensor:
+    """B V, the probability of every token after temperature, top-k and top-p, in this order."""
+    scores = scores / how.temperature
+    if how.top_k is not None:
+        least = scores.topk(min(how.top_k, scores.shape[-1])).values[:, -1:]
+        scores = scores.masked_fill(scores < least, -float("inf"))
+    found = scores.softmax(-1)
+    if how.top_p is None:
+        return found
+    values, ids = found.sort(descending=True, stable=True)
+    values = values.masked_fill(values.cumsum(-1) - values >= how.top_p, 0.0)  # the first that crosses the line stays
+    found = torch.zeros_like(found).scatter(-1, ids, values)
+    return found / found.sum(-1, keepdim=True)
+
+
+def _check_penalty(penalty: float) -> None:
+    require(penalty > 0, f"repetition-penalty must be over 0, got {penalty:g}: 1 changes nothing, 1.2 repeats less")

@@ -1,0 +1,83 @@
+"""Predict tokens of a large vocabulary in two steps: its cluster, then the token within it: the adaptive softmax."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from unmask.batch import Batch, Hidden, Loss
+from unmask.errors import require
+
+
+@dataclass(frozen=True)
+class Adaptive:
+    """The frequent tokens and the clusters of rare ones compete first, then the tokens of the cluster.
+
+    Paper: Grave et al. 2016; Transformer-XL on WikiText-103. Needs: targets, and adaptive embeddings
+    (system.backbone.cutoffs), whose tables are the output weights. Produces: a cross-entropy per target.
+    Used by: transformer-xl, variant words. Differs from Tokens: rare tokens have narrow weights of their own cluster.
+    """
+
+    def build(self, width: int, embedding: Any, deviation: float) -> AdaptiveModule:
+        return AdaptiveModule(width, embedding, deviation)
+
+    def flops(self, width: int, embedding: int, vocabulary: int, share: float) -> float:
+        """Floating-point operations per token of a row, in one forward pass, at the most: rare tokens cost less."""
+        return share * 2 * embedding * vocabulary
+
+
+class AdaptiveModule(nn.Module):
+    def __init__(self, width: int, embedding: Any, deviation: float) -> None:
+        super().__init__()
+        require(
+            hasattr(embedding, "tables"),
+            "predict=Adaptive shares its weights with adaptive embeddings: set system.backbone.cutoffs, such as (20000, 40000)",
+        )
+        self.edges: tuple[int, ...] = embedding.edges
+        self.tables, self.projections = embedding.tables, embedding.projections
+        self.bias = nn.ParameterList(torch.zeros(len(table)) for table in self.tables)
+        self.cluster = nn.Parameter(torch.empty(len(self.tables) - 1, self.tables[0].shape[1]).normal_(std=deviation))
+        self.cluster_bias = nn.Parameter(torch.zeros(len(self.tables) - 1))
+
+    def count(self, batch: Batch) -> Tensor:
+        assert batch.targets is not None, "nothing was hidden"
+        return batch.targets.weight.sum()
+
+    def forward(self, hidden: Hidden, batch: Batch) -> Loss:
+        targets = batch.targets
+        assert targets is not None, "nothing was hidden"
+        x = hidden.query if hidden.query is not None else hidden.last.flatten(0, 1)[targets.where]
+        first = self._first(x)
+        found = torch.zeros_like(first[:, 0])
+        for number, (begin, end) in enumerate(pairwise(self.edges)):
+            here = (targets.ids - begin).clamp(0, end - begin - 1)[:, None]
+            within = (first if number == 0 else self._within(x, number)).gather(1, here)[:, 0]
+            chance = within if number == 0 else within + first[:, self.edges[1] + number - 1]
+            found = torch.where((targets.ids >= begin) & (targets.ids < end), chance, found)
+        return Loss(-(found * targets.weight).sum(), targets.weight.sum())
+
+    def decode(self, hidden: Hidden, batch: Batch) -> Tensor:
+        """B T V, the log-probability of every token of the vocabulary at every place."""
+        x = hidden.last
+        first = self._first(x)
+        parts = [first[..., : self.edges[1]]]
+        for number in range(1, len(self.tables)):
+            at = self.edges[1] + number - 1
+            parts.append(self._within(x, number) + first[..., at : at + 1])
+        return torch.cat(parts, -1)
+
+    def _first(self, x: Tensor) -> Tensor:
+        """Log-probabilities of the frequent tokens, then of each cluster."""
+        narrow = F.linear(x, self.projections[0].T)
+        weight, bias = torch.cat((self.tables[0], self.cluster)), torch.cat((self.bias[0], self.cluster_bias))
+        return F.linear(narrow, weight, bias).float().log_softmax(-1)
+
+    def _within(self, x: Tensor, number: int) -> Tensor:
+        """Log-probabilities of a cluster's tokens, given that it is one of them."""
+        narrow = F.linear(x, self.projections[number].T)
+        return F.linear(narrow, self.tables[number], self.bias[number]).float().log_softmax(-1)

@@ -1,0 +1,71 @@
+"""Character Transformer (Al-Rfou 2018, arXiv:1808.04444): hide nothing, see what stands before, predict two characters.
+
+Bytes are its characters; prepare the text with `unmask prepare --whole`, so that every newline is kept.
+"""
+
+from typing import Any
+
+from unmask import data, hide, predict, see, system, text, train
+from unmask.backbone import Transformer
+from unmask.recipe import Recipe, Stage
+
+# Two heads and ReLU: the paper's text as far as known (?). Its layers are those of the first Transformer: norm after.
+_SHAPE: dict[str, Any] = {"length": 512, "every": True, "activation": "relu", "epsilon": 1e-6, "norm": "post"}
+SIZES = {
+    "tiny": Transformer(layers=4, width=128, heads=2, feedforward=512, dropout=0.1, **_SHAPE),
+    "mini": Transformer(layers=6, width=256, heads=2, feedforward=1024, dropout=0.1, **_SHAPE),
+    "small": Transformer(layers=8, width=256, heads=2, feedforward=1024, dropout=0.1, **_SHAPE),
+    "medium": Transformer(layers=8, width=512, heads=2, feedforward=2048, dropout=0.2, **_SHAPE),
+    "base": Transformer(layers=12, width=512, heads=2, feedforward=2048, dropout=0.55, **_SHAPE),  # T12
+    "large": Transformer(layers=64, width=512, heads=2, feedforward=2048, dropout=0.55, **_SHAPE),  # T64
+}
+# The paper: momentum .99 at a fixed rate of .003, for four million steps. Smaller sizes are meant for short budgets, in
+# which it hardly begins to learn: they take AdamW instead.
+_ADAM: dict[str, Any] = {"betas": (0.9, 0.98), "epsilon": 1e-8, "decay": 0.01, "warmup": 0.05, "curve": "cosine"}
+OPTIMISE: dict[str, Any] = {
+    "tiny": train.AdamW(rate=1e-3, **_ADAM),
+    "mini": train.AdamW(rate=7e-4, **_ADAM),
+    "small": train.AdamW(rate=6e-4, **_ADAM),
+    "medium": train.AdamW(rate=4e-4, **_ADAM),
+    "base": train.Momentum(rate=3e-3, momentum=0.99),
+    "large": train.Momentum(rate=3e-3, momentum=0.99),
+}
+
+VARIANTS = ("paper",)
+
+
+def recipe(size: str = "base", variant: str = "paper") -> Recipe:
+    # an output of its own for every layer and for each of the two characters: only so its sizes have the 44M and 235M
+    # parameters of the paper while they are trained
+    nearest = predict.Tokens(tied=False, transform=False)
+    second = predict.Tokens(tied=False, transform=False, ahead=2)
+    return Recipe(
+        name="char-transformer",
+        size=size,
+        variant=variant,
+        tokenizer=text.Bytes(),
+        layout="a [SEP] b [SEP]",
+        arrange=data.Stream(),
+        hide=hide.Next(ahead=2),
+        see=see.LeftToRight(),
+        system=system.Single(backbone=SIZES[size]),
+        predict={
+            "tokens": nearest,
+            "second": second,
+            "layer": predict.Layers(head=nearest),
+            "layer_second": predict.Layers(head=second),
+        },
+        optimise=OPTIMISE[size],
+        batch_tokens=8_192,
+        schedule=(
+            # layer l of n is asked until l/2n of the training
+            Stage(
+                length=512,
+                weights={
+                    "second": 0.5,
+                    "layer": train.InTurn(share=0.5),
+                    "layer_second": train.InTurn(share=0.5, value=0.5),
+                },
+            ),
+        ),
+    )

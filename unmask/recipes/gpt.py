@@ -1,0 +1,46 @@
+"""GPT (Radford et al. 2018): hide nothing, see what stands before, predict the next token.
+
+The paper is "Improving Language Understanding by Generative Pre-Training". Its books run on without marks; here every
+document stands between the start and the extract token, so that both are known when the model is adapted.
+"""
+
+from typing import Any
+
+from unmask import data, hide, predict, see, system, text, train
+from unmask.backbone import Transformer
+from unmask.recipe import Recipe, Stage
+
+_SHAPE: dict[str, Any] = {"embedding_norm": False, "activation": "gelu_tanh", "epsilon": 1e-5}
+SIZES = {
+    "tiny": Transformer(layers=2, width=128, heads=2, feedforward=512, **_SHAPE),
+    "mini": Transformer(layers=4, width=256, heads=4, feedforward=1024, **_SHAPE),
+    "small": Transformer(layers=4, width=512, heads=8, feedforward=2048, **_SHAPE),
+    "medium": Transformer(layers=8, width=512, heads=8, feedforward=2048, **_SHAPE),
+    "base": Transformer(layers=12, width=768, heads=12, feedforward=3072, **_SHAPE),
+}
+# The paper has base alone: rate 2.5e-4, 64 rows a step, 100 epochs, 2,000 updates of warmup among about a million (the
+# number is from BERT's paper). The smaller sizes take a higher rate and a smaller batch, so that a short budget holds
+# enough steps.
+RATES = {"tiny": 1e-3, "mini": 1e-3, "small": 7e-4, "medium": 5e-4, "base": 2.5e-4}
+WARMUP = {"tiny": 0.05, "mini": 0.05, "small": 0.05, "medium": 0.05, "base": 0.002}
+BATCH = {"tiny": 8_192, "mini": 16_384, "small": 32_768, "medium": 32_768, "base": 32_768}
+
+VARIANTS = ("paper",)
+
+
+def recipe(size: str = "base", variant: str = "paper") -> Recipe:
+    return Recipe(
+        name="gpt",
+        size=size,
+        variant=variant,
+        tokenizer=text.WordBPE(vocab=40_482),  # 40,000 merges, 478 characters, four special tokens
+        layout="[START] a [DELIMITER] b [EXTRACT]",
+        arrange=data.Stream(),
+        hide=hide.Next(),
+        see=see.LeftToRight(),
+        system=system.Single(backbone=SIZES[size]),
+        predict={"tokens": predict.Tokens(tied=True, transform=False, bias=False)},
+        optimise=train.AdamW(rate=RATES[size], epsilon=1e-8, decay=0.01, warmup=WARMUP[size], curve="cosine"),
+        batch_tokens=BATCH[size],
+        schedule=(Stage(share=1.0, length=512),),
+    )

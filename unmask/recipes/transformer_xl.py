@@ -1,0 +1,49 @@
+"""Transformer-XL (Dai et al. 2019, arXiv:1901.02860): hide nothing, see what stands before and what is remembered, predict the next token."""
+
+from typing import Any
+
+from unmask import data, hide, predict, see, system, text, train
+from unmask.backbone import TransformerXL
+from unmask.recipe import Recipe, Stage
+
+# `base` is the paper's network for enwik8: 12 layers, rows and memory of 512 characters; `large` its 24 layers, with rows
+# and memory of 768. The paper has no smaller ones.
+SIZES = {
+    "tiny": TransformerXL(layers=2, width=128, heads=2, head=64, feedforward=512, memory=128, tied=True),
+    "mini": TransformerXL(layers=4, width=256, heads=4, head=64, feedforward=1024, memory=256, tied=True),
+    "small": TransformerXL(layers=4, width=512, heads=8, head=64, feedforward=2048, tied=True),
+    "medium": TransformerXL(layers=8, width=512, heads=8, head=64, feedforward=2048, tied=True),
+    "base": TransformerXL(layers=12, width=512, heads=8, head=64, feedforward=2048, tied=True),
+    "large": TransformerXL(
+        layers=24, width=1024, heads=8, head=128, feedforward=3072, memory=768, length=768, dropout=0.15
+    ),
+}
+RATES = {"tiny": 1e-3, "mini": 7e-4, "small": 5e-4, "medium": 3.5e-4, "base": 2.5e-4, "large": 2.5e-4}
+LENGTHS = {"tiny": 128, "mini": 256, "small": 512, "medium": 512, "base": 512, "large": 768}
+# The paper: 22 rows of 512 for base, 64 rows of 768 for large.
+BATCH = {"tiny": 4_096, "mini": 8_192, "small": 16_384, "medium": 16_384, "base": 11_264, "large": 49_152}
+
+# words: a vocabulary too large for one softmax, as on WikiText-103; the classes of rare words are narrower.
+VARIANTS = ("paper", "words")
+
+
+def recipe(size: str = "base", variant: str = "paper") -> Recipe:
+    chosen: dict[str, Any] = {
+        "paper": {"tokenizer": text.Bytes(), "predict": predict.Tokens(tied=True, transform=False, bias=True)},
+        "words": {"tokenizer": text.WholeWords(vocab=200_000), "predict": predict.Adaptive()},
+    }[variant]
+    return Recipe(
+        name="transformer-xl",
+        size=size,
+        variant=variant,
+        tokenizer=chosen["tokenizer"],
+        layout="a [SEP]",
+        arrange=data.Streams(),
+        hide=hide.Next(),
+        see=see.LeftToRight(),
+        system=system.Single(backbone=SIZES[size]),
+        predict={"tokens": chosen["predict"]},
+        optimise=train.AdamW(rate=RATES[size], epsilon=1e-8, decay=0.0, clip=0.25, warmup=0.01, curve="cosine"),
+        batch_tokens=BATCH[size],
+        schedule=(Stage(share=1.0, length=LENGTHS[size]),),
+    )

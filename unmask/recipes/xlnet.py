@@ -1,0 +1,43 @@
+"""XLNet (Yang et al. 2019, arXiv:1906.08237): hide the end of a random order, see what came before in it, predict it by a second stream."""
+
+from typing import Any
+
+from unmask import data, hide, predict, see, system, text, train
+from unmask.backbone import TransformerXL
+from unmask.recipe import Recipe, Stage
+
+_SHAPE: dict[str, Any] = {
+    "streams": 2, "segments": 3, "scaled": False, "activation": "gelu", "epsilon": 1e-12, "memory": 384, "head": 64
+}  # fmt: skip
+SIZES = {
+    "tiny": TransformerXL(layers=2, width=128, heads=2, feedforward=512, **_SHAPE),
+    "mini": TransformerXL(layers=4, width=256, heads=4, feedforward=1024, **_SHAPE),
+    "small": TransformerXL(layers=4, width=512, heads=8, feedforward=2048, **_SHAPE),
+    "medium": TransformerXL(layers=8, width=512, heads=8, feedforward=2048, **_SHAPE),
+    "base": TransformerXL(layers=12, width=768, heads=12, feedforward=3072, **_SHAPE),
+    "large": TransformerXL(layers=24, width=1024, heads=16, feedforward=4096, **_SHAPE),
+}
+# The paper gives numbers for large: a rate of 4e-4, 40k of 500k steps of warmup, 8,192 rows of 512.
+RATES = {"tiny": 1e-3, "mini": 7e-4, "small": 5e-4, "medium": 4e-4, "base": 4e-4, "large": 4e-4}
+BATCH = {"tiny": 8_192, "mini": 16_384, "small": 32_768, "medium": 65_536, "base": 1_048_576, "large": 4_194_304}
+
+VARIANTS = ("paper",)
+
+
+def recipe(size: str = "base", variant: str = "paper") -> Recipe:
+    return Recipe(
+        name="xlnet",
+        size=size,
+        variant=variant,
+        tokenizer=text.Unigram(vocab=32_000),
+        layout="a [SEP] b [SEP] [CLS]",
+        arrange=data.Continued(reuse=0.5, random=0.5),
+        # the last sixth of the order: runs of one to five words, and nothing is put in their place
+        hide=hide.Mask(units=hide.Spans(lengths=hide.Harmonic(most=5)), budget=1 / 6, mask=0.0, random=0.0),
+        see=see.Permuted(),
+        system=system.Single(backbone=SIZES[size]),
+        predict={"tokens": predict.Tokens(tied=True, transform=False, bias=True)},
+        optimise=train.AdamW(rate=RATES[size], decay=0.01, warmup=0.08),
+        batch_tokens=BATCH[size],
+        schedule=(Stage(share=1.0, length=512),),
+    )

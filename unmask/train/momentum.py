@@ -1,0 +1,37 @@
+"""Momentum: plain gradient descent that keeps most of its last move."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import nn
+
+from unmask.errors import require
+from unmask.train.optimise import Curve, check_rate, factor, groups
+
+
+@dataclass(frozen=True)
+class Momentum:
+    """Gradient descent with momentum (the character Transformer); biases and norms do not decay."""
+
+    rate: float = 3e-3  # the highest learning rate, reached after the warmup
+    momentum: float = 0.99  # share of the last move that is kept
+    decay: float = 0.0  # of the weights
+    clip: float | None = 1.0  # longest gradient; none for no clipping
+    warmup: float = 0.0  # share of the steps in which the rate rises from 0
+    curve: Curve = "constant"  # what the rate does afterwards
+
+    def __post_init__(self) -> None:
+        check_rate(self)
+        require(0 <= self.momentum < 1, f"optimise.momentum must be in [0, 1), got {self.momentum}")
+
+    def build(self, model: nn.Module) -> torch.optim.SGD:
+        return torch.optim.SGD(groups(model, self.decay), lr=self.rate, momentum=self.momentum)
+
+    def set(self, optimiser: torch.optim.Optimizer, step: int, steps: int) -> float:
+        """Set the rate for step 1, 2 ... of all steps; returns it."""
+        rate = self.rate * factor(self.curve, self.warmup, step, steps)
+        for group in optimiser.param_groups:
+            group["lr"] = rate
+        return rate
