@@ -4,21 +4,21 @@ import gzip
 import json
 import lzma
 import math
-from dataclasses import dataclass
 
 import numpy as np
 import pytest
 import torch
 
 from tests.command import mistake, works
+from tests.convert.parts import model_of, tokenizer
 from tests.evaluate.parts import DOCUMENTS, LENGTH, exported, language_model, log_probability, stream_of, written
-from unmask import api, evaluate
-from unmask.backbone import Transformer
-from unmask.batch import Hidden
+from unmask import api, evaluate, recipes
+from unmask.backbone import TransformerXL
 from unmask.errors import Mistake
 from unmask.evaluate.language import Way, score_text, windows
 from unmask.infer.likelihood import passes, score
 from unmask.infer.model import Model, save_run
+from unmask.system import Single
 
 BYTES = sum(len(text.encode()) for text in DOCUMENTS)
 CHARACTERS = sum(map(len, DOCUMENTS))
@@ -191,63 +191,44 @@ def test_a_length_or_stride_that_cannot_be_is_refused_with_numbers(model, text, 
         evaluate.evaluate_text(model, tmp_path / "empty.txt")
 
 
-@dataclass(frozen=True)
-class Remembering(Transformer):
-    """A network of which a test says how it remembers."""
-
-    memory: int = 8
-
-
-class Recalling(torch.nn.Module):
-    """Reads a segment after the last `memory` tokens of those before: what Transformer-XL does, by reading them again."""
-
-    def __init__(self, plain):
-        super().__init__()
-        self.plain, self.memory, self.embed = plain, 8, plain.embed
-
-    def forward(self, batch, state=None):
-        before = batch.ids[:, :0] if state is None else state
-        ids = torch.cat((before, batch.ids), 1)
-        places = torch.arange(ids.shape[1])[None]
-        whole = batch.replace(
-            ids=ids, example=torch.zeros_like(ids), segment=torch.zeros_like(ids), position=places, rank=places
-        )
-        hidden, _ = self.plain(whole)
-        return Hidden((hidden.last[:, before.shape[1] :],)), ids[:, max(0, ids.shape[1] - self.memory) :]
-
-
-@pytest.fixture
-def remembering(tmp_path) -> Model:
-    made = language_model(tmp_path / "run")
-    backbone = Remembering(**vars(made.recipe.system.backbone))
-    made.system.backbone = Recalling(made.system.backbone)
-    recipe = made.recipe.replace(system=type(made.recipe.system)(backbone=backbone))
-    return Model(made.system, recipe, made.tokenizer, made.folder)
+def remembering(folder, layers, words=False) -> Model:
+    """A small Transformer-XL; `words`: with clusters of rare tokens."""
+    network = TransformerXL(layers=layers, width=16, heads=2, head=8, feedforward=24, memory=8, length=200,
+                            cutoffs=(40, 120) if words else ())  # fmt: skip
+    recipe = recipes.get("transformer-xl", size="tiny", variant="words" if words else "paper")
+    recipe = recipe.replace(system=Single(backbone=network), schedule=(type(recipe.schedule[0])(length=9),))
+    return model_of(recipe, tokenizer("gpt2"), folder)
 
 
 @pytest.mark.parametrize("memory", [None, 5, 12])
-def test_a_memory_is_carried_from_segment_to_segment(remembering, network, text, memory):
-    ids, nats = stream_of(remembering), 0.0
-    for begin in range(0, len(ids) - 1, 6):
+def test_a_memory_is_carried_from_segment_to_segment(tmp_path, text, memory):
+    made = remembering(tmp_path / "run", layers=1)  # which remembers embeddings: the same as reading the tokens again
+    ids, nats = np.array(stream_of(made)), 0.0
+    for begin in range(0, len(ids) - 1, 9):
         back = max(0, begin - (memory or 8))
-        for at in range(begin, min(begin + 6, len(ids) - 1)):
-            nats -= log_probability(network, ids[back : at + 1], ids[at + 1])
-    found = evaluate.evaluate_text(remembering, text, context=6, memory=memory)
+        for at in range(begin, min(begin + 9, len(ids) - 1)):
+            nats -= score(made, [ids[back : at + 2]], [1]).logs[0]
+    found = evaluate.evaluate_text(made, text, memory=memory)
     assert (found["way"], found["memory"], found["exactness"]) == ("memory", memory or 8, "approximation")
+    assert found["context"] == 9
     assert found["loss"] == pytest.approx(nats / (len(ids) - 1), rel=1e-5)
-    assert remembering.system.backbone.memory == 8  # as it was
 
 
-def test_a_memory_as_long_as_the_text_is_exact_and_none_reads_windows(remembering, network, tmp_path):
-    text = written(tmp_path / "short.txt", ["The cow jumped."])
-    ids = stream_of(remembering, ["The cow jumped."])
-    assert 12 < len(ids) <= LENGTH
-    found = evaluate.evaluate_text(remembering, text, context=4, memory=LENGTH - 4)
-    assert found["exactness"] == "exact"
-    assert found["loss"] == pytest.approx(by_windows(network, ids, LENGTH, LENGTH) / (len(ids) - 1), rel=1e-5)
-    assert evaluate.evaluate_text(remembering, text, context=4, memory=0)["way"] == "blocks"
+@pytest.mark.parametrize("words", [False, True])
+def test_a_memory_as_long_as_the_text_is_one_long_pass(tmp_path, text, words):
+    made = remembering(tmp_path / "run", layers=3, words=words)
+    short, long = (evaluate.evaluate_text(made, text, memory=memory) for memory in (None, 150))
+    whole = evaluate.evaluate_text(made, text, context=200, memory=0)
+    assert whole["tokens"] < 150
+    assert long["exactness"] == whole["exactness"] == "exact"
+    assert long["loss"] == pytest.approx(whole["loss"], rel=1e-5)
+    assert short["loss"] != pytest.approx(whole["loss"], rel=1e-5)
+    assert evaluate.evaluate_text(made, text, memory=0)["way"] == "blocks"
+
+
+def test_segments_do_not_overlap_where_there_is_a_memory(tmp_path, text):
     with pytest.raises(Mistake, match="leave --stride out, or give --memory 0"):
-        evaluate.evaluate_text(remembering, text, context=4, stride=2)
+        evaluate.evaluate_text(remembering(tmp_path / "run", layers=1), text, stride=2)
     assert [Way(4, 4, memory).exact(9) for memory in (7, 8)] == [False, True]
 
 

@@ -14,7 +14,6 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -102,12 +101,11 @@ def score_text(
         model.notes[f"tokens are all of the text, and the context is {way.context:,}: it is scored in one window"] = (
             stream.tokens
         )
-    nats, done, begun = 0.0, 0, time.perf_counter()
-    with _reader(model, way) as read:
-        for rows, scored in _passes(stream.ids, way):
-            found = score(model, rows, scored, read=read)
-            nats, done = nats - float(found.logs.sum()), done + len(found.logs)
-            yield {"tokens": done, "tokens_total": stream.tokens, "loss": nats / done}
+    nats, done, begun, read = 0.0, 0, time.perf_counter(), _reader(model, way)
+    for rows, scored in _passes(stream.ids, way):
+        found = score(model, rows, scored, read=read)
+        nats, done = nats - float(found.logs.sum()), done + len(found.logs)
+        yield {"tokens": done, "tokens_total": stream.tokens, "loss": nats / done}
     require(math.isfinite(nats), f"the loss of {model.folder} on {files} is {nats}: are its weights whole?")
     yield _summary(stream, nats) | _measured(model, way, stream, time.perf_counter() - begun)
 
@@ -147,13 +145,12 @@ def _passes(ids: np.ndarray, way: Way) -> Iterator[tuple[list[np.ndarray], list[
             rows, scored = [], []
 
 
-@contextmanager
-def _reader(model: Model, way: Way) -> Iterator[Read | None]:
-    """How the network looks at a segment; with a memory, after what it remembers, which is as long as the way says."""
+def _reader(model: Model, way: Way) -> Read | None:
+    """How the network looks at a segment: after what it remembers of those before, as much as the way says."""
     if not way.memory:
-        yield None
-        return
-    network, state = model.system.backbone, None
+        return None
+    network = model.system.backbone
+    state = network.cache(1, way.memory)
 
     def read(batch: Batch) -> Hidden:
         nonlocal state
@@ -161,11 +158,7 @@ def _reader(model: Model, way: Way) -> Iterator[Read | None]:
         hidden, state = network(model.system.see.apply(batch), state)
         return hidden
 
-    before, network.memory = network.memory, way.memory
-    try:
-        yield read
-    finally:
-        network.memory = before
+    return read
 
 
 def _summary(stream: Stream, nats: float) -> dict[str, Any]:

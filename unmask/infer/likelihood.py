@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -12,7 +13,7 @@ from torch import Tensor
 from unmask.batch import Batch, Hidden
 from unmask.errors import require
 from unmask.infer.model import Model
-from unmask.predict import Tokens
+from unmask.predict import Adaptive, Tokens
 from unmask.train.loop import Machine
 
 PASS = 16_384  # tokens read at once
@@ -38,7 +39,12 @@ class Likelihood:
 def reads_onward(model: Model) -> bool:
     """Whether a model reads from left to right and predicts tokens: whether it is a language model."""
     onward = model.recipe.see.writes == "onward"  # type: ignore[attr-defined]
-    return onward and any(isinstance(part, Tokens) for part in model.recipe.predict.values())
+    return onward and bool(_heads(model))
+
+
+def _heads(model: Model) -> list[Any]:
+    """What gives every token of the vocabulary a score at every place."""
+    return [model.system.predict[n] for n, part in model.recipe.predict.items() if isinstance(part, Tokens | Adaptive)]
 
 
 def require_onward(model: Model) -> None:
@@ -60,7 +66,8 @@ def score(model: Model, rows: Sequence[np.ndarray], scored: Sequence[int], *, re
 
     The last token of a row is predicted and never read. `read`: how the network looks at a batch, if it also
     remembers the batches before."""
-    head = model.head(Tokens, "tell how likely a text is")
+    require_onward(model)
+    head = _heads(model)[0]
     batch, where, targets = _laid_out(rows, scored, model.tokenizer.vocabulary.pad)
     batch, where, targets = batch.to(model.device), where.to(model.device), targets.to(model.device)
     model.system.eval()
@@ -69,7 +76,7 @@ def score(model: Model, rows: Sequence[np.ndarray], scored: Sequence[int], *, re
         vectors = (read or model.system.look)(batch).last.flatten(0, 1)[where]  # N D
         places = max(1, SCORES // model.tokenizer.vocabulary.size)
         for part, wanted in zip(vectors.split(places), targets.split(places), strict=True):
-            scores = head.decode(Hidden((part[None],)), batch)[0].float()  # type: ignore[operator]
+            scores = head.decode(Hidden((part[None],)), batch)[0].float()
             logs.append(scores.log_softmax(-1).gather(1, wanted[:, None])[:, 0])
             likeliest.append(scores.argmax(-1) == wanted)
     return Likelihood(torch.cat(logs).double().cpu().numpy(), torch.cat(likeliest).cpu().numpy())
