@@ -94,16 +94,19 @@ class Model:
         return load(out, device=self.inner.device)
 
     def evaluate(
-        self, file: str | Path, *, context: int | None = None, stride: int | None = None, memory: int | None = None
-    ) -> dict[str, Any]:
+        self, file: str | Path, *, context: int | None = None, stride: int | None = None, memory: int | None = None,
+        whole: bool = False,
+    ) -> dict[str, Any]:  # fmt: skip
         """The scores on a file of the model's task: accuracy, F1, MCC and the confusion matrix, or ROUGE-L.
 
         Of a language model, the scores on a text: loss, perplexity, bits per byte; the options say how it is read."""
-        return evaluate.evaluate_file(self.inner, file, context=context, stride=stride, memory=memory)
+        return evaluate.evaluate_file(self.inner, file, context=context, stride=stride, memory=memory, whole=whole)
 
-    def context_curve(self, file: str | Path, *, lengths: Sequence[int] | None = None) -> dict[str, Any]:
+    def context_curve(
+        self, file: str | Path, *, lengths: Sequence[int] | None = None, whole: bool = False
+    ) -> dict[str, Any]:
         """The loss of the same tokens of a text when the model may look back 1, 2, 4 ... tokens."""
-        return evaluate.context_curve(self.inner, file, lengths=lengths)
+        return evaluate.context_curve(self.inner, file, lengths=lengths, whole=whole)
 
     def zero_shot(
         self, file: str | Path, *, prompt: str | Path, normalise: Literal["token", "byte", "none"] = "token",

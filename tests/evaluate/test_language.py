@@ -274,3 +274,12 @@ def test_the_wrong_kind_of_file_is_told(model, text, tmp_path):
     assert "leave them out" in mistake("evaluate", tmp_path / "task", tmp_path / "t.jsonl", "--stride", 2)
     assert "leave it out" in mistake("evaluate", tmp_path / "task", tmp_path / "t.jsonl", "--curve", "c.json")
     works("evaluate", tmp_path / "task", tmp_path / "t.jsonl")
+
+
+def test_a_whole_text_is_scored_with_its_blank_lines_and_the_space_at_its_end(model, tmp_path):
+    raw = "The cat sat.\n\n\nThe dog ran away.  \n"
+    (tmp_path / "raw.txt").write_text(raw)
+    whole, lines = (evaluate.evaluate_text(model, tmp_path / "raw.txt", whole=whole) for whole in (True, False))
+    assert (whole["bytes"], whole["documents"]) == (len(raw), 1)
+    assert lines["bytes"] < len(raw)
+    assert lines["documents"] == 2

@@ -42,6 +42,7 @@ def text(
     stride: int | None,
     memory: int | None,
     curve: Path | None,
+    whole: bool,
     json_: bool,
 ) -> None:
     """Score a text, with its curve if one is wanted, and say what came out."""
@@ -50,9 +51,10 @@ def text(
     evaluate.check_kind(model, file)
     if curve is not None:
         evaluate.check_file(curve)
-    scores = _last(evaluate.score_text(model, file, context=context, stride=stride, memory=memory), "scoring", json_)
+    records = evaluate.score_text(model, file, context=context, stride=stride, memory=memory, whole=whole)
+    scores = _last(records, "scoring", json_)
     if curve is not None:
-        measured = _last(evaluate.trace_context(model, file, context=context), "looking back", json_)
+        measured = _last(evaluate.trace_context(model, file, context=context, whole=whole), "looking back", json_)
         evaluate.write_curve(measured, curve, f"{model.folder.name} on {file.name}")
         scores["curve"] = measured["points"]
     say.notes(model.notes, json_)

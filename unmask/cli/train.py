@@ -14,7 +14,7 @@ from unmask import options, screen
 from unmask.cli import say
 from unmask.cli.program import verb
 from unmask.errors import Mistake
-from unmask.options import Device, Json, Overwrite, Run, Seed, Settings, Variant
+from unmask.options import Device, Json, Overwrite, Run, Seed, Settings, Variant, Whole
 
 
 @verb("unmask pretrain bert data/wiki --size small --budget 20m --out runs/bert")
@@ -120,6 +120,7 @@ def evaluate(
     curve: Annotated[
         Path | None, typer.Option(help="Also the loss by how far back it may look: drawn (.png) or written (.json).")
     ] = None,
+    whole: Whole = False,
     device: Device = None,
     json_: Json = False,
 ) -> None:
@@ -133,11 +134,11 @@ def evaluate(
 
     model = api.load(run, device=device)
     if is_language_model(model.inner):
-        score.text(model.inner, test, context, stride, memory, curve, json_)
+        score.text(model.inner, test, context, stride, memory, curve, whole, json_)
         return
     if curve is not None:
         raise Mistake(f"--curve measures a language model on a text, and {run} is scored on examples: leave it out")
-    scores = model.evaluate(test, context=context, stride=stride, memory=memory)
+    scores = model.evaluate(test, context=context, stride=stride, memory=memory, whole=whole)
     say.notes(model.inner.notes, json_)
     if json_:
         say.as_json(scores)

@@ -20,10 +20,10 @@ SUFFIXES = (".png", ".json")
 
 
 def context_curve(
-    model: Model, files: Paths, *, lengths: Sequence[int] | None = None, tokens: int = TOKENS
+    model: Model, files: Paths, *, lengths: Sequence[int] | None = None, tokens: int = TOKENS, whole: bool = False
 ) -> dict[str, Any]:
     """The mean loss of the same tokens when each may look back 1, 2, 4 ... tokens, and how many tokens they are."""
-    *_, last = trace_context(model, files, lengths=lengths, tokens=tokens)
+    *_, last = trace_context(model, files, lengths=lengths, tokens=tokens, whole=whole)
     return last
 
 
@@ -34,6 +34,7 @@ def trace_context(
     context: int | None = None,
     lengths: Sequence[int] | None = None,
     tokens: int = TOKENS,
+    whole: bool = False,
 ) -> Iterator[dict[str, Any]]:
     """Measure the curve, yielding a record per pass; the last one holds it.
 
@@ -46,7 +47,7 @@ def trace_context(
         f"lengths must be between 1 and {model.length - 1:,} tokens, got {list(lengths)}",
     )
     require(tokens >= 1, f"tokens must be 1 or more, got {tokens}")
-    ids, longest = read_stream(model, files).ids, lengths[-1]
+    ids, longest = read_stream(model, files, whole=whole).ids, lengths[-1]
     require(
         len(ids) > longest,
         f"no token of {files} has {longest:,} tokens before it: the text has {len(ids) - 1:,}; lower --context",

@@ -91,12 +91,13 @@ def checked_context(model: Model, context: int | None) -> int:
 
 
 def score_text(
-    model: Model, files: Paths, *, context: int | None = None, stride: int | None = None, memory: int | None = None
-) -> Iterator[dict[str, Any]]:
-    """Score a text, yielding a record per pass; the last one holds the scores."""
+    model: Model, files: Paths, *, context: int | None = None, stride: int | None = None, memory: int | None = None,
+    whole: bool = False,
+) -> Iterator[dict[str, Any]]:  # fmt: skip
+    """Score a text, yielding a record per pass; the last one holds the scores. `whole`: a file is one document."""
     require_onward(model)
     way = way_of(model, context=context, stride=stride, memory=memory)
-    stream = read_stream(model, files)
+    stream = read_stream(model, files, whole=whole)
     if len(stream.ids) < way.context:
         model.notes[f"tokens are all of the text, and the context is {way.context:,}: it is scored in one window"] = (
             stream.tokens
@@ -111,10 +112,11 @@ def score_text(
 
 
 def evaluate_text(
-    model: Model, files: Paths, *, context: int | None = None, stride: int | None = None, memory: int | None = None
-) -> dict[str, Any]:
-    """The scores of a language model on a text."""
-    *_, last = score_text(model, files, context=context, stride=stride, memory=memory)
+    model: Model, files: Paths, *, context: int | None = None, stride: int | None = None, memory: int | None = None,
+    whole: bool = False,
+) -> dict[str, Any]:  # fmt: skip
+    """The scores of a language model on a text. `whole`: a file is one document, as in `prepare`."""
+    *_, last = score_text(model, files, context=context, stride=stride, memory=memory, whole=whole)
     return last
 
 

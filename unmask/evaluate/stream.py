@@ -45,16 +45,16 @@ class Stream:
         return len(self.ids) - 1
 
 
-def read_stream(model: Model, files: str | Path | Sequence[str | Path]) -> Stream:
-    """The stream of a corpus; what was cut or not understood is counted in the model's notes."""
-    corpus = Corpus([files] if isinstance(files, str | Path) else files)
+def read_stream(model: Model, files: str | Path | Sequence[str | Path], *, whole: bool = False) -> Stream:
+    """The stream of a corpus; what was cut or not understood is counted in the model's notes. `whole`: as in `prepare`."""
+    corpus = Corpus([files] if isinstance(files, str | Path) else files, whole=whole)
     pieces: list[np.ndarray] = [np.array([model.tokenizer.role("sep")])]
     counts: Counter[str] = Counter()
     for texts in _chunks(corpus):
-        for text, document in zip(texts, encode_documents(texts, model.tokenizer, "none"), strict=True):
+        for text, document in zip(texts, encode_documents(texts, model.tokenizer, "none", whole=whole), strict=True):
             if len(document.ids):
                 pieces += _in_layout(model, document.ids)
-                counts.update(_counted(kept(text)))
+                counts.update(_counted(kept(text, whole=whole)))
                 counts["lost"] += not _same(model.tokenizer.decode(document.ids.tolist()), text)
     model.notes.update(corpus.notes)
     require(counts["documents"] > 0, f"{files} gives the tokenizer nothing to score: it holds no text that it knows")
