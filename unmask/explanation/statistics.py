@@ -78,7 +78,8 @@ def measure(
     vocabulary = mixture.tokenizer.vocabulary
     system.check(recipe, vocabulary)
     length = recipe.schedule[number - 1].length
-    rows = max(1, min(AT_ONCE, recipe.batch_tokens) // length)
+    continuous = recipe.arrange.continuous  # type: ignore[attr-defined]  # its text is known to last for a step's streams
+    rows = max(1, (min(AT_ONCE, recipe.batch_tokens) if continuous else AT_ONCE) // length)
     loader = mixture.loader(recipe, length, seed, {"places": [{"visit": visit}], "counts": [0]}, rows)
     total: Counts = {}
     while sum(total.get("tokens", {}).values()) < tokens:
