@@ -194,8 +194,9 @@ def _apply(owner: Any, settings: list[_Setting], room: Mapping[str, str] | None 
             raise unknown("setting", mine[0].name, [where + child for child in known])
         value = known.get(key)
         for setting in mine:
-            if len(setting.path) == 1 and room:
-                value = _parse_number_or_part(setting.text, room, setting.name)
+            takes = room or (_room(owner, key) if not isinstance(value, dict) else None)
+            if len(setting.path) == 1 and takes:
+                value = _parse_number_or_part(setting.text, takes, setting.name)
             elif len(setting.path) == 1:
                 value = _parse(setting.text, value, _hint(owner, key), setting.name)
         below = [dataclasses.replace(s, path=s.path[1:]) for s in mine if len(s.path) > 1]
@@ -224,7 +225,7 @@ def _hint(owner: Any, key: str) -> Any:
 
 
 def _room(owner: Any, key: str) -> Mapping[str, str] | None:
-    """What a field that is a dict takes under new names, where it takes any."""
+    """What a field takes besides numbers, or, if it is a dict, under new names; none: nothing else."""
     found = getattr(owner, "__dataclass_fields__", {}).get(key)
     return found.metadata if found is not None and found.metadata else None
 

@@ -13,7 +13,8 @@ from unmask.data.given import Text, batch_of, rows_of
 from unmask.errors import Mistake
 from unmask.hide import Next, Nothing
 from unmask.infer.model import open_run, save_run
-from unmask.recipe import Adapt
+from unmask.recipe import Adapt, override
+from unmask.tasks.choose import Choose
 from unmask.tasks.classify import Classify, Example
 from unmask.train import Machine, Trainer
 
@@ -121,3 +122,12 @@ def test_an_adapted_gpt_is_exported_as_a_classifier_and_says_what_it_leaves_out(
     with torch.no_grad():
         ours = system.predict["label"].decode(system.look(batch), batch)
         torch.testing.assert_close(ours, theirs(batch.ids).logits, atol=1e-4, rtol=1e-4)
+
+
+@pytest.mark.parametrize("task", [Classify, Choose])
+def test_the_weight_of_language_is_a_number_or_a_curve(task):
+    assert override(task(), ["language=0.3"]).language == 0.3
+    curve = override(task(), ["language=Line(first=0.5, last=0.1)"]).language
+    assert (curve.at(0.0), curve.at(1.0)) == (0.5, pytest.approx(0.1))
+    with pytest.raises(Mistake, match="language must be a number, or one of .*Line"):
+        override(task(), ["language=much"])

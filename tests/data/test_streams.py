@@ -174,7 +174,7 @@ def test_no_two_rows_of_a_visit_share_their_address():
 
 
 def test_sets_of_a_mixture_do_not_share_their_randomness():
-    made = StreamLoader([reader(Continued(reuse=12 / 32)), reader(Continued(reuse=12))], [1, 1], 2)
+    made = StreamLoader([reader(Continued(reuse=12 / 32)), reader(Continued(reuse=12 / 32))], [1, 1], 2)
     batches = [made.batch(2) for _ in range(30)]
     assert all(torch.equal(batch.ids[0, :12], batch.ids[1, :12]) for batch in batches)  # the same text
     assert {tuple(batch.label.tolist()) for batch in batches} == {(0, 0), (0, 1), (1, 0), (1, 1)}

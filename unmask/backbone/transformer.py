@@ -115,6 +115,8 @@ class Feedforward(nn.Module):
 class TransformerModule(nn.Module):
     """The network itself."""
 
+    endless = False  # a state has places for so many tokens and no more
+
     def __init__(self, spec: Transformer, vocabulary: int, pattern: Pattern, embed: Embed | None) -> None:
         super().__init__()
         self.spec, self.pattern = spec, pattern

@@ -124,6 +124,8 @@ class TokenEmbed(nn.Module):
 class TransformerXLModule(nn.Module):
     """The network itself. Its state is a Memory: what each layer read of the rows before, with stopped gradient."""
 
+    endless = True  # a state forgets what lies farthest back, and goes on
+
     def __init__(self, spec: TransformerXL, vocabulary: int, embed: nn.Module | None) -> None:
         super().__init__()
         self.spec = spec

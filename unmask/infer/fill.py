@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import torch
+
+from unmask.batch import Targets
 from unmask.data.given import Text
 from unmask.errors import require
 from unmask.infer.model import Model
@@ -30,10 +33,14 @@ def fill(model: Model, text: str, *, top: int = 5) -> list[list[Guess]]:
     reading = model.recipe.see.serving  # type: ignore[attr-defined]
     require(reading.pattern == "everything", f"{model.folder} {_WHY_NOT[reading.writes]}")
     mask = model.tokenizer.role("mask")
-    ((_, batch, hidden),) = model.passes([Text(model.tokenizer.with_mask(text))])
+    ((_, batch, _),) = model.passes([Text(model.tokenizer.with_mask(text))])
     places = (batch.ids[0] == mask).nonzero()[:, 0]
     require(len(places) > 0, f"write [MASK] where a word is missing; there is none in {text!r:.60} (or it was cut off)")
-    scores = head.decode(hidden, batch)[0, places].float()  # type: ignore[operator]
+    # of a random order, all gaps come last: none sees another, nor a token that stands for it (XLNet)
+    asked = Targets(places, batch.ids[0, places], places, places, torch.ones(len(places), device=places.device))
+    batch = batch.replace(targets=asked, order=torch.zeros_like(batch.ids))
+    with torch.no_grad():
+        scores = head.at_targets(model.system.look(batch), batch).float()  # type: ignore[operator]
     scores[:, list(model.tokenizer.vocabulary.special)] = -float("inf")
     values, ids = scores.softmax(-1).topk(min(top, scores.shape[-1]))
     return [

@@ -18,7 +18,6 @@ from unmask.data.given import Text, batch_of, rows_of
 from unmask.errors import Mistake, require
 from unmask.predict.choice import Choice
 from unmask.predict.label import Label
-from unmask.predict.tokens import Tokens
 from unmask.recipe import Recipe, from_json, to_json
 from unmask.text import Tokenizer
 from unmask.train import checkpoint
@@ -45,7 +44,7 @@ class Model:
         """The longest example the network can read."""
         return int(self.recipe.system.backbone.length)  # type: ignore[attr-defined]
 
-    def head(self, kind: type[Tokens] | type[Label] | type[Choice], job: str) -> nn.Module:
+    def head(self, kind: Any, job: str) -> nn.Module:
         """The objective of this kind that the model was trained with."""
         for name, part in self.recipe.predict.items():
             if isinstance(part, kind):

@@ -14,7 +14,7 @@ from unmask.batch import Batch, Hidden
 from unmask.errors import require
 from unmask.infer.model import Model
 from unmask.infer.rows import left_padded, one_more
-from unmask.predict import Tokens
+from unmask.predict import Adaptive, Tokens
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class Reader:
     cached: bool = True  # whether what was read is kept; otherwise every text is read anew for every token
 
     def __post_init__(self) -> None:
-        self.model.head(Tokens, "generate text")
+        self.model.head(Tokens | Adaptive, "generate text")
         onward = self.model.recipe.see.writes == "onward"  # type: ignore[attr-defined]
         require(onward, f"{self.model.folder} does not read from left to right: use 'unmask fill'")
         self.model.system.eval()
@@ -52,7 +52,7 @@ class Reader:
 
     def _scores(self, hidden: Hidden, batch: Batch) -> Tensor:
         """At the last place alone; special tokens are never written, but for the end."""
-        head = self.model.head(Tokens, "generate text")
+        head = self.model.head(Tokens | Adaptive, "generate text")
         scores = head.decode(Hidden((hidden.last[:, -1:],)), batch)[:, -1].float()  # type: ignore[operator]
         return scores.index_fill(1, self._never, -float("inf"))
 

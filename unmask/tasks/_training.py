@@ -35,6 +35,9 @@ def check_dropout(dropout: float) -> None:
     require(0 <= dropout < 1, f"dropout must be in [0, 1), got {dropout}")
 
 
+CURVE = {"parts": "unmask.train", "able": "at"}  # what a weight may be besides a number
+
+
 def check_language(language: float | Part | None) -> None:
     """A weight is a number, or a curve: what says a number for every share of the steps."""
     number = isinstance(language, int | float) and language >= 0

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
 from unmask.data.given import Text
 from unmask.errors import require
 from unmask.recipe import Part
-from unmask.tasks._training import Training, check_dropout, check_language
+from unmask.tasks._training import CURVE, Training, check_dropout, check_language
 from unmask.tasks.classify import read_rows
 
 
@@ -20,7 +20,9 @@ class Choose(Training):
 
     dropout: float = 0.1  # before the output
     activation: Literal["tanh", "gelu"] = "tanh"  # of the layer before the output, in models that see everything
-    language: float | Part | None = None  # weight of predicting the next token beside the choice; none: the recipe's
+    language: float | Part | None = field(  # weight of predicting the next token beside the choice; none: the recipe's
+        default=None, metadata=CURVE
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()

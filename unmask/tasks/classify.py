@@ -8,14 +8,14 @@ import json
 import lzma
 import zlib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
 from unmask.data.given import Text
 from unmask.errors import Mistake, require
 from unmask.recipe import Part
-from unmask.tasks._training import Training, check_dropout, check_language
+from unmask.tasks._training import CURVE, Training, check_dropout, check_language
 
 LONGEST_FIELD = 1 << 24  # characters of a CSV field
 
@@ -28,7 +28,9 @@ class Classify(Training):
     pool: Literal["summary", "mean"] = "summary"  # the summary token, or the mean of all tokens
     activation: Literal["tanh", "gelu"] = "tanh"  # of the layer before the output, which the summary token has
     orders: Literal["one", "both"] = "one"  # both: a pair is read in both orders, and what is read added up (GPT)
-    language: float | Part | None = None  # weight of predicting the next token beside the label; none: the recipe's
+    language: float | Part | None = field(  # weight of predicting the next token beside the label; none: the recipe's
+        default=None, metadata=CURVE
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()
