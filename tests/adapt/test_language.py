@@ -121,3 +121,14 @@ def test_an_adapted_gpt_is_exported_as_a_classifier_and_says_what_it_leaves_out(
     with torch.no_grad():
         ours = system.predict["label"].decode(system.look(batch), batch)
         torch.testing.assert_close(ours, theirs(batch.ids).logits, atol=1e-4, rtol=1e-4)
+
+
+def test_the_weight_is_the_one_that_training_uses(base, tmp_path):
+    tables = []
+    for number, weight in enumerate((0.0, 1e-30, 1.0)):
+        task = Classify(epochs=2, examples=3, dropout=0.0, language=weight)
+        for _ in finetune(base, EXAMPLES, tmp_path / str(number), task=task):
+            pass
+        tables.append(open_run(tmp_path / str(number), device="cpu").system.backbone.embed.token.weight.detach())
+    torch.testing.assert_close(tables[0], tables[1])
+    assert (tables[0] - tables[2]).abs().max() > 1e-4

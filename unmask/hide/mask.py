@@ -87,7 +87,7 @@ class Next:
     """Every token predicts the one after it; `see` must hide the future.
 
     Paper: GPT (Radford et al. 2018). Needs: a left-to-right view. Produces: a target at every token but the last.
-    Used by: gpt2. Differs from Mask: the text itself stays as it is.
+    Used by: gpt, gpt2. Differs from Mask: the text itself stays as it is.
     """
 
     @property
