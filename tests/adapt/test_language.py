@@ -131,3 +131,14 @@ def test_the_weight_of_language_is_a_number_or_a_curve(task):
     assert (curve.at(0.0), curve.at(1.0)) == (0.5, pytest.approx(0.1))
     with pytest.raises(Mistake, match="language must be a number, or one of .*Line"):
         override(task(), ["language=much"])
+
+
+def test_the_weight_is_the_one_that_training_uses(base, tmp_path):
+    tables = []
+    for number, weight in enumerate((0.0, 1e-30, 1.0)):
+        task = Classify(epochs=2, examples=3, dropout=0.0, language=weight)
+        for _ in finetune(base, EXAMPLES, tmp_path / str(number), task=task):
+            pass
+        tables.append(open_run(tmp_path / str(number), device="cpu").system.backbone.embed.token.weight.detach())
+    torch.testing.assert_close(tables[0], tables[1])
+    assert (tables[0] - tables[2]).abs().max() > 1e-4

@@ -87,7 +87,7 @@ class Next:
     """Every token predicts the one after it; `see` must hide the future.
 
     Paper: GPT (Radford et al. 2018). Needs: a left-to-right view. Produces: a target at every token but the last, and
-    further ones. Used by: gpt2, char-transformer. Differs from Mask: the text itself stays as it is.
+    further ones. Used by: gpt, gpt2, char-transformer, transformer-xl. Differs from Mask: the text itself stays as it is.
     """
 
     ahead: int = 1  # how many tokens ahead there are targets for; 2: the one after the next, too
