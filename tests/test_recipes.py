@@ -123,6 +123,12 @@ def test_every_size_and_variant_builds_and_survives_json(name):
         ("albert", ["system.backbone.sharing=some"], "must be one of none, attention, feedforward, all, got 'some'"),
         ("albert", ["system.backbone.embedding=0"], "backbone.embedding must be none or 1 or more, got 0"),
         ("bert", ["see=Mixed"], "tells 6 segments apart, and the backbone 2: set system.backbone.segments=6"),
+        (
+            "bert",
+            ["layout=a [SEP] b [SEP] [CLS]"],
+            "3 kinds of segments, and the backbone tells 2 apart: set .*segments=3",
+        ),
+        ("unilm", ["layout=a [SEP] b [SEP] [CLS]"], "3 kinds of segments, and the backbone tells 2 apart"),
         ("bert", ["system.backbone.segments=-2"], "segments must be 0 for none, or 2 or more, got -2"),
         ("ernie", ["hide.units.token=-1"], "levels have shares of 0 or more, one above 0"),
         ("unilm", ["hide.units.lengths.of=(0.5, 0.1)"], "shares that add up to 1"),

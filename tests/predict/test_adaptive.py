@@ -67,3 +67,17 @@ def test_it_needs_adaptive_embeddings_and_cutoffs_that_rise():
     for wrong in ((0, 5), (20, 10), (10, 40)):
         with pytest.raises(Mistake, match="cutoffs must rise"):
             AdaptiveEmbedding(VOCABULARY, WIDTH, wrong, 2)
+
+
+def test_a_cluster_may_have_an_output_projection_of_its_own():
+    table = embedding()
+    shared, own = Adaptive().build(WIDTH, table.weight, 0.5), Adaptive(own=(1,)).build(WIDTH, table.weight, 0.5)
+    assert [a is b for a, b in zip(own.projections, table.projections, strict=True)] == [True, False, True]
+    with torch.no_grad():
+        for mine, other in zip((own.cluster, own.cluster_bias), (shared.cluster, shared.cluster_bias), strict=True):
+            mine.copy_(other)
+    vectors = Hidden((torch.randn(2, 3, WIDTH),))
+    moved = (own.decode(vectors, None) - shared.decode(vectors, None)).abs().amax((0, 1)) > 1e-4
+    assert moved.tolist() == [CUTOFFS[0] <= token < CUTOFFS[1] for token in range(VOCABULARY)]
+    with pytest.raises(Mistake, match=r"own names clusters from 0 to 2, got \(3,\)"):
+        Adaptive(own=(3,)).build(WIDTH, table.weight, 0.5)

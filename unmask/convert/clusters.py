@@ -28,7 +28,8 @@ def fit(source: Source, backbone: TransformerXL, tied: bool) -> Fitted:
     tensors = dict(source.tensors)
     _check_vocabulary(source)
     _queries_apart(tensors)
-    _shared_biases(tensors)
+    if backbone.tied:
+        _shared_biases(tensors)
     if backbone.cutoffs:
         require(
             tied,
@@ -80,14 +81,12 @@ def _queries_apart(tensors: dict[str, Tensor]) -> None:
 
 
 def _shared_biases(tensors: dict[str, Tensor]) -> None:
-    """Biases that all layers share, at the first layer: the others are the same."""
+    """Biases that all layers share, at the first layer alone; a file has them once, or once more for each layer."""
     for name in ("r_w_bias", "r_r_bias"):
-        shared = tensors.pop(f"transformer.{name}", None)
-        if shared is None:
-            continue
-        for copy in [copy for copy in tensors if copy.endswith(f"dec_attn.{name}")]:
-            del tensors[copy]
-        tensors[f"transformer.layers.0.dec_attn.{name}"] = shared
+        copies = [copy for copy in tensors if copy == f"transformer.{name}" or copy.endswith(f"dec_attn.{name}")]
+        found = [tensors.pop(copy) for copy in copies]
+        if found:
+            tensors[f"transformer.layers.0.dec_attn.{name}"] = found[0]
 
 
 def _tables_apart(tensors: dict[str, Tensor], edges: tuple[int, ...]) -> None:

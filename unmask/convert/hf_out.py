@@ -110,9 +110,11 @@ def _zero_segments(backbone: Backbone) -> dict[str, Tensor]:
     if not isinstance(backbone, TransformerXL) or backbone.segments:
         return {}
     shape = (backbone.heads, backbone.head)
-    each = {"segment_bias": torch.zeros(shape), "segment": torch.zeros(2, *shape)}
+    shapes = {"segment_bias": shape, "segment": (2, *shape)}
     return {
-        f"backbone.blocks.{i}.attention.{name}": zeros for i in range(backbone.layers) for name, zeros in each.items()
+        f"backbone.blocks.{i}.attention.{name}": torch.zeros(size)
+        for i in range(backbone.layers)
+        for name, size in shapes.items()
     }
 
 

@@ -81,18 +81,13 @@ def _pretrained(recipe: Recipe, source: Source, backbone: Backbone, heads: Heads
         predict[heads.replaced] = _replaced(source)
     return recipe.replace(
         predict=predict,
-        arrange=_arranged(recipe.arrange, source, heads),
+        arrange=_arranged(recipe.arrange, heads),
         schedule=tuple(_fitted(stage, backbone.length, predict) for stage in recipe.schedule),
     )
 
 
-def _arranged(usual: Part, source: Source, heads: Heads) -> Part:
-    if usual.classes and not heads.sentence:  # type: ignore[attr-defined]
-        return Blocks()
-    reuse = source.config.get("reuse_len")
-    if not reuse or getattr(usual, "reuse", None) is None:
-        return usual
-    return dataclasses.replace(usual, reuse=reuse)  # type: ignore[type-var]
+def _arranged(usual: Part, heads: Heads) -> Part:
+    return Blocks() if usual.classes and not heads.sentence else usual  # type: ignore[attr-defined]
 
 
 def _fitted(stage: Stage, length: int, predict: dict[str, Part]) -> Stage:

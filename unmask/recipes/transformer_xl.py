@@ -1,5 +1,6 @@
 """Transformer-XL (Dai et al. 2019, arXiv:1901.02860): hide nothing, see what stands before and what is remembered, predict the next token."""
 
+from dataclasses import replace
 from typing import Any
 
 from unmask import data, hide, predict, see, system, text, train
@@ -23,14 +24,22 @@ LENGTHS = {"tiny": 128, "mini": 256, "small": 512, "medium": 512, "base": 512, "
 # The paper: 22 rows of 512 for base, 64 rows of 768 for large.
 BATCH = {"tiny": 4_096, "mini": 8_192, "small": 16_384, "medium": 16_384, "base": 11_264, "large": 49_152}
 
-# words: a vocabulary too large for one softmax, as on WikiText-103; the classes of rare words are narrower.
+# words: the vocabulary of WikiText-103, too large for one softmax; rare words have narrower vectors.
 VARIANTS = ("paper", "words")
 
 
 def recipe(size: str = "base", variant: str = "paper") -> Recipe:
     chosen: dict[str, Any] = {
-        "paper": {"tokenizer": text.Bytes(), "predict": predict.Tokens(tied=True, transform=False, bias=True)},
-        "words": {"tokenizer": text.WholeWords(vocab=200_000), "predict": predict.Adaptive()},
+        "paper": {
+            "tokenizer": text.Bytes(),
+            "backbone": SIZES[size],
+            "predict": predict.Tokens(tied=True, transform=False, bias=True),
+        },
+        "words": {
+            "tokenizer": text.WholeWords(vocab=267_735),
+            "backbone": replace(SIZES[size], cutoffs=(20_000, 40_000, 200_000)),
+            "predict": predict.Adaptive(),
+        },
     }[variant]
     return Recipe(
         name="transformer-xl",
@@ -41,7 +50,7 @@ def recipe(size: str = "base", variant: str = "paper") -> Recipe:
         arrange=data.Streams(),
         hide=hide.Next(),
         see=see.LeftToRight(),
-        system=system.Single(backbone=SIZES[size]),
+        system=system.Single(backbone=chosen["backbone"]),
         predict={"tokens": chosen["predict"]},
         optimise=train.AdamW(rate=RATES[size], epsilon=1e-8, decay=0.0, clip=0.25, warmup=0.01, curve="cosine"),
         batch_tokens=BATCH[size],
