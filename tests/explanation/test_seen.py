@@ -4,6 +4,7 @@ import pytest
 
 from tests.explanation.given import CHINESE, MASKED, PAIR, screen, tiny
 from unmask.explanation import explain
+from unmask.see import Everything
 from unmask.text import Tokenizer
 
 
@@ -41,9 +42,20 @@ def test_gpt2_sees_what_stands_before(trained: dict[str, Tokenizer]) -> None:
     assert not explanation.answers
 
 
-@pytest.mark.parametrize("name", [name for name in MASKED if name != "unilm"])
+@pytest.mark.parametrize("name", [name for name in MASKED if tiny(name).see == Everything()])
 def test_bert_sees_its_whole_example_and_no_other(name: str, trained: dict[str, Tokenizer]) -> None:
     for text in (PAIR, f"{PAIR}\n\nSnow fell. It was cold.\n\nShe left. It rained."):
         explanation = explain(tiny(name), text, tokenizer=trained[name])
         examples = [token.example for token in explanation.tokens]
         assert explanation.visible == tuple(tuple(query == key for key in examples) for query in examples)
+
+
+def test_what_a_second_stream_predicts_it_does_not_see(trained: dict[str, Tokenizer]) -> None:
+    explanation = explain(tiny("xlnet"), PAIR, tokenizer=trained["xlnet"])
+    assert explanation.targets
+    for target in explanation.targets:
+        row = explanation.visible[target.place]
+        assert row[target.place]  # the stream that reads the tokens
+        assert (target.blind, target.sees) == (True, sum(row) - 1)
+    assert "nothing" in screen(explanation)
+    assert not any(target.blind for target in explain(tiny("bert"), PAIR, tokenizer=trained["bert"]).targets)

@@ -56,7 +56,8 @@ def test_the_loop_weighs_each_loss_by_its_curve_at_every_step(monkeypatch):
     assert [w["second"] for w in asked] == [1.0, 0.75, 0.5, 0.25]
     assert [w["layer_1"] for w in asked] == [1.0, 1.0, 0.0, 0.0]
     assert [w["layer_second_1"] for w in asked] == [0.25] * 4
-    assert last["loss"] == pytest.approx(last["loss_tokens"] + last["loss_layer_second_1"])  # those that last
+    weighed = last["loss_tokens"] + 0.25 * last["loss_second"] + 0.25 * last["loss_layer_second_1"]
+    assert last["loss"] == pytest.approx(weighed)  # what the last step minimised
 
 
 def test_momentum_moves_as_its_formula_says():

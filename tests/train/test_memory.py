@@ -134,7 +134,7 @@ def test_validation_carries_the_memory_of_streams_from_batch_to_batch(shards, se
         assert (torch.stack([batch.row for batch in held]).diff(dim=0) == 1).all()  # the next step of each stream
 
 
-@pytest.mark.parametrize("setting", ["arrange=Streams", "arrange=Continued(reuse=6)"])
+@pytest.mark.parametrize("setting", ["arrange=Streams", "arrange=Continued(reuse=0.25)"])
 def test_a_recipe_trains_on_streams_from_the_command_line(shards, tmp_path, setting):
     words = ["--set", setting, "--set", "schedule.0.length=16"]
     if "Continued" in setting:

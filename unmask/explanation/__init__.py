@@ -63,8 +63,14 @@ def explain(
         questions=tuple(reading.questions(recipe, now, batch, done)),
         answers=tuple(reading.answers(recipe, batch)),
         classes=recipe.arrange.classes,  # type: ignore[attr-defined]
-        notes=(*notes, *more),
+        notes=(*notes, *more, *(_ABOUT_STREAMS if reading.second_stream(recipe) else ())),
     )
+
+
+_ABOUT_STREAMS = (
+    "the matrix shows the stream that reads the tokens; what is predicted comes from a second one, which sees what the token "
+    "at its place sees, but not the token itself",
+)
 
 
 def staged(recipe: Recipe, stage: int | None) -> tuple[int, Any]:

@@ -9,11 +9,11 @@ from typing import Any
 
 import torch
 
-from unmask import system
+from unmask import see, system
 from unmask.batch import Batch, Targets
 from unmask.explanation.records import Answer, Choice, Drawn, Found, Question, Target, Token, Unit
 from unmask.explanation.units import HOWS, Made, levels, units, views
-from unmask.predict import Boundary, Copy, Label, Layers, Tokens
+from unmask.predict import Boundary, Copy, Label, Layers, Tokens, boundary
 from unmask.recipe import Recipe, Stage
 from unmask.text import Tokenizer
 from unmask.text.lexicon import LEVELS
@@ -102,12 +102,22 @@ def targets(recipe: Recipe, stage: Stage, batch: Batch, tokenizer: Tokenizer) ->
     from_around = any(isinstance(part, Boundary) for part in parts)
     asked = {_ahead(part) for part in parts}
     further = [_by_place(more) for ahead, more in enumerate(batch.further, 2) if ahead in asked]
-    columns = (batch.targets.where, batch.targets.ids, batch.targets.start, batch.targets.end, batch.targets.weight)
-    for place, i, start, end, weight in zip(*(column.tolist() for column in columns), strict=True):
+    blind = second_stream(recipe)
+    sees = (see.visible_before(batch) if blind else see.visible(batch))[0].sum(1).tolist()
+    near = [side.tolist() for side in boundary.around(batch.targets, batch.ids.numel())]
+    found = batch.targets
+    stored = (found.where, found.ids, found.start, found.end, found.weight)
+    columns = (*near, *(column.tolist() for column in stored))
+    for left, right, place, i, start, end, weight in zip(*columns, strict=True):
         if weight:
-            around = (start - 1, end + 1) if from_around else None
-            more = tuple(_spell(tokenizer, found[place]) for found in further if place in found)
-            yield Target(place, _spell(tokenizer, i), (start, end), around, more)
+            around = (left, right) if from_around else None
+            more = tuple(_spell(tokenizer, after[place]) for after in further if place in after)
+            yield Target(place, _spell(tokenizer, i), (start, end), around, sees[place], blind, more)
+
+
+def second_stream(recipe: Recipe) -> bool:
+    """Whether a stream of its own predicts (XLNet)."""
+    return getattr(recipe.system.backbone, "streams", 1) == 2  # type: ignore[attr-defined]
 
 
 def questions(recipe: Recipe, stage: Stage, batch: Batch, done: float) -> Iterator[Question]:

@@ -72,7 +72,9 @@ class Target(NamedTuple):
     place: int  # where the prediction is made
     text: str
     span: tuple[int, int]  # first and last place of the run it belongs to
-    around: tuple[int, int] | None  # the places left and right of the run, where it is also predicted from them
+    around: tuple[int, int] | None  # the nearest places in sight left and right, where it is also predicted from them
+    sees: int  # how many tokens are seen from there
+    blind: bool  # whether it is predicted by a stream that does not see its own token
     further: tuple[str, ...] = ()  # what is predicted from the same place besides: the token after it, and so on
 
 

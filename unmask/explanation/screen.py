@@ -199,8 +199,8 @@ def _predictions(explanation: Explanation) -> Iterator[RenderableType]:
     ordered = sorted(explanation.targets, key=lambda target: (target.span, target.place))
     for target in ordered[:MOST_SHOWN]:
         token = explanation.tokens[target.place]
-        sees = f"{sum(explanation.visible[target.place])} of {len(explanation.tokens)}"
-        reads = Text(shown(token.text), STYLES[drawn_as(token)])
+        sees = f"{target.sees} of {len(explanation.tokens)}"
+        reads = Text("nothing", "dim") if target.blind else Text(shown(token.text), STYLES[drawn_as(token)])
         more = [f"{target.around[0]} and {target.around[1]}"] if target.around else []
         more += [shown(text) for text in target.further]
         predicted = Text(shown(target.text), "bold")

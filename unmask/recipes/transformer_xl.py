@@ -46,7 +46,7 @@ def recipe(size: str = "base", variant: str = "paper") -> Recipe:
         size=size,
         variant=variant,
         tokenizer=chosen["tokenizer"],
-        layout="a [SEP]",
+        layout="a [SEP] b [SEP]",
         arrange=data.Streams(),
         hide=hide.Next(),
         see=see.LeftToRight(),
