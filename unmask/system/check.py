@@ -8,9 +8,10 @@ import torch
 
 from unmask.batch import Vocabulary
 from unmask.errors import require
-from unmask.hide import Next, Second, Shuffle
+from unmask.hide import Mask, Next, Second, Shuffle
 from unmask.predict import Copy, Label, Layers, Replaced, Tokens
 from unmask.recipe import Recipe, Stage
+from unmask.see import Permuted
 from unmask.text import layout as layouts
 from unmask.train import curves
 
@@ -125,11 +126,41 @@ def check_training(recipe: Recipe) -> None:
         f"see={type(recipe.see).__name__} shows the second of two texts from left to right, and arrange makes no pairs: set "
         "arrange=NextSentence, or see=Everything, or, of several views, see.prefix=0",
     )
+    _check_order(recipe)
+    _check_memory(recipe)
     judges = [name for name, part in recipe.predict.items() if isinstance(part, Replaced | Copy)]
     require(
         not judges or bool(recipe.system.losses),  # type: ignore[attr-defined]
         f"{recipe.name} predicts {', '.join(judges)}: what a generator replaced, and the network has none: set "
         "system=GeneratorDiscriminator",
+    )
+
+
+def _check_order(recipe: Recipe) -> None:
+    """An order needs something that comes last in it, and a stream that does not see it; such a stream needs an order."""
+    ordered = isinstance(recipe.see, Permuted)
+    two = getattr(recipe.system.backbone, "streams", 1) == 2  # type: ignore[attr-defined]
+    require(
+        not ordered or all(isinstance(hide, Mask) for hide in hides(recipe)),
+        "see=Permuted puts what is hidden at the end of an order, and hide gives it nothing to predict: set hide=Mask",
+    )
+    require(
+        ordered == two,
+        "see=Permuted predicts with a stream that does not see its token, and the network has none: set "
+        "system.backbone=TransformerXL and system.backbone.streams=2"
+        if ordered
+        else f"system.backbone.streams=2 predicts what comes last in an order, and see={type(recipe.see).__name__} has none: "
+        "set see=Permuted, or system.backbone.streams=1",
+    )
+
+
+def _check_memory(recipe: Recipe) -> None:
+    """A memory is of no use where no row goes on with one before it."""
+    memory = getattr(recipe.system.backbone, "memory", 0)  # type: ignore[attr-defined]
+    require(
+        not memory or recipe.arrange.continuous,  # type: ignore[attr-defined]
+        f"system.backbone.memory={memory} keeps tokens of the row before, and arrange={type(recipe.arrange).__name__} gives rows "
+        "that do not go on with each other: set arrange=Streams, or system.backbone.memory=0",
     )
 
 

@@ -1,0 +1,46 @@
+"""Orders with nothing to predict, memories with nothing to remember, streams that were counted otherwise."""
+
+import pytest
+
+from unmask import recipes
+from unmask.errors import Mistake
+from unmask.system import check_training
+
+
+@pytest.mark.parametrize(
+    "name, settings, expected",
+    [
+        ("xlnet", ["hide=Nothing"], "nothing to predict: set hide=Mask"),
+        ("roberta", ["see=Permuted"], "the network has none: set system.backbone=TransformerXL"),
+        ("xlnet", ["see=Everything"], "comes last in an order, and see=Everything has none: set see=Permuted"),
+        ("xlnet", ["system.backbone.streams=1"], "and the network has none"),
+        ("transformer-xl", ["arrange=Stream"], "do not go on with each other: set arrange=Streams"),
+    ],
+)
+def test_what_does_not_go_together_is_told_with_what_to_do(name, settings, expected):
+    with pytest.raises(Mistake, match=expected):
+        check_training(recipes.get(name, size="tiny", settings=settings))
+
+
+def test_without_a_memory_rows_may_come_in_any_order():
+    check_training(recipes.get("transformer-xl", settings=["arrange=Stream", "system.backbone.memory=0"]))
+    check_training(recipes.get("gpt2", settings=["arrange=Streams"]))
+
+
+@pytest.mark.parametrize(
+    "settings, expected",
+    [
+        (
+            ["system.backbone.clamp=100"],
+            "a memory of 512 tokens reaches farther than the distances .* raise backbone.clamp",
+        ),
+        (["system.backbone.memory=-1"], "backbone.memory must be 0 or more tokens, got -1"),
+        (["system.backbone.streams=3"], "backbone.streams must be 1 or 2, got 3"),
+        (["system.backbone.width=511"], "backbone.width must be even, got 511"),
+        (["see.block=0"], "see.block must be none or 1 or more tokens, got 0"),
+    ],
+)
+def test_impossible_values_are_refused(settings, expected):
+    name = "xlnet" if settings[0].startswith("see") else "transformer-xl"
+    with pytest.raises(Mistake, match=expected):
+        recipes.get(name, settings=settings)
