@@ -39,6 +39,7 @@ class Runs:
     summary: np.ndarray  # per example: the run that holds its summary token (its last token)
     label: np.ndarray  # per example
     notes: Counter[str] = field(default_factory=Counter)
+    reuse: int | None = None  # how many tokens of a row, its first, a memory keeps; none: all
 
 
 class Arrange(Protocol):

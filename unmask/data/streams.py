@@ -60,7 +60,8 @@ class Continued:
         begin = np.arange(0, len(line) - cutter.span + 1, cutter.advance)
         parts = cutter.cut(line, begin, lambda _: rng.integers(1 << 63, size=len(begin)))
         pieces, runs = laid(line, parts)
-        return replace(runs, start=np.where(pieces.role == TEXT, pieces.start, len(texts.ids) + pieces.role))
+        start = np.where(pieces.role == TEXT, pieces.start, len(texts.ids) + pieces.role)
+        return replace(runs, start=start, reuse=cutter.reuse)
 
 
 @dataclass(frozen=True)

@@ -63,14 +63,20 @@ def explain(
         questions=tuple(reading.questions(recipe, now, batch, done)),
         answers=tuple(reading.answers(recipe, batch)),
         classes=recipe.arrange.classes,  # type: ignore[attr-defined]
-        notes=(*notes, *more, *(_ABOUT_STREAMS if reading.second_stream(recipe) else ())),
+        notes=(*notes, *more, *_about_network(recipe)),
     )
 
 
-_ABOUT_STREAMS = (
-    "the matrix shows the stream that reads the tokens; what is predicted comes from a second one, which sees what the token "
-    "at its place sees, but not the token itself",
-)
+def _about_network(recipe: Recipe) -> Iterator[str]:
+    """What the matrix does not show."""
+    memory = getattr(recipe.system.backbone, "memory", 0)  # type: ignore[attr-defined]
+    if memory:
+        yield f"every token also sees what is remembered of the rows before, up to {memory} tokens"
+    if reading.second_stream(recipe):
+        yield (
+            "the matrix shows the stream that reads the tokens; what is predicted comes from a second one, which sees what "
+            "the token at its place sees, but not the token itself"
+        )
 
 
 def staged(recipe: Recipe, stage: int | None) -> tuple[int, Any]:

@@ -202,7 +202,9 @@ def _targets(page: Page, explanation: Explanation, top: float, bottom: float) ->
     two = bool(judged(explanation))
     title = "What the generator predicts" if two else "What is predicted"
     around = any(target.around for target in explanation.targets)
-    page.title(RIGHT, top, title, "from the token at a place" + " and both sides of its span" * around)
+    blind = any(target.blind for target in explanation.targets)
+    from_what = "at a place, the token there unseen" if blind else "from the token at a place"
+    page.title(RIGHT, top, title, from_what + " and both sides of its span" * around)
     top += 36
     for answer in explanation.answers:
         _target(page, explanation.tokens[answer.place], answer.place, answer_name(answer), RIGHT, top, 400)
@@ -217,7 +219,7 @@ def _targets(page: Page, explanation: Explanation, top: float, bottom: float) ->
         column, line = divmod(number, rows)
         x, y = RIGHT + column * 310, top + line * STEP
         text = ", then ".join(map(shown, (target.text, *target.further)))
-        _target(page, explanation.tokens[target.place], target.place, text, x, y, width)
+        _target(page, explanation.tokens[target.place], target.place, text, x, y, width, blind=target.blind)
         if target.span[0] < target.span[1]:
             _bracket(page, explanation, target, x, y, width)
     end = top + min(len(targets), rows) * STEP
@@ -226,10 +228,13 @@ def _targets(page: Page, explanation: Explanation, top: float, bottom: float) ->
     return end
 
 
-def _target(page: Page, token: Token, place: int, text: str, x: float, y: float, width: float) -> None:
-    name = drawn_as(token)
+def _target(
+    page: Page, token: Token, place: int, text: str, x: float, y: float, width: float, *, blind: bool = False
+) -> None:
+    """A line: the place, what is read there (nothing, if the stream that predicts is blind to it), what is predicted."""
+    name = "special" if blind else drawn_as(token)
     page.text(x + 30, y, str(place), size=10, color=FAINT, ha="right")
-    reads = page.fit(shown(token.text), 11, 90)
+    reads = "?" if blind else page.fit(shown(token.text), 11, 90)
     page.box(x + 38, y - 12, page.width(reads, 11) + 14, 24, FILLS[name])
     page.text(x + 45, y, reads, size=11, color=LETTERS[name])
     page.text(x + 156, y, "→", size=12, color=FAINT, ha="center")
@@ -274,7 +279,8 @@ def _judgements(page: Page, explanation: Explanation, top: float, bottom: float)
 
 def _choices(page: Page, explanation: Explanation) -> float:
     """What the recipe chose, at the foot of the page; returns where it begins."""
-    left, width = RIGHT + 128, WIDTH - MARGIN - RIGHT - 128
+    indent = max(128.0, *(page.width(axis, 10) + 12 for axis, _, _ in explanation.choices))
+    left, width = RIGHT + indent, WIDTH - MARGIN - RIGHT - indent
     choices = [(axis, page.wrap(part, 9, width, 2)) for axis, part, _ in explanation.choices]
     top = HEIGHT - 44 - sum(LINE * len(lines) + 3 for _, lines in choices) - 16
     page.title(RIGHT, top, "The recipe", f"{explanation.recipe} {explanation.size}")

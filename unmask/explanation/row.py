@@ -78,7 +78,8 @@ def first_row(
     notes += [f"{name}: {count}" for name, count in runs.notes.items()]
     if len(rows) > 1:
         notes.append(f"the text fills {len(rows)} rows of {length} tokens: this is the first")
-    return collate([(Group(rows, np.arange(len(rows)), 0, visit, runs.notes), np.array([0]))]), notes
+    batch = collate([(Group(rows, np.arange(len(rows)), 0, visit, runs.notes), np.array([0]))])
+    return batch.replace(reuse=runs.reuse), notes
 
 
 def _documents(
