@@ -11,11 +11,14 @@ from torch import nn
 
 from tests import command
 from tests.data.test_streams import reader
-from unmask import pretraining, recipes
+from unmask import recipes
 from unmask.batch import Batch, Hidden, Loss, Memory
 from unmask.data import Streams
 from unmask.data.stream_loader import StreamLoader
 from unmask.pretraining import Mixture, pretrain
+from unmask.pretraining.mixture import MICRO_TOKENS
+from unmask.pretraining.plan import planned
+from unmask.pretraining.validate import validator
 from unmask.train import AdamW, Budget, Leg, Machine, Pace, Trainer, checkpoint, train
 
 STEPS, WIDTH = 12, 3
@@ -121,7 +124,7 @@ def test_validation_carries_the_memory_of_streams_from_batch_to_batch(shards, se
     recipe = streamed(setting)
     held = Mixture.open([shards["byte-bpe"]]).validation(recipe, 16, 0, "cpu")
     trainer = Trainer(Remembering(), recipe.optimise, Machine(), 0)
-    validate = pretraining._validator(trainer, held[:4] if remembers else [held[0]] * 3, recipe)
+    validate = validator(trainer, held[:4] if remembers else [held[0]] * 3, recipe)
     for _ in range(2):
         with torch.no_grad():
             validate()
@@ -145,7 +148,7 @@ def test_a_recipe_trains_on_streams_from_the_command_line(shards, tmp_path, sett
 
 
 def test_time_is_measured_with_fewer_streams_than_a_step_has(shards, tmp_path, monkeypatch):
-    monkeypatch.setitem(pretraining.MICRO_TOKENS, "cpu", 48)
+    monkeypatch.setitem(MICRO_TOKENS, "cpu", 48)
     records = list(
         pretrain(streamed("arrange=Streams"), [shards["byte-bpe"]], tmp_path / "run", budget="3s", device="cpu")
     )
@@ -155,9 +158,7 @@ def test_time_is_measured_with_fewer_streams_than_a_step_has(shards, tmp_path, m
 def test_what_was_remembered_while_measuring_is_forgotten(shards):
     recipe = recipes.get("bert", size="tiny", settings=[*command.BERT, "arrange=Streams"])  # 8 rows, then 4
     trainer = Trainer(Remembering(), recipe.optimise, Machine(), 0)
-    plan = pretraining._plan(
-        recipe, Mixture.open([shards["wordpiece"]]), trainer, Budget("seconds", 9), time.monotonic()
-    )
+    plan = planned(recipe, Mixture.open([shards["wordpiece"]]), trainer, Budget("seconds", 9), time.monotonic())
     assert plan["micro"] == [8, 4]
     assert any(state is not None for state in trainer.system.states)
     assert trainer.memory == {}

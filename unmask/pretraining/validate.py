@@ -1,0 +1,52 @@
+"""Validation: the losses on what was held out, and whether the vectors still tell tokens apart."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from unmask.recipe import Recipe
+from unmask.system import weights
+from unmask.train import Trainer, curves
+
+COLLAPSED = 0.1  # spread of the vectors below which a network tells tokens no longer apart
+
+
+def validator(trainer: Trainer, held: list[Any], recipe: Recipe) -> Callable[[], dict[str, float]]:
+    """Held-out losses with fixed masks; their sum, each with its weight, is the loss, and its negative the score."""
+    weights, continuous = _last_weights(recipe), recipe.arrange.continuous  # type: ignore[attr-defined]
+
+    @trainer.plainly()
+    def validate() -> dict[str, float]:
+        totals: dict[str, Any] = {}
+        scales: dict[str, float] = {}
+        state = None
+        for batch in held:
+            prepared, _ = trainer.system.prepare(batch.to(trainer.machine.device))
+            with trainer.machine.autocast():
+                losses, after = trainer.system.step(prepared, state)
+            state = after if continuous else None
+            for name, loss in losses.items():
+                total, count = totals.get(name, (0.0, 0.0))
+                totals[name] = (total + loss.total, count + loss.count)
+                scales[name] = 1.0 if loss.scale is None else float(loss.scale)
+        means = {name: float(total) / max(1.0, float(count)) for name, (total, count) in totals.items()}
+        spread = _spread(trainer, held[0])
+        score = -sum(mean * weights.get(name, 1.0) * scales[name] for name, mean in means.items())
+        losses = {f"loss_{name}": mean for name, mean in means.items()}
+        return {"score": score, "loss": -score, "spread": spread} | losses
+
+    return validate
+
+
+def _last_weights(recipe: Recipe) -> dict[str, float]:
+    """What each loss counts in the end: scores must not change their meaning on the way."""
+    return {name: curves.at(weight, 1.0) for name, weight in weights(recipe, recipe.schedule[-1]).items()}
+
+
+def _spread(trainer: Trainer, batch: Any) -> float:
+    """How much the vectors of different tokens differ: 0 if all are one and the same, near 1 if nothing is common."""
+    prepared, _ = trainer.system.prepare(batch.to(trainer.machine.device))
+    with trainer.machine.autocast():
+        vectors = trainer.system.look(prepared).last[prepared.real].float()
+    return float((vectors - vectors.mean(0)).norm() / vectors.norm().clamp(min=1e-9))
