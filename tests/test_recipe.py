@@ -207,3 +207,8 @@ def test_unknown_names_offer_the_nearest_or_all():
         recipes.get("bert", size="huge")
     with pytest.raises(Mistake, match="unknown variant of bert"):
         recipes.get("bert", variant="other")
+
+
+def test_a_star_means_every_stage():
+    recipe = recipes.get("bert", settings=["schedule.*.length=64"])
+    assert [stage.length for stage in recipe.schedule] == [64, 64]

@@ -92,6 +92,7 @@ class Batch(Record):
     further: tuple[Targets, ...] = ()  # the token after the next, and so on (the character Transformer)
     order: Tensor | None = None  # B T, a random order of the tokens of each row (XLNet)
     backward: Tensor | None = None  # B, True where a row holds its text from the end to the beginning (XLNet)
+    begins: Tensor | None = None  # B, True where a row begins its stretch of text: nothing before it is remembered
     reuse: int | None = None  # how many tokens of a row, its first, are remembered; none: all (Transformer-XL)
     decoder: Batch | None = None  # what the decoder reads (BART, MASS)
 

@@ -186,6 +186,10 @@ def _for_stages(part: Any, settings: list[_Setting]) -> list[_Setting]:
 def _apply(owner: Any, settings: list[_Setting], room: Mapping[str, str] | None = None) -> Any:
     """The owner with settings applied. `room`: a dict that takes new names; which parts it takes besides numbers."""
     known = _children(owner)
+    if isinstance(owner, tuple | dict):  # schedule.*.length: of every stage
+        settings = [
+            dataclasses.replace(s, path=(key, *s.path[1:])) for s in settings for key in _meant(s.path[0], known)
+        ]
     changed: dict[str, Any] = {}
     for key in dict.fromkeys(setting.path[0] for setting in settings):
         mine = [setting for setting in settings if setting.path[0] == key]
@@ -206,6 +210,10 @@ def _apply(owner: Any, settings: list[_Setting], room: Mapping[str, str] | None 
     if isinstance(owner, tuple):
         return tuple(changed.get(str(i), item) for i, item in enumerate(owner))
     return owner | changed if isinstance(owner, dict) else dataclasses.replace(owner, **changed)
+
+
+def _meant(key: str, known: Mapping[str, Any]) -> list[str]:
+    return list(known) if key == "*" else [key]
 
 
 def _children(owner: Any) -> dict[str, Any]:

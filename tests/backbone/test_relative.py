@@ -144,15 +144,41 @@ def test_an_empty_memory_is_as_good_as_none():
 
 def test_memory_carries_no_gradient_and_no_more_tokens_than_it_may():
     module, batch = network(), stream(torch.arange(20).view(2, 10))
-    _, state = module(batch)
+    _, state = module(batch, module.cache(2))
     assert state.layers.shape == (2, 2, 6, 16)
     assert not state.layers.requires_grad
     assert bool(state.real.all())
     short = stream(torch.arange(8).view(2, 4))
-    _, state = module(short)
+    _, state = module(short, module.cache(2))
     assert state.real.tolist() == [[False, False, True, True, True, True]] * 2
     _, after = module(short.replace(reuse=3), state)
     assert torch.equal(after.layers[:, :, :3], state.layers[:, :, 3:])
+    assert module(batch)[1] is None, "without a state, none is kept"
+
+
+def test_a_row_that_begins_anew_sees_nothing_of_what_was_remembered():
+    module, batch = network(), stream(torch.arange(12).view(2, 6))
+    with torch.no_grad():
+        _, state = module(batch, module.cache(2))
+        begun = batch.replace(begins=torch.tensor([True, False]))
+        (again, after), (fresh, _) = module(begun, state), module(batch, module.cache(2))
+        plain, _ = module(batch, state)
+    assert torch.allclose(again.last[0], fresh.last[0], atol=1e-6)
+    assert torch.equal(again.last[1], plain.last[1])
+    assert not torch.allclose(plain.last[0], fresh.last[0], atol=1e-3)
+    assert bool(after.real.all())
+
+
+def test_operations_are_those_of_its_products():
+    """Counted by torch on one pass, less the projection of the distances, which all rows of a batch share."""
+    from torch.utils.flop_counter import FlopCounterMode
+
+    module, batch = network(streams=2), permuted(rows=1, length=24)
+    spec, share = module.spec, len(batch.targets.where) / 24
+    with FlopCounterMode(display=False) as counter:
+        module(batch, module.cache(1))
+    places = spec.layers * 2 * spec.width * spec.heads * spec.head * (24 + spec.memory + 24)
+    assert spec.flops(24, share) * 24 == pytest.approx(counter.get_total_flops() - places)
 
 
 def test_a_token_of_the_past_is_seen_through_memory_and_a_token_of_the_future_never():
@@ -160,7 +186,7 @@ def test_a_token_of_the_past_is_seen_through_memory_and_a_token_of_the_future_ne
     ids = torch.randint(0, 40, (1, 12), generator=torch.Generator().manual_seed(0))
 
     def second(ids: torch.Tensor) -> torch.Tensor:
-        _, state = module(stream(ids[:, :6]))
+        _, state = module(stream(ids[:, :6]), module.cache(1))
         return module(stream(ids[:, 6:]), state)[0].last[0]
 
     with torch.no_grad():

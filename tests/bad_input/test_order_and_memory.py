@@ -14,6 +14,16 @@ from unmask.system import check_training
         ("roberta", ["see=Permuted"], "the network has none: set system.backbone=TransformerXL"),
         ("xlnet", ["see=Everything"], "comes last in an order, and see=Everything has none: set see=Permuted"),
         ("xlnet", ["system.backbone.streams=1"], "and the network has none"),
+        (
+            "xlnet",
+            ["see=Everything", "system.backbone.streams=1", "hide.mask=0.8"],
+            "has seen what the next one predicts: set arrange=Streams",
+        ),
+        (
+            "xlnet",
+            ["predict.tokens.layer=0"],
+            "only the second stream may predict, off its last layer, and tokens would",
+        ),
         ("transformer-xl", ["arrange=Stream"], "do not go on with each other: set arrange=Streams"),
     ],
 )

@@ -71,11 +71,15 @@ class Transformer:
         """The network with fresh weights; `embed`: the embeddings of another, shared with it."""
         return TransformerModule(self, vocabulary, pattern, embed)
 
-    def flops(self, length: int) -> float:
-        """Floating-point operations per token of one forward pass over rows of this length."""
+    def flops(self, length: int, asked: float = 0.0) -> float:
+        """Floating-point operations per token of one forward pass over rows of this length; there is no second stream."""
         dense = 2 * (4 * self.width**2 + 2 * self.width * self.feedforward)
         project = 2 * self.embedding * self.width if self.embedding not in (None, self.width) else 0  # type: ignore[operator]
         return self.layers * (dense + 4 * length * self.width) + project
+
+    def outputs(self, vocabulary: int) -> float:
+        """How many tokens of full width the table of so many amounts to: all are."""
+        return vocabulary
 
 
 class Block(nn.Module):
@@ -159,6 +163,9 @@ class TransformerModule(nn.Module):
     def parts(self) -> list[nn.Module]:
         """What is compiled, each for itself: layers that are alike are compiled once."""
         return [self.embed, *self.blocks]
+
+    def first_state(self, rows: int) -> None:
+        """What the first batch of a training begins with: nothing, a row is all it sees."""
 
     def cache(self, rows: int, length: int) -> Cache:
         """An empty state, for reading so many tokens of every row bit by bit."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import torch
@@ -63,11 +64,21 @@ class TransformerXL:
         """The network with fresh weights; `embed`: the embeddings of another, shared with it."""
         return TransformerXLModule(self, vocabulary, embed)
 
-    def flops(self, length: int) -> float:
-        """Floating-point operations per token of one forward pass over rows of this length and a full memory."""
+    def flops(self, length: int, asked: float = 0.0) -> float:
+        """Floating-point operations per token of one forward pass over rows of this length and a full memory.
+
+        `asked`: the share of places at which a second stream asks, if there is one."""
         inner, keys = self.heads * self.head, length + self.memory
-        dense = 2 * self.width * inner * (2 + 2 * keys / length) + 4 * self.width * self.feedforward
-        return self.layers * (dense + 4 * keys * inner + 2 * (keys + length) * inner)
+        look = (
+            4 * self.width * inner + 4 * self.width * self.feedforward + 4 * keys * inner + 2 * (keys + length) * inner
+        )
+        share = asked if self.streams == 2 else 0.0
+        return self.layers * ((1 + share) * look + 4 * self.width * inner * keys / length)
+
+    def outputs(self, vocabulary: int) -> float:
+        """How many tokens of full width the table of so many amounts to."""
+        edges = (0, *self.cutoffs, vocabulary)
+        return sum((end - begin) / self.divide**i for i, (begin, end) in enumerate(pairwise(edges)))
 
 
 def check_clamp(clamp: int | None, memory: int) -> None:
@@ -164,11 +175,21 @@ class TransformerXLModule(nn.Module):
         """An empty memory for so many rows; `length`: of so many tokens, none: as many as in training."""
         weight, size = next(self.embed.parameters()), self.spec.memory if length is None else length
         check_clamp(self.spec.clamp, size)
-        layers = torch.zeros(len(self.blocks), rows, size, self.spec.width, device=weight.device, dtype=weight.dtype)
+        shape = (len(self.blocks), rows, size, self.spec.width)
+        layers = torch.zeros(shape, device=weight.device, dtype=compute_dtype(weight))
         return Memory(layers, torch.zeros(rows, size, dtype=torch.bool, device=weight.device))
 
+    def first_state(self, rows: int) -> Memory | None:
+        """What the first batch of a training begins with."""
+        return self.cache(rows) if self.spec.memory else None
+
     def forward(self, batch: Batch, state: Memory | None = None) -> tuple[Hidden, Memory | None]:
+        """With a state, the batch goes on from what it remembers, and the state after it is returned; without, none is kept."""
         dtype = compute_dtype(next(self.embed.parameters()))
+        if (
+            state is not None and batch.begins is not None
+        ):  # a text that begins anew is not to be copied from the last time
+            state = state.replace(real=state.real & ~batch.begins[:, None])
         two = self.mask is not None and batch.targets is not None
         relations = self._relations(batch, state, dtype, two)
         x = self.embed(batch).to(dtype)
@@ -182,7 +203,7 @@ class TransformerXLModule(nn.Module):
         for number, block in enumerate(self.blocks):
             x, asking = block(x, asking, None if state is None else state.layers[number], relations)
             layers.append(x)
-        memory = self._remember(batch, layers[:-1], state)
+        memory = self._remember(batch, layers[:-1], state) if state is not None and state.real.shape[1] else None
         layers[-1] = self.dropout(x)
         return Hidden(tuple(layers), None if asking is None else self.dropout(asking).flatten(0, 1)), memory
 
@@ -195,13 +216,9 @@ class TransformerXLModule(nn.Module):
             table = torch.cat((table, torch.cat((-table[..., :half], table[..., half:]), 2)))
         return relate(batch, state, self.dropout(table).to(dtype), segments=self.spec.segments > 0, query=two)
 
-    def _remember(self, batch: Batch, layers: list[Tensor], state: Memory | None) -> Memory | None:
-        """What the next batch will see of this one and those before: as many tokens as the state had, or as in training."""
-        size = self.spec.memory if state is None else state.real.shape[1]
-        if size == 0:
-            return None
-        before = state or self.cache(batch.shape[0], size)
-        kept = slice(0, batch.reuse)
+    def _remember(self, batch: Batch, layers: list[Tensor], before: Memory) -> Memory:
+        """What the next batch will see of this one and those before: as many tokens as the memory has places for."""
+        size, kept = before.real.shape[1], slice(0, batch.reuse)
         read = torch.stack([layer[:, kept] for layer in layers]).detach()
         return Memory(
             torch.cat((before.layers.to(read.dtype), read), 2)[:, :, -size:],

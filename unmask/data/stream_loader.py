@@ -231,7 +231,10 @@ class StreamLoader:
 
         counts = [high - low for _, low, high in parts]
         step, visit = (np.repeat([getattr(c.place, n) for c, _, _ in parts], counts) for n in ("step", "visit"))
-        batch = to_batch(joined, addresses(streams, step), visit.astype(np.int64)).replace(reuse=self.reuse)
+        begins = torch.from_numpy(step == 0)
+        batch = to_batch(joined, addresses(streams, step), visit.astype(np.int64)).replace(
+            reuse=self.reuse, begins=begins
+        )
         if not self.both:
             return batch
         return batch.replace(backward=torch.from_numpy(np.concatenate([c.backward[i:j] for c, i, j in parts])))

@@ -29,7 +29,7 @@ class Adaptive:
         return AdaptiveModule(self, width, embedding, deviation)
 
     def flops(self, width: int, embedding: int, vocabulary: int, share: float) -> float:
-        """Floating-point operations per token of a row, in one forward pass, at the most: rare tokens cost less."""
+        """Floating-point operations per token of a row, in one forward pass; `vocabulary` counts narrow rows by their width."""
         return share * 2 * embedding * vocabulary
 
 

@@ -17,6 +17,7 @@ SIZES = {
     "base": TransformerXL(layers=12, width=768, heads=12, feedforward=3072, **_SHAPE),
     "large": TransformerXL(layers=24, width=1024, heads=16, feedforward=4096, **_SHAPE),
 }
+# The released code computes GELU in its tanh form; the exact one here is that of Hugging Face's XLNet.
 # The paper gives numbers for large: a rate of 4e-4, 40k of 500k steps of warmup, 8,192 rows of 512.
 RATES = {"tiny": 1e-3, "mini": 7e-4, "small": 5e-4, "medium": 4e-4, "base": 4e-4, "large": 4e-4}
 BATCH = {"tiny": 8_192, "mini": 16_384, "small": 32_768, "medium": 65_536, "base": 1_048_576, "large": 4_194_304}

@@ -9,7 +9,7 @@ import torch
 from unmask.batch import Vocabulary
 from unmask.errors import require
 from unmask.hide import Mask, Next, Second, Shuffle
-from unmask.predict import Copy, Label, Layers, Replaced, Tokens
+from unmask.predict import Adaptive, Copy, Label, Layers, Replaced, Tokens
 from unmask.recipe import Recipe, Stage
 from unmask.see import Permuted
 from unmask.text import layout as layouts
@@ -152,11 +152,27 @@ def _check_order(recipe: Recipe) -> None:
         else f"system.backbone.streams=2 predicts what comes last in an order, and see={type(recipe.see).__name__} has none: "
         "set see=Permuted, or system.backbone.streams=1",
     )
+    blind = [name for name, part in recipe.predict.items() if not _reads_query(part)]
+    require(
+        not two or not blind,
+        f"with system.backbone.streams=2 only the second stream may predict, off its last layer, and {', '.join(blind)} would read "
+        "the tokens themselves: leave it out, or set predict.*.layer=none",
+    )
+
+
+def _reads_query(part: Any) -> bool:
+    return isinstance(part, Adaptive) or (isinstance(part, Tokens) and part.layer is None)
 
 
 def _check_memory(recipe: Recipe) -> None:
     """A memory is of no use where no row goes on with one before it."""
     memory = getattr(recipe.system.backbone, "memory", 0)  # type: ignore[attr-defined]
+    looks_ahead = not isinstance(recipe.see, Permuted) and recipe.see.pattern != "left"  # type: ignore[attr-defined]
+    require(
+        not memory or not hasattr(recipe.arrange, "reuse") or not looks_ahead,
+        f"arrange=Continued lets rows overlap, and with see={type(recipe.see).__name__} what is remembered of a row has seen what "
+        "the next one predicts: set arrange=Streams, or see=Permuted",
+    )
     require(
         not memory or recipe.arrange.continuous,  # type: ignore[attr-defined]
         f"system.backbone.memory={memory} keeps tokens of the row before, and arrange={type(recipe.arrange).__name__} gives rows "
@@ -218,6 +234,6 @@ def flops_per_token(recipe: Recipe, vocabulary: int, length: int) -> float:
 def heads_flops(recipe: Recipe, vocabulary: int) -> float:
     """Of one forward pass of all objectives, per token."""
     backbone = recipe.system.backbone  # type: ignore[attr-defined]
-    embedding = backbone.embedding or backbone.width
+    embedding, outputs = backbone.embedding or backbone.width, backbone.outputs(vocabulary)
     share = recipe.hide.share  # type: ignore[attr-defined]
-    return float(sum(p.flops(backbone.width, embedding, vocabulary, share) for p in objectives(recipe).values()))  # type: ignore[attr-defined]
+    return float(sum(p.flops(backbone.width, embedding, outputs, share) for p in objectives(recipe).values()))  # type: ignore[attr-defined]

@@ -34,7 +34,8 @@ class Single:
 
     def flops(self, recipe: Recipe, vocabulary: int, length: int) -> float:
         """Floating-point operations per token of one forward pass."""
-        return self.backbone.flops(length) + heads_flops(recipe, vocabulary)
+        share = recipe.hide.share  # type: ignore[attr-defined]
+        return self.backbone.flops(length, share) + heads_flops(recipe, vocabulary)
 
 
 class SingleModule(nn.Module):
@@ -65,6 +66,8 @@ class SingleModule(nn.Module):
         return batch, {name: head.count(batch) for name, head in self.predict.items()}  # type: ignore[operator]
 
     def step(self, batch: Batch, state: Any = None) -> tuple[dict[str, Loss], Any]:
+        if state is None and self.remembers:
+            state = self.backbone.first_state(batch.shape[0])
         hidden, state = self.backbone(batch, state)
         losses = {name: head(hidden, batch) for name, head in self.predict.items()}
         return losses, state if self.remembers else None
