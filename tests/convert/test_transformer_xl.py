@@ -225,7 +225,7 @@ def test_the_recipe_says_what_the_checkpoint_is(tmp_path):
     backbone = model.recipe.system.backbone
     assert (report.architecture, report.recipe) == ("TransfoXLLMHeadModel", "transformer-xl")
     assert model.recipe.tokenizer == WholeWords(vocab=len(WORDS))
-    assert model.recipe.layout == "a [SEP]"
+    assert model.recipe.layout == "a [SEP] b [SEP]"
     assert model.recipe.predict == {"tokens": Adaptive(own=(0,))}
     assert (backbone.cutoffs, backbone.divide, backbone.memory, backbone.head) == ((6, 12, 17), 2, 9, 5)
     assert (backbone.streams, backbone.tied, backbone.scaled, backbone.activation) == (1, False, True, "relu")
