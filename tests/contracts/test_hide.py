@@ -73,6 +73,7 @@ def test_the_same_row_gives_the_same_result_in_any_batch(case):
         "phrase",
         "entity",
         "backward",
+        "begins",
     )
     places = len(batch.summary) // 6
     per_example = {n: getattr(batch, n).view(6, places)[order].flatten() for n in ("summary", "label", "counted")}

@@ -80,6 +80,7 @@ def _rows(batch, part):
         "phrase",
         "entity",
         "backward",
+        "begins",
     )
     rows, length = batch.shape
     places = len(batch.summary) // rows
