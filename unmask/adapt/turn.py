@@ -9,7 +9,7 @@ from unmask.data import Given
 from unmask.errors import require
 from unmask.hide import Next, Nothing
 from unmask.infer.model import Model
-from unmask.predict import Tokens
+from unmask.predict import Adaptive, Tokens
 from unmask.recipe import Part, Recipe, Stage
 from unmask.system import SENTENCE, Single
 from unmask.tasks._training import Training
@@ -31,7 +31,7 @@ def turned(
     usual, backbone = base.recipe.adapt, base.recipe.system.backbone  # type: ignore[attr-defined]
     rate = task.rate or usual.rate * 768 / backbone.width
     warmup = usual.warmup if task.warmup is None else task.warmup
-    kept = any(isinstance(part, Tokens) for part in predict.values())
+    kept = any(_predicts_next(part) for part in predict.values())
     return base.recipe.replace(
         arrange=Given(),
         hide=hide,
@@ -50,7 +50,7 @@ def answering(base: Model, task: Any, name: str, head: Part) -> Recipe:
     see = base.recipe.see.serving  # type: ignore[attr-defined]
     if weight == 0:
         return turned(base, task, hide=Nothing(), see=see, predict={name: head})
-    kept = {key: part for key, part in base.recipe.predict.items() if isinstance(part, Tokens)}
+    kept = {key: part for key, part in base.recipe.predict.items() if _predicts_next(part)}
     require(
         bool(kept) and isinstance(base.recipe.hide, Next),
         f"language={weight} goes on predicting the next token, and {base.folder} does not predict it: set language=0, "
@@ -59,6 +59,10 @@ def answering(base: Model, task: Any, name: str, head: Part) -> Recipe:
     return turned(
         base, task, hide=base.recipe.hide, see=see, predict={name: head} | kept, weights=dict.fromkeys(kept, weight)
     )
+
+
+def _predicts_next(part: Part) -> bool:
+    return isinstance(part, Adaptive) or (isinstance(part, Tokens) and part.ahead == 1 and part.layer is None)
 
 
 def inherit(system: Any, base: Model, name: str) -> None:

@@ -20,7 +20,8 @@ class AdaptiveEmbedding(nn.Module):
         super().__init__()
         require(
             list(cutoffs) == sorted(set(cutoffs)) and cutoffs[0] > 0 and cutoffs[-1] < vocabulary,
-            f"backbone.cutoffs must rise, and lie between 0 and the {vocabulary:,} tokens there are, got {cutoffs}",
+            f"backbone.cutoffs must rise, and lie between 0 and the {vocabulary:,} tokens there are, got {cutoffs}: "
+            "set system.backbone.cutoffs, such as (1000, 5000)",
         )
         self.edges = (0, *cutoffs, vocabulary)
         widths = [max(1, width // divide**i) for i in range(len(self.edges) - 1)]

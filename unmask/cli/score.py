@@ -11,6 +11,7 @@ import typer
 from unmask import screen
 from unmask.cli import say
 from unmask.cli.program import verb
+from unmask.errors import require
 from unmask.options import Device, Json, Run
 
 if TYPE_CHECKING:
@@ -49,6 +50,10 @@ def text(
     from unmask import evaluate
 
     evaluate.check_kind(model, file)
+    require(
+        curve is None or not memory,
+        "--curve measures windows, each read without a memory: leave --memory out, or give several lengths of it one by one",
+    )
     if curve is not None:
         evaluate.check_file(curve)
     records = evaluate.score_text(model, file, context=context, stride=stride, memory=memory, whole=whole)

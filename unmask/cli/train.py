@@ -154,9 +154,9 @@ def evaluate(
 
 def _next_verb(recipe: Any) -> str:
     """What to try with a new run."""
-    from unmask.predict import Tokens
+    from unmask.predict import Adaptive, Tokens
 
-    if not any(isinstance(part, Tokens) for part in recipe.predict.values()):
+    if not any(isinstance(part, Tokens | Adaptive) for part in recipe.predict.values()):
         return "adapt"
     return "generate" if recipe.see.writes == "onward" else "fill"
 

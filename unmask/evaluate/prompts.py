@@ -70,7 +70,7 @@ def ask(model: Model, questions: Sequence[Question], scoring: Scoring) -> Iterat
     asked = [_asked(model, question, number, scoring) for number, question in enumerate(questions, 1)]
     rows = [(a.before, answer) for a in asked for answer in a.answers]
     if scoring.unconditional:
-        rows += [([model.tokenizer.role("sep")], answer) for _, answer in rows]
+        rows += [(_beginning(model), answer) for _, answer in rows]
     found: list[Likelihood] = []
     for found, done, total in _scored(model, rows):
         yield {"tokens": done, "tokens_total": total}
@@ -89,8 +89,8 @@ def _asked(model: Model, question: Question, number: int, scoring: Scoring) -> A
     model.notes.update({_JOINED: 1} if _joined(question) else {})
     answers = [whole[shared:] for whole in wholes]
     for choice, answer in zip(question.choices, answers, strict=True):
-        require(bool(answer), f"question {number:,}: the answer {choice!r:.40} has no token that the model knows")
-    room = model.length - max(map(len, answers))
+        require(bool(answer), f"question {number:,}: the answer {choice[:40]!r} has no token that the model knows")
+    room = model.length - max(map(len, answers)) - len(model.opening)
     require(
         room >= 1,
         f"question {number:,}: an answer has {model.length - room:,} tokens, and the model reads {model.length:,} "
@@ -103,7 +103,16 @@ def _asked(model: Model, question: Question, number: int, scoring: Scoring) -> A
     )
     if shared > room:
         model.notes[f"prompts longer than the model's {model.length:,} tokens allow, cut at their beginning"] += 1
-    return Asked(before[:shared][-room:] or [model.tokenizer.role("sep")], answers)
+    require(
+        len(set(map(tuple, answers))) == len(answers),
+        f"question {number:,}: two answers have the same tokens, so none can be likelier: {list(question.choices)[:4]}",
+    )
+    return Asked([*model.opening, *before[:shared]][-room:] if shared else _beginning(model), answers)
+
+
+def _beginning(model: Model) -> list[int]:
+    """What stands before the first token of a text: the end of another, and what a document begins with."""
+    return [model.tokenizer.role("sep"), *model.opening]
 
 
 def _scored(model: Model, rows: list[tuple[list[int], list[int]]]) -> Iterator[tuple[list[Likelihood], int, int]]:

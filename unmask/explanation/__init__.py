@@ -12,7 +12,7 @@ from unmask.explanation.records import Explanation, to_json
 from unmask.explanation.row import first_row, small_tokenizer
 from unmask.explanation.units import make
 from unmask.recipe import Recipe
-from unmask.text import Lexicon, Tokenizer
+from unmask.text import Bytes, Lexicon, Tokenizer
 from unmask.text.lexicon import LEVELS
 
 __all__ = ["Explanation", "explain", "staged", "to_json"]
@@ -92,7 +92,8 @@ def _about_tokenizer(recipe: Recipe, given: Tokenizer | None, used: Tokenizer) -
     size = f"of {used.vocabulary.size:,} tokens"
     if given is not None:
         return f"tokenizer: the one given, {size}"
-    return f"tokenizer: a {type(recipe.tokenizer).__name__} {size}, trained on this text and on Python's documentation"
+    trained = "" if isinstance(recipe.tokenizer, Bytes) else ", trained on this text and on Python's documentation"
+    return f"tokenizer: a {type(recipe.tokenizer).__name__} {size}{trained}"
 
 
 def _about_lexicon(recipe: Recipe, hide: Any, lexicon: Lexicon | None) -> Iterator[str]:

@@ -82,13 +82,14 @@ def _check(how: Way, tokens: int, samples: int) -> None:
 
 
 def _encoded(reader: Reader, prompts: Sequence[str], cut_left: bool) -> list[list[int]]:
-    """The tokens of every prompt; an empty one begins as a document does, after the end of another."""
+    """The tokens of every prompt, which begins as a document does; an empty one comes after the end of another."""
     model, texts = reader.model, []
     for prompt in prompts:
-        ids = model.tokenizer.encode(prompt) or [reader.end]
+        text = model.tokenizer.encode(prompt)
+        ids = [*model.opening, *text] if text else [reader.end, *model.opening]
         require(
             cut_left or len(ids) <= model.length,
-            f"the prompt {prompt!r:.40} has {len(ids)} tokens, the model reads {model.length}: shorten it, or pass --cut-left "
+            f"the prompt {prompt[:40]!r} has {len(ids)} tokens, the model reads {model.length}: shorten it, or pass --cut-left "
             "(cut_left=True) to have its end read",
         )
         if len(ids) > model.length:

@@ -20,6 +20,7 @@ from unmask.predict.choice import Choice
 from unmask.predict.label import Label
 from unmask.recipe import Recipe, from_json, to_json
 from unmask.text import Tokenizer
+from unmask.text import layout as layouts
 from unmask.train import checkpoint
 
 ROWS = 32  # examples in one pass
@@ -43,6 +44,12 @@ class Model:
     def length(self) -> int:
         """The longest example the network can read."""
         return int(self.recipe.system.backbone.length)  # type: ignore[attr-defined]
+
+    @property
+    def opening(self) -> list[int]:
+        """The special tokens that a document begins with: those of the layout before its text."""
+        names = [item.name for item in layouts.items(self.recipe.layout, 1)]
+        return [self.tokenizer.role(name) for name in names[: names.index("a")]]
 
     def head(self, kind: Any, job: str) -> nn.Module:
         """The objective of this kind that the model was trained with."""
@@ -89,6 +96,7 @@ def open_run(folder: str | Path, *, device: str | None = None, half: bool = Fals
     system = recipe.system.build(recipe, tokenizer.vocabulary, 0)  # type: ignore[attr-defined]
     checkpoint.load_weights(system, folder / checkpoint.WEIGHTS)
     place = device or ("cuda" if torch.cuda.is_available() else "cpu")
+    require(place.split(":")[0] in ("cpu", "cuda"), f"a device is cpu, cuda or cuda:0, got {place!r}")
     require(
         not place.startswith("cuda") or torch.cuda.is_available(), f"no GPU here for --device {place}: use --device cpu"
     )

@@ -31,6 +31,10 @@ class Sampling:
 
     def __post_init__(self) -> None:
         require(
+            1e-4 <= self.temperature <= 1e4 or not self.temperature > 0,
+            f"temperature must be between 0.0001 and 10,000, got {self.temperature:g}",
+        )
+        require(
             self.temperature > 0,
             f"temperature must be over 0, got {self.temperature:g}: for the likeliest token write --greedy (greedy=True)",
         )

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from unmask.errors import require
-from unmask.recipe import from_json
+from unmask.recipe import flat, from_json
 from unmask.train import checkpoint
 
 _FIRST_FILES = {"recipe.json", "tokenizer.json", "run.json", ".recipe.json.draft", ".run.json.draft"}
@@ -38,10 +38,19 @@ def resumed(out: Path, asked: dict[str, Any]) -> dict[str, Any] | None:
         require(checkpoint.newest(out) is None, f"{out / 'run.json'} is damaged: the run cannot be resumed")
         return None
     for name, value in asked.items():
-        same = (
-            from_json(json.dumps(plan[name])) == from_json(json.dumps(value))
-            if name == "recipe"
-            else plan[name] == value
+        difference = _difference(plan[name], value) if name == "recipe" else f" ({plan[name]}, got {value})"
+        same = not difference if name == "recipe" else plan[name] == value
+        require(
+            same,
+            f"{out} was started with another {name}{difference}: give the same to resume it, or choose another --out",
         )
-        require(same, f"{out} was started with another {name}: give the same to resume it, or choose another --out")
     return plan
+
+
+def _difference(before: Any, now: Any) -> str:
+    """The first value in which two recipes differ; empty if in none."""
+    one, other = (flat(from_json(json.dumps(recipe))) for recipe in (before, now))
+    for name in (*one, *other):
+        if one.get(name) != other.get(name):
+            return f" ({name} was {one.get(name)}, got {other.get(name)})"
+    return ""

@@ -15,12 +15,21 @@ __all__ = ["Choose", "Classify", "Write", "get", "names"]
 
 
 def names() -> list[str]:
-    return sorted(path.stem.replace("_", "-") for path in Path(__file__).parent.glob("[!_]*.py"))
+    """Those a model can be adapted to; what a prompt asks needs no adapting."""
+    found = sorted(path.stem for path in Path(__file__).parent.glob("[!_]*.py"))
+    return [name.replace("_", "-") for name in found if hasattr(_module(name), _title(name))]
 
 
 def get(name: str) -> Any:
     """The task of this name, with its usual settings."""
     if name not in names():
         raise unknown("task", name, names())
-    module = importlib.import_module(f"unmask.tasks.{name.replace('-', '_')}")
-    return getattr(module, name.title().replace("-", ""))()
+    return getattr(_module(name), _title(name))()
+
+
+def _module(name: str) -> Any:
+    return importlib.import_module(f"unmask.tasks.{name.replace('-', '_')}")
+
+
+def _title(name: str) -> str:
+    return name.title().replace("-", "").replace("_", "")
