@@ -1,9 +1,13 @@
 """Orders with nothing to predict, memories with nothing to remember, streams that were counted otherwise."""
 
+import json
+
 import pytest
 
 from unmask import recipes
 from unmask.errors import Mistake
+from unmask.pretraining.folder import resumed
+from unmask.recipe import plain
 from unmask.system import check_training
 
 
@@ -54,3 +58,16 @@ def test_impossible_values_are_refused(settings, expected):
     name = "xlnet" if settings[0].startswith("see") else "transformer-xl"
     with pytest.raises(Mistake, match=expected):
         recipes.get(name, settings=settings)
+
+
+def test_a_run_resumed_with_another_batch_is_told_what_differs(tmp_path):
+    asked = {"recipe": plain(recipes.get("transformer-xl", size="tiny")), "seed": 0}
+    (tmp_path / "run.json").write_text(json.dumps(asked | {"steps": 5}))
+    assert resumed(tmp_path, asked)["steps"] == 5
+    other = plain(recipes.get("transformer-xl", size="tiny", settings=["batch_tokens=8192"]))
+    with pytest.raises(
+        Mistake, match=r"another recipe \(batch_tokens was 4096, got 8192\): give the same to resume it"
+    ):
+        resumed(tmp_path, asked | {"recipe": other})
+    with pytest.raises(Mistake, match=r"another seed \(0, got 1\)"):
+        resumed(tmp_path, asked | {"seed": 1})
