@@ -100,7 +100,6 @@ class Bare(nn.Module):
         spec: Any = recipe.system.backbone  # type: ignore[attr-defined]
         torch.manual_seed(0)
         self.backbone = spec.build(VOCABULARY.size, "left")
-        self.position = nn.Embedding(LENGTH, spec.width) if absolute else None
         if absolute:
             for block in self.backbone.blocks:
                 block.attention = Plain(spec.width, spec.heads, spec.head)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+import torch
 
 from unmask import recipes, text
 from unmask.batch import Batch
@@ -46,3 +49,15 @@ def case(request, tokenizers, shards) -> Case:
     recipe = recipes.get(request.param, size="tiny", settings=[*lengths, "batch_tokens=256", "optimise.warmup=0.1"])
     kind = KIND[type(recipe.tokenizer)]
     return Case(recipe, tokenizers[kind], shards[kind])
+
+
+def some_rows(batch: Batch, rows: Sequence[int]) -> Batch:
+    """These rows of a batch, in this order, with all that they have."""
+    chosen, (count, length) = torch.tensor(list(rows)), batch.shape
+    stored = {f.name: getattr(batch, f.name) for f in dataclasses.fields(batch)}
+    kept = {n: v[chosen] for n, v in stored.items() if isinstance(v, torch.Tensor) and len(v) == count and v.dim() < 3}
+    for name in ("summary", "label", "counted"):  # of examples, so many to a row
+        kept[name] = stored[name].view(count, -1)[chosen].flatten()
+    places = len(batch.summary) // count
+    moved = (torch.arange(len(chosen)) - chosen).repeat_interleave(places) * length
+    return batch.replace(**kept | {"summary": kept["summary"] + moved})

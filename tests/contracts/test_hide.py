@@ -4,6 +4,7 @@ from operator import attrgetter
 
 import torch
 
+from tests.contracts.conftest import some_rows
 from unmask.hide import Next
 from unmask.recipe import override
 
@@ -61,25 +62,7 @@ def test_the_same_row_gives_the_same_result_in_any_batch(case):
     batch = case.batch(6)
     together, _ = system.prepare(batch)
     order = [4, 1]
-    names = (
-        "ids",
-        "word",
-        "sentence",
-        "example",
-        "segment",
-        "position",
-        "row",
-        "visit",
-        "phrase",
-        "entity",
-        "backward",
-        "begins",
-    )
-    places = len(batch.summary) // 6
-    per_example = {n: getattr(batch, n).view(6, places)[order].flatten() for n in ("summary", "label", "counted")}
-    part, _ = system.prepare(
-        batch.replace(**{n: getattr(batch, n)[order] for n in names if getattr(batch, n) is not None}, **per_example)
-    )
+    part, _ = system.prepare(some_rows(batch, order))
     assert torch.equal(part.ids, together.ids[order])
     assert torch.equal(part.targets.ids, together.targets.ids.view(6, -1)[order].flatten())
 

@@ -5,6 +5,7 @@ import hashlib
 import pytest
 import torch
 
+from tests.contracts.conftest import some_rows
 from unmask.infer.model import open_run
 from unmask.pretraining import pretrain
 from unmask.recipe import flat, from_json, override, to_json
@@ -55,7 +56,7 @@ def test_it_overfits_eight_rows(case):
 def test_two_halves_of_a_batch_give_the_gradients_of_the_whole(case):
     recipe = without_dropout(case.recipe)
     batch = case.batch(8, length=64)
-    halves = [_rows(batch, slice(0, 4)), _rows(batch, slice(4, 8))]
+    halves = [some_rows(batch, range(4)), some_rows(batch, range(4, 8))]
     found = []
     for portions in ([batch], halves):
         trainer = Trainer(recipe.system.build(recipe, case.tokenizer.vocabulary, 0), recipe.optimise, Machine(), 0)
@@ -65,28 +66,6 @@ def test_two_halves_of_a_batch_give_the_gradients_of_the_whole(case):
         assert torch.allclose(mean, found[1][0][name], atol=1e-5)
     for whole, parts in zip(found[0][1], found[1][1], strict=True):
         assert torch.allclose(whole, parts, atol=1e-5)
-
-
-def _rows(batch, part):
-    names = (
-        "ids",
-        "word",
-        "sentence",
-        "example",
-        "segment",
-        "position",
-        "row",
-        "visit",
-        "phrase",
-        "entity",
-        "backward",
-        "begins",
-    )
-    rows, length = batch.shape
-    places = len(batch.summary) // rows
-    per = {n: getattr(batch, n).view(rows, places)[part].flatten() for n in ("summary", "label", "counted")}
-    per["summary"] = per["summary"] - part.start * length
-    return batch.replace(**{n: getattr(batch, n)[part] for n in names if getattr(batch, n) is not None}, **per)
 
 
 def test_ten_steps_equal_five_a_stop_and_five_more_to_the_bit(case, tmp_path):

@@ -440,3 +440,11 @@ def test_refusals_say_what_to_do():
         loader(streams=3, state=loader(streams=4).state())
     with pytest.raises(Mistake, match="another number of data sets"):
         StreamLoader([reader(), reader()], [1, 1], 4, loader(streams=4).state())
+
+
+@pytest.mark.parametrize("arrange", [Streams(), Continued(reuse=12 / 32)], ids=str)
+def test_only_the_first_rows_of_a_visit_begin_a_stretch(arrange):
+    made = loader(arrange, streams=4)
+    steps = made.cursors[0].reader.steps(4)
+    found = [bool(batch.begins.all()) for batch in (made.batch(4) for _ in range(2 * steps + 1))]
+    assert found == [step % steps == 0 for step in range(2 * steps + 1)]

@@ -6,9 +6,11 @@ import torch
 
 from tests.convert.parts import tokenizer
 from unmask import recipes
+from unmask.adapt.finetune import adapted_recipe
 from unmask.infer import Greedy, fill, generate
 from unmask.infer.model import Model
 from unmask.see import visible_before
+from unmask.tasks import Classify
 
 SHAPE = [
     f"system.backbone.{name}" for name in ("layers=2", "width=16", "heads=2", "head=8", "feedforward=24", "memory=8")
@@ -82,3 +84,15 @@ def _row(ids):
     from unmask.infer.rows import left_padded
 
     return left_padded([ids], 0)
+
+
+def test_that_examples_of_a_task_share_no_memory(tmp_path):
+    base = made("xlnet", "unigram", tmp_path)
+    recipe = adapted_recipe(base, Classify(), ("no", "yes"))
+    system = recipe.system.build(recipe, base.tokenizer.vocabulary, 0)
+    batch, _ = system.prepare(_row([7, 8, 9]))
+    assert system.step(batch, None)[1] is None
+    pretraining = base.recipe.hide.apply(
+        base.recipe.see.draw(_row(list(range(5, 13))), 0), base.tokenizer.vocabulary, 0
+    )
+    assert base.system.step(base.recipe.see.apply(pretraining), None)[1] is not None

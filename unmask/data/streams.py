@@ -16,7 +16,6 @@ from unmask.errors import require
 from unmask.text import layout as layouts
 
 Dice = Callable[[str], np.ndarray]  # a 63-bit number per row for each purpose
-OWN_SEGMENT = 2  # of [CLS], which belongs to neither text (XLNet)
 
 
 @dataclass(frozen=True)
@@ -244,7 +243,7 @@ class PairRows:
             low.append(first)
             high.append(last)
             role.append(TEXT if item.is_text else ROLES.index(item.name))
-            segment.append(OWN_SEGMENT if item.name == "cls" else item.segment)
+            segment.append(item.segment)
         n, k = len(begin), len(role)
         summary = role.index(ROLES.index("cls")) if ROLES.index("cls") in role else k - 1
         return Parts(
