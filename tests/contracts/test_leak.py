@@ -2,7 +2,7 @@
 
 import torch
 
-from unmask.see import visible, visible_before
+from unmask.see import Permuted, visible, visible_before
 
 
 def test_no_position_is_moved_by_a_token_it_may_not_see(case):
@@ -40,6 +40,30 @@ def test_what_is_predicted_by_a_stream_of_its_own_is_moved_by_nothing_it_may_not
             assert not (moved & ~sees[:, place] & used).any()
             seeing = sees[:, place] & used & batch.real[row, place]
             assert moved[seeing].all()
+
+
+def test_a_loss_does_not_read_the_token_that_it_predicts(case):
+    """Where tokens stay in place (XLNet): another token at a target moves no score there."""
+    system = case.system().eval()
+    batch, _ = system.prepare(case.batch(2))
+    if not isinstance(case.recipe.see, Permuted):
+        return
+    head = system.predict["tokens"]
+    with torch.no_grad():
+        before = head.at_targets(system.look(batch), batch)
+        used = (batch.targets.weight > 0).nonzero()[:, 0].tolist()
+        assert used
+        for number in used:
+            ids = batch.ids.clone()
+            place = int(batch.targets.where[number])
+            ids.view(-1)[place] = (ids.view(-1)[place] + 7) % case.tokenizer.vocabulary.size
+            changed = batch.replace(ids=ids)
+            assert torch.equal(head.at_targets(system.look(changed), changed)[number], before[number])
+            alone = batch.targets.replace(
+                weight=torch.zeros_like(batch.targets.weight).index_fill(0, torch.tensor([number]), 1.0)
+            )
+            losses = [system.step(b.replace(targets=alone), None)[0]["tokens"].total for b in (batch, changed)]
+            assert torch.equal(*losses)
 
 
 def test_what_is_remembered_never_depends_on_what_comes_later(case):

@@ -69,8 +69,7 @@ class SingleModule(nn.Module):
         if state is None and self.remembers:
             state = self.backbone.first_state(batch.shape[0])
         hidden, state = self.backbone(batch, state)
-        losses = {name: head(hidden, batch) for name, head in self.predict.items()}
-        return losses, state if self.remembers else None
+        return {name: head(hidden, batch) for name, head in self.predict.items()}, state
 
     def look(self, batch: Batch) -> Hidden:
         """The vectors of a batch as it is, nothing hidden: for inference."""
