@@ -8,7 +8,8 @@ import pytest
 import torch
 from scipy.stats import chi2
 
-from tests.contracts.test_training import _rows, without_dropout
+from tests.contracts.conftest import some_rows
+from tests.contracts.test_training import without_dropout
 from tests.small import random_batch, vocabulary
 from unmask import recipes
 from unmask.batch import Targets
@@ -167,7 +168,7 @@ def test_two_halves_of_a_batch_give_the_gradients_of_the_whole(variant):
     recipe = recipe_of(variant)
     batch = random_batch(rows=6, length=32, examples=2)
     found = []
-    for portions in ([batch], [_rows(batch, slice(0, 2)), _rows(batch, slice(2, 6))]):
+    for portions in ([batch], [some_rows(batch, range(2)), some_rows(batch, range(2, 6))]):
         trainer = Trainer(recipe.system.build(recipe, vocabulary(), 0), recipe.optimise, Machine(), 0)
         means = trainer.gradients(portions, recipe.schedule[0].weights, 1)
         found.append((means, {n: p.grad.clone() for n, p in trainer.system.named_parameters()}))
