@@ -92,7 +92,7 @@ class RelativeAttention(nn.Module):
 
     def _look(self, x: Tensor, key: Tensor, value: Tensor, place: Tensor, stream: Stream) -> Tensor:
         q = self._split(self.query(x), self.heads)  # B H Q d
-        content, placed = q + self.content_bias[:, None], q + self.place_bias[:, None]
+        content, placed = (q + bias[:, None].to(q.dtype) for bias in (self.content_bias, self.place_bias))
         both = None
         if self.segment is not None and self.segment_bias is not None and stream.same is not None:
             both = (q + self.segment_bias[:, None]) @ self.segment.permute(1, 2, 0)  # B H Q 2
