@@ -5,7 +5,7 @@
 Rows are document blocks of real text (FOLDER is made by `unmask prepare`): the peer pads them to the longest of a batch,
 unmask packs them; tokens are counted without padding. The peer is written as a person would: mask 15%, the generator's
 loss, a sample at the masked places, the discriminator's loss on every token, embeddings shared, bfloat16, SDPA, fused
-AdamW.
+AdamW. unmask's steps are recorded, as in training; `--compiled` compiles both, which takes minutes.
 """
 
 from __future__ import annotations
@@ -31,23 +31,23 @@ def main() -> None:
     options.add_argument("--data", required=True)
     options.add_argument("--size", default="small")
     options.add_argument("--rows", type=int, nargs="+", default=[128, 512])
-    options.add_argument("--compiled", action="store_true", help="a compiled peer, too; it takes minutes to compile")
+    options.add_argument("--compiled", action="store_true", help="then both compiled, too")
     options.add_argument("--steps", type=int, default=20)
     chosen = options.parse_args()
     recipe = recipes.get("electra", size=chosen.size)
     tokenizer = Tokenizer.load(chosen.data)
     for rows in chosen.rows:
         packed, alone = batches(chosen.data, tokenizer, recipe.schedule[0].length, rows)
-        ours = speed(unmask(recipe, tokenizer), packed, chosen.steps)
         for compiled in (False, True) if chosen.compiled else (False,):
+            ours = speed(unmask(recipe, tokenizer, compiled), packed, chosen.steps)
             theirs = speed(peer(recipe, tokenizer, compiled), alone, chosen.steps)
             name = f"transformers {'compiled' if compiled else 'eager'}"
             print(json.dumps({"rows": rows, "unmask": ours, name: theirs, "ratio": ours / theirs}), flush=True)
 
 
-def unmask(recipe: Recipe, tokenizer: Tokenizer) -> Callable[[Batch], None]:
+def unmask(recipe: Recipe, tokenizer: Tokenizer, compiled: bool) -> Callable[[Batch], None]:
     system = recipe.system.build(recipe, tokenizer.vocabulary, 0)  # type: ignore[attr-defined]
-    trainer = Trainer(system, recipe.optimise, Machine("cuda", half=True, compiled=True, recorded=True), 0)  # type: ignore[arg-type]
+    trainer = Trainer(system, recipe.optimise, Machine("cuda", half=True, compiled=compiled, recorded=True), 0)  # type: ignore[arg-type]
     system.train()
 
     def step(batch: Batch) -> None:

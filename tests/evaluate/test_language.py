@@ -193,7 +193,7 @@ def test_a_length_or_stride_that_cannot_be_is_refused_with_numbers(model, text, 
 
 def remembering(folder, layers, words=False) -> Model:
     """A small Transformer-XL; `words`: with clusters of rare tokens."""
-    network = TransformerXL(layers=layers, width=16, heads=2, head=8, feedforward=24, memory=8, length=200,
+    network = TransformerXL(layers=layers, width=16, heads=2, head=8, feedforward=24, memory=8, length=20,
                             cutoffs=(40, 120) if words else ())  # fmt: skip
     recipe = recipes.get("transformer-xl", size="tiny", variant="words" if words else "paper")
     recipe = recipe.replace(system=Single(backbone=network), schedule=(type(recipe.schedule[0])(length=9),))
@@ -230,6 +230,19 @@ def test_segments_do_not_overlap_where_there_is_a_memory(tmp_path, text):
     with pytest.raises(Mistake, match="leave --stride out, or give --memory 0"):
         evaluate.evaluate_text(remembering(tmp_path / "run", layers=1), text, stride=2)
     assert [Way(4, 4, memory).exact(9) for memory in (7, 8)] == [False, True]
+
+
+def test_a_network_that_knows_distances_reads_windows_of_any_length(tmp_path, text):
+    made = remembering(tmp_path / "run", layers=1)
+    longer = 10 * made.recipe.system.backbone.length
+    whole = evaluate.evaluate_text(made, text, context=longer, memory=0)
+    assert whole["exactness"] == "exact"
+    assert whole["loss"] == pytest.approx(evaluate.evaluate_text(made, text, memory=longer)["loss"], rel=1e-5)
+    ids = np.array(stream_of(made))
+    found = evaluate.context_curve(made, text, lengths=(len(ids) - 1,))["points"][0]["loss"]
+    assert found == pytest.approx(-score(made, [ids], [1]).logs[0], rel=1e-5)
+    with pytest.raises(Mistake, match="2 tokens or more; got 1"):
+        evaluate.evaluate_text(made, text, context=1)
 
 
 def test_the_curve_gives_the_same_tokens_more_and_more_to_look_back_at(model, network, text, tmp_path):

@@ -40,10 +40,9 @@ def trace_context(
 
     By default the lengths double up to what a window of `context` tokens leaves to look back at."""
     require_onward(model)
-    furthest = checked_context(model, context) - 1
-    lengths = _doubling(furthest) if lengths is None else sorted(set(lengths))
+    lengths = _doubling(checked_context(model, context) - 1) if lengths is None else sorted(set(lengths))
     require(
-        bool(lengths) and lengths[0] >= 1 and lengths[-1] < model.length,
+        bool(lengths) and lengths[0] >= 1 and (model.system.backbone.endless or lengths[-1] < model.length),
         f"lengths must be between 1 and {model.length - 1:,} tokens, got {list(lengths)}",
     )
     require(tokens >= 1, f"tokens must be 1 or more, got {tokens}")

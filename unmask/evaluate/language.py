@@ -81,9 +81,12 @@ def checked_context(model: Model, context: int | None) -> int:
     trained = min(max(stage.length for stage in model.recipe.schedule), model.length)
     if context is None:
         return trained
+    endless = model.system.backbone.endless  # it knows distances, not places: any window can be read
     require(
-        2 <= context <= model.length,
-        f"context must be between 2 and {model.length:,} tokens, the longest that {model.folder} reads; got {context:,}",
+        context >= 2 and (endless or context <= model.length),
+        f"context must be 2 tokens or more; got {context:,}"
+        if endless
+        else f"context must be between 2 and {model.length:,} tokens, the longest that {model.folder} reads; got {context:,}",
     )
     if context > trained:
         model.notes[f"tokens of context are more than the {trained:,} of the rows in training"] = context
