@@ -128,6 +128,7 @@ def test_tabs_part_the_columns_of_a_tsv(tmp_path, name):
         ("dropout=1.5", "dropout"),
         ("warmup=5", "warmup"),
         ("length=1", "length"),
+        ("length=10000", "length=10000 is longer than"),
     ],
 )
 def test_an_impossible_way_to_adapt_is_refused_before_anything_is_written(bert, tmp_path, setting, expected):

@@ -28,6 +28,10 @@ def turned(
     """The recipe of a pretrained model with the parts that a task needs; what the task leaves open is as the paper has it.
 
     `weights`: of the losses, 1 where none is given."""
+    require(
+        task.length is None or task.length <= base.length,
+        f"length={task.length} is longer than {base.folder} reads, {base.length} tokens: set a shorter one, or leave it out",
+    )
     usual, backbone = base.recipe.adapt, base.recipe.system.backbone  # type: ignore[attr-defined]
     rate = task.rate or usual.rate * 768 / backbone.width
     warmup = usual.warmup if task.warmup is None else task.warmup
@@ -39,7 +43,7 @@ def turned(
         system=Single(backbone=backbone),
         predict=predict,
         optimise=AdamW(rate=rate, decay=task.decay, warmup=warmup),
-        schedule=(Stage(length=min(task.length or base.length, base.length), weights=weights or {}),),
+        schedule=(Stage(length=task.length or base.length, weights=weights or {}),),
         adapt=usual if kept else dataclasses.replace(usual, language=0.0),  # what is given up cannot be kept later
     )
 

@@ -99,7 +99,7 @@ class Corpus:
                 return line.decode("utf-8", errors="replace")
             raise Mistake(
                 f"{file} is not UTF-8: byte 0x{line[error.start]:02x} at offset {offset + error.start:,}; "
-                "convert the file, or go on with --errors replace"
+                "convert the file; where it is read by `tokenizer`, `prepare` or `lexicon`, --errors replace goes on"
             ) from None
 
     def _cut(self, text: str) -> Iterator[str]:
