@@ -120,3 +120,11 @@ def test_a_large_holdout_holds_out_about_so_much(corpus, tok, tmp_path):
     prepare(corpus, tok, tmp_path / "data", "--holdout", "0.75")
     splits = json.loads((tmp_path / "data" / "manifest.json").read_text())["splits"]
     assert sum(shard["documents"] for shard in splits["train"]) == pytest.approx(30, abs=8)
+
+
+def test_a_single_document_that_leaves_nothing_to_hold_out_is_told(tok, tmp_path):
+    (tmp_path / "one.txt").write_text("The doctor slept.\n\nThe river rose.\n")
+    said = "too few to hold one out"
+    assert said in prepare(tmp_path / "one.txt", tok, tmp_path / "a", "--whole").err
+    assert said not in prepare(tmp_path / "one.txt", tok, tmp_path / "b", "--whole", "--holdout", "0").err
+    assert said not in prepare(tmp_path / "one.txt", tok, tmp_path / "c").err

@@ -74,5 +74,10 @@ def writing_recipe(base: Model, task: Write) -> Recipe:
     """The recipe of a pretrained model, turned to writing: the target hidden in part and seen from left to right."""
     tokens = next((part for part in base.recipe.predict.values() if isinstance(part, Tokens)), None)
     require(tokens is not None, f"{base.folder} cannot be adapted to writing: it does not predict tokens")
+    require(
+        base.tokenizer.vocabulary.mask is not None,
+        f"{base.folder} cannot be adapted to writing, which hides parts of the target: its tokenizer has no [MASK]; one that "
+        "reads from left to right goes on with any text as it is: 'unmask generate'",
+    )
     hide, see = Mask(units=Second(), budget=task.hidden), base.recipe.see.writing  # type: ignore[attr-defined]
     return turned(base, task, hide=hide, see=see, predict={"tokens": tokens})  # type: ignore[dict-item]

@@ -64,6 +64,8 @@ def prepare(
         for writer in writers.values():
             writer.close()
         require(writers["train"].tokens > 0, "the corpus gave no tokens to train on: is it only white space?")
+        if holdout and not writers["holdout"].tokens:
+            corpus.notes["document, too few to hold one out: training on it has no held-out loss"] = documents
         tokenizer.save(draft / "tokenizer.json")
         manifest = {
             "version": VERSION,
