@@ -17,7 +17,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-AVAILABLE = importlib.util.find_spec("triton") is not None  # there is none for Windows, nor in torch for CPUs
+from unmask.errors import require
+
+AVAILABLE = importlib.util.find_spec("triton") is not None  # it comes with torch for GPUs, but not on Windows
+_KNOWN = (torch.float32, torch.bfloat16, torch.float16)
 
 
 @dataclass(frozen=True)
@@ -42,6 +45,9 @@ class Tiles:
 
 def tiles(width: int, dtype: torch.dtype) -> Tiles:
     """Those for heads of this width: as large as registers and shared memory hold."""
+    require(
+        dtype in _KNOWN, f"relative attention on a GPU takes {_KNOWN}, got {dtype}: convert the model to one of them"
+    )
     if dtype == torch.float32:  # for tests: without tensor cores
         size = 32 if width <= 64 else 16
         return Tiles(Tile(size, size, 4, 1), Tile(size, size, 8, 1), Tile(size, size, 8, 1))

@@ -106,7 +106,7 @@ class RelativeAttention(nn.Module):
         both = None
         if self.segment is not None and self.segment_bias is not None:
             both = (q + self.segment_bias[:, None]) @ self.segment.permute(1, 2, 0)  # B H Q 2
-        if x.is_cuda and fused.AVAILABLE:
+        if x.is_cuda and fused.AVAILABLE:  # Windows has no Triton: plain operations, there too
             found, _ = fused.look(
                 content, key_value, placed, place, both, stream.seen, stream.end, stream.begin, stream.column
             )
