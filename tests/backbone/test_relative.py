@@ -10,8 +10,8 @@ from transformers import XLNetConfig
 from transformers import XLNetModel as Peer
 
 from tests.small import random_batch, vocabulary
-from unmask.backbone import TransformerXL, biased
-from unmask.backbone.biased import Biased, bias_of, slid
+from unmask.backbone import TransformerXL
+from unmask.backbone.biased import look, slid
 from unmask.backbone.relative import RelativeAttention, relate, waves
 from unmask.batch import Batch, Memory
 from unmask.errors import Mistake
@@ -30,10 +30,10 @@ def stream(ids: torch.Tensor) -> Batch:
     return LeftToRight().apply(batch)
 
 
-def network(**changes):
+def network(pattern="left", **changes):
     spec = TransformerXL(layers=2, width=16, heads=2, head=8, feedforward=32, memory=6, **changes)
     torch.manual_seed(0)
-    module = spec.build(40, "left")
+    module = spec.build(40, pattern)
     for name, parameter in module.named_parameters():
         if "norm" not in name:
             torch.nn.init.normal_(parameter, std=0.3)
@@ -49,7 +49,8 @@ def permuted(rows: int = 3, length: int = 24, seed: int = 0, *, reuse: int | Non
     return view.apply(hide.apply(batch, vocabulary(40), 7))
 
 
-def test_the_score_is_the_four_terms_of_the_paper():
+@pytest.mark.parametrize("nearest", [0, -4], ids=["no distance ahead", "all distances"])
+def test_the_score_is_the_four_terms_of_the_paper(nearest):
     torch.manual_seed(1)
     rows, memory, width, heads, head = 4, 3, 8, 2, 4
     attention = RelativeAttention(width, heads, head, segments=False).double()
@@ -57,7 +58,7 @@ def test_the_score_is_the_four_terms_of_the_paper():
         torch.nn.init.normal_(parameter)
     x, old = torch.randn(1, rows, width).double(), torch.randn(1, memory, width).double()
     batch = stream(torch.arange(rows)[None])
-    table = waves(rows + memory - 1, -rows, width, None, x.device).double()[None]
+    table = waves(rows + memory - 1, nearest, width, None, x.device).double()[None]
     state = Memory(old[None], torch.ones(1, memory, dtype=torch.bool))
     found, _ = attention(x, None, old, relate(batch, state, table, segments=False, query=False))
     read = torch.cat((old, x), 1)[0]
@@ -84,32 +85,59 @@ def test_the_score_is_the_four_terms_of_the_paper():
 @pytest.mark.parametrize("shared", [True, False], ids=["one table of places", "a table for each row"])
 @pytest.mark.parametrize("some", [False, True], ids=["every place", "some places"])
 @pytest.mark.parametrize("segments", [False, True])
-def test_a_bias_that_is_made_anew_gives_the_gradients_of_one_that_is_kept(shared, some, segments, monkeypatch):
+@pytest.mark.parametrize("ahead", [False, True], ids=["no distance ahead", "all distances"])
+def test_what_is_gathered_is_the_sum_of_values_weighted_by_content_distance_and_segment(shared, some, segments, ahead):
     random = torch.Generator().manual_seed(0)
 
     def numbers(*shape: int) -> torch.Tensor:
-        return torch.randn(shape, generator=random, dtype=torch.float64).requires_grad_()
+        return torch.randn(shape, generator=random, dtype=torch.float64)
 
     rows, heads, length, keys, head = 3, 2, 4, 6, 5
-    at = torch.tensor([[3, 0], [1, 1], [2, 3]]) if some else None
-    queries = 2 if some else length
-    query, placed = numbers(rows, heads, queries, head), numbers(rows, heads, queries, head)
-    key, value = numbers(rows, heads, keys, head), numbers(rows, heads, keys, head)
-    place = numbers(1 if shared else rows, heads, length + keys, head)
+    at = torch.tensor([[3, 0], [1, 1], [2, 3]]) if some else torch.arange(length).expand(rows, -1)
+    queries = at.shape[1]
+    query, placed, key_value = (numbers(rows, n * heads, m, head) for n, m in ((1, queries), (1, queries), (2, keys)))
+    place = numbers(1 if shared else rows, heads, keys + (length if ahead else 0), head)
     both = numbers(rows, heads, queries, 2) if segments else None
-    sees = torch.rand(rows, 1, queries, keys, generator=random) < 0.6
-    sees[..., 0] = True
-    same = torch.rand(rows, 1, queries, keys, generator=random) < 0.5 if segments else None
-    given = [t for t in (query, key, value, placed, place, both) if t is not None]
-    bias = bias_of(placed, place, both, sees, same, at)
-    plain = torch.nn.functional.scaled_dot_product_attention(query, key, value, attn_mask=bias)
-    weight = torch.randn(plain.shape, generator=random, dtype=torch.float64)
-    expected = torch.autograd.grad((plain * weight).sum(), given)
-    monkeypatch.setattr(biased, "_CHUNK", 2 * heads * queries * keys)  # two rows at a time, and one
-    found = Biased.apply(query, key, value, placed, place, both, sees, same, at)
-    assert torch.allclose(found, plain, atol=1e-10)
-    for one, other in zip(torch.autograd.grad((found * weight).sum(), given), expected, strict=True):
-        assert torch.allclose(one, other, atol=1e-10)
+    seen = torch.randint(0, 3 if segments else 2, (rows, queries, keys), generator=random, dtype=torch.uint8)
+    seen[1, 1] = 0
+    found = look(query, key_value, placed, place, both, seen, length - 1 - at if some else None)
+    for b, h, i in torch.cartesian_prod(*map(torch.arange, (rows, heads, queries))).tolist():
+        scores, values = [], []
+        for j in range(keys):
+            distance, score = int(at[b, i]) + keys - length - j, query[b, h, i] @ key_value[b, h, j]
+            if ahead or distance >= 0:
+                score = score + placed[b, h, i] @ place[0 if shared else b, h, keys - 1 - distance]
+            if both is not None:
+                score = score + both[b, h, i, max(0, int(seen[b, i, j]) - 1)]
+            if seen[b, i, j]:
+                scores.append(score / math.sqrt(head))
+                values.append(key_value[b, heads + h, j])
+        expected = torch.stack(scores).softmax(0) @ torch.stack(values) if scores else torch.zeros(head).double()
+        assert torch.allclose(found[b, h, i], expected, atol=1e-10)
+
+
+def test_relations_say_who_is_seen_of_which_segment_and_where_the_seen_begin_and_end():
+    batch = permuted(rows=3, length=12, seed=1).replace(segment=torch.arange(12).expand(3, -1) // 5)
+    state = Memory(torch.zeros(2, 3, 4, 16), torch.tensor([[False] * 4, [True] * 4, [False, False, True, True]]))
+    relations = relate(batch, state, torch.zeros(1, 28, 16), segments=True, query=True)
+    where = batch.targets.where.view(3, -1) % 12
+    assert torch.equal(relations.query.column, 11 - where)
+    for strict, asking, at in (
+        (False, relations.content, torch.arange(12).expand(3, -1)),
+        (True, relations.query, where),
+    ):
+        for b in range(3):
+            for i, place in enumerate(at[b].tolist()):
+                expected = [int(real) * (2 - int(batch.segment[b, place] == 0)) for real in state.real[b].tolist()]
+                for j in range(12):
+                    ahead = int(batch.rank[b, j]) - int(batch.rank[b, place])
+                    kind = 1 if batch.segment[b, j] == batch.segment[b, place] else 2
+                    expected.append(kind if ahead < 0 or (ahead == 0 and not strict) else 0)
+                assert asking.seen[b, i].tolist() == expected
+                assert int(asking.end[b, i]) == max((j + 1 for j, kind in enumerate(expected) if kind), default=0)
+            for j in range(16):
+                first = next((i for i in range(at.shape[1]) if asking.seen[b, i, j]), at.shape[1])
+                assert int(asking.begin[b, j]) == first
 
 
 @pytest.mark.parametrize("rows, keys", [(1, 1), (1, 5), (4, 4), (4, 9)])
@@ -121,7 +149,10 @@ def test_scores_are_slid_so_that_each_query_takes_its_own_distances(rows, keys):
         for j in range(keys):
             assert found[0, 0, i, j] == i + memory - j
     some = torch.tensor([[rows - 1, 0]])
-    assert torch.equal(slid(distances[:, :, [rows - 1, 0]], keys, some), found[:, :, [rows - 1, 0]])
+    assert torch.equal(slid(distances[:, :, [rows - 1, 0]], keys, rows - 1 - some), found[:, :, [rows - 1, 0]])
+    shorter = slid(distances[..., :keys], keys, None)
+    assert torch.equal(shorter, found.clamp(min=0)), "without a distance, 0"
+    assert torch.equal(slid(distances[:, :, [rows - 1, 0], :keys], keys, rows - 1 - some), shorter[:, :, [rows - 1, 0]])
 
 
 def test_with_a_memory_as_long_as_the_text_rows_give_what_one_long_pass_gives():
@@ -173,7 +204,7 @@ def test_operations_are_those_of_its_products():
     """Counted by torch on one pass, less the projection of the distances, which all rows of a batch share."""
     from torch.utils.flop_counter import FlopCounterMode
 
-    module, batch = network(streams=2), permuted(rows=1, length=24)
+    module, batch = network("ranked", streams=2), permuted(rows=1, length=24)
     spec, share = module.spec, len(batch.targets.where) / 24
     with FlopCounterMode(display=False) as counter:
         module(batch, module.cache(1))
@@ -199,7 +230,7 @@ def test_a_token_of_the_past_is_seen_through_memory_and_a_token_of_the_future_ne
 
 
 def test_a_row_that_stands_backward_gives_what_the_row_gives_forward():
-    module, batch = network(), permuted(rows=2, length=12)
+    module, batch = network("ranked"), permuted(rows=2, length=12)
     turned = batch.replace(
         ids=batch.ids.flip(1), rank=batch.rank.flip(1), targets=None, backward=torch.ones(2, dtype=torch.bool)
     )
@@ -211,7 +242,7 @@ def test_a_row_that_stands_backward_gives_what_the_row_gives_forward():
 
 
 def test_the_query_stream_sees_neither_its_target_nor_what_comes_after_it():
-    module, batch = network(streams=2, segments=3), permuted(rows=1, length=24)
+    module, batch = network("ranked", streams=2, segments=3), permuted(rows=1, length=24)
     rank = batch.rank[0].tolist()
     where, used = batch.targets.where.tolist(), batch.targets.weight.tolist()
     with torch.no_grad():
@@ -228,7 +259,7 @@ def test_the_query_stream_sees_neither_its_target_nor_what_comes_after_it():
 
 
 def test_the_first_of_an_order_gathers_nothing_rather_than_everything():
-    module = network(streams=2)
+    module = network("ranked", streams=2)
     batch = permuted(rows=1, length=8)
     batch = batch.replace(rank=torch.arange(8)[None])
     batch = batch.replace(targets=batch.targets.replace(where=torch.tensor([0]), ids=batch.ids[0, :1], start=torch.tensor([0]),
@@ -241,7 +272,7 @@ def test_the_first_of_an_order_gathers_nothing_rather_than_everything():
 
 @pytest.mark.parametrize("reuse, block", [(None, None), (12, 12), (12, 6)])
 def test_both_streams_equal_those_of_transformers(reuse, block):
-    module = network(streams=2, segments=3, scaled=False, activation="gelu", epsilon=1e-12)
+    module = network("ranked", streams=2, segments=3, scaled=False, activation="gelu", epsilon=1e-12)
     peer = peer_of(module)
     batch = permuted(rows=3, length=24, reuse=reuse, block=block)
     blocked, chosen = masks_of(batch)
@@ -262,7 +293,7 @@ def test_both_streams_equal_those_of_transformers(reuse, block):
 
 
 def test_rows_in_both_directions_equal_those_of_transformers():
-    module = network(streams=2, segments=3, scaled=False, activation="gelu", epsilon=1e-12)
+    module = network("ranked", streams=2, segments=3, scaled=False, activation="gelu", epsilon=1e-12)
     peer = peer_of(module, bi_data=True)
     batch = permuted(rows=4, length=15).replace(backward=torch.tensor([False, False, True, True]))
     blocked, chosen = masks_of(batch)

@@ -2,8 +2,8 @@
 
 score(q, k) = ((q + u) . key + (q + v) . place(distance) + (q + s) . same-or-other-segment) / sqrt(head width)
 
-Nothing of size T x K x D is ever made: the second product runs over the distances there are, T x (T + K), and is then
-slid into place, row by row, without a copy (biased.py).
+Nothing of size T x K x D is ever made: the second product runs over the distances there are, and each pair of tokens
+takes its own from there: in one kernel on a GPU (fused.py), by sliding rows into place elsewhere (biased.py).
 """
 
 from __future__ import annotations
@@ -12,10 +12,9 @@ import math
 from dataclasses import dataclass
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
-from unmask.backbone.biased import Biased, bias_of
+from unmask.backbone import biased, fused
 from unmask.batch import Batch, Memory, Record
 from unmask.see import visible, visible_before
 
@@ -24,16 +23,17 @@ from unmask.see import visible, visible_before
 class Stream(Record):
     """One side that asks: who is seen, where it stands, what it shares. Q queries, K keys (remembered ones first)."""
 
-    sees: Tensor  # B 1 Q K
-    same: Tensor | None  # B 1 Q K, whether both belong to one segment; none: segments do not matter
-    at: Tensor | None = None  # B Q, the place in the row of each query; none: every place, in order
+    seen: Tensor  # B Q K, 0: not seen; 1: seen, and of one segment (or segments do not matter); 2: of another
+    end: Tensor  # B Q, after how many keys each query sees no more
+    begin: Tensor  # B K, the first query that sees each key
+    column: Tensor | None = None  # B Q, where among the distances each query's first key is; none: T - 1, T - 2, ...
 
 
 @dataclass(frozen=True)
 class Relations(Record):
     """How the tokens of a batch stand to each other and to what is remembered; made once, used by every layer."""
 
-    waves: Tensor  # G L D, the distances there are, as waves, from K - 1 down to -T; G is 1, or 2 with backward rows
+    waves: Tensor  # G L D, the distances there are, as waves, from K - 1 down to -T, or to 0; G is 1, or 2 with backward rows
     content: Stream
     query: Stream | None = None  # at the targets alone, which do not see themselves (XLNet)
     backward: Tensor | None = None  # B, which rows stand from the end to the beginning
@@ -48,14 +48,24 @@ def relate(batch: Batch, memory: Memory | None, waves: Tensor, *, segments: bool
     if segments:  # what is remembered counts to the first segment, as in XLNet's code
         segment = torch.cat((torch.zeros_like(remembered, dtype=torch.long), batch.segment), 1)
         same = batch.segment[:, :, None] == segment[:, None, :]
-    content = Stream(sees[:, None], None if same is None else same[:, None])
+    content = stream_of(sees, same)
     asking = None
     if query:
         assert batch.targets is not None, "nothing was hidden"
         at = batch.targets.where.view(batch.shape[0], -1) % batch.shape[1]
         strict = torch.cat((known & batch.real[:, :, None], visible_before(batch)), 2)
-        asking = Stream(_rows(strict, at)[:, None], None if same is None else _rows(same, at)[:, None], at)
+        alike = None if same is None else _rows(same, at)
+        asking = stream_of(_rows(strict, at), alike).replace(column=batch.shape[1] - 1 - at)
     return Relations(waves, content, asking, batch.backward)
+
+
+def stream_of(sees: Tensor, same: Tensor | None) -> Stream:
+    """Of queries in order, from whom they see (B Q K) and with whom they share a segment."""
+    queries, keys = (torch.arange(size, device=sees.device, dtype=torch.int32) for size in sees.shape[1:])
+    end = (sees * (keys + 1)).amax(2)
+    begin = torch.where(sees, queries[:, None], len(queries)).amin(1)
+    seen = sees.to(torch.uint8)
+    return Stream(seen if same is None else seen * (2 - same.to(torch.uint8)), end, begin)
 
 
 def _rows(matrix: Tensor, at: Tensor) -> Tensor:
@@ -83,27 +93,26 @@ class RelativeAttention(nn.Module):
     ) -> tuple[Tensor, Tensor | None]:
         """What the content stream (B T D) and, if there is one, the query stream (B Q D) gather from all keys."""
         read = x if memory is None else torch.cat((memory.to(x.dtype), x), 1)
-        key, value = self._split(self.key_value(read), 2 * self.heads).chunk(2, 1)  # each B H K d
+        key_value = self._split(self.key_value(read), 2 * self.heads)  # B 2H K d
         place = self._split(self.place(relations.waves), self.heads)  # G H L d
         if relations.backward is not None:
             place = place[relations.backward.long()]
-        found = self._look(x, key, value, place, relations.content)
-        return found, None if relations.query is None else self._look(asking, key, value, place, relations.query)  # type: ignore[arg-type]
+        found = self._look(x, key_value, place, relations.content)
+        return found, None if relations.query is None else self._look(asking, key_value, place, relations.query)  # type: ignore[arg-type]
 
-    def _look(self, x: Tensor, key: Tensor, value: Tensor, place: Tensor, stream: Stream) -> Tensor:
+    def _look(self, x: Tensor, key_value: Tensor, place: Tensor, stream: Stream) -> Tensor:
         q = self._split(self.query(x), self.heads)  # B H Q d
         content, placed = (q + bias[:, None].to(q.dtype) for bias in (self.content_bias, self.place_bias))
         both = None
-        if self.segment is not None and self.segment_bias is not None and stream.same is not None:
+        if self.segment is not None and self.segment_bias is not None:
             both = (q + self.segment_bias[:, None]) @ self.segment.permute(1, 2, 0)  # B H Q 2
-        blind = ~stream.sees.any(-1, keepdim=True)  # the first of an order, before anything is remembered
-        sees = stream.sees | blind
-        if x.is_cuda and torch.is_grad_enabled() and key.shape[2] % 8 == 0:  # its kernel reads eight numbers at a time
-            seen = Biased.apply(content, key, value, placed, place, both, sees, stream.same, stream.at)
+        if x.is_cuda and fused.AVAILABLE:  # Windows has no Triton: plain operations, there too
+            found, _ = fused.look(
+                content, key_value, placed, place, both, stream.seen, stream.end, stream.begin, stream.column
+            )
         else:
-            bias = bias_of(placed, place, both, sees, stream.same, stream.at)
-            seen = F.scaled_dot_product_attention(content, key, value, attn_mask=bias)
-        return self.out(seen.masked_fill(blind, 0.0).transpose(1, 2).flatten(2))  # type: ignore[no-any-return]
+            found = biased.look(content, key_value, placed, place, both, stream.seen, stream.column)
+        return self.out(found.transpose(1, 2).flatten(2))  # type: ignore[no-any-return]
 
     def _split(self, x: Tensor, heads: int) -> Tensor:
         return x.unflatten(2, (heads, self.head)).transpose(1, 2)

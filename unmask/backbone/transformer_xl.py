@@ -62,7 +62,7 @@ class TransformerXL:
 
     def build(self, vocabulary: int, pattern: Pattern, embed: nn.Module | None = None) -> TransformerXLModule:
         """The network with fresh weights; `embed`: the embeddings of another, shared with it."""
-        return TransformerXLModule(self, vocabulary, embed)
+        return TransformerXLModule(self, vocabulary, pattern, embed)
 
     def flops(self, length: int, asked: float = 0.0) -> float:
         """Floating-point operations per token of one forward pass over rows of this length and a full memory.
@@ -137,9 +137,9 @@ class TransformerXLModule(nn.Module):
 
     endless = True  # a state forgets what lies farthest back, and goes on
 
-    def __init__(self, spec: TransformerXL, vocabulary: int, embed: nn.Module | None) -> None:
+    def __init__(self, spec: TransformerXL, vocabulary: int, pattern: Pattern, embed: nn.Module | None) -> None:
         super().__init__()
-        self.spec = spec
+        self.spec, self.pattern = spec, pattern
         self.embed: Any = embed or TokenEmbed(vocabulary, spec)
         self.mask = (
             nn.Parameter(torch.zeros(spec.width)) if spec.streams == 2 else None
@@ -197,7 +197,7 @@ class TransformerXLModule(nn.Module):
         if two:
             assert self.mask is not None
             assert relations.query is not None
-            places = (*relations.query.at.shape, self.spec.width)  # type: ignore[union-attr]
+            places = (*relations.query.column.shape, self.spec.width)  # type: ignore[union-attr]
             asking = self.dropout(self.mask.to(dtype).expand(places))
         layers = [x]
         for number, block in enumerate(self.blocks):
@@ -210,7 +210,8 @@ class TransformerXLModule(nn.Module):
     def _relations(self, batch: Batch, state: Memory | None, dtype: torch.dtype, two: bool) -> Relations:
         rows = batch.shape[1]
         keys = rows + (0 if state is None else state.real.shape[1])
-        table = waves(keys - 1, -rows, self.spec.width, self.spec.clamp, batch.ids.device)[None]
+        nearest = 0 if self.pattern == "left" else -rows  # from left to right, nothing is seen that comes after
+        table = waves(keys - 1, nearest, self.spec.width, self.spec.clamp, batch.ids.device)[None]
         if batch.backward is not None:
             half = self.spec.width // 2  # of the opposite distance: sines change their sign, cosines do not
             table = torch.cat((table, torch.cat((-table[..., :half], table[..., half:]), 2)))
