@@ -31,6 +31,7 @@ from unmask.infer import Greedy, Model, generate
 from unmask.text import Tokenizer
 
 VOCABULARY = 50_257
+PEERS: dict[str, dict[str, Any]] = {"transformers": {}, "transformers static": {"cache_implementation": "static"}}
 
 
 def main() -> None:
@@ -41,6 +42,7 @@ def main() -> None:
     options.add_argument("--prompt", type=int, default=128, help="tokens of a prompt")
     options.add_argument("--tokens", type=int, default=None, help="new tokens")
     options.add_argument("--rounds", type=int, default=3)
+    options.add_argument("--peers", nargs="+", default=list(PEERS), choices=list(PEERS))
     chosen = options.parse_args()
     half = torch.device(chosen.device).type == "cuda"
     chosen.tokens = chosen.tokens or (256 if half else 16)
@@ -52,8 +54,8 @@ def main() -> None:
     for rows in chosen.rows:
         prompts = prompts_of(rows, chosen.prompt)
         speed, written = measured(partial(unmask, model, prompts, chosen.tokens), chosen)
-        for name, extra in (("transformers", {}), ("transformers static", {"cache_implementation": "static"})):
-            run = peer_run(network, model, prompts, chosen.tokens, extra)
+        for name in chosen.peers:
+            run = peer_run(network, model, prompts, chosen.tokens, PEERS[name])
             result: dict[str, Any] = {"rows": rows, "device": chosen.device, "size": chosen.size, "unmask": speed}
             try:
                 theirs, expected = measured(run, chosen)
