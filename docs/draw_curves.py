@@ -1,6 +1,7 @@
 """Draw the held-out losses of several runs on one picture: python docs/draw_curves.py OUT.png TITLE=RUN,RUN,... ...
 
-Each TITLE is a panel; a run is a folder that `unmask pretrain` made, and is called by its recipe and variant.
+Each TITLE is a panel; a run is a folder that `unmask pretrain` made, and is called by its recipe and variant, or, written
+RUN:NAME, by that name.
 """
 
 from __future__ import annotations
@@ -23,21 +24,22 @@ def main(out: str, panels: list[str]) -> None:
     figure, axes = plt.subplots(1, len(panels), figsize=(7 * len(panels), 5), squeeze=False)
     for axis, panel in zip(axes[0], panels, strict=True):
         title, _, runs = panel.partition("=")
-        for number, run in enumerate(map(Path, runs.split(","))):
-            draw(axis, run, f"C{number}")
+        for number, run in enumerate(runs.split(",")):
+            folder, _, name = run.partition(":")
+            draw(axis, Path(folder), name, f"C{number}")
         axis.set_title(title, color=INK, loc="left", fontweight="bold")
         axis.set_xlabel("million tokens read")
         axis.set_ylabel("held-out loss per hidden token")
         axis.spines[["top", "right"]].set_visible(False)
-        axis.margins(x=0.22)
+        axis.set_xlim(0, 1.22 * axis.dataLim.xmax)  # room for the names
     figure.tight_layout()
     figure.savefig(out, dpi=80)
 
 
-def draw(axis: plt.Axes, run: Path, colour: str) -> None:
+def draw(axis: plt.Axes, run: Path, name: str, colour: str) -> None:
     """One run: the loss of the objective `tokens`, its name at the end of the line."""
     recipe = from_json((run / "recipe.json").read_text(encoding="utf-8"), str(run))
-    name = recipe.name if recipe.variant == "paper" else f"{recipe.name} {recipe.variant}"
+    name = name or (recipe.name if recipe.variant == "paper" else f"{recipe.name} {recipe.variant}")
     points = [(r["tokens"] / 1e6, r["validation_loss_tokens"]) for r in read(run) if "validation_loss_tokens" in r]
     axis.plot(*zip(*points, strict=True), color=colour, linewidth=1.6)
     axis.annotate(name, points[-1], xytext=(5, 0), textcoords="offset points", color=colour, va="center", fontsize=8)
