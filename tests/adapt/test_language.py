@@ -93,6 +93,14 @@ def test_a_head_for_tokens_with_weights_of_its_own_goes_over(tokenizers, tmp_pat
     assert torch.equal(system.backbone.embed.token.weight, base.system.backbone.embed.token.weight)
 
 
+def test_of_a_model_that_predicts_two_tokens_the_next_one_is_kept(tokenizers, tmp_path):
+    base = base_of("char-transformer", tokenizers["wordpiece"], tmp_path / "base")
+    recipe, system, batch = turned(base, Classify(language=0.5))
+    assert set(recipe.predict) == {"label", "tokens"}
+    assert recipe.hide == Next()
+    assert set(system.step(system.prepare(batch)[0])[0]) == {"label", "tokens"}
+
+
 def test_without_its_language_model_it_can_be_adapted_on_and_with_it_too(base, tmp_path):
     save_run(base, tmp_path / "base")
     for language, kept in ((0.0, 0.0), (None, 0.5)):

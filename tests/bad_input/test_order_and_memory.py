@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from tests.small import vocabulary
 from unmask import recipes
 from unmask.errors import Mistake
 from unmask.pretraining.folder import resumed
@@ -71,3 +72,9 @@ def test_a_run_resumed_with_another_batch_is_told_what_differs(tmp_path):
         resumed(tmp_path, asked | {"recipe": other})
     with pytest.raises(Mistake, match=r"another seed \(0, got 1\)"):
         resumed(tmp_path, asked | {"seed": 1})
+
+
+def test_targets_that_nothing_predicts_are_refused():
+    recipe = recipes.get("gpt2", size="tiny", settings=["hide.ahead=2"])
+    with pytest.raises(Mistake, match=r"hide.ahead=2 gives targets that nothing predicts: set hide.ahead=1"):
+        recipe.system.build(recipe, vocabulary(), 0)

@@ -1,5 +1,6 @@
 """A tokenizer that cannot be trained, read or used is told in one line."""
 
+import pytest
 from tokenizers import Tokenizer as Backend
 from tokenizers import models, pre_tokenizers
 
@@ -13,6 +14,27 @@ def test_a_vocabulary_larger_than_the_corpus_allows_is_refused_with_the_largest(
     largest = said.partition("--vocab ")[2].split()[0]
     assert not (tmp_path / "t.json").exists()
     works("tokenizer", corpus, "--vocab", largest, "--out", tmp_path / "t.json")
+
+
+@pytest.mark.parametrize("kind", ["wordpiece", "bpe", "word-bpe", "byte-bpe"])
+def test_a_vocabulary_smaller_than_the_alphabet_is_refused_with_the_smallest(corpus, tmp_path, kind):
+    said = mistake("tokenizer", corpus, "--kind", kind, "--vocab", 10, "--out", tmp_path / "t.json")
+    assert "10 were asked for" in said
+    works(
+        "tokenizer",
+        corpus,
+        "--kind",
+        kind,
+        "--vocab",
+        said.rpartition("--vocab ")[2].split()[0],
+        "--out",
+        tmp_path / "t.json",
+    )
+
+
+def test_a_unigram_vocabulary_smaller_than_the_alphabet_is_refused(corpus, tmp_path):
+    said = mistake("tokenizer", corpus, "--kind", "unigram", "--vocab", 10, "--out", tmp_path / "t.json")
+    assert "more different characters than the 10 tokens asked for" in said
 
 
 def test_a_vocabulary_of_nothing_is_refused(corpus, tmp_path):

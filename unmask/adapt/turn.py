@@ -60,9 +60,7 @@ def answering(base: Model, task: Any, name: str, head: Part) -> Recipe:
         f"language={weight} goes on predicting the next token, and {base.folder} does not predict it: set language=0, "
         "or adapt a model that reads from left to right",
     )
-    return turned(
-        base, task, hide=base.recipe.hide, see=see, predict={name: head} | kept, weights=dict.fromkeys(kept, weight)
-    )
+    return turned(base, task, hide=Next(), see=see, predict={name: head} | kept, weights=dict.fromkeys(kept, weight))
 
 
 def _predicts_next(part: Part) -> bool:

@@ -93,7 +93,13 @@ def check(recipe: Recipe, vocabulary: Vocabulary) -> None:
 def _check_tokens(recipe: Recipe) -> None:
     """Refuse predictions of what is not there: a target too far ahead, a layer too high."""
     backbone: Any = recipe.system.backbone  # type: ignore[attr-defined]
-    ahead = min(getattr(hide, "ahead", 1) for hide in hides(recipe))
+    given = [getattr(hide, "ahead", 1) for hide in hides(recipe)]
+    ahead = min(given)
+    asked = max((part.ahead for part in objectives(recipe).values() if isinstance(part, Tokens)), default=1)
+    require(
+        max(given) <= asked,
+        f"hide.ahead={max(given)} gives targets that nothing predicts: set hide.ahead={asked}, or predict.NAME.ahead",
+    )
     for name, part in objectives(recipe).items():
         if isinstance(part, Tokens):
             require(

@@ -287,8 +287,20 @@ def train(kind: Kind, texts: Iterable[str]) -> Tokenizer:
     )
     backend, trainer = kind.blank()
     if trainer is not None:
-        backend.train_from_iterator(texts, trainer=trainer)
+        try:
+            backend.train_from_iterator(texts, trainer=trainer)
+        except Exception as error:  # the library has no class of its own for it
+            if "not large enough to contain all chars" not in str(error):
+                raise
+            raise Mistake(
+                f"the corpus has more different characters than the {kind.vocab:,} tokens asked for: raise --vocab"
+            ) from None
     size = backend.get_vocab_size()
+    require(
+        size <= kind.vocab,
+        f"the characters of the corpus and the special tokens alone are {size:,} tokens, {kind.vocab:,} were asked for: use "
+        f"--vocab {size} or more",
+    )
     require(
         size >= kind.vocab or isinstance(kind, Characters | WholeWords),
         f"the corpus allows a vocabulary of {size:,} tokens, {kind.vocab:,} were asked for: "
