@@ -200,16 +200,19 @@ def test_a_row_that_begins_anew_sees_nothing_of_what_was_remembered():
     assert bool(after.real.all())
 
 
-def test_operations_are_those_of_its_products():
+@pytest.mark.parametrize("pattern", ["ranked", "left"])
+def test_operations_are_those_of_its_products(pattern):
     """Counted by torch on one pass, less the projection of the distances, which all rows of a batch share."""
     from torch.utils.flop_counter import FlopCounterMode
 
-    module, batch = network("ranked", streams=2), permuted(rows=1, length=24)
-    spec, share = module.spec, len(batch.targets.where) / 24
+    two = pattern == "ranked"
+    module = network(pattern, streams=1 + two)
+    batch = permuted(rows=1, length=24) if two else stream(torch.arange(24)[None])
+    spec, share = module.spec, len(batch.targets.where) / 24 if two else 0.0
     with FlopCounterMode(display=False) as counter:
         module(batch, module.cache(1))
-    places = spec.layers * 2 * spec.width * spec.heads * spec.head * (24 + spec.memory + 24)
-    assert spec.flops(24, share) * 24 == pytest.approx(counter.get_total_flops() - places)
+    places = spec.layers * 2 * spec.width * spec.heads * spec.head * (24 + spec.memory + (24 if two else 0))
+    assert spec.flops(24, pattern, share) * 24 == pytest.approx(counter.get_total_flops() - places)
 
 
 def test_a_token_of_the_past_is_seen_through_memory_and_a_token_of_the_future_never():

@@ -71,7 +71,7 @@ class Transformer:
         """The network with fresh weights; `embed`: the embeddings of another, shared with it."""
         return TransformerModule(self, vocabulary, pattern, embed)
 
-    def flops(self, length: int, asked: float = 0.0) -> float:
+    def flops(self, length: int, pattern: Pattern, asked: float = 0.0) -> float:
         """Floating-point operations per token of one forward pass over rows of this length; there is no second stream."""
         dense = 2 * (4 * self.width**2 + 2 * self.width * self.feedforward)
         project = 2 * self.embedding * self.width if self.embedding not in (None, self.width) else 0  # type: ignore[operator]

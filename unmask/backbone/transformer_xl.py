@@ -64,14 +64,13 @@ class TransformerXL:
         """The network with fresh weights; `embed`: the embeddings of another, shared with it."""
         return TransformerXLModule(self, vocabulary, pattern, embed)
 
-    def flops(self, length: int, asked: float = 0.0) -> float:
+    def flops(self, length: int, pattern: Pattern, asked: float = 0.0) -> float:
         """Floating-point operations per token of one forward pass over rows of this length and a full memory.
 
         `asked`: the share of places at which a second stream asks, if there is one."""
         inner, keys = self.heads * self.head, length + self.memory
-        look = (
-            4 * self.width * inner + 4 * self.width * self.feedforward + 4 * keys * inner + 2 * (keys + length) * inner
-        )
+        distances = keys if pattern == "left" else keys + length
+        look = 4 * self.width * inner + 4 * self.width * self.feedforward + 4 * keys * inner + 2 * distances * inner
         share = asked if self.streams == 2 else 0.0
         return self.layers * ((1 + share) * look + 4 * self.width * inner * keys / length)
 

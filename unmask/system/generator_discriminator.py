@@ -64,7 +64,8 @@ class GeneratorDiscriminator:
         """Floating-point operations per token of one forward pass."""
         generator = generator_of(self)
         guess = self.fill.flops(generator.width, generator.embedding, vocabulary, recipe.hide.share)  # type: ignore[attr-defined, arg-type]
-        networks = self.backbone.flops(length) + generator.flops(length)
+        pattern = recipe.see.pattern  # type: ignore[attr-defined]
+        networks = self.backbone.flops(length, pattern) + generator.flops(length, pattern)
         return networks + guess + heads_flops(recipe, vocabulary)
 
 

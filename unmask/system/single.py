@@ -34,8 +34,8 @@ class Single:
 
     def flops(self, recipe: Recipe, vocabulary: int, length: int) -> float:
         """Floating-point operations per token of one forward pass."""
-        share = recipe.hide.share  # type: ignore[attr-defined]
-        return self.backbone.flops(length, share) + heads_flops(recipe, vocabulary)
+        pattern, share = recipe.see.pattern, recipe.hide.share  # type: ignore[attr-defined]
+        return self.backbone.flops(length, pattern, share) + heads_flops(recipe, vocabulary)
 
 
 class SingleModule(nn.Module):
