@@ -84,9 +84,9 @@ def peer(recipe: Recipe, tokenizer: Tokenizer, compiled: bool) -> Callable[[Batc
         hidden = torch.where(chosen, mask, ids)
         guessed = generator(input_ids=hidden, attention_mask=real, labels=torch.where(chosen, ids, -100))
         with torch.no_grad():
-            noise = -torch.log(-torch.log(torch.rand_like(guessed.logits, dtype=torch.float32)))
-            drawn = (guessed.logits.float() + noise).argmax(-1)
-        filled = torch.where(chosen, drawn, ids)
+            asked = guessed.logits[chosen].float()
+            noise = -torch.log(-torch.log(torch.rand_like(asked)))
+            filled = ids.masked_scatter(chosen, (asked + noise).argmax(-1))
         judged = discriminator(input_ids=filled, attention_mask=real, labels=(filled != ids).long())
         return guessed.loss + 50 * judged.loss
 

@@ -38,4 +38,4 @@ def test_interpreted_kernels_give_what_plain_operations_give(case, found):
     errors = found[case]
     assert set(errors) >= {"found", "content", "key_value", "placed", "place"}
     assert ("both" in errors) == CASES[case].segments
-    assert max(errors.values()) < 2e-6, errors
+    assert all(error < 2e-6 for error in errors.values()), errors  # which no NaN is

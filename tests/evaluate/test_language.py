@@ -237,7 +237,9 @@ def test_a_network_that_knows_distances_reads_windows_of_any_length(tmp_path, te
     longer = 10 * made.recipe.system.backbone.length
     whole = evaluate.evaluate_text(made, text, context=longer, memory=0)
     assert whole["exactness"] == "exact"
+    assert evaluate.evaluate_text(made, text, context=20, stride=1, memory=0)["exactness"] == "approximation"
     assert whole["loss"] == pytest.approx(evaluate.evaluate_text(made, text, memory=longer)["loss"], rel=1e-5)
+    assert made.notes["tokens of memory are more than the 8 in training"] == longer
     ids = np.array(stream_of(made))
     found = evaluate.context_curve(made, text, lengths=(len(ids) - 1,))["points"][0]["loss"]
     assert found == pytest.approx(-score(made, [ids], [1]).logs[0], rel=1e-5)
@@ -254,8 +256,10 @@ def test_the_curve_gives_the_same_tokens_more_and_more_to_look_back_at(model, ne
     for point in curve["points"]:
         logs = [log_probability(network, ids[i - point["back"] : i], ids[i]) for i in range(15, len(ids))]
         assert point["loss"] == pytest.approx(-np.mean(logs), rel=1e-5)
-    some = evaluate.context_curve(model, text, lengths=(3,), tokens=2)
-    ends = [log_probability(network, ids[i - 3 : i], ids[i]) for i in (3, len(ids) - 1)]
+    some = evaluate.context_curve(
+        model, text, lengths=(3,), tokens=3
+    )  # in the middle and at the end, not at the second
+    ends = [log_probability(network, ids[i - 3 : i], ids[i]) for i in (len(ids) // 2, len(ids) - 1)]
     assert some["points"][0]["loss"] == pytest.approx(-np.mean(ends), rel=1e-5)
     with pytest.raises(Mistake, match=f"between 1 and {LENGTH - 1}"):
         evaluate.context_curve(model, text, lengths=(LENGTH,))

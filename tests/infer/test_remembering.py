@@ -57,6 +57,15 @@ def test_that_a_memory_rolls_on_beyond_the_context(tmp_path):
                 assert int(scores.argmax()) == ids[at + 1], at
 
 
+def test_that_no_more_is_remembered_than_distances_are_told_apart(tmp_path):
+    rest = ("schedule.0.length=16", "system.backbone.clamp=12")
+    long = made("transformer-xl", "byte", tmp_path, "system.backbone.length=64", *rest)
+    short = made("transformer-xl", "byte", tmp_path, "system.backbone.length=12", "schedule.0.length=12", rest[1])
+    found, expected = (generate(m, ["The cat"], tokens=40, sampling=Greedy())[0].ids for m in (long, short))
+    assert len(found) == 40
+    assert found == expected
+
+
 def test_that_a_gap_is_filled_by_the_stream_that_does_not_see_it(tmp_path):
     model = made("xlnet", "unigram", tmp_path)
     text = "The [MASK] sat on the [MASK]"

@@ -48,7 +48,7 @@ def tiles(width: int, dtype: torch.dtype) -> Tiles:
     require(
         dtype in _KNOWN, f"relative attention on a GPU takes {_KNOWN}, got {dtype}: convert the model to one of them"
     )
-    if dtype == torch.float32:  # for tests: without tensor cores
+    if dtype == torch.float32:  # without tensor cores
         size = 32 if width <= 64 else 16
         return Tiles(Tile(size, size, 4, 1), Tile(size, size, 8, 1), Tile(size, size, 8, 1))
     if width <= 64:
@@ -70,6 +70,11 @@ def look(
     from unmask.backbone import fused_kernels  # here, since not everybody has Triton
 
     rows, heads, queries, width = content.shape
+    keys, distances = key_value.shape[2], place.shape[2]
+    require(
+        queries * max(keys, distances) < 1 << 31,
+        f"{queries:,} tokens that look at {keys:,} are more than relative attention counts on a GPU: lower --context or --memory",
+    )
     content, (key, value) = _lined(content), _lined(key_value).chunk(2, 1)
     both = None if both is None else both.contiguous()
     found, total = _results(content)

@@ -120,6 +120,7 @@ class TransformerModule(nn.Module):
     """The network itself."""
 
     endless = False  # a state has places for so many tokens and no more
+    reach = None  # all places are told apart
 
     def __init__(self, spec: Transformer, vocabulary: int, pattern: Pattern, embed: Embed | None) -> None:
         super().__init__()

@@ -135,10 +135,11 @@ class TransformerXLModule(nn.Module):
     """The network itself. Its state is a Memory: what each layer read of the rows before, with stopped gradient."""
 
     endless = True  # a state forgets what lies farthest back, and goes on
+    reach: int | None  # the farthest distance that is told apart; none: there is no such
 
     def __init__(self, spec: TransformerXL, vocabulary: int, pattern: Pattern, embed: nn.Module | None) -> None:
         super().__init__()
-        self.spec, self.pattern = spec, pattern
+        self.spec, self.pattern, self.reach = spec, pattern, spec.clamp
         self.embed: Any = embed or TokenEmbed(vocabulary, spec)
         self.mask = (
             nn.Parameter(torch.zeros(spec.width)) if spec.streams == 2 else None

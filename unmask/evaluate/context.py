@@ -15,7 +15,7 @@ from unmask.evaluate.stream import read_stream
 from unmask.infer.likelihood import PASS, require_onward, score
 from unmask.infer.model import Model
 
-TOKENS = 1024  # measured, at every length, spread evenly over the text
+TOKENS = 1024  # measured, at every length, spread evenly over the text: the same for every model of one tokenizer
 SUFFIXES = (".png", ".json")
 
 
@@ -41,8 +41,9 @@ def trace_context(
     By default the lengths double up to what a window of `context` tokens leaves to look back at."""
     require_onward(model)
     lengths = _doubling(checked_context(model, context) - 1) if lengths is None else sorted(set(lengths))
+    require(bool(lengths) and lengths[0] >= 1, f"lengths must be 1 token or more, got {list(lengths)}")
     require(
-        bool(lengths) and lengths[0] >= 1 and (model.system.backbone.endless or lengths[-1] < model.length),
+        model.system.backbone.endless or lengths[-1] < model.length,
         f"lengths must be between 1 and {model.length - 1:,} tokens, got {list(lengths)}",
     )
     require(tokens >= 1, f"tokens must be 1 or more, got {tokens}")
@@ -51,7 +52,8 @@ def trace_context(
         len(ids) > longest,
         f"no token of {files} has {longest:,} tokens before it: the text has {len(ids) - 1:,}; lower --context",
     )
-    places = np.unique(np.linspace(longest, len(ids) - 1, tokens).round().astype(np.int64))
+    places = np.unique(np.linspace(1, len(ids) - 1, tokens).round().astype(np.int64))
+    places = places[places >= longest]  # of the others there is not enough before them
     points, done, total = [], 0, len(places) * sum(lengths)
     for length in lengths:
         nats = 0.0

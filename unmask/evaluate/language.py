@@ -44,11 +44,13 @@ class Way:
             return "memory"
         return "sliding" if self.stride == 1 else "blocks" if self.stride == self.context - 1 else "overlapping"
 
-    def exact(self, tokens: int) -> bool:
-        """Whether every one of so many tokens is scored with all the context that the network could have."""
+    def exact(self, tokens: int, endless: bool = False) -> bool:
+        """Whether every one of so many tokens is scored with all the context that the network could have.
+
+        `endless`: it could look back to the beginning of any text."""
         if self.memory:
             return self.memory >= (tokens - 1) // self.context * self.context  # what stands before the last segment
-        return self.stride == 1 or tokens < self.context
+        return tokens < self.context or (self.stride == 1 and not endless)
 
 
 def way_of(model: Model, *, context: int | None = None, stride: int | None = None, memory: int | None = None) -> Way:
@@ -61,6 +63,8 @@ def way_of(model: Model, *, context: int | None = None, stride: int | None = Non
     require(memory is None or memory >= 0, f"memory must be 0 tokens or more, got {memory}")
     length = checked_context(model, context)
     kept = (remembered or 0) if memory is None else memory
+    if kept > (remembered or 0):
+        model.notes[f"tokens of memory are more than the {remembered:,} in training"] = kept
     require(
         not kept or stride is None,
         f"{model.folder} remembers {kept} tokens, its segments do not overlap: leave --stride out, or give --memory 0",
@@ -81,15 +85,17 @@ def checked_context(model: Model, context: int | None) -> int:
     trained = min(max(stage.length for stage in model.recipe.schedule), model.length)
     if context is None:
         return trained
-    endless = model.system.backbone.endless  # it knows distances, not places: any window can be read
+    network = model.system.backbone  # one that knows distances, not places, reads any window
     require(
-        context >= 2 and (endless or context <= model.length),
+        context >= 2 and (network.endless or context <= model.length),
         f"context must be 2 tokens or more; got {context:,}"
-        if endless
+        if network.endless
         else f"context must be between 2 and {model.length:,} tokens, the longest that {model.folder} reads; got {context:,}",
     )
     if context > trained:
         model.notes[f"tokens of context are more than the {trained:,} of the rows in training"] = context
+    if network.reach is not None and context > network.reach:
+        model.notes[f"tokens of context: those farther away than {network.reach:,} count as that far"] = context
     return context
 
 
@@ -184,7 +190,7 @@ def _summary(stream: Stream, nats: float) -> dict[str, Any]:
 def _measured(model: Model, way: Way, stream: Stream, seconds: float) -> dict[str, Any]:
     return {
         "way": way.name,
-        "exactness": "exact" if way.exact(stream.tokens) else "approximation",
+        "exactness": "exact" if way.exact(stream.tokens, model.system.backbone.endless) else "approximation",
         "context": way.context,
         "stride": way.stride,
         "memory": way.memory or None,

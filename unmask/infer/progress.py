@@ -59,8 +59,8 @@ def _records(
 ) -> Iterator[Any]:  # fmt: skip
     """What was written after each step. `start` makes the record of it; `choose` adds a token, given the scores of it."""
     context, rows = reader.model.length, [text for text in texts for _ in range(copies)]
-    windows, endless = Windows(rows, context), reader.model.system.backbone.endless
-    room = min(context, -(-(max(map(len, texts)) + tokens) // _ROOM) * _ROOM)
+    windows, network = Windows(rows, context), reader.model.system.backbone
+    room = min(context, network.reach or context, -(-(max(map(len, texts)) + tokens) // _ROOM) * _ROOM)
     scores, state = reader.whole([text[-context:] for text in texts], room)  # a prompt is read once for all its copies
     row = torch.arange(len(texts), device=scores.device).repeat_interleave(copies)
     scores, state = scores[row], state if state is None or copies == 1 else state.chosen(row)
@@ -74,7 +74,7 @@ def _records(
     key, kept = (how, shapes(record)), reader.model.recordings
     with recording(step, key, kept) if records(reader.model.device) else nullcontext(step) as further:
         for number in range(1, tokens):
-            if record.state is None or (windows.full(number) and not endless):
+            if record.state is None or (windows.full(number) and not network.endless):
                 scores, state = reader.whole(windows.of(record.rows[:, :number].tolist()), room)
                 record = choose(record.replace(state=state), scores)
             else:
