@@ -10,11 +10,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
 from tests.backbone.relations import CASES
 from unmask.backbone import fused
+from unmask.errors import Mistake
 
-pytestmark = pytest.mark.skipif(
+interpreted = pytest.mark.skipif(
     not fused.AVAILABLE or np.lib.NumpyVersion(np.__version__) >= "2.4.0",
     reason="needs Triton, and a NumPy that its interpreter can count with (up to 2.3)",
 )
@@ -33,9 +35,27 @@ def found() -> dict[str, dict[str, float]]:
     return {line.pop("case"): line for line in lines}
 
 
+@interpreted
 @pytest.mark.parametrize("case", CASES)
 def test_interpreted_kernels_give_what_plain_operations_give(case, found):
     errors = found[case]
     assert set(errors) >= {"found", "content", "key_value", "placed", "place"}
     assert ("both" in errors) == CASES[case].segments
     assert all(error < 2e-6 for error in errors.values()), errors  # which no NaN is
+
+
+@pytest.mark.parametrize(
+    "width, dtype, expected",
+    [(64, torch.float64, "got torch.float64: convert the model"), (300, torch.bfloat16, "up to 256 numbers, got 300")],
+)
+def test_what_the_kernels_cannot_do_is_refused(width, dtype, expected):
+    with pytest.raises(Mistake, match=expected):
+        fused.tiles(width, dtype)
+
+
+def test_more_tokens_in_one_window_than_are_counted_are_refused():
+    queries, keys = 1 << 16, 1 << 15
+    content = torch.empty(1, 1, queries, 16, device="meta")
+    place, both = torch.empty(1, 1, keys, 16, device="meta"), torch.empty(1, 2, keys, 16, device="meta")
+    with pytest.raises(Mistake, match="65,536 tokens that look at 32,768 are more .* lower --context or --memory"):
+        fused.check_size(content, both, place)

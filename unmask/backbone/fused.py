@@ -48,6 +48,9 @@ def tiles(width: int, dtype: torch.dtype) -> Tiles:
     require(
         dtype in _KNOWN, f"relative attention on a GPU takes {_KNOWN}, got {dtype}: convert the model to one of them"
     )
+    require(
+        width <= 256, f"relative attention on a GPU has heads of up to 256 numbers, got {width}: lower backbone.head"
+    )
     if dtype == torch.float32:  # without tensor cores
         size = 32 if width <= 64 else 16
         return Tiles(Tile(size, size, 4, 1), Tile(size, size, 8, 1), Tile(size, size, 8, 1))
@@ -70,11 +73,7 @@ def look(
     from unmask.backbone import fused_kernels  # here, since not everybody has Triton
 
     rows, heads, queries, width = content.shape
-    keys, distances = key_value.shape[2], place.shape[2]
-    require(
-        queries * max(keys, distances) < 1 << 31,
-        f"{queries:,} tokens that look at {keys:,} are more than relative attention counts on a GPU: lower --context or --memory",
-    )
+    check_size(content, key_value, place)
     content, (key, value) = _lined(content), _lined(key_value).chunk(2, 1)
     both = None if both is None else both.contiguous()
     found, total = _results(content)
@@ -121,6 +120,16 @@ def look_back(
         )  # fmt: skip
         _products_back(distant, placed, place, of_placed, of_place)
     return of_content, of_key_value, of_placed, of_place, of_both
+
+
+def check_size(content: Tensor, key_value: Tensor, place: Tensor) -> None:
+    """Refuse more scores of one head of one row than the kernels count in 32 bits."""
+    queries, keys, distances = content.shape[2], key_value.shape[2], place.shape[2]
+    require(
+        queries * max(keys, distances) < 1 << 31,
+        f"{queries:,} tokens that look at {keys:,} are more than relative attention counts on a GPU: lower --context or "
+        "--memory",
+    )
 
 
 @contextmanager
