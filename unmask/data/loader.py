@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -17,6 +16,7 @@ import torch
 
 from unmask import chance
 from unmask.batch import Batch
+from unmask.data.ahead import begun
 from unmask.data.arrange import Arrange, special_ids
 from unmask.data.pack import Rows, pack
 from unmask.data.shards import Collection
@@ -93,13 +93,12 @@ class Reader:
 
     def rows_from(self, place: Place) -> Iterator[tuple[Group, Place]]:
         """Groups from a place on; the next one is made ready in the background."""
-        with ThreadPoolExecutor(1) as pool:
-            ahead: Future[Group] = pool.submit(self.group, place.visit, place.group)
-            while True:
-                group, after = ahead.result(), self.next_place(place)
-                ahead = pool.submit(self.group, after.visit, after.group)
-                yield group, place
-                place = after
+        ahead = begun(self.group, place.visit, place.group)
+        while True:
+            group, after = ahead.result(), self.next_place(place)
+            ahead = begun(self.group, after.visit, after.group)
+            yield group, place
+            place = after
 
 
 class Cursor:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from dataclasses import asdict, dataclass, fields, replace
 from functools import lru_cache
 from typing import Any
@@ -17,6 +17,7 @@ import torch
 
 from unmask import chance
 from unmask.batch import Batch
+from unmask.data.ahead import begun
 from unmask.data.arrange import Arrange, special_ids
 from unmask.data.line import Line
 from unmask.data.loader import to_batch
@@ -156,17 +157,16 @@ class StreamCursor:
 
     def _from(self, place: StreamPlace) -> Iterator[Chunk]:
         """Chunks from a place on; the next one is made ready in the background."""
-        with ThreadPoolExecutor(1) as pool:
-            ahead = self._begun(pool, place)
-            while True:
-                chunk = ahead.result()
-                ahead = self._begun(pool, self._after(chunk.place, chunk.steps))
-                yield chunk
+        ahead = self._begun(place)
+        while True:
+            chunk = ahead.result()
+            ahead = self._begun(self._after(chunk.place, chunk.steps))
+            yield chunk
 
-    def _begun(self, pool: ThreadPoolExecutor, place: StreamPlace) -> Future[Chunk]:
+    def _begun(self, place: StreamPlace) -> Future[Chunk]:
         most = max(1, CHUNK_TOKENS // (self.streams * self.reader.length))
         steps = min(most, self.reader.steps(self.streams) - place.step)
-        return pool.submit(self.reader.chunk, place, steps, self.streams, self.address)
+        return begun(self.reader.chunk, place, steps, self.streams, self.address)
 
 
 class StreamLoader:
