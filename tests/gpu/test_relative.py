@@ -38,6 +38,7 @@ def test_kernels_give_what_plain_operations_give(case, dtype):
 
 @pytest.mark.parametrize("case", CASES)
 def test_compiled_they_give_the_same(case):
+    torch.compiler.reset()  # one function is not compiled for more than eight shapes
     found = errors(CASES[case], "cuda", look=torch.compile(quick, dynamic=False, fullgraph=True))
     assert all(error < TOLERANCE[torch.float32] for error in found.values()), found
 

@@ -32,6 +32,7 @@ class Tile:
     warps: int
     stages: int  # how many tiles are on their way from memory at one time
     ahead: bool = True  # the scores of distances, which take another way, are read a tile ahead
+    registers: int | None = None  # of one thread, at most: with fewer, more programs work side by side
 
 
 @dataclass(frozen=True)
@@ -55,7 +56,11 @@ def tiles(width: int, dtype: torch.dtype) -> Tiles:
         size = 32 if width <= 64 else 16
         return Tiles(Tile(size, size, 4, 1), Tile(size, size, 8, 1), Tile(size, size, 8, 1))
     if width <= 64:
-        return Tiles(Tile(64, 64, 4, 3), Tile(64, 64, 4, 2), Tile(64, 32, 4, 2))
+        return Tiles(
+            Tile(64, 64, 4, 3, ahead=False, registers=168),
+            Tile(32, 64, 4, 2, registers=168),
+            Tile(64, 64, 4, 2, ahead=False),
+        )
     if width <= 128:
         return Tiles(Tile(64, 64, 4, 2), Tile(32, 64, 8, 2), Tile(64, 32, 8, 2))
     return Tiles(Tile(64, 32, 8, 2), Tile(32, 32, 8, 1), Tile(32, 32, 8, 1))
@@ -199,7 +204,7 @@ def _options(content: Tensor, tile: Tile) -> dict[str, Any]:
     return {
         "width": width, "WIDTH": max(16, 1 << (width - 1).bit_length()), "QUERIES": tile.queries, "KEYS": tile.keys,
         "AHEAD": tile.ahead, "PRECISION": "ieee" if content.dtype == torch.float32 else "tf32",
-        "num_warps": tile.warps, "num_stages": tile.stages,
+        "num_warps": tile.warps, "num_stages": tile.stages, "maxnreg": tile.registers,
     }  # fmt: skip
 
 
