@@ -10,6 +10,7 @@ update), compiled and recorded; peak memory of a whole step, compiled and not re
 from __future__ import annotations
 
 import argparse
+import gc
 import json
 import time
 from collections.abc import Callable
@@ -53,7 +54,12 @@ def measure(spec: TransformerXL, absolute: bool, chosen: Any) -> dict[str, float
     batches = [made(chosen.rows, seed) for seed in range(4)]
     gpu = chosen.device != "cpu"
     peak = 0.0
+    gc.collect()  # a compiled part and its network hold each other
     if gpu:
+        torch.compiler.reset()
+        torch.cuda.empty_cache()
+        left = torch.cuda.memory_allocated()
+        assert left < 2**28, f"{left:,} bytes of the network before are still there"
         step = training(spec, absolute, chosen.rows, Machine(chosen.device, half=True, compiled=True))
         for batch in batches:
             step(batch)
@@ -61,6 +67,7 @@ def measure(spec: TransformerXL, absolute: bool, chosen: Any) -> dict[str, float
         step(batches[0])
         peak = torch.cuda.max_memory_allocated() / 2**30
         del step
+        gc.collect()
         torch.cuda.empty_cache()
     step = training(spec, absolute, chosen.rows, Machine(chosen.device, half=gpu, compiled=gpu, recorded=gpu))
     for batch in batches:

@@ -27,22 +27,36 @@ def main(out: str, panels: list[str]) -> None:
         for number, run in enumerate(runs.split(",")):
             folder, _, name = run.partition(":")
             draw(axis, Path(folder), name, f"C{number}")
+        name_lines(axis)
         axis.set_title(title, color=INK, loc="left", fontweight="bold")
         axis.set_xlabel("million tokens read")
         axis.set_ylabel("held-out loss per hidden token")
         axis.spines[["top", "right"]].set_visible(False)
-        axis.set_xlim(0, 1.22 * axis.dataLim.xmax)  # room for the names
     figure.tight_layout()
     figure.savefig(out, dpi=80)
 
 
 def draw(axis: plt.Axes, run: Path, name: str, colour: str) -> None:
-    """One run: the loss of the objective `tokens`, its name at the end of the line."""
+    """One run: the loss of the objective `tokens`."""
     recipe = from_json((run / "recipe.json").read_text(encoding="utf-8"), str(run))
     name = name or (recipe.name if recipe.variant == "paper" else f"{recipe.name} {recipe.variant}")
     points = [(r["tokens"] / 1e6, r["validation_loss_tokens"]) for r in read(run) if "validation_loss_tokens" in r]
-    axis.plot(*zip(*points, strict=True), color=colour, linewidth=1.6)
-    axis.annotate(name, points[-1], xytext=(5, 0), textcoords="offset points", color=colour, va="center", fontsize=8)
+    axis.plot(*zip(*points, strict=True), color=colour, linewidth=1.6, label=name)
+
+
+def name_lines(axis: plt.Axes) -> None:
+    """Names in a column to the right, in the order in which the lines end, none over another."""
+    right = axis.dataLim.xmax
+    axis.set_xlim(0, 1.25 * right)  # room for them
+    low, high = axis.get_ylim()
+    height = low
+    for line in sorted(axis.lines, key=lambda line: line.get_ydata()[-1]):
+        end = line.get_xdata()[-1], line.get_ydata()[-1]
+        height = max(end[1], height + 0.035 * (high - low))
+        axis.annotate(
+            line.get_label(), end, xytext=(1.04 * right, height), color=line.get_color(), va="center", fontsize=8,
+            arrowprops={"arrowstyle": "-", "color": line.get_color(), "linewidth": 0.5, "shrinkA": 1, "shrinkB": 0},
+        )  # fmt: skip
 
 
 if __name__ == "__main__":
