@@ -59,6 +59,15 @@ def test_a_recipe_refuses_the_network_of_a_run_that_it_cannot_train(name, start,
     assert not (tmp_path / "run").exists()
 
 
+@pytest.mark.parametrize("name, start, message", [
+    ("bert", "xlnet", "bert has no use for a second stream, and the run .* of xlnet, has one: name a run of bert"),
+    ("xlnet", "bert", "xlnet needs a second stream, and the run .* of bert, has none: name a run of xlnet"),
+])  # fmt: skip
+def test_a_second_stream_is_not_taken_over_nor_made(name, start, message):
+    with pytest.raises(Mistake, match=message):
+        taken_over(recipes.get(name, size="tiny"), recipes.get(start, size="tiny"))
+
+
 def test_a_generator_is_needed_to_judge_what_it_replaced(shards, tmp_path):
     with pytest.raises(Mistake, match="set system=GeneratorDiscriminator"):
         go(recipe_of("electra", "system=Single"), shards, tmp_path / "run")

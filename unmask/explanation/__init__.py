@@ -72,7 +72,7 @@ def _about_network(recipe: Recipe) -> Iterator[str]:
     memory = getattr(recipe.system.backbone, "memory", 0)  # type: ignore[attr-defined]
     if memory:
         yield f"every token also sees what is remembered of the rows before, up to {memory} tokens"
-    if reading.second_stream(recipe):
+    if system.second_stream(recipe):
         yield (
             "the matrix shows the stream that reads the tokens; what is predicted comes from a second one, which sees what "
             "the token at its place sees, but not the token itself"

@@ -102,7 +102,7 @@ def targets(recipe: Recipe, stage: Stage, batch: Batch, tokenizer: Tokenizer) ->
     from_around = any(isinstance(part, Boundary) for part in parts)
     asked = {_ahead(part) for part in parts}
     further = [_by_place(more) for ahead, more in enumerate(batch.further, 2) if ahead in asked]
-    blind = second_stream(recipe)
+    blind = system.second_stream(recipe)
     sees = (see.visible_before(batch) if blind else see.visible(batch))[0].sum(1).tolist()
     near = [side.tolist() for side in boundary.around(batch.targets, batch.ids.numel())]
     found = batch.targets
@@ -113,11 +113,6 @@ def targets(recipe: Recipe, stage: Stage, batch: Batch, tokenizer: Tokenizer) ->
             around = (left, right) if from_around else None
             more = tuple(_spell(tokenizer, after[place]) for after in further if place in after)
             yield Target(place, _spell(tokenizer, i), (start, end), around, sees[place], blind, more)
-
-
-def second_stream(recipe: Recipe) -> bool:
-    """Whether a stream of its own predicts (XLNet)."""
-    return getattr(recipe.system.backbone, "streams", 1) == 2  # type: ignore[attr-defined]
 
 
 def questions(recipe: Recipe, stage: Stage, batch: Batch, done: float) -> Iterator[Question]:

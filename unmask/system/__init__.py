@@ -10,6 +10,7 @@ from unmask.system.check import (
     objectives,
     questions,
     schedule_flops,
+    second_stream,
     weights,
 )
 from unmask.system.generator_discriminator import GeneratorDiscriminator
@@ -18,5 +19,5 @@ from unmask.system.single import Single
 
 __all__ = [
     "SENTENCE", "GeneratorDiscriminator", "Single", "check", "check_onward", "check_training", "cost", "flops_per_token",
-    "hides", "objectives", "questions", "schedule_flops", "taken_over", "weights",
+    "hides", "objectives", "questions", "schedule_flops", "second_stream", "taken_over", "weights",
 ]  # fmt: skip

@@ -142,10 +142,15 @@ def check_training(recipe: Recipe) -> None:
     )
 
 
+def second_stream(recipe: Recipe) -> bool:
+    """Whether the network has a second stream, which predicts tokens that it does not see."""
+    return getattr(recipe.system.backbone, "streams", 1) == 2  # type: ignore[attr-defined]
+
+
 def _check_order(recipe: Recipe) -> None:
     """An order needs something that comes last in it, and a stream that does not see it; such a stream needs an order."""
     ordered = isinstance(recipe.see, Permuted)
-    two = getattr(recipe.system.backbone, "streams", 1) == 2  # type: ignore[attr-defined]
+    two = second_stream(recipe)
     require(
         not ordered or all(isinstance(hide, Mask) for hide in hides(recipe)),
         "see=Permuted puts what is hidden at the end of an order, and hide gives it nothing to predict: set hide=Mask",

@@ -7,6 +7,8 @@ from typing import Any
 
 from unmask.errors import require
 from unmask.recipe import Recipe, flat
+from unmask.see import Permuted
+from unmask.system.check import second_stream
 
 TRAINING = ("dropout", "learned")  # settings of a system and its networks that do not say what the weights mean
 
@@ -18,6 +20,11 @@ def taken_over(recipe: Recipe, base: Recipe) -> Recipe:
         kinds[0] == kinds[1],
         f"{recipe.name} trains a {kinds[0]}, and the run to go on from, of {base.name}, has the network of a {kinds[1]}: "
         f"name a run of {recipe.name}, or leave --from out",
+    )
+    require(
+        isinstance(recipe.see, Permuted) == second_stream(base),
+        f"{recipe.name} {'needs' if second_stream(recipe) else 'has no use for'} a second stream, and the run to go on from, of "
+        f"{base.name}, has {'one' if second_stream(base) else 'none'}: name a run of {recipe.name}, or leave --from out",
     )
     system: Any = _trained_as(base.system, recipe.system)
     segments = recipe.see.segments  # type: ignore[attr-defined]
