@@ -146,10 +146,13 @@ def test_80_percent_of_the_units_are_masked_10_drawn_10_kept_each_as_a_whole(uni
     fates, same, of = {"masked": 0, "drawn": 0, "kept": 0}, 0, 0
     for row in range(200):
         now, before, mine = after.ids[row].tolist(), batch.ids[row].tolist(), chosen.view(batch.shape)[row].tolist()
-        for at in groups(labels[row].tolist()):
-            assert len({mine[p] for p in at}) == 1  # all of it, or nothing
-            if not mine[at[0]]:
+        cut = 0
+        for whole in groups(labels[row].tolist()):
+            at = [p for p in whole if mine[p]]
+            if not at:
                 continue
+            cut += at != whole
+            assert at == whole[: len(at)]  # all of it, or its beginning
             masked = [now[p] == words.mask for p in at]
             assert all(masked) or not any(masked)
             kept = [now[p] == before[p] for p in at]
@@ -158,6 +161,7 @@ def test_80_percent_of_the_units_are_masked_10_drawn_10_kept_each_as_a_whole(uni
             if fate == "drawn" and len(at) > 1:
                 same, of = same + sum(kept), of + len(at)
             assert fate != "drawn" or all(now[p] not in words.special for p in at)
+        assert cut <= isinstance(units, Spans)  # one at most, and only what is made of parts
     count = sum(fates.values())
     for fate, share in (("masked", 0.8), ("drawn", 0.1), ("kept", 0.1)):
         error = (share * (1 - share) / count) ** 0.5
@@ -181,7 +185,12 @@ def test_targets_know_the_ends_of_their_unit(rows, length, examples, seed, budge
         row, place = divmod(where, length)
         if not weight:
             continue
-        at = [p for p in range(length) if labels[row, p] == labels[row, place]]
+        hidden = {
+            w % length
+            for w, used in zip(found.where.tolist(), found.weight, strict=True)
+            if used and w // length == row
+        }
+        at = [p for p in sorted(hidden) if labels[row, p] == labels[row, place]]
         assert (start, end) == (row * length + at[0], row * length + at[-1])
         assert ids == int(batch.ids[row, place])
 
@@ -235,3 +244,58 @@ def test_the_rounds_of_the_choice_lose_next_to_nothing_of_that_walk(name):
         labels = units[row].tolist()
         taken, _ = greedy(labels, 0.15, int(batch.row[row]), 0, places(0.15, 128))
         assert sum(label in taken for label in labels) - int(chosen[row].sum()) <= 1
+
+
+def walked(units: list[int], parts: list[int], budget: float, number: int, seed: int, most: int) -> set[int]:
+    """Units in the order of their keys, part by part, up to the part that has no room; the first in any case."""
+    limit = min(most, max(1, round(float(torch.tensor(sum(unit >= 0 for unit in units)) * budget))))
+    purpose = chance.purpose("choose")
+    places_of = {part: [p for p, other in enumerate(parts) if other == part] for part in set(parts) - {-1}}
+    parts_of = {
+        unit: sorted({parts[p] for p in at}) for unit, at in zip(sorted(set(units) - {-1}), groups(units), strict=True)
+    }
+    order = sorted(
+        (unit for unit, made_of in parts_of.items() if max(len(places_of[part]) for part in made_of) <= most),
+        key=lambda unit: int(chance.draw(np.array([unit]), seed, number, 0, purpose)[0]),
+    )
+    taken: set[int] = set()
+    for part in (part for unit in order for part in parts_of[unit]):
+        if taken and len(taken) + len(places_of[part]) > limit:
+            break
+        taken |= set(places_of[part])
+    return taken
+
+
+@given(
+    rows=st.integers(1, 3), length=st.integers(12, 48), examples=st.integers(1, 2), padding=st.integers(0, 6),
+    seed=st.integers(0, 1 << 30), budget=st.floats(0.02, 1.0), name=st.sampled_from(sorted(LAWS)),
+)  # fmt: skip
+@settings(max_examples=80, deadline=None)
+def test_spans_are_chosen_as_by_a_walk_that_cuts_the_last(rows, length, examples, padding, seed, budget, name):
+    batch = random_batch(rows, length, examples, seed=seed, padding=padding)
+    units, parts = LAWS[name].label(batch, seed, batch.visit), LAWS[name].parts(batch, seed, batch.visit)
+    chosen = choose(batch, units, budget, seed, batch.visit, parts=parts)
+    for row in range(rows):
+        expected = walked(
+            units[row].tolist(), parts[row].tolist(), budget, int(batch.row[row]), seed, places(budget, length)
+        )
+        assert set(chosen[row].nonzero().flatten().tolist()) == expected
+
+
+@pytest.mark.parametrize("name", LAWS)
+def test_the_spans_that_are_hidden_are_as_long_as_those_there_are(name):
+    """Long ones are chosen as often as short ones: but for the one of a row that is cut, of twenty or more, they follow the law."""
+    batch = random_batch(rows=120, length=512)
+    law, visit = LAWS[name], batch.visit
+    units, parts = law.label(batch, 0, visit), law.parts(batch, 0, visit)
+    chosen = choose(batch, units, 0.15, 0, visit, parts=parts)
+    found = [
+        len({parts[row, p].item() for p in at if chosen[row, p]})
+        for row in range(120)
+        for at in groups(units[row].tolist())
+        if chosen[row, at].any()
+    ]
+    shares = np.array(law.lengths.shares)
+    counts = np.bincount(found, minlength=len(shares) + 1)[1:]
+    expected = shares * len(found)
+    assert ((counts - expected) ** 2 / expected).sum() < chi2.ppf(0.9999, len(shares) - 1)

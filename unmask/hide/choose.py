@@ -26,6 +26,7 @@ def choose(
     seed: int,
     visit: Tensor,
     *,
+    parts: Tensor | None = None,
     of: Tensor | None = None,
     purpose: str = "choose",
     least: int = 1,
@@ -34,30 +35,45 @@ def choose(
 
     The budget is a share of the row's tokens, of those that are in a unit or of those that are `of` interest. Units come
     in random order, and each is taken if the budget, rounded per row, has room for it; the first is taken even if it
-    alone is larger, as long as the row has places for it: those of the budget, and `least` in any case.
+    alone is larger, as long as the row has places for it: those of the budget, and `least` in any case. Units that are
+    made of `parts` are not passed over but cut: the last has as many parts as there is room for, so that long ones are
+    chosen as often as short ones.
     """
-    rows, length = batch.shape
     hideable = units >= 0
-    size = _count(units, hideable)  # B T, the size of each token's unit
-    most = places(budget, length, least=least)
+    most = places(budget, batch.shape[1], least=least)
     limit = ((hideable if of is None else of).sum(1, keepdim=True) * budget).round().clamp(1, most)
+    size = _count(units if parts is None else parts, hideable)  # B T, of what is taken whole or not at all
+    # units never chosen go to the end: special tokens, and units that the places cannot hold
+    held = hideable & ((size if parts is None else _largest(size, units)) <= most)
     key = chance.draw(units, seed, batch.row[:, None], visit[:, None], chance.purpose(purpose))
-    # units never chosen go to the end: special tokens, and units that are larger than all the places there are
-    key = torch.where(hideable & (size <= most), key, _LAST)
-    key, order = key.sort(dim=1, stable=True)
-    sorted_size = size.gather(1, order)
-    first = torch.ones_like(hideable)
+    key, order = torch.where(held, key, _LAST).sort(dim=1, stable=True)
+    held = key != _LAST
+    if parts is None:
+        taken = _that_fit(key, held, size.gather(1, order), limit)
+    else:
+        taken = _until_full(parts.gather(1, order), held, limit)
+    return torch.zeros_like(taken).scatter(1, order, taken)
+
+
+def _that_fit(key: Tensor, held: Tensor, size: Tensor, limit: Tensor) -> Tensor:
+    """Whole units in their order; one that has no room is passed over, and those after it have another chance."""
+    first = torch.ones_like(held)
     first[:, 1:] = key[:, 1:] != key[:, :-1]
-    fits = key != _LAST
-    taken = fits & (key == key[:, :1])  # the first
-    room = limit - (sorted_size * first * taken).sum(1, keepdim=True)
-    for _ in range(_ROUNDS):  # a unit that has no room is passed over, and those after it have another chance
-        fits = fits & ~taken & (sorted_size <= room)
-        used = (sorted_size * first * fits).cumsum(1)  # tokens of this unit and of all before it that fit
+    fits, taken = held, held & (key == key[:, :1])  # the first
+    room = limit - (size * first * taken).sum(1, keepdim=True)
+    for _ in range(_ROUNDS):
+        fits = fits & ~taken & (size <= room)
+        used = (size * first * fits).cumsum(1)  # tokens of this unit and of all before it that fit
         more = fits & (used <= room)
         taken = taken | more
-        room = room - (sorted_size * first * more).sum(1, keepdim=True)
-    return torch.zeros_like(taken).scatter(1, order, taken)
+        room = room - (size * first * more).sum(1, keepdim=True)
+    return taken
+
+
+def _until_full(parts: Tensor, held: Tensor, limit: Tensor) -> Tensor:
+    """Parts in the order of their units, up to the one that has no room."""
+    used = _largest(held.cumsum(1) * held, parts)  # tokens of this part and of all before it
+    return held & (used <= torch.maximum(limit, used[:, :1]))
 
 
 def targets(batch: Batch, units: Tensor, chosen: Tensor, count: int) -> Targets:
@@ -93,3 +109,9 @@ def side_by_side(first: Targets, second: Targets, rows: int) -> Targets:
 def _count(units: Tensor, hideable: Tensor) -> Tensor:
     slot = units.clamp(min=0)
     return torch.zeros_like(units).scatter_add(1, slot, hideable.long()).gather(1, slot)
+
+
+def _largest(x: Tensor, units: Tensor) -> Tensor:
+    """B T, the largest number among the tokens of each one's unit."""
+    slot = units.clamp(min=0)
+    return torch.zeros_like(x).scatter_reduce(1, slot, x, "amax").gather(1, slot)

@@ -65,7 +65,7 @@ class Mask:
     def apply(self, batch: Batch, vocabulary: Vocabulary, seed: int) -> Batch:
         visit = batch.visit if self.copies is None else batch.visit % self.copies
         units = self.units.label(batch, seed, visit)
-        chosen = choose(batch, units, self.budget, seed, visit)
+        chosen = choose(batch, units, self.budget, seed, visit, parts=self.units.parts(batch, seed, visit))
         address = (seed, batch.row[:, None], visit[:, None])
         how = chance.uniform(units, *address, chance.purpose("mask, random or keep"))  # one draw per unit
         place = torch.arange(batch.shape[1], device=units.device).expand(batch.shape)

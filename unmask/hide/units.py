@@ -28,6 +28,9 @@ class Units(Protocol):
     def label(self, batch: Batch, seed: int, visit: Tensor) -> Tensor:
         """B T, the number of the unit in its row, below T; -1 on special tokens and padding."""
 
+    def parts(self, batch: Batch, seed: int, visit: Tensor) -> Tensor | None:
+        """B T, the same for the parts of units that are cut where the budget ends; None where they stay whole."""
+
 
 class Whole:
     """What units have in common that are one thing each; those that need boundaries say so."""
@@ -39,6 +42,9 @@ class Whole:
     @property
     def columns(self) -> tuple[str, ...]:
         return ()
+
+    def parts(self, batch: Batch, seed: int, visit: Tensor) -> Tensor | None:
+        return None
 
 
 @dataclass(frozen=True)
@@ -76,7 +82,8 @@ class Spans:
     """Runs of a random number of words, or of tokens, that lie side by side.
 
     Paper: SpanBERT (Joshi et al. 2019); ALBERT's and UniLM's n-grams. Needs: what its parts need.
-    Produces: units whose lengths follow the given law, cut off where a text ends. Used by: spanbert, albert, unilm.
+    Produces: units whose lengths follow the given law, cut off where a text ends, and the last of a row where its budget
+    does. Used by: spanbert, albert, unilm, xlnet.
     Differs from Words: a unit may be several words; the row is cut anew at every visit.
     """
 
@@ -90,6 +97,9 @@ class Spans:
     @property
     def columns(self) -> tuple[str, ...]:
         return self.of.columns
+
+    def parts(self, batch: Batch, seed: int, visit: Tensor) -> Tensor | None:
+        return self.of.label(batch, seed, visit)
 
     def label(self, batch: Batch, seed: int, visit: Tensor) -> Tensor:
         part = self.of.label(batch, seed, visit)  # B T
