@@ -52,6 +52,7 @@ class Adapt:
     rate: float = 5e-5  # highest learning rate at width 768; other widths take it in inverse proportion
     warmup: float = 0.1  # share of the steps
     language: float = 0.0  # weight of predicting the next token beside what the task asks
+    activation: Literal["tanh", "gelu"] = "tanh"  # of the layer before the output, in models that see everything
 
     def __post_init__(self) -> None:
         require(self.rate > 0, f"adapt.rate must be over 0, got {self.rate}")

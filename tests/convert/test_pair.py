@@ -235,9 +235,10 @@ def test_an_adapted_discriminator_is_exported_if_its_head_is_that_of_transformer
     save_run(pair(tmp_path), tmp_path / "run")
     train = labelled(tmp_path / "train.jsonl")
     words = ("adapt", tmp_path / "run", train, "--set", "epochs=1", "--device", "cpu")
-    works(*words, "--out", tmp_path / "tanh")
+    works(*words, "--out", tmp_path / "tanh", "--set", "activation=tanh")
     assert "--set activation=gelu" in mistake("export", tmp_path / "tanh", tmp_path / "hf")
-    works(*words, "--out", tmp_path / "gelu", "--set", "activation=gelu")
+    works(*words, "--out", tmp_path / "mean", "--set", "pool=mean")  # no layer before the output
+    works(*words, "--out", tmp_path / "gelu")
     works("export", tmp_path / "gelu", tmp_path / "hf")
     network = hf.AutoModelForSequenceClassification.from_pretrained(tmp_path / "hf").eval()
     assert type(network) is hf.ElectraForSequenceClassification

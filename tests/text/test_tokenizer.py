@@ -57,6 +57,12 @@ def test_text_survives_encoding_and_decoding(made):
     assert tokenizer.decode(tokenizer.encode(text)).replace(" ", "") == expected.replace(" ", "")
 
 
+def test_chinese_is_written_without_spaces_and_other_words_with_them():
+    text = "他说：“我用 python 写。” 是 吗？ yes"
+    tokenizer = train(WordPiece(vocab=60), [text] * 3)
+    assert tokenizer.decode(tokenizer.encode(text)) == "他说：“我用 python 写。”是吗？ yes"
+
+
 def test_a_saved_tokenizer_opens_to_the_same_one(made, tmp_path):
     _, tokenizer = made
     tokenizer.save(tmp_path / "tokenizer.json")

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from unmask.adapt.rounds import claim, rounds
-from unmask.adapt.turn import answering, inherit
+from unmask.adapt.turn import activation, answering, inherit
 from unmask.data.given import rows_of
 from unmask.errors import require
 from unmask.infer.choose import KEEP, right
@@ -60,5 +60,5 @@ def teach_choosing(
 def choosing_recipe(base: Model, task: Choose) -> Recipe:
     """The recipe of a pretrained model, turned to choosing."""
     reads_all = base.recipe.see.serving.pattern == "everything"  # type: ignore[attr-defined]
-    head = Choice(pooler=reads_all, activation=task.activation, dropout=task.dropout)
+    head = Choice(pooler=reads_all, activation=activation(base, task, reads_all), dropout=task.dropout)
     return answering(base, task, "choice", head)

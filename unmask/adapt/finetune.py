@@ -8,7 +8,7 @@ from typing import Any
 
 from unmask import chance, metrics
 from unmask.adapt.rounds import claim, of_dev, rounds
-from unmask.adapt.turn import answering, inherit
+from unmask.adapt.turn import activation, answering, inherit
 from unmask.data.given import rows_of
 from unmask.errors import require
 from unmask.infer.classify import probabilities, readings
@@ -63,9 +63,9 @@ def finetune(
 def adapted_recipe(base: Model, task: Classify, names: Sequence[str]) -> Recipe:
     """The recipe of a pretrained model, turned to the task: the label predicted, and the next token where it is kept."""
     reads_all = base.recipe.see.serving.pattern == "everything"  # type: ignore[attr-defined]
-    head = Label(classes=len(names), names=tuple(names), pool=task.pool, dropout=task.dropout,
-                 pooler=reads_all and task.pool == "summary", activation=task.activation, bias=reads_all,
-                 orders=task.orders)  # fmt: skip
+    pooler = reads_all and task.pool == "summary"
+    head = Label(classes=len(names), names=tuple(names), pool=task.pool, dropout=task.dropout, pooler=pooler,
+                 activation=activation(base, task, pooler), bias=reads_all, orders=task.orders)  # fmt: skip
     return answering(base, task, "label", head)
 
 

@@ -63,6 +63,11 @@ def answering(base: Model, task: Any, name: str, head: Part) -> Recipe:
     return turned(base, task, hide=Next(), see=see, predict={name: head} | kept, weights=dict.fromkeys(kept, weight))
 
 
+def activation(base: Model, task: Any, pooler: bool) -> Any:
+    """That of the layer before the output: as the task says or, where there is such a layer, the recipe."""
+    return task.activation or (base.recipe.adapt.activation if pooler else "tanh")
+
+
 def _predicts_next(part: Part) -> bool:
     return isinstance(part, Adaptive) or (isinstance(part, Tokens) and part.ahead == 1 and part.layer is None)
 

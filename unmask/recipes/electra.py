@@ -4,7 +4,7 @@ from typing import Any
 
 from unmask import data, hide, predict, see, system, text, train
 from unmask.backbone import Transformer
-from unmask.recipe import Recipe, Stage
+from unmask.recipe import Adapt, Recipe, Stage
 
 # The discriminator, which is kept, and the share of its width, heads and inner width that the generator has.
 SIZES = {
@@ -72,4 +72,5 @@ def recipe(size: str = "base", variant: str = "paper") -> Recipe:
         optimise=train.AdamW(rate=RATES[size], decay=0.01, warmup=WARMUP[size], correct=chosen.get("correct", True)),
         batch_tokens=BATCH[size],
         schedule=(Stage(share=1.0, length=LENGTH[size], weights=chosen["weights"]),),
+        adapt=Adapt(rate=1e-4, activation="gelu"),  # 3e-4 at size small, as in the paper
     )

@@ -26,7 +26,7 @@ class Classify(Training):
 
     dropout: float = 0.1  # before the output
     pool: Literal["summary", "mean"] = "summary"  # the summary token, or the mean of all tokens
-    activation: Literal["tanh", "gelu"] = "tanh"  # of the layer before the output, which the summary token has
+    activation: Literal["tanh", "gelu"] | None = None  # of the layer before the output; none: the recipe's
     orders: Literal["one", "both"] = "one"  # both: a pair is read in both orders, and what is read added up (GPT)
     language: float | Part | None = field(  # weight of predicting the next token beside the label; none: the recipe's
         default=None, metadata=CURVE

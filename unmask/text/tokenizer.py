@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -30,6 +31,10 @@ ROLES = {
 BERT_NAMES = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 GPT_NAMES = ["<unk>", "<pad>", "<start>", "<delimiter>", "<extract>"]
 ROBERTA_NAMES = ["<s>", "<pad>", "</s>", "<unk>", "<mask>"]
+# A WordPiece takes every Chinese character for a word, and writes spaces between words.
+_CHINESE = "[\u3001-\u3029\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uff01-\uff65\U00020000-\U0003ffff]"
+_MARK = "[\u2014\u2018\u2019\u201c\u201d\u2026]"  # dashes, quotes and dots, which other languages have too
+_BETWEEN = re.compile(f"(?<={_CHINESE}) (?={_CHINESE}|{_MARK})|(?<={_MARK}) (?={_CHINESE})")
 
 
 class Tokenizer:
@@ -93,7 +98,8 @@ class Tokenizer:
         return self.backend.encode_batch(texts, add_special_tokens=False)
 
     def decode(self, ids: Sequence[int]) -> str:
-        return self.backend.decode(list(ids), skip_special_tokens=False)
+        text = self.backend.decode(list(ids), skip_special_tokens=False)
+        return _BETWEEN.sub("", text) if isinstance(self.backend.model, models.WordPiece) else text
 
     def token(self, index: int) -> str:
         return self.backend.id_to_token(index) or f"<{index}>"
