@@ -79,7 +79,9 @@ def zero_shot(
     ],
     prompt: Annotated[
         str,
-        typer.Option(help='A file, or the text itself, with {field} for values; a first line "choices: good, bad".'),
+        typer.Option(
+            help='A file, or the text itself, with {field} for values; a first line "choices: 1=good, 0=bad" for labels.'
+        ),
     ],
     normalise: Annotated[
         str, typer.Option(help="Compare choices by log-likelihood per token, byte, or none.")
