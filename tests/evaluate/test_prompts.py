@@ -13,6 +13,7 @@ from tests.evaluate.parts import LENGTH, exported, language_model, log_probabili
 from unmask import api, evaluate
 from unmask.errors import Mistake
 from unmask.infer.model import Model, save_run
+from unmask.tasks import choose
 from unmask.tasks.prompt import Question, read
 from unmask.text.template import Choice, Template
 
@@ -240,6 +241,30 @@ def test_an_answer_is_an_index_or_one_of_the_choices(tmp_path):
     ):
         with pytest.raises(Mistake, match=said):
             answers(tmp_path, "{q}", *rows)
+
+
+def test_a_file_of_choices_serves_both_to_adapt_and_to_ask(tmp_path):
+    rows = [
+        {"text": "?", "choices": ["a", "b", "c"], "label": 2},
+        {"text": "?", "choices": ["a", "b"], "label": "b"},
+        {"text": "?", "choices": ["1", "0"], "label": 0},
+        {"text": "?", "choices": ["a", "b"], "label": 0, "answer": "a"},
+        {"text": "?", "choices": ["a", "b"], "label": None, "answer": 1},
+    ]
+    assert answers(tmp_path, "{text}", *rows) == [2, 1, 0, 0, 1]
+    assert [q.label for q in choose.read(lines(tmp_path / "c.jsonl", rows[:4]))] == [2, 1, 0, 0]
+    for row, said in (
+        (
+            {"label": 0, "answer": 1},
+            'line 1: "answer" is 1 and "label" is 0, two different choices: give one of the two',
+        ),
+        ({"label": 2}, "the label is the text of a choice or its number, 0 to 1; got 2"),
+        ({"label": "1"}, "the label is the text of a choice or its number, 0 to 1; got '1'"),
+        ({"label": None}, 'has "choices" and does not say which is right: give "answer" or "label"'),
+        ({}, 'has "choices" and does not say which is right: give "answer" or "label"'),
+    ):
+        with pytest.raises(Mistake, match=said):
+            answers(tmp_path, "{text}", {"text": "?", "choices": ["a", "b"]} | row)
 
 
 def test_the_command_line_asks_and_python_gives_the_same(model, tmp_path):

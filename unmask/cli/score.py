@@ -75,7 +75,8 @@ def text(
 def zero_shot(
     run: Run,
     file: Annotated[
-        Path, typer.Argument(help='Questions: JSON lines with "answer", "choices" and fields of the prompt.')
+        Path,
+        typer.Argument(help='Questions: JSON lines with "answer" (or "label"), "choices" and fields of the prompt.'),
     ],
     prompt: Annotated[
         str,

@@ -66,7 +66,7 @@ def _question(row: dict[str, Any], where: str, labelled: bool) -> Question:
     require(len(choices) >= 2, f"{where}: needs two choices or more, got {len(choices)}")
     require(len(set(choices)) == len(choices), f"{where}: two choices are the same text")
     require(not labelled or row.get("label") is not None, f'{where}: has no "label"')
-    label = None if row.get("label") is None else _number(row["label"], choices, where)
+    label = None if row.get("label") is None else choice_number(row["label"], choices, where)
     return Question(" ".join(map(str.strip, texts)), tuple(choices), label)
 
 
@@ -74,7 +74,7 @@ def _is_text(value: Any) -> bool:
     return isinstance(value, str) and bool(value.strip())
 
 
-def _number(label: Any, choices: Sequence[str], where: str) -> int:
+def choice_number(label: Any, choices: Sequence[str], where: str) -> int:
     """A label is the text of a choice, or its number, counted from 0."""
     number = choices.index(label) if label in choices else label
     require(
