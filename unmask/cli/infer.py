@@ -177,7 +177,9 @@ def embed(
 
 def _file_of_choices(input_: str, second: str | None) -> Path:
     if second is not None or not Path(input_).suffix:
-        raise Mistake(f'this model chooses: give a .jsonl file with "context" and "choices", got {input_!r:.60}')
+        raise Mistake(
+            f'this model chooses: give a .jsonl file with "context" or "question", and "choices", got {input_!r:.60}'
+        )
     return Path(input_)
 
 
