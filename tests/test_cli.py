@@ -13,7 +13,9 @@ from tests import command
 from tests.command import pretrain, run, works
 from tests.conftest import documents
 from unmask import cli
+from unmask.data.given import Text
 from unmask.infer import open_run
+from unmask.tasks.classify import read_texts
 from unmask.train.log import read
 
 VERBS = sorted(c.name or c.callback.__name__ for c in cli.app.registered_commands)
@@ -301,6 +303,33 @@ def test_with_json_notes_are_a_line_of_json_on_the_error_output(adapted, place, 
     assert beside(works("evaluate", adapted, tmp_path / "t.jsonl", "--json")) == [word]
     assert beside(works("fill", place / "bert", f"[MASK] {long}", "--json")) == [word]
     assert beside(works("fill", place / "bert", "[MASK] slept.", "--json")) == []
+
+
+def test_blank_lines_of_a_file_of_texts_are_left_out_and_told(adapted, place, tmp_path):
+    (tmp_path / "t.txt").write_text("The doctor slept.\nA river.\n\nThe rain.\n \n", encoding="utf-8")
+    told = "blank lines left out (the first is line 3)"
+    for words in (
+        ("predict", adapted, tmp_path / "t.txt"),
+        ("generate", place / "gpt2", "--file", tmp_path / "t.txt", "--tokens", 2),
+        ("embed", adapted, tmp_path / "t.txt", "--out", tmp_path / "v.npy", "--overwrite"),
+    ):
+        assert f"note: 2 {told}" in works(*words).err
+        ran = works(*words, "--json")
+        assert beside(ran, lines=words[0] != "embed") == [{"notes": {told: 2}}]
+        assert words[0] == "embed" or len(ran.out.splitlines()) == 3
+    assert np.load(tmp_path / "v.npy").shape[0] == 3
+
+
+def test_a_single_blank_line_is_told_and_a_text_without_any_says_nothing(tmp_path):
+    (tmp_path / "t.txt").write_text("a\n\nb\n", encoding="utf-8")
+    assert read_texts(tmp_path / "t.txt") == ([Text("a"), Text("b")], {"blank line left out (line 2)": 1})
+    (tmp_path / "t.txt").write_text("a\nb\n", encoding="utf-8")
+    assert read_texts(tmp_path / "t.txt") == ([Text("a"), Text("b")], {})
+
+
+def test_only_line_ends_part_the_texts_of_a_file(tmp_path):
+    (tmp_path / "t.txt").write_bytes("a\u2028b\r\nc\x0cd\x85e\n".encode())
+    assert read_texts(tmp_path / "t.txt") == ([Text("a\u2028b"), Text("c\x0cd\x85e")], {})
 
 
 def test_with_json_a_source_that_was_cut_to_write_from_is_told(place, tmp_path):

@@ -194,7 +194,7 @@ def test_from_the_command_line_a_model_learns_to_choose_is_scored_and_chooses(to
 
 
 @pytest.mark.parametrize("row, message", [
-    ({"choices": ["a", "b"], "label": 0}, 'line 1: needs "context"'),
+    ({"choices": ["a", "b"], "label": 0}, 'line 1: needs "context" (or "text"), "question", or both'),
     ({"context": "c", "label": 0}, 'line 1: needs "choices", a list of texts; got None'),
     ({"context": "c", "choices": "ab", "label": 0}, "a list of texts; got 'ab'"),
     ({"context": "c", "choices": ["a", 5], "label": 0}, "a list of texts"),
@@ -205,8 +205,10 @@ def test_from_the_command_line_a_model_learns_to_choose_is_scored_and_chooses(to
     ({"context": "c", "choices": ["a", "b"], "label": -1}, "got -1"),
     ({"context": "c", "choices": ["a", "b"], "label": True}, "got True"),
     ({"context": "c", "choices": ["a", "b"], "label": "c"}, "got 'c'"),
-    ({"context": " ", "choices": ["a", "b"], "label": 0}, "the context or the question is empty"),
-    ({"context": "c", "question": 3, "choices": ["a", "b"], "label": 0}, "the context or the question is empty or no string"),
+    ({"context": " ", "choices": ["a", "b"], "label": 0}, "not empty; got ['choices', 'context', 'label']"),
+    ({"context": "", "text": None, "question": "", "choices": ["a", "b"], "label": 0}, "not empty; got ["),
+    ({"context": "c", "question": 3, "choices": ["a", "b"], "label": 0}, 'line 1: "question" must be a text, got 3'),
+    ({"context": ["c"], "question": "q", "choices": ["a", "b"], "label": 0}, "\"context\" must be a text, got ['c']"),
 ])  # fmt: skip
 def test_a_wrong_example_is_one_clear_line(tmp_path, row, message):
     (tmp_path / "t.jsonl").write_text(json.dumps(row))
@@ -214,6 +216,21 @@ def test_a_wrong_example_is_one_clear_line(tmp_path, row, message):
         read(tmp_path / "t.jsonl")
     assert message in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("row, context", [
+    ({"context": " c ", "question": "q?"}, "c q?"),
+    ({"context": "", "question": "q?"}, "q?"),
+    ({"context": None, "question": "q?"}, "q?"),
+    ({"text": "", "question": "q?"}, "q?"),
+    ({"question": "q?"}, "q?"),
+    ({"context": "c", "question": ""}, "c"),
+    ({"context": "", "text": "t", "question": "q?"}, "t q?"),
+    ({"text": "t"}, "t"),
+])  # fmt: skip
+def test_a_context_a_question_or_both_are_read(tmp_path, row, context):
+    (tmp_path / "t.jsonl").write_text(json.dumps(row | {"choices": ["a", "b"], "label": 1}))
+    assert read(tmp_path / "t.jsonl") == [Question(context, ("a", "b"), 1)]
 
 
 def test_wrong_settings_are_refused():

@@ -13,6 +13,7 @@ from tests.evaluate.parts import LENGTH, exported, language_model, log_probabili
 from unmask import api, evaluate
 from unmask.errors import Mistake
 from unmask.infer.model import Model, save_run
+from unmask.tasks import choose
 from unmask.tasks.prompt import Question, read
 from unmask.text.template import Choice, Template
 
@@ -199,13 +200,28 @@ def test_a_template_is_plain_text_with_fields(tmp_path):
         Template.read(tmp_path / "none.txt")
 
 
-def test_an_answer_is_an_index_or_one_of_the_choices(tmp_path):
-    def answers(prompt, *rows):
-        return [q.answer for q in read(lines(tmp_path / "q.jsonl", rows), Template.read(prompt))]
+def answers(folder, prompt, *rows):
+    return [q.answer for q in read(lines(folder / "q.jsonl", rows), Template.read(prompt))]
 
-    fixed = "choices: neg=bad, pos=good\n{text}"
-    assert answers(fixed, *({"text": "x", "label": label} for label in ("pos", "neg", 1, "0"))) == [1, 0, 1, 0]
-    assert answers("{q}", {"q": "?", "choices": ["2", "1", "0"], "answer": "0"}) == [2]
+
+def test_a_label_is_one_of_the_names_that_the_template_gives_its_choices(tmp_path):
+    def found(choices, *labels):
+        rows = ({"text": "x", "label": label} for label in labels)
+        return answers(tmp_path, f"choices: {choices}\n{{text}}", *rows)
+
+    assert found("pos=great, neg=terrible", "neg", "pos") == [1, 0]
+    assert found("1=great, 0=terrible", 1, 0, "1", "0") == [0, 1, 0, 1]
+    assert found("0=terrible, 1=great", 1, 0) == [1, 0]
+    for label in (0, "0", 1, "great", "Pos", True):
+        with pytest.raises(Mistake, match="line 1: the label must be one of pos, neg, .* got .* 0=terrible, 1=great"):
+            found("pos=great, neg=terrible", label)
+    for row in ({}, {"label": None}, {"label": ""}):
+        with pytest.raises(Mistake, match='no "label"; it has text$'):
+            answers(tmp_path, "choices: None=bad, good\n{text}", {"text": "x"} | row)
+
+
+def test_an_answer_is_an_index_or_one_of_the_choices(tmp_path):
+    assert answers(tmp_path, "{q}", {"q": "?", "choices": ["2", "1", "0"], "answer": "0"}) == [2]
     question = read(
         lines(tmp_path / "q.jsonl", [{"q": "?", "choices": [" a", "b"], "answer": 0}]), Template.read("{q} x")
     )
@@ -224,14 +240,36 @@ def test_an_answer_is_an_index_or_one_of_the_choices(tmp_path):
         ([], "holds no examples"),
     ):
         with pytest.raises(Mistake, match=said):
-            answers("{q}", *rows)
-    with pytest.raises(Mistake, match='no "label"; it has text'):
-        answers(fixed, {"text": "x"})
+            answers(tmp_path, "{q}", *rows)
+
+
+def test_a_file_of_choices_serves_both_to_adapt_and_to_ask(tmp_path):
+    rows = [
+        {"text": "?", "choices": ["a", "b", "c"], "label": 2},
+        {"text": "?", "choices": ["a", "b"], "label": "b"},
+        {"text": "?", "choices": ["1", "0"], "label": 0},
+        {"text": "?", "choices": ["a", "b"], "label": 0, "answer": "a"},
+        {"text": "?", "choices": ["a", "b"], "label": None, "answer": 1},
+    ]
+    assert answers(tmp_path, "{text}", *rows) == [2, 1, 0, 0, 1]
+    assert [q.label for q in choose.read(lines(tmp_path / "c.jsonl", rows[:4]))] == [2, 1, 0, 0]
+    for row, said in (
+        (
+            {"label": 0, "answer": 1},
+            'line 1: "answer" is 1 and "label" is 0, two different choices: give one of the two',
+        ),
+        ({"label": 2}, "the label is the text of a choice or its number, 0 to 1; got 2"),
+        ({"label": "1"}, "the label is the text of a choice or its number, 0 to 1; got '1'"),
+        ({"label": None}, 'has "choices" and does not say which is right: give "answer" or "label"'),
+        ({}, 'has "choices" and does not say which is right: give "answer" or "label"'),
+    ):
+        with pytest.raises(Mistake, match=said):
+            answers(tmp_path, "{text}", {"text": "?", "choices": ["a", "b"]} | row)
 
 
 def test_the_command_line_asks_and_python_gives_the_same(model, tmp_path):
     file = lines(tmp_path / "q.jsonl", [{"text": "The cat sat", "label": i % 2} for i in range(4)])
-    (tmp_path / "p.txt").write_text("choices: mat, rain\n{text} on the \n")
+    (tmp_path / "p.txt").write_text("choices: 0=mat, 1=rain\n{text} on the \n")
     words = ("zero-shot", model.folder, file, "--prompt", tmp_path / "p.txt")
     found = json.loads(works(*words, "--normalise", "byte", "--unconditional", "--json").out)
     loaded = api.load(model.folder, device="cpu")

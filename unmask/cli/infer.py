@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import sys
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -24,7 +25,10 @@ def predict(
     run: Run,
     input_: Annotated[
         str,
-        typer.Argument(metavar="FILE_OR_TEXT", help="A text, or a file of texts (.jsonl, .csv, .txt), or of choices."),
+        typer.Argument(
+            metavar="FILE_OR_TEXT",
+            help="A text, or a file of texts (.jsonl, .csv; .txt, a line each, blank ones left out), or of choices.",
+        ),
     ],
     second: Annotated[str | None, typer.Argument(metavar="SECOND_TEXT", help="The second text of a pair.")] = None,
     device: Device = None,
@@ -35,13 +39,14 @@ def predict(
     from unmask.tasks.choose import read
 
     model = open_run(run, device=device)
+    left_out: Counter[str] = Counter()
     if model.chooses:
         questions = read(_file_of_choices(input_, second), labelled=False)
         texts, found_all = [question.context for question in questions], choose(model, questions)
     else:
-        given = _texts(input_, second)
+        given, left_out = _texts(input_, second)
         texts, found_all = [text.a for text in given], classify(model, given)
-    say.notes(model.notes, json_)
+    say.notes(left_out + model.notes, json_)
     for text, found in zip(texts, found_all, strict=True):
         if json_:
             say.as_json({"text": text} | dataclasses.asdict(found), lines=True)
@@ -79,7 +84,10 @@ def generate(
     run: Run,
     prompt: Annotated[str | None, typer.Argument(help="How the text begins.")] = None,
     file: Annotated[
-        Path | None, typer.Option(help="Prompts: a line each (.txt), or .jsonl or .csv with text; instead of PROMPT.")
+        Path | None,
+        typer.Option(
+            help="Prompts: a line each (.txt; blank ones are left out), or .jsonl or .csv with text; instead of PROMPT."
+        ),
     ] = None,
     tokens: Annotated[int, typer.Option(help="How many new tokens at most.")] = 50,
     greedy: Annotated[bool, typer.Option("--greedy", help="Always take the likeliest token.")] = False,
@@ -117,7 +125,7 @@ def generate(
         greedy=greedy, temperature=temperature, top_k=top_k, top_p=top_p, repetition_penalty=repetition_penalty,
         beams=beams, length_penalty=length_penalty,
     )  # fmt: skip
-    prompts = _prompts(prompt, file)
+    prompts, left_out = _prompts(prompt, file)
     model = open_run(run, device=device, half=half)
     options: dict[str, Any] = {
         "tokens": tokens,
@@ -139,13 +147,15 @@ def generate(
             sys.stdout.write(piece)
             sys.stdout.flush()
         sys.stdout.write("\n")
-    say.notes(model.notes, json_)
+    say.notes(left_out + model.notes, json_)
 
 
 @verb("unmask embed runs/bert texts.txt --out vectors.npy")
 def embed(
     run: Run,
-    file: Annotated[Path, typer.Argument(help="Texts: a line each (.txt), or .jsonl or .csv with text.")],
+    file: Annotated[
+        Path, typer.Argument(help="Texts: a line each (.txt; blank ones are left out), or .jsonl or .csv with text.")
+    ],
     out: Annotated[Path, typer.Option(help="The .npy file to write.")],
     pool: Annotated[str, typer.Option(help="mean, or summary for the summary token.")] = "mean",
     layer: Annotated[int, typer.Option(help="Which layer; 0 is the embeddings, -1 the last.")] = -1,
@@ -161,10 +171,10 @@ def embed(
     from unmask.tasks.classify import read_texts
 
     require(overwrite or not out.exists(), f"{out} exists already: choose another --out, or pass --overwrite")
-    texts = [text.a for text in read_texts(file)]
+    texts, left_out = read_texts(file)
     model = infer.open_run(run, device=device)
-    vectors = infer.embed(model, texts, pool=pool, layer=layer)  # type: ignore[arg-type]
-    say.notes(model.notes, json_)
+    vectors = infer.embed(model, [text.a for text in texts], pool=pool, layer=layer)  # type: ignore[arg-type]
+    say.notes(left_out + model.notes, json_)
     out.parent.mkdir(parents=True, exist_ok=True)
     with out.open("wb") as target:
         np.save(target, vectors)
@@ -177,12 +187,14 @@ def embed(
 
 def _file_of_choices(input_: str, second: str | None) -> Path:
     if second is not None or not Path(input_).suffix:
-        raise Mistake(f'this model chooses: give a .jsonl file with "context" and "choices", got {input_!r:.60}')
+        raise Mistake(
+            f'this model chooses: give a .jsonl file with "context" or "question", and "choices", got {input_!r:.60}'
+        )
     return Path(input_)
 
 
-def _texts(file_or_text: str, second: str | None) -> list[Text]:
-    """What to predict: the texts of a file, or the one text or pair that was typed."""
+def _texts(file_or_text: str, second: str | None) -> tuple[list[Text], Counter[str]]:
+    """What to predict: the texts of a file, and notes on what is left out; or the one text or pair that was typed."""
     from unmask.data.given import Text
     from unmask.tasks.classify import read_texts
 
@@ -191,13 +203,16 @@ def _texts(file_or_text: str, second: str | None) -> list[Text]:
         return read_texts(file)
     if file.is_file():
         raise Mistake(f"{file} is a file: a second text goes with a text, pairs in a file have text_a and text_b")
-    return [Text(file_or_text, second)]
+    return [Text(file_or_text, second)], Counter()
 
 
-def _prompts(prompt: str | None, file: Path | None) -> list[str]:
-    """What to go on with: the prompt that was typed, or those of a file."""
+def _prompts(prompt: str | None, file: Path | None) -> tuple[list[str], Counter[str]]:
+    """What to go on with: the prompt that was typed; or those of a file, and notes on what is left out."""
     from unmask.errors import require
     from unmask.tasks.classify import read_texts
 
     require((prompt is None) != (file is None), "give a PROMPT, or prompts with --file: one of the two")
-    return [text.a for text in read_texts(file)] if file is not None else [prompt or ""]
+    if file is None:
+        return [prompt or ""], Counter()
+    texts, left_out = read_texts(file)
+    return [text.a for text in texts], left_out

@@ -75,11 +75,14 @@ def text(
 def zero_shot(
     run: Run,
     file: Annotated[
-        Path, typer.Argument(help='Questions: JSON lines with "answer", "choices" and fields of the prompt.')
+        Path,
+        typer.Argument(help='Questions: JSON lines with "answer" (or "label"), "choices" and fields of the prompt.'),
     ],
     prompt: Annotated[
         str,
-        typer.Option(help='A file, or the text itself, with {field} for values; a first line "choices: good, bad".'),
+        typer.Option(
+            help='A file, or the text itself, with {field} for values; a first line "choices: 1=good, 0=bad" for labels.'
+        ),
     ],
     normalise: Annotated[
         str, typer.Option(help="Compare choices by log-likelihood per token, byte, or none.")

@@ -68,7 +68,7 @@ def adapt(
         Path,
         typer.Argument(
             help='Examples: JSON lines or CSV with "text" (or "text_a", "text_b") and "label"; to choose: "context", '
-            '"question" if there is one, "choices", "label"; to write: "source", "target".'
+            '"question" or both, "choices", "label"; to write: "source", "target".'
         ),
     ],
     out: Annotated[Path, typer.Option(help="The run folder to write.")],

@@ -1,4 +1,4 @@
-"""Choose: one of several texts. JSON lines with `context` (or `text`), if need be `question`, `choices` and `label`."""
+"""Choose: one of several texts. JSON lines with `context` (or `text`), `question` or both, `choices` and `label`."""
 
 from __future__ import annotations
 
@@ -54,9 +54,7 @@ def read(path: str | Path, *, labelled: bool = True) -> list[Question]:
 
 
 def _question(row: dict[str, Any], where: str, labelled: bool) -> Question:
-    require("context" in row or "text" in row, f'{where}: needs "context" (or "text"); got {sorted(row)}')
-    texts = [row["context"] if "context" in row else row["text"], *([row["question"]] if row.get("question") else [])]
-    require(all(map(_is_text, texts)), f"{where}: the context or the question is empty or no string")
+    context = _context(row, where)
     choices = row.get("choices")
     require(
         isinstance(choices, list) and all(map(_is_text, choices)),
@@ -66,15 +64,26 @@ def _question(row: dict[str, Any], where: str, labelled: bool) -> Question:
     require(len(choices) >= 2, f"{where}: needs two choices or more, got {len(choices)}")
     require(len(set(choices)) == len(choices), f"{where}: two choices are the same text")
     require(not labelled or row.get("label") is not None, f'{where}: has no "label"')
-    label = None if row.get("label") is None else _number(row["label"], choices, where)
-    return Question(" ".join(map(str.strip, texts)), tuple(choices), label)
+    label = None if row.get("label") is None else choice_number(row["label"], choices, where)
+    return Question(context, tuple(choices), label)
+
+
+def _context(row: dict[str, Any], where: str) -> str:
+    """The context and the question, or the one of them that there is."""
+    given = {name: row[name] for name in ("context", "text", "question") if row.get(name) is not None}
+    for name, value in given.items():
+        require(isinstance(value, str), f'{where}: "{name}" must be a text, got {value!r:.60}')
+    filled = {name: value.strip() for name, value in given.items() if value.strip()}
+    require(bool(filled), f'{where}: needs "context" (or "text"), "question", or both, not empty; got {sorted(row)}')
+    parts = filled.get("context") or filled.get("text"), filled.get("question")
+    return " ".join(part for part in parts if part)
 
 
 def _is_text(value: Any) -> bool:
     return isinstance(value, str) and bool(value.strip())
 
 
-def _number(label: Any, choices: Sequence[str], where: str) -> int:
+def choice_number(label: Any, choices: Sequence[str], where: str) -> int:
     """A label is the text of a choice, or its number, counted from 0."""
     number = choices.index(label) if label in choices else label
     require(

@@ -7,6 +7,7 @@ import gzip
 import json
 import lzma
 import zlib
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -70,19 +71,27 @@ def read(path: str | Path, *, labelled: bool = True) -> list[Example]:
     return examples
 
 
-def read_texts(path: str | Path) -> list[Text]:
-    """Texts without labels: the lines of a .txt, or the texts of JSON lines or CSV."""
+def read_texts(path: str | Path) -> tuple[list[Text], Counter[str]]:
+    """Texts without labels: the lines of a .txt, or the texts of JSON lines or CSV; the notes count blank lines."""
     path = Path(path)
     if path.suffix != ".txt":
-        return [example.text for example in read(path, labelled=False)]
+        return [example.text for example in read(path, labelled=False)], Counter()
     require(path.is_file(), f"no such file: {path}")
-    try:
-        lines = path.read_text(encoding="utf-8-sig").splitlines()
+    try:  # splitlines would part at form feeds too, and a text would not be a line of the file
+        lines = path.read_text(encoding="utf-8-sig").removesuffix("\n").split("\n")
     except UnicodeDecodeError as error:
         raise Mistake(f"{path} is not UTF-8 at byte offset {error.start:,}: convert it") from None
     texts = [Text(line) for line in lines if line.strip()]
     require(bool(texts), f"{path} holds no text")
-    return texts
+    return texts, _blank([number for number, line in enumerate(lines, 1) if not line.strip()])
+
+
+def _blank(numbers: Sequence[int]) -> Counter[str]:
+    """What is to be told of the blank lines with these numbers: after one, text and line differ in number."""
+    if not numbers:
+        return Counter()
+    several = f"blank lines left out (the first is line {numbers[0]:,})"
+    return Counter({several if len(numbers) > 1 else f"blank line left out (line {numbers[0]:,})": len(numbers)})
 
 
 def label_names(examples: Sequence[Example]) -> tuple[str, ...]:

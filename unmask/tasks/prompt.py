@@ -1,7 +1,7 @@
 """Prompt: a task asked of a language model in words, by a template. JSON lines (or CSV) whose fields the template names.
 
-Multiple choice: `choices` (a list) and `answer` (an index from 0, or one of them); or `label`, where the template has
-the choices. Cloze: `answer` alone, the text that goes on from where the template ends.
+Multiple choice: `choices` (a list) and `answer` (an index from 0, or one of them), or `label` as for choosing; where the
+template has the choices, `label` is the name of one. Cloze: `answer` alone, the text that goes on from where the template ends.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from unmask.errors import Mistake, require
+from unmask.tasks.choose import choice_number
 from unmask.tasks.classify import read_rows
 from unmask.text.template import Template
 
@@ -40,13 +41,11 @@ def read(path: str | Path, template: Template) -> list[Question]:
 def _question(row: dict[str, Any], template: Template, where: str) -> Question:
     prompt = template.fill(row, where)
     if template.choices:
-        require(
-            "label" in row, f'{where}: the template has choices, and the example no "label"; it has {", ".join(row)}'
-        )
-        labels, words = ([getattr(choice, name) for choice in template.choices] for name in ("label", "words"))
-        return Question(prompt, tuple(words), _number(row["label"], labels, where))
-    require("answer" in row, f'{where}: needs an "answer", and "choices" where it is one of several; got {sorted(row)}')
+        return Question(prompt, tuple(choice.words for choice in template.choices), _named(row, template, where))
     if "choices" not in row:
+        require(
+            "answer" in row, f'{where}: needs an "answer", and "choices" where it is one of several; got {sorted(row)}'
+        )
         _require_texts([row["answer"]], f'{where}: "answer"')
         return Question(prompt, (row["answer"],), 0)
     choices = row["choices"]
@@ -55,7 +54,35 @@ def _question(row: dict[str, Any], template: Template, where: str) -> Question:
         f'{where}: "choices" must be a list of two texts or more, got {choices!r:.60}',
     )
     _require_texts(choices, f"{where}: a choice")
-    return Question(prompt, tuple(choices), _number(row["answer"], choices, where))
+    return Question(prompt, tuple(choices), _right(row, choices, where))
+
+
+def _named(row: dict[str, Any], template: Template, where: str) -> int:
+    """Which of the template's choices has the example's label for its name; never an index, as 0 and 1 are labels too."""
+    filled = [name for name, value in row.items() if value not in (None, "")]
+    require(
+        "label" in filled, f'{where}: the template has choices, and the example no "label"; it has {", ".join(filled)}'
+    )
+    names = [choice.label for choice in template.choices]
+    require(
+        str(row["label"]) in names,
+        f"{where}: the label must be one of {', '.join(names)}, the names of the template's choices, got "
+        f"{row['label']!r:.60}: name them as the file does, for example 'choices: 0=terrible, 1=great'",
+    )
+    return names.index(str(row["label"]))
+
+
+def _right(row: dict[str, Any], choices: list[str], where: str) -> int:
+    """Which of the example's own choices is right, by its answer, or by the label that adapting to choose reads."""
+    numbers = [_number(row["answer"], choices, where)] if row.get("answer") is not None else []
+    numbers += [choice_number(row["label"], choices, where)] if row.get("label") is not None else []
+    require(bool(numbers), f'{where}: has "choices" and does not say which is right: give "answer" or "label"')
+    require(
+        len(set(numbers)) == 1,
+        f'{where}: "answer" is {row.get("answer")!r:.40} and "label" is {row.get("label")!r:.40}, two different choices: '
+        "give one of the two",
+    )
+    return numbers[0]
 
 
 def _require_texts(values: list[Any], what: str) -> None:
