@@ -292,6 +292,17 @@ def test_the_command_line_shows_the_scores_and_writes_the_curve(model, text, tmp
     assert "drawn as .png or written as .json" in mistake("evaluate", model.folder, text, "--curve", tmp_path / "c.gif")
 
 
+def test_the_notes_of_a_text_are_counted_once_with_a_curve_too(tmp_path):
+    made = language_model(tmp_path / "run", kind="wordpiece")  # which does not keep accents
+    save_run(made, tmp_path / "run")
+    text = written(tmp_path / "text.txt", ["Où est l’été?", *DOCUMENTS])
+    alone = works("evaluate", made.folder, text).err
+    told = works("evaluate", made.folder, text, "--curve", tmp_path / "c.json").err
+    notes = [[line for line in said.splitlines() if "does not keep" in line] for said in (alone, told)]
+    assert notes[0]
+    assert notes[1] == notes[0]
+
+
 def test_the_wrong_kind_of_file_is_told(model, text, tmp_path):
     (tmp_path / "t.jsonl").write_text('{"text": "a", "label": "x"}\n{"text": "b", "label": "y"}\n')
     assert "holds labelled examples" in mistake("evaluate", model.folder, tmp_path / "t.jsonl")

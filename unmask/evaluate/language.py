@@ -108,7 +108,11 @@ def score_text(
     """Score a text, yielding a record per pass; the last one holds the scores. `whole`: a file is one document."""
     require_onward(model)
     way = way_of(model, context=context, stride=stride, memory=memory)
-    stream = read_stream(model, files, whole=whole)
+    yield from score_stream(model, read_stream(model, files, whole=whole), way)
+
+
+def score_stream(model: Model, stream: Stream, way: Way) -> Iterator[dict[str, Any]]:
+    """The same for a text that was read before."""
     if len(stream.ids) < way.context:
         model.notes[f"tokens are all of the text, and the context is {way.context:,}: it is scored in one window"] = (
             stream.tokens
@@ -118,7 +122,7 @@ def score_text(
         found = score(model, rows, scored, read=read)
         nats, done = nats - float(found.logs.sum()), done + len(found.logs)
         yield {"tokens": done, "tokens_total": stream.tokens, "loss": nats / done}
-    require(math.isfinite(nats), f"the loss of {model.folder} on {files} is {nats}: are its weights whole?")
+    require(math.isfinite(nats), f"the loss of {model.folder} on {stream.name} is {nats}: are its weights whole?")
     yield _summary(stream, nats) | _measured(model, way, stream, time.perf_counter() - begun)
 
 
