@@ -142,7 +142,8 @@ def prepare(
 ) -> dict[str, Any]:  # fmt: skip
     """Tokenise a corpus into shards, with the phrases and entities of a lexicon if one is given; returns the manifest.
 
-    `whole`: a .txt file is one document, and its blank lines are text, for models of characters and bytes."""
+    `whole`: a .txt file is one document, and its blank lines are text, for models of characters and bytes.
+    `holdout`: the share of documents kept for validation; of a `whole` text, the share of its tokens."""
     manifest: dict[str, Any] = {}
     for manifest in prepare_shards(
         text.Corpus(_listed(corpus), errors=errors, whole=whole), text.Tokenizer.load(tokenizer), out, words=words,

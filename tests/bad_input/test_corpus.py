@@ -124,7 +124,9 @@ def test_a_large_holdout_holds_out_about_so_much(corpus, tok, tmp_path):
 
 def test_a_single_document_that_leaves_nothing_to_hold_out_is_told(tok, tmp_path):
     (tmp_path / "one.txt").write_text("The doctor slept.\n\nThe river rose.\n")
-    said = "too few to hold one out"
-    assert said in prepare(tmp_path / "one.txt", tok, tmp_path / "a", "--whole").err
+    said = "too few to hold"
+    assert "tokens, too few to hold" in prepare(tmp_path / "one.txt", tok, tmp_path / "a", "--whole").err
     assert said not in prepare(tmp_path / "one.txt", tok, tmp_path / "b", "--whole", "--holdout", "0").err
     assert said not in prepare(tmp_path / "one.txt", tok, tmp_path / "c").err
+    (tmp_path / "single.txt").write_text("The doctor slept.\n")
+    assert "1 document, too few to hold one out" in prepare(tmp_path / "single.txt", tok, tmp_path / "d").err

@@ -191,9 +191,9 @@ def test_a_length_or_stride_that_cannot_be_is_refused_with_numbers(model, text, 
         evaluate.evaluate_text(model, tmp_path / "empty.txt")
 
 
-def remembering(folder, layers, words=False) -> Model:
+def remembering(folder, layers, words=False, clamp=None) -> Model:
     """A small Transformer-XL; `words`: with clusters of rare tokens."""
-    network = TransformerXL(layers=layers, width=16, heads=2, head=8, feedforward=24, memory=8, length=20,
+    network = TransformerXL(layers=layers, width=16, heads=2, head=8, feedforward=24, memory=8, length=20, clamp=clamp,
                             cutoffs=(40, 120) if words else ())  # fmt: skip
     recipe = recipes.get("transformer-xl", size="tiny", variant="words" if words else "paper")
     recipe = recipe.replace(system=Single(backbone=network), schedule=(type(recipe.schedule[0])(length=9),))
@@ -224,6 +224,15 @@ def test_a_memory_as_long_as_the_text_is_one_long_pass(tmp_path, text, words):
     assert long["loss"] == pytest.approx(whole["loss"], rel=1e-5)
     assert short["loss"] != pytest.approx(whole["loss"], rel=1e-5)
     assert evaluate.evaluate_text(made, text, memory=0)["way"] == "blocks"
+
+
+def test_a_memory_longer_than_any_machine_holds_is_as_good_as_one_as_long_as_the_text(tmp_path, text):
+    made = remembering(tmp_path / "run", layers=3)
+    enough, endless = (evaluate.evaluate_text(made, text, memory=memory) for memory in (150, 10**12))
+    assert endless["loss"] == pytest.approx(enough["loss"], rel=1e-6)
+    assert (endless["memory"], endless["exactness"]) == (10**12, "exact")
+    with pytest.raises(Mistake, match=f"a memory of {10**12} tokens reaches farther than the distances .*, 20"):
+        evaluate.evaluate_text(remembering(tmp_path / "run", layers=1, clamp=20), text, memory=10**12)
 
 
 def test_segments_do_not_overlap_where_there_is_a_memory(tmp_path, text):
@@ -281,6 +290,17 @@ def test_the_command_line_shows_the_scores_and_writes_the_curve(model, text, tmp
     assert f"note: {LENGTH} tokens of context are more than the 16" in shown.err
     assert (tmp_path / "c.png").read_bytes()[:4] == b"\x89PNG"
     assert "drawn as .png or written as .json" in mistake("evaluate", model.folder, text, "--curve", tmp_path / "c.gif")
+
+
+def test_the_notes_of_a_text_are_counted_once_with_a_curve_too(tmp_path):
+    made = language_model(tmp_path / "run", kind="wordpiece")  # which does not keep accents
+    save_run(made, tmp_path / "run")
+    text = written(tmp_path / "text.txt", ["Où est l’été?", *DOCUMENTS])
+    alone = works("evaluate", made.folder, text).err
+    told = works("evaluate", made.folder, text, "--curve", tmp_path / "c.json").err
+    notes = [[line for line in said.splitlines() if "does not keep" in line] for said in (alone, told)]
+    assert notes[0]
+    assert notes[1] == notes[0]
 
 
 def test_the_wrong_kind_of_file_is_told(model, text, tmp_path):

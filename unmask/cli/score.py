@@ -56,10 +56,12 @@ def text(
     )
     if curve is not None:
         evaluate.check_file(curve)
-    records = evaluate.score_text(model, file, context=context, stride=stride, memory=memory, whole=whole)
-    scores = _last(records, "scoring", json_)
+    way = evaluate.way_of(model, context=context, stride=stride, memory=memory)
+    stream = evaluate.read_stream(model, file, whole=whole)  # once: what it could not keep is counted in the notes
+    scores = _last(evaluate.score_stream(model, stream, way), "scoring", json_)
     if curve is not None:
-        measured = _last(evaluate.trace_context(model, file, context=context, whole=whole), "looking back", json_)
+        lengths = evaluate.checked_lengths(model, context=context)
+        measured = _last(evaluate.trace_stream(model, stream, lengths), "looking back", json_)
         evaluate.write_curve(measured, curve, f"{model.folder.name} on {file.name}")
         scores["curve"] = measured["points"]
     say.notes(model.notes, json_)

@@ -55,7 +55,9 @@ def prepare(
             metavar="FILE", help="Phrases and entities to find, made by 'unmask lexicon' or by hand; repeatable."
         ),
     ] = [],  # noqa: B006
-    holdout: Annotated[str, typer.Option(help="Share of documents kept for validation.")] = "0.5%",
+    holdout: Annotated[
+        str, typer.Option(help="Share of documents, or with --whole of tokens, kept for validation.")
+    ] = "0.5%",
     whole: Whole = False,
     errors: Errors = "strict",
     seed: Seed = 0,
@@ -74,10 +76,10 @@ def prepare(
                   holdout=options.share(holdout), workers=workers, overwrite=overwrite)  # fmt: skip
     manifest = _last(screen.reading(records, "preparing", json_))
     say.notes(manifest["notes"], json_)
-    held = sum(shard["documents"] for shard in manifest["splits"]["holdout"])
-    said = f"{manifest['tokens']:,} tokens in {manifest['documents']:,} documents ({held:,} held out), written to {out}"
+    held = sum(shard["tokens" if whole else "documents"] for shard in manifest["splits"]["holdout"])
+    counted = f"{manifest['tokens']:,} tokens" + ("" if whole else f" in {manifest['documents']:,} documents")
     shown = ("tokens", "documents", "vocabulary", "words", "lexicon", "notes")
-    say.done({name: manifest[name] for name in shown}, said, json_)
+    say.done({name: manifest[name] for name in shown}, f"{counted} ({held:,} held out), written to {out}", json_)
 
 
 @verb("unmask lexicon corpus/ --graph triples.tsv --out phrases.tsv")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import multiprocessing
 import os
 import shutil
@@ -17,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from unmask.batch import Document
+from unmask.data.holdout import Tokenised, by_document, by_stretch
 from unmask.data.shards import VERSION, Writer
 from unmask.errors import require
 from unmask.text import Corpus, Lexicon, Tokenizer, Words, encode_documents
@@ -24,9 +24,14 @@ from unmask.text.boundaries import CHINESE, available
 from unmask.text.lexicon import LEVELS
 
 CHUNK = 1 << 19  # characters handed to a worker at a time
+_TOO_FEW = {  # by whether texts are read as a whole: what is counted, and what is said of it
+    False: ("documents", "document, too few to hold one out: training on it has no held-out loss"),
+    True: (
+        "tokens",
+        "tokens, too few to hold a stretch of them out: training on them has no held-out loss; raise --holdout",
+    ),
+}
 _worker: dict[str, Any] = {}
-
-Tokenised = list[tuple[np.ndarray, ...]]  # per document: ids, word flags, tokens per sentence, a column per level
 
 
 def prepare(
@@ -50,22 +55,20 @@ def prepare(
         dtype = "uint16" if tokenizer.vocabulary.size <= 1 << 16 else "uint32"
         levels = LEVELS if lexicon is not None else ()
         writers = {split: Writer(draft, split, dtype, levels=levels) for split in ("train", "holdout")}
-        documents = 0
         found = available(words)
         texts = _chunks(corpus, warn=found != words)
         start = (tokenizer.backend.to_str(), found, dtype, lexicon, corpus.whole)
-        for chunk in _tokenised(texts, start, workers or os.cpu_count() or 1):
-            held = _held(documents + np.arange(len(chunk)), holdout)
-            for split, writer in writers.items():
-                _add(writer, [d for d, h in zip(chunk, held.tolist(), strict=True) if h == (split == "holdout")])
-            documents += len(chunk)
-            yield {"tokens": sum(w.tokens for w in writers.values()), "documents": documents,
-                   "bytes": corpus.bytes_done, "bytes_total": corpus.bytes_total}  # fmt: skip
+        chunks = _tokenised(texts, start, workers or os.cpu_count() or 1)
+        for parts in (by_stretch if corpus.whole else by_document)(chunks, holdout):
+            for writer, documents in zip(writers.values(), parts, strict=True):
+                _add(writer, documents)
+            yield _counts(writers) | {"bytes": corpus.bytes_done, "bytes_total": corpus.bytes_total}
         for writer in writers.values():
             writer.close()
         require(writers["train"].tokens > 0, "the corpus gave no tokens to train on: is it only white space?")
         if holdout and not writers["holdout"].tokens:
-            corpus.notes["document, too few to hold one out: training on it has no held-out loss"] = documents
+            counted, said = _TOO_FEW[corpus.whole]
+            corpus.notes[said] = _counts(writers)[counted]
         tokenizer.save(draft / "tokenizer.json")
         manifest = {
             "version": VERSION,
@@ -75,8 +78,7 @@ def prepare(
             "words": found,
             "whole": corpus.whole,
             "lexicon": list(lexicon.record) if lexicon is not None else [],
-            "tokens": sum(w.tokens for w in writers.values()),
-            "documents": documents,
+            **_counts(writers),
             "splits": {split: writer.shards for split, writer in writers.items()},
             "notes": dict(corpus.notes),
         }
@@ -89,12 +91,8 @@ def prepare(
         shutil.rmtree(draft, ignore_errors=True)
 
 
-def _held(numbers: np.ndarray, share: float) -> np.ndarray:
-    """Which documents are held out: a share of them, evenly spread, from the second document on."""
-    if not share:
-        return np.zeros(len(numbers), bool)
-    shifted = numbers + (math.ceil(1 / share) - 2)
-    return np.floor((shifted + 1) * share) > np.floor(shifted * share)
+def _counts(writers: dict[str, Writer]) -> dict[str, int]:
+    return {name: sum(getattr(writer, name) for writer in writers.values()) for name in ("tokens", "documents")}
 
 
 def _add(writer: Writer, documents: Tokenised) -> None:

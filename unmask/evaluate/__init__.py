@@ -8,9 +8,10 @@ from typing import Any
 from unmask import metrics
 from unmask.data.given import Text
 from unmask.errors import require
-from unmask.evaluate.context import check_file, context_curve, trace_context, write_curve
-from unmask.evaluate.language import evaluate_text, score_text
+from unmask.evaluate.context import check_file, checked_lengths, context_curve, trace_context, trace_stream, write_curve
+from unmask.evaluate.language import evaluate_text, score_stream, score_text, way_of
 from unmask.evaluate.prompts import Scoring, ask, evaluate_prompts
+from unmask.evaluate.stream import read_stream
 from unmask.infer.choose import right
 from unmask.infer.classify import probabilities
 from unmask.infer.likelihood import reads_onward
@@ -23,9 +24,9 @@ from unmask.tasks.classify import Example, label_numbers
 from unmask.text.documents import FORMATS, suffixes
 
 __all__ = [
-    "Scoring", "ask", "check_file", "check_kind", "context_curve", "evaluate_examples", "evaluate_file",
-    "evaluate_prompts", "evaluate_text", "evaluate_writing", "is_language_model", "score_text", "trace_context",
-    "write_curve",
+    "Scoring", "ask", "check_file", "check_kind", "checked_lengths", "context_curve", "evaluate_examples",
+    "evaluate_file", "evaluate_prompts", "evaluate_text", "evaluate_writing", "is_language_model", "read_stream",
+    "score_stream", "score_text", "trace_context", "trace_stream", "way_of", "write_curve",
 ]  # fmt: skip
 
 

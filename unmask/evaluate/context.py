@@ -11,7 +11,7 @@ import numpy as np
 
 from unmask.errors import Mistake, require
 from unmask.evaluate.language import Paths, checked_context
-from unmask.evaluate.stream import read_stream
+from unmask.evaluate.stream import Stream, read_stream
 from unmask.infer.likelihood import PASS, require_onward, score
 from unmask.infer.model import Model
 
@@ -40,17 +40,30 @@ def trace_context(
 
     By default the lengths double up to what a window of `context` tokens leaves to look back at."""
     require_onward(model)
+    lengths = checked_lengths(model, context=context, lengths=lengths)
+    yield from trace_stream(model, read_stream(model, files, whole=whole), lengths, tokens=tokens)
+
+
+def checked_lengths(model: Model, *, context: int | None = None, lengths: Sequence[int] | None = None) -> list[int]:
+    """How far back is looked: as asked, or by default doubling up to what a window of `context` tokens leaves."""
     lengths = _doubling(checked_context(model, context) - 1) if lengths is None else sorted(set(lengths))
     require(bool(lengths) and lengths[0] >= 1, f"lengths must be 1 token or more, got {list(lengths)}")
     require(
         model.system.backbone.endless or lengths[-1] < model.length,
         f"lengths must be between 1 and {model.length - 1:,} tokens, got {list(lengths)}",
     )
+    return lengths
+
+
+def trace_stream(
+    model: Model, stream: Stream, lengths: Sequence[int], *, tokens: int = TOKENS
+) -> Iterator[dict[str, Any]]:
+    """The same for a text that was read before, and lengths from the shortest on."""
     require(tokens >= 1, f"tokens must be 1 or more, got {tokens}")
-    ids, longest = read_stream(model, files, whole=whole).ids, lengths[-1]
+    ids, longest = stream.ids, lengths[-1]
     require(
         len(ids) > longest,
-        f"no token of {files} has {longest:,} tokens before it: the text has {len(ids) - 1:,}; lower --context",
+        f"no token of {stream.name} has {longest:,} tokens before it: the text has {len(ids) - 1:,}; lower --context",
     )
     places = np.unique(np.linspace(1, len(ids) - 1, tokens).round().astype(np.int64))
     places = places[places >= longest]  # of the others there is not enough before them

@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 
 from unmask import metrics
+from unmask.backbone.transformer_xl import check_clamp
 from unmask.batch import Batch, Hidden
 from unmask.errors import require
 from unmask.evaluate.stream import Stream, read_stream
@@ -70,6 +71,7 @@ def way_of(model: Model, *, context: int | None = None, stride: int | None = Non
         f"{model.folder} remembers {kept} tokens, its segments do not overlap: leave --stride out, or give --memory 0",
     )
     if kept:
+        check_clamp(model.system.backbone.reach, kept)
         return Way(length, length, kept)
     stride = length - 1 if stride is None else stride
     require(
@@ -106,17 +108,21 @@ def score_text(
     """Score a text, yielding a record per pass; the last one holds the scores. `whole`: a file is one document."""
     require_onward(model)
     way = way_of(model, context=context, stride=stride, memory=memory)
-    stream = read_stream(model, files, whole=whole)
+    yield from score_stream(model, read_stream(model, files, whole=whole), way)
+
+
+def score_stream(model: Model, stream: Stream, way: Way) -> Iterator[dict[str, Any]]:
+    """The same for a text that was read before."""
     if len(stream.ids) < way.context:
         model.notes[f"tokens are all of the text, and the context is {way.context:,}: it is scored in one window"] = (
             stream.tokens
         )
-    nats, done, begun, read = 0.0, 0, time.perf_counter(), _reader(model, way)
+    nats, done, begun, read = 0.0, 0, time.perf_counter(), _reader(model, way, stream.tokens)
     for rows, scored in _passes(stream.ids, way):
         found = score(model, rows, scored, read=read)
         nats, done = nats - float(found.logs.sum()), done + len(found.logs)
         yield {"tokens": done, "tokens_total": stream.tokens, "loss": nats / done}
-    require(math.isfinite(nats), f"the loss of {model.folder} on {files} is {nats}: are its weights whole?")
+    require(math.isfinite(nats), f"the loss of {model.folder} on {stream.name} is {nats}: are its weights whole?")
     yield _summary(stream, nats) | _measured(model, way, stream, time.perf_counter() - begun)
 
 
@@ -156,12 +162,14 @@ def _passes(ids: np.ndarray, way: Way) -> Iterator[tuple[list[np.ndarray], list[
             rows, scored = [], []
 
 
-def _reader(model: Model, way: Way) -> Read | None:
-    """How the network looks at a segment: after what it remembers of those before, as much as the way says."""
+def _reader(model: Model, way: Way, tokens: int) -> Read | None:
+    """How the network looks at a segment: after what it remembers of those before, as much as the way says.
+
+    `tokens`: of the text; no place is made for more."""
     if not way.memory:
         return None
     network = model.system.backbone
-    state = network.cache(1, way.memory)
+    state = network.cache(1, min(way.memory, tokens))
 
     def read(batch: Batch) -> Hidden:
         nonlocal state

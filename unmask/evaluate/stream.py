@@ -33,6 +33,7 @@ class Stream:
     the model predicts them and their loss counts.
     """
 
+    name: str  # of the files that it was read from
     ids: np.ndarray  # the first is only read
     documents: int
     bytes: int  # UTF-8
@@ -62,7 +63,7 @@ def read_stream(model: Model, files: str | Path | Sequence[str | Path], *, whole
         model.notes[_LOST] += counts["lost"]
     spaced = counts["letters"] >= counts["han"]
     return Stream(
-        np.concatenate(pieces), counts["documents"], counts["bytes"], counts["characters"],
+        str(files), np.concatenate(pieces), counts["documents"], counts["bytes"], counts["characters"],
         counts["words"] if spaced else None,
     )  # fmt: skip
 
