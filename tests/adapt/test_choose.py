@@ -142,7 +142,7 @@ def test_of_a_context_that_is_too_long_the_end_is_kept(tokenizers, tmp_path):
     (other,) = chances(model, [Question("x " + long, ("the data", "no evidence"))])
     np.testing.assert_allclose(row, other, atol=1e-6)
     (cut,) = chances(model, [Question(long.removesuffix("what did the doctor measure"), ("the data", "no evidence"))])
-    assert abs(row - cut).max() > 1e-4
+    assert abs(row - cut).max() > 1e-5  # far above what the two that are the same may differ by
     rows, _ = rows_of([Text(long, "the data")], [0], model.tokenizer, model.recipe.layout, 48, keep="back")
     first, second = (model.tokenizer.encode(text) for text in (long, "the data"))
     assert rows.ids[0, 1 : 46 - len(second)].tolist() == first[-(45 - len(second)) :]
