@@ -299,3 +299,12 @@ def test_the_spans_that_are_hidden_are_as_long_as_those_there_are(name):
     counts = np.bincount(found, minlength=len(shares) + 1)[1:]
     expected = shares * len(found)
     assert ((counts - expected) ** 2 / expected).sum() < chi2.ppf(0.9999, len(shares) - 1)
+
+
+def test_masking_cuts_the_last_span_of_a_row():
+    batch, spans = random_batch(rows=40, length=128), LAWS["spanbert"]
+    found = Mask(units=spans).apply(batch, vocabulary(), 0).targets
+    units, parts = spans.label(batch, 0, batch.visit), spans.parts(batch, 0, batch.visit)
+    cut = choose(batch, units, 0.15, 0, batch.visit, parts=parts)
+    assert found.where[found.weight > 0].tolist() == cut.flatten().nonzero().flatten().tolist()
+    assert not torch.equal(cut, choose(batch, units, 0.15, 0, batch.visit))
