@@ -85,7 +85,7 @@ def training(spec: TransformerXL, absolute: bool, rows: int, machine: Machine) -
     recipe = Recipe(
         name="bench", size="bench", tokenizer=None, layout="a", arrange=None, hide=Next(), see=LeftToRight(),  # type: ignore[arg-type]
         system=Single(backbone=spec), predict={"tokens": Tokens(transform=False)}, optimise=AdamW(rate=1e-4),
-        batch_tokens=LENGTH, schedule=(Stage(length=LENGTH),),
+        schedule=(Stage(rows=1, length=LENGTH),),
     )  # fmt: skip
     system = Bare(recipe, absolute)
     trainer = Trainer(system, AdamW(rate=1e-4), machine, 0)

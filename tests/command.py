@@ -13,8 +13,8 @@ from unittest import mock
 
 from unmask import cli
 
-BERT = ["schedule.0.length=32", "schedule.1.length=64", "batch_tokens=256"]
-ONE_STAGE = ["schedule.0.length=32", "batch_tokens=256"]
+BERT = ["schedule.0.length=32", "schedule.1.length=64", "schedule.*.rows=8"]
+ONE_STAGE = ["schedule.0.length=32", "schedule.*.rows=8"]
 
 
 @dataclass(frozen=True)

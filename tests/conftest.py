@@ -7,10 +7,15 @@ import random
 from pathlib import Path
 
 import pytest
-import torch
 
-from unmask import text
-from unmask.data.prepare import prepare
+from unmask.threads import wait_without_spinning
+
+wait_without_spinning()  # before torch is loaded
+
+import torch  # noqa: E402
+
+from unmask import text  # noqa: E402
+from unmask.data.prepare import prepare  # noqa: E402
 
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 torch.set_num_threads(1)  # tests run in two processes

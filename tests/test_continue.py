@@ -25,13 +25,13 @@ def runs(tokenizers, tmp_path_factory):
     """Runs with fresh weights, to go on from."""
     folder = tmp_path_factory.mktemp("runs")
     for name in ("bert", "electra"):
-        save_run(base_of(name, tokenizers, folder / name, "batch_tokens=64"), folder / name)
+        save_run(base_of(name, tokenizers, folder / name, "schedule.*.rows=2"), folder / name)
     return folder
 
 
 def recipe_of(name: str, *settings: str):
     lengths = [f"schedule.{i}.length=32" for i in range(len(recipes.get(name).schedule))]
-    return recipes.get(name, size="tiny", settings=[*lengths, "batch_tokens=64", *settings])
+    return recipes.get(name, size="tiny", settings=[*lengths, "schedule.*.rows=2", *settings])
 
 
 def go(recipe, shards, out, **options) -> list[dict]:
@@ -137,7 +137,7 @@ def test_how_a_network_is_trained_is_the_recipes_and_its_shape_the_runs(name, va
 def test_dropout_may_be_set_where_a_network_comes_from_a_run(runs, shards, tmp_path):
     unmask.pretrain("bert", shards["wordpiece"], tmp_path / "run", start=runs / "bert", budget="1steps", device="cpu",
                     settings=["system.backbone.dropout=0.25", "schedule.0.length=32", "schedule.1.length=32",
-                              "batch_tokens=64"])  # fmt: skip
+                              "schedule.*.rows=2"])  # fmt: skip
     assert open_run(tmp_path / "run", device="cpu").recipe.system.backbone.dropout == 0.25
 
 
@@ -149,7 +149,8 @@ def test_both_ways_in_take_the_rates_and_batches_of_the_runs_size(runs, shards, 
                     settings=lengths)  # fmt: skip
     one, two = (open_run(tmp_path / name, device="cpu").recipe for name in ("one", "two"))
     assert one == two
-    assert (one.size, one.batch_tokens, one.optimise.rate) == ("tiny", 8_192, 1e-3)
+    assert (one.size, one.schedule[0].rows, one.optimise.warmup) == ("tiny", 64, 0.1)
+    assert one.optimise.rate == pytest.approx(5e-5 * 768 / one.system.backbone.width)
 
 
 def test_a_recipe_as_a_whole_takes_no_size_or_settings_beside_it(shards, tmp_path):
@@ -166,7 +167,7 @@ def test_what_begins_anew_and_what_is_left_behind_is_told(runs, shards, tmp_path
     told = said(go(recipe_of("roberta"), shards, tmp_path / "less", start=bert))
     assert f"this run leaves behind what {bert} has besides: predict.sentence.dense, predict.sentence.out" in told
     learned = recipes.get("electra", size="tiny", variant="learned",
-                          settings=["schedule.0.length=32", "batch_tokens=64"])  # fmt: skip
+                          settings=["schedule.0.length=32", "schedule.*.rows=2"])  # fmt: skip
     told = said(go(learned, shards, tmp_path / "learned", start=electra))
     assert f"fresh weights begin what {electra} has not: balance" in told
     told = said(go(recipe_of("electra"), shards, tmp_path / "back", start=tmp_path / "learned"))

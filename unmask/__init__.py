@@ -35,6 +35,9 @@ if TYPE_CHECKING:
 def __getattr__(name: str) -> Any:
     """Import the API when it is first used, so that `import unmask` and `unmask --help` are quick."""
     if name in __all__:
+        from unmask.threads import wait_without_spinning
+
+        wait_without_spinning()
         from unmask import api
 
         return getattr(api, name)

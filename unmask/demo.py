@@ -38,7 +38,7 @@ VOCABULARY = 4_000
 RECIPE, SIZE = "gpt2", "tiny"
 # GPT-2 and its rate were chosen by measuring (docs/results.md has what was tried and how): in these few minutes the
 # next token, predicted at every position, taught more than the hidden 15%.
-SETTINGS = ["schedule.0.length=64", "batch_tokens=2048", "optimise.rate=0.002", "optimise.warmup=0.05",
+SETTINGS = ["schedule.0.length=64", "schedule.0.rows=32", "optimise.rate=0.002", "optimise.warmup=0.05",
             "system.backbone.dropout=0.0"]  # fmt: skip
 TASKS = {
     8: Classify(epochs=15, examples=8, rate=1e-3, pool="mean", length=128),

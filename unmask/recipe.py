@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, TypeVar
 
+from unmask import formats
 from unmask.errors import Mistake, require, unknown
 
 P = TypeVar("P")
@@ -27,7 +28,8 @@ class Part(Protocol):
 class Stage:
     """One stretch of training."""
 
-    share: float = 1.0  # of the whole budget
+    share: float = 1.0  # of all steps
+    rows: int = 256  # in a step
     length: int = 512  # tokens in a row
     # of each loss, by name: a number, or a curve of unmask.train; 1 where none is given
     weights: dict[str, float | Part] = field(default_factory=dict, metadata={"parts": "unmask.train", "able": "at"})
@@ -35,6 +37,7 @@ class Stage:
 
     def __post_init__(self) -> None:
         require(0 < self.share <= 1, f"schedule.share must be in (0, 1], got {self.share}: write 0.9 for 90%")
+        require(self.rows >= 1, f"schedule.rows must be 1 or more, got {self.rows}")
         require(self.length >= 8, f"schedule.length must be 8 or more tokens, got {self.length}")
         for name, weight in self.weights.items():
             number = isinstance(weight, int | float) and not isinstance(weight, bool)
@@ -43,6 +46,18 @@ class Stage:
                 f"the weight of a loss must be a number or a curve such as Line(first=1.0, last=0.0), got {weight!r} for "
                 f"{name}",
             )
+
+
+@dataclass(frozen=True)
+class Continuing:
+    """How a model that is trained already goes on with other text: gently, or it forgets what it knows."""
+
+    rate: float = 5e-5  # highest learning rate at width 768; other widths take it in inverse proportion
+    warmup: float = 0.1  # share of the steps
+
+    def __post_init__(self) -> None:
+        require(self.rate > 0, f"continuing.rate must be over 0, got {self.rate}")
+        require(0 <= self.warmup < 1, f"continuing.warmup must be in [0, 1), got {self.warmup}: a share of all steps")
 
 
 @dataclass(frozen=True)
@@ -74,11 +89,12 @@ class Recipe:
     system: Part
     predict: dict[str, Part]
     optimise: Part
-    batch_tokens: int
     schedule: tuple[Stage, ...]
     variant: str = "paper"
     family: str | None = None  # what its results are called elsewhere; none: as their parts say
     adapt: Adapt = Adapt()
+    continuing: Continuing = Continuing()
+    shrink: bool = False  # may a short budget take smaller steps and shorter rows? for sizes that no paper has
 
     def __post_init__(self) -> None:
         require(
@@ -87,20 +103,29 @@ class Recipe:
         )
         total = sum(stage.share for stage in self.schedule)
         require(abs(total - 1) < 1e-6, f"the shares of the schedule's stages must add up to 1, got {total:g}")
-        require(self.batch_tokens >= 1, f"batch_tokens must be 1 or more, got {self.batch_tokens}")
+
+    @property
+    def step_tokens(self) -> float:
+        """Tokens of a step, padding included: the mean over the schedule."""
+        return sum(stage.share * stage.rows * stage.length for stage in self.schedule)
 
     def replace(self, **changes: Any) -> Recipe:
         return dataclasses.replace(self, **changes)
 
 
 def to_json(recipe: Recipe) -> str:
-    return json.dumps(plain(recipe), indent=1)
+    return json.dumps(as_data(recipe), indent=1)
+
+
+def as_data(recipe: Recipe) -> dict[str, Any]:
+    """A recipe as it is written to a file: dicts, lists and numbers, with the number of the format."""
+    return {"format": formats.NEWEST} | plain(recipe)
 
 
 def from_json(text: str, where: str = "this JSON") -> Recipe:
     """The recipe written by `to_json`; `where` names the source in errors."""
     try:
-        recipe = _part(json.loads(text))
+        recipe = _part(formats.upgraded(json.loads(text), where))
     except (json.JSONDecodeError, TypeError) as error:
         raise Mistake(f"{where} is damaged or not a recipe: {error}") from None
     require(isinstance(recipe, Recipe), f"{where} is not a recipe")

@@ -54,7 +54,7 @@ def test_an_unknown_way_to_find_words_lists_the_nearest(corpus, tok, tmp_path):
         ("optimise.epsilon=0", "optimise.epsilon"),
         ("optimise.betas=0.9", "optimise.betas"),
         ("optimise.betas=(0.9,)", "optimise.betas"),
-        ("batch_tokens=0", "1 or more"),
+        ("schedule.0.rows=0", "1 or more"),
         ("schedule.0.share=0.5", "add up to 1"),
         ("schedule.0.length=4", "8 or more"),
     ],

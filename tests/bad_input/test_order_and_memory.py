@@ -1,14 +1,12 @@
 """Orders with nothing to predict, memories with nothing to remember, streams that were counted otherwise."""
 
-import json
-
 import pytest
 
 from tests.small import vocabulary
 from unmask import recipes
 from unmask.errors import Mistake
-from unmask.pretraining.folder import resumed
-from unmask.recipe import plain
+from unmask.pretraining import folder
+from unmask.recipe import as_data
 from unmask.system import check_training
 
 
@@ -62,16 +60,13 @@ def test_impossible_values_are_refused(settings, expected):
 
 
 def test_a_run_resumed_with_another_batch_is_told_what_differs(tmp_path):
-    asked = {"recipe": plain(recipes.get("transformer-xl", size="tiny")), "seed": 0}
-    (tmp_path / "run.json").write_text(json.dumps(asked | {"steps": 5}))
-    assert resumed(tmp_path, asked)["steps"] == 5
-    other = plain(recipes.get("transformer-xl", size="tiny", settings=["batch_tokens=8192"]))
-    with pytest.raises(
-        Mistake, match=r"another recipe \(batch_tokens was 4096, got 8192\): give the same to resume it"
-    ):
-        resumed(tmp_path, asked | {"recipe": other})
+    asked = {"recipe": as_data(recipes.get("transformer-xl", size="tiny")), "seed": 0}
+    folder.check_same(tmp_path, asked | {"micro": [5]}, asked)
+    other = as_data(recipes.get("transformer-xl", size="tiny", settings=["schedule.0.rows=64", "shrink=true"]))
+    with pytest.raises(Mistake, match=r"another recipe \(schedule.0.rows was 32, got 64\): give the same to resume it"):
+        folder.check_same(tmp_path, asked, asked | {"recipe": other})
     with pytest.raises(Mistake, match=r"another seed \(0, got 1\)"):
-        resumed(tmp_path, asked | {"seed": 1})
+        folder.check_same(tmp_path, asked, asked | {"seed": 1})
 
 
 def test_targets_that_nothing_predicts_are_refused():

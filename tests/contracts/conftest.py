@@ -46,7 +46,7 @@ class Case:
 def case(request, tokenizers, shards) -> Case:
     stages = recipes.get(request.param, size="tiny").schedule
     lengths = [f"schedule.{i}.length={LENGTH * (i + 1)}" for i in range(len(stages))]
-    recipe = recipes.get(request.param, size="tiny", settings=[*lengths, "batch_tokens=256", "optimise.warmup=0.1"])
+    recipe = recipes.get(request.param, size="tiny", settings=[*lengths, "schedule.*.rows=8", "optimise.warmup=0.1"])
     kind = KIND[type(recipe.tokenizer)]
     return Case(recipe, tokenizers[kind], shards[kind])
 

@@ -9,10 +9,10 @@ from tests.contracts.conftest import some_rows
 from unmask.infer.model import open_run
 from unmask.pretraining import pretrain
 from unmask.recipe import flat, from_json, override, to_json
-from unmask.train import Leg, Machine, Pace, Trainer, train
+from unmask.train import Fixed, Leg, Machine, Pace, Trainer, train
 
 
-class Fixed:
+class Same:
     """Always the same batch."""
 
     def __init__(self, batch):
@@ -40,7 +40,8 @@ def test_it_overfits_eight_rows(case):
     records = list(
         train(
             trainer,
-            [Leg(120, 8, 8, lambda _: Fixed(batch))],
+            [Leg(1.0, 8, 8, lambda _: Same(batch))],
+            Fixed(120),
             folder=None,
             pace=Pace(log=120),
         )  # fmt: skip

@@ -417,9 +417,7 @@ def test_a_recipe_may_be_given_streams_and_may_leave_them(setting):
 
 
 def test_refusals_say_what_to_do():
-    with pytest.raises(
-        Mistake, match=r"too few for 60 streams of rows of 32 tokens: 3\d would fit, so lower batch_tokens"
-    ):
+    with pytest.raises(Mistake, match=r"too few for 60 streams of rows of 32 tokens: 3\d would fit, so lower schedule"):
         loader(streams=60)
     with pytest.raises(Mistake, match="too few for 1 streams of rows of 900 tokens: 1 would fit|give more text"):
         loader(data=collection(texts_of([[20]])), streams=1, length=900)

@@ -8,7 +8,7 @@ from unmask.pretraining import pretrain
 
 def notices(shards, out):
     lengths = [f"schedule.{i}.length=32" for i in range(2)]
-    recipe = recipes.get("bert", size="tiny", settings=[*lengths, "batch_tokens=256"])
+    recipe = recipes.get("bert", size="tiny", settings=[*lengths, "schedule.*.rows=8"])
     records = list(pretrain(recipe, [shards["wordpiece"]], out, budget="4steps", device="cpu"))
     spread = [r["validation_spread"] for r in records if "validation_spread" in r][-1]
     return spread, [r["text"] for r in records if r.get("event") == "notice" and "collapsed" in r["text"]]

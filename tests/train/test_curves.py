@@ -10,7 +10,7 @@ import torch
 from tests.small import random_batch, vocabulary
 from unmask import recipes
 from unmask.errors import Mistake
-from unmask.train import Decay, InTurn, Leg, Line, Machine, Momentum, Pace, Trainer, Until, train
+from unmask.train import Decay, Fixed, InTurn, Leg, Line, Machine, Momentum, Pace, Plan, Trainer, Until, train
 from unmask.train.curves import at, of
 
 
@@ -51,8 +51,8 @@ def test_the_loop_weighs_each_loss_by_its_curve_at_every_step(monkeypatch):
         trainer, "gradients", lambda b, weights, *more: asked.append(weights) or gradients(b, weights, *more)
     )
     curves = {"second": Line(1.0, 0.0), "layer_1": Until(0.5), "layer_second_1": 0.25}
-    legs = [Leg(2, 2, 2, lambda _: Source(), curves), Leg(4, 2, 2, lambda _: Source(), curves)]
-    *_, last = train(trainer, legs, folder=None, pace=Pace(log=1))
+    legs = [Leg(0.5, 2, 2, lambda _: Source(), curves), Leg(1.0, 2, 2, lambda _: Source(), curves)]
+    *_, last = train(trainer, legs, Fixed(4), folder=None, pace=Pace(log=1))
     assert [w["second"] for w in asked] == [1.0, 0.75, 0.5, 0.25]
     assert [w["layer_1"] for w in asked] == [1.0, 1.0, 0.0, 0.0]
     assert [w["layer_second_1"] for w in asked] == [0.25] * 4
@@ -68,7 +68,7 @@ def test_momentum_moves_as_its_formula_says():
     for step in range(1, 5):
         gradient = torch.full((2, 3), float(step))
         model.weight.grad, model.bias.grad = gradient.clone(), torch.zeros(2)
-        rate = optimise.set(optimiser, step, 4)
+        rate = optimise.set(optimiser, Plan(4).moment(step))
         assert rate == pytest.approx(0.1 * min(1.0, step / 2))
         optimiser.step()
         velocity = 0.9 * velocity + gradient + 0.01 * weight

@@ -10,7 +10,7 @@ import torch
 
 from tests.train.test_optimise import Layer, gradients
 from unmask.errors import Mistake
-from unmask.train import LAMB, checkpoint
+from unmask.train import LAMB, Plan, checkpoint
 from unmask.train.optimise import factor
 
 
@@ -22,7 +22,7 @@ def by_hand(spec: LAMB, steps: int) -> dict[str, np.ndarray]:
     square = {name: [0.0] * len(v) for name, v in values.items()}
     b1, b2 = spec.betas
     for step, found in enumerate(gradients(steps), 1):
-        rate = spec.rate * factor(spec.curve, spec.warmup, step, steps)
+        rate = spec.rate * factor(spec.curve, spec.warmup, Plan(steps).moment(step))
         for name, x in values.items():
             g, matrix = found[name].double().numpy().ravel(), len(shapes[name]) > 1
             move = []
@@ -42,7 +42,7 @@ def run(spec: LAMB, layer: Layer, optimiser, first: int, last: int, steps: int) 
     for step in range(first, last + 1):
         for name, parameter in layer.named_parameters():
             parameter.grad = found[step - 1][name].clone()
-        spec.set(optimiser, step, steps)
+        spec.set(optimiser, Plan(steps).moment(step))
         optimiser.step()
 
 
@@ -65,7 +65,7 @@ def test_a_matrix_moves_by_the_rate_times_its_own_length():
         optimiser = spec.build(layer)
         for parameter, gradient in zip(layer.parameters(), gradients(1)[0].values(), strict=True):
             parameter.grad = gradient * size
-        spec.set(optimiser, 1, 10)
+        spec.set(optimiser, Plan(10).moment(1))
         optimiser.step()
         assert (layer.matrix - before).norm().item() == pytest.approx(0.1 * before.norm().item(), rel=1e-4)
 
@@ -78,7 +78,7 @@ def test_where_the_tensor_or_its_move_is_zero_nothing_is_scaled(start, gradient)
         parameter.grad = torch.full_like(parameter, gradient)
     spec = LAMB(rate=0.1, decay=0.0, warmup=0.0, curve="constant")
     optimiser = spec.build(layer)
-    spec.set(optimiser, 1, 10)
+    spec.set(optimiser, Plan(10).moment(1))
     optimiser.step()
     assert torch.allclose(layer.matrix, torch.full_like(layer.matrix, start - 0.1 * gradient), atol=1e-5)
 
@@ -90,7 +90,7 @@ def test_its_state_goes_through_a_checkpoint_to_the_bit(tmp_path):
     half = Layer()
     optimiser = spec.build(half)
     run(spec, half, optimiser, 1, 4, steps)
-    checkpoint.save_state(tmp_path, half, optimiser, {"step": 4}, best=True)
+    checkpoint.save_state(tmp_path, half, optimiser, {"step": 4}, publish=True)
     again = Layer()
     for parameter in again.parameters():
         torch.nn.init.zeros_(parameter)
@@ -113,7 +113,7 @@ def test_parameters_without_a_gradient_stay_where_they_are():
     spec = LAMB(warmup=0.0)
     optimiser = spec.build(layer)
     layer.matrix.grad = torch.ones_like(layer.matrix)
-    spec.set(optimiser, 1, 2)
+    spec.set(optimiser, Plan(2).moment(1))
     optimiser.step()
     assert torch.equal(layer.vector, before)
     assert layer.vector not in optimiser.state

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 
 import pytest
@@ -17,9 +16,9 @@ from unmask.data import Streams
 from unmask.data.stream_loader import StreamLoader
 from unmask.pretraining import Mixture, pretrain
 from unmask.pretraining.mixture import MICRO_TOKENS
-from unmask.pretraining.plan import planned
+from unmask.pretraining.plan import micro_rows, step_seconds
 from unmask.pretraining.validate import validator
-from unmask.train import AdamW, Budget, Leg, Machine, Pace, Trainer, checkpoint, train
+from unmask.train import AdamW, Fixed, Leg, Machine, Pace, Trainer, checkpoint, train
 
 STEPS, WIDTH = 12, 3
 
@@ -55,14 +54,15 @@ def legs(*untils: int, rows: int = 5) -> list[Leg]:
     def opened(length: int):
         return lambda state: StreamLoader([reader(Streams(), length=length)], [1.0], rows, state)
 
-    return [Leg(until, rows, 2, opened(length)) for until, length in zip(untils, lengths, strict=False)]
+    ends = [until / untils[-1] for until in untils]
+    return [Leg(until, rows, 2, opened(length)) for until, length in zip(ends, lengths, strict=False)]
 
 
 def run(folder: Path | None, *untils: int, stop_at: int = 0) -> Trainer:
     """Train to the end, or to a step; what is there already is resumed."""
     trainer = Trainer(Remembering(), AdamW(rate=0.01, warmup=0.1), Machine(), 0)
     done = iter(range(stop_at - 1)) if stop_at else iter(range(1000))
-    for _ in train(trainer, legs(*untils), folder=folder, pace=Pace(log=1, save=1000), resume=True,
+    for _ in train(trainer, legs(*untils), Fixed(untils[-1]), folder=folder, pace=Pace(log=1, save=1000), resume=True,
                    stop=lambda: next(done, None) is None):  # fmt: skip
         pass
     return trainer
@@ -108,7 +108,7 @@ def test_damaged_memory_is_not_resumed_and_none_is_written_where_there_is_none(t
         run(tmp_path / "run", STEPS)
     system = Remembering()
     optimiser = AdamW(rate=0.01).build(system)
-    checkpoint.save_state(tmp_path / "none", system, optimiser, {"step": 1}, best=True, memory={0: None})
+    checkpoint.save_state(tmp_path / "none", system, optimiser, {"step": 1}, publish=True, memory={0: None})
     assert not (tmp_path / "none" / "state" / "1" / checkpoint.MEMORY).exists()
     memory = {0: "of an earlier run"}
     checkpoint.load_state(tmp_path / "none", system, optimiser, memory)
@@ -116,7 +116,7 @@ def test_damaged_memory_is_not_resumed_and_none_is_written_where_there_is_none(t
 
 
 def streamed(*settings: str):
-    return recipes.get("gpt2", size="tiny", settings=["schedule.0.length=16", "batch_tokens=128", *settings])
+    return recipes.get("gpt2", size="tiny", settings=["schedule.0.length=16", "schedule.*.rows=8", *settings])
 
 
 @pytest.mark.parametrize(("setting", "remembers"), [("arrange=Streams", True), ("arrange=Blocks", False)])
@@ -156,10 +156,11 @@ def test_time_is_measured_with_fewer_streams_than_a_step_has(shards, tmp_path, m
 
 
 def test_what_was_remembered_while_measuring_is_forgotten(shards):
-    recipe = recipes.get("bert", size="tiny", settings=[*command.BERT, "arrange=Streams"])  # 8 rows, then 4
+    recipe = recipes.get("bert", size="tiny", settings=[*command.BERT, "arrange=Streams"])
     trainer = Trainer(Remembering(), recipe.optimise, Machine(), 0)
-    plan = planned(recipe, Mixture.open([shards["wordpiece"]]), trainer, Budget("seconds", 9), time.monotonic())
-    assert plan["micro"] == [8, 4]
+    mixture = Mixture.open([shards["wordpiece"]])
+    assert micro_rows(recipe, mixture, trainer) == [8, 8]
+    assert step_seconds(recipe, mixture, trainer, 8, limit=1.0) > 0
     assert any(state is not None for state in trainer.system.states)
     assert trainer.memory == {}
 
@@ -167,12 +168,12 @@ def test_what_was_remembered_while_measuring_is_forgotten(shards):
 def test_a_data_set_that_no_stream_would_read_is_refused(shards, plain_shards, tmp_path):
     data = [shards["wordpiece"], f"{plain_shards['wordpiece']}:0.01"]
     recipe = recipes.get("bert", size="tiny", settings=[*command.BERT, "arrange=Streams"])
-    with pytest.raises(ValueError, match="would not be read: its weight gives it none of 8 streams"):
+    with pytest.raises(ValueError, match="would not be read: its weight gives it none of 8 rows of a step"):
         list(pretrain(recipe, data, tmp_path / "run", budget="2steps", device="cpu"))
 
 
 def test_too_many_streams_are_refused_before_the_folder_is_made(shards, tmp_path):
-    recipe = streamed("arrange=Streams", "batch_tokens=10000000")
-    with pytest.raises(ValueError, match="would fit, so lower batch_tokens"):
+    recipe = streamed("arrange=Streams", "schedule.*.rows=100000")
+    with pytest.raises(ValueError, match="would fit, so lower schedule"):
         list(pretrain(recipe, [shards["byte-bpe"]], tmp_path / "run", budget="2steps", device="cpu"))
     assert not (tmp_path / "run").exists()

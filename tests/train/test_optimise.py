@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from unmask.train import AdamW, Budget
+from unmask.train import AdamW, Budget, Plan
 from unmask.train.optimise import factor
 
 
@@ -30,7 +30,7 @@ def by_hand(spec: AdamW, steps: int) -> dict[str, torch.Tensor]:
     square = {name: torch.zeros_like(value) for name, value in values.items()}
     (b1, b2), epsilon = spec.betas, spec.epsilon
     for step, found in enumerate(gradients(steps), 1):
-        rate = spec.rate * factor(spec.curve, spec.warmup, step, steps)
+        rate = spec.rate * factor(spec.curve, spec.warmup, Plan(steps).moment(step))
         for name, value in values.items():
             gradient = found[name].double()
             mean[name] = b1 * mean[name] + (1 - b1) * gradient
@@ -51,7 +51,7 @@ def test_it_is_adam_with_and_without_bias_correction(correct, curve):
     for step, found in enumerate(gradients(steps), 1):
         for name, parameter in layer.named_parameters():
             parameter.grad = found[name]
-        spec.set(optimiser, step, steps)
+        spec.set(optimiser, Plan(steps).moment(step))
         optimiser.step()
     for name, expected in by_hand(spec, steps).items():
         assert torch.allclose(layer.get_parameter(name).double(), expected, atol=1e-5), name
@@ -64,7 +64,7 @@ def test_only_matrices_decay():
     optimiser = spec.build(layer)
     for parameter in layer.parameters():
         parameter.grad = torch.zeros_like(parameter)
-    spec.set(optimiser, 1, 10)
+    spec.set(optimiser, Plan(10).moment(1))
     optimiser.step()
     assert torch.allclose(layer.matrix, before["matrix"] * (1 - 0.1 * 0.5))
     assert torch.equal(layer.vector, before["vector"])
@@ -72,29 +72,29 @@ def test_only_matrices_decay():
 
 @pytest.mark.parametrize("curve", ["linear", "cosine", "inverse_sqrt", "constant"])
 def test_the_warmup_rises_in_equal_steps_to_the_full_rate(curve):
-    rates = [factor(curve, 0.1, step, 100) for step in range(1, 11)]
+    rates = [factor(curve, 0.1, Plan(100).moment(step)) for step in range(1, 11)]
     assert rates == pytest.approx([step / 10 for step in range(1, 11)])
 
 
 @pytest.mark.parametrize(
     "curve,formula",
     [
-        ("linear", lambda step: 1 - (step - 10) / 91),
-        ("cosine", lambda step: 0.5 * (1 + math.cos(math.pi * (step - 10) / 91))),
+        ("linear", lambda step: 1 - (step - 11) / 90),
+        ("cosine", lambda step: 0.5 * (1 + math.cos(math.pi * (step - 11) / 90))),
         ("inverse_sqrt", lambda step: math.sqrt(10 / step)),
         ("constant", lambda step: 1.0),
     ],
 )
 def test_after_the_warmup_the_rate_follows_its_formula_and_the_last_step_still_moves(curve, formula):
-    rates = [factor(curve, 0.1, step, 100) for step in range(11, 101)]
+    rates = [factor(curve, 0.1, Plan(100).moment(step)) for step in range(11, 101)]
     assert rates == pytest.approx([formula(step) for step in range(11, 101)])
     assert rates[-1] > 0
     assert rates == sorted(rates, reverse=True)
 
 
 def test_without_warmup_the_first_step_has_nearly_the_full_rate():
-    assert factor("linear", 0.0, 1, 100) == pytest.approx(1.0, abs=0.02)
-    assert factor("linear", 0.0, 1, 1) > 0
+    assert factor("linear", 0.0, Plan(100).moment(1)) == pytest.approx(1.0, abs=0.02)
+    assert factor("linear", 0.0, Plan(1).moment(1)) > 0
 
 
 @pytest.mark.parametrize(
@@ -121,7 +121,7 @@ def test_a_budget_that_means_nothing_is_refused_with_examples(text):
 
 
 def test_a_budget_becomes_steps_where_that_needs_no_measuring():
-    cost = {"batch_tokens": 1000, "flops_per_token": 1e6}
+    cost = {"step_tokens": 1000.0, "step_flops": 1e9}
     assert Budget.parse("1e6tok").steps(**cost) == 1000
     assert Budget.parse("7steps").steps(**cost) == 7
     assert Budget.parse("5e10flop").steps(**cost) == 50

@@ -82,7 +82,7 @@ def data(shards) -> Path:
 
 @pytest.fixture
 def recipe():
-    return recipes.get("roberta", size="tiny", settings=["schedule.0.length=32", "batch_tokens=32"])
+    return recipes.get("roberta", size="tiny", settings=["schedule.0.length=32", "schedule.*.rows=1"])
 
 
 @pytest.fixture
@@ -159,17 +159,32 @@ def test_a_kill_right_after_a_checkpoint_loses_no_line_of_the_log(data, tmp_path
     assert [record["step"] for record in read(tmp_path / "run")] == list(range(1, 16))
 
 
-def test_a_run_killed_while_it_wrote_its_plan_starts_anew(data, tmp_path):
+def test_a_run_killed_while_it_made_its_folder_starts_again(data, tmp_path, monkeypatch):
     recipe = recipes.get("bert", size="tiny", settings=command.BERT)
     options = {"budget": "2steps", "device": "cpu"}
-    list(pretrain(recipe, [data], tmp_path / "run", **options))
-    checkpoint.drop_state(tmp_path / "run")
-    for name in ("log.jsonl", checkpoint.WEIGHTS):  # not yet there when the plan is written
-        (tmp_path / "run" / name).unlink()
-    plan = tmp_path / "run" / "run.json"
-    plan.write_text(plan.read_text(encoding="utf-8")[:40], encoding="utf-8")
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "rename", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+        with pytest.raises(KeyboardInterrupt):
+            list(pretrain(recipe, [data], tmp_path / "run", **options))
+    assert not (tmp_path / "run").exists()
     records = list(pretrain(recipe, [data], tmp_path / "run", **options, resume=True))
     assert any(record.get("done") for record in records)
+    assert [path.name for path in tmp_path.iterdir()] == ["run"]
+
+
+def test_to_resume_a_run_its_folder_is_enough(data, tmp_path):
+    words = ["--seed", "3", "--budget", "12steps"]
+    command.pretrain("bert", data, tmp_path / "whole", *words)
+    recipe = recipes.get("bert", size="tiny", settings=command.BERT)
+    list(pretrain(recipe, [data], tmp_path / "cut", budget="12steps", seed=3, device="cpu", stop=lambda: True))
+    command.works("pretrain", "--resume", "--out", tmp_path / "cut", "--device", "cpu")
+    assert state_files(tmp_path / "cut", 12) == state_files(tmp_path / "whole", 12)
+
+
+def test_where_there_is_no_run_to_resume_it_says_what_is_missing(tmp_path):
+    assert "no run to resume" in command.mistake("pretrain", "--resume", "--out", tmp_path / "none")
+    assert "name a recipe and data" in command.mistake("pretrain", "--out", tmp_path / "none")
+    assert not (tmp_path / "none").exists()
 
 
 def test_resuming_a_finished_run_says_so_and_changes_nothing(data, tmp_path):

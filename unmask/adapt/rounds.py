@@ -14,7 +14,7 @@ from unmask.errors import require
 from unmask.infer.model import Model
 from unmask.recipe import to_json
 from unmask.system import weights
-from unmask.train import Leg, Machine, Pace, Trainer, checkpoint, train
+from unmask.train import Fixed, Leg, Machine, Pace, Trainer, checkpoint, train
 from unmask.train.log import Log
 
 
@@ -62,10 +62,10 @@ def rounds(
     per_epoch = max(1, -(-len(rows) // task.examples))
     yield {"event": "start", "steps": steps, "examples": len(rows), "notes": dict(notes)} | start
     losses = weights(model.recipe, model.recipe.schedule[0])
-    legs = [Leg(steps, task.examples, task.examples, lambda state: Examples(rows, seed, state), losses)]
+    legs = [Leg(1.0, task.examples, task.examples, lambda state: Examples(rows, seed, state), losses)]
     log = Log(out)
     try:
-        for record in train(trainer, legs, folder=out, pace=Pace(log=max(1, min(50, steps // 20)), save=per_epoch),
+        for record in train(trainer, legs, Fixed(steps), folder=out, keep="best", pace=Pace(log=max(1, min(50, steps // 20)), save=per_epoch),
                             validate=(lambda: validate(trainer)) if validate else None, stop=stop):  # fmt: skip
             log.write(record)
             yield record

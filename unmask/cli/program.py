@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 
 import typer
 
 from unmask import screen
 from unmask.errors import Mistake
+from unmask.threads import wait_without_spinning
+
+_began = [time.monotonic()]  # when the command was given: a budget in time runs from here
+
+
+def began() -> float:
+    return _began[0]
+
 
 app = typer.Typer(
     add_completion=False,
@@ -29,6 +38,8 @@ def verb(example: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
 
 
 def main() -> None:
+    _began[0] = time.monotonic()
+    wait_without_spinning()
     try:
         app()
     except Mistake as mistake:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-import sys
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any
@@ -12,28 +11,37 @@ import typer
 
 from unmask import options, screen
 from unmask.cli import say
-from unmask.cli.program import verb
+from unmask.cli.program import began, verb
 from unmask.errors import Mistake
 from unmask.options import Device, Json, Overwrite, Run, Seed, Settings, Variant, Whole
 
 
 @verb("unmask pretrain bert data/wiki --size small --budget 20m --out runs/bert")
 def pretrain(
-    recipe: Annotated[str, typer.Argument(help="A recipe's name: see 'unmask recipes'.")],
-    data: Annotated[list[str], typer.Argument(help="Folders made by 'unmask prepare'; FOLDER:0.3 for its weight.")],
-    out: Annotated[Path, typer.Option(help="The run folder to write.")],
+    recipe: Annotated[str | None, typer.Argument(help="A recipe's name: see 'unmask recipes'.")] = None,
+    data: Annotated[
+        list[str] | None, typer.Argument(help="Folders made by 'unmask prepare'; FOLDER:0.3 for its weight.")
+    ] = None,
+    out: Annotated[Path, typer.Option(help="The run folder to write.")] = ...,  # type: ignore[assignment]
     size: Annotated[str | None, typer.Option(help="tiny ... large; base by default, or that of --from.")] = None,
     variant: Variant = "paper",
-    budget: Annotated[str, typer.Option(help="20m, 2h, 1e9tok, 5000steps or 1e17flop.")] = "20m",
+    budget: Annotated[
+        str | None,
+        typer.Option(
+            help="20m, 2h, 1e9tok, 5000steps or 1e17flop. Time counts from the command to its last file. [default: 20m]"
+        ),
+    ] = None,
     start: Annotated[Path | None, typer.Option("--from", help="A run to continue from, on new text.")] = None,
     settings: Settings = [],  # noqa: B006
-    resume: Annotated[bool, typer.Option("--resume", help="Go on with a run that was cut off.")] = False,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Go on with a run that was cut off; --out is all that it needs.")
+    ] = False,
     compiled: Annotated[
         bool | None,
         typer.Option("--compile/--no-compile", help="By default on a GPU, if the budget is ten minutes or more."),
     ] = None,
     tensorboard: Annotated[bool, typer.Option("--tensorboard", help="Also write TensorBoard files.")] = False,
-    seed: Seed = 0,
+    seed: Annotated[int | None, typer.Option(help="The seed of everything random. [default: 0]")] = None,
     device: Device = None,
     json_: Json = False,
     overwrite: Overwrite = False,
@@ -43,22 +51,27 @@ def pretrain(
     from unmask import recipes as family
 
     if resume and overwrite:
-        raise Mistake("--resume goes on with a run and --overwrite begins it anew: give one of them")
+        raise Mistake("--resume goes on with a run and --overwrite replaces it: give one of them")
+    if recipe is None and (not resume or size or start or settings or variant != "paper"):
+        raise Mistake("name a recipe and data: unmask pretrain RECIPE DATA --out RUN; only --resume needs neither")
+    if recipe is not None and not data:
+        raise Mistake("no data given: name folders made by 'unmask prepare'")
     if start is not None and size:
         raise Mistake(f"the network comes from {start}: leave --size out, or leave --from out")
-    chosen = (
-        family.get(recipe, size=size or "base", variant=variant, settings=settings)
-        if start is None
-        else family.onward(recipe, start, variant=variant, settings=settings)
-    )
-    records = pretraining.pretrain(chosen, data, out, budget=budget, start=start, seed=seed, device=device, compiled=compiled,
-                                   resume=resume, overwrite=overwrite, tensorboard=tensorboard, stop=options.interrupt())  # fmt: skip
-    last = _last_step(screen.training(records, f"{recipe} {size or ''}".strip(), json_))
+    chosen = None
+    if recipe is not None and start is not None:
+        chosen = family.onward(recipe, start, variant=variant, settings=settings)
+    elif recipe is not None:
+        chosen = family.get(recipe, size=size or "base", variant=variant, settings=settings)
+    records = pretraining.pretrain(chosen, data or [], out, budget=budget, start=start, seed=seed, device=device,
+                                   compiled=compiled, resume=resume, overwrite=overwrite, tensorboard=tensorboard,
+                                   stop=options.interrupt(), began=began())  # fmt: skip
+    last = _last_step(screen.training(records, f"{recipe or out.name} {size or ''}".strip(), json_))
     if last.get("stopped"):
-        command = shlex.join(word for word in sys.argv[1:] if word not in ("--resume", "--overwrite"))
-        say.done(last, f"saved at step {last['step']:,}; go on with: unmask {command} --resume", json_)
+        command = shlex.join(["--out", str(out), "--resume"])
+        say.done(last, f"saved at step {last['step']:,}; go on with: unmask pretrain {command}", json_)
         raise typer.Exit(130)
-    say.done(last, f"written to {out}; try: unmask {_next_verb(chosen)} {out} ...", json_)
+    say.done(last, f"written to {out}; try: unmask {_next_verb(out)} {out} ...", json_)
 
 
 @verb("unmask adapt runs/bert train.jsonl --dev dev.jsonl --out runs/bert-sst2")
@@ -152,10 +165,12 @@ def evaluate(
         screen.table("truth in rows, prediction in columns", ["", *scores["labels"]], rows)
 
 
-def _next_verb(recipe: Any) -> str:
+def _next_verb(out: Path) -> str:
     """What to try with a new run."""
     from unmask.predict import Adaptive, Tokens
+    from unmask.recipe import from_json
 
+    recipe: Any = from_json((out / "recipe.json").read_text(encoding="utf-8"))
     if not any(isinstance(part, Tokens | Adaptive) for part in recipe.predict.values()):
         return "adapt"
     return "generate" if recipe.see.writes == "onward" else "fill"

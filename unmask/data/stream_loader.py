@@ -188,7 +188,7 @@ class StreamLoader:
         require(
             before == streams,
             f"the run was started with {before} streams, got {streams}; each has a memory of its own: give the same "
-            "batch_tokens and schedule.*.length to resume it, or start a new run",
+            "schedule.*.rows and schedule.*.length to resume it, or start a new run",
         )
         self.streams, self.served = streams, int(state.get("served", 0))
         self.counts = shared_out(weights, streams)
@@ -281,7 +281,7 @@ def held_out_streams(readers: list[StreamReader], rows: int, most: int) -> list[
 
 
 def _check_room(reader: StreamReader, streams: int) -> None:
-    hint = f"{reader.most} would fit, so lower batch_tokens" if reader.most else "give more text"
+    hint = f"{reader.most} would fit, so lower schedule.*.rows" if reader.most else "give more text"
     require(
         streams <= reader.most,
         f"{reader.tokens:,} tokens of text are too few for {streams} streams of rows of {reader.length} tokens: {hint}, or "

@@ -77,9 +77,10 @@ def measure(
     mixture.check(recipe)
     vocabulary = mixture.tokenizer.vocabulary
     system.check(recipe, vocabulary)
-    length = recipe.schedule[number - 1].length
+    length, of_step = recipe.schedule[number - 1].length, recipe.schedule[number - 1].rows
     continuous = recipe.arrange.continuous  # type: ignore[attr-defined]  # its text is known to last for a step's streams
-    rows = max(1, (min(AT_ONCE, recipe.batch_tokens) if continuous else AT_ONCE) // length)
+    rows = max(1, AT_ONCE // length)
+    rows = min(rows, of_step) if continuous else rows
     loader = mixture.loader(recipe, length, seed, {"places": [{"visit": visit}], "counts": [0]}, rows)
     total: Counts = {}
     while sum(total.get("tokens", {}).values()) < tokens:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict
+from collections.abc import Callable, Generator, Iterator, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,84 +15,199 @@ from unmask.data.loader import Loader
 from unmask.data.stream_loader import StreamLoader
 from unmask.errors import Mistake, require
 from unmask.infer.model import open_run
-from unmask.pretraining.folder import claim, resumed
+from unmask.pretraining import folder
+from unmask.pretraining.clock import Clock, read_plans
 from unmask.pretraining.mixture import Mixture
-from unmask.pretraining.onward import continued, inherit
-from unmask.pretraining.plan import legs_of, machine_for, planned
+from unmask.pretraining.onward import about_rate, continued, inherit
+from unmask.pretraining.plan import ends, legs_of, machine_for, micro_rows, step_seconds
+from unmask.pretraining.short import TOO_FEW_STEPS, about_shrinking, about_too_few, shrunk
 from unmask.pretraining.validate import COLLAPSED, validator
-from unmask.recipe import Recipe, plain, to_json
-from unmask.system import check_training
-from unmask.train import Budget, Pace, Trainer, checkpoint, train
-from unmask.train.log import Log
+from unmask.recipe import Recipe, as_data, from_json
+from unmask.system import check_training, step_flops
+from unmask.train import Budget, Fixed, Machine, Planner, Trainer, checkpoint, train
+from unmask.train.log import Log, check_tensorboard
 
 __all__ = ["Mixture", "pretrain"]
 
 MANY_VISITS = 10
+MEASURING = 0.03  # of a budget in time, at most, goes into measuring; a little more where one pass takes longer
 
 
 def pretrain(
-    recipe: Recipe,
+    recipe: Recipe | None,
     data: Sequence[str | Path],
     out: str | Path,
     *,
-    budget: str = "20m",
+    budget: str | None = None,
     start: str | Path | None = None,
-    seed: int = 0,
+    seed: int | None = None,
     device: str | None = None,
     compiled: bool | None = None,
     resume: bool = False,
     overwrite: bool = False,
     tensorboard: bool = False,
     stop: Callable[[], bool] = lambda: False,
+    began: float | None = None,
+    now: Callable[[], float] = time.monotonic,
 ) -> Iterator[dict[str, Any]]:
     """Train a recipe on prepared data, yielding records; the run folder `out` holds all that comes of it.
 
-    `start` names a run to continue from, on new text; `resume` goes on with a run that was cut off.
+    `start` names a run to continue from, on new text; `resume` goes on with a run that was cut off, for which `out` is
+    enough. The default budget is 20 minutes, the default seed 0. A budget in time runs from `began`, by the clock `now`.
     """
-    began = time.monotonic()
-    out, limit = Path(out), Budget.parse(budget)
+    began, out = now() if began is None else began, Path(out)
+    earlier = folder.asked_for(out) if resume else None
+    if earlier is None:
+        require(recipe is not None, f"there is no run to resume in {out}: name a recipe and data to start one")
+        assert recipe is not None
+        budget, seed = budget or "20m", seed or 0
+    else:
+        asked = {"recipe": as_data(recipe) if recipe else None, "data": [str(d) for d in data] or None,
+                 "start": str(start) if start else None, "seed": seed, "budget": budget}  # fmt: skip
+        folder.check_same(out, earlier, {name: value for name, value in asked.items() if value is not None})
+        budget, seed, data = earlier["budget"], earlier["seed"], earlier["data"]
+        recipe = from_json((out / "recipe.json").read_text(encoding="utf-8"), str(out / "recipe.json"))
+    limit = Budget.parse(budget)
     machine, mixture = machine_for(device, compiled, limit), Mixture.open(data)
+    if tensorboard:
+        check_tensorboard()
+    if earlier is None:
+        folder.check_free(out, overwrite, resume)
+        ready = yield from _new_run(recipe, mixture, machine, data, out, budget, start, seed, began, now)
+    else:
+        ready = _resumed(recipe, mixture, machine, earlier, out, limit, seed, began, now)
+    yield from _trained(ready, mixture, out, seed, tensorboard, stop, now)
+
+
+@dataclass(frozen=True)
+class Ready:
+    """A run that can begin, or go on."""
+
+    recipe: Recipe
+    trainer: Trainer
+    micro: list[int]  # rows in one pass, for each stage
+    planner: Planner
+    notices: list[str]
+
+
+def _new_run(
+    recipe: Recipe, mixture: Mixture, machine: Machine, data: Sequence[str | Path], out: Path, budget: str,
+    start: str | Path | None, seed: int, began: float, now: Callable[[], float],
+) -> Generator[dict[str, Any], None, Ready]:  # fmt: skip
+    """Check, measure, plan, and make the folder; yields what is worth saying, returns the run."""
     mixture.check(recipe)
+    asked = {"recipe": as_data(recipe), "data": [str(d) for d in data], "start": str(start) if start else None,
+             "seed": seed, "budget": budget}  # fmt: skip
     base = open_run(start, device="cpu") if start is not None else None
     if base is not None:
         require(base.folder.resolve() != out.resolve(), f"{out} is the run to continue from: choose another --out")
         recipe = continued(recipe, base, mixture)
     check_training(recipe)
-    asked = {"recipe": plain(recipe), "data": [str(d) for d in data], "start": str(start) if start else None,
-             "seed": seed, "budget": budget}  # fmt: skip
     system = recipe.system.build(recipe, mixture.tokenizer.vocabulary, seed)  # type: ignore[attr-defined]
-    notices = inherit(system, base, recipe) if base is not None else []
-    for stage in recipe.schedule:
-        mixture.loader(recipe, stage.length, seed, None)  # whatever is wrong is said before `out` is touched
-    plan = resumed(out, asked) if resume else None
-    if plan is None:
-        claim(out, overwrite, resume)
-        checkpoint.write_text(to_json(recipe), out / "recipe.json")
-        mixture.tokenizer.save(out / "tokenizer.json")
+    notices = inherit(system, base, recipe) + [about_rate(recipe, base)] if base is not None else []
+    for stage in recipe.schedule:  # whatever is wrong with the data is said before anything is measured or written
+        mixture.loader(recipe, stage.length, seed, None, stage.rows)
+    limit, trainer = Budget.parse(budget), Trainer(system, recipe.optimise, machine, seed)  # type: ignore[arg-type]
+    yield {"event": "measuring"}
+    recipe, micro, measured, steps = _measured(recipe, mixture, trainer, limit, began, now, notices)
+    if base is None and steps < TOO_FEW_STEPS and limit.kind != "steps":
+        notices.append(about_too_few(steps, limit.amount if limit.kind == "seconds" else None))
+    folder.make(out, recipe, mixture.tokenizer, asked | {"micro": micro})
+    planner = _planner(recipe, mixture, limit, out, measured, began, now) if measured else Fixed(steps)
+    return Ready(recipe, trainer, micro, planner, notices)
+
+
+def _measured(
+    recipe: Recipe, mixture: Mixture, trainer: Trainer, limit: Budget, began: float, now: Callable[[], float],
+    notices: list[str],
+) -> tuple[Recipe, list[int], float, int]:  # fmt: skip
+    """The recipe, with smaller steps if its own are too few; rows in one pass; seconds of a step, 0.0 where the budget is
+    not in time; and the number of steps."""
+    found = _steps(recipe, mixture, trainer, limit, began, now)
+    smaller = shrunk(recipe, found[2]) if limit.kind != "steps" else recipe
+    if smaller is not recipe:
+        notices.append(about_shrinking(recipe, smaller, found[2]))
+        recipe, found = smaller, _steps(smaller, mixture, trainer, limit, began, now)
+    require(
+        found[2] > 0,
+        f"one step of {recipe.name} {recipe.size} takes about {found[1]:.0f} s here, and the budget is {limit.amount:.0f} s: give "
+        "more time, lower schedule.*.rows, or take a smaller --size",
+    )
+    return recipe, *found
+
+
+def _steps(
+    recipe: Recipe, mixture: Mixture, trainer: Trainer, limit: Budget, began: float, now: Callable[[], float]
+) -> tuple[list[int], float, int]:
+    """Rows in one pass, seconds of a step if the budget is in time, and the number of steps; 0 if not one fits."""
+    micro, flops = (
+        micro_rows(recipe, mixture, trainer),
+        step_flops(recipe, mixture.tokenizer.vocabulary.size),
+    )
+    mean = sum(stage.share * each for stage, each in zip(recipe.schedule, flops, strict=True))
+    steps = limit.steps(step_tokens=recipe.step_tokens, step_flops=mean)
+    if steps is not None:
+        return micro, 0.0, steps
+    measured = step_seconds(recipe, mixture, trainer, micro[0], limit.amount * MEASURING)
+    return micro, measured, max(0, int((limit.amount - (now() - began)) / (measured * mean / flops[0])))
+
+
+def _planner(
+    recipe: Recipe, mixture: Mixture, limit: Budget, out: Path, measured: float, began: float, now: Callable[[], float],
+    earlier: float = 0.0,
+) -> Clock:  # fmt: skip
+    costs = step_flops(recipe, mixture.tokenizer.vocabulary.size)
+    return Clock(limit.amount, ends(recipe), costs, out, began=began, step_seconds=measured, event_seconds=measured,
+                 earlier=earlier, now=now)  # fmt: skip
+
+
+def _resumed(
+    recipe: Recipe, mixture: Mixture, machine: Machine, run: dict[str, Any], out: Path, limit: Budget, seed: int,
+    began: float, now: Callable[[], float],
+) -> Ready:  # fmt: skip
+    """A run that was cut off, as far as it was planned."""
+    system = recipe.system.build(recipe, mixture.tokenizer.vocabulary, seed)  # type: ignore[attr-defined]
     trainer = Trainer(system, recipe.optimise, machine, seed)  # type: ignore[arg-type]
-    if plan is None:
-        yield {"event": "measuring"}
-        plan = asked | planned(recipe, mixture, trainer, limit, began)
-        checkpoint.write_text(json.dumps(plan, indent=1), out / "run.json")
-    loaders: list[Loader | StreamLoader] = []
-    legs = legs_of(recipe, mixture, plan, seed, loaders)
-    visits = mixture.visits(plan["steps"] * recipe.batch_tokens)
-    yield {"event": "start", "steps": plan["steps"], "tokens": plan["steps"] * recipe.batch_tokens, "visits": visits,
-           "machine": asdict(machine), "parameters": sum(p.numel() for p in system.parameters())}  # fmt: skip
-    for notice in (*notices, *_about_data(mixture, recipe, visits)):
+    if limit.kind == "seconds":
+        state = checkpoint.last_state(out) or {"spent": 0.0, "seconds": 0.0, "step": 0}
+        plans = read_plans(out)
+        measured = (
+            state["seconds"] / state["step"] if state["step"] else limit.amount / (plans[0].steps if plans else 1_000)
+        )
+        planner: Planner = _planner(recipe, mixture, limit, out, measured, began, now, state["spent"])
+    else:
+        flops = step_flops(recipe, mixture.tokenizer.vocabulary.size)
+        mean = sum(stage.share * each for stage, each in zip(recipe.schedule, flops, strict=True))
+        planner = Fixed(limit.steps(step_tokens=recipe.step_tokens, step_flops=mean) or 1)
+    return Ready(recipe, trainer, run["micro"], planner, [])
+
+
+def _trained(
+    ready: Ready, mixture: Mixture, out: Path, seed: int, tensorboard: bool, stop: Callable[[], bool],
+    now: Callable[[], float],
+) -> Iterator[dict[str, Any]]:  # fmt: skip
+    recipe, trainer, machine = ready.recipe, ready.trainer, ready.trainer.machine
+    done = checkpoint.newest(out) or 0
+    steps = ready.planner.plan(done).steps
+    tokens = steps * recipe.step_tokens
+    visits = mixture.visits(tokens)
+    yield {"event": "start", "steps": steps, "tokens": tokens, "visits": visits, "machine": asdict(machine),
+           "parameters": sum(p.numel() for p in trainer.system.parameters())}  # fmt: skip
+    for notice in (*ready.notices, *_about_data(mixture, recipe, visits)):
         yield {"event": "notice", "text": notice}
     held = mixture.validation(recipe, recipe.schedule[0].length, seed, machine.device.split(":")[0])
     if not held:
         yield {"event": "notice", "text": "too little was held out when the data was prepared: no validation"}
-    if (checkpoint.newest(out) or 0) >= plan["steps"]:
-        yield {"event": "notice", "text": f"{out} is finished: all {plan['steps']:,} steps are done"}
+    if done >= steps:
+        yield {"event": "notice", "text": f"{out} is finished: all {steps:,} steps are done"}
         return
+    loaders: list[Loader | StreamLoader] = []
+    legs = legs_of(recipe, mixture, ready.micro, seed, loaders)
     log = Log(out, last=checkpoint.last_record(out), tensorboard=tensorboard)
-    pace = Pace(log=max(1, min(50, plan["steps"] // 100)), save=max(10, plan["steps"] // 20))
     record: dict[str, Any] = {}
     try:
-        for record in train(trainer, legs, folder=out, pace=pace, resume=True,
-                            validate=validator(trainer, held, recipe) if held else None, stop=stop):  # fmt: skip
+        for record in train(trainer, legs, ready.planner, folder=out, resume=True, stop=stop, clock=now,
+                            validate=validator(trainer, held, recipe) if held else None):  # fmt: skip
             log.write(record)
             yield record
         if record.get("validation_spread", 1.0) < COLLAPSED:
@@ -101,7 +215,7 @@ def pretrain(
         yield {"event": "read", "notes": dict(sum((loader.notes for loader in loaders), Counter()))}
     except torch.OutOfMemoryError:
         raise Mistake(
-            f"out of memory with {plan['micro'][0]} rows in one pass: lower schedule.*.length, or take a smaller --size"
+            f"out of memory with {ready.micro[0]} rows in one pass: lower schedule.*.length, or take a smaller --size"
         ) from None
     finally:
         log.close()

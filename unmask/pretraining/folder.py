@@ -3,48 +3,73 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from pathlib import Path
 from typing import Any
 
-from unmask.errors import require
-from unmask.recipe import flat, from_json
+from unmask.errors import Mistake, require
+from unmask.recipe import Recipe, flat, from_json, to_json
+from unmask.text import Tokenizer
 from unmask.train import checkpoint
 
-_FIRST_FILES = {"recipe.json", "tokenizer.json", "run.json", ".recipe.json.draft", ".run.json.draft"}
+RUN = "run.json"  # what was asked for, and the rows in one pass
 
 
-def claim(out: Path, overwrite: bool, resume: bool) -> None:
-    """Make the run folder. Only what a run of ours left behind before its first step goes without --overwrite."""
-    begun = resume and out.is_dir() and {path.name for path in out.iterdir()} <= _FIRST_FILES
+def check_free(out: Path, overwrite: bool, resume: bool) -> None:
+    """Refuse a folder that may not be written, before any work is done."""
     require(
-        overwrite or begun or not out.exists(),
+        overwrite or not out.exists() or (resume and not any(out.iterdir())),
         f"{out} exists already and is no run to resume: choose another --out, or pass --overwrite"
         if resume
         else f"{out} exists already: choose another --out, go on with --resume, or pass --overwrite",
     )
-    if out.exists():
-        shutil.rmtree(out)
-    out.mkdir(parents=True)
+    parent = next(folder for folder in out.absolute().parents if folder.exists())
+    require(
+        parent.is_dir() and os.access(parent, os.W_OK),
+        f"{out} cannot be made: {parent} is not a folder that may be written; choose another --out",
+    )
 
 
-def resumed(out: Path, asked: dict[str, Any]) -> dict[str, Any] | None:
-    """The plan of the run in `out`, if it got that far; it must be the same run that is asked for."""
-    if not (out / "run.json").is_file():
+def make(out: Path, recipe: Recipe, tokenizer: Tokenizer, run: dict[str, Any]) -> None:
+    """The run folder with its first files. It appears whole or not at all."""
+    draft = out.with_name(f".{out.name}.draft")
+    for old in (draft, out):
+        shutil.rmtree(old, ignore_errors=True)
+    draft.mkdir(parents=True)
+    checkpoint.write_text(to_json(recipe), draft / "recipe.json")
+    tokenizer.save(draft / "tokenizer.json")
+    checkpoint.write_text(json.dumps(run, indent=1), draft / RUN)
+    draft.rename(out)
+
+
+def asked_for(out: Path) -> dict[str, Any] | None:
+    """What the run in `out` was asked for, and its rows in one pass; none if there is no run."""
+    if not (out / RUN).is_file():
         return None
     try:
-        plan: dict[str, Any] = json.loads((out / "run.json").read_text(encoding="utf-8"))
+        run: dict[str, Any] = json.loads((out / RUN).read_text(encoding="utf-8"))
     except ValueError:
-        require(checkpoint.newest(out) is None, f"{out / 'run.json'} is damaged: the run cannot be resumed")
-        return None
+        raise Mistake(f"{out / RUN} is damaged: the run cannot be resumed") from None
+    require(
+        isinstance(run, dict)
+        and {"recipe", "data", "start", "seed", "budget", "micro"} <= set(run)
+        and "steps" not in run,
+        f"{out} was begun by an earlier version of unmask and cannot be resumed: start a new run with --from {out}",
+    )
+    return run
+
+
+def check_same(out: Path, run: dict[str, Any], asked: dict[str, Any]) -> None:
+    """Refuse to go on with a run that was asked for otherwise."""
     for name, value in asked.items():
-        difference = _difference(plan[name], value) if name == "recipe" else f" ({plan[name]}, got {value})"
-        same = not difference if name == "recipe" else plan[name] == value
+        difference = _difference(run[name], value) if name == "recipe" else f" ({run[name]}, got {value})"
+        same = not difference if name == "recipe" else run[name] == value
         require(
             same,
-            f"{out} was started with another {name}{difference}: give the same to resume it, or choose another --out",
+            f"{out} was started with another {name}{difference}: give the same to resume it, leave all but --out away, or "
+            "choose another --out",
         )
-    return plan
 
 
 def _difference(before: Any, now: Any) -> str:

@@ -61,12 +61,11 @@ class Mixture:
                 "lexicon with 'unmask lexicon', then 'unmask prepare CORPUS --lexicon FILE'; or set hide.units=Words",
             )
         for stage in recipe.schedule if recipe.arrange.continuous else ():  # type: ignore[attr-defined]
-            streams = rows_per_step(recipe, stage.length)
-            for shards, count in zip(self.shards, shared_out(list(self.weights), streams), strict=True):
+            for shards, count in zip(self.shards, shared_out(list(self.weights), stage.rows), strict=True):
                 require(
                     count > 0,
-                    f"{shards.folder} would not be read: its weight gives it none of {streams} streams; raise its weight or "
-                    "batch_tokens, or leave it out",
+                    f"{shards.folder} would not be read: its weight gives it none of {stage.rows} rows of a step; raise its "
+                    "weight or schedule.*.rows, or leave it out",
                 )
 
     def empty_levels(self, recipe: Recipe) -> list[str]:
@@ -76,14 +75,12 @@ class Mixture:
         return sorted(level for level in needed - {"word"} if not any(file[level] for file in files))
 
     def loader(
-        self, recipe: Recipe, length: int, seed: int, state: dict[str, Any] | None, rows: int | None = None
+        self, recipe: Recipe, length: int, seed: int, state: dict[str, Any] | None, rows: int
     ) -> Loader | StreamLoader:
-        """Batches for training. `rows` are those of a step, as many as the recipe says if none are given; the batches
-        of streams that go on depend on it."""
+        """Batches for training, `rows` of them in a step: the batches of streams that go on depend on it."""
         if recipe.arrange.continuous:  # type: ignore[attr-defined]
-            streams = rows or rows_per_step(recipe, length)
             found = [self._stream_reader(shards, "train", recipe, length, seed) for shards in self.shards]
-            return StreamLoader(found, list(self.weights), streams, state)
+            return StreamLoader(found, list(self.weights), rows, state)
         readers = [self._reader(shards, "train", recipe, length, seed) for shards in self.shards]
         return Loader(readers, list(self.weights), state)
 
@@ -122,7 +119,3 @@ class Mixture:
     def _stream_reader(self, shards: Shards, split: str, recipe: Recipe, length: int, seed: int) -> StreamReader:
         collection, arrange, shuffled = Collection(shards.split(split)), recipe.arrange, split == "train"
         return StreamReader(collection, self.tokenizer, arrange, recipe.layout, length, seed, shuffled=shuffled)  # type: ignore[arg-type]
-
-
-def rows_per_step(recipe: Recipe, length: int) -> int:
-    return max(1, recipe.batch_tokens // length)

@@ -40,6 +40,14 @@ def inherit(system: Any, base: Model, recipe: Recipe) -> list[str]:
     return [*new, *([f"this run leaves behind what {base.folder} has besides: {_owners(left)}"] if left else [])]
 
 
+def about_rate(recipe: Recipe, base: Model) -> str:
+    optimise: Any = recipe.optimise
+    return (
+        f"goes on from {base.folder} at a learning rate of {optimise.rate:.2g} after a warmup of {optimise.warmup:.0%} of the "
+        "steps: set optimise.rate and optimise.warmup for others"
+    )
+
+
 def _owners(names: list[str]) -> str:
     """The modules that tensors belong to, each once."""
     return ", ".join(dict.fromkeys(name.rpartition(".")[0] or name for name in names))

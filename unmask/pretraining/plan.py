@@ -1,7 +1,8 @@
-"""What is decided once, before the first step: the machine, rows in one pass, how many steps, the stages as legs."""
+"""What is decided once, before the first step: the machine, rows in one pass, how long a step takes, the stages as legs."""
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections.abc import Callable
 from typing import Any
@@ -11,9 +12,9 @@ import torch
 from unmask.data.loader import Loader
 from unmask.data.stream_loader import StreamLoader
 from unmask.errors import require
-from unmask.pretraining.mixture import MICRO_TOKENS, Mixture, rows_per_step
-from unmask.recipe import Recipe
-from unmask.system import schedule_flops, weights
+from unmask.pretraining.mixture import MICRO_TOKENS, Mixture
+from unmask.recipe import Recipe, Stage
+from unmask.system import weights
 from unmask.train import Budget, Leg, Machine, Trainer
 
 COMPILING_PAYS = 600.0  # seconds of a budget: compiling takes one or two minutes
@@ -35,29 +36,23 @@ def machine_for(device: str | None, compiled: bool | None, budget: Budget) -> Ma
     return Machine(device=name, half=gpu, compiled=compiled, recorded=gpu)
 
 
-def planned(recipe: Recipe, mixture: Mixture, trainer: Trainer, budget: Budget, began: float) -> dict[str, Any]:
-    """What is decided once and stored: rows in one pass, and the number of steps, measured if the budget is time."""
-    vocabulary = mixture.tokenizer.vocabulary.size
-    steps = budget.steps(batch_tokens=recipe.batch_tokens, flops_per_token=schedule_flops(recipe, vocabulary))
-    micro, seconds = [], 0.0
-    update = _update_seconds(trainer) if steps is None else 0.0
+def micro_rows(recipe: Recipe, mixture: Mixture, trainer: Trainer) -> list[int]:
+    """Rows in one pass, for each stage: as many as are quick and fit the memory."""
+    found = []
     for stage in recipe.schedule:
+        most = min(stage.rows, max(1, MICRO_TOKENS[trainer.machine.device.split(":")[0]] // stage.length))
+        if trainer.machine.device != "cpu":
+            most = _fit(trainer, _passes(recipe, mixture, trainer, stage), most)
+        found.append(most)
+    return found
 
-        def batches(rows: int, length: int = stage.length) -> Loader | StreamLoader:
-            trainer.memory.clear()  # it is of other rows
-            return mixture.loader(recipe, length, trainer.seed, None, rows)
 
-        rows = rows_per_step(recipe, stage.length)
-        most = max(1, MICRO_TOKENS[trainer.machine.device.split(":")[0]] // stage.length)
-        micro.append(_fit(trainer, batches, min(rows, most)) if trainer.machine.device != "cpu" else min(rows, most))
-        if steps is None:
-            seconds += stage.share * (_seconds(trainer, batches(micro[-1]), micro[-1]) * rows / micro[-1] + update)
-    trainer.memory.clear()
-    if steps is None:
-        left = budget.amount - (time.monotonic() - began)
-        require(left > 0, f"the budget of {budget.amount:.0f} s was spent before the first step: give more time")
-        steps = max(1, int(0.94 * left / seconds))  # the rest is for validation and checkpoints
-    return {"steps": steps, "micro": micro}
+def _passes(recipe: Recipe, mixture: Mixture, trainer: Trainer, stage: Stage) -> Callable[[int], Loader | StreamLoader]:
+    def batches(rows: int) -> Loader | StreamLoader:
+        trainer.memory.clear()  # it is of other rows
+        return mixture.loader(recipe, stage.length, trainer.seed, None, rows)
+
+    return batches
 
 
 def _fit(trainer: Trainer, batches: Callable[[int], Loader | StreamLoader], rows: int) -> int:
@@ -75,17 +70,27 @@ def _fit(trainer: Trainer, batches: Callable[[int], Loader | StreamLoader], rows
                 torch.cuda.empty_cache()
 
 
-def _seconds(trainer: Trainer, loader: Loader | StreamLoader, rows: int) -> float:
-    """Time of one pass, after the first ones have compiled and warmed up."""
-    for timed in (False, True):
-        begin, passes = time.monotonic(), 4
-        for _ in range(passes):
-            trainer.gradients([loader.batch(rows)], {}, 0)
-        if trainer.machine.device != "cpu":
-            torch.cuda.synchronize()
-        if timed:
-            return (time.monotonic() - begin) / passes
-    raise AssertionError
+def step_seconds(recipe: Recipe, mixture: Mixture, trainer: Trainer, micro: int, limit: float) -> float:
+    """Seconds of one step of the first stage, measured within about the limit: on a CPU few rows stand for all."""
+    stage, begin = recipe.schedule[0], time.monotonic()
+    batches, rows = _passes(recipe, mixture, trainer, stage), 1 if trainer.machine.device == "cpu" else micro
+    while True:
+        loader = batches(rows)
+        took = [_pass_seconds(trainer, loader, rows) for _ in range(2 if rows < micro else 3)][-1]  # the first warm up
+        next_rows = min(micro, 4 * rows)
+        if rows == micro or time.monotonic() - begin + 3 * took * next_rows / rows > limit:
+            break
+        rows = next_rows
+    trainer.memory.clear()
+    return took * stage.rows / rows + _update_seconds(trainer)
+
+
+def _pass_seconds(trainer: Trainer, loader: Loader | StreamLoader, rows: int) -> float:
+    batch, begin = loader.batch(rows), time.monotonic()
+    trainer.gradients([batch], {}, 0)
+    if trainer.machine.device != "cpu":
+        torch.cuda.synchronize()
+    return time.monotonic() - begin
 
 
 def _update_seconds(trainer: Trainer) -> float:
@@ -106,18 +111,21 @@ def _update_seconds(trainer: Trainer) -> float:
 
 
 def legs_of(
-    recipe: Recipe, mixture: Mixture, plan: dict[str, Any], seed: int, opened: list[Loader | StreamLoader]
+    recipe: Recipe, mixture: Mixture, micro: list[int], seed: int, opened: list[Loader | StreamLoader]
 ) -> list[Leg]:
     """The stages as the loop runs them; every loader that it opens is noted in `opened`."""
-    legs, share = [], 0.0
-    for stage, micro in zip(recipe.schedule, plan["micro"], strict=True):
-        share += stage.share
+    legs = []
+    for stage, rows, until in zip(recipe.schedule, micro, ends(recipe), strict=True):
 
-        def open_loader(state: dict[str, Any] | None, length: int = stage.length) -> Loader | StreamLoader:
-            opened.append(mixture.loader(recipe, length, seed, state))
+        def open_loader(state: dict[str, Any] | None, stage: Stage = stage) -> Loader | StreamLoader:
+            opened.append(mixture.loader(recipe, stage.length, seed, state, stage.rows))
             return opened[-1]
 
-        rows = rows_per_step(recipe, stage.length)
-        until = max(1, round(share * plan["steps"]))
-        legs.append(Leg(until, rows, micro, open_loader, weights(recipe, stage), stage.hide))
+        legs.append(Leg(until, stage.rows, rows, open_loader, weights(recipe, stage), stage.hide))
     return legs
+
+
+def ends(recipe: Recipe) -> list[float]:
+    """The progress at which each stage ends."""
+    total = list(itertools.accumulate(stage.share for stage in recipe.schedule))
+    return [*total[:-1], 1.0]

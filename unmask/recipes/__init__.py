@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ast
+import dataclasses
 import importlib
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -55,7 +57,7 @@ def get(name: str, *, size: str = "base", variant: str = "paper", settings: list
     if variant not in module.VARIANTS:
         raise unknown(f"variant of {name}", variant, module.VARIANTS)
     recipe: Recipe = module.recipe(size=size, variant=variant)
-    return override(recipe, settings)
+    return override(recipe.replace(shrink=recipe.shrink and not _size_of_a_step(settings)), settings)
 
 
 def onward(name: str, run: str | Path, *, variant: str = "paper", settings: list[str] | tuple[str, ...] = ()) -> Recipe:
@@ -69,7 +71,21 @@ def onward(name: str, run: str | Path, *, variant: str = "paper", settings: list
     size = base.size if base.size in known else "base"
     asked = get(name, size=size, variant=variant, settings=settings)
     check_onward(asked, get(name, size=size), base)
-    return asked
+    asked = gentle(asked, base).replace(shrink=not _size_of_a_step(settings))
+    return override(asked, [setting for setting in settings if setting.startswith(("optimise", "shrink"))])
+
+
+def _size_of_a_step(settings: Sequence[str]) -> bool:
+    """Whether settings say how large a step is: then it stays so."""
+    return any(re.match(r"schedule\.[^.=]+\.(rows|length)\b", setting) for setting in settings)
+
+
+def gentle(recipe: Recipe, base: Recipe) -> Recipe:
+    """The recipe with the rate and the warmup for a network that is trained already, of this width; its own, if lower."""
+    usual, optimise = recipe.continuing, recipe.optimise
+    width = base.system.backbone.width  # type: ignore[attr-defined]
+    rate = min(optimise.rate, usual.rate * 768 / width)  # type: ignore[attr-defined]
+    return recipe.replace(optimise=dataclasses.replace(optimise, rate=rate, warmup=usual.warmup))  # type: ignore[type-var]
 
 
 def _file(name: str) -> Path:

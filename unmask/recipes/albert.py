@@ -22,10 +22,11 @@ SIZES = {
     "xlarge": Transformer(layers=24, width=2048, heads=32, feedforward=8192, **_SHAPE),  # released with 16 heads
     "xxlarge": Transformer(layers=12, width=4096, heads=64, feedforward=16384, **_SHAPE),
 }
+PAPER = ("base", "large", "xlarge", "xxlarge")  # the sizes that the paper has
 # The paper: 4,096 rows of 512 tokens a step, rate 1.76e-3 after 3,125 of 125k steps, at all sizes. Smaller sizes, which
 # it does not have, take a higher rate and a smaller batch.
 RATES = {"tiny": 4e-3, "mini": 4e-3, "small": 4e-3, "medium": 4e-3}
-BATCH = {"tiny": 8_192, "mini": 16_384, "small": 32_768, "medium": 65_536}
+ROWS = {"tiny": 16, "mini": 32, "small": 64, "medium": 128}
 VARIANTS: dict[str, dict[str, Any]] = {
     "paper": {"dropout": 0.1},
     "no-dropout": {"dropout": 0.0},  # what the paper ends with, and the second release has at all sizes
@@ -48,6 +49,6 @@ def recipe(size: str = "base", variant: str = "paper") -> Recipe:
         system=system.Single(backbone=replace(SIZES[size], dropout=VARIANTS[variant]["dropout"])),
         predict={"tokens": predict.Tokens(tied=True, activation="gelu_tanh")},
         optimise=train.LAMB(rate=RATES.get(size, 1.76e-3), decay=0.01, warmup=0.025),
-        batch_tokens=BATCH.get(size, 2_097_152),
-        schedule=(Stage(share=1.0, length=512),),
+        schedule=(Stage(share=1.0, rows=ROWS.get(size, 4_096), length=512),),
+        shrink=size not in PAPER,
     )

@@ -14,11 +14,12 @@ SIZES = {
     "base": Transformer(layers=12, width=768, heads=12, feedforward=3072, segments=2),
     "large": Transformer(layers=24, width=1024, heads=16, feedforward=4096, segments=2),
 }
+PAPER = ("base", "large")  # the sizes that the paper has
 # The paper trains base and large at rate 1e-4 with 1% of warmup and 131,072 tokens a step; the smaller sizes, which
 # it does not have, take a higher rate and a smaller batch, so that a short budget holds enough steps.
 RATES = {"tiny": 1e-3, "mini": 1e-3, "small": 7e-4, "medium": 5e-4, "base": 1e-4, "large": 1e-4}
 WARMUP = {"tiny": 0.05, "mini": 0.05, "small": 0.05, "medium": 0.05, "base": 0.01, "large": 0.01}
-BATCH = {"tiny": 8_192, "mini": 16_384, "small": 32_768, "medium": 65_536, "base": 131_072, "large": 131_072}
+ROWS = {"tiny": 64, "mini": 128, "small": 256, "medium": 256, "base": 256, "large": 256}
 VARIANTS: dict[str, dict[str, Any]] = {
     "paper": {"copies": None, "correct": True},
     "code": {
@@ -42,6 +43,6 @@ def recipe(size: str = "base", variant: str = "paper") -> Recipe:
         system=system.Single(backbone=SIZES[size]),
         predict={"tokens": predict.Tokens(tied=True)},
         optimise=train.AdamW(rate=RATES[size], decay=0.01, warmup=WARMUP[size], correct=chosen["correct"]),
-        batch_tokens=BATCH[size],
-        schedule=(Stage(share=0.9, length=128), Stage(share=0.1, length=512)),
+        schedule=(Stage(share=0.9, rows=ROWS[size], length=128), Stage(share=0.1, rows=ROWS[size], length=512)),
+        shrink=size not in PAPER,
     )

@@ -17,10 +17,13 @@ SIZES = {
     "base": Transformer(layers=12, width=768, heads=12, feedforward=3072, segments=2),
     "large": Transformer(layers=24, width=1024, heads=16, feedforward=4096, segments=2),
 }
+PAPER = ("base", "large")  # the sizes that the paper has
 # The paper: 2,560 rows of 128 tokens a step at rate 1e-4 with LAMB, from trained weights; smaller sizes, which it does
 # not have, take a higher rate and a smaller batch, so that a short budget from fresh weights holds enough steps.
 RATES = {"tiny": 4e-3, "mini": 4e-3, "small": 4e-3, "medium": 4e-3, "base": 1e-4, "large": 1e-4}
-BATCH = {"tiny": 8_192, "mini": 16_384, "small": 32_768, "medium": 65_536, "base": 327_680, "large": 327_680}
+ROWS = {  # at 128 tokens, at 512
+    "tiny": (64, 16), "mini": (128, 32), "small": (256, 64), "medium": (512, 128), "base": (2_560, 384), "large": (2_560, 384)
+}  # fmt: skip
 VARIANTS: dict[str, dict[str, Any]] = {
     "paper": {"copies": None},
     "code": {"copies": 5},  # five masked versions of the text, made once
@@ -28,6 +31,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
 
 
 def recipe(size: str = "base", variant: str = "paper") -> Recipe:
+    short, long = ROWS[size]
     return Recipe(
         name="bert-wwm",
         size=size,
@@ -40,7 +44,7 @@ def recipe(size: str = "base", variant: str = "paper") -> Recipe:
         system=system.Single(backbone=SIZES[size]),
         predict={"tokens": predict.Tokens(tied=True)},
         optimise=train.LAMB(rate=RATES[size], decay=0.01, warmup=0.1),
-        batch_tokens=BATCH[size],
-        # 100k steps each; the paper's second stage has 384 rows a step (196,608 tokens), here every stage has one batch
-        schedule=(Stage(share=0.5, length=128), Stage(share=0.5, length=512)),
+        # 100k steps each
+        schedule=(Stage(share=0.5, rows=short, length=128), Stage(share=0.5, rows=long, length=512)),
+        shrink=size not in PAPER,
     )

@@ -19,6 +19,7 @@ SIZES = {
     "base": Transformer(layers=12, width=512, heads=2, feedforward=2048, dropout=0.55, **_SHAPE),  # T12
     "large": Transformer(layers=64, width=512, heads=2, feedforward=2048, dropout=0.55, **_SHAPE),  # T64
 }
+PAPER = ("base", "large")  # the sizes that the paper has
 # The paper: momentum .99 at a fixed rate of .003, for four million steps. Smaller sizes are meant for short budgets, in
 # which it hardly begins to learn: they take AdamW instead.
 _ADAM: dict[str, Any] = {"betas": (0.9, 0.98), "epsilon": 1e-8, "decay": 0.01, "warmup": 0.05, "curve": "cosine"}
@@ -56,10 +57,10 @@ def recipe(size: str = "base", variant: str = "paper") -> Recipe:
             "layer_second": predict.Layers(head=second),
         },
         optimise=OPTIMISE[size],
-        batch_tokens=8_192,
         schedule=(
             # layer l of n is asked until l/2n of the training
             Stage(
+                rows=16,
                 length=512,
                 weights={
                     "second": 0.5,
@@ -68,4 +69,5 @@ def recipe(size: str = "base", variant: str = "paper") -> Recipe:
                 },
             ),
         ),
+        shrink=size not in PAPER,
     )

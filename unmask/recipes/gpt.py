@@ -18,12 +18,13 @@ SIZES = {
     "medium": Transformer(layers=8, width=512, heads=8, feedforward=2048, **_SHAPE),
     "base": Transformer(layers=12, width=768, heads=12, feedforward=3072, **_SHAPE),
 }
+PAPER = ("base",)  # the sizes that the paper has
 # The paper has base alone: rate 2.5e-4, 64 rows a step, 100 epochs, 2,000 updates of warmup among about a million (the
 # number is from BERT's paper). The smaller sizes take a higher rate and a smaller batch, so that a short budget holds
 # enough steps.
 RATES = {"tiny": 1e-3, "mini": 1e-3, "small": 7e-4, "medium": 5e-4, "base": 2.5e-4}
 WARMUP = {"tiny": 0.05, "mini": 0.05, "small": 0.05, "medium": 0.05, "base": 0.002}
-BATCH = {"tiny": 8_192, "mini": 16_384, "small": 32_768, "medium": 32_768, "base": 32_768}
+ROWS = {"tiny": 16, "mini": 32, "small": 64, "medium": 64, "base": 64}
 
 VARIANTS = ("paper",)
 
@@ -41,7 +42,7 @@ def recipe(size: str = "base", variant: str = "paper") -> Recipe:
         system=system.Single(backbone=SIZES[size]),
         predict={"tokens": predict.Tokens(tied=True, transform=False, bias=False)},
         optimise=train.AdamW(rate=RATES[size], epsilon=1e-8, decay=0.01, warmup=WARMUP[size], curve="cosine"),
-        batch_tokens=BATCH[size],
-        schedule=(Stage(share=1.0, length=512),),
+        schedule=(Stage(share=1.0, rows=ROWS[size], length=512),),
         adapt=Adapt(rate=6.25e-5, warmup=0.002, language=0.5),
+        shrink=size not in PAPER,
     )

@@ -18,9 +18,10 @@ SIZES = {
     "base": Transformer(layers=12, width=768, heads=12, feedforward=3072, **_SHAPE),
     "large": Transformer(layers=24, width=1024, heads=16, feedforward=4096, **_SHAPE),
 }
+PAPER = ("base", "large")  # the sizes that the paper has
 # The paper gives a batch of 512 rows and a rate tuned by hand for each size; these rates follow GPT-3's table.
 RATES = {"tiny": 1.5e-3, "mini": 1e-3, "small": 8e-4, "medium": 7e-4, "base": 6e-4, "large": 3e-4}
-BATCH = {"tiny": 8_192, "mini": 16_384, "small": 32_768, "medium": 65_536, "base": 524_288, "large": 524_288}
+ROWS = {"tiny": 8, "mini": 16, "small": 32, "medium": 64, "base": 512, "large": 512}
 
 VARIANTS = ("paper",)
 
@@ -38,6 +39,6 @@ def recipe(size: str = "base", variant: str = "paper") -> Recipe:
         system=system.Single(backbone=SIZES[size]),
         predict={"tokens": predict.Tokens(tied=True, transform=False, bias=False)},
         optimise=train.AdamW(rate=RATES[size], betas=(0.9, 0.95), epsilon=1e-8, decay=0.1, warmup=0.02, curve="cosine"),
-        batch_tokens=BATCH[size],
-        schedule=(Stage(share=1.0, length=1024),),
+        schedule=(Stage(share=1.0, rows=ROWS[size], length=1024),),
+        shrink=size not in PAPER,
     )

@@ -14,10 +14,11 @@ SIZES = {
     "base": Transformer(layers=12, width=768, heads=12, feedforward=3072, epsilon=1e-5),
     "large": Transformer(layers=24, width=1024, heads=16, feedforward=4096, epsilon=1e-5),
 }
+PAPER = ("base", "large")  # the sizes that the paper has
 # The paper: 8,192 rows of 512 tokens a step, rate 6e-4 (base) and 4e-4 (large) after 24k and 30k of 500k steps.
 # Smaller sizes, which it does not have, take a higher rate and a smaller batch.
 RATES = {"tiny": 1e-3, "mini": 1e-3, "small": 7e-4, "medium": 7e-4, "base": 6e-4, "large": 4e-4}
-BATCH = {"tiny": 8_192, "mini": 16_384, "small": 32_768, "medium": 65_536, "base": 4_194_304, "large": 4_194_304}
+ROWS = {"tiny": 16, "mini": 32, "small": 64, "medium": 128, "base": 8192, "large": 8192}
 VARIANTS: dict[str, dict[str, Any]] = {
     "paper": {"cross": True, "copies": None},
     "document": {"cross": False, "copies": None},  # blocks end with their document: a little better, the paper says
@@ -41,6 +42,6 @@ def recipe(size: str = "base", variant: str = "paper") -> Recipe:
         optimise=train.AdamW(
             rate=RATES[size], betas=(0.9, 0.98), decay=0.01, warmup=0.06 if size == "large" else 0.048, clip=None
         ),
-        batch_tokens=BATCH[size],
-        schedule=(Stage(share=1.0, length=512),),
+        schedule=(Stage(share=1.0, rows=ROWS[size], length=512),),
+        shrink=size not in PAPER,
     )

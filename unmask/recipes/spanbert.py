@@ -14,11 +14,12 @@ SIZES = {
     "base": Transformer(layers=12, width=768, heads=12, feedforward=3072),
     "large": Transformer(layers=24, width=1024, heads=16, feedforward=4096),
 }
+PAPER = ("base", "large")  # the sizes that the paper has
 # The paper trains large at rate 1e-4 with 256 rows of 512 tokens a step, 10k of 2.4M steps of warmup.
 # Smaller sizes, which it does not have, take a higher rate; at BERT's 7e-4 a short run of the size small learned nothing.
 RATES = {"tiny": 1e-3, "mini": 5e-4, "small": 3e-4, "medium": 3e-4, "base": 1e-4, "large": 1e-4}
 WARMUP = {"tiny": 0.1, "mini": 0.1, "small": 0.1, "medium": 0.1, "base": 0.004, "large": 0.004}
-BATCH = {"tiny": 8_192, "mini": 16_384, "small": 32_768, "medium": 65_536, "base": 131_072, "large": 131_072}
+ROWS = {"tiny": 16, "mini": 32, "small": 64, "medium": 128, "base": 256, "large": 256}
 VARIANTS: dict[str, dict[str, Any]] = {
     "paper": {"stop": 0.2, "boundary": 1.0, "decay": 0.1},
     "code": {
@@ -45,6 +46,6 @@ def recipe(size: str = "base", variant: str = "paper") -> Recipe:
         system=system.Single(backbone=SIZES[size]),
         predict={"tokens": predict.Tokens(tied=True), "boundary": predict.Boundary(places=20, width=200)},
         optimise=train.AdamW(rate=RATES[size], epsilon=1e-8, decay=chosen["decay"], warmup=WARMUP[size]),
-        batch_tokens=BATCH[size],
-        schedule=(Stage(share=1.0, length=512, weights={"boundary": chosen["boundary"]}),),
+        schedule=(Stage(share=1.0, rows=ROWS[size], length=512, weights={"boundary": chosen["boundary"]}),),
+        shrink=size not in PAPER,
     )

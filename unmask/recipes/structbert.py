@@ -12,9 +12,10 @@ SIZES = {
     "base": Transformer(layers=12, width=768, heads=12, feedforward=3072, segments=2),
     "large": Transformer(layers=24, width=1024, heads=16, feedforward=4096, segments=2),
 }
+PAPER = ("base", "large")  # the sizes that the paper has
 # The paper: rate 1e-4, a tenth of the steps as warmup; its batch is not known here, so this is BERT's.
 RATES = {"tiny": 1e-3, "mini": 1e-3, "small": 7e-4, "medium": 5e-4, "base": 1e-4, "large": 1e-4}
-BATCH = {"tiny": 8_192, "mini": 16_384, "small": 32_768, "medium": 65_536, "base": 131_072, "large": 131_072}
+ROWS = {"tiny": 16, "mini": 32, "small": 64, "medium": 128, "base": 256, "large": 256}
 VARIANTS = ("paper",)
 
 
@@ -33,6 +34,6 @@ def recipe(size: str = "base", variant: str = "paper") -> Recipe:
         system=system.Single(backbone=SIZES[size]),
         predict={"tokens": predict.Tokens(tied=True)},
         optimise=train.AdamW(rate=RATES[size], decay=0.01, warmup=0.1),
-        batch_tokens=BATCH[size],
-        schedule=(Stage(share=1.0, length=512),),
+        schedule=(Stage(share=1.0, rows=ROWS[size], length=512),),
+        shrink=size not in PAPER,
     )

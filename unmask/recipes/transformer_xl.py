@@ -19,11 +19,12 @@ SIZES = {
         layers=24, width=1024, heads=8, head=128, feedforward=3072, memory=768, length=768, dropout=0.15
     ),
 }
+PAPER = ("base", "large")  # the sizes that the paper has
 RATES = {"tiny": 1e-3, "mini": 7e-4, "small": 5e-4, "medium": 3.5e-4, "base": 2.5e-4, "large": 2.5e-4}
 WARMUP = {"tiny": 0.01, "mini": 0.01, "small": 0.01, "medium": 0.01, "base": 0.0, "large": 0.01}
 LENGTHS = {"tiny": 128, "mini": 256, "small": 512, "medium": 512, "base": 512, "large": 768}
 # The paper: 22 rows of 512 for base, 64 rows of 768 for large.
-BATCH = {"tiny": 4_096, "mini": 8_192, "small": 16_384, "medium": 16_384, "base": 11_264, "large": 49_152}
+ROWS = {"tiny": 32, "mini": 32, "small": 32, "medium": 32, "base": 22, "large": 64}
 
 # words: the vocabulary of WikiText-103, too large for one softmax; rare words have narrower vectors. The sizes stay those of
 # enwik8, where the paper has 18 x 1,024 with rows and memory of 384; a smaller vocabulary needs lower cutoffs.
@@ -55,6 +56,6 @@ def recipe(size: str = "base", variant: str = "paper") -> Recipe:
         system=system.Single(backbone=chosen["backbone"]),
         predict={"tokens": chosen["predict"]},
         optimise=train.AdamW(rate=RATES[size], epsilon=1e-8, decay=0.0, clip=0.25, warmup=WARMUP[size], curve="cosine"),
-        batch_tokens=BATCH[size],
-        schedule=(Stage(share=1.0, length=LENGTHS[size]),),
+        schedule=(Stage(share=1.0, rows=ROWS[size], length=LENGTHS[size]),),
+        shrink=size not in PAPER,
     )

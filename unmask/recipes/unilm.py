@@ -12,10 +12,11 @@ SIZES = {
     "base": Transformer(layers=12, width=768, heads=12, feedforward=3072, segments=6),
     "large": Transformer(layers=24, width=1024, heads=16, feedforward=4096, segments=6),
 }
+PAPER = ("base", "large")  # the sizes that the paper has
 # The paper goes on from BERT-large (`--from RUN`) at rate 3e-5, 330 rows of 512 tokens a step, 40k of 770k steps of
 # warmup; smaller sizes start from fresh weights.
 RATES = {"tiny": 1e-3, "mini": 1e-3, "small": 7e-4, "medium": 5e-4, "base": 3e-5, "large": 3e-5}
-BATCH = {"tiny": 8_192, "mini": 16_384, "small": 32_768, "medium": 65_536, "base": 168_960, "large": 168_960}
+ROWS = {"tiny": 16, "mini": 32, "small": 64, "medium": 128, "base": 330, "large": 330}
 VARIANTS = ("paper",)
 
 
@@ -37,6 +38,6 @@ def recipe(size: str = "base", variant: str = "paper") -> Recipe:
         system=system.Single(backbone=SIZES[size]),
         predict={"tokens": predict.Tokens(tied=True)},
         optimise=train.AdamW(rate=RATES[size], decay=0.01, warmup=0.05),
-        batch_tokens=BATCH[size],
-        schedule=(Stage(share=1.0, length=512),),
+        schedule=(Stage(share=1.0, rows=ROWS[size], length=512),),
+        shrink=size not in PAPER,
     )

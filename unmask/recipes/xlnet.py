@@ -17,10 +17,11 @@ SIZES = {
     "base": TransformerXL(layers=12, width=768, heads=12, feedforward=3072, **_SHAPE),
     "large": TransformerXL(layers=24, width=1024, heads=16, feedforward=4096, **_SHAPE),
 }
+PAPER = ("base", "large")  # the sizes that the paper has
 # The released code computes GELU in its tanh form; the exact one here is that of Hugging Face's XLNet.
 # The paper gives numbers for large: a rate of 4e-4, 40k of 500k steps of warmup, 8,192 rows of 512.
 RATES = {"tiny": 1e-3, "mini": 7e-4, "small": 5e-4, "medium": 4e-4, "base": 4e-4, "large": 4e-4}
-BATCH = {"tiny": 8_192, "mini": 16_384, "small": 32_768, "medium": 65_536, "base": 1_048_576, "large": 4_194_304}
+ROWS = {"tiny": 16, "mini": 32, "small": 64, "medium": 128, "base": 2048, "large": 8192}
 
 VARIANTS = ("paper",)
 
@@ -39,6 +40,6 @@ def recipe(size: str = "base", variant: str = "paper") -> Recipe:
         system=system.Single(backbone=SIZES[size]),
         predict={"tokens": predict.Tokens(tied=True, transform=False, bias=True)},
         optimise=train.AdamW(rate=RATES[size], decay=0.01, warmup=0.08),
-        batch_tokens=BATCH[size],
-        schedule=(Stage(share=1.0, length=512),),
+        schedule=(Stage(share=1.0, rows=ROWS[size], length=512),),
+        shrink=size not in PAPER,
     )

@@ -11,6 +11,7 @@ from unmask.system.check import (
     questions,
     schedule_flops,
     second_stream,
+    step_flops,
     weights,
 )
 from unmask.system.generator_discriminator import GeneratorDiscriminator
@@ -19,5 +20,5 @@ from unmask.system.single import Single
 
 __all__ = [
     "SENTENCE", "GeneratorDiscriminator", "Single", "check", "check_onward", "check_training", "cost", "flops_per_token",
-    "hides", "objectives", "questions", "schedule_flops", "second_stream", "taken_over", "weights",
+    "hides", "objectives", "questions", "schedule_flops", "second_stream", "step_flops", "taken_over", "weights",
 ]  # fmt: skip

@@ -232,9 +232,15 @@ def cost(recipe: Recipe, vocabulary: int) -> dict[str, float]:
 
 
 def schedule_flops(recipe: Recipe, vocabulary: int) -> float:
-    """Training operations per token over the whole schedule, each stage with what it hides."""
+    """Training operations per token over the whole schedule."""
+    shares = [stage.share for stage in recipe.schedule]
+    return sum(s * f for s, f in zip(shares, step_flops(recipe, vocabulary), strict=True)) / recipe.step_tokens
+
+
+def step_flops(recipe: Recipe, vocabulary: int) -> list[float]:
+    """Training operations of a step of each stage, with what it hides."""
     stages = zip(recipe.schedule, hides(recipe), strict=True)
-    return sum(s.share * flops_per_token(recipe.replace(hide=hide), vocabulary, s.length) for s, hide in stages)
+    return [s.rows * s.length * flops_per_token(recipe.replace(hide=hide), vocabulary, s.length) for s, hide in stages]
 
 
 def flops_per_token(recipe: Recipe, vocabulary: int, length: int) -> float:

@@ -6,8 +6,9 @@ from unmask.train.lamb import LAMB
 from unmask.train.loop import Diverged, Leg, Machine, Pace, Trainer, train
 from unmask.train.momentum import Momentum
 from unmask.train.optimise import AdamW
+from unmask.train.plan import Fixed, Moment, Plan, Planner
 
 __all__ = [
-    "LAMB", "AdamW", "Budget", "Decay", "Diverged", "InTurn", "Leg", "Line", "Machine", "Momentum", "Pace", "Trainer",
-    "Until", "train",
+    "LAMB", "AdamW", "Budget", "Decay", "Diverged", "Fixed", "InTurn", "Leg", "Line", "Machine", "Moment", "Momentum", "Pace",
+    "Plan", "Planner", "Trainer", "Until", "train",
 ]  # fmt: skip

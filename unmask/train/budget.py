@@ -30,9 +30,9 @@ class Budget:
         require(amount > 0, f"a budget must be over 0, got {text!r}")
         return cls(kind, amount)
 
-    def steps(self, *, batch_tokens: int, flops_per_token: float) -> int | None:
-        """How many steps it pays for; None if that is known only after measuring."""
+    def steps(self, *, step_tokens: float, step_flops: float) -> int | None:
+        """How many steps it pays for, given the means of a step; None if that is known only after measuring."""
         if self.kind == "seconds":
             return None
-        each = {"tokens": batch_tokens, "steps": 1, "flops": batch_tokens * flops_per_token}[self.kind]
+        each = {"tokens": step_tokens, "steps": 1, "flops": step_flops}[self.kind]
         return max(1, round(self.amount / each))

@@ -77,7 +77,7 @@ def read(path: Path) -> dict[str, Tensor]:
 
 
 def save_state(
-    folder: Path, model: nn.Module, optimiser: torch.optim.Optimizer, state: dict[str, Any], *, best: bool,
+    folder: Path, model: nn.Module, optimiser: torch.optim.Optimizer, state: dict[str, Any], *, publish: bool,
     memory: dict[int, Memory | None] | None = None,
 ) -> None:  # fmt: skip
     """Make `state/STEP` whole, or leave everything as it was; then drop the state before it.
@@ -95,11 +95,11 @@ def save_state(
         for name, tensors in files.items():
             _write(tensors, draft / name)
         sums = {name: _digest(draft / name) for name in files}
-        write_text(json.dumps(state | {"sha256": sums, "is_best": best}), draft / STATE)
+        write_text(json.dumps(state | {"sha256": sums, "published": publish}), draft / STATE)
         shutil.rmtree(states / str(step), ignore_errors=True)
         draft.rename(states / str(step))
-        if best:
-            publish(folder, step)
+        if publish:
+            put_in_service(folder, step)
     except (OSError, SafetensorError) as error:
         shutil.rmtree(draft, ignore_errors=True)
         last = newest(folder)
@@ -114,7 +114,7 @@ def save_state(
             shutil.rmtree(states / str(old), ignore_errors=True)
 
 
-def publish(folder: Path, step: int) -> None:
+def put_in_service(folder: Path, step: int) -> None:
     """Make the weights of a saved state those that are served: a second name for the same file."""
     draft = folder / f".{WEIGHTS}"
     draft.unlink(missing_ok=True)
@@ -130,13 +130,19 @@ def newest(folder: Path) -> int | None:
     return max(_steps(folder), default=None)
 
 
-def last_record(folder: Path) -> dict[str, Any] | None:
-    """The record of the step that was saved last."""
+def last_state(folder: Path) -> dict[str, Any] | None:
+    """What was saved last besides tensors: the step, the place in the data, the record of the log."""
     step = newest(folder)
     if step is None:
         return None
-    record: dict[str, Any] = json.loads((folder / "state" / str(step) / STATE).read_text(encoding="utf-8"))["record"]
-    return record
+    state: dict[str, Any] = json.loads((folder / "state" / str(step) / STATE).read_text(encoding="utf-8"))
+    return state
+
+
+def last_record(folder: Path) -> dict[str, Any] | None:
+    """The record of the step that was saved last."""
+    state = last_state(folder)
+    return state["record"] if state else None
 
 
 def load_state(
@@ -158,8 +164,8 @@ def load_state(
         memory.clear()
         if MEMORY in state["sha256"]:
             memory.update(_memory(read(place / MEMORY), next(model.parameters()).device))
-    if state["is_best"]:
-        publish(folder, step)  # in case the last save was cut off between the two
+    if state["published"]:
+        put_in_service(folder, step)  # in case the last save was cut off between the two
     return state
 
 

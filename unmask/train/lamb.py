@@ -10,6 +10,7 @@ import torch
 from torch import nn
 
 from unmask.train.optimise import Curve, check_numbers, factor, groups
+from unmask.train.plan import Moment
 
 
 @dataclass(frozen=True)
@@ -34,9 +35,9 @@ class LAMB:
         scaled = [group | {"scaled": group["params"][0].dim() > 1} for group in groups(model, self.decay)]
         return _Lamb(scaled, {"lr": self.rate, "betas": self.betas, "eps": self.epsilon})
 
-    def set(self, optimiser: torch.optim.Optimizer, step: int, steps: int) -> float:
-        """Set the rate for step 1, 2 ... of all steps; returns it."""
-        rate = self.rate * factor(self.curve, self.warmup, step, steps)
+    def set(self, optimiser: torch.optim.Optimizer, moment: Moment) -> float:
+        """Set the rate for a step; returns it."""
+        rate = self.rate * factor(self.curve, self.warmup, moment)
         for group in optimiser.param_groups:
             group["lr"] = rate
         return rate

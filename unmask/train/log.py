@@ -46,9 +46,18 @@ def read(folder: Path) -> list[dict[str, Any]]:
     return records
 
 
+def check_tensorboard() -> None:
+    """Refuse to write TensorBoard files without its package, before any work is done."""
+    _writer()
+
+
 def _board(folder: Path) -> Any:
+    return _writer()(str(folder / "tensorboard"))
+
+
+def _writer() -> Any:
     try:
         from torch.utils.tensorboard import SummaryWriter
     except ImportError:
         raise Mistake("--tensorboard needs the tensorboard package: pip install tensorboard") from None
-    return SummaryWriter(str(folder / "tensorboard"))
+    return SummaryWriter

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 import torch
 from torch import Tensor, nn
@@ -19,6 +19,7 @@ from unmask.errors import Mistake
 from unmask.train import checkpoint, curves
 from unmask.train.graph import Recorded
 from unmask.train.optimise import Optimise
+from unmask.train.plan import Moment, Plan, Planner, leg_at
 
 MINIMISED = "minimised"  # stands beside the losses: their sum, each with its weight and scale
 
@@ -37,7 +38,7 @@ class Source(Protocol):
 class Leg:
     """A stage as the loop runs it."""
 
-    until: int  # the step it ends with
+    until: float  # the progress at which it ends; 1.0 for the last
     rows: int  # per step
     micro: int  # rows per micro-batch
     open: Callable[[dict[str, Any] | None], Source]  # its batches, from a state on
@@ -114,11 +115,11 @@ class Trainer:
             self.prepare, self.run = ways
             self.system.compile_parts(self.machine.compiled)
 
-    def update(self, step: int, steps: int) -> tuple[float, Tensor]:
+    def update(self, moment: Moment) -> tuple[float, Tensor]:
         """Move the weights; returns the rate and the length of the gradient before clipping."""
         limit = self.optimise.clip if self.optimise.clip is not None else math.inf
         norm = nn.utils.clip_grad_norm_(self.system.parameters(), limit)
-        rate = self.optimise.set(self.optimiser, step, steps)
+        rate = self.optimise.set(self.optimiser, moment)
         self.optimiser.step()
         return rate, norm
 
@@ -127,71 +128,89 @@ class Trainer:
 class Pace:
     """How often to look up from the work."""
 
-    log: int = 10  # steps between records
-    save: int = 1000  # steps between validations, each with a checkpoint
+    log: int | None = None  # steps between records; none: a hundredth of all, at most 50
+    save: int | None = None  # steps between validations, each with a checkpoint; none: a twentieth of all, at least 10
     seconds: float = 900.0  # at the most between checkpoints
+
+    def of(self, plan: Plan) -> tuple[int, int]:
+        """Both numbers of steps for a plan."""
+        return self.log or max(1, min(50, plan.steps // 100)), self.save or max(10, plan.steps // 20)
 
 
 def train(
     trainer: Trainer,
     legs: list[Leg],
+    planner: Planner,
     *,
     folder: Path | None,
-    pace: Pace,
+    pace: Pace = Pace(),  # noqa: B008
+    keep: Literal["last", "best"] = "last",
     resume: bool = False,
     validate: Callable[[], dict[str, float]] | None = None,
     stop: Callable[[], bool] = lambda: False,
+    clock: Callable[[], float] = time.monotonic,
 ) -> Iterator[dict[str, Any]]:
-    """Train through all legs. `validate` returns a `score`, higher is better: the best weights are published.
+    """Train through all legs, yielding records with `step`; the last has `done`.
 
-    Yields records with `step`; the last has `done`. When `stop` turns true, the state is saved and the last record
-    has `stopped`.
+    The weights that are published are the `last`, or the `best`: those with the highest `score` that `validate` returned.
+    When `stop` turns true, the state is saved and the last record has `stopped`.
     """
-    steps = legs[-1].until
-    at: dict[str, Any] = {"step": 0, "tokens": 0, "seconds": 0.0, "best": None, "source": None}
+    at: dict[str, Any] = {"step": 0, "tokens": 0, "seconds": 0.0, "best": None, "source": None, "begins": True}
     if resume and folder is not None and checkpoint.newest(folder) is not None:
         at = checkpoint.load_state(folder, trainer.system, trainer.optimiser, trainer.memory)
-    step, tokens, best = at["step"], at["tokens"], at["best"]
-    began, saved = time.monotonic() - at["seconds"], time.monotonic()
-    meter, position = _Meter(trainer, folder), at["source"]
-    for number, leg in enumerate(legs):
-        if step >= leg.until:
+    step, tokens, best, position = at["step"], at["tokens"], at["best"], at["source"]
+    began, saved = clock() - at["seconds"], clock()
+    meter, ends = _Meter(trainer, folder), [leg.until for leg in legs]
+    current, source, begins = -1, None, at["begins"]
+    while step < planner.plan(step).steps:
+        moment = planner.plan(step).moment(step + 1)
+        number = leg_at(ends, moment)
+        leg = legs[number]
+        if number != current:
+            if begins:  # not resumed within the leg: what is remembered is of other rows
+                trainer.memory.clear()
+            source, current = leg.open(position), number
+            trainer.system.train()
+        assert source is not None
+        batches = [source.batch(rows) for rows in _portions(leg.rows, leg.micro)]
+        step += 1
+        weights = {name: curves.at(weight, moment.before) for name, weight in leg.weights.items()}
+        means = trainer.gradients(batches, weights, step, leg.hide)
+        rate, norm = trainer.update(moment)
+        meter.add(step, means, rate, norm)
+        tokens += sum(batch.ids.numel() for batch in batches)
+        done, stopped = step == planner.plan(step).steps, stop()
+        log, save = pace.of(planner.plan(step))
+        check = done or (step % save == 0 and planner.affords())
+        keeps = check or stopped or clock() - saved > pace.seconds
+        first, begins = begins, False
+        if not (keeps or first or step % log == 0 or planner.due()):
             continue
-        if step == (legs[number - 1].until if number else 0):  # not resumed within the leg
-            trainer.memory.clear()
-        source = leg.open(position)
-        trainer.system.train()
-        while step < leg.until:
-            batches = [source.batch(rows) for rows in _portions(leg.rows, leg.micro)]
-            step += 1
-            weights = {name: curves.at(weight, (step - 1) / steps) for name, weight in leg.weights.items()}
-            means = trainer.gradients(batches, weights, step, leg.hide)
-            rate, norm = trainer.update(step, steps)
-            meter.add(step, means, rate, norm)
-            tokens += sum(batch.ids.numel() for batch in batches)
-            done, stopped = step == steps, stop()
-            check = validate is not None and (done or step % pace.save == 0)
-            save = check or done or stopped or step % pace.save == 0 or time.monotonic() - saved > pace.seconds
-            if not (save or step == 1 or step % pace.log == 0):
-                continue
-            record = meter.record() | {"step": step, "steps": steps, "stage": number, "tokens": tokens}
-            record["seconds"] = time.monotonic() - began
-            if check and validate is not None:
-                record |= {f"validation_{name}": value for name, value in _quietly(trainer.system, validate).items()}
-            better = validate is None or check and (best is None or record["validation_score"] > best)
-            best = record.get("validation_score", best) if better else best
-            ending = {"done": True} if done else {"stopped": True} if stopped else {}
-            if save and folder is not None:
-                meter.check_weights(step, record["rate"])
-                position = source.after_stage() if step == leg.until else source.state()
-                at = {"step": step, "tokens": tokens, "seconds": record["seconds"], "best": best, "source": position,
-                      "record": record | ending}  # fmt: skip
-                checkpoint.save_state(folder, trainer.system, trainer.optimiser, at, best=better, memory=trainer.memory)
-                saved = time.monotonic()
-            yield record | ending
-            if stopped:
-                return
-        position = source.after_stage()
+        record = meter.record() | {"step": step, "stage": number, "tokens": tokens, "progress": moment.after}
+        record["seconds"] = clock() - began
+        if not done:
+            planner.look(step, number)
+        looked, plan = clock(), planner.plan(step)
+        record["steps"] = plan.steps
+        if check and validate is not None:
+            record |= {f"validation_{name}": value for name, value in _quietly(trainer.system, validate).items()}
+        better = keep == "last" or validate is None or check and (best is None or record["validation_score"] > best)
+        best = record.get("validation_score", best) if better else best
+        begins = not done and leg_at(ends, plan.moment(step + 1)) != number
+        position = source.after_stage() if begins else position
+        ending = {"done": True} if done else {"stopped": True} if stopped else {}
+        if keeps and folder is not None:
+            meter.check_weights(step, record["rate"])
+            at = {"step": step, "tokens": tokens, "seconds": record["seconds"], "spent": planner.spent(), "best": best,
+                  "source": position if begins else source.state(), "begins": begins,
+                  "record": record | ending}  # fmt: skip
+            checkpoint.save_state(folder, trainer.system, trainer.optimiser, at, publish=better, memory=trainer.memory)
+            saved = clock()
+        if keeps:
+            planner.aside(clock() - looked)
+        yield record | ending
+        if stopped:
+            return
 
 
 def _quietly(system: nn.Module, validate: Callable[[], dict[str, float]]) -> dict[str, float]:

@@ -9,6 +9,7 @@ from torch import nn
 
 from unmask.errors import require
 from unmask.train.optimise import Curve, check_rate, factor, groups
+from unmask.train.plan import Moment
 
 
 @dataclass(frozen=True)
@@ -29,9 +30,9 @@ class Momentum:
     def build(self, model: nn.Module) -> torch.optim.SGD:
         return torch.optim.SGD(groups(model, self.decay), lr=self.rate, momentum=self.momentum)
 
-    def set(self, optimiser: torch.optim.Optimizer, step: int, steps: int) -> float:
-        """Set the rate for step 1, 2 ... of all steps; returns it."""
-        rate = self.rate * factor(self.curve, self.warmup, step, steps)
+    def set(self, optimiser: torch.optim.Optimizer, moment: Moment) -> float:
+        """Set the rate for a step; returns it."""
+        rate = self.rate * factor(self.curve, self.warmup, moment)
         for group in optimiser.param_groups:
             group["lr"] = rate
         return rate

@@ -10,6 +10,7 @@ import torch
 from torch import nn
 
 from unmask.errors import require
+from unmask.train.plan import Moment
 
 Curve = Literal["linear", "cosine", "inverse_sqrt", "constant"]
 
@@ -22,8 +23,8 @@ class Optimise(Protocol):
 
     def build(self, model: nn.Module) -> torch.optim.Optimizer: ...
 
-    def set(self, optimiser: torch.optim.Optimizer, step: int, steps: int) -> float:
-        """Set the rate for step 1, 2 ... of all steps; returns it."""
+    def set(self, optimiser: torch.optim.Optimizer, moment: Moment) -> float:
+        """Set the rate for a step; returns it."""
 
 
 @dataclass(frozen=True)
@@ -47,13 +48,13 @@ class AdamW:
             groups(model, self.decay), lr=self.rate, betas=self.betas, eps=self.epsilon, fused=True
         )
 
-    def set(self, optimiser: torch.optim.Optimizer, step: int, steps: int) -> float:
-        """Set the rate for step 1, 2 ... of all steps; returns it."""
-        rate = self.rate * factor(self.curve, self.warmup, step, steps)
+    def set(self, optimiser: torch.optim.Optimizer, moment: Moment) -> float:
+        """Set the rate for a step; returns it."""
+        rate = self.rate * factor(self.curve, self.warmup, moment)
         root, mean = 1.0, 1.0
         if not self.correct:
             # fold the correction's inverse into the rate and epsilon: exactly Adam without it
-            mean, root = 1 - self.betas[0] ** step, math.sqrt(1 - self.betas[1] ** step)
+            mean, root = 1 - self.betas[0] ** moment.step, math.sqrt(1 - self.betas[1] ** moment.step)
         for group in optimiser.param_groups:
             group["lr"] = rate * mean / root
             group["eps"] = self.epsilon / root
@@ -62,16 +63,15 @@ class AdamW:
         return rate
 
 
-def factor(curve: Curve, warmup: float, step: int, steps: int) -> float:
-    """The share of the highest rate at a step counted from 1."""
-    warm = max(1, round(warmup * steps)) if warmup else 0
-    if step <= warm:
-        return step / warm
+def factor(curve: Curve, warmup: float, moment: Moment) -> float:
+    """The share of the highest rate at a step."""
+    if moment.after <= warmup:
+        return moment.after / warmup
     if curve == "constant":
         return 1.0
     if curve == "inverse_sqrt":
-        return math.sqrt(max(warm, 1) / step)
-    done = (step - warm) / max(1, steps - warm + 1)  # the last step still moves
+        return math.sqrt(warmup / moment.after)
+    done = max(0.0, moment.before - warmup) / (1 - warmup)  # the last step still moves
     return 1 - done if curve == "linear" else 0.5 * (1 + math.cos(math.pi * done))
 
 
@@ -97,5 +97,9 @@ def check_rate(optimise: Any) -> None:
     """Refuse what none can work with, whatever it remembers."""
     require(optimise.rate > 0, f"optimise.rate must be over 0, got {optimise.rate}")
     require(0 <= optimise.warmup < 1, f"optimise.warmup must be in [0, 1), got {optimise.warmup}: a share of all steps")
+    require(
+        optimise.warmup > 0 or optimise.curve != "inverse_sqrt",
+        "optimise.curve=inverse_sqrt falls from the end of the warmup on, and optimise.warmup is 0: set it, for example to 0.1",
+    )
     require(optimise.decay >= 0, f"optimise.decay must be 0 or more, got {optimise.decay}")
     require(optimise.clip is None or optimise.clip > 0, f"optimise.clip must be over 0 or none, got {optimise.clip}")

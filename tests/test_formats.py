@@ -1,0 +1,41 @@
+"""Runs of earlier formats open, and give the numbers that they gave then."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import unmask
+from unmask import formats
+from unmask.errors import Mistake
+from unmask.recipe import from_json, to_json
+
+RUNS = sorted(path for path in (Path(__file__).parent / "runs").glob("format_*/*") if path.is_dir())
+TEXTS = ["the doctor examined an open wound.", "the river"]
+
+
+@pytest.mark.parametrize("run", RUNS, ids=lambda path: f"{path.parent.name}-{path.name}")
+def test_a_run_of_an_earlier_format_gives_what_it_gave(run):
+    model = unmask.load(run, device="cpu")
+    expected = json.loads((run / "expected.json").read_text(encoding="utf-8"))
+    assert np.allclose(model.embed(TEXTS), expected["embed"], atol=1e-5)
+    if "predict" in expected:
+        found = model.predict(TEXTS[:1])[0].probabilities
+        assert found == pytest.approx(expected["predict"][0], abs=1e-5)
+    assert json.loads(to_json(model.recipe))["format"] == formats.NEWEST
+
+
+def test_there_are_runs_of_every_earlier_format():
+    assert {path.parent.name for path in RUNS} >= {f"format_{number}" for number in range(1, formats.NEWEST)}
+
+
+def test_rows_of_a_stage_come_from_the_tokens_of_a_step():
+    recipe = unmask.load(Path(__file__).parent / "runs" / "format_1" / "bert", device="cpu").recipe
+    assert [(stage.rows, stage.length) for stage in recipe.schedule] == [(16, 16), (8, 32)]
+
+
+def test_a_format_of_the_future_is_refused():
+    data = json.loads(to_json(unmask.load(RUNS[0], device="cpu").recipe)) | {"format": formats.NEWEST + 1}
+    with pytest.raises(Mistake, match=f"reads formats 1 to {formats.NEWEST}: install a newer unmask"):
+        from_json(json.dumps(data))

@@ -1,0 +1,37 @@
+"""Formats of recipe.json: what an older file must become before it is read. Each function goes one format up, JSON to JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from unmask.errors import Mistake, require
+
+NEWEST = 2
+
+
+def upgraded(data: Any, where: str) -> Any:
+    """The content of a recipe.json of any earlier format, as the newest one has it."""
+    if not isinstance(data, dict) or data.get("part") != "unmask.recipe.Recipe":
+        return data
+    number = data.get("format", 1)
+    require(
+        isinstance(number, int) and 1 <= number <= NEWEST,
+        f"{where} has format {number!r}, and this version of unmask reads formats 1 to {NEWEST}: install a newer unmask",
+    )
+    try:
+        for step in _STEPS[number - 1 :]:
+            data = step(data)
+    except (AttributeError, KeyError, TypeError, ZeroDivisionError) as error:
+        raise Mistake(f"{where} is damaged or not a recipe: a Recipe of format {number} needs {error}") from None
+    return {key: value for key, value in data.items() if key != "format"}
+
+
+def _rows_per_stage(data: dict[str, Any]) -> dict[str, Any]:
+    """1 to 2: one number of tokens served all stages; now each stage has its rows."""
+    tokens, rest = data["batch_tokens"], {key: value for key, value in data.items() if key != "batch_tokens"}
+    stages = [stage | {"rows": max(1, tokens // stage["length"])} for stage in data["schedule"]]
+    return rest | {"schedule": stages, "shrink": False}
+
+
+_STEPS: tuple[Callable[[dict[str, Any]], dict[str, Any]], ...] = (_rows_per_stage,)

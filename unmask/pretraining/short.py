@@ -1,0 +1,45 @@
+"""Short budgets: smaller steps and shorter rows, where the recipe allows it, so that a short run is a sensible run."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from unmask.recipe import Recipe
+
+ENOUGH_STEPS = 1_000  # with fewer, a network from random weights hardly begins to learn
+TOO_FEW_STEPS = 200  # with fewer, it learns nothing
+SHORT_ROWS = 128  # tokens
+SMALL_STEP = 1_024  # tokens: smaller steps are too noisy
+
+
+def shrunk(recipe: Recipe, steps: int) -> Recipe:
+    """The recipe with smaller steps, where its own give it so few; the recipe itself where it has enough or must not."""
+    tokens = max(SMALL_STEP, recipe.step_tokens * steps / ENOUGH_STEPS)
+    if not recipe.shrink or steps >= ENOUGH_STEPS or tokens >= recipe.step_tokens:
+        return recipe
+    stages = []
+    for stage in recipe.schedule:
+        length = min(stage.length, SHORT_ROWS)
+        rows = max(1, min(round(tokens / length), stage.rows * stage.length // length))
+        stages.append(dataclasses.replace(stage, length=length, rows=rows))
+    return recipe.replace(schedule=tuple(stages), shrink=False)
+
+
+def about_shrinking(before: Recipe, now: Recipe, steps: int) -> str:
+    """What was changed, and how to keep what the recipe has."""
+    first = now.schedule[0]
+    return (
+        f"this budget is worth {steps:,} steps of {before.step_tokens:,.0f} tokens, too few to learn from; so a step has "
+        f"{first.rows} rows of {first.length} tokens (a longer text is cut when the model reads it); "
+        "--set shrink=false keeps the recipe's own"
+    )
+
+
+def about_too_few(steps: int, seconds: float | None) -> str:
+    """A warning before a run that cannot teach a network anything."""
+    longer = f": give it {_minutes(seconds * ENOUGH_STEPS / steps)} or more" if seconds else ""
+    return f"about {steps:,} steps are too few to teach a network from random weights anything{longer}, or take a smaller --size"
+
+
+def _minutes(seconds: float) -> str:
+    return f"{max(1, round(seconds / 60)):,}m"
