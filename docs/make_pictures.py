@@ -102,7 +102,7 @@ def _worth(found: Explanation) -> tuple[float, ...]:
     """Readable: whole, one example, not too much hidden. Then a lexicon's unit, a long one, many ways to hide."""
     hidden = sum(token.hidden is not None for token in found.tokens)
     readable = len(found.tokens) <= MOST_TOKENS and found.tokens[-1].example == 0 and hidden <= len(found.tokens) / 3
-    ways = {unit.how for unit in found.units}
+    ways = {token.hidden for token in found.tokens} - {None}
     levels = {drawn.name for drawn in found.drawn}
     known = any(unit.level in levels and unit.how == "mask" for unit in found.units)
     words = max((unit.words for unit in found.units), default=0)

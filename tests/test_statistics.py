@@ -41,13 +41,25 @@ def known(corpus: Path, tokenizers: dict[str, text.Tokenizer], tmp_path_factory:
     return folder / "data"
 
 
+@pytest.fixture(scope="module")
+def strange(corpus: Path, tokenizers: dict[str, text.Tokenizer], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Prepared data in which some words are unknown: the tokenizer never saw a "ж"."""
+    folder = tmp_path_factory.mktemp("strange")
+    words = corpus.read_text(encoding="utf-8").replace(" the ", " же ")
+    (folder / "text.txt").write_text(words, encoding="utf-8")
+    for _ in prepare(text.Corpus([folder / "text.txt"]), tokenizers["wordpiece"], folder / "data", workers=1):
+        pass
+    return folder / "data"
+
+
 def counted(recipe: Recipe, data: Path, stage: int, seed: int) -> dict[str, Counter[Any]]:
     """The same, token by token. What is shuffled has the last places of each row's targets."""
     mixture = Mixture.open([data])
     vocabulary, hide = mixture.tokenizer.vocabulary, system.hides(recipe)[stage - 1]
     loader = mixture.loader(recipe, LENGTH, seed, None)
     found: dict[str, Counter[Any]] = {name: Counter() for name in (
-        "rows", "tokens", "text", "examples", "targets", "hidden", "moved", "how", "words", "pieces", "views", "answers"
+        "rows", "tokens", "text", "unknown", "examples", "targets", "hidden", "moved", "units", "how", "words", "pieces",
+        "views", "answers",
     )}  # fmt: skip
     while found["tokens"]["all"] < TOKENS:
         before = recipe.see.draw(loader.batch(16_384 // LENGTH), seed)  # type: ignore[attr-defined]
@@ -66,6 +78,7 @@ def counted(recipe: Recipe, data: Path, stage: int, seed: int) -> dict[str, Coun
             found["targets"]["all"] += 1
             if start <= where <= end:
                 units.setdefault(start, []).append((where, i, n % each >= each - shuffled))
+        ways: dict[int, str] = {}
         for tokens in units.values():
             now = [batch.ids.flatten()[where].item() for where, _, _ in tokens]
             assert len({moved for *_, moved in tokens}) == 1
@@ -76,12 +89,20 @@ def counted(recipe: Recipe, data: Path, stage: int, seed: int) -> dict[str, Coun
             found["hidden"]["all"] += len(tokens)
             found["pieces"][len(tokens)] += 1
             found["words"][len({batch.word.flatten()[where].item() for where, _, _ in tokens})] += 1
-            masked, kept = set(now) == {vocabulary.mask}, now == [i for _, i, _ in tokens]
-            found["how"]["mask" if masked else "keep" if kept else "random"] += 1
+            found["units"]["all"] += 1
+            for (where, i, _), there in zip(tokens, now, strict=True):
+                ways[where] = "mask" if there == vocabulary.mask else "keep" if there == i else "random"
+        for fate in (
+            runs_of(ways, LENGTH) if getattr(hide, "draw", "token") == "span" else [{way} for way in ways.values()]
+        ):
+            assert fate in ({"mask"}, {"keep"}, {"random"}, {"random", "keep"})  # a random token is the same by chance
+            found["how"][min(fate - {"keep"} or fate)] += 1
         for row in range(rows):
             found["rows"]["all"] += 1
             found["tokens"]["all"] += sum(e >= 0 for e in batch.example[row].tolist())
-            found["text"]["all"] += sum(w >= 0 for w in batch.word[row].tolist())
+            text = [i for i, w in zip(before.ids[row].tolist(), batch.word[row].tolist(), strict=True) if w >= 0]
+            found["text"]["all"] += len(text)
+            found["unknown"]["all"] += text.count(vocabulary.unknown)
             found["examples"]["all"] += len(set(batch.example[row].tolist()) - {-1})
             if batch.mode is not None:
                 found["views"][("everything", "prefix", "left", "right")[int(batch.mode[row])]] += 1
@@ -90,22 +111,49 @@ def counted(recipe: Recipe, data: Path, stage: int, seed: int) -> dict[str, Coun
     return found
 
 
+def runs_of(ways: dict[int, str], length: int) -> list[set[str]]:
+    """The ways of hidden tokens that stand side by side in a row."""
+    found: list[set[str]] = []
+    for place in sorted(ways):
+        if place - 1 not in ways or place % length == 0:
+            found.append(set())
+        found[-1].add(ways[place])
+    return found
+
+
 @pytest.mark.parametrize("name", ["albert", "bert", "electra", "gpt2", "spanbert", "structbert", "unilm"])
 def test_what_is_measured_is_what_loops_count(name: str, shards: dict[str, Path]) -> None:
     recipe = tiny(name)
-    data = shards[kind(recipe)]
+    compared(recipe, shards[kind(recipe)])
+
+
+@pytest.mark.parametrize("name", ["bert", "bert-wwm", "spanbert", "structbert"])
+def test_what_is_unknown_is_counted_and_not_hidden(name: str, strange: Path) -> None:
+    found = compared(tiny(name), strange)
+    assert 0.02 < found.unknown < 0.5
+    assert found.hidden.value < 0.16
+    lines = {line[0]: line[1:] for line in table(found)}
+    assert lines["[UNK], of the text's tokens"] == [f"{found.unknown:.2%}", ""]
+    assert "hidden, of the other tokens" in lines
+    drawn = "runs of hidden tokens" if name == "spanbert" else "hidden tokens"
+    assert {f"{drawn}: {way}" for way in ("mask", "random", "keep")} <= set(lines)
+
+
+def compared(recipe: Recipe, data: Path) -> Statistics:
+    """The statistics, after they were compared with the counts of loops."""
     stage = len(recipe.schedule)
     found, counts = measure(recipe, data, tokens=TOKENS, seed=3), counted(recipe, data, stage, 3)
-    words = counts["text"]["all"]
+    words, known = counts["text"]["all"], counts["text"]["all"] - counts["unknown"]["all"]
     assert found.rows == counts["rows"]["all"]
     assert found.tokens == counts["tokens"]["all"]
     assert found.text == words
     assert found.padding == pytest.approx(1 - found.tokens / found.rows / LENGTH)
     assert found.examples == pytest.approx(counts["examples"]["all"] / found.rows)
     assert found.predictions == pytest.approx(counts["targets"]["all"] / words)
-    assert found.hidden.value == pytest.approx(counts["hidden"]["all"] / words)
-    assert found.moved.value == pytest.approx(counts["moved"]["all"] / words)
-    assert found.units == counts["how"].total()
+    assert found.hidden.value == pytest.approx(counts["hidden"]["all"] / known)
+    assert found.moved.value == pytest.approx(counts["moved"]["all"] / known)
+    assert found.units == counts["units"]["all"]
+    assert found.unknown == pytest.approx(counts["unknown"]["all"] / words)
     assert {way: m.value for way, m in found.how.items() if m.value} == shares(counts["how"])
     assert {n: m.value for n, m in found.words.shares.items() if m.value} == shares(counts["words"])
     assert {n: m.value for n, m in found.pieces.shares.items() if m.value} == shares(counts["pieces"])
@@ -117,6 +165,7 @@ def test_what_is_measured_is_what_loops_count(name: str, shards: dict[str, Path]
         assert found.asked == pytest.approx(counts["answers"].total() / counts["examples"]["all"])
     else:
         assert not found.answers
+    return found
 
 
 def shares(counts: Counter[Any]) -> dict[Any, Any]:

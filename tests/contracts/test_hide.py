@@ -1,12 +1,17 @@
 """Contract 2: hiding is a pure function that touches only what it chose."""
 
+import importlib
+from dataclasses import replace
 from operator import attrgetter
 
+import pytest
 import torch
 
-from tests.contracts.conftest import some_rows
-from unmask.hide import Next
+from tests.contracts.conftest import KIND, Case, some_rows
+from unmask import recipes
+from unmask.hide import Mask, Next, Shuffle
 from unmask.recipe import override
+from unmask.system import hides
 
 
 def test_only_targets_change_and_targets_hold_the_original_ids(case):
@@ -42,7 +47,7 @@ def test_special_tokens_and_padding_are_never_hidden_nor_drawn(case):
 
 def test_the_budget_is_kept_per_row(case):
     system = case.system()
-    batch = case.batch(8, length=128)
+    batch = case.batch(8, length=256)  # of which XLNet has a budget for either half
     hidden, _ = system.prepare(batch)
     per_row = hidden.targets.weight.view(8, -1).sum(1)
     candidates = (batch.word >= 0).sum(1)
@@ -106,3 +111,63 @@ def test_whole_words_are_hidden_whole(case):
             words = batch.word[row][chosen[row]].unique()
             assert torch.equal(torch.isin(batch.word[row], words), chosen[row])
             assert int(chosen[row].sum()) <= round(0.3 * 64)
+
+
+def _hides() -> list[tuple[str, str, int]]:
+    """Name, variant and stage of everything that a recipe masks."""
+    found = []
+    for name in recipes.names():
+        for variant in importlib.import_module(f"unmask.recipes.{name.replace('-', '_')}").VARIANTS:
+            stages = hides(recipes.get(name, size="tiny", variant=variant))
+            found += [(name, variant, stage) for stage, hide in enumerate(stages) if isinstance(hide, Mask)]
+    return found
+
+
+@pytest.fixture(params=_hides(), ids=lambda given: "-".join(map(str, given)))
+def masked(request, tokenizers, shards):
+    """What is hidden, the vocabulary, and rows in which some tokens of the text are unknown or special."""
+    name, variant, stage = request.param
+    recipe = recipes.get(name, size="tiny", variant=variant)
+    case = Case(recipe, tokenizers[KIND[type(recipe.tokenizer)]], shards[KIND[type(recipe.tokenizer)]])
+    batch, words = case.batch(16, length=128), case.tokenizer.vocabulary
+    assert words.unknown in words.special
+    dice = torch.rand(batch.shape, generator=torch.Generator().manual_seed(0))
+    text = batch.word >= 0
+    ids = torch.where(text & (dice < 0.05), words.unknown, batch.ids)
+    ids = torch.where(text & (dice > 0.98), words.special[-1], ids)
+    return hides(recipe)[stage], words, batch.replace(ids=ids)
+
+
+def test_unknown_and_special_tokens_and_padding_are_never_targets_nor_touched(masked):
+    hide, words, batch = masked
+    special = torch.isin(batch.ids, torch.tensor(words.special)) | ~batch.real
+    for visit in range(4):
+        after = hide.apply(batch.replace(visit=batch.visit + visit), words, 0)
+        where = after.targets.where[after.targets.weight > 0]
+        assert len(where) > 0
+        assert not special.flatten()[where].any()
+        assert torch.equal(after.ids[special], batch.ids[special])
+        drawn = after.ids[(after.ids != batch.ids) & (after.ids != words.mask)]
+        assert not torch.isin(drawn, torch.tensor(words.special)).any()
+
+
+def test_each_hidden_token_or_each_run_of_them_is_masked_replaced_or_kept(masked):
+    hide, words, batch = masked
+    hide = replace(hide, shuffle=Shuffle(), copies=None)
+    several = mixed = count = hidden = 0
+    for visit in range(30):
+        after = hide.apply(batch.replace(visit=batch.visit + visit), words, 0)
+        chosen = torch.zeros(batch.ids.numel(), dtype=torch.bool)
+        chosen[after.targets.where[after.targets.weight > 0]] = True
+        covered = chosen & (after.ids == words.mask).flatten()
+        hidden, count = hidden + int(chosen.sum()), count + int(covered.sum())
+        ends = (torch.arange(len(chosen)) + 1) % batch.shape[1] == 0
+        pairs = chosen[:-1] & chosen[1:] & ~ends[:-1]  # two hidden tokens side by side
+        several += int(pairs.sum())
+        mixed += int((pairs & (covered[:-1] != covered[1:])).sum())
+    assert several > 100
+    assert count / hidden == pytest.approx(hide.mask, abs=0.04)
+    if hide.draw == "span":
+        assert mixed == 0
+    else:
+        assert mixed / several == pytest.approx(2 * hide.mask * (1 - hide.mask), abs=0.06)

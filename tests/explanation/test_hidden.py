@@ -33,9 +33,10 @@ def test_targets_and_hidden_tokens_are_those_of_the_batch(
 
 
 @pytest.mark.parametrize("name", MASKED)
-def test_every_hidden_token_belongs_to_one_unit_that_is_hidden_one_way(
+def test_every_hidden_token_belongs_to_one_unit_and_is_hidden_in_its_own_way(
     name: str, trained: dict[str, Tokenizer]
 ) -> None:
+    mask = trained[name].token(trained[name].role("mask"))
     for visit in range(6):
         explanation = explain(tiny(name), PAIR, tokenizer=trained[name], visit=visit)
         covered = [place for unit in explanation.units for place in range(unit.start, unit.end + 1)]
@@ -43,7 +44,9 @@ def test_every_hidden_token_belongs_to_one_unit_that_is_hidden_one_way(
         assert {(unit.start, unit.end) for unit in explanation.units} == {t.span for t in explanation.targets}
         for number, unit in enumerate(explanation.units):
             tokens = explanation.tokens[unit.start : unit.end + 1]
-            assert {token.hidden for token in tokens} == {unit.how}
+            ways = {token.hidden for token in tokens}
+            assert ways == {unit.how} if unit.how != "mixed" else len(ways) > 1
+            assert all((token.text == mask) == (token.hidden == "mask") for token in tokens)
             assert {token.unit for token in tokens} == {number}
             assert len({token.word for token in tokens}) == unit.words
         assert all((token.hidden is None) == (token.unit == -1) for token in explanation.tokens)
@@ -79,6 +82,30 @@ def test_shuffled_tokens_are_told_from_masked_ones_even_where_they_stand_as_befo
             assert sorted(token.text for token in tokens) == sorted(token.original for token in tokens)
             same_place += sum(token.text == token.original for token in tokens)
     assert same_place
+
+
+def test_a_word_may_be_masked_in_part_and_a_run_is_masked_whole_or_not_at_all(trained: dict[str, Tokenizer]) -> None:
+    text = "She spoke of disestablishmentarianism."
+    for draw in ("token", "span"):
+        recipe = tiny("bert", "hide.units=Words", "hide.budget=1.0", f"hide.draw={draw}")
+        partly, ways = 0, set()
+        for visit in range(30):
+            found = explain(recipe, text, tokenizer=trained["bert"], visit=visit)
+            for unit in found.units:
+                masked = {token.hidden == "mask" for token in found.tokens[unit.start : unit.end + 1]}
+                partly += len(masked) > 1
+                ways.add(unit.how)
+        assert ways >= {"mask", "random", "keep"}
+        assert (partly > 0) == (draw == "token")
+        assert "mixed" in ways or draw == "span"
+
+
+def test_an_unknown_token_is_shown_and_not_hidden(trained: dict[str, Tokenizer]) -> None:
+    recipe = tiny("bert", "hide.units=Words", "hide.budget=1.0")
+    found = explain(recipe, "She saw a ж there.", tokenizer=trained["bert"])
+    unknown = [token for token in found.tokens if token.text == "[UNK]"]
+    assert [(token.hidden, token.unit, token.special) for token in unknown] == [(None, -1, False)]
+    assert "[UNK]" not in [target.text for target in found.targets]
 
 
 def test_words_are_hidden_whole_with_their_span(trained: dict[str, Tokenizer]) -> None:

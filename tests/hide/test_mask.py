@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import numpy as np
 import pytest
 import torch
 
 from tests.small import random_batch, vocabulary
-from unmask.batch import Vocabulary
+from unmask.batch import Batch, Vocabulary
 from unmask.data.given import Text, batch_of, rows_of
 from unmask.errors import Mistake
-from unmask.hide import Mask, Next, Nothing, Tokens, Words
+from unmask.hide import Mask, Next, Nothing, Shuffle, Spans, Tokens, Words
 from unmask.text import Characters, train
 
 
@@ -54,14 +56,88 @@ def test_drawn_tokens_step_over_special_ids_wherever_they_lie():
     assert set(drawn.tolist()) == {1, 2, 5, 6, 7, 8}
 
 
-def test_all_tokens_of_a_word_share_their_fate():
-    batch = random_batch(rows=100, length=64)
+def hidden_runs(batch: Batch, after: Batch) -> list[list[int]]:
+    """The flat places of hidden tokens that stand side by side in a row, by walking along it."""
+    length = batch.shape[1]
+    found: list[list[int]] = []
+    for place in sorted(after.targets.where[after.targets.weight > 0].tolist()):
+        if found and found[-1][-1] == place - 1 and place % length:
+            found[-1].append(place)
+        else:
+            found.append([place])
+    return found
+
+
+def test_each_token_of_a_word_is_drawn_by_itself():
+    batch = random_batch(rows=400, length=64)
     after = Mask(units=Words(), budget=0.3).apply(batch, vocabulary(), 0)
-    masked = after.ids == 4
-    for row in range(100):
-        for word in range(int(batch.word[row].max()) + 1):
-            mine = batch.word[row] == word
-            assert masked[row, mine].all() or not masked[row, mine].any()
+    masked, chosen = (after.ids == 4).flatten(), torch.zeros(batch.ids.numel(), dtype=torch.bool)
+    chosen[after.targets.where[after.targets.weight > 0]] = True
+    pairs = [run for run in hidden_runs(batch, after) if len(set(batch.word.flatten()[run].tolist())) == 1]
+    pairs = [run for run in pairs if len(run) == 2]
+    both = sum(bool(masked[a] and masked[b]) for a, b in pairs)
+    for count, share in ((both, 0.64), (sum(int(masked[a]) for a, _ in pairs), 0.8)):
+        assert abs(count / len(pairs) - share) < 4 * (share * (1 - share) / len(pairs)) ** 0.5
+    assert len(pairs) > 300
+
+
+@pytest.mark.parametrize("units", [Tokens(), Words(), Spans()])
+def test_a_run_of_hidden_tokens_is_masked_replaced_or_kept_as_one_if_spans_are_drawn(units):
+    batch, words = random_batch(rows=300, length=128, examples=2), vocabulary()
+    after = Mask(units=units, budget=0.3, draw="span").apply(batch, words, 0)
+    before, now = batch.ids.flatten(), after.ids.flatten()
+    labels = units.label(batch, 0, batch.visit).flatten()
+    fates, several = Counter(), 0
+    for run in hidden_runs(batch, after):
+        several += len(set(labels[run].tolist())) > 1  # units that touch are one run
+        masked = {int(now[p]) == words.mask for p in run}
+        assert len(masked) == 1
+        changed = [int(now[p]) != int(before[p]) for p in run]
+        fates["mask" if masked == {True} else "random" if any(changed) else "keep"] += 1
+        assert masked == {True} or sum(changed) in (0, len(run)) or sum(changed) >= len(run) - 1  # the same by chance
+    assert several > 50
+    for fate, share in (("mask", 0.8), ("random", 0.1), ("keep", 0.1)):
+        error = (share * (1 - share) / fates.total()) ** 0.5
+        assert abs(fates[fate] / fates.total() - share) < 4 * error + 0.1 / 195, fate
+
+
+def test_the_same_choice_is_made_whatever_is_drawn_for_it():
+    batch = random_batch(rows=20, length=64)
+    by_token, by_run = (Mask(units=Spans(), draw=draw).apply(batch, vocabulary(), 0) for draw in ("token", "span"))
+    assert torch.equal(by_token.targets.where, by_run.targets.where)
+    assert not torch.equal(by_token.ids, by_run.ids)
+
+
+def test_random_tokens_of_the_row_come_as_often_as_they_stand_in_it():
+    """[CLS], a text of one 5, two 6s, three 7s ..., [UNK] and [SEP] within it, [SEP], padding."""
+    text = [i for i in range(5, 11) for _ in range(i - 4)]
+    ids = torch.tensor([[2, *text, 1, 3, 3, 0, 0]])
+    word = torch.tensor([[-1, *range(len(text) + 2), -1, -1, -1]])
+    many = 2000
+    zero = torch.zeros(many, ids.shape[1], dtype=torch.long)
+    batch = Batch(
+        ids=ids.expand(many, -1), word=word.expand(many, -1), sentence=zero, segment=zero, position=zero,
+        example=torch.where(ids > 0, 0, -1).expand(many, -1), row=torch.arange(many), visit=zero[:, 0],
+        summary=zero[:, 0], label=zero[:, 0], counted=zero[:, 0].float(),
+    )  # fmt: skip
+    hide = Mask(mask=0.0, random=1.0, budget=1.0, random_from="row")
+    after = hide.apply(batch, vocabulary(), 0)
+    drawn = after.ids.flatten()[after.targets.where[after.targets.weight > 0]]
+    assert len(drawn) == many * len(text)
+    counts = torch.bincount(drawn, minlength=11)
+    assert int(counts[:5].sum()) == 0
+    expected = torch.tensor([i - 4 for i in range(5, 11)]) * many
+    assert ((counts[5:] - expected) ** 2 / expected).sum() < 25  # chi-square of 5 degrees, 99.99%
+    other = hide.apply(batch.replace(row=batch.row + many), vocabulary(), 0)
+    assert not torch.equal(other.ids, after.ids)
+
+
+def test_a_row_without_ordinary_tokens_draws_none():
+    batch = random_batch(rows=1, length=16, padding=0)
+    batch = batch.replace(ids=torch.where(batch.word >= 0, 1, batch.ids))
+    after = Mask(budget=1.0, random=1.0, mask=0.0, random_from="row").apply(batch, vocabulary(), 0)
+    assert torch.equal(after.ids, batch.ids)
+    assert not after.targets.weight.any()
 
 
 def test_only_chosen_tokens_change_and_the_batch_given_stays_as_it_was():
@@ -82,16 +158,42 @@ def test_static_masking_comes_round_after_its_copies():
     assert not torch.equal(ids[0], ids[1])
 
 
-def test_unknown_tokens_are_hidden_with_their_word_and_never_drawn():
+def test_unknown_tokens_are_neither_hidden_nor_drawn_and_their_words_stay_whole():
     tokenizer = train(Characters(vocab=9), ["aaaa bbb cc"])
-    rows, _ = rows_of([Text("a龘b龘c龘a龘b龘")], [0], tokenizer, "[CLS] a [SEP]", 32, "spaces")
+    rows, _ = rows_of([Text("aжbжcжaжb bab")], [0], tokenizer, "[CLS] a [SEP]", 32, "spaces")
     batch = batch_of(rows, np.array([0]))
-    for units in (Tokens(), Words()):
+    unknown, text = tokenizer.vocabulary.unknown, (batch.word >= 0).flatten()
+    assert unknown == tokenizer.role("unk")
+    assert unknown in tokenizer.vocabulary.special
+    known = text & (batch.ids != unknown).flatten()
+    last = batch.word.flatten() == int(batch.word.max())  # the word without unknown tokens, and the space before it
+    for units, hideable in ((Tokens(), known), (Words(), last), (Spans(of=Tokens()), known), (Spans(), last)):
         after = Mask(units=units, budget=1.0).apply(batch, tokenizer.vocabulary, 0)
-        unknown = tokenizer.role("unk")
-        assert unknown in after.targets.ids[after.targets.weight > 0].tolist()
-        swapped = after.ids != batch.ids
-        assert unknown not in after.ids[swapped].tolist()
+        used = after.targets.weight > 0
+        assert sorted(after.targets.where[used].tolist()) == hideable.nonzero()[:, 0].tolist()
+        assert unknown not in after.ids[after.ids != batch.ids].tolist()
+
+
+def test_the_budget_is_a_share_of_the_tokens_that_are_known():
+    batch = random_batch(rows=50, length=64, padding=0)
+    half = (batch.word >= 0) & (torch.arange(64) % 2 == 0)
+    batch = batch.replace(ids=torch.where(half, 1, batch.ids))
+    known = ((batch.word >= 0) & ~half).sum(1)
+    for budget in (0.15, 0.5, 1.0):
+        found = Mask(budget=budget).apply(batch, vocabulary(), 0).targets
+        assert torch.equal(found.weight.view(50, -1).sum(1), (known * budget).round().clamp(min=1))
+        assert 1 not in found.ids[found.weight > 0].tolist()
+
+
+def test_a_special_token_that_the_text_itself_holds_is_not_hidden():
+    """As "[SEP]" in a text about BERT, or "<s>" in a page of HTML."""
+    batch = random_batch(rows=20, length=32, padding=0)
+    written = (batch.word >= 0) & (torch.arange(32) % 5 == 0)
+    batch = batch.replace(ids=torch.where(written, 3, batch.ids))
+    for hide in (Mask(budget=1.0), Mask(budget=1.0, units=Words()), Mask(shuffle=Shuffle(budget=0.5))):
+        after = hide.apply(batch, vocabulary(), 0)
+        assert not (torch.isin(after.targets.ids, torch.arange(5)) & (after.targets.weight > 0)).any()
+        assert torch.equal(after.ids[written], batch.ids[written])
 
 
 @pytest.mark.parametrize(

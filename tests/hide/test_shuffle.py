@@ -143,6 +143,23 @@ def test_another_visit_shuffles_other_runs_and_static_masking_comes_round():
     assert not torch.equal(ids[0], ids[1])
 
 
+def test_unknown_tokens_are_in_no_run_and_do_not_count_towards_the_budget():
+    batch = random_batch(rows=50, length=96, padding=0)
+    unknown = (batch.word >= 0) & (torch.arange(96) % 7 == 0)
+    batch = batch.replace(ids=torch.where(unknown, 1, batch.ids))
+    hide = Mask(shuffle=Shuffle(budget=0.3, size=3))
+    after = hide.apply(batch, vocabulary(), 0)
+    _, second = parted(after, 50, hide)
+    limit = (((batch.word >= 0) & ~unknown).sum(1) * 0.3).round()
+    assert (second["weight"].sum(1) <= limit).all()
+    for row in range(50):
+        for start, end in runs_of(second, row, 96):
+            assert end - start == 2
+            assert not unknown[row, start : end + 1].any()
+    assert torch.equal(after.ids[unknown], batch.ids[unknown])
+    assert torch.equal(after.word, batch.word)
+
+
 def test_no_budget_shuffles_nothing_and_adds_no_places():
     batch = random_batch(rows=2, length=64)
     assert len(Mask().apply(batch, vocabulary(), 0).targets.where) == 2 * places(0.15, 64)

@@ -9,10 +9,11 @@ import torch
 from torch import nn
 
 from tests.small import random_batch, vocabulary
-from unmask.batch import Hidden
+from unmask.batch import Batch, Hidden
 from unmask.errors import Mistake
 from unmask.hide import Mask, Spans, Words
 from unmask.predict import Boundary, Tokens
+from unmask.predict.boundary import around
 
 WIDTH, NARROW = 12, 6
 
@@ -57,50 +58,96 @@ def given(units, width: int, embedding: int, rows: int = 2, length: int = 24):
     return batch, Hidden((vectors,)), table
 
 
+def pairs_of(batch: Batch) -> list[tuple[int, int]]:
+    """The places left and right of every hidden run that has text on both sides, as SpanBERT's program finds them.
+
+    It has one text at a time, without its special tokens; sorts the spans, joins those that overlap or touch, and makes a
+    pair of the places around each, unless it begins at the first or ends at the last token of the text."""
+    found = []
+    for text in texts_of(batch):
+        used = batch.targets.weight > 0
+        ends = zip(batch.targets.start[used].tolist(), batch.targets.end[used].tolist(), strict=True)
+        spans = sorted({(start - text[0], end - text[0]) for start, end in ends if text[0] <= start <= text[-1]})
+        merged: list[list[int]] = []
+        for start, end in spans:
+            if not merged or merged[-1][1] + 1 < start:
+                merged.append([start, end])
+            else:
+                merged[-1][1] = max(merged[-1][1], end)
+        inner = [(start, end) for start, end in merged if start > 0 and end < len(text) - 1]
+        found += [(text[0] + start - 1, text[0] + end + 1) for start, end in inner]
+    return found
+
+
+def texts_of(batch: Batch) -> list[list[int]]:
+    """The flat places of every stretch of text between special tokens, padding and the ends of rows."""
+    found: list[list[int]] = []
+    for row, words in enumerate(batch.word.tolist()):
+        before = -1
+        for place, word in enumerate(words):
+            if word >= 0 and before < 0:
+                found.append([])
+            if word >= 0:
+                found[-1].append(row * batch.shape[1] + place)
+            before = word
+    return found
+
+
 @pytest.mark.parametrize("embedding", [WIDTH, NARROW])
 @pytest.mark.parametrize("places", [2, 20])
 def test_the_boundary_loss_reads_the_two_tokens_around_a_span_and_the_place_in_it(embedding, places):
-    batch, hidden, table = given(Spans(), WIDTH, embedding)
+    batch, hidden, table = given(Spans(), WIDTH, embedding, rows=3, length=60)
     module = shaken(Boundary(places=places, width=5).build(WIDTH, table, 0.02))
     vectors, weights, bias = hidden.last.flatten(0, 1).tolist(), module.weight.tolist(), module.bias.tolist()
+    token = dict(zip(batch.targets.where.tolist(), batch.targets.ids.tolist(), strict=True))
     total = count = 0.0
-    targets = batch.targets
-    runs, spans = set(), set()
-    covered = set(targets.where[targets.weight > 0].tolist())
-    for where, token, start, end, used in zip(
-        *(t.tolist() for t in (targets.where, targets.ids, targets.start, targets.end, targets.weight)), strict=True
-    ):
-        if not used:
-            continue
-        left, right = where - 1, where + 1
-        while left in covered:
-            left -= 1
-        while right in covered:
-            right += 1
-        runs.add(right - left - 1)
-        spans.add(end - start + 1)
-        place = module.place.weight[min(where - left - 1, places - 1)].tolist()
-        x = vectors[left] + vectors[right] + place
-        x = normed(module.first_norm, [gelu(v) for v in dense(module.first, x)])
-        x = normed(module.second_norm, [gelu(v) for v in dense(module.second, x)])
-        scores = [sum(a * b for a, b in zip(row, x, strict=True)) + c for row, c in zip(weights, bias, strict=True)]
-        total, count = total + cross_entropy(scores, token), count + 1
+    pairs = pairs_of(batch)
+    for left, right in pairs:
+        for where in range(left + 1, right):
+            place = module.place.weight[min(where - left - 1, places - 1)].tolist()
+            x = vectors[left] + vectors[right] + place
+            x = normed(module.first_norm, [gelu(v) for v in dense(module.first, x)])
+            x = normed(module.second_norm, [gelu(v) for v in dense(module.second, x)])
+            scores = [sum(a * b for a, b in zip(row, x, strict=True)) + c for row, c in zip(weights, bias, strict=True)]
+            total, count = total + cross_entropy(scores, token[where]), count + 1
+    runs, used = {right - left - 1 for left, right in pairs}, batch.targets.weight > 0
     assert max(runs) > 2
-    assert runs != spans, "some spans touch"
+    assert runs != set((batch.targets.end - batch.targets.start + 1)[used].tolist()), "some spans touch"
+    assert 0 < count < int(used.sum()), "some runs stand next to [CLS] or [SEP]"
     loss = module(hidden, batch)
     assert loss.total.item() == pytest.approx(total, rel=1e-5)
     assert loss.count.item() == count == float(module.count(batch))
+    tokens = Tokens().build(WIDTH, table, 0.02)
+    assert float(tokens.count(batch)) == int(used.sum()), "all stay targets of the masked language model"
 
 
-def test_the_boundary_does_not_read_the_hidden_tokens_themselves():
-    batch, hidden, table = given(Spans(), WIDTH, WIDTH)
+def test_the_boundary_does_not_read_the_hidden_tokens_themselves_nor_special_ones():
+    batch, hidden, table = given(Spans(), WIDTH, WIDTH, rows=3, length=60)
     module = shaken(Boundary(width=5).build(WIDTH, table, 0.02))
     vectors = hidden.last.clone().requires_grad_()
     module(Hidden((vectors,)), batch).total.backward()
     touched = vectors.grad.flatten(0, 1).abs().sum(-1) > 0
-    covered = set(batch.targets.where[batch.targets.weight > 0].tolist())
-    neighbours = {w - 1 for w in covered} | {w + 1 for w in covered}
-    assert set(touched.nonzero()[:, 0].tolist()) == neighbours - covered
+    assert set(touched.nonzero()[:, 0].tolist()) == {place for pair in pairs_of(batch) for place in pair}
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_runs_have_boundaries_where_rows_have_no_special_tokens_too(seed):
+    """Rows of text alone: a run at the end of a row is not bounded by the next row."""
+    batch = random_batch(3, 14, seed=seed, size=40, padding=0)
+    batch = batch.replace(word=torch.arange(14).expand(3, 14), ids=batch.ids.clamp(min=5))
+    batch = Mask(units=Spans(), budget=0.6).apply(batch, vocabulary(40), seed)
+    near, wanted = around(batch), set(pairs_of(batch))
+    counted = near.weight > 0
+    assert set(zip(near.left[counted].tolist(), near.right[counted].tolist(), strict=True)) == wanted
+    assert int(counted.sum()) == sum(right - left - 1 for left, right in wanted)
+
+
+def test_a_batch_without_such_runs_has_no_boundary_loss():
+    batch = random_batch(1, 14, size=40, padding=0)
+    batch = Mask(budget=1.0).apply(batch, vocabulary(40), 0)
+    module = Boundary(width=5).build(WIDTH, nn.Parameter(torch.zeros(40, WIDTH)), 0.02)
+    loss = module(Hidden((torch.zeros(1, 14, WIDTH),)), batch)
+    assert (loss.total.item(), loss.count.item()) == (0.0, 0.0)
 
 
 @pytest.mark.parametrize("activation", ["gelu", "gelu_tanh", "relu"])

@@ -14,7 +14,7 @@ from tests.small import random_batch, vocabulary
 from unmask import recipes
 from unmask.batch import Targets
 from unmask.errors import Mistake
-from unmask.system.generator_discriminator import sample
+from unmask.system.generator_discriminator import filled, sample
 from unmask.train import Machine, Trainer
 from unmask.train.loop import MINIMISED
 
@@ -48,6 +48,19 @@ def test_tokens_are_drawn_by_their_probability():
     assert counts[4] == 0
     rest = expected > 0
     assert ((counts - expected)[rest] ** 2 / expected[rest]).sum() < chi2.ppf(0.9999, 4)
+
+
+def test_the_generator_is_never_asked_for_an_unknown_token_which_is_judged_as_original():
+    system = system_of()
+    batch = random_batch(rows=8, length=32)
+    unknown = (batch.word >= 0) & (torch.arange(32) % 4 == 0)
+    batch = batch.replace(ids=torch.where(unknown, 1, batch.ids))
+    hidden, counts = system.prepare(batch)
+    used = hidden.targets.weight > 0
+    assert not unknown.flatten()[hidden.targets.where[used]].any()
+    judged = filled(hidden, torch.full_like(hidden.targets.ids, 9))
+    assert torch.equal(judged.ids[unknown], judged.original[unknown])
+    assert counts["replaced"] == batch.real.sum()  # asked of every token, unknown ones too
 
 
 def test_a_draw_depends_on_seed_row_visit_and_place_alone():

@@ -29,8 +29,9 @@ KINDS = {"plain": "text"} | NAMES | {"special": "special"}
 FILLS = {"plain": "#e3edf7", "mask": "#d64545", "random": "#f0b429", "keep": "#3ebd93", "moved": "#9b6bdf",
          "special": "#e4e7eb"}  # fmt: skip
 LETTERS = {"plain": INK, "mask": "white", "random": INK, "keep": INK, "moved": "white", "special": "#616e7c"}
-DARK = {"mask": "#ba2525", "random": "#a06800", "keep": "#147d64", "moved": "#653cad"}  # on white
-BANDS = {"mask": "#fbdfdf", "random": "#fcefc7", "keep": "#d3f3e6", "moved": "#e9defa"}  # behind the tokens of a unit
+DARK = {"mask": "#ba2525", "random": "#a06800", "keep": "#147d64", "moved": "#653cad", "mixed": "#616e7c"}  # on white
+BANDS = {"mask": "#fbdfdf", "random": "#fcefc7", "keep": "#d3f3e6", "moved": "#e9defa",
+         "mixed": "#eef1f5"}  # behind the tokens of a unit  # fmt: skip
 LEXICON = {"phrase": "#0b7285", "entity": "#c2255c"}
 SEEN, UNSEEN = "#3b7dc4", "#eef1f5"
 

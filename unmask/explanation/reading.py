@@ -89,9 +89,9 @@ def hidden_units(made: Made, tokenizer: Tokenizer, known: Sequence[Found], row: 
     hidden_as = LEVELS[: LEVELS.index(level) + 1] if level in LEVELS else ()
     names = {(start, end): level for level, start, end in known if level in hidden_as}
     found = units(made, tokenizer.vocabulary.mask)
-    columns = (found.start.tolist(), found.end.tolist(), found.how.tolist(), found.words.tolist())
-    for start, end, how, words in zip(*columns, strict=True):
-        yield Unit(start, end, HOWS[how], words, names.get((start, end), ""))
+    for start, end, words in zip(found.start.tolist(), found.end.tolist(), found.words.tolist(), strict=True):
+        ways = {HOWS[how] for how in found.how[(found.places >= start) & (found.places <= end)]}
+        yield Unit(start, end, ways.pop() if len(ways) == 1 else "mixed", words, names.get((start, end), ""))
 
 
 def targets(recipe: Recipe, stage: Stage, batch: Batch, tokenizer: Tokenizer) -> Iterator[Target]:
@@ -104,13 +104,12 @@ def targets(recipe: Recipe, stage: Stage, batch: Batch, tokenizer: Tokenizer) ->
     further = [_by_place(more) for ahead, more in enumerate(batch.further, 2) if ahead in asked]
     blind = system.second_stream(recipe)
     sees = (see.visible_before(batch) if blind else see.visible(batch))[0].sum(1).tolist()
-    near = [side.tolist() for side in boundary.around(batch.targets, batch.ids.numel())]
     found = batch.targets
-    stored = (found.where, found.ids, found.start, found.end, found.weight)
-    columns = (*near, *(column.tolist() for column in stored))
-    for left, right, place, i, start, end, weight in zip(*columns, strict=True):
+    stored = (*boundary.around(batch), found.where, found.ids, found.start, found.end, found.weight)
+    columns = (column.tolist() for column in stored)
+    for left, right, between, place, i, start, end, weight in zip(*columns, strict=True):
         if weight:
-            around = (left, right) if from_around else None
+            around = (left, right) if from_around and between else None
             more = tuple(_spell(tokenizer, after[place]) for after in further if place in after)
             yield Target(place, _spell(tokenizer, i), (start, end), around, sees[place], blind, more)
 
@@ -154,6 +153,8 @@ def tokens(made: Made, tokenizer: Tokenizer, hidden: Sequence[Unit], predicted: 
     batch = made.batch
     unit = {place: number for number, (start, end, *_) in enumerate(hidden) for place in range(start, end + 1)}
     stood = {target.place: target.text for target in predicted if target.place in unit}
+    found = units(made, tokenizer.vocabulary.mask)
+    ways = {place: HOWS[how] for place, how in zip(found.places.tolist(), found.how.tolist(), strict=True)}
     assert batch.rank is not None
     columns = (
         batch.ids, batch.word, batch.sentence, made.half, batch.segment, batch.position, batch.rank, batch.example,
@@ -163,7 +164,7 @@ def tokens(made: Made, tokenizer: Tokenizer, hidden: Sequence[Unit], predicted: 
         text = _spell(tokenizer, i)
         yield Token(
             text=text, original=stood.get(place, text), word=word, sentence=sentence, half=half, segment=segment,
-            position=position, special=word < 0, hidden=hidden[unit[place]].how if place in unit else None,
+            position=position, special=word < 0, hidden=ways.get(place),
             unit=unit.get(place, -1), rank=rank, example=example,
         )  # fmt: skip
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from unmask.explanation.units import How
 
@@ -61,7 +61,7 @@ class Unit(NamedTuple):
 
     start: int
     end: int  # its last token
-    how: How
+    how: How | Literal["mixed"]  # of its tokens; mixed: not of all
     words: int  # that it has a part in
     level: str  # phrase or entity, where it is one of the lexicon; otherwise empty
 
@@ -72,7 +72,7 @@ class Target(NamedTuple):
     place: int  # where the prediction is made
     text: str
     span: tuple[int, int]  # first and last place of the run it belongs to
-    around: tuple[int, int] | None  # the nearest places in sight left and right, where it is also predicted from them
+    around: tuple[int, int] | None  # the nearest places in sight left and right, if it is also predicted from them
     sees: int  # how many tokens are seen from there
     blind: bool  # whether it is predicted by a stream that does not see its own token
     further: tuple[str, ...] = ()  # what is predicted from the same place besides: the token after it, and so on

@@ -201,7 +201,7 @@ def _predictions(explanation: Explanation) -> Iterator[RenderableType]:
         token = explanation.tokens[target.place]
         sees = f"{target.sees} of {len(explanation.tokens)}"
         reads = Text("nothing", "dim") if target.blind else Text(shown(token.text), STYLES[drawn_as(token)])
-        more = [f"{target.around[0]} and {target.around[1]}"] if target.around else []
+        more = [f"{target.around[0]} and {target.around[1]}" if target.around else ""] if around else []
         more += [shown(text) for text in target.further]
         predicted = Text(shown(target.text), "bold")
         table.add_row(str(target.place), reads, sees, predicted, _stands_at(explanation, target), *more)

@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from unmask import system
+from unmask.batch import Vocabulary
 from unmask.errors import require
 from unmask.explanation import staged
-from unmask.explanation.units import HOWS, Made, Share, levels, make, units, views
+from unmask.explanation.units import HOWS, Made, Share, levels, make, of_runs, units, views
 from unmask.pretraining import Mixture
 from unmask.recipe import Recipe
 
@@ -51,13 +52,15 @@ class Statistics:
     rows: int
     tokens: int  # without padding
     text: int  # tokens without special ones
+    unknown: float  # share of the text that is [UNK], which no masked recipe hides
     padding: float  # share of all places
     examples: float  # in a row, on average
     predictions: float  # of tokens, as a share of the text
-    hidden: Measured  # share of the text that is hidden where it stands
-    moved: Measured  # share of the text whose order is lost
+    hidden: Measured  # share of the text, without [UNK], that is hidden where it stands
+    moved: Measured  # share of the text, without [UNK], whose order is lost
     units: int
-    how: dict[str, Measured]  # shares of the units
+    drawn: str  # what a way to hide is drawn for: token, or span: a run of hidden tokens that touch
+    how: dict[str, Measured]  # shares of the hidden tokens, or of the runs
     words: Lengths  # of the units, in words
     pieces: Lengths  # of the units, in tokens
     views: dict[str, Measured]  # shares of the rows
@@ -85,7 +88,7 @@ def measure(
     total: Counts = {}
     while sum(total.get("tokens", {}).values()) < tokens:
         made = make(recipe, hide, loader.batch(rows), vocabulary, seed)
-        for name, found in _counts(made, vocabulary.mask).items():
+        for name, found in _counts(made, vocabulary, by_run=_drawn_for(hide) == "span").items():
             total.setdefault(name, Counter()).update(found)
     return Statistics(
         recipe=recipe.name, size=recipe.size, variant=recipe.variant, stage=number, length=length, data=str(data),
@@ -93,22 +96,29 @@ def measure(
     )  # fmt: skip
 
 
-def _counts(made: Made, mask: int | None) -> Counts:
+def _drawn_for(hide: Any) -> str:
+    return str(getattr(hide, "draw", "token"))
+
+
+def _counts(made: Made, vocabulary: Vocabulary, *, by_run: bool) -> Counts:
     """What is to be counted in a batch."""
-    batch, found = made.batch, units(made, mask)
-    hidden = found.how != HOWS.index("moved")
-    sizes = found.end - found.start + 1
+    batch, found = made.batch, units(made, vocabulary.mask)
+    hidden, sizes = found.moved == 0, found.end - found.start + 1
+    how = of_runs(found, batch.shape[1]) if by_run else found.how[found.how != HOWS.index("moved")]
+    text, unknown = batch.word >= 0, batch.ids == (-1 if vocabulary.unknown is None else vocabulary.unknown)
     counted = batch.counted > 0
     predicted = 0 if batch.targets is None else int((batch.targets.weight > 0).sum())
     return {
         "rows": Counter(all=len(batch.ids)),
         "tokens": Counter(all=int(batch.real.sum())),
-        "text": Counter(all=int((batch.word >= 0).sum())),
+        "text": Counter(all=int(text.sum())),
+        "unknown": Counter(all=int((text & unknown).sum())),
         "examples": Counter(all=int((batch.example.amax(1) + 1).sum())),
         "predicted": Counter(all=predicted),
         "hidden": Counter(all=int(sizes[hidden].sum())),
         "moved": Counter(all=int(sizes[~hidden].sum())),
-        "how": Counter(found.how[hidden].tolist()),
+        "units": Counter(all=int(hidden.sum())),
+        "how": Counter(how.tolist()),
         "words": Counter(found.words[hidden].tolist()),
         "pieces": Counter(sizes[hidden].tolist()),
         "views": Counter([] if batch.mode is None else batch.mode.tolist()),
@@ -119,11 +129,12 @@ def _counts(made: Made, mask: int | None) -> Counts:
 
 def _shares(recipe: Recipe, hide: Any, total: Counts, length: int) -> dict[str, Any]:
     """The counts of all batches as shares."""
-    rows, tokens, text, examples, predicted, hidden, moved = (
-        total[name]["all"] for name in ("rows", "tokens", "text", "examples", "predicted", "hidden", "moved")
+    rows, tokens, text, unknown, examples, predicted, hidden, moved = (
+        total[name]["all"] for name in ("rows", "tokens", "text", "unknown", "examples", "predicted", "hidden", "moved")
     )
-    known = recipe.arrange.answers if recipe.arrange.classes else ()  # type: ignore[attr-defined]
-    answers = total["answers"] if known else Counter()
+    known = max(1, text - unknown)
+    names = recipe.arrange.answers if recipe.arrange.classes else ()  # type: ignore[attr-defined]
+    answers = total["answers"] if names else Counter()
     law = hide.units.lengths.shares if hasattr(hide, "units") and hasattr(hide.units, "lengths") else None
     in_words = law is not None and "word" in hide.units.columns
     ways = [("mask", hide.mask), ("random", hide.random), ("keep", 1 - hide.mask - hide.random)] if hidden else []
@@ -131,18 +142,20 @@ def _shares(recipe: Recipe, hide: Any, total: Counts, length: int) -> dict[str, 
         "rows": rows,
         "tokens": tokens,
         "text": text,
+        "unknown": unknown / text,
         "padding": 1 - tokens / (rows * length),
         "examples": examples / rows,
         "predictions": predicted / text,
-        "hidden": Measured(hidden / text, getattr(hide, "budget", None)),
-        "moved": Measured(moved / text, hide.shuffle.budget if hasattr(hide, "shuffle") else None),
-        "units": total["how"].total(),
+        "hidden": Measured(hidden / known, getattr(hide, "budget", None)),
+        "moved": Measured(moved / known, hide.shuffle.budget if hasattr(hide, "shuffle") else None),
+        "units": total["units"]["all"],
+        "drawn": _drawn_for(hide),
         "how": _beside(total["how"], [Share(name, share, "") for name, share in ways]),
         "words": _lengths(total["words"], law if in_words else None),
         "pieces": _lengths(total["pieces"], None if in_words else law),
         "views": _beside(total["views"], views(recipe)),
         "levels": _beside(total["levels"], levels(hide)),
-        "answers": {name: answers[label] / max(1, answers.total()) for label, name in enumerate(known)},
+        "answers": {name: answers[label] / max(1, answers.total()) for label, name in enumerate(names)},
         "asked": answers.total() / examples,
     }
 
@@ -170,12 +183,15 @@ def table(statistics: Statistics) -> Iterator[list[str]]:
     yield ["examples in a row", f"{statistics.examples:.2f}", ""]
     yield ["padding", f"{statistics.padding:.2%}", ""]
     yield ["predictions, of the text's tokens", f"{statistics.predictions:.2%}", ""]
+    if statistics.unknown:
+        yield ["[UNK], of the text's tokens", f"{statistics.unknown:.2%}", ""]
+    known = "text's tokens" if not statistics.unknown else "other tokens"
     if statistics.units:
-        yield _line("hidden, of the text's tokens", statistics.hidden)
+        yield _line(f"hidden, of the {known}", statistics.hidden)
     if statistics.moved.asked:
         yield _line("put in another order", statistics.moved)
     for title, shares in (
-        ("units: ", statistics.how),
+        ("hidden tokens: " if statistics.drawn == "token" else "runs of hidden tokens: ", statistics.how),
         ("rows of view ", statistics.views),
         ("rows of level ", statistics.levels),
     ):

@@ -39,12 +39,14 @@ class Made:
 
 @dataclass(frozen=True)
 class Units:
-    """The hidden units of a batch, an element each, in order of place."""
+    """The hidden units of a batch, an element each, in order of place; and their tokens."""
 
     start: np.ndarray  # flat index of the first token
     end: np.ndarray  # of the last
-    how: np.ndarray  # index into HOWS
+    moved: np.ndarray  # True where the unit is not covered, but put in another order
     words: np.ndarray  # how many words it has a part in
+    places: np.ndarray  # flat index of each hidden token, in order
+    how: np.ndarray  # of each hidden token: index into HOWS
 
 
 class Share(NamedTuple):
@@ -84,20 +86,34 @@ def units(made: Made, mask: int | None) -> Units:
     """The units that are hidden where they stand; a prediction of what stands further on belongs to none."""
     targets = made.batch.targets
     if targets is None:
-        return Units(*(np.zeros(0, np.int64) for _ in range(4)))
+        return Units(*(np.zeros(0, np.int64) for _ in range(6)))
     where, ids, start, end, weight = (
         column.numpy() for column in (targets.where, targets.ids, targets.start, targets.end, targets.weight)
     )
-    used = (weight > 0) & (start <= where) & (where <= end)
-    now = made.batch.ids.flatten().numpy()[where[used]]
-    first, at, unit, size = np.unique(start[used], return_index=True, return_inverse=True, return_counts=True)
+    used = np.flatnonzero((weight > 0) & (start <= where) & (where <= end))
+    used = used[np.argsort(where[used])]
+    places, moved = where[used], made.moved[used]
+    first, at = np.unique(start[used], return_index=True)
     last = end[used][at]
-    covered = np.bincount(unit, now == (-1 if mask is None else mask), len(first)) == size
-    changed = np.bincount(unit, now != ids[used], len(first)) > 0
-    how = np.where(covered, HOWS.index("mask"), np.where(changed, HOWS.index("random"), HOWS.index("keep")))
-    how = np.where(made.moved[used][at], HOWS.index("moved"), how)
     word = made.batch.word.flatten().numpy()
-    return Units(first, last, how, word[last] - word[first] + 1)
+    how = _how(made.batch.ids.flatten().numpy()[places], ids[used], moved, mask)
+    return Units(first, last, moved[at], word[last] - word[first] + 1, places, how)
+
+
+def of_runs(found: Units, length: int) -> np.ndarray:
+    """How each run of covered tokens that touch is hidden, in rows of this length: index into HOWS."""
+    covered = found.how != HOWS.index("moved")
+    places, how = found.places[covered], found.how[covered]
+    begins = np.flatnonzero((np.diff(places, prepend=-2) != 1) | (places % length == 0))
+    replaced = np.bincount(np.searchsorted(begins, np.arange(len(how)), "right") - 1, how == HOWS.index("random")) > 0
+    return np.where(replaced, HOWS.index("random"), how[begins])
+
+
+def _how(now: np.ndarray, before: np.ndarray, moved: np.ndarray, mask: int | None) -> np.ndarray:
+    """How each token is hidden; a random token that is the one before by chance looks kept."""
+    replaced = np.where(now != before, HOWS.index("random"), HOWS.index("keep"))
+    covered = np.where(now == (-1 if mask is None else mask), HOWS.index("mask"), replaced)
+    return np.where(moved, HOWS.index("moved"), covered)
 
 
 def _moved(hide: Any, batch: Batch, hidden: Batch, vocabulary: Vocabulary, seed: int) -> np.ndarray:

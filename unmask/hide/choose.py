@@ -30,6 +30,7 @@ def choose(
     of: Tensor | None = None,
     purpose: str = "choose",
     least: int = 1,
+    reuse: int | None = None,
 ) -> Tensor:
     """B T, True on the tokens of the chosen units.
 
@@ -37,15 +38,38 @@ def choose(
     in random order, and each is taken if the budget, rounded per row, has room for it; the first is taken even if it
     alone is larger, as long as the row has places for it: those of the budget, and `least` in any case. Units that are
     made of `parts` are not passed over but cut: the last has as many parts as there is room for, so that long ones are
-    chosen as often as short ones.
+    chosen as often as short ones. `reuse`: the first `reuse` tokens of a row and the rest each have their share of the
+    budget, and a unit counts where it begins (XLNet).
     """
     hideable = units >= 0
     most = places(budget, batch.shape[1], least=least)
-    limit = ((hideable if of is None else of).sum(1, keepdim=True) * budget).round().clamp(1, most)
+    limit = ((hideable if of is None else of).sum(1, keepdim=True) * budget).round().clamp(1, most).long()
+    key = chance.draw(units, seed, batch.row[:, None], visit[:, None], chance.purpose(purpose))
+    if reuse is None:
+        return _chosen(key, units, parts, limit, most)
+    return _by_halves(key, units, parts, limit, most, reuse)
+
+
+def _by_halves(key: Tensor, units: Tensor, parts: Tensor | None, limit: Tensor, most: int, reuse: int) -> Tensor:
+    """B T, the same for units that begin among the first `reuse` tokens and for the others, each with its share.
+
+    Shares of the second are rounded down and the first has the rest: of XLNet's 85 targets 43 and 42.
+    """
+    first, length = first_place(units) < reuse, units.shape[1]
+    count, total = ((units >= 0) & ~first).sum(1, keepdim=True), (units >= 0).sum(1, keepdim=True)
+    places_after = most * (length - reuse) // length
+    after = (limit * count // total.clamp(min=1)).clamp(max=places_after)
+    before = (limit - after).clamp(max=most - places_after)
+    chosen = _chosen(key, torch.where(first, units, -1), parts, before, most - places_after)
+    return chosen | _chosen(key, torch.where(first, -1, units), parts, after, places_after)
+
+
+def _chosen(key: Tensor, units: Tensor, parts: Tensor | None, limit: Tensor, most: int) -> Tensor:
+    """B T, units in the order of their keys up to the limit; none is larger than `most`, and a limit of 0 takes none."""
+    hideable = (units >= 0) & (limit > 0)
     size = _count(units if parts is None else parts, hideable)  # B T, of what is taken whole or not at all
     # units never chosen go to the end: special tokens, and units that the places cannot hold
     held = hideable & ((size if parts is None else _largest(size, units)) <= most)
-    key = chance.draw(units, seed, batch.row[:, None], visit[:, None], chance.purpose(purpose))
     key, order = torch.where(held, key, _LAST).sort(dim=1, stable=True)
     held = key != _LAST
     if parts is None:
@@ -115,3 +139,11 @@ def _largest(x: Tensor, units: Tensor) -> Tensor:
     """B T, the largest number among the tokens of each one's unit."""
     slot = units.clamp(min=0)
     return torch.zeros_like(x).scatter_reduce(1, slot, x, "amax").gather(1, slot)
+
+
+def first_place(units: Tensor) -> Tensor:
+    """B T, the place of the first token of each one's unit."""
+    length = units.shape[1]
+    place = torch.arange(length, device=units.device).expand(units.shape)
+    slot, there = units.clamp(min=0), torch.where(units >= 0, place, length)
+    return torch.full_like(units, length).scatter_reduce(1, slot, there, "amin").gather(1, slot)

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Literal, Protocol
 
 import torch
+import torch.nn.functional as F
+from torch import Tensor
 
 from unmask import chance
 from unmask.batch import Batch, Targets, Vocabulary
 from unmask.errors import require
 from unmask.hide.choose import choose, places, side_by_side, targets
 from unmask.hide.shuffle import Shuffle
-from unmask.hide.units import Tokens, Units
+from unmask.hide.units import Tokens, Units, joined, ordinary, without_special
 
 
 class Hide(Protocol):
@@ -35,12 +37,18 @@ class Mask:
 
     Paper: BERT (Devlin et al. 2018). Needs: a mask token. Produces: targets at the chosen tokens.
     Used by: every masked recipe. Differs from Next: hides a few tokens in place, and both sides stay visible.
+
+    [UNK], and any other special token in the text, is never hidden: a unit that holds one is left out, and the budget is a
+    share of the other tokens. SpanBERT's program draws random tokens from its whole corpus, so by their frequency; the
+    tokens of the row stand for the corpus here, because hiding depends on nothing but the row, the visit and the seed.
     """
 
     units: Units = field(default_factory=Tokens)  # what is hidden as a whole
     budget: float = 0.15  # share of a row's tokens to hide
-    mask: float = 0.8  # share of chosen units replaced by [MASK]
+    mask: float = 0.8  # share of chosen tokens, or runs of them, replaced by [MASK]
     random: float = 0.1  # share replaced by random tokens; the rest is kept as it is
+    draw: Literal["token", "span"] = "token"  # what is replaced alike: each token by itself, or a run of hidden tokens
+    random_from: Literal["vocabulary", "row"] = "vocabulary"  # random tokens are any, or one of the same row (SpanBERT)
     copies: int | None = None  # None: new choices at every visit; n: static masking with n versions of each row
     shuffle: Shuffle = field(default_factory=Shuffle)  # what is left is also put in another order (StructBERT)
 
@@ -64,22 +72,35 @@ class Mask:
 
     def apply(self, batch: Batch, vocabulary: Vocabulary, seed: int) -> Batch:
         visit = batch.visit if self.copies is None else batch.visit % self.copies
-        units = self.units.label(batch, seed, visit)
-        chosen = choose(batch, units, self.budget, seed, visit, parts=self.units.parts(batch, seed, visit))
-        address = (seed, batch.row[:, None], visit[:, None])
-        how = chance.uniform(units, *address, chance.purpose("mask, random or keep"))  # one draw per unit
-        place = torch.arange(batch.shape[1], device=units.device).expand(batch.shape)
-        ids = torch.where(chosen & (how < self.mask), vocabulary.mask or 0, batch.ids)
-        swapped = chosen & (how >= self.mask) & (how < self.mask + self.random)
-        number = chance.below(
-            vocabulary.size - len(vocabulary.special), place, *address, chance.purpose("random token")
-        )
-        ids = torch.where(swapped, _ordinary(number, vocabulary), ids)
+        text = ordinary(batch, vocabulary)
+        special = (batch.word >= 0) & ~text  # in the text itself
+        labels = self.units.label(batch, seed, visit), self.units.parts(batch, seed, visit)
+        units, parts = without_special(*labels, special)
+        chosen = choose(batch, units, self.budget, seed, visit, parts=parts, reuse=batch.reuse)
+        ids = self._replaced(batch, vocabulary, chosen, text, seed, visit)
         hidden = targets(batch, units, chosen, places(self.budget, batch.shape[1]))
         if not self.shuffle.budget:
             return batch.replace(ids=ids, targets=hidden)
-        ids, moved = self.shuffle.apply(batch.replace(ids=ids), chosen, seed, visit)
+        rest = batch.replace(ids=ids, word=torch.where(special, -1, batch.word))
+        ids, moved = self.shuffle.apply(rest, chosen, seed, visit)
         return batch.replace(ids=ids, targets=side_by_side(hidden, moved, batch.shape[0]))
+
+    def _replaced(
+        self, batch: Batch, vocabulary: Vocabulary, chosen: Tensor, text: Tensor, seed: int, visit: Tensor
+    ) -> Tensor:
+        """B T, the ids with [MASK], a random token or the token itself where one is chosen."""
+        address = (seed, batch.row[:, None], visit[:, None])
+        place = torch.arange(batch.shape[1], device=chosen.device).expand(batch.shape)
+        drawn = place if self.draw == "token" else joined(batch.example, chosen)
+        how = chance.uniform(drawn, *address, chance.purpose("mask, random or keep"))
+        number = chance.draw(place, *address, chance.purpose("random token"))
+        if self.random_from == "vocabulary":
+            swap = _of_vocabulary(number, vocabulary)
+        else:
+            swap = _of_row(number, batch.ids, text)
+        ids = torch.where(how < self.mask + self.random, swap, batch.ids)
+        ids = torch.where(how < self.mask, vocabulary.mask or 0, ids)
+        return torch.where(chosen, ids, batch.ids)
 
 
 @dataclass(frozen=True)
@@ -139,8 +160,17 @@ def _ahead(batch: Batch, count: int) -> Targets:
     )
 
 
-def _ordinary(number: torch.Tensor, vocabulary: Vocabulary) -> torch.Tensor:
-    """The number-th token that is not special: step over each special id that lies at or below."""
-    for special in vocabulary.special:
+def _of_vocabulary(number: Tensor, vocabulary: Vocabulary) -> Tensor:
+    """For each number a token that is not special, all with equal chance."""
+    number = number % (vocabulary.size - len(vocabulary.special))
+    for special in vocabulary.special:  # step over each special id that lies at or below
         number = number + (number >= special)
     return number
+
+
+def _of_row(number: Tensor, ids: Tensor, text: Tensor) -> Tensor:
+    """For each number a token of the row's `text`, all places with equal chance; without any, the token itself."""
+    count = text.sum(1, keepdim=True)
+    slot = torch.where(text, text.cumsum(1) - 1, ids.shape[1])  # the others go behind the end
+    tokens = F.pad(torch.zeros_like(ids), (0, 1)).scatter(1, slot, ids)
+    return torch.where(count > 0, tokens.gather(1, number % count.clamp(min=1)), ids)

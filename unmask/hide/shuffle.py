@@ -10,7 +10,7 @@ from torch import Tensor
 from unmask import chance
 from unmask.batch import Batch, Targets
 from unmask.errors import require
-from unmask.hide.choose import choose, places, targets
+from unmask.hide.choose import choose, first_place, places, targets
 from unmask.hide.units import joined
 
 
@@ -40,9 +40,7 @@ class Shuffle:
         whole = torch.zeros_like(runs).scatter_add(1, slot, (runs >= 0).long()).gather(1, slot) == self.size
         runs = torch.where(whole, runs, -1)
         chosen = choose(batch, runs, self.budget, seed, visit, of=text, purpose="choose shuffled", least=self.size)
-        there = torch.where(runs >= 0, place, batch.shape[1])
-        begin = torch.full_like(place, batch.shape[1]).scatter_reduce(1, slot, there, "amin").gather(1, slot)
         dice = chance.uniform(place, *address, chance.purpose("shuffle"))
-        order = torch.where(chosen, begin + self.size * dice, place).argsort(dim=1, stable=True)
+        order = torch.where(chosen, first_place(runs) + self.size * dice, place).argsort(dim=1, stable=True)
         found = targets(batch, runs, chosen, places(self.budget, batch.shape[1], least=self.size))
         return batch.ids.gather(1, order), found

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from unmask import chance
-from unmask.batch import Batch
+from unmask.batch import Batch, Vocabulary
 from unmask.errors import require
 from unmask.hide.lengths import Geometric, Lengths
 
@@ -182,6 +182,32 @@ def _larger(unit: Tensor | None, otherwise: Tensor) -> Tensor:
     if unit is None:
         return otherwise
     return torch.where(unit >= 0, unit, otherwise + otherwise.shape[1])
+
+
+def ordinary(batch: Batch, vocabulary: Vocabulary) -> Tensor:
+    """B T, True on the tokens of the text, without [UNK] and other special tokens that the text itself holds."""
+    found = batch.word >= 0
+    for special in vocabulary.special:
+        found = found & (batch.ids != special)
+    return found
+
+
+def without_special(units: Tensor, parts: Tensor | None, special: Tensor) -> tuple[Tensor, Tensor | None]:
+    """Units and their parts without those that hold a `special` token (B T): they are never hidden.
+
+    A unit that stays whole is left out whole. A unit that is made of parts loses the part, and ends there.
+    """
+    if parts is None:
+        return torch.where(_hold(units, special), -1, units), None
+    left = (parts >= 0) & ~_hold(parts, special)
+    return joined(units, left), torch.where(left, parts, -1)
+
+
+def _hold(units: Tensor, special: Tensor) -> Tensor:
+    """B T, whether each one's unit holds a special token."""
+    slot = units.clamp(min=0)
+    found = (special & (units >= 0)).long()
+    return torch.zeros_like(units).scatter_reduce(1, slot, found, "amax").gather(1, slot) > 0
 
 
 def joined(unit: Tensor, text: Tensor) -> Tensor:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from unmask.batch import Batch, Hidden, Loss, Targets
+from unmask.batch import Batch, Hidden, Loss
 from unmask.errors import require
 from unmask.predict.start import start
 
@@ -17,9 +18,10 @@ from unmask.predict.start import start
 class Boundary:
     """Each hidden token, from the nearest tokens left and right that are in sight and its place between them alone.
 
-    Spans that touch count as one: their boundary must not be hidden itself. Paper: SpanBERT (Joshi et al. 2019).
-    Needs: targets, and texts framed by special tokens. Produces: a cross-entropy per target. Used by: spanbert.
-    Differs from Tokens: the vector at the token itself is not read.
+    Spans that touch count as one: their boundary must not be hidden itself. Both boundaries are tokens of the text: a span
+    at the beginning or the end of its text, next to a special token, is left out, as in SpanBERT's program.
+    Paper: SpanBERT (Joshi et al. 2019). Needs: targets. Produces: a cross-entropy per target between two boundaries.
+    Used by: spanbert. Differs from Tokens: the vector at the token itself is not read.
     """
 
     places: int = 20  # in a span that are told apart; those after count as the last
@@ -52,31 +54,44 @@ class BoundaryModule(nn.Module):
         self.bias = nn.Parameter(torch.zeros(len(embedding)))
 
     def count(self, batch: Batch) -> Tensor:
-        assert batch.targets is not None, "nothing was hidden"
-        return batch.targets.weight.sum()
+        return around(batch).weight.sum()
 
     def forward(self, hidden: Hidden, batch: Batch) -> Loss:
-        targets = batch.targets
-        assert targets is not None, "nothing was hidden"
-        losses = F.cross_entropy(self.decode(hidden, batch).float(), targets.ids, reduction="none")
-        return Loss((losses * targets.weight).sum(), targets.weight.sum())
+        assert batch.targets is not None, "nothing was hidden"
+        near = around(batch)
+        scores = self._scores(hidden.last.flatten(0, 1), near.left, near.right, batch.targets.where)
+        losses = F.cross_entropy(scores.float(), batch.targets.ids, reduction="none")
+        return Loss((losses * near.weight).sum(), near.weight.sum())
 
-    def decode(self, hidden: Hidden, batch: Batch) -> Tensor:
-        """N V, the scores of every token of the vocabulary at every target."""
-        targets = batch.targets
-        assert targets is not None, "nothing was hidden"
-        vectors = hidden.last.flatten(0, 1)  # (B T) D
-        left, right = around(targets, len(vectors))
-        place = self.place((targets.where - left - 1).clamp(0, self.spec.places - 1)).to(vectors.dtype)
+    def _scores(self, vectors: Tensor, left: Tensor, right: Tensor, where: Tensor) -> Tensor:
+        """N V, the scores of every token of the vocabulary at every target, from the vectors (B T) D of all tokens."""
+        place = self.place((where - left - 1).clamp(0, self.spec.places - 1)).to(vectors.dtype)
         x = self.first_norm(F.gelu(self.first(torch.cat((vectors[left], vectors[right], place), -1))))
         x = self.second_norm(F.gelu(self.second(x)))
         return F.linear(x, self.weight, self.bias)
 
 
-def around(targets: Targets, places: int) -> tuple[Tensor, Tensor]:
-    """N, for each target the nearest places before and after it that are not hidden, of so many in the flat batch."""
-    here = torch.arange(places, device=targets.where.device)
-    hidden = torch.zeros(places, device=here.device).scatter_reduce(0, targets.where, targets.weight, "amax") > 0
-    before = torch.where(hidden, 0, here).cummax(0).values
-    after = torch.where(hidden, places - 1, here).flip(0).cummin(0).values.flip(0)
-    return before[targets.where], after[targets.where]
+class Around(NamedTuple):
+    """The boundaries of each target."""
+
+    left: Tensor  # N, flat index of the nearest token before it that is not hidden
+    right: Tensor  # N, the same after it
+    weight: Tensor  # N, 0.0 on unused places, and where a boundary is not a token of the target's text
+
+
+def around(batch: Batch) -> Around:
+    """The boundaries of each target; where a row has none, any place with weight 0."""
+    targets = batch.targets
+    assert targets is not None, "nothing was hidden"
+    count, (rows, length) = batch.ids.numel(), batch.shape
+    place = torch.arange(count, device=targets.where.device).view(rows, length)
+    first = place[:, :1]
+    hidden = torch.zeros(count, device=place.device).scatter_reduce(0, targets.where, targets.weight, "amax") > 0
+    hidden = hidden.view(rows, length)
+    before = torch.where(hidden, first - 1, place).cummax(1).values.flatten()[targets.where]
+    after = torch.where(hidden, first + length, place).flip(1).cummin(1).values.flip(1).flatten()[targets.where]
+    left, right, row = before.clamp(min=0), after.clamp(max=count - 1), targets.where // length
+    text = torch.where(batch.word >= 0, batch.example, -1).flatten()
+    inside = (before // length == row) & (after // length == row)
+    inside &= (text[left] == text[targets.where]) & (text[right] == text[targets.where])
+    return Around(left, right, targets.weight * inside)

@@ -41,7 +41,7 @@ def recipe(size: str = "base", variant: str = "paper") -> Recipe:
         tokenizer=text.WordPiece(vocab=28_996, lowercase=False),
         layout="[CLS] a [SEP] b [SEP]",
         arrange=data.Blocks(cross=False),
-        hide=hide.Mask(units=spans, budget=0.15, mask=0.8, random=0.1),
+        hide=hide.Mask(units=spans, budget=0.15, mask=0.8, random=0.1, draw="span", random_from="row"),
         see=see.Everything(),
         system=system.Single(backbone=SIZES[size]),
         predict={"tokens": predict.Tokens(tied=True), "boundary": predict.Boundary(places=20, width=200)},
