@@ -60,9 +60,8 @@ def recipe(size: str = "base", variant: str = "paper") -> Recipe:
         family="electra",
         tokenizer=text.WordPiece(vocab=30_522, lowercase=True),
         layout="[CLS] a [SEP] b [SEP]",
-        arrange=data.Blocks(
-            cross=False
-        ),  # one text each: the second segment's row is there for tasks, and never trained
+        # one text each: the second segment's row is there for tasks, and never trained
+        arrange=data.Blocks(cross=False, fill=True),
         hide=hide.Mask(units=hide.Tokens(), budget=BUDGET.get(size, 0.15), mask=chosen["mask"], random=0.0),
         see=see.Everything(),
         system=system.GeneratorDiscriminator(
