@@ -12,6 +12,7 @@ from tests.small import random_batch, vocabulary
 from unmask.batch import Hidden
 from unmask.errors import Mistake
 from unmask.hide import Mask, Spans, Words
+from unmask.initial import Initial
 from unmask.predict import Boundary, Tokens
 
 WIDTH, NARROW = 12, 6
@@ -61,7 +62,7 @@ def given(units, width: int, embedding: int, rows: int = 2, length: int = 24):
 @pytest.mark.parametrize("places", [2, 20])
 def test_the_boundary_loss_reads_the_two_tokens_around_a_span_and_the_place_in_it(embedding, places):
     batch, hidden, table = given(Spans(), WIDTH, embedding)
-    module = shaken(Boundary(places=places, width=5).build(WIDTH, table, 0.02))
+    module = shaken(Boundary(places=places, width=5).build(WIDTH, table, Initial()))
     vectors, weights, bias = hidden.last.flatten(0, 1).tolist(), module.weight.tolist(), module.bias.tolist()
     total = count = 0.0
     targets = batch.targets
@@ -94,7 +95,7 @@ def test_the_boundary_loss_reads_the_two_tokens_around_a_span_and_the_place_in_i
 
 def test_the_boundary_does_not_read_the_hidden_tokens_themselves():
     batch, hidden, table = given(Spans(), WIDTH, WIDTH)
-    module = shaken(Boundary(width=5).build(WIDTH, table, 0.02))
+    module = shaken(Boundary(width=5).build(WIDTH, table, Initial()))
     vectors = hidden.last.clone().requires_grad_()
     module(Hidden((vectors,)), batch).total.backward()
     touched = vectors.grad.flatten(0, 1).abs().sum(-1) > 0
@@ -107,7 +108,7 @@ def test_the_boundary_does_not_read_the_hidden_tokens_themselves():
 @pytest.mark.parametrize("embedding", [WIDTH, NARROW])
 def test_tokens_are_predicted_through_narrow_embeddings_too(embedding, activation):
     batch, hidden, table = given(Words(), WIDTH, embedding)
-    module = shaken(Tokens(activation=activation).build(WIDTH, table, 0.02))
+    module = shaken(Tokens(activation=activation).build(WIDTH, table, Initial()))
     assert module.weight is table  # tied
     assert module.dense.weight.shape == (embedding, WIDTH)
 
@@ -134,7 +135,7 @@ def test_tokens_are_predicted_through_narrow_embeddings_too(embedding, activatio
 
 def test_narrow_embeddings_need_the_transform():
     with pytest.raises(Mistake, match=r"embeddings of width 6 and layers of width 12 need predict.\*.transform=true"):
-        Tokens(transform=False).build(WIDTH, nn.Parameter(torch.zeros(40, NARROW)), 0.02)
+        Tokens(transform=False).build(WIDTH, nn.Parameter(torch.zeros(40, NARROW)), Initial())
 
 
 @pytest.mark.parametrize("options", [{"places": 0}, {"width": 0}])

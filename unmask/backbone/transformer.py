@@ -15,6 +15,7 @@ from unmask.backbone.cache import Cache
 from unmask.backbone.embed import Embed, Norm, Positions
 from unmask.batch import Batch, Hidden
 from unmask.errors import require
+from unmask.initial import Initial, Law, glorot
 from unmask.see import Pattern
 
 Activation = Literal["gelu", "gelu_tanh", "relu"]
@@ -42,7 +43,10 @@ class Transformer:
     activation: Activation = "gelu"  # of the feed-forward layer
     dropout: float = 0.1  # on the embeddings and after every sublayer
     epsilon: float = 1e-12  # of the norms
+    initial: Law = "truncated"  # initial weights: from a normal distribution cut at two deviations, or a whole one
     deviation: float = 0.02  # of the initial weights
+    # initial weights that bring narrow embeddings to the full width: as in the layers, or Glorot's (ELECTRA)
+    initial_projection: Literal["layers", "glorot"] = "layers"
     scaled: bool = False  # initial output weights divided by the root of the number of sublayers (GPT-2)
 
     def __post_init__(self) -> None:
@@ -66,6 +70,11 @@ class Transformer:
     @property
     def norms_embeddings(self) -> bool:
         return self.norm == "post" if self.embedding_norm is None else self.embedding_norm
+
+    @property
+    def fresh(self) -> Initial:
+        """How layers and heads start."""
+        return Initial(self.initial, self.deviation)
 
     def build(self, vocabulary: int, pattern: Pattern, embed: Embed | None = None) -> TransformerModule:
         """The network with fresh weights; `embed`: the embeddings of another, shared with it."""
@@ -139,10 +148,13 @@ class TransformerModule(nn.Module):
         self.final_norm = Norm(spec.width, eps=spec.epsilon) if spec.norm == "pre" else nn.Identity()
         self.compiled = False  # whether the parts are: then kernels that must be may be chosen
         self.apply(self._start)
+        if spec.initial_projection == "glorot" and isinstance(self.project, nn.Linear):
+            glorot(self.project)
         if spec.scaled:
+            narrow = Initial(spec.initial, spec.deviation / math.sqrt(2 * spec.layers))
             for block in self.blocks:
                 for linear in (block.attention.out, block.mlp.down):  # type: ignore[union-attr]
-                    nn.init.normal_(linear.weight, std=spec.deviation / math.sqrt(2 * spec.layers))  # type: ignore[union-attr, arg-type]
+                    narrow.layer(linear)  # type: ignore[arg-type]
 
     def _share(self, sharing: Sharing) -> None:
         first = self.blocks[0]
@@ -153,12 +165,10 @@ class TransformerModule(nn.Module):
                 block.mlp, block.mlp_norm = first.mlp, first.mlp_norm
 
     def _start(self, module: nn.Module) -> None:
-        if isinstance(module, nn.Linear | nn.Embedding):
-            nn.init.trunc_normal_(
-                module.weight, std=self.spec.deviation, a=-2 * self.spec.deviation, b=2 * self.spec.deviation
-            )
         if isinstance(module, nn.Linear):
-            nn.init.zeros_(module.bias)
+            self.spec.fresh.layer(module)
+        if isinstance(module, nn.Embedding):
+            self.spec.fresh.draw(module.weight)
 
     @property
     def parts(self) -> list[nn.Module]:

@@ -16,6 +16,7 @@ from unmask.backbone.relative import Relations, RelativeAttention, relate, waves
 from unmask.backbone.transformer import Activation, Feedforward, compute_dtype
 from unmask.batch import Batch, Hidden, Memory
 from unmask.errors import require
+from unmask.initial import Initial
 from unmask.see import Pattern
 
 
@@ -42,7 +43,8 @@ class TransformerXL:
     activation: Activation = "relu"  # of the feed-forward layer
     dropout: float = 0.1  # on embeddings, distances, inside the feed-forward layer and after every sublayer
     epsilon: float = 1e-5  # of the norms
-    deviation: float = 0.02  # of the initial weights
+    deviation: float = 0.02  # of the initial weights, drawn from a normal distribution
+    projection_deviation: float = 0.01  # the same, of the projections that bring narrow embeddings to the full width
 
     def __post_init__(self) -> None:
         for name in ("layers", "width", "heads", "head", "feedforward", "length"):
@@ -59,6 +61,11 @@ class TransformerXL:
     def embedding(self) -> int | None:
         """Width of the embeddings: that of the layers."""
         return None
+
+    @property
+    def fresh(self) -> Initial:
+        """How layers and heads start."""
+        return Initial("normal", self.deviation)
 
     def build(self, vocabulary: int, pattern: Pattern, embed: nn.Module | None = None) -> TransformerXLModule:
         """The network with fresh weights; `embed`: the embeddings of another, shared with it."""
@@ -119,7 +126,7 @@ class TokenEmbed(nn.Module):
     def __init__(self, vocabulary: int, spec: TransformerXL) -> None:
         super().__init__()
         self.token: nn.Module = (
-            AdaptiveEmbedding(vocabulary, spec.width, spec.cutoffs, spec.divide)
+            AdaptiveEmbedding(vocabulary, spec.width, spec.cutoffs, spec.divide, deviation=spec.projection_deviation)
             if spec.cutoffs
             else nn.Embedding(vocabulary, spec.width)
         )
@@ -155,16 +162,19 @@ class TransformerXLModule(nn.Module):
         self.apply(self._start)
 
     def _start(self, module: nn.Module) -> None:
-        """Fresh weights: all from one normal distribution, biases of layers and norms aside."""
+        """Fresh weights; biases of layers and norms keep theirs, zeros and ones."""
         named = {
             name: p
             for name, p in module.named_parameters(recurse=False)
             if not (name == "bias" or isinstance(module, Norm))
         }
         for parameter in named.values():
-            nn.init.normal_(parameter, std=self.spec.deviation)
+            self.spec.fresh.draw(parameter)
         if isinstance(module, nn.Linear) and module.bias is not None:
             nn.init.zeros_(module.bias)
+        if isinstance(module, AdaptiveEmbedding):
+            for projection in module.projections:
+                module.draw_projection(projection)
 
     @property
     def parts(self) -> list[nn.Module]:
