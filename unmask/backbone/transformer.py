@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 import torch.nn.functional as F
@@ -42,6 +42,8 @@ class Transformer:
     segments: int = 0  # how many kinds of text the embeddings tell apart; 0 for none
     activation: Activation = "gelu"  # of the feed-forward layer
     dropout: float = 0.1  # on the embeddings and after every sublayer
+    attention_dropout: float = 0.0  # on attention weights; over 0, training takes the slower dense kernel
+    activation_dropout: float = 0.0  # inside the feed-forward layer, after its activation
     epsilon: float = 1e-12  # of the norms
     initial: Law = "truncated"  # initial weights: from a normal distribution cut at two deviations, or a whole one
     deviation: float = 0.02  # of the initial weights
@@ -65,7 +67,7 @@ class Transformer:
             self.segments == 0 or self.segments >= 2,
             f"backbone.segments must be 0 for none, or 2 or more, got {self.segments}",
         )
-        require(0 <= self.dropout < 1, f"backbone.dropout must be in [0, 1), got {self.dropout}")
+        check_dropout(self, "dropout", "attention_dropout", "activation_dropout")
 
     @property
     def norms_embeddings(self) -> bool:
@@ -91,15 +93,22 @@ class Transformer:
         return vocabulary
 
 
+def check_dropout(spec: Any, *names: str) -> None:
+    """Refuse a share of dropped numbers that leaves none."""
+    for name in names:
+        value = getattr(spec, name)
+        require(0 <= value < 1, f"backbone.{name} must be in [0, 1), got {value}")
+
+
 class Block(nn.Module):
     """One layer. `after_attention` and `after_mlp` are seams: adapters go there."""
 
     def __init__(self, spec: Transformer) -> None:
         super().__init__()
         self.pre = spec.norm == "pre"
-        self.attention = Attention(spec.width, spec.heads)
+        self.attention = Attention(spec.width, spec.heads, dropout=spec.attention_dropout)
         self.attention_norm = Norm(spec.width, eps=spec.epsilon)
-        self.mlp = Feedforward(spec.width, spec.feedforward, spec.activation)
+        self.mlp = Feedforward(spec.width, spec.feedforward, spec.activation, spec.activation_dropout)
         self.mlp_norm = Norm(spec.width, eps=spec.epsilon)
         self.after_attention: nn.Module = nn.Identity()
         self.after_mlp: nn.Module = nn.Identity()
@@ -114,7 +123,7 @@ class Block(nn.Module):
 
 
 class Feedforward(nn.Module):
-    def __init__(self, width: int, inner: int, activation: Activation, dropout: float = 0.0) -> None:
+    def __init__(self, width: int, inner: int, activation: Activation, dropout: float) -> None:
         super().__init__()
         self.up = nn.Linear(width, inner)
         self.down = nn.Linear(inner, width)
@@ -189,7 +198,8 @@ class TransformerModule(nn.Module):
         """With a state, the batch goes on from the tokens that it holds; its positions count from the first new one."""
         dtype = compute_dtype(self.embed.token.weight)
         if state is None:
-            seen = view(batch, self.pattern, dtype, compiled=self.compiled)
+            dropping = self.training and self.spec.attention_dropout > 0
+            seen = view(batch, self.pattern, dtype, compiled=self.compiled, dense=dropping)
         else:
             batch, seen, state = state.take(batch)
         x = self.project(self.embed(batch).to(dtype))  # between layers, too, vectors keep the precision of the products

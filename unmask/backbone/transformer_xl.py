@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from unmask.backbone.adaptive import AdaptiveEmbedding
 from unmask.backbone.embed import Norm
 from unmask.backbone.relative import Relations, RelativeAttention, relate, waves
-from unmask.backbone.transformer import Activation, Feedforward, compute_dtype
+from unmask.backbone.transformer import Activation, Feedforward, check_dropout, compute_dtype
 from unmask.batch import Batch, Hidden, Memory
 from unmask.errors import require
 from unmask.initial import Initial
@@ -42,6 +42,7 @@ class TransformerXL:
     scaled: bool = True  # embeddings are multiplied by the root of the width (Transformer-XL)
     activation: Activation = "relu"  # of the feed-forward layer
     dropout: float = 0.1  # on embeddings, distances, inside the feed-forward layer and after every sublayer
+    attention_dropout: float = 0.0  # on attention weights; over 0, training takes the slower dense kernel
     epsilon: float = 1e-5  # of the norms
     deviation: float = 0.02  # of the initial weights, drawn from a normal distribution
     projection_deviation: float = 0.01  # the same, of the projections that bring narrow embeddings to the full width
@@ -53,7 +54,7 @@ class TransformerXL:
         require(self.width % 2 == 0, f"backbone.width must be even, got {self.width}: half are sines, half cosines")
         require(self.memory >= 0, f"backbone.memory must be 0 or more tokens, got {self.memory}")
         require(self.streams in (1, 2), f"backbone.streams must be 1 or 2, got {self.streams}")
-        require(0 <= self.dropout < 1, f"backbone.dropout must be in [0, 1), got {self.dropout}")
+        check_dropout(self, "dropout", "attention_dropout")
         require(self.divide >= 1, f"backbone.divide must be 1 or more, got {self.divide}")
         check_clamp(self.clamp, self.memory)
 
@@ -101,7 +102,9 @@ class RelativeBlock(nn.Module):
 
     def __init__(self, spec: TransformerXL) -> None:
         super().__init__()
-        self.attention = RelativeAttention(spec.width, spec.heads, spec.head, segments=spec.segments > 0)
+        self.attention = RelativeAttention(
+            spec.width, spec.heads, spec.head, segments=spec.segments > 0, dropout=spec.attention_dropout
+        )
         self.attention_norm = Norm(spec.width, eps=spec.epsilon)
         self.mlp = Feedforward(spec.width, spec.feedforward, spec.activation, spec.dropout)
         self.mlp_norm = Norm(spec.width, eps=spec.epsilon)
