@@ -1,7 +1,7 @@
 """Attention: one function over three facts (queries, keys, who sees whom), and the kernel that suits them.
 
 Only the dense kernel can drop attention weights: training with `attention_dropout` over 0 takes it on every device. The
-papers drop 10% of them. The recipes drop none, for speed, except where a paper's text depends on it.
+papers drop 10% of them. The recipes drop none, for speed, except the character Transformer's, whose paper drops 55%.
 """
 
 from __future__ import annotations
