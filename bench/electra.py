@@ -108,7 +108,7 @@ def batches(folder: str, tokenizer: Tokenizer, length: int, rows: int) -> tuple[
     """Document blocks, packed for unmask, one per row for the peer."""
     collection = Collection(Shards(folder).split("train"))
     made = []
-    for arrange in (Blocks(cross=False), Alone()):
+    for arrange in (Blocks(cross=False, fill=True), Alone()):
         loader = Loader([Reader(collection, tokenizer, arrange, "[CLS] a [SEP]", length, 0)], [1.0])
         made.append([loader.batch(rows) for _ in range(4)])
     return made[0], made[1]

@@ -23,9 +23,9 @@ from unmask.text import Tokenizer
 CASES: dict[str, tuple[Any, str, int]] = {
     "BERT pairs, 128": (NextSentence(), "[CLS] a [SEP] b [SEP]", 128),
     "BERT pairs, 512": (NextSentence(), "[CLS] a [SEP] b [SEP]", 512),
+    "RoBERTa blocks, filled, 512": (Blocks(fill=True), "[CLS] a [SEP]", 512),
     "RoBERTa blocks, 512": (Blocks(), "[CLS] a [SEP]", 512),
-    "RoBERTa blocks to the letter, 512": (Blocks(fill=False), "[CLS] a [SEP]", 512),
-    "document blocks, 512": (Blocks(cross=False), "[CLS] a [SEP]", 512),
+    "document blocks, 512": (Blocks(cross=False, fill=True), "[CLS] a [SEP]", 512),
     "GPT-2 stream, 1024": (Stream(), "a [SEP]", 1024),
     "Transformer-XL streams, 512": (Streams(), "a [SEP]", 512),
     "XLNet rows, 512": (Continued(), "a [SEP] b [SEP] [CLS]", 512),

@@ -25,6 +25,7 @@ from unmask.backbone import TransformerXL
 from unmask.batch import Batch, Vocabulary
 from unmask.hide import Next
 from unmask.predict import Tokens
+from unmask.initial import Initial
 from unmask.recipe import Recipe, Stage
 from unmask.recipes import transformer_xl
 from unmask.see import LeftToRight
@@ -115,7 +116,7 @@ class Bare(nn.Module):
                 block.attention = Plain(spec.width, spec.heads, spec.head)
             self.backbone.embed = Placed(self.backbone.embed)
             self.backbone._relations = lambda *_: None  # nobody asks how far anything is
-        self.head = recipe.predict["tokens"].build(spec.width, self.backbone.embed.token.weight, 0.02)  # type: ignore[attr-defined]
+        self.head = recipe.predict["tokens"].build(spec.width, self.backbone.embed.token.weight, Initial())  # type: ignore[attr-defined]
 
     def compile_parts(self, on: bool = True) -> None:
         for part in (*self.backbone.parts, self.head):

@@ -151,7 +151,7 @@ def full_rows(rows: int, seed: int) -> Batch:
 def ragged_rows(folder: str, rows: int) -> tuple[list[Batch], list[Batch]]:
     """Document blocks of real text: packed for unmask, one per row for the peer, padded to the longest of a batch."""
     collection, tokenizer = Collection(Shards(folder).split("train")), Tokenizer.load(folder)
-    packed = Loader([Reader(collection, tokenizer, Blocks(cross=False), "[CLS] a [SEP]", LENGTH, 0)], [1.0])
+    packed = Loader([Reader(collection, tokenizer, Blocks(cross=False, fill=True), "[CLS] a [SEP]", LENGTH, 0)], [1.0])
     alone = Loader([Reader(collection, tokenizer, Alone(), "[CLS] a [SEP]", LENGTH, 0)], [1.0])
     return [packed.batch(rows) for _ in range(4)], [alone.batch(rows) for _ in range(4)]
 

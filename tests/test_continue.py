@@ -134,11 +134,12 @@ def test_how_a_network_is_trained_is_the_recipes_and_its_shape_the_runs(name, va
     assert found | values == found
 
 
-def test_dropout_may_be_set_where_a_network_comes_from_a_run(runs, shards, tmp_path):
+@pytest.mark.parametrize("name", ["dropout", "attention_dropout", "activation_dropout"])
+def test_dropout_may_be_set_where_a_network_comes_from_a_run(name, runs, shards, tmp_path):
     unmask.pretrain("bert", shards["wordpiece"], tmp_path / "run", start=runs / "bert", budget="1steps", device="cpu",
-                    settings=["system.backbone.dropout=0.25", "schedule.0.length=32", "schedule.1.length=32",
+                    settings=[f"system.backbone.{name}=0.25", "schedule.0.length=32", "schedule.1.length=32",
                               "schedule.*.rows=2"])  # fmt: skip
-    assert open_run(tmp_path / "run", device="cpu").recipe.system.backbone.dropout == 0.25
+    assert getattr(open_run(tmp_path / "run", device="cpu").recipe.system.backbone, name) == 0.25
 
 
 def test_both_ways_in_take_the_rates_and_batches_of_the_runs_size(runs, shards, tmp_path):

@@ -31,7 +31,27 @@ def _rows_per_stage(data: dict[str, Any]) -> dict[str, Any]:
     """1 to 2: one number of tokens served all stages; now each stage has its rows."""
     tokens, rest = data["batch_tokens"], {key: value for key, value in data.items() if key != "batch_tokens"}
     stages = [stage | {"rows": max(1, tokens // stage["length"])} for stage in data["schedule"]]
-    return rest | {"schedule": stages, "shrink": False}
+    filled: dict[str, Any] = _filled_in(rest | {"schedule": stages, "shrink": False})
+    return filled
+
+
+def _filled_in(value: Any) -> Any:
+    """1 to 2: values that parts did not have, as they were in effect."""
+    if isinstance(value, list):
+        return [_filled_in(item) for item in value]
+    if not isinstance(value, dict):
+        return value
+    filled = {key: _filled_in(item) for key, item in value.items()}
+    part = str(value.get("part", "")).rpartition(".")[2]
+    if part == "Mask":  # one draw for each unit
+        units = str(value["units"]["part"]).rpartition(".")[2]
+        return {
+            "draw": "span" if units in ("Words", "Spans", "Levels") else "token",
+            "random_from": "vocabulary",
+        } | filled
+    if part == "TransformerXL":
+        return {"projection_deviation": value["deviation"]} | filled
+    return {"initial": "layers"} | filled if part == "Replaced" else filled
 
 
 _STEPS: tuple[Callable[[dict[str, Any]], dict[str, Any]], ...] = (_rows_per_stage,)

@@ -28,7 +28,7 @@ class Same:
 
 
 def without_dropout(recipe):
-    return override(recipe, [f"{name}=0.0" for name in flat(recipe) if name.endswith(".dropout")])
+    return override(recipe, [f"{name}=0.0" for name in flat(recipe) if name.endswith("dropout")])
 
 
 def test_it_overfits_eight_rows(case):
@@ -69,18 +69,18 @@ def test_two_halves_of_a_batch_give_the_gradients_of_the_whole(case):
         assert torch.allclose(whole, parts, atol=1e-5)
 
 
-def test_ten_steps_equal_five_a_stop_and_five_more_to_the_bit(case, tmp_path):
+@pytest.mark.parametrize("dropped", [0.0, 0.3], ids=["no attention dropout", "attention dropout"])
+def test_ten_steps_equal_five_a_stop_and_five_more_to_the_bit(case, dropped, tmp_path):
     options = {"budget": "10steps", "device": "cpu", "seed": 3}
-    for _ in pretrain(case.recipe, [case.data], tmp_path / "whole", **options):
+    recipe = override(case.recipe, [f"system.backbone.attention_dropout={dropped}"])
+    for _ in pretrain(recipe, [case.data], tmp_path / "whole", **options):
         pass
     seen = []
-    for record in pretrain(
-        case.recipe, [case.data], tmp_path / "cut", **options, stop=lambda seen=seen: len(seen) >= 5
-    ):
+    for record in pretrain(recipe, [case.data], tmp_path / "cut", **options, stop=lambda seen=seen: len(seen) >= 5):
         seen.extend([record] if "step" in record else [])
     assert seen[-1]["stopped"]
     assert seen[-1]["step"] < 10
-    for _ in pretrain(case.recipe, [case.data], tmp_path / "cut", **options, resume=True):
+    for _ in pretrain(recipe, [case.data], tmp_path / "cut", **options, resume=True):
         pass
     for name in ("weights.safetensors", "optimiser.safetensors"):
         digests = [

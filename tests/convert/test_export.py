@@ -105,6 +105,15 @@ def test_a_pretrained_model_is_the_same_in_transformers_from_raw_text(tmp_path, 
     assert_same_from_text(pretrained(name, tmp_path), tmp_path / "hf", auto, texts, head, field)
 
 
+@pytest.mark.parametrize("name", KINDS)
+def test_attention_dropout_is_written_where_the_architecture_has_it(tmp_path, name):
+    theirs = "attn_pdrop" if name in ("gpt", "gpt2") else "attention_probs_dropout_prob"
+    for share in (0.0, 0.1):
+        model = pretrained(name, tmp_path / f"{share}", f"system.backbone.attention_dropout={share}")
+        export_hf(model, tmp_path / f"hf{share}")
+        assert getattr(hf.AutoConfig.from_pretrained(tmp_path / f"hf{share}"), theirs) == share
+
+
 @pytest.mark.parametrize("texts", [TEXTS, PAIRS], ids=["one text", "two texts"])
 @pytest.mark.parametrize("name", [*KINDS, *SHAPED_LIKE_BERT])
 def test_a_classifier_is_the_same_in_transformers_from_raw_text(tmp_path, texts, name):

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from tests.data.made import CLS, FIRST, SEP, by_document, examples_of, random_texts, texts_of
+from unmask import recipes
 from unmask.data import Blocks, Given, NextSentence, Stream
 from unmask.data.arrange import special_ids
 from unmask.data.pairs import DRAWN, Walk, truncate
@@ -118,24 +119,39 @@ def test_every_sentence_is_part_of_a_first_text_or_of_one_that_follows(random):
     assert (covered == 1).all()
 
 
-def test_half_of_the_pairs_are_drawn_and_a_tenth_aim_at_a_random_shorter_length():
+def test_half_of_the_pairs_are_drawn_and_the_split_is_uniform():
     texts = texts_of([[1] * 2000 for _ in range(40)])  # sentences of one token: every target is met exactly
     room = 61
-    chosen = next_pairs(texts, room)
-    labels = np.array([pair[4] for pair in chosen])
+    labels = np.array([pair[4] for pair in next_pairs(texts, room)])
     assert abs(labels.mean() - 0.5) < 4 * 0.5 / len(labels) ** 0.5
-    follows = next_pairs(texts, room, random=0.0)
-    ends = {2000 * (d + 1) for d in range(40)}
-    sizes = np.array([b1 - a0 for a0, _, _, b1, label in follows if label == 0 and b1 not in ends])
-    assert sizes.max() == room
-    assert sizes.min() >= 2
-    short = (sizes < room).mean()
-    wanted = 0.1 * (room - 2) / (room - 1)
-    assert abs(short - wanted) < 4 * (wanted * (1 - wanted) / len(sizes)) ** 0.5
-    assert abs(sizes[sizes < room].mean() - (2 + room - 1) / 2) < 4 * 17 / (short * len(sizes)) ** 0.5
+    follows = next_pairs(texts, room, random=0.0, short=0.0)
     firsts = np.array([a1 - a0 for a0, a1, _, b1, _ in follows if b1 - a0 == room])
     counts = np.bincount(firsts, minlength=room)[1:]
-    assert ((counts - counts.mean()) ** 2 / counts.mean()).sum() < 100  # the split is uniform: 59 degrees, 99.9%
+    assert ((counts - counts.mean()) ** 2 / counts.mean()).sum() < 100  # 59 degrees of freedom, 99.9%
+
+
+@pytest.mark.parametrize(
+    "shares", [(0.5, 0.0, 0.5), (0.5, 0.5, 0.0), (0.34, 0.33, 0.33)], ids=["BERT", "ALBERT", "three"]
+)
+def test_a_tenth_of_the_documents_aim_at_a_random_shorter_length_each_at_one(shares):
+    """As in the programs of BERT and ALBERT: the target is drawn before the walk over a document, and stays."""
+    documents, size, room = 2000, 200, 61
+    texts = texts_of([[1] * size for _ in range(documents)])  # sentences of one token: every target is met exactly
+    targets = [set() for _ in range(documents)]
+    for a0, a1, b0, b1, how in Walk(texts, shares, 0.1, lonely=False).pairs(room, dice(), Counter()):
+        document = a0 // size
+        ends = (document + 1) * size, (b0 // size + 1) * size
+        if a0 + room + 2 <= ends[0] and b1 < ends[1]:  # no end of a document cuts it short
+            targets[document].add(a1 - a0 + b1 - b0)
+            assert how == DRAWN or b0 == a1
+    assert all(len(found) == 1 for found in targets)
+    lengths = np.array([found.pop() for found in targets])
+    assert lengths.max() == room
+    assert lengths.min() >= 2
+    wanted = 0.1 * (room - 2) / (room - 1)
+    short = lengths[lengths < room]
+    assert abs(len(short) / documents - wanted) < 4 * (wanted * (1 - wanted) / documents) ** 0.5
+    assert abs(short.mean() - (2 + room - 1) / 2) < 4 * 17 / len(short) ** 0.5
 
 
 def test_drawn_texts_come_from_all_other_documents_and_places():
@@ -220,7 +236,7 @@ def full_sentences(texts, length: int, cross: bool) -> list[list[int]]:
 @pytest.mark.parametrize("length, longest", [(32, 9), (16, 40), (64, 30), (8, 3)])
 def test_blocks_are_full_sentences_packed_greedily(cross, length, longest):
     texts = random_texts(60, 10, longest, seed=length)
-    runs = Blocks(cross=cross, fill=False).runs(texts, ROBERTA, length, dice())
+    runs = Blocks(cross=cross).runs(texts, ROBERTA, length, dice())
     assert examples_of(texts, runs) == full_sentences(texts, length, cross)
     split = sum(len(s) > length - 2 for document in by_document(texts) for s in document)
     assert runs.notes["sentences longer than a row, split"] == split
@@ -229,8 +245,8 @@ def test_blocks_are_full_sentences_packed_greedily(cross, length, longest):
 @pytest.mark.parametrize("cross", [True, False])
 def test_filled_blocks_begin_alike_and_are_full_unless_the_document_ends(cross):
     texts = random_texts(60, 10, 20, seed=2)
-    plain = examples_of(texts, Blocks(cross=cross, fill=False).runs(texts, ROBERTA, 48, dice()))
-    filled = examples_of(texts, Blocks(cross=cross).runs(texts, ROBERTA, 48, dice()))
+    plain = examples_of(texts, Blocks(cross=cross).runs(texts, ROBERTA, 48, dice()))
+    filled = examples_of(texts, Blocks(cross=cross, fill=True).runs(texts, ROBERTA, 48, dice()))
     ends = {document[-1][-1] for document in by_document(texts)}
     assert len(plain) == len(filled)
     for before, after in zip(plain, filled, strict=True):
@@ -240,6 +256,16 @@ def test_filled_blocks_begin_alike_and_are_full_unless_the_document_ends(cross):
         assert after[-1] == SEP
         assert len(after) == 48 or after[-2] in ends
     assert any(len(a) < len(b) for a, b in zip(plain, filled, strict=True))
+
+
+def test_roberta_never_cuts_a_sentence_that_fits_a_row_and_repeats_none():
+    texts = random_texts(60, 10, 20, seed=4)
+    for variant in ("paper", "document", "static"):
+        blocks = examples_of(texts, recipes.get("roberta", variant=variant).arrange.runs(texts, ROBERTA, 48, dice()))
+        read = [token for block in blocks for token in block if token not in (CLS, SEP)]
+        assert read == texts.ids.tolist()
+        starts = {sentence[0] for document in by_document(texts) for sentence in document}
+        assert all(block[1] in starts for block in blocks)
 
 
 def test_blocks_summarise_by_cls_or_by_their_last_token():

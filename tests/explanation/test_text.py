@@ -43,9 +43,12 @@ def test_a_pair_of_several_documents_draws_from_them(trained: dict[str, Tokenize
 
 
 def test_a_text_longer_than_a_row_says_so(trained: dict[str, Tokenizer]) -> None:
-    explanation = explain(tiny("roberta", "schedule.0.length=16"), PAIR, tokenizer=trained["roberta"])
-    assert len(explanation.tokens) == 16
-    assert "rows of 16 tokens" in explanation.notes[-1]
+    first = trained["roberta"].encode(PAIR[: PAIR.index(".") + 1])
+    for settings, length in (((), 1 + len(first) + 1), (("arrange.fill=true",), 16)):
+        recipe = tiny("roberta", "schedule.0.length=16", *settings)
+        explanation = explain(recipe, PAIR, tokenizer=trained["roberta"])
+        assert len(explanation.tokens) == length
+        assert "rows of 16 tokens" in explanation.notes[-1]
 
 
 def test_without_rjieba_every_chinese_character_is_a_word(

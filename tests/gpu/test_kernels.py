@@ -5,6 +5,7 @@ import torch
 
 from tests.small import random_batch, vocabulary
 from unmask import recipes
+from unmask.recipe import flat
 from unmask.train import Machine, Trainer
 from unmask.train.graph import tensors
 
@@ -76,6 +77,30 @@ def test_a_recorded_step_draws_its_dropout_from_the_seed_of_the_step():
     first, again, other = (float(trainer.gradients([batch], {}, step)["tokens"]) for step in (1, 1, 2))
     assert first == again
     assert first != other
+
+
+@pytest.mark.parametrize("name", ["bert", "gpt2", "unilm", "char-transformer", "transformer-xl", "xlnet"])
+def test_attention_weights_are_dropped_in_a_recorded_step_and_not_afterwards(name):
+    """With half of them dropped and nothing else: the loss depends on the step; served, it is that of the fast kernels."""
+    others = [n for n in flat(recipes.get(name)) if n.startswith("system") and n.endswith("dropout")]
+    settings = [f"{n}=0.0" for n in others] + ["system.backbone.attention_dropout=0.5"]
+    found = []
+    for recipe in (recipes.get(name, size="tiny", settings=settings[:n]) for n in (len(settings), len(others))):
+        system, machine = recipe.system.build(recipe, vocabulary(), 0), Machine("cuda", half=True, recorded=True)
+        trainer, batch = Trainer(system, recipe.optimise, machine, 0), random_batch(rows=4, length=64, examples=3)
+        weights = {n: w for n, w in recipe.schedule[0].weights.items() if isinstance(w, float)}
+        losses = []
+        for step in (1, 1, 2):
+            trainer.memory.clear()
+            losses.append(float(trainer.gradients([batch], weights, step)["tokens"]))
+        system.eval()
+        with torch.no_grad(), machine.autocast():
+            served = float(system.step(system.prepare(batch.to("cuda"))[0], None)[0]["tokens"].total)
+        found.append((losses, served))
+    (dropped, served), (plain, expected) = found
+    assert dropped[0] == dropped[1] != dropped[2]
+    assert plain[0] == plain[1]
+    assert served == expected
 
 
 @pytest.mark.parametrize("name", recipes.names())

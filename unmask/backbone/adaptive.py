@@ -16,8 +16,9 @@ class AdaptiveEmbedding(nn.Module):
     Token numbers must go from frequent to rare. All clusters are looked up for all tokens, so that shapes are static.
     """
 
-    def __init__(self, vocabulary: int, width: int, cutoffs: tuple[int, ...], divide: int) -> None:
+    def __init__(self, vocabulary: int, width: int, cutoffs: tuple[int, ...], divide: int, *, deviation: float) -> None:
         super().__init__()
+        self.deviation = deviation  # of the initial projections
         require(
             list(cutoffs) == sorted(set(cutoffs)) and cutoffs[0] > 0 and cutoffs[-1] < vocabulary,
             f"backbone.cutoffs must rise, and lie between 0 and the {vocabulary:,} tokens there are, got {cutoffs}: "
@@ -33,6 +34,10 @@ class AdaptiveEmbedding(nn.Module):
     def weight(self) -> AdaptiveEmbedding:
         """What a tied head takes over: tables and projections."""
         return self
+
+    def draw_projection(self, weight: Tensor) -> Tensor:
+        """Fill a projection with fresh weights; a head that has projections of its own starts them in the same way."""
+        return nn.init.normal_(weight, std=self.deviation)
 
     def forward(self, ids: Tensor) -> Tensor:
         found: list[Tensor] = []

@@ -13,13 +13,17 @@ from torch import Tensor
 
 
 def look(
-    content: Tensor, key_value: Tensor, placed: Tensor, place: Tensor, both: Tensor | None, seen: Tensor, column: Tensor | None
+    content: Tensor, key_value: Tensor, placed: Tensor, place: Tensor, both: Tensor | None, seen: Tensor,
+    column: Tensor | None, dropped: float = 0.0,
 ) -> Tensor:  # fmt: skip
-    """B H Q d, what the queries gather; nothing where nothing is seen. The arguments are those of fused.look."""
+    """B H Q d, what the queries gather; nothing where nothing is seen. The arguments are those of fused.look.
+
+    `dropped`: the share of attention weights that are left out."""
     key, value = key_value.chunk(2, 1)
     blind = (seen == 0).all(-1, keepdim=True)  # the first of an order, before anything is remembered
     bias = bias_of(placed, place, both, seen.masked_fill(blind, 1), column)  # a softmax needs something to look at
-    return F.scaled_dot_product_attention(content, key, value, attn_mask=bias).masked_fill(blind[:, None], 0.0)
+    found = F.scaled_dot_product_attention(content, key, value, attn_mask=bias, dropout_p=dropped)
+    return found.masked_fill(blind[:, None], 0.0)
 
 
 def bias_of(placed: Tensor, place: Tensor, both: Tensor | None, seen: Tensor, column: Tensor | None) -> Tensor:

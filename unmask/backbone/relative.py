@@ -76,9 +76,10 @@ def _rows(matrix: Tensor, at: Tensor) -> Tensor:
 class RelativeAttention(nn.Module):
     """Multi-head attention by content, distance and segment."""
 
-    def __init__(self, width: int, heads: int, head: int, *, segments: bool) -> None:
+    def __init__(self, width: int, heads: int, head: int, *, segments: bool, dropout: float = 0.0) -> None:
         super().__init__()
         self.heads, self.head = heads, head
+        self.dropout = dropout  # on attention weights, in training
         self.query = nn.Linear(width, heads * head, bias=False)
         self.key_value = nn.Linear(width, 2 * heads * head, bias=False)
         self.place = nn.Linear(width, heads * head, bias=False)
@@ -106,12 +107,14 @@ class RelativeAttention(nn.Module):
         both = None
         if self.segment is not None and self.segment_bias is not None:
             both = (q + self.segment_bias[:, None]) @ self.segment.permute(1, 2, 0)  # B H Q 2
-        if x.is_cuda and fused.AVAILABLE:  # Windows has no Triton: plain operations, there too
+        dropped = self.dropout if self.training else 0.0
+        # Windows has no Triton, and the kernels drop no weights: plain operations, there too
+        if x.is_cuda and fused.AVAILABLE and not dropped:
             found, _ = fused.look(
                 content, key_value, placed, place, both, stream.seen, stream.end, stream.begin, stream.column
             )
         else:
-            found = biased.look(content, key_value, placed, place, both, stream.seen, stream.column)
+            found = biased.look(content, key_value, placed, place, both, stream.seen, stream.column, dropped)
         return self.out(found.transpose(1, 2).flatten(2))  # type: ignore[no-any-return]
 
     def _split(self, x: Tensor, heads: int) -> Tensor:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 import torch.nn.functional as F
@@ -15,6 +15,7 @@ from unmask.backbone.cache import Cache
 from unmask.backbone.embed import Embed, Norm, Positions
 from unmask.batch import Batch, Hidden
 from unmask.errors import require
+from unmask.initial import Initial, Law, glorot
 from unmask.see import Pattern
 
 Activation = Literal["gelu", "gelu_tanh", "relu"]
@@ -41,8 +42,13 @@ class Transformer:
     segments: int = 0  # how many kinds of text the embeddings tell apart; 0 for none
     activation: Activation = "gelu"  # of the feed-forward layer
     dropout: float = 0.1  # on the embeddings and after every sublayer
+    attention_dropout: float = 0.0  # on attention weights; over 0, training takes the slower dense kernel
+    activation_dropout: float = 0.0  # inside the feed-forward layer, after its activation
     epsilon: float = 1e-12  # of the norms
+    initial: Law = "truncated"  # initial weights: from a normal distribution cut at two deviations, or a whole one
     deviation: float = 0.02  # of the initial weights
+    # initial weights that bring narrow embeddings to the full width: as in the layers, or Glorot's (ELECTRA)
+    initial_projection: Literal["layers", "glorot"] = "layers"
     scaled: bool = False  # initial output weights divided by the root of the number of sublayers (GPT-2)
 
     def __post_init__(self) -> None:
@@ -61,11 +67,16 @@ class Transformer:
             self.segments == 0 or self.segments >= 2,
             f"backbone.segments must be 0 for none, or 2 or more, got {self.segments}",
         )
-        require(0 <= self.dropout < 1, f"backbone.dropout must be in [0, 1), got {self.dropout}")
+        check_dropout(self, "dropout", "attention_dropout", "activation_dropout")
 
     @property
     def norms_embeddings(self) -> bool:
         return self.norm == "post" if self.embedding_norm is None else self.embedding_norm
+
+    @property
+    def fresh(self) -> Initial:
+        """How layers and heads start."""
+        return Initial(self.initial, self.deviation)
 
     def build(self, vocabulary: int, pattern: Pattern, embed: Embed | None = None) -> TransformerModule:
         """The network with fresh weights; `embed`: the embeddings of another, shared with it."""
@@ -82,15 +93,22 @@ class Transformer:
         return vocabulary
 
 
+def check_dropout(spec: Any, *names: str) -> None:
+    """Refuse a share of dropped numbers that leaves none."""
+    for name in names:
+        value = getattr(spec, name)
+        require(0 <= value < 1, f"backbone.{name} must be in [0, 1), got {value}")
+
+
 class Block(nn.Module):
     """One layer. `after_attention` and `after_mlp` are seams: adapters go there."""
 
     def __init__(self, spec: Transformer) -> None:
         super().__init__()
         self.pre = spec.norm == "pre"
-        self.attention = Attention(spec.width, spec.heads)
+        self.attention = Attention(spec.width, spec.heads, dropout=spec.attention_dropout)
         self.attention_norm = Norm(spec.width, eps=spec.epsilon)
-        self.mlp = Feedforward(spec.width, spec.feedforward, spec.activation)
+        self.mlp = Feedforward(spec.width, spec.feedforward, spec.activation, spec.activation_dropout)
         self.mlp_norm = Norm(spec.width, eps=spec.epsilon)
         self.after_attention: nn.Module = nn.Identity()
         self.after_mlp: nn.Module = nn.Identity()
@@ -105,7 +123,7 @@ class Block(nn.Module):
 
 
 class Feedforward(nn.Module):
-    def __init__(self, width: int, inner: int, activation: Activation, dropout: float = 0.0) -> None:
+    def __init__(self, width: int, inner: int, activation: Activation, dropout: float) -> None:
         super().__init__()
         self.up = nn.Linear(width, inner)
         self.down = nn.Linear(inner, width)
@@ -139,10 +157,13 @@ class TransformerModule(nn.Module):
         self.final_norm = Norm(spec.width, eps=spec.epsilon) if spec.norm == "pre" else nn.Identity()
         self.compiled = False  # whether the parts are: then kernels that must be may be chosen
         self.apply(self._start)
+        if spec.initial_projection == "glorot" and isinstance(self.project, nn.Linear):
+            glorot(self.project)
         if spec.scaled:
+            narrow = Initial(spec.initial, spec.deviation / math.sqrt(2 * spec.layers))
             for block in self.blocks:
                 for linear in (block.attention.out, block.mlp.down):  # type: ignore[union-attr]
-                    nn.init.normal_(linear.weight, std=spec.deviation / math.sqrt(2 * spec.layers))  # type: ignore[union-attr, arg-type]
+                    narrow.layer(linear)  # type: ignore[arg-type]
 
     def _share(self, sharing: Sharing) -> None:
         first = self.blocks[0]
@@ -153,12 +174,10 @@ class TransformerModule(nn.Module):
                 block.mlp, block.mlp_norm = first.mlp, first.mlp_norm
 
     def _start(self, module: nn.Module) -> None:
-        if isinstance(module, nn.Linear | nn.Embedding):
-            nn.init.trunc_normal_(
-                module.weight, std=self.spec.deviation, a=-2 * self.spec.deviation, b=2 * self.spec.deviation
-            )
         if isinstance(module, nn.Linear):
-            nn.init.zeros_(module.bias)
+            self.spec.fresh.layer(module)
+        if isinstance(module, nn.Embedding):
+            self.spec.fresh.draw(module.weight)
 
     @property
     def parts(self) -> list[nn.Module]:
@@ -179,7 +198,8 @@ class TransformerModule(nn.Module):
         """With a state, the batch goes on from the tokens that it holds; its positions count from the first new one."""
         dtype = compute_dtype(self.embed.token.weight)
         if state is None:
-            seen = view(batch, self.pattern, dtype, compiled=self.compiled)
+            dropping = self.training and self.spec.attention_dropout > 0
+            seen = view(batch, self.pattern, dtype, compiled=self.compiled, dense=dropping)
         else:
             batch, seen, state = state.take(batch)
         x = self.project(self.embed(batch).to(dtype))  # between layers, too, vectors keep the precision of the products

@@ -13,9 +13,10 @@ from torch import Tensor, nn
 from unmask.backbone.adaptive import AdaptiveEmbedding
 from unmask.backbone.embed import Norm
 from unmask.backbone.relative import Relations, RelativeAttention, relate, waves
-from unmask.backbone.transformer import Activation, Feedforward, compute_dtype
+from unmask.backbone.transformer import Activation, Feedforward, check_dropout, compute_dtype
 from unmask.batch import Batch, Hidden, Memory
 from unmask.errors import require
+from unmask.initial import Initial
 from unmask.see import Pattern
 
 
@@ -41,8 +42,10 @@ class TransformerXL:
     scaled: bool = True  # embeddings are multiplied by the root of the width (Transformer-XL)
     activation: Activation = "relu"  # of the feed-forward layer
     dropout: float = 0.1  # on embeddings, distances, inside the feed-forward layer and after every sublayer
+    attention_dropout: float = 0.0  # on attention weights; over 0, training takes the slower dense kernel
     epsilon: float = 1e-5  # of the norms
-    deviation: float = 0.02  # of the initial weights
+    deviation: float = 0.02  # of the initial weights, drawn from a normal distribution
+    projection_deviation: float = 0.01  # the same, of the projections that bring narrow embeddings to the full width
 
     def __post_init__(self) -> None:
         for name in ("layers", "width", "heads", "head", "feedforward", "length"):
@@ -51,7 +54,7 @@ class TransformerXL:
         require(self.width % 2 == 0, f"backbone.width must be even, got {self.width}: half are sines, half cosines")
         require(self.memory >= 0, f"backbone.memory must be 0 or more tokens, got {self.memory}")
         require(self.streams in (1, 2), f"backbone.streams must be 1 or 2, got {self.streams}")
-        require(0 <= self.dropout < 1, f"backbone.dropout must be in [0, 1), got {self.dropout}")
+        check_dropout(self, "dropout", "attention_dropout")
         require(self.divide >= 1, f"backbone.divide must be 1 or more, got {self.divide}")
         check_clamp(self.clamp, self.memory)
 
@@ -59,6 +62,11 @@ class TransformerXL:
     def embedding(self) -> int | None:
         """Width of the embeddings: that of the layers."""
         return None
+
+    @property
+    def fresh(self) -> Initial:
+        """How layers and heads start."""
+        return Initial("normal", self.deviation)
 
     def build(self, vocabulary: int, pattern: Pattern, embed: nn.Module | None = None) -> TransformerXLModule:
         """The network with fresh weights; `embed`: the embeddings of another, shared with it."""
@@ -94,7 +102,9 @@ class RelativeBlock(nn.Module):
 
     def __init__(self, spec: TransformerXL) -> None:
         super().__init__()
-        self.attention = RelativeAttention(spec.width, spec.heads, spec.head, segments=spec.segments > 0)
+        self.attention = RelativeAttention(
+            spec.width, spec.heads, spec.head, segments=spec.segments > 0, dropout=spec.attention_dropout
+        )
         self.attention_norm = Norm(spec.width, eps=spec.epsilon)
         self.mlp = Feedforward(spec.width, spec.feedforward, spec.activation, spec.dropout)
         self.mlp_norm = Norm(spec.width, eps=spec.epsilon)
@@ -119,7 +129,7 @@ class TokenEmbed(nn.Module):
     def __init__(self, vocabulary: int, spec: TransformerXL) -> None:
         super().__init__()
         self.token: nn.Module = (
-            AdaptiveEmbedding(vocabulary, spec.width, spec.cutoffs, spec.divide)
+            AdaptiveEmbedding(vocabulary, spec.width, spec.cutoffs, spec.divide, deviation=spec.projection_deviation)
             if spec.cutoffs
             else nn.Embedding(vocabulary, spec.width)
         )
@@ -155,16 +165,19 @@ class TransformerXLModule(nn.Module):
         self.apply(self._start)
 
     def _start(self, module: nn.Module) -> None:
-        """Fresh weights: all from one normal distribution, biases of layers and norms aside."""
+        """Fresh weights; biases of layers and norms keep theirs, zeros and ones."""
         named = {
             name: p
             for name, p in module.named_parameters(recurse=False)
             if not (name == "bias" or isinstance(module, Norm))
         }
         for parameter in named.values():
-            nn.init.normal_(parameter, std=self.spec.deviation)
+            self.spec.fresh.draw(parameter)
         if isinstance(module, nn.Linear) and module.bias is not None:
             nn.init.zeros_(module.bias)
+        if isinstance(module, AdaptiveEmbedding):
+            for projection in module.projections:
+                module.draw_projection(projection)
 
     @property
     def parts(self) -> list[nn.Module]:

@@ -68,8 +68,9 @@ class Family:
     transform: Literal["network", "gelu"] | None = "network"  # activation of the head for tokens; none: no transform
     pooler: Literal["tanh", "gelu"] | None = "tanh"  # activation before a label; none: there is no pooler
     dropout: tuple[str, float | None] = ("classifier_dropout", None)  # before a label; none: as in the network
-    # Attention weights are never dropped here (see backbone/attention.py).
-    always: tuple[tuple[str, Any], ...] = (("attention_probs_dropout_prob", 0.0),)  # what config.json says besides
+    # the dropout on attention weights: written, and not read, since an import trains with the fast kernels; none: it has none
+    attention: str | None = "attention_probs_dropout_prob"
+    always: tuple[tuple[str, Any], ...] = ()  # what config.json says besides
     dropped: tuple[
         str, ...
     ] = ()  # what config.json calls the dropout on the embeddings, where it has a name of its own
@@ -84,32 +85,32 @@ class Family:
 
 FAMILIES: dict[Kind, Family] = {
     "bert": Family(_BERT),
-    "ernie": Family(_BERT, always=(("attention_probs_dropout_prob", 0.0), ("use_task_id", False))),
+    "ernie": Family(_BERT, always=(("use_task_id", False),)),
     "roberta": Family(_BERT, pad=1, transform="gelu"),
     "electra": Family(_ELECTRA, transform="gelu", pooler="gelu"),
     "albert": Family(
         _ALBERT,
         dropout=("classifier_dropout_prob", 0.1),
-        always=(("attention_probs_dropout_prob", 0.0), ("num_hidden_groups", 1), ("inner_group_num", 1)),
+        always=(("num_hidden_groups", 1), ("inner_group_num", 1)),
     ),
     "gpt2": Family(
-        _GPT2, transform=None, pooler=None, dropout=("classifier_dropout", 0.0), always=(("attn_pdrop", 0.0),),
+        _GPT2, transform=None, pooler=None, dropout=("classifier_dropout", 0.0), attention="attn_pdrop",
         dropped=("embd_pdrop",), last=True,
     ),
     "openai-gpt": Family(
         _OPENAI, activations={"gelu": "gelu_tanh", "relu": "relu"}, transform=None, pooler=None,
-        dropout=("classifier_dropout", 0.0), always=(("attn_pdrop", 0.0),), dropped=("embd_pdrop",), last=True,
+        dropout=("classifier_dropout", 0.0), attention="attn_pdrop", dropped=("embd_pdrop",), last=True,
         adds=(("pad", "<pad>"), ("start", "<start>"), ("delimiter", "<delimiter>"), ("extract", "<extract>")),
     ),
     "xlnet": Family(
-        xl.XLNET, pad=5, transform=None, dropout=("summary_last_dropout", 0.1), last=True, pads="left",
+        xl.XLNET, pad=5, transform=None, dropout=("summary_last_dropout", 0.1), attention=None, last=True, pads="left",
         # What is remembered of a row, and which way it is read, is a matter of the data: a text alone is read forward.
         always=(("attn_type", "bi"), ("bi_data", False), ("reuse_len", None), ("same_length", False), ("untie_r", True)),
         only=(("attn_type", "bi"), ("same_length", False), ("untie_r", True)),
         only_label=(("summary_type", "last"), ("summary_use_proj", True), ("summary_activation", "tanh")),
     ),
     "transfo-xl": Family(
-        xl.TRANSFO_XL, transform=None, pooler=None, last=True, always=(), only=(("pre_lnorm", False), ("attn_type", 0)),
+        xl.TRANSFO_XL, transform=None, pooler=None, attention=None, last=True, only=(("pre_lnorm", False), ("attn_type", 0)),
     ),
 }  # fmt: skip
 # Values that change what the network computes, each with the only one that our backbone can compute.
@@ -203,4 +204,6 @@ def numbers(kind: Kind, backbone: Backbone, pad: int) -> dict[str, Any]:
     }
     ours |= xl.numbers(backbone) if isinstance(backbone, TransformerXL) else {}
     found = {theirs: ours[name] for name, (theirs, _) in FAMILIES[kind].fields.items()}
-    return found | dict(FAMILIES[kind].always) | dict.fromkeys(FAMILIES[kind].dropped, backbone.dropout)
+    name = FAMILIES[kind].attention
+    attention = {} if name is None else {name: backbone.attention_dropout}
+    return found | attention | dict(FAMILIES[kind].always) | dict.fromkeys(FAMILIES[kind].dropped, backbone.dropout)

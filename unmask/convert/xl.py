@@ -35,6 +35,7 @@ TRANSFO_XL: dict[str, tuple[str, Any]] = {
     "dropout": ("dropout", 0.1),
     "epsilon": ("layer_norm_epsilon", 1e-5),
     "deviation": ("init_std", 0.02),
+    "projection_deviation": ("proj_init_std", 0.01),
 }
 
 

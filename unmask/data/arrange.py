@@ -67,10 +67,12 @@ class Arrange(Protocol):
 
 @dataclass(frozen=True)
 class Blocks:
-    """Full sentences in a row until it is full; a block may run on into the next document (RoBERTa)."""
+    """Full sentences until the next does not fit; a block may run on into the next document (RoBERTa).
+
+    Only a sentence that is longer than a row is cut."""
 
     cross: bool = True  # False: blocks end with their document (RoBERTa's DOC-SENTENCES)
-    fill: bool = True  # fill the gap at the end with the head of the next sentence, which the next block repeats
+    fill: bool = False  # fill the gap at the end with the head of the next sentence, which the next block repeats
 
     classes = 0
     answers = ()

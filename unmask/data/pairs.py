@@ -22,7 +22,7 @@ class NextSentence:
     """Pairs of texts; the second follows the first, or comes from another document (BERT)."""
 
     random: float = 0.5  # share of pairs whose second text is drawn from another document
-    short: float = 0.1  # share of pairs that aim at a random shorter length
+    short: float = 0.1  # share of documents whose pairs aim at a random shorter length, drawn once
 
     classes = 2
     answers = ("it follows", "it comes from elsewhere")
@@ -42,7 +42,7 @@ class SentenceOrder:
     """Pairs of texts that follow each other; some are swapped (ALBERT)."""
 
     swapped: float = 0.5  # share of pairs whose texts change places
-    short: float = 0.1  # share of pairs that aim at a random shorter length
+    short: float = 0.1  # share of documents whose pairs aim at a random shorter length, drawn once
 
     classes = 2
     answers = ("in order", "swapped")
@@ -63,7 +63,7 @@ class ThreeWay:
 
     previous: float = 1 / 3  # share of pairs whose second text goes before the first
     random: float = 1 / 3  # share of pairs whose second text is drawn from another document
-    short: float = 0.1  # share of pairs that aim at a random shorter length
+    short: float = 0.1  # share of documents whose pairs aim at a random shorter length, drawn once
 
     classes = 3
     answers = ("it follows", "it goes before", "it comes from elsewhere")
@@ -118,15 +118,16 @@ class Walk:
             "pairs with a text from elsewhere need two documents or more: part documents by blank lines, or set "
             "arrange=Blocks",
         )
-        dice = rng.random(7 * len(begins)).tolist().pop  # every round takes at most 7 and moves on by a sentence
+        # a document takes at most 2, and every round, which moves on by a sentence, at most 5
+        dice = rng.random(7 * len(begins)).tolist().pop
         found = []
         for document in range(documents):
             i, end = first[document], first[document + 1]
             if end - i < least:
                 notes["documents of one sentence, skipped by the sentence task"] += 1
                 continue
+            target = room if dice() >= self.short else 2 + int(dice() * (room - 1))  # of the whole document
             while end - i >= least:
-                target = room if dice() >= self.short else 2 + int(dice() * (room - 1))
                 j = min(max(bisect_left(begins, begins[i] + target, i, end + 1), i + least), end)
                 if end - j < least:  # what would be left over is too little for a pair of its own
                     j = end if least > 1 else j

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from unmask.batch import Batch, Hidden, Loss
 from unmask.errors import require
+from unmask.initial import Initial
 
 
 @dataclass(frozen=True)
@@ -25,8 +26,8 @@ class Adaptive:
 
     own: tuple[int, ...] = ()  # clusters, from 0, whose projection is not that of their embeddings
 
-    def build(self, width: int, embedding: Any, deviation: float) -> AdaptiveModule:
-        return AdaptiveModule(self, width, embedding, deviation)
+    def build(self, width: int, embedding: Any, initial: Initial) -> AdaptiveModule:
+        return AdaptiveModule(self, width, embedding, initial)
 
     def flops(self, width: int, embedding: int, vocabulary: int, share: float) -> float:
         """Floating-point operations per token of a row, in one forward pass; `vocabulary` counts narrow rows by their width."""
@@ -34,7 +35,7 @@ class Adaptive:
 
 
 class AdaptiveModule(nn.Module):
-    def __init__(self, spec: Adaptive, width: int, embedding: Any, deviation: float) -> None:
+    def __init__(self, spec: Adaptive, width: int, embedding: Any, initial: Initial) -> None:
         super().__init__()
         require(
             hasattr(embedding, "tables"),
@@ -48,11 +49,11 @@ class AdaptiveModule(nn.Module):
             f"predict.*.own names clusters from 0 to {last}, got {spec.own}: set it to such, or to () for none",
         )
         self.projections = nn.ParameterList(
-            torch.empty_like(shared).normal_(std=deviation) if number in spec.own else shared
+            embedding.draw_projection(torch.empty_like(shared)) if number in spec.own else shared
             for number, shared in enumerate(embedding.projections)
         )
         self.bias = nn.ParameterList(torch.zeros(len(table)) for table in self.tables)
-        self.cluster = nn.Parameter(torch.empty(len(self.tables) - 1, self.tables[0].shape[1]).normal_(std=deviation))
+        self.cluster = nn.Parameter(initial.draw(torch.empty(len(self.tables) - 1, self.tables[0].shape[1])))
         self.cluster_bias = nn.Parameter(torch.zeros(len(self.tables) - 1))
 
     def count(self, batch: Batch) -> Tensor:

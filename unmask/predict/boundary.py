@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from unmask.batch import Batch, Hidden, Loss
 from unmask.errors import require
-from unmask.predict.start import start
+from unmask.initial import Initial
 
 
 @dataclass(frozen=True)
@@ -32,8 +32,8 @@ class Boundary:
         for name in ("places", "width"):
             require(getattr(self, name) >= 1, f"predict.*.{name} must be 1 or more, got {getattr(self, name)}")
 
-    def build(self, width: int, embedding: Tensor, deviation: float) -> BoundaryModule:
-        return BoundaryModule(self, width, embedding, deviation)
+    def build(self, width: int, embedding: Tensor, initial: Initial) -> BoundaryModule:
+        return BoundaryModule(self, width, embedding, initial)
 
     def flops(self, width: int, embedding: int, vocabulary: int, share: float) -> float:
         """Floating-point operations per token of a row, in one forward pass."""
@@ -41,14 +41,14 @@ class Boundary:
 
 
 class BoundaryModule(nn.Module):
-    def __init__(self, spec: Boundary, width: int, embedding: Tensor, deviation: float) -> None:
+    def __init__(self, spec: Boundary, width: int, embedding: Tensor, initial: Initial) -> None:
         super().__init__()
         self.spec = spec
         self.place = nn.Embedding(spec.places, spec.width)
-        nn.init.trunc_normal_(self.place.weight, std=deviation, a=-2 * deviation, b=2 * deviation)
-        self.first = start(nn.Linear(2 * width + spec.width, width), deviation)
+        initial.draw(self.place.weight)
+        self.first = initial.layer(nn.Linear(2 * width + spec.width, width))
         self.first_norm = nn.LayerNorm(width, eps=spec.epsilon)
-        self.second = start(nn.Linear(width, embedding.shape[1]), deviation)
+        self.second = initial.layer(nn.Linear(width, embedding.shape[1]))
         self.second_norm = nn.LayerNorm(embedding.shape[1], eps=spec.epsilon)
         self.weight = embedding
         self.bias = nn.Parameter(torch.zeros(len(embedding)))

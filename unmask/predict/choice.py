@@ -10,8 +10,8 @@ from torch import Tensor, nn
 
 from unmask.batch import Batch, Hidden, Loss
 from unmask.errors import require
+from unmask.initial import Initial
 from unmask.predict.label import pooled, summaries
-from unmask.predict.start import start
 
 
 @dataclass(frozen=True)
@@ -35,8 +35,8 @@ class Choice:
             "out, or adapt a model that sees everything",
         )
 
-    def build(self, width: int, embedding: Tensor, deviation: float) -> ChoiceModule:
-        return ChoiceModule(self, width, deviation)
+    def build(self, width: int, embedding: Tensor, initial: Initial) -> ChoiceModule:
+        return ChoiceModule(self, width, initial)
 
     def flops(self, width: int, embedding: int, vocabulary: int, share: float) -> float:
         """Floating-point operations per token of a row: too few to count."""
@@ -44,11 +44,11 @@ class Choice:
 
 
 class ChoiceModule(nn.Module):
-    def __init__(self, spec: Choice, width: int, deviation: float) -> None:
+    def __init__(self, spec: Choice, width: int, initial: Initial) -> None:
         super().__init__()
         self.spec = spec
-        self.dense = start(nn.Linear(width, width), deviation) if spec.pooler else None
-        self.out = start(nn.Linear(width, 1, bias=False), deviation)  # a bias would be the same for every choice
+        self.dense = initial.layer(nn.Linear(width, width)) if spec.pooler else None
+        self.out = initial.layer(nn.Linear(width, 1, bias=False))  # a bias would be the same for every choice
         self.dropout = nn.Dropout(spec.dropout)
 
     def count(self, batch: Batch) -> Tensor:

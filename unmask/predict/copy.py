@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from unmask.batch import Batch, Hidden, Loss
-from unmask.predict.start import start
+from unmask.initial import Initial
 from unmask.predict.tokens import Tokens
 
 
@@ -23,8 +23,8 @@ class Copy:
 
     epsilon: float = 1e-12  # of the transform's norm
 
-    def build(self, width: int, embedding: Tensor, deviation: float) -> CopyModule:
-        return CopyModule(self, width, embedding, deviation)
+    def build(self, width: int, embedding: Tensor, initial: Initial) -> CopyModule:
+        return CopyModule(self, width, embedding, initial)
 
     def flops(self, width: int, embedding: int, vocabulary: int, share: float) -> float:
         """Floating-point operations per token of a row, in one forward pass."""
@@ -32,10 +32,10 @@ class Copy:
 
 
 class CopyModule(nn.Module):
-    def __init__(self, spec: Copy, width: int, embedding: Tensor, deviation: float) -> None:
+    def __init__(self, spec: Copy, width: int, embedding: Tensor, initial: Initial) -> None:
         super().__init__()
-        self.write = Tokens(epsilon=spec.epsilon).build(width, embedding, deviation)
-        self.keep = start(nn.Linear(width, 1), deviation)
+        self.write = Tokens(epsilon=spec.epsilon).build(width, embedding, initial)
+        self.keep = initial.layer(nn.Linear(width, 1))
 
     def count(self, batch: Batch) -> Tensor:
         return batch.real.float().sum()

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from unmask.batch import Batch, Hidden, Loss
 from unmask.errors import require
-from unmask.predict.start import start
+from unmask.initial import Initial
 
 
 @dataclass(frozen=True)
@@ -44,8 +44,8 @@ class Label:
             named in (0, self.classes), f"a label of {self.classes} classes needs as many names or none, got {named}"
         )
 
-    def build(self, width: int, embedding: Tensor, deviation: float) -> LabelModule:
-        return LabelModule(self, width, deviation)
+    def build(self, width: int, embedding: Tensor, initial: Initial) -> LabelModule:
+        return LabelModule(self, width, initial)
 
     def flops(self, width: int, embedding: int, vocabulary: int, share: float) -> float:
         """Floating-point operations per token of a row: too few to count."""
@@ -53,11 +53,11 @@ class Label:
 
 
 class LabelModule(nn.Module):
-    def __init__(self, spec: Label, width: int, deviation: float) -> None:
+    def __init__(self, spec: Label, width: int, initial: Initial) -> None:
         super().__init__()
         self.spec = spec
-        self.dense = start(nn.Linear(width, width), deviation) if spec.pooler else None
-        self.out = start(nn.Linear(width, spec.classes, bias=spec.bias), deviation)
+        self.dense = initial.layer(nn.Linear(width, width)) if spec.pooler else None
+        self.out = initial.layer(nn.Linear(width, spec.classes, bias=spec.bias))
         self.dropout = nn.Dropout(spec.dropout)
 
     def count(self, batch: Batch) -> Tensor:

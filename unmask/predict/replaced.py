@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from unmask.batch import Batch, Hidden, Loss
-from unmask.predict.start import start
+from unmask.initial import Initial, glorot
 
 
 @dataclass(frozen=True)
@@ -22,9 +22,12 @@ class Replaced:
     """
 
     where: Literal["all", "hidden"] = "all"  # every token, or only those that were hidden (ELECTRA 15%)
+    # initial weights of the last layer: as in the other layers, or Glorot's, as in the released code; with those of the
+    # other layers the network soon gives all tokens one vector
+    initial: Literal["layers", "glorot"] = "glorot"
 
-    def build(self, width: int, embedding: Tensor, deviation: float) -> ReplacedModule:
-        return ReplacedModule(self, width, deviation)
+    def build(self, width: int, embedding: Tensor, initial: Initial) -> ReplacedModule:
+        return ReplacedModule(self, width, initial)
 
     def flops(self, width: int, embedding: int, vocabulary: int, share: float) -> float:
         """Floating-point operations per token of a row, in one forward pass."""
@@ -32,11 +35,11 @@ class Replaced:
 
 
 class ReplacedModule(nn.Module):
-    def __init__(self, spec: Replaced, width: int, deviation: float) -> None:
+    def __init__(self, spec: Replaced, width: int, initial: Initial) -> None:
         super().__init__()
         self.spec = spec
-        self.dense = start(nn.Linear(width, width), deviation)
-        self.out = start(nn.Linear(width, 1), deviation)
+        self.dense = initial.layer(nn.Linear(width, width))
+        self.out = (glorot if spec.initial == "glorot" else initial.layer)(nn.Linear(width, 1))
 
     def count(self, batch: Batch) -> Tensor:
         return self._counted(batch).sum()

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from unmask.batch import Batch, Hidden, Loss, Targets
 from unmask.errors import require
-from unmask.predict.start import start
+from unmask.initial import Initial
 
 
 @dataclass(frozen=True)
@@ -34,8 +34,8 @@ class Tokens:
         require(self.ahead >= 1, f"predict.*.ahead must be 1 or more, got {self.ahead}")
         require(self.layer is None or self.layer >= 0, f"predict.*.layer must be none or 0 or more, got {self.layer}")
 
-    def build(self, width: int, embedding: Tensor, deviation: float) -> TokensModule:
-        return TokensModule(self, width, embedding, deviation)
+    def build(self, width: int, embedding: Tensor, initial: Initial) -> TokensModule:
+        return TokensModule(self, width, embedding, initial)
 
     def flops(self, width: int, embedding: int, vocabulary: int, share: float) -> float:
         """Floating-point operations per token of a row, in one forward pass."""
@@ -45,7 +45,7 @@ class Tokens:
 class TokensModule(nn.Module):
     heavy: ClassVar[str] = "measure"  # what is compiled: it is the same for every layer that is read
 
-    def __init__(self, spec: Tokens, width: int, embedding: Tensor, deviation: float) -> None:
+    def __init__(self, spec: Tokens, width: int, embedding: Tensor, initial: Initial) -> None:
         super().__init__()
         self.spec = spec
         require(
@@ -53,9 +53,9 @@ class TokensModule(nn.Module):
             f"embeddings of width {embedding.shape[1]} and layers of width {width} need predict.*.transform=true",
         )
         if spec.transform:
-            self.dense = start(nn.Linear(width, embedding.shape[1]), deviation)
+            self.dense = initial.layer(nn.Linear(width, embedding.shape[1]))
             self.norm = nn.LayerNorm(embedding.shape[1], eps=spec.epsilon)
-        self.weight = embedding if spec.tied else nn.Parameter(torch.empty_like(embedding).normal_(std=deviation))
+        self.weight = embedding if spec.tied else nn.Parameter(initial.draw(torch.empty_like(embedding)))
         self.bias = nn.Parameter(torch.zeros(len(embedding))) if spec.bias else None
 
     def count(self, batch: Batch) -> Tensor:

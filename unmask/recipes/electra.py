@@ -6,14 +6,16 @@ from unmask import data, hide, predict, see, system, text, train
 from unmask.backbone import Transformer
 from unmask.recipe import Adapt, Recipe, Stage
 
+# What the released code leaves to its library starts by Glorot: the embedding projection, the score of a token.
+_SHAPE: dict[str, Any] = {"segments": 2, "initial_projection": "glorot"}
 # The discriminator, which is kept, and the share of its width, heads and inner width that the generator has.
 SIZES = {
-    "tiny": (Transformer(layers=2, width=128, heads=2, feedforward=512, segments=2), 2),
-    "mini": (Transformer(layers=4, width=256, heads=4, feedforward=1024, embedding=128, segments=2), 4),
-    "small": (Transformer(layers=12, width=256, heads=4, feedforward=1024, embedding=128, segments=2), 4),
-    "medium": (Transformer(layers=8, width=512, heads=8, feedforward=2048, segments=2), 4),
-    "base": (Transformer(layers=12, width=768, heads=12, feedforward=3072, segments=2), 3),
-    "large": (Transformer(layers=24, width=1024, heads=16, feedforward=4096, segments=2), 4),
+    "tiny": (Transformer(layers=2, width=128, heads=2, feedforward=512, **_SHAPE), 2),
+    "mini": (Transformer(layers=4, width=256, heads=4, feedforward=1024, embedding=128, **_SHAPE), 4),
+    "small": (Transformer(layers=12, width=256, heads=4, feedforward=1024, embedding=128, **_SHAPE), 4),
+    "medium": (Transformer(layers=8, width=512, heads=8, feedforward=2048, **_SHAPE), 4),
+    "base": (Transformer(layers=12, width=768, heads=12, feedforward=3072, **_SHAPE), 3),
+    "large": (Transformer(layers=24, width=1024, heads=16, feedforward=4096, **_SHAPE), 4),
 }
 PAPER = ("small", "base", "large")  # the sizes that the paper has
 # The paper has small, base and large: rates, batches of 128, 256 and 2,048 rows, rows of 128, 512 and 512 tokens, 10k
@@ -53,6 +55,7 @@ def recipe(size: str = "base", variant: str = "paper") -> Recipe:
         width=backbone.width // part,
         heads=backbone.heads // part,
         feedforward=backbone.feedforward // part,
+        initial_projection=backbone.initial_projection,
     )
     return Recipe(
         name="electra",
@@ -61,9 +64,8 @@ def recipe(size: str = "base", variant: str = "paper") -> Recipe:
         family="electra",
         tokenizer=text.WordPiece(vocab=30_522, lowercase=True),
         layout="[CLS] a [SEP] b [SEP]",
-        arrange=data.Blocks(
-            cross=False
-        ),  # one text each: the second segment's row is there for tasks, and never trained
+        # one text each: the second segment's row is there for tasks, and never trained
+        arrange=data.Blocks(cross=False, fill=True),
         hide=hide.Mask(units=hide.Tokens(), budget=BUDGET.get(size, 0.15), mask=chosen["mask"], random=0.0),
         see=see.Everything(),
         system=system.GeneratorDiscriminator(

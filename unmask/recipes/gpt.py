@@ -10,7 +10,7 @@ from unmask import data, hide, predict, see, system, text, train
 from unmask.backbone import Transformer
 from unmask.recipe import Adapt, Recipe, Stage
 
-_SHAPE: dict[str, Any] = {"embedding_norm": False, "activation": "gelu_tanh", "epsilon": 1e-5}
+_SHAPE: dict[str, Any] = {"embedding_norm": False, "activation": "gelu_tanh", "epsilon": 1e-5, "initial": "normal"}
 SIZES = {
     "tiny": Transformer(layers=2, width=128, heads=2, feedforward=512, **_SHAPE),
     "mini": Transformer(layers=4, width=256, heads=4, feedforward=1024, **_SHAPE),

@@ -9,7 +9,9 @@ from unmask import data, hide, predict, see, system, text, train
 from unmask.backbone import Transformer
 from unmask.recipe import Recipe, Stage
 
-_SHAPE: dict[str, Any] = {"length": 1024, "norm": "pre", "activation": "gelu_tanh", "epsilon": 1e-5, "scaled": True}
+_SHAPE: dict[str, Any] = {
+    "length": 1024, "norm": "pre", "activation": "gelu_tanh", "epsilon": 1e-5, "initial": "normal", "scaled": True
+}  # fmt: skip
 SIZES = {
     "tiny": Transformer(layers=2, width=128, heads=2, feedforward=512, **_SHAPE),
     "mini": Transformer(layers=4, width=256, heads=4, feedforward=1024, **_SHAPE),

@@ -6,13 +6,14 @@ from unmask import data, hide, predict, see, system, text, train
 from unmask.backbone import Transformer
 from unmask.recipe import Recipe, Stage
 
+_SHAPE: dict[str, Any] = {"epsilon": 1e-5, "initial": "normal"}
 SIZES = {
-    "tiny": Transformer(layers=2, width=128, heads=2, feedforward=512, epsilon=1e-5),
-    "mini": Transformer(layers=4, width=256, heads=4, feedforward=1024, epsilon=1e-5),
-    "small": Transformer(layers=4, width=512, heads=8, feedforward=2048, epsilon=1e-5),
-    "medium": Transformer(layers=8, width=512, heads=8, feedforward=2048, epsilon=1e-5),
-    "base": Transformer(layers=12, width=768, heads=12, feedforward=3072, epsilon=1e-5),
-    "large": Transformer(layers=24, width=1024, heads=16, feedforward=4096, epsilon=1e-5),
+    "tiny": Transformer(layers=2, width=128, heads=2, feedforward=512, **_SHAPE),
+    "mini": Transformer(layers=4, width=256, heads=4, feedforward=1024, **_SHAPE),
+    "small": Transformer(layers=4, width=512, heads=8, feedforward=2048, **_SHAPE),
+    "medium": Transformer(layers=8, width=512, heads=8, feedforward=2048, **_SHAPE),
+    "base": Transformer(layers=12, width=768, heads=12, feedforward=3072, **_SHAPE),
+    "large": Transformer(layers=24, width=1024, heads=16, feedforward=4096, **_SHAPE),
 }
 PAPER = ("base", "large")  # the sizes that the paper has
 # The paper: 8,192 rows of 512 tokens a step, rate 6e-4 (base) and 4e-4 (large) after 24k and 30k of 500k steps.

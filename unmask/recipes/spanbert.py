@@ -7,12 +7,12 @@ from unmask.backbone import Transformer
 from unmask.recipe import Recipe, Stage
 
 SIZES = {
-    "tiny": Transformer(layers=2, width=128, heads=2, feedforward=512),
-    "mini": Transformer(layers=4, width=256, heads=4, feedforward=1024),
-    "small": Transformer(layers=4, width=512, heads=8, feedforward=2048),
-    "medium": Transformer(layers=8, width=512, heads=8, feedforward=2048),
-    "base": Transformer(layers=12, width=768, heads=12, feedforward=3072),
-    "large": Transformer(layers=24, width=1024, heads=16, feedforward=4096),
+    "tiny": Transformer(layers=2, width=128, heads=2, feedforward=512, initial="normal"),
+    "mini": Transformer(layers=4, width=256, heads=4, feedforward=1024, initial="normal"),
+    "small": Transformer(layers=4, width=512, heads=8, feedforward=2048, initial="normal"),
+    "medium": Transformer(layers=8, width=512, heads=8, feedforward=2048, initial="normal"),
+    "base": Transformer(layers=12, width=768, heads=12, feedforward=3072, initial="normal"),
+    "large": Transformer(layers=24, width=1024, heads=16, feedforward=4096, initial="normal"),
 }
 PAPER = ("base", "large")  # the sizes that the paper has
 # The paper trains large at rate 1e-4 with 256 rows of 512 tokens a step, 10k of 2.4M steps of warmup.

@@ -99,7 +99,7 @@ class GeneratorDiscriminatorModule(nn.Module):
         self.backbone = spec.backbone.build(vocabulary.size, pattern)
         generator = generator_of(spec)
         self.generator = generator.build(vocabulary.size, pattern, self.backbone.embed if spec.shared else None)
-        self.fill = spec.fill.build(generator.width, self.generator.embed.token.weight, generator.deviation)
+        self.fill = spec.fill.build(generator.width, self.generator.embed.token.weight, generator.fresh)
         self.predict = heads(recipe, spec.backbone, self.backbone.embed.token.weight)
         starts = [0.0] + [-math.log(PAPER_WEIGHT)] * len(self.predict)
         self.guess = guess

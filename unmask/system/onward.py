@@ -10,7 +10,8 @@ from unmask.recipe import Recipe, flat
 from unmask.see import Permuted
 from unmask.system.check import second_stream
 
-TRAINING = ("dropout", "learned")  # settings of a system and its networks that do not say what the weights mean
+# settings of a system and its networks that do not say what the weights mean
+TRAINING = ("dropout", "attention_dropout", "activation_dropout", "learned")
 
 
 def taken_over(recipe: Recipe, base: Recipe) -> Recipe:

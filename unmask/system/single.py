@@ -98,7 +98,7 @@ def first_seed(seed: int) -> int:
 def heads(recipe: Recipe, backbone: Transformer | TransformerXL, embedding: Tensor) -> nn.ModuleDict:
     """All objectives of a recipe, built for a backbone."""
     parts = objectives(recipe).items()
-    return nn.ModuleDict({name: part.build(backbone.width, embedding, backbone.deviation) for name, part in parts})
+    return nn.ModuleDict({name: part.build(backbone.width, embedding, backbone.fresh) for name, part in parts})
 
 
 def compile_forward(parts: list[nn.Module], on: bool) -> None:

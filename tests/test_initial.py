@@ -1,0 +1,120 @@
+"""Fresh weights against the distributions of the released programs, by Kolmogorov and Smirnov's test."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from scipy.stats import kstest, norm, truncnorm, uniform
+from torch import nn
+
+from tests.small import vocabulary
+from unmask import recipes
+from unmask.data import Collection, Shards
+from unmask.data.loader import Loader, Reader
+from unmask.initial import Initial
+from unmask.train import Machine, Trainer
+
+DEVIATION = 0.02
+# The others follow BERT's program, which cuts at two deviations.
+NORMAL = ("gpt", "gpt2", "roberta", "spanbert", "transformer-xl", "xlnet")
+LAWS = {"normal": norm(scale=DEVIATION), "truncated": truncnorm(-2, 2, scale=DEVIATION)}
+
+
+def built(name: str, *settings: str, size: str = "tiny", variant: str = "paper", words: int = 400) -> nn.Module:
+    recipe = recipes.get(name, size=size, variant=variant, settings=settings)
+    return recipe.system.build(recipe, vocabulary(words), 0)
+
+
+def follows(weights: torch.Tensor, law) -> bool:
+    return kstest(weights.detach().flatten().numpy(), law.cdf).pvalue > 1e-6
+
+
+def matrices(system: nn.Module, without: tuple[str, ...] = ()) -> torch.Tensor:
+    """All weights with two dimensions or more, in one row; without those whose name ends with one of these."""
+    named = system.named_parameters()
+    return torch.cat([p.flatten() for name, p in named if p.dim() > 1 and not name.endswith(without)])
+
+
+@pytest.mark.parametrize("name", recipes.names())
+def test_every_recipe_starts_with_the_distribution_of_its_program(name):
+    law = "normal" if name in NORMAL else "truncated"
+    others = {"electra": ("project.weight", "replaced.out.weight"), "gpt2": ("attention.out.weight", "mlp.down.weight")}
+    weights = matrices(built(name), others.get(name, ()))
+    assert follows(weights, LAWS[law])
+    assert (weights.abs().max() > 2 * DEVIATION) == (law == "normal")
+
+
+def test_biases_start_at_zero_and_norms_at_one():
+    for name in ("bert", "electra", "gpt2", "transformer-xl"):
+        for where, parameter in built(name).named_parameters():
+            if where.endswith(".bias"):
+                assert not parameter.any(), where
+            elif "norm" in where:
+                assert (parameter == 1).all(), where
+
+
+def test_what_electra_leaves_to_its_library_starts_by_glorot():
+    system = built("electra", size="mini")
+    for layer in (system.backbone.project, system.generator.project, system.predict["replaced"].out):
+        limit = math.sqrt(6 / sum(layer.weight.shape))
+        assert layer.weight.abs().max() <= limit
+        assert follows(layer.weight, uniform(-limit, 2 * limit))
+        assert not layer.bias.any()
+    assert follows(system.predict["replaced"].dense.weight, LAWS["truncated"])
+
+
+def test_alberts_projection_starts_as_its_layers_do():
+    assert follows(built("albert").backbone.project.weight, LAWS["truncated"])
+
+
+def test_the_outputs_of_gpt2s_layers_start_smaller_by_the_root_of_their_number():
+    system = built("gpt2", "system.backbone.layers=3")
+    for block in system.backbone.blocks:
+        for layer in (block.attention.out, block.mlp.down):
+            assert follows(layer.weight, norm(scale=DEVIATION / math.sqrt(6)))
+
+
+def test_the_projections_of_adaptive_embeddings_start_with_a_deviation_of_their_own():
+    system = built("transformer-xl", "system.backbone.cutoffs=(100,300)", variant="words")
+    embedding, head = system.backbone.embed.token, system.predict["tokens"]
+    for projection in (*embedding.projections, head.projections[0]):
+        assert follows(projection, norm(scale=0.01))
+    for table in (*embedding.tables, head.cluster):
+        assert follows(table, LAWS["normal"])
+
+
+def test_both_laws_draw_with_the_deviation_they_are_given():
+    torch.manual_seed(0)
+    assert follows(Initial("normal", 0.5).draw(torch.empty(5000)), norm(scale=0.5))
+    assert follows(Initial("truncated", 0.5).draw(torch.empty(5000)), truncnorm(-2, 2, scale=0.5))
+
+
+LAYERS = [
+    "predict.replaced.initial=layers",
+    "system.backbone.initial_projection=layers",
+    "system.generator.initial_projection=layers",
+]
+
+
+@pytest.mark.parametrize("settings, collapses", [([], False), (LAYERS, True)], ids=["glorot", "as in the layers"])
+def test_electra_tells_tokens_apart_after_forty_steps(settings, collapses, tokenizers, shards):
+    small = [
+        "backbone.width=64", "backbone.heads=2", "backbone.feedforward=128", "backbone.embedding=32",
+        "generator.width=16", "generator.heads=1", "generator.feedforward=32",
+    ]  # fmt: skip
+    shape = [f"system.{setting}" for setting in small]
+    recipe = recipes.get("electra", size="mini", settings=[*shape, "optimise.rate=1e-3", *settings])
+    tokenizer, collection = tokenizers["wordpiece"], Collection(Shards(shards["wordpiece"]).split("train"))
+    loader = Loader([Reader(collection, tokenizer, recipe.arrange, recipe.layout, 64, 0)], [1.0])
+    system = recipe.system.build(recipe, tokenizer.vocabulary, 0)
+    trainer = Trainer(system, recipe.optimise, Machine(), 0)
+    for step in range(1, 41):
+        trainer.gradients([loader.batch(16)], recipe.schedule[0].weights, step)
+        trainer.update(step, 600)
+    batch = loader.batch(16)
+    with torch.no_grad():
+        vectors = system.eval().look(batch).last[batch.real]
+    spread = (vectors - vectors.mean(0)).norm() / vectors.norm()
+    assert spread < 0.1 if collapses else spread > 0.3
