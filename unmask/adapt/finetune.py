@@ -8,7 +8,7 @@ from typing import Any
 
 from unmask import chance, metrics
 from unmask.adapt.rounds import claim, of_dev, rounds
-from unmask.adapt.turn import activation, answering, inherit
+from unmask.adapt.turn import answering, inherit, pooler
 from unmask.data.given import rows_of
 from unmask.errors import require
 from unmask.infer.classify import probabilities, readings
@@ -56,16 +56,15 @@ def finetune(
         table = metrics.confusion(dev_numbers, predicted, len(names))
         return {"score": metrics.accuracy(table), "accuracy": metrics.accuracy(table), "f1": metrics.macro_f1(table)}
 
-    yield from rounds(model, rows, task, notes=notes, seed=seed, start={"labels": list(names)},
+    yield from rounds(model, rows, task.plan(base.recipe), notes=notes, seed=seed, start={"labels": list(names)},
                       validate=validate if dev else None, stop=stop)  # fmt: skip
 
 
 def adapted_recipe(base: Model, task: Classify, names: Sequence[str]) -> Recipe:
     """The recipe of a pretrained model, turned to the task: the label predicted, and the next token where it is kept."""
     reads_all = base.recipe.see.serving.pattern == "everything"  # type: ignore[attr-defined]
-    pooler = reads_all and task.pool == "summary"
-    head = Label(classes=len(names), names=tuple(names), pool=task.pool, dropout=task.dropout, pooler=pooler,
-                 activation=activation(base, task, pooler), bias=reads_all, orders=task.orders)  # fmt: skip
+    head = Label(classes=len(names), names=tuple(names), pool=task.pool, dropout=task.dropout, bias=reads_all,
+                 orders=task.orders, **pooler(base, task, usual=reads_all and task.pool == "summary"))  # fmt: skip
     return answering(base, task, "label", head)
 
 

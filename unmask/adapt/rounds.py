@@ -6,7 +6,7 @@ import shutil
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from unmask.data.given import Examples
 from unmask.data.pack import Rows
@@ -14,18 +14,9 @@ from unmask.errors import require
 from unmask.infer.model import Model
 from unmask.recipe import to_json
 from unmask.system import weights
+from unmask.tasks._training import Plan
 from unmask.train import Leg, Machine, Pace, Trainer, checkpoint, train
 from unmask.train.log import Log
-
-
-class Task(Protocol):
-    """What the steps need to know of a task."""
-
-    @property
-    def epochs(self) -> float: ...
-
-    @property
-    def examples(self) -> int: ...
 
 
 def claim(base: Model, out: Path, overwrite: bool) -> None:
@@ -42,7 +33,7 @@ def of_dev(notes: Counter[str]) -> dict[str, int]:
 def rounds(
     model: Model,
     rows: Rows,
-    task: Task,
+    plan: Plan,
     *,
     notes: Counter[str],
     seed: int,
@@ -58,11 +49,11 @@ def rounds(
     model.tokenizer.save(out / "tokenizer.json")
     machine = Machine(device=model.device, half=model.device != "cpu")
     trainer = Trainer(system, model.recipe.optimise, machine, seed)  # type: ignore[arg-type]
-    steps = max(1, round(task.epochs * len(rows) / task.examples))
-    per_epoch = max(1, -(-len(rows) // task.examples))
+    steps = max(1, round(plan.epochs * len(rows) / plan.examples))
+    per_epoch = max(1, -(-len(rows) // plan.examples))
     yield {"event": "start", "steps": steps, "examples": len(rows), "notes": dict(notes)} | start
     losses = weights(model.recipe, model.recipe.schedule[0])
-    legs = [Leg(steps, task.examples, task.examples, lambda state: Examples(rows, seed, state), losses)]
+    legs = [Leg(steps, plan.examples, plan.examples, lambda state: Examples(rows, seed, state), losses)]
     log = Log(out)
     try:
         for record in train(trainer, legs, folder=out, pace=Pace(log=max(1, min(50, steps // 20)), save=per_epoch),

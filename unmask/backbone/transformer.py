@@ -64,6 +64,11 @@ class Transformer:
         require(0 <= self.dropout < 1, f"backbone.dropout must be in [0, 1), got {self.dropout}")
 
     @property
+    def bounded(self) -> bool:
+        """Whether it knows only the positions that it was trained on."""
+        return self.positions == "learned" or self.every
+
+    @property
     def norms_embeddings(self) -> bool:
         return self.norm == "post" if self.embedding_norm is None else self.embedding_norm
 

@@ -4,7 +4,7 @@ from typing import Any
 
 from unmask import data, hide, predict, see, system, text, train
 from unmask.backbone import Transformer
-from unmask.recipe import Recipe, Stage
+from unmask.recipe import Adapt, Recipe, Stage
 
 SIZES = {
     "tiny": Transformer(layers=2, width=128, heads=2, feedforward=512, epsilon=1e-5),
@@ -43,4 +43,5 @@ def recipe(size: str = "base", variant: str = "paper") -> Recipe:
         ),
         batch_tokens=BATCH[size],
         schedule=(Stage(share=1.0, length=512),),
+        adapt=Adapt(rate=2e-5, warmup=0.06, epochs=10.0, decay=0.1),  # the paper tries 1e-5, 2e-5 and 3e-5
     )

@@ -19,7 +19,8 @@ class Choose(Training):
     """How a model is adapted to choosing: every choice is read after the context and the question, and gets a score."""
 
     dropout: float = 0.1  # before the output
-    activation: Literal["tanh", "gelu"] | None = None  # of the layer before the output; none: the recipe's
+    pooler: bool | None = None  # a dense layer before the output; none: the recipe's, in models that see everything
+    activation: Literal["tanh", "gelu"] | None = None  # of that layer; none: the recipe's
     language: float | Part | None = field(  # weight of predicting the next token beside the choice; none: the recipe's
         default=None, metadata=CURVE
     )

@@ -27,7 +27,8 @@ class Classify(Training):
 
     dropout: float = 0.1  # before the output
     pool: Literal["summary", "mean"] = "summary"  # the summary token, or the mean of all tokens
-    activation: Literal["tanh", "gelu"] | None = None  # of the layer before the output; none: the recipe's
+    pooler: bool | None = None  # a dense layer before the output; none: the recipe's, in models that see everything
+    activation: Literal["tanh", "gelu"] | None = None  # of that layer; none: the recipe's
     orders: Literal["one", "both"] = "one"  # both: a pair is read in both orders, and what is read added up (GPT)
     language: float | Part | None = field(  # weight of predicting the next token beside the label; none: the recipe's
         default=None, metadata=CURVE

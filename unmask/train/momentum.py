@@ -33,5 +33,5 @@ class Momentum:
         """Set the rate for step 1, 2 ... of all steps; returns it."""
         rate = self.rate * factor(self.curve, self.warmup, step, steps)
         for group in optimiser.param_groups:
-            group["lr"] = rate
+            group["lr"] = rate * group["scale"]
         return rate
