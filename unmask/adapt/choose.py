@@ -58,10 +58,15 @@ def teach_choosing(
         task.plan(base.recipe),
         notes=notes,
         seed=seed,
-        start={},
+        start={"baseline": _chance(dev or questions), "baseline_of": "dev" if dev else "train"},
         validate=validate if dev else None,
         stop=stop,
     )
+
+
+def _chance(questions: Sequence[Question]) -> dict[str, Any]:
+    """The accuracy of choosing at random."""
+    return {"label": None, "accuracy": sum(1 / len(question.choices) for question in questions) / len(questions)}
 
 
 def choosing_recipe(base: Model, task: Choose) -> Recipe:

@@ -10,8 +10,8 @@ from typing import Any, Literal
 from unmask.data.given import Text
 from unmask.errors import require
 from unmask.recipe import Part
+from unmask.tasks._rows import read_rows
 from unmask.tasks._training import CURVE, Training, check_dropout, check_language
-from unmask.tasks.classify import read_rows
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,6 @@ class Question:
 def read(path: str | Path, *, labelled: bool = True) -> list[Question]:
     """The questions of a file; with `labelled`, every one must have a label."""
     path = Path(path)
-    require(path.is_file(), f"no such file: {path}")
     questions = [_question(row, f"{path}, line {number:,}", labelled) for number, row in read_rows(path)]
     require(bool(questions), f"{path} holds no examples")
     return questions
