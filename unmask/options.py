@@ -31,11 +31,11 @@ TextColumns = Annotated[
     typer.Option(
         "--text",
         metavar="NAME",
-        help="The column of the text; given twice, those of a pair. [default: text, or text_a text_b]",
+        help="The column of the text, twice for a pair; by default text, or text_a and text_b.",
     ),
 ]
 LabelColumn = Annotated[
-    str | None, typer.Option("--label", metavar="NAME", help="The column of the label. [default: label]")
+    str | None, typer.Option("--label", metavar="NAME", help="The column of the label; by default label.")
 ]
 Run = Annotated[Path, typer.Argument(metavar="RUN", help="A run folder.")]
 CORPUS = "Files, folders or globs of .txt (blank line between documents), .jsonl or .parquet, also .gz, .xz, .zst."

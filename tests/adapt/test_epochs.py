@@ -116,6 +116,19 @@ def test_the_command_line_says_it_line_by_line(base, tmp_path):
     assert {"kept_epoch", "epochs", "baseline"} <= result.keys()
 
 
+def test_evaluate_says_that_one_label_is_given_to_all(base, tmp_path):
+    words = saved(
+        base, tmp_path, [Example(Text(text), label) for text, label in (("the river", "a"), ("every window", "b"))]
+    )
+    works(*words)
+    same = [Example(Text("three valves"), label) for label in "aab"]
+    (tmp_path / "t.jsonl").write_text("\n".join(json.dumps({"text": e.text.a, "label": e.label}) for e in same))
+    assert (
+        "note: one label is predicted for all 3 texts: '"
+        in works("evaluate", tmp_path / "run", tmp_path / "t.jsonl").err
+    )
+
+
 def test_choices_have_their_chance_for_a_baseline(base, tmp_path):
     words = saved(base, tmp_path, TRAIN)
     rows = [{"context": "x", "choices": ["a", "b"], "label": 0}, {"context": "y", "choices": list("abcd"), "label": 1}]

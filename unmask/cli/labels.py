@@ -30,6 +30,14 @@ def show(scores: dict[str, Any]) -> None:
         screen.table("worst confusions", ["truth", "predicted", "texts"], worst)
 
 
+def one_label(scores: dict[str, Any]) -> str | None:
+    """What to say if a model gives all texts the same label, and they do not have it."""
+    columns = [sum(column) for column in zip(*scores["confusion"], strict=True)]
+    given = [name for name, count in zip(scores["labels"], columns, strict=True) if count]
+    alike = len(given) == 1 and scores["accuracy"] < 1
+    return f"one label is predicted for all {scores['examples']:,} texts: {given[0]!r}" if alike else None
+
+
 def check_matrix(path: Path) -> None:
     """Refuse a name that no matrix can be written to, before any work is done."""
     require(path.suffix == ".csv", f"the confusion matrix is written as .csv, got {path}")

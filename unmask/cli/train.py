@@ -165,6 +165,7 @@ def evaluate(
     if model.labels:
         say.notice(described(test, Columns.of(text, label)), json_)
     say.notes(model.inner.notes, json_)
+    say.notice(labels.one_label(scores) if model.labels else None, json_)
     if confusion is not None:
         labels.write_matrix(scores, confusion)
     if json_:
