@@ -24,8 +24,8 @@ from torch.nn.attention.bias import causal_lower_right
 from unmask.backbone import TransformerXL
 from unmask.batch import Batch, Vocabulary
 from unmask.hide import Next
-from unmask.predict import Tokens
 from unmask.initial import Initial
+from unmask.predict import Tokens
 from unmask.recipe import Recipe, Stage
 from unmask.recipes import transformer_xl
 from unmask.see import LeftToRight

@@ -10,10 +10,11 @@ import torch
 
 import unmask
 from tests import command
-from tests.command import pretrain, run, works
+from tests.command import mistake, pretrain, run, works
 from tests.conftest import documents
 from unmask import cli
 from unmask.data.given import Text
+from unmask.errors import Mistake
 from unmask.infer import open_run
 from unmask.tasks.classify import read_texts
 from unmask.train.log import read
@@ -295,12 +296,14 @@ def test_with_json_a_notice_is_a_line_of_json_on_the_error_output(place, tmp_pat
 
 
 def test_with_json_notes_are_a_line_of_json_on_the_error_output(adapted, place, tmp_path):
-    long, word = "the doctor opened " * 300, {"notes": {"texts longer than 512 tokens, cut": 1}}
+    """An adapted model reads what it was adapted with, 32 tokens, and a pretrained one the rows it was trained with, 64."""
+    long, word = "the doctor opened " * 300, {"notes": {"texts longer than 32 tokens, cut": 1}}
     (tmp_path / "t.txt").write_text(f"{long}\nshort\n", encoding="utf-8")
     (tmp_path / "t.jsonl").write_text(json.dumps({"text": long, "label": "doctor"}), encoding="utf-8")
     assert beside(works("predict", adapted, tmp_path / "t.txt", "--json"), lines=True) == [word]
     assert beside(works("embed", adapted, tmp_path / "t.txt", "--out", tmp_path / "v.npy", "--json")) == [word]
     assert beside(works("evaluate", adapted, tmp_path / "t.jsonl", "--json")) == [word]
+    word = {"notes": {"texts longer than 64 tokens, cut": 1}}
     assert beside(works("fill", place / "bert", f"[MASK] {long}", "--json")) == [word]
     assert beside(works("fill", place / "bert", "[MASK] slept.", "--json")) == []
 
@@ -338,7 +341,7 @@ def test_with_json_a_source_that_was_cut_to_write_from_is_told(place, tmp_path):
         "adapt", place / "bert", tmp_path / "t.jsonl", "--task", "write", "--out", tmp_path / "run", "--set", "epochs=1"
     )
     told = beside(works("generate", tmp_path / "run", "the doctor " * 400, "--tokens", 2, "--json"))
-    assert told == [{"notes": {"sources longer than 505 tokens, cut": 1}}]
+    assert told == [{"notes": {"sources longer than 57 tokens, cut": 1}}]
 
 
 @pytest.mark.parametrize("task", ["classify", "write"])
@@ -350,17 +353,19 @@ def test_what_is_cut_from_the_dev_file_is_told(task, place, tmp_path):
         (tmp_path / f"{file}.jsonl").write_text("\n".join(lines), encoding="utf-8")
     words = ("adapt", place / "bert", tmp_path / "train.jsonl", "--dev", tmp_path / "dev.jsonl", "--task", task,
              "--set", "epochs=1", "--overwrite", "--out", tmp_path / "run")  # fmt: skip
-    assert "1 texts longer than 512 tokens, cut (dev)" in works(*words).err
-    assert {"notes": {"texts longer than 512 tokens, cut (dev)": 1}} in beside(works(*words, "--json"))
+    assert "1 texts longer than 64 tokens, cut (dev)" in works(*words).err
+    assert {"notes": {"texts longer than 64 tokens, cut (dev)": 1}} in beside(works(*words, "--json"))
 
 
 def test_a_model_adapted_to_pairs_predicts_a_pair(place, tmp_path):
     train = labelled(tmp_path / "pairs.jsonl", 8, pair=True)
     works("adapt", place / "gpt2", train, "--out", tmp_path / "run", "--set", "epochs=1", "--set", "examples=4")
     found = json.loads(works("predict", tmp_path / "run", "The doctor slept.", "It rained.", "--json").out)
-    alone = json.loads(works("predict", tmp_path / "run", "The doctor slept.", "--json").out)
+    assert (found["text_a"], found["text_b"]) == ("The doctor slept.", "It rained.")
     assert found["label"] in ("doctor", "river")
-    assert found["probabilities"] != alone["probabilities"]
+    other = json.loads(works("predict", tmp_path / "run", "The doctor slept.", "A river.", "--json").out)
+    assert found["probabilities"] != other["probabilities"]
+    assert "reads pairs: give two texts" in mistake("predict", tmp_path / "run", "The doctor slept.")
 
 
 def test_adapting_learns_labels_that_a_word_gives_away_and_is_repeatable(place, tmp_path):
@@ -438,7 +443,9 @@ def test_the_python_api_goes_the_same_way(place, tmp_path):
     assert tuned.labels == ("doctor", "river")
     assert tuned.evaluate(train)["examples"] == 8
     assert len(tuned.predict(["a text", ("a text", "and another")][:1])) == 1
-    assert tuned.predict(("a text", "and another"))[0].label in tuned.labels
+    with pytest.raises(Mistake, match="two texts, and .* reads one"):
+        tuned.predict(("a text", "and another"))
+    assert tuned.history[-1]["kept_epoch"] in tuned.history[-1]["epochs"]
     files = model.export(tmp_path / "hf")
     assert files
     back, report = unmask.import_hf(tmp_path / "hf", tmp_path / "back")

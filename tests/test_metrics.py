@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from sklearn import metrics as oracle
+from sklearn.dummy import DummyClassifier
 
 from unmask import metrics
 
@@ -25,11 +26,14 @@ def test_scores_are_those_of_scikit_learn(truth, predicted):
     classes = max(truth + predicted) + 1
     found = metrics.classification(truth, predicted, [f"class {i}" for i in range(classes)])
     assert found["accuracy"] == pytest.approx(oracle.accuracy_score(truth, predicted))
-    assert found["f1"] == pytest.approx(oracle.f1_score(truth, predicted, average="macro"))
+    assert found["macro_f1"] == pytest.approx(oracle.f1_score(truth, predicted, average="macro"))
     assert found["mcc"] == pytest.approx(oracle.matthews_corrcoef(truth, predicted))
     labels = list(range(classes))
-    per_class = oracle.f1_score(truth, predicted, average=None, labels=labels, zero_division=0)
-    assert list(found["f1_per_class"].values()) == pytest.approx(per_class.tolist())
+    per_class = oracle.precision_recall_fscore_support(truth, predicted, labels=labels, zero_division=0)
+    for score, expected in zip(("precision", "recall", "f1", "support"), per_class, strict=True):
+        assert [of[score] for of in found["per_class"].values()] == pytest.approx(expected.tolist())
+    guess = DummyClassifier().fit([[0]] * len(truth), truth)
+    assert found["majority"]["accuracy"] == pytest.approx(guess.score([[0]] * len(truth), truth))
     assert found["confusion"] == oracle.confusion_matrix(truth, predicted, labels=labels).tolist()
     assert found["examples"] == len(truth)
 
@@ -53,3 +57,12 @@ def test_perplexity_and_bits_are_those_of_a_fair_die():
     assert metrics.bits_per(10 * np.log(8), 5) == pytest.approx(6)
     assert metrics.perplexity(1e6, 1) == np.inf
     assert metrics.perplexity(709.7, 1) < np.inf
+
+
+def test_the_worst_confusions_are_the_largest_counts_off_the_diagonal():
+    truth, predicted = [0] * 9 + [1] * 5 + [2] * 3, [0] * 5 + [1] * 3 + [2] + [1] * 4 + [0] + [2, 0, 0]
+    found = metrics.classification(truth, predicted, ["a", "b", "c"])["worst_confusions"]
+    assert [(one["truth"], one["predicted"], one["count"]) for one in found] == [
+        ("a", "b", 3), ("c", "a", 2), ("a", "c", 1), ("b", "a", 1),
+    ]  # fmt: skip
+    assert metrics.classification([0, 1], [0, 1], ["a", "b"])["worst_confusions"] == []

@@ -40,7 +40,7 @@ PAIRS = [
 
 def base_of(name: str, tokenizers, folder, *settings: str) -> Model:
     """A small network with fresh weights, as if it had been pretrained."""
-    lengths = [f"schedule.{i}.length=32" for i in range(len(recipes.get(name).schedule))]
+    lengths = [f"schedule.{i}.length=48" for i in range(len(recipes.get(name).schedule))]
     small = ["system.backbone.length=48", "system.backbone.dropout=0.0", *lengths]
     recipe = recipes.get(name, size="tiny", settings=[*small, *settings])
     tokenizer = tokenizers[KIND.get(name, "byte-bpe")]

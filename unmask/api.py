@@ -15,6 +15,8 @@ from unmask.errors import require
 from unmask.recipe import Recipe
 from unmask.tasks import Choose, Classify, Write
 from unmask.tasks.choose import Question
+from unmask.tasks.classify import Columns
+from unmask.train import log
 
 Paths = str | Path | Sequence[str | Path]
 
@@ -39,6 +41,11 @@ class Model:
     @property
     def labels(self) -> tuple[str, ...]:
         return self.inner.labels
+
+    @property
+    def history(self) -> list[dict[str, Any]]:
+        """The records of the training that made it, from the log of its run: a record each."""
+        return log.read(self.inner.folder)
 
     def fill(self, sentence: str, *, top: int = 5) -> list[list[infer.Guess]]:
         """The most likely tokens at each [MASK]."""
@@ -84,23 +91,29 @@ class Model:
 
     def adapt(
         self, train: str | Path, out: str | Path, *, dev: str | Path | None = None,
-        task: Choose | Classify | Write | None = None, seed: int = 0, fresh: bool = False, overwrite: bool = False,
+        task: Choose | Classify | Write | None = None, text: str | Sequence[str] | None = None, label: str | None = None,
+        seed: int = 0, fresh: bool = False, overwrite: bool = False,
     ) -> Model:  # fmt: skip
-        """Fine-tune on a file of examples, to tell labels apart, choose or write; returns the adapted model."""
-        steps = adapt.adapt_to_files(self.inner, train, out, dev=dev, task=task or Classify(), seed=seed,
-                                     fresh=fresh, overwrite=overwrite)  # fmt: skip
+        """Fine-tune on a file of examples, to tell labels apart, choose or write; returns the adapted model.
+
+        `text` and `label` name the columns of the file; of a pair, `text` names two. The scores of
+        all epochs, and which one was kept, are in the last record of its `history`."""
+        steps = adapt.adapt_to_files(self.inner, train, out, dev=dev, task=task or Classify(), columns=Columns.of(text, label),
+                                     seed=seed, fresh=fresh, overwrite=overwrite)  # fmt: skip
         for _ in steps:
             pass
         return load(out, device=self.inner.device)
 
     def evaluate(
         self, file: str | Path, *, context: int | None = None, stride: int | None = None, memory: int | None = None,
-        whole: bool = False,
+        whole: bool = False, text: str | Sequence[str] | None = None, label: str | None = None,
     ) -> dict[str, Any]:  # fmt: skip
-        """The scores on a file of the model's task: accuracy, F1, MCC and the confusion matrix, or ROUGE-L.
+        """The scores on a file of the model's task: accuracy, macro F1, MCC and the confusion matrix, or ROUGE-L.
 
-        Of a language model, the scores on a text: loss, perplexity, bits per byte; the options say how it is read."""
-        return evaluate.evaluate_file(self.inner, file, context=context, stride=stride, memory=memory, whole=whole)
+        `text` and `label` name the columns of the file. Of a language model, the scores on a text: loss, perplexity, bits
+        per byte; the other options say how it is read."""
+        return evaluate.evaluate_file(self.inner, file, context=context, stride=stride, memory=memory, whole=whole,
+                                      columns=Columns.of(text, label))  # fmt: skip
 
     def context_curve(
         self, file: str | Path, *, lengths: Sequence[int] | None = None, whole: bool = False

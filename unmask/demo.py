@@ -44,8 +44,8 @@ RECIPE, SIZE = "gpt2", "tiny"
 SETTINGS = ["schedule.0.length=64", "schedule.0.rows=32", "optimise.rate=0.002", "optimise.warmup=0.05",
             "system.backbone.dropout=0.0"]  # fmt: skip
 TASKS = {
-    8: Classify(epochs=15, examples=8, rate=1e-3, pool="mean", length=128),
-    32: Classify(epochs=8, examples=8, rate=1e-3, pool="mean", length=128),
+    8: Classify(epochs=15, examples=8, rate=1e-3, pool="mean"),
+    32: Classify(epochs=8, examples=8, rate=1e-3, pool="mean"),
 }
 # The names and the code give the library away: with them an untrained network, which learns just that, does as well.
 NAMES = re.compile(r"\b(?:py)?(?:torch|numpy|np|sympy|networkx|nx|python)\b\.?", re.IGNORECASE)

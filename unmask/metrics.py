@@ -19,16 +19,36 @@ def accuracy(table: np.ndarray) -> float:
     return float(np.trace(table) / max(1, table.sum()))
 
 
-def f1_per_class(table: np.ndarray) -> list[float]:
-    """2 TP / (2 TP + FP + FN); 0 for a class that never occurs and is never predicted."""
-    hits = np.diag(table)
-    return (2 * hits / np.maximum(1, table.sum(0) + table.sum(1))).tolist()
+def per_class(table: np.ndarray, names: Sequence[str]) -> dict[str, dict[str, float]]:
+    """Precision, recall, F1 and support (how often it is true) of each class; 0 where a score is undefined."""
+    hits, truth, predicted = np.diag(table), table.sum(1), table.sum(0)
+    scores = {
+        "precision": hits / np.maximum(1, predicted),
+        "recall": hits / np.maximum(1, truth),
+        "f1": 2 * hits / np.maximum(1, truth + predicted),
+        "support": truth,
+    }
+    return {name: {score: values[i].item() for score, values in scores.items()} for i, name in enumerate(names)}
 
 
 def macro_f1(table: np.ndarray) -> float:
-    """The mean F1 over the classes that occur or are predicted."""
-    present = (table.sum(0) + table.sum(1)) > 0
-    return float(np.mean(np.array(f1_per_class(table))[present])) if present.any() else 0.0
+    """The mean F1 over the classes that occur or are predicted, each class counted once whatever its size."""
+    both = table.sum(0) + table.sum(1)
+    return float(np.mean((2 * np.diag(table) / np.maximum(1, both))[both > 0])) if both.any() else 0.0
+
+
+def majority(truth: Sequence[int], names: Sequence[str]) -> dict[str, object]:
+    """The most frequent class, and the accuracy of always predicting it."""
+    counts = np.bincount(np.asarray(truth, dtype=np.int64), minlength=len(names))
+    return {"label": names[int(counts.argmax())], "accuracy": float(counts.max() / max(1, counts.sum()))}
+
+
+def worst_confusions(table: np.ndarray, names: Sequence[str], count: int = 10) -> list[dict[str, object]]:
+    """The most frequent mistakes, each with how often it is made."""
+    wrong = table - np.diag(np.diag(table))
+    order = np.argsort(-wrong, axis=None, kind="stable")[:count]
+    pairs = [divmod(int(place), len(names)) for place in order]
+    return [{"truth": names[t], "predicted": names[p], "count": int(wrong[t, p])} for t, p in pairs if wrong[t, p]]
 
 
 def mcc(table: np.ndarray) -> float:
@@ -40,14 +60,16 @@ def mcc(table: np.ndarray) -> float:
 
 
 def classification(truth: Sequence[int], predicted: Sequence[int], names: Sequence[str]) -> dict[str, object]:
-    """All of it: accuracy, macro F1, MCC, F1 per class, the confusion matrix."""
+    """All of it: accuracy and that of the majority class, macro F1, MCC, scores per class, the confusion matrix."""
     table = confusion(truth, predicted, len(names))
     return {
         "examples": int(table.sum()),
         "accuracy": accuracy(table),
-        "f1": macro_f1(table),
+        "majority": majority(truth, names),
+        "macro_f1": macro_f1(table),
         "mcc": mcc(table),
-        "f1_per_class": dict(zip(names, f1_per_class(table), strict=True)),
+        "per_class": per_class(table, names),
+        "worst_confusions": worst_confusions(table, names),
         "labels": list(names),
         "confusion": table.tolist(),
     }

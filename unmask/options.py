@@ -26,6 +26,17 @@ Whole = Annotated[
     bool,
     typer.Option("--whole", help="A .txt file is one document, and blank lines are text: for characters and bytes."),
 ]
+TextColumns = Annotated[
+    list[str],
+    typer.Option(
+        "--text",
+        metavar="NAME",
+        help="The column of the text, twice for a pair; by default text, or text_a and text_b.",
+    ),
+]
+LabelColumn = Annotated[
+    str | None, typer.Option("--label", metavar="NAME", help="The column of the label; by default label.")
+]
 Run = Annotated[Path, typer.Argument(metavar="RUN", help="A run folder.")]
 CORPUS = "Files, folders or globs of .txt (blank line between documents), .jsonl or .parquet, also .gz, .xz, .zst."
 Corpora = Annotated[

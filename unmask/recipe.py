@@ -66,12 +66,22 @@ class Adapt:
 
     rate: float = 5e-5  # highest learning rate at width 768; other widths take it in inverse proportion
     warmup: float = 0.1  # share of the steps
-    language: float = 0.0  # weight of predicting the next token beside what the task asks
-    activation: Literal["tanh", "gelu"] = "tanh"  # of the layer before the output, in models that see everything
+    epochs: float = 3.0  # times the examples are read
+    decay: float = 0.01  # of the weights
+    layer_decay: float = 1.0  # rate of a layer as a share of the rate of the layer above it; 1: all layers alike
+    language: float = 0.0  # weight of predicting the next token in addition to the task
+    pooler: bool = True  # a dense layer before the output, in models that see everything
+    activation: Literal["tanh", "gelu"] = "tanh"  # of that layer, where a task has it
 
     def __post_init__(self) -> None:
         require(self.rate > 0, f"adapt.rate must be over 0, got {self.rate}")
         require(0 <= self.warmup < 1, f"adapt.warmup must be in [0, 1), got {self.warmup}: a share of all steps")
+        require(self.epochs > 0, f"adapt.epochs must be over 0, got {self.epochs}")
+        require(self.decay >= 0, f"adapt.decay must be 0 or more, got {self.decay}")
+        require(
+            0 < self.layer_decay <= 1,
+            f"adapt.layer_decay must be in (0, 1], got {self.layer_decay}: 1 gives all layers the same rate",
+        )
         require(self.language >= 0, f"adapt.language must be 0 or more, got {self.language}")
 
 
@@ -95,6 +105,7 @@ class Recipe:
     adapt: Adapt = Adapt()
     continuing: Continuing = Continuing()
     shrink: bool = False  # may a short budget take smaller steps and shorter rows? for sizes that no paper has
+    reads: int | None = None  # longest text its model reads, in tokens, if the schedule does not say it (see `longest`)
 
     def __post_init__(self) -> None:
         require(
@@ -103,6 +114,18 @@ class Recipe:
         )
         total = sum(stage.share for stage in self.schedule)
         require(abs(total - 1) < 1e-6, f"the shares of the schedule's stages must add up to 1, got {total:g}")
+        require(self.reads is None or self.reads >= 8, f"reads must be none or 8 or more tokens, got {self.reads}")
+
+    @property
+    def longest(self) -> int:
+        """The longest text that its model reads, in tokens: never at positions that it was not trained on.
+
+        A network with learned positions knows those of the longest rows of its schedule. `reads` says more: of a model
+        from elsewhere or one that goes on from an earlier training, what it was trained on there; of an adapted one,
+        what it was adapted with."""
+        backbone: Any = self.system.backbone  # type: ignore[attr-defined]
+        trained = max(stage.length for stage in self.schedule) if backbone.bounded else backbone.length
+        return min(trained if self.reads is None else self.reads, int(backbone.length))
 
     @property
     def step_tokens(self) -> float:

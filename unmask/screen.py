@@ -48,8 +48,10 @@ class _Live:
     def show(self, record: dict[str, Any]) -> None:
         if "event" in record:
             _announce(record)
-            self.bar.update(self.task, total=record.get("steps"))
+            if "steps" in record:
+                self.bar.update(self.task, total=record["steps"])
         else:
+            _tell_epoch(record)
             self.bar.update(self.task, completed=record["step"], total=record["steps"], text=_line(record, self.speed))
 
 
@@ -67,6 +69,9 @@ class _Lines:
             return
         if "event" in record:
             _announce(record)
+            return
+        _tell_epoch(record)
+        if "epoch" in record:
             return
         text = _line(record, self.speed)
         if record.get("done") or record.get("stopped") or time.monotonic() - self.shown > 10:
@@ -97,7 +102,55 @@ def _line(record: dict[str, Any], speed: _Speed) -> str:
     return text
 
 
+SCORES = {"accuracy": "accuracy", "macro_f1": "macro F1", "loss": "loss"}  # of a dev set, as they are shown
+
+
+def _tell_epoch(record: dict[str, Any]) -> None:
+    """What adapting says at the end of an epoch, and at its own end."""
+    if "epoch" in record:
+        err.print(_epoch(record), soft_wrap=True)
+    if "epochs" in record:
+        err.print(_kept(record), soft_wrap=True)
+    for text in record.get("notices", ()):
+        note(text)
+
+
+def _epoch(record: dict[str, Any]) -> str:
+    found = [
+        f"dev {SCORES[name]} {record[f'validation_{name}']:.3f}" for name in SCORES if f"validation_{name}" in record
+    ]
+    one = "; one label for all" if record.get("validation_labels") == 1 else ""
+    return f"epoch {record['epoch']:g}: " + ", ".join([f"loss {record['epoch_loss']:.3f}", *found]) + one
+
+
+def _adapting(record: dict[str, Any]) -> str:
+    """What adapting says before it starts: how it goes, and what is to be beaten."""
+    plan = record["plan"]
+    said = (
+        f"{record['examples']:,} examples, {plan['epochs']:g} epochs of {record['steps_per_epoch']:,} steps, rate "
+        f"{plan['rate']:.2g}, weight decay {plan['decay']:g}, texts of up to {plan['length']:,} tokens"
+    )
+    if "baseline" not in record:
+        return said
+    label, accuracy = record["baseline"]["label"], record["baseline"]["accuracy"]
+    guess = "choosing at random" if label is None else f"always saying {label!r}"
+    return f"{said}\nbaseline: {guess} has {record['baseline_of']} accuracy {accuracy:.3f}"
+
+
+def _kept(record: dict[str, Any]) -> str:
+    """What adapting says of the weights that are written."""
+    kept = record["kept_epoch"]
+    if kept is None or not record["validated"]:
+        return "the last weights are kept: " + (
+            "no epoch was finished" if kept is None else "give --dev to keep the best epoch"
+        )
+    scores = ", ".join(f"dev {SCORES[name]} {kept[f'dev_{name}']:.3f}" for name in SCORES if f"dev_{name}" in kept)
+    return f"epoch {kept['epoch']:g} is kept, the best of {len(record['epochs'])}: {scores}"
+
+
 def _announce(record: dict[str, Any]) -> None:
+    if record["event"] == "start" and "plan" in record:
+        err.print(f"[dim]{escape(_adapting(record))}[/]", soft_wrap=True)
     if record["event"] == "notice":
         note(record["text"])
     elif record["event"] == "measuring":
@@ -117,6 +170,8 @@ def _pass_on(record: dict[str, Any]) -> None:
     """For a program: notices and notes alone."""
     if record.get("event") == "notice":
         json_line(record)
+    for text in record.get("notices", ()):
+        json_line({"event": "notice", "text": text})
     if record.get("notes"):
         json_line({"notes": record["notes"]})
 

@@ -19,7 +19,7 @@ def loud(head: torch.nn.Module) -> None:
 
 
 def base_of(name: str, tokenizer: Tokenizer, folder: Path, *settings: str) -> Model:
-    lengths = [f"schedule.{i}.length=32" for i in range(len(recipes.get(name).schedule))]
+    lengths = [f"schedule.{i}.length=48" for i in range(len(recipes.get(name).schedule))]
     recipe = recipes.get(name, size="tiny", settings=[*SHAPE, "system.backbone.dropout=0.0", *lengths, *settings])
     system = recipe.system.build(recipe, tokenizer.vocabulary, 0)  # type: ignore[attr-defined]
     random = torch.Generator().manual_seed(1)

@@ -6,6 +6,7 @@ import torch
 import transformers as hf
 
 from tests.adapt.made import base_of, loud
+from unmask import recipes
 from unmask.adapt.finetune import adapted_recipe, finetune
 from unmask.adapt.turn import inherit
 from unmask.convert import export_hf
@@ -76,7 +77,8 @@ def test_gpt_keeps_the_language_model_by_default_and_others_do_not(base, tokeniz
     assert (list(recipe.predict), recipe.hide) == (["label", "tokens"], Next())
     assert recipe.optimise.rate == pytest.approx(6.25e-5 * 768 / 16)
     assert (recipe.optimise.warmup, recipe.optimise.curve, recipe.optimise.decay) == (0.002, "linear", 0.01)
-    assert (Classify().epochs, Classify().examples, Classify().dropout) == (3.0, 32, 0.1)
+    plan = Classify().plan(recipes.get("gpt"))
+    assert (plan.epochs, plan.examples, plan.decay, Classify().dropout) == (3.0, 32, 0.01, 0.1)
     gpt2 = base_of("gpt2", tokenizers["byte-bpe"], tmp_path / "gpt2")
     other = adapted_recipe(gpt2, Classify(), ["no", "yes"])
     assert (list(other.predict), other.hide, other.schedule[0].weights) == (["label"], Nothing(), {})

@@ -96,7 +96,7 @@ MORE = {  # what some recipes have besides
 
 def recipe_of(name: str, *settings: str) -> Recipe:
     recipe = recipes.get(name, size="tiny", settings=[*SHAPE, *MORE.get(name, ()), *settings])
-    return recipe.replace(schedule=(type(recipe.schedule[0])(length=32),))
+    return recipe.replace(schedule=(type(recipe.schedule[0])(length=32),), reads=recipe.system.backbone.length)
 
 
 def look(model: Model, texts: list[Text]) -> tuple[Batch, Hidden]:

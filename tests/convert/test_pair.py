@@ -235,10 +235,10 @@ def test_an_adapted_discriminator_is_exported_if_its_head_is_that_of_transformer
     save_run(pair(tmp_path), tmp_path / "run")
     train = labelled(tmp_path / "train.jsonl")
     words = ("adapt", tmp_path / "run", train, "--set", "epochs=1", "--device", "cpu")
-    works(*words, "--out", tmp_path / "tanh", "--set", "activation=tanh")
+    works(*words, "--out", tmp_path / "tanh", "--set", "pooler=true", "--set", "activation=tanh")
     assert "--set activation=gelu" in mistake("export", tmp_path / "tanh", tmp_path / "hf")
     works(*words, "--out", tmp_path / "mean", "--set", "pool=mean")  # no layer before the output
-    works(*words, "--out", tmp_path / "gelu")
+    works(*words, "--out", tmp_path / "gelu", "--set", "pooler=true")
     works("export", tmp_path / "gelu", tmp_path / "hf")
     network = hf.AutoModelForSequenceClassification.from_pretrained(tmp_path / "hf").eval()
     assert type(network) is hf.ElectraForSequenceClassification
@@ -253,4 +253,4 @@ def test_an_activation_without_a_pooler_is_refused(tmp_path):
     train = labelled(tmp_path / "train.jsonl")
     said = mistake("adapt", tmp_path / "run", train, "--out", tmp_path / "x", "--set", "pool=mean", "--set",
                    "activation=gelu")  # fmt: skip
-    assert "activation is that of its pooler, and it has none" in said
+    assert "activation=gelu is that of a dense layer before the output, and there is none" in said

@@ -19,7 +19,7 @@ DOCUMENTS = ["\n".join(SENTENCES[:2]), SENTENCES[2], "Où est l’été? 今天�
 
 def language_model(folder: Path, *settings: str, kind: str = "gpt2") -> Model:
     recipe = recipe_of("gpt2", f"system.backbone.length={LENGTH}", "schedule.0.length=16", *settings)
-    recipe = recipe.replace(schedule=(type(recipe.schedule[0])(length=16),))
+    recipe = recipe.replace(schedule=(type(recipe.schedule[0])(length=16),), reads=LENGTH)
     return model_of(recipe, tokenizer(kind), folder)
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from unmask.adapt.rounds import claim, rounds
-from unmask.adapt.turn import activation, answering, inherit
+from unmask.adapt.turn import answering, inherit, pooler
 from unmask.data.given import rows_of
 from unmask.errors import require
 from unmask.infer.choose import KEEP, right
@@ -53,12 +53,24 @@ def teach_choosing(
         return {"score": accuracy, "accuracy": accuracy}
 
     yield from rounds(
-        model, rows, task, notes=notes, seed=seed, start={}, validate=validate if dev else None, stop=stop
+        model,
+        rows,
+        task.plan(base.recipe),
+        notes=notes,
+        seed=seed,
+        start={"baseline": _chance(dev or questions), "baseline_of": "dev" if dev else "train"},
+        validate=validate if dev else None,
+        stop=stop,
     )
+
+
+def _chance(questions: Sequence[Question]) -> dict[str, Any]:
+    """The accuracy of choosing at random."""
+    return {"label": None, "accuracy": sum(1 / len(question.choices) for question in questions) / len(questions)}
 
 
 def choosing_recipe(base: Model, task: Choose) -> Recipe:
     """The recipe of a pretrained model, turned to choosing."""
     reads_all = base.recipe.see.serving.pattern == "everything"  # type: ignore[attr-defined]
-    head = Choice(pooler=reads_all, activation=activation(base, task, reads_all), dropout=task.dropout)
+    head = Choice(**pooler(base, task, usual=reads_all), dropout=task.dropout)
     return answering(base, task, "choice", head)

@@ -66,7 +66,14 @@ def teach_writing(
         return {"score": -total / max(1.0, count), "loss": total / max(1.0, count)}
 
     yield from rounds(
-        model, rows, task, notes=notes, seed=seed, start={}, validate=validate if dev else None, stop=stop
+        model,
+        rows,
+        task.plan(base.recipe),
+        notes=notes,
+        seed=seed,
+        start={},
+        validate=validate if dev else None,
+        stop=stop,
     )
 
 
@@ -80,4 +87,4 @@ def writing_recipe(base: Model, task: Write) -> Recipe:
         "reads from left to right goes on with any text as it is: 'unmask generate'",
     )
     hide, see = Mask(units=Second(), budget=task.hidden), base.recipe.see.writing  # type: ignore[attr-defined]
-    return turned(base, task, hide=hide, see=see, predict={"tokens": tokens})  # type: ignore[dict-item]
+    return turned(base, task.plan(base.recipe), hide=hide, see=see, predict={"tokens": tokens})  # type: ignore[dict-item]

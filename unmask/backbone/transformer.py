@@ -70,6 +70,11 @@ class Transformer:
         check_dropout(self, "dropout", "attention_dropout", "activation_dropout")
 
     @property
+    def bounded(self) -> bool:
+        """Whether it knows only the positions that it was trained on."""
+        return self.positions == "learned" or self.every
+
+    @property
     def norms_embeddings(self) -> bool:
         return self.norm == "post" if self.embedding_norm is None else self.embedding_norm
 

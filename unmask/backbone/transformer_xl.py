@@ -59,6 +59,11 @@ class TransformerXL:
         check_clamp(self.clamp, self.memory)
 
     @property
+    def bounded(self) -> bool:
+        """Whether it knows only the positions that it was trained on: it knows distances, and may read more."""
+        return False
+
+    @property
     def embedding(self) -> int | None:
         """Width of the embeddings: that of the layers."""
         return None

@@ -6,18 +6,14 @@ import dataclasses
 import sys
 from collections import Counter
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from unmask import screen
-from unmask.cli import say
+from unmask.cli import predictions, say
 from unmask.cli.program import verb
-from unmask.errors import Mistake
-from unmask.options import Device, Json, Overwrite, Run, Seed
-
-if TYPE_CHECKING:
-    from unmask.data.given import Text
+from unmask.options import Device, Json, Overwrite, Run, Seed, TextColumns
 
 
 @verb('unmask predict runs/bert-sst2 "a great film"')
@@ -27,31 +23,53 @@ def predict(
         str,
         typer.Argument(
             metavar="FILE_OR_TEXT",
-            help="A text, or a file of texts (.jsonl, .csv; .txt, a line each, blank ones left out), or of choices.",
+            help="A text; a file of texts (.jsonl, .csv, .tsv; .txt, a line each, blank ones left out), or of choices; - for "
+            "the lines of the standard input. What exists as a file is read as a file.",
         ),
     ],
     second: Annotated[str | None, typer.Argument(metavar="SECOND_TEXT", help="The second text of a pair.")] = None,
+    text: TextColumns = [],  # noqa: B006
+    top: Annotated[int, typer.Option(help="How many labels to give of each text, the most likely first.")] = 1,
+    out: Annotated[
+        Path | None,
+        typer.Option(help="Write a .csv, .tsv or .jsonl file: all columns of the input, and label and probability."),
+    ] = None,
     device: Device = None,
     json_: Json = False,
+    overwrite: Overwrite = False,
 ) -> None:
-    """The label of a text, or of every text of a file; of a model that chooses, the choice for every question of one."""
+    """The label of a text, or of every text of a file; of a model that chooses, the choice for every question of one.
+
+    Without --out, a line for each text on the output, separated by tabs: label, probability, text."""
     from unmask.infer import choose, classify, open_run
     from unmask.tasks.choose import read
+    from unmask.tasks.classify import Columns, described
 
+    if out is not None:
+        predictions.check_output(out, overwrite)
+    columns = Columns.of(text)
     model = open_run(run, device=device)
-    left_out: Counter[str] = Counter()
+    predictions.check_top(top, model.labels)
     if model.chooses:
-        questions = read(_file_of_choices(input_, second), labelled=False)
-        texts, found_all = [question.context for question in questions], choose(model, questions)
+        file = predictions.question_file(input_, second)
+        questions, notes = read(file, labelled=False), model.notes
+        rows: list[Any] = predictions.rows_of_questions(file)
+        texts, found = [[question.context] for question in questions], choose(model, questions)
     else:
-        given, left_out = _texts(input_, second)
-        texts, found_all = [text.a for text in given], classify(model, given)
-    say.notes(left_out + model.notes, json_)
-    for text, found in zip(texts, found_all, strict=True):
-        if json_:
-            say.as_json({"text": text} | dataclasses.asdict(found), lines=True)
-        else:
-            screen.out.print(f"{found.label}\t{found.probabilities[found.label]:.3f}\t{text[:80]}", markup=False)
+        given = predictions.given(input_, second, columns)
+        rows, texts = [example.row for example in given.examples], list(map(predictions.texts_of, given.examples))
+        found = classify(model, [example.text for example in given.examples], [e.where for e in given.examples])
+        notes = given.notes + model.notes
+        say.notice(described(given.file, columns, labelled=False) if given.file else None, json_)
+    say.notes(notes, json_)
+    if out is not None:
+        predictions.write(out, rows, found, top)
+        say.done({"file": str(out), "texts": len(found)}, f"{len(found):,} texts, written to {out}", json_)
+    elif json_:
+        for words, one in zip(texts, found, strict=True):
+            say.as_json(predictions.as_json(words, one, top), lines=True)
+    else:
+        predictions.show(texts, found, top)
 
 
 @verb('unmask fill runs/bert "Paris is the [MASK] of France."')
@@ -183,27 +201,6 @@ def embed(
         f"{len(texts):,} vectors of {vectors.shape[1]}, written to {out}",
         json_,
     )
-
-
-def _file_of_choices(input_: str, second: str | None) -> Path:
-    if second is not None or not Path(input_).suffix:
-        raise Mistake(
-            f'this model chooses: give a .jsonl file with "context" or "question", and "choices", got {input_!r:.60}'
-        )
-    return Path(input_)
-
-
-def _texts(file_or_text: str, second: str | None) -> tuple[list[Text], Counter[str]]:
-    """What to predict: the texts of a file, and notes on what is left out; or the one text or pair that was typed."""
-    from unmask.data.given import Text
-    from unmask.tasks.classify import read_texts
-
-    file = Path(file_or_text)
-    if second is None and (file.is_file() or file.suffix in (".jsonl", ".csv", ".tsv", ".txt")):
-        return read_texts(file)
-    if file.is_file():
-        raise Mistake(f"{file} is a file: a second text goes with a text, pairs in a file have text_a and text_b")
-    return [Text(file_or_text, second)], Counter()
 
 
 def _prompts(prompt: str | None, file: Path | None) -> tuple[list[str], Counter[str]]:

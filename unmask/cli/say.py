@@ -17,6 +17,14 @@ def notes(counts: dict[str, int], json_: bool) -> None:
         screen.note(f"{count:,} {name}")
 
 
+def notice(text: str | None, json_: bool) -> None:
+    """Something to know about what was given, if there is anything."""
+    if text and json_:
+        screen.json_line({"event": "notice", "text": text})
+    elif text:
+        screen.note(text)
+
+
 def done(result: Any, said: str, json_: bool) -> None:
     if json_:
         as_json(result)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from unmask import screen
-from unmask.cli import say
+from unmask.cli import labels, say
 from unmask.cli.program import verb
 from unmask.errors import require
 from unmask.options import Device, Json, Run
@@ -30,7 +30,7 @@ TEXT = (
 ASKED = (
     ("examples", "examples", "{:,}"), ("accuracy", "accuracy", "{:.4f}"),
     ("accuracy_unconditional", "accuracy, minus the likelihood without a prompt", "{:.4f}"),
-    ("chance", "accuracy by chance", "{:.4f}"), ("normalise", "log-likelihood per", "{}"), ("f1", "f1", "{:.4f}"),
+    ("chance", "accuracy by chance", "{:.4f}"), ("normalise", "log-likelihood per", "{}"), ("macro_f1", "macro F1", "{:.4f}"),
     ("mcc", "mcc", "{:.4f}"), ("exact", "exact", "{:.4f}"), ("log_likelihood", "log-likelihood of an answer", "{:.4f}"),
     ("perplexity", "perplexity of an answer", "{:,.3f}"), ("perplexity_per_token", "perplexity per token", "{:,.3f}"),
 )  # fmt: skip
@@ -114,8 +114,7 @@ def zero_shot(
         return
     _table(f"{run} on {file}", ASKED, scores)
     if "confusion" in scores:
-        rows = [[name, *row] for name, row in zip(scores["labels"], scores["confusion"], strict=True)]
-        screen.table("truth in rows, prediction in columns", ["", *scores["labels"]], rows)
+        labels.show(scores)
 
 
 def _table(title: str, fields: Iterable[tuple[str, str, str]], scores: dict[str, Any]) -> None:

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from unmask import options, screen
-from unmask.cli import say
+from unmask.cli import labels, say
 from unmask.cli.program import began, verb
 from unmask.errors import Mistake
-from unmask.options import Device, Json, Overwrite, Run, Seed, Settings, Variant, Whole
+from unmask.options import Device, Json, LabelColumn, Overwrite, Run, Seed, Settings, TextColumns, Variant, Whole
 
 
 @verb("unmask pretrain bert data/wiki --size small --budget 20m --out runs/bert")
@@ -80,21 +80,26 @@ def adapt(
     train: Annotated[
         Path,
         typer.Argument(
-            help='Examples: JSON lines or CSV with "text" (or "text_a", "text_b") and "label"; to choose: "context", '
-            '"question" or both, "choices", "label"; to write: "source", "target".'
+            help='Examples: JSON lines or CSV with "text" (or "text_a", "text_b") and "label", or the columns that --text '
+            'and --label name; to choose: "context", "question" or both, "choices", "label"; to write: "source", "target".'
         ),
     ],
     out: Annotated[Path, typer.Option(help="The run folder to write.")],
     task: Annotated[
         str, typer.Option(help="classify; choose one of several texts; write a text from a source text.")
     ] = "classify",
-    dev: Annotated[Path | None, typer.Option(help="Examples to choose the best epoch by.")] = None,
+    dev: Annotated[
+        Path | None, typer.Option(help="Examples that are scored after each epoch; the best epoch is kept.")
+    ] = None,
+    text: TextColumns = [],  # noqa: B006
+    label: LabelColumn = None,
     settings: Annotated[
         list[str],
         typer.Option(
             "--set",
             metavar="NAME=VALUE",
-            help="epochs, examples, rate, warmup, decay, length, dropout, pool, activation, orders, language, hidden.",
+            help="epochs, examples, rate, warmup, decay, layer_decay, length, dropout, pool, pooler, activation, orders, "
+            "language, hidden; what is not set is as the paper has it ('adapt' in 'unmask show RECIPE').",
         ),
     ] = [],  # noqa: B006, E501
     fresh: Annotated[
@@ -105,15 +110,18 @@ def adapt(
     json_: Json = False,
     overwrite: Overwrite = False,
 ) -> None:
-    """Fine-tune a pretrained model to tell labels apart, to choose one of several texts, or to write one from another."""
+    """Fine-tune a pretrained model to tell labels apart, to choose one of several texts, or to write one from another.
+
+    Texts longer than the model was pretrained with are cut. After each epoch the scores on --dev are shown."""
     from unmask import adapt as adapting
     from unmask import tasks
     from unmask.infer import open_run
     from unmask.recipe import override
+    from unmask.tasks.classify import Columns
 
-    chosen = override(tasks.get(task), settings)
-    records = adapting.adapt_to_files(open_run(run, device=device), train, out, dev=dev, task=chosen, seed=seed,
-                                      fresh=fresh, overwrite=overwrite, stop=options.interrupt())  # fmt: skip
+    chosen, columns = override(tasks.get(task), settings), Columns.of(text, label)
+    records = adapting.adapt_to_files(open_run(run, device=device), train, out, dev=dev, task=chosen, columns=columns,
+                                      seed=seed, fresh=fresh, overwrite=overwrite, stop=options.interrupt())  # fmt: skip
     last = _last_step(screen.training(records, f"adapting {run.name}", json_))
     if last.get("stopped"):
         say.done(last, f"stopped at step {last['step']:,}; the weights so far are in {out}", json_)
@@ -134,35 +142,72 @@ def evaluate(
         Path | None, typer.Option(help="Also the loss by how far back it may look: drawn (.png) or written (.json).")
     ] = None,
     whole: Whole = False,
+    text: TextColumns = [],  # noqa: B006
+    label: LabelColumn = None,
+    confusion: Annotated[
+        Path | None, typer.Option(help="Also write the whole confusion matrix to this .csv file, truth in rows.")
+    ] = None,
     device: Device = None,
     json_: Json = False,
 ) -> None:
-    """Accuracy, F1, Matthews' correlation and the confusion matrix of an adapted model; of one that chooses, accuracy; of
-    one that writes, ROUGE-L over the tokens of the model's own tokenizer: compare it between models of one tokenizer only.
+    """Accuracy, macro F1, Matthews' correlation and the confusion matrix of an adapted model (of more than ten labels: a
+    table by label, and the worst confusions); of one that chooses, accuracy; of one that writes, ROUGE-L over the tokens
+    of the model's own tokenizer: compare it between models of one tokenizer only.
 
     Of a model that reads from left to right and was not adapted: loss, perplexity and bits per byte on a text."""
     from unmask import api
     from unmask.cli import score
     from unmask.evaluate import is_language_model
+    from unmask.tasks.classify import Columns, described
 
     model = api.load(run, device=device)
+    if not model.labels and (text or label or confusion):
+        raise Mistake(
+            f"--text, --label and --confusion are for labels, and {run} was not adapted to any: leave them out"
+        )
+    if confusion is not None:
+        labels.check_matrix(confusion)
     if is_language_model(model.inner):
         score.text(model.inner, test, context, stride, memory, curve, whole, json_)
         return
     if curve is not None:
         raise Mistake(f"--curve measures a language model on a text, and {run} is scored on examples: leave it out")
-    scores = model.evaluate(test, context=context, stride=stride, memory=memory, whole=whole)
+    scores = model.evaluate(
+        test, context=context, stride=stride, memory=memory, whole=whole, text=text or None, label=label
+    )
+    if model.labels:
+        say.notice(described(test, Columns.of(text, label)), json_)
     say.notes(model.inner.notes, json_)
+    say.notice(labels.one_label(scores) if model.labels else None, json_)
+    if confusion is not None:
+        labels.write_matrix(scores, confusion)
     if json_:
         say.as_json(scores)
         return
-    numbers = [
-        [name, f"{scores[name]:.4f}"] for name in ("accuracy", "f1", "mcc", "rouge_l", "exact") if name in scores
-    ]
-    screen.table(f"{run} on {test}", ["score", ""], [["examples", f"{scores['examples']:,}"], *numbers])
+    screen.table(f"{run} on {test}", ["score", ""], list(_numbers(scores)))
     if "confusion" in scores:
-        rows = [[name, *row] for name, row in zip(scores["labels"], scores["confusion"], strict=True)]
-        screen.table("truth in rows, prediction in columns", ["", *scores["labels"]], rows)
+        labels.show(scores)
+    if confusion is not None:
+        screen.err.print(f"[dim]the confusion matrix is written to {confusion}[/]", soft_wrap=True)
+
+
+def _numbers(scores: dict[str, Any]) -> Iterator[list[str]]:
+    """The scores of a task that are one number each, as they are shown."""
+    yield ["examples", f"{scores['examples']:,}"]
+    for name, shown in (
+        ("accuracy", "accuracy"),
+        ("macro_f1", "macro F1"),
+        ("mcc", "MCC"),
+        ("rouge_l", "ROUGE-L"),
+        ("exact", "exact"),
+    ):
+        if name in scores:
+            yield [shown, f"{scores[name]:.4f}"]
+        if name == "accuracy" and "majority" in scores:
+            yield [
+                f"accuracy of always saying {scores['majority']['label']!r}",
+                f"{scores['majority']['accuracy']:.4f}",
+            ]
 
 
 def _next_verb(out: Path) -> str:

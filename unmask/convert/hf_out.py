@@ -13,7 +13,7 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from unmask.backbone import TransformerXL
-from unmask.convert import alone, names
+from unmask.convert import alone, linear, names
 from unmask.convert import config as configs
 from unmask.convert import tokenizer as tokenizers
 from unmask.convert.config import FAMILIES, Backbone
@@ -84,6 +84,9 @@ def _tensors(
     whole = {name: tensor.cpu() for name, tensor in checkpoint.unique(model.system).items()}
     ours = {name: tensor for name, tensor in whole.items() if not name.startswith(gone)}
     backbone = backbone_of(model.recipe)
+    label: Any = model.recipe.predict[heads.label] if heads.label else None
+    if label and linear.fits(label, FAMILIES[kind].pooler, backbone.width):
+        ours = linear.doubled(str(heads.label), ours)
     strange = sorted(ours.keys() - {link.ours for link in links(kind, heads, ours, backbone)})
     require(
         not strange,

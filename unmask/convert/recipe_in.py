@@ -50,6 +50,7 @@ def recipe_of(source: Source, heads: Heads) -> Recipe:
         tokenizer=tokenizers.kind_of(source.tokenizer),
         layout=_layout(source, heads, base.layout),
         system=Single(backbone=backbone),
+        reads=backbone.length if source.longest is None else int(min(source.longest, backbone.length)),
     )
     return _classifying(recipe, source, backbone) if heads.label else _pretrained(recipe, source, backbone, heads)
 

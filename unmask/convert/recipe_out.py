@@ -6,6 +6,7 @@ from typing import Any
 
 from unmask.backbone import Transformer, TransformerXL
 from unmask.convert import config as configs
+from unmask.convert import linear
 from unmask.convert.config import FAMILIES, Backbone
 from unmask.convert.names import NAMES, Heads, Kind
 from unmask.convert.tokenizer import check_summary
@@ -144,7 +145,7 @@ def heads_of(recipe: Recipe, kind: Kind) -> tuple[Heads, tuple[str, ...]]:
         _check_tokens(kept[name], backbone_of(recipe), kind)
     for name, part in kept.items():
         if isinstance(part, Label):
-            _check_label(part, kind)
+            _check_label(part, kind, backbone_of(recipe).width)
             check_summary(kind, recipe.layout)
     if replaced:
         _check_replaced(backbone_of(recipe), kind)
@@ -189,7 +190,7 @@ def _check_tokens(part: Tokens, backbone: Backbone, kind: Kind) -> None:
         )
 
 
-def _check_label(part: Label, kind: Kind) -> None:
+def _check_label(part: Label, kind: Kind, width: int) -> None:
     require(
         part.pool == "summary",
         f"Hugging Face's {kind} reads a label off one token, got pool={part.pool!r}: adapt with pool=summary",
@@ -200,10 +201,12 @@ def _check_label(part: Label, kind: Kind) -> None:
     )
     activation = FAMILIES[kind].pooler
     pooler = activation is not None
+    if linear.fits(part, activation, width):
+        return
     require(
         part.pooler == pooler and (pooler or not part.bias),
         f"Hugging Face's {kind} reads a label {'with a pooler' if pooler else 'without a pooler or a bias'}, got "
-        f"pooler={part.pooler} and bias={part.bias}: adapt with those set so",
+        f"pooler={part.pooler} and bias={part.bias}: adapt again with --set pooler={str(pooler).lower()}",
     )
     require(
         not pooler or part.activation == activation,

@@ -37,6 +37,7 @@ class Source:
     written: dict[str, str]  # the name that each has in the file
     tokenizer: Tokenizer
     added: int = 0  # special tokens that the checkpoint's own tokenizer lacks, at the end of this one
+    longest: float | None = None  # longest text in tokens, where tokenizer_config.json says it
 
     @property
     def architecture(self) -> str | None:
@@ -73,8 +74,12 @@ def read(folder: Path) -> Source:
         f"but for example {min(tensors, default='nothing')}; check model_type in config.json",
     )
     settings = folder / "tokenizer_config.json"
-    tokenizer = tokenizers.load(folder, read_json(settings) if settings.is_file() else {})
-    return Source(kind, config, tensors, written, *tokenizers.completed(tokenizer, kind))
+    said = read_json(settings) if settings.is_file() else {}
+    number = said.get("model_max_length")
+    longest = float(number) if isinstance(number, int | float) and number >= 8 else None
+    return Source(
+        kind, config, tensors, written, *tokenizers.completed(tokenizers.load(folder, said), kind), longest=longest
+    )
 
 
 def read_json(path: Path) -> dict[str, Any]:

@@ -13,14 +13,16 @@ from unmask.evaluate.language import evaluate_text, score_stream, score_text, wa
 from unmask.evaluate.prompts import Scoring, ask, evaluate_prompts
 from unmask.evaluate.stream import read_stream
 from unmask.infer.choose import right
-from unmask.infer.classify import probabilities
+from unmask.infer.classify import ADAPT_FIRST, check_texts, probabilities
 from unmask.infer.likelihood import reads_onward
 from unmask.infer.model import Model
 from unmask.infer.sampling import Greedy
 from unmask.infer.write import write
+from unmask.predict import Label
 from unmask.tasks import choose, classify
 from unmask.tasks import write as writing
-from unmask.tasks.classify import Example, label_numbers
+from unmask.tasks._rows import read_rows
+from unmask.tasks.classify import Columns, Example, label_numbers
 from unmask.text.documents import FORMATS, suffixes
 
 __all__ = [
@@ -40,7 +42,7 @@ def check_kind(model: Model, file: str | Path) -> None:
     path = Path(file)
     if is_language_model(model):
         readable = path.is_file() and suffixes(path) in ((".jsonl", ""), (".jsonl", ".gz"), (".jsonl", ".xz"))
-        labelled = readable and "label" in next(classify.read_rows(path), (0, {}))[1]
+        labelled = readable and "label" in next(read_rows(path), (0, {}))[1]
         require(
             not labelled,
             f"{file} holds labelled examples, and {model.folder} has no labels: it is scored on plain text ("
@@ -56,7 +58,7 @@ def check_kind(model: Model, file: str | Path) -> None:
 
 def evaluate_file(
     model: Model, file: str | Path, *, context: int | None = None, stride: int | None = None, memory: int | None = None,
-    whole: bool = False,
+    whole: bool = False, columns: Columns | None = None,
 ) -> dict[str, Any]:  # fmt: skip
     """The scores of a language model on a text, of an adapted one on a file of its task: labels, choices, texts to write."""
     check_kind(model, file)
@@ -66,16 +68,23 @@ def evaluate_file(
         context is None and stride is None and memory is None and not whole,
         f"context, stride, memory and whole say how a text is read, and {model.folder} is scored on examples: leave them out",
     )
+    require(
+        bool(model.labels) or columns in (None, Columns()),
+        f"{model.folder} was not adapted to labels, and columns are named for these alone: leave --text and --label out",
+    )
     if model.chooses:
         questions = choose.read(file)
         return {"examples": len(questions), "accuracy": right(model, questions)}
     if not model.labels and model.recipe.see.writes == "second":  # type: ignore[attr-defined]
         return evaluate_writing(model, writing.read(file))
-    return evaluate_examples(model, classify.read(file), file)
+    return evaluate_examples(model, classify.read(file, columns), file)
 
 
 def evaluate_examples(model: Model, examples: list[Example], file: str | Path = "the examples") -> dict[str, Any]:
-    """Accuracy, F1, MCC and the confusion matrix."""
+    """Accuracy, that of the majority label, macro F1, MCC, scores per label and the confusion matrix."""
+    head: Any = model.head(Label, ADAPT_FIRST)
+    names = [example.where or f"{file}, example {number:,}" for number, example in enumerate(examples, 1)]
+    check_texts(head.spec, [example.text for example in examples], str(model.folder), names)
     predicted = probabilities(model, [example.text for example in examples]).argmax(1)
     truth = label_numbers(examples, model.labels, file)
     return metrics.classification(truth, predicted.tolist(), model.labels)

@@ -49,8 +49,8 @@ def checked_lengths(model: Model, *, context: int | None = None, lengths: Sequen
     lengths = _doubling(checked_context(model, context) - 1) if lengths is None else sorted(set(lengths))
     require(bool(lengths) and lengths[0] >= 1, f"lengths must be 1 token or more, got {list(lengths)}")
     require(
-        model.system.backbone.endless or lengths[-1] < model.length,
-        f"lengths must be between 1 and {model.length - 1:,} tokens, got {list(lengths)}",
+        model.system.backbone.endless or lengths[-1] < model.places,
+        f"lengths must be between 1 and {model.places - 1:,} tokens, got {list(lengths)}",
     )
     return lengths
 

@@ -89,10 +89,10 @@ def checked_context(model: Model, context: int | None) -> int:
         return trained
     network = model.system.backbone  # one that knows distances, not places, reads any window
     require(
-        context >= 2 and (network.endless or context <= model.length),
+        context >= 2 and (network.endless or context <= model.places),
         f"context must be 2 tokens or more; got {context:,}"
         if network.endless
-        else f"context must be between 2 and {model.length:,} tokens, the longest that {model.folder} reads; got {context:,}",
+        else f"context must be between 2 and {model.places:,} tokens, the longest that {model.folder} reads; got {context:,}",
     )
     if context > trained:
         model.notes[f"tokens of context are more than the {trained:,} of the rows in training"] = context

@@ -42,7 +42,12 @@ class Model:
 
     @property
     def length(self) -> int:
-        """The longest example the network can read."""
+        """The longest text that it reads, in tokens: as long as the rows it was trained with, if its positions are learned."""
+        return self.recipe.longest
+
+    @property
+    def places(self) -> int:
+        """The longest text that its network has positions for, trained or not."""
         return int(self.recipe.system.backbone.length)  # type: ignore[attr-defined]
 
     @property

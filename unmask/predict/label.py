@@ -30,6 +30,7 @@ class Label:
     dropout: float = 0.0  # before the output
     orders: Literal["one", "both"] = "one"  # both: a pair is read in both orders, the two vectors are added (GPT)
     names: tuple[str, ...] = ()  # of the classes, where they have names
+    texts: Literal[1, 2] | None = None  # of an example; none: not known, one or a pair is read
 
     def __post_init__(self) -> None:
         require(self.classes >= 2, f"a label needs 2 classes or more, got {self.classes}")

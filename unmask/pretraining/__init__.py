@@ -110,6 +110,9 @@ def _new_run(
     limit, trainer = Budget.parse(budget), Trainer(system, recipe.optimise, machine, seed)  # type: ignore[arg-type]
     yield {"event": "measuring"}
     recipe, micro, measured, steps = _measured(recipe, mixture, trainer, limit, began, now, notices)
+    if base is not None:  # its rows may have become shorter
+        rows = max(stage.length for stage in recipe.schedule)
+        recipe = recipe.replace(reads=max(rows, base.recipe.longest))
     if base is None and steps < TOO_FEW_STEPS and limit.kind != "steps":
         notices.append(about_too_few(steps, limit.amount if limit.kind == "seconds" else None))
     folder.make(out, recipe, mixture.tokenizer, asked | {"micro": micro})

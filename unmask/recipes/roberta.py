@@ -4,7 +4,7 @@ from typing import Any
 
 from unmask import data, hide, predict, see, system, text, train
 from unmask.backbone import Transformer
-from unmask.recipe import Recipe, Stage
+from unmask.recipe import Adapt, Recipe, Stage
 
 _SHAPE: dict[str, Any] = {"epsilon": 1e-5, "initial": "normal"}
 SIZES = {
@@ -44,5 +44,6 @@ def recipe(size: str = "base", variant: str = "paper") -> Recipe:
             rate=RATES[size], betas=(0.9, 0.98), decay=0.01, warmup=0.06 if size == "large" else 0.048, clip=None
         ),
         schedule=(Stage(share=1.0, rows=ROWS[size], length=512),),
+        adapt=Adapt(rate=2e-5, warmup=0.06, epochs=10.0, decay=0.1),  # the paper tries 1e-5, 2e-5 and 3e-5
         shrink=size not in PAPER,
     )

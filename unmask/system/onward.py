@@ -31,7 +31,8 @@ def taken_over(recipe: Recipe, base: Recipe) -> Recipe:
     segments = recipe.see.segments  # type: ignore[attr-defined]
     if segments and segments > system.backbone.segments:
         system = dataclasses.replace(system, backbone=dataclasses.replace(system.backbone, segments=segments))
-    return recipe.replace(system=system, size=base.size)
+    rows = max(stage.length for stage in recipe.schedule)
+    return recipe.replace(system=system, size=base.size, reads=max(rows, base.longest))
 
 
 def check_onward(asked: Recipe, usual: Recipe, base: Recipe) -> None:

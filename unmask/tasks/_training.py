@@ -5,30 +5,61 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from unmask.errors import require
-from unmask.recipe import Part
+from unmask.recipe import Part, Recipe
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How a model is trained on a task, every value decided."""
+
+    epochs: float  # times the examples are read
+    examples: int  # per step
+    rate: float  # highest learning rate
+    warmup: float  # share of the steps
+    decay: float  # of the weights
+    layer_decay: float  # rate of a layer as a share of the rate of the layer above it
+    length: int  # longest input in tokens
 
 
 @dataclass(frozen=True)
 class Training:
     """How long a model is trained on the examples of a task, and how fast."""
 
-    epochs: float = 3.0  # times the examples are read
+    epochs: float | None = None  # times the examples are read; none: the recipe's
     examples: int = 32  # per step
     rate: float | None = None  # highest learning rate; none: the recipe's, in inverse proportion to the width
     warmup: float | None = None  # share of the steps; none: the recipe's
-    decay: float = 0.01  # of the weights
+    decay: float | None = None  # of the weights; none: the recipe's
+    layer_decay: float | None = None  # rate of a layer as a share of that of the layer above it; none: the recipe's
     length: int | None = None  # longest input in tokens; none: as long as the model can read
 
     def __post_init__(self) -> None:
-        require(self.epochs > 0, f"epochs must be over 0, got {self.epochs}")
+        require(self.epochs is None or self.epochs > 0, f"epochs must be over 0, got {self.epochs}")
         require(self.examples >= 1, f"examples must be 1 or more, got {self.examples}")
         require(self.rate is None or self.rate > 0, f"rate must be over 0, got {self.rate}")
         require(
             self.warmup is None or 0 <= self.warmup < 1,
             f"warmup must be in [0, 1), got {self.warmup}: a share of all steps",
         )
-        require(self.decay >= 0, f"decay must be 0 or more, got {self.decay}")
+        require(self.decay is None or self.decay >= 0, f"decay must be 0 or more, got {self.decay}")
+        require(
+            self.layer_decay is None or 0 < self.layer_decay <= 1,
+            f"layer_decay must be in (0, 1], got {self.layer_decay}: 1 gives all layers the same rate",
+        )
         require(self.length is None or self.length >= 8, f"length must be 8 tokens or more, got {self.length}")
+
+    def plan(self, recipe: Recipe) -> Plan:
+        """What the task says, and where it says nothing, what the recipe of the model says."""
+        usual = recipe.adapt
+        return Plan(
+            epochs=usual.epochs if self.epochs is None else self.epochs,
+            examples=self.examples,
+            rate=usual.rate * 768 / recipe.system.backbone.width if self.rate is None else self.rate,  # type: ignore[attr-defined]
+            warmup=usual.warmup if self.warmup is None else self.warmup,
+            decay=usual.decay if self.decay is None else self.decay,
+            layer_decay=usual.layer_decay if self.layer_decay is None else self.layer_decay,
+            length=recipe.longest if self.length is None else self.length,
+        )
 
 
 def check_dropout(dropout: float) -> None:

@@ -10,8 +10,8 @@ from typing import Any, Literal
 from unmask.data.given import Text
 from unmask.errors import require
 from unmask.recipe import Part
+from unmask.tasks._rows import read_rows
 from unmask.tasks._training import CURVE, Training, check_dropout, check_language
-from unmask.tasks.classify import read_rows
 
 
 @dataclass(frozen=True)
@@ -19,7 +19,8 @@ class Choose(Training):
     """How a model is adapted to choosing: every choice is read after the context and the question, and gets a score."""
 
     dropout: float = 0.1  # before the output
-    activation: Literal["tanh", "gelu"] | None = None  # of the layer before the output; none: the recipe's
+    pooler: bool | None = None  # a dense layer before the output; none: the recipe's, in models that see everything
+    activation: Literal["tanh", "gelu"] | None = None  # of that layer; none: the recipe's
     language: float | Part | None = field(  # weight of predicting the next token beside the choice; none: the recipe's
         default=None, metadata=CURVE
     )
@@ -47,7 +48,6 @@ class Question:
 def read(path: str | Path, *, labelled: bool = True) -> list[Question]:
     """The questions of a file; with `labelled`, every one must have a label."""
     path = Path(path)
-    require(path.is_file(), f"no such file: {path}")
     questions = [_question(row, f"{path}, line {number:,}", labelled) for number, row in read_rows(path)]
     require(bool(questions), f"{path} holds no examples")
     return questions

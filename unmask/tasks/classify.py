@@ -1,14 +1,10 @@
-"""Classify: one text or two, one label. JSON lines or CSV with `text` or `text_a`, `text_b`, and `label`."""
+"""Classify: one text or two, one label. JSON lines or CSV with `text` or `text_a`, `text_b`, and `label`, or other columns."""
 
 from __future__ import annotations
 
-import csv
-import gzip
-import json
-import lzma
-import zlib
+import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -16,9 +12,8 @@ from typing import Any, Literal
 from unmask.data.given import Text
 from unmask.errors import Mistake, require
 from unmask.recipe import Part
+from unmask.tasks._rows import DELIMITERS, delimiter, is_csv, read_rows
 from unmask.tasks._training import CURVE, Training, check_dropout, check_language
-
-LONGEST_FIELD = 1 << 24  # characters of a CSV field
 
 
 @dataclass(frozen=True)
@@ -27,7 +22,8 @@ class Classify(Training):
 
     dropout: float = 0.1  # before the output
     pool: Literal["summary", "mean"] = "summary"  # the summary token, or the mean of all tokens
-    activation: Literal["tanh", "gelu"] | None = None  # of the layer before the output; none: the recipe's
+    pooler: bool | None = None  # a dense layer before the output; none: the recipe's, in models that see everything
+    activation: Literal["tanh", "gelu"] | None = None  # of that layer; none: the recipe's
     orders: Literal["one", "both"] = "one"  # both: a pair is read in both orders, and what is read added up (GPT)
     language: float | Part | None = field(  # weight of predicting the next token beside the label; none: the recipe's
         default=None, metadata=CURVE
@@ -40,28 +36,45 @@ class Classify(Training):
 
 
 @dataclass(frozen=True)
+class Columns:
+    """Which columns of a file are read."""
+
+    text: tuple[str, ...] = ()  # one, or two for a pair; none: "text", or "text_a" and "text_b"
+    label: str = "label"
+
+    def __post_init__(self) -> None:
+        require(
+            len(self.text) <= 2, f"an example has one text or two, got {len(self.text)} columns: {', '.join(self.text)}"
+        )
+
+    @classmethod
+    def of(cls, text: str | Sequence[str] | None = None, label: str | None = None) -> Columns:
+        """From what a user names, if anything."""
+        texts = () if text is None else (text,) if isinstance(text, str) else tuple(text)
+        return cls(texts, label or cls.label)
+
+    def texts_of(self, row: Mapping[str, Any]) -> tuple[str, ...]:
+        """The columns of a row's texts."""
+        return self.text or (("text_a", "text_b") if "text_a" in row else ("text",))
+
+
+@dataclass(frozen=True)
 class Example:
     text: Text
-    label: str | None  # None where the file has none
+    label: str | None  # None where it is not read
+    where: str = field(default="", compare=False)  # file and line
+    row: Mapping[str, Any] = field(default_factory=dict, compare=False, repr=False)  # all of its columns
 
 
-def read(path: str | Path, *, labelled: bool = True) -> list[Example]:
-    """The examples of a file; with `labelled`, every one must have a label."""
-    path = Path(path)
-    require(path.is_file(), f"no such file: {path}")
+def read(path: str | Path, columns: Columns | None = None, *, labelled: bool = True) -> list[Example]:
+    """The examples of a file. With `labelled`, every one must have a label; otherwise labels are not read."""
+    path, columns = Path(path), columns or Columns()
     examples = []
     for number, row in read_rows(path):
         where = f"{path}, line {number:,}"
-        pair = "text_a" in row
-        require(pair or "text" in row, f'{where}: needs "text", or "text_a" and "text_b"; got {sorted(row)}')
-        require(not pair or "text_b" in row, f'{where}: has "text_a" and no "text_b"')
-        label = row.get("label")
-        require(not labelled or label not in (None, ""), f'{where}: has no "label"')
-        texts = [row[name] for name in (("text_a", "text_b") if pair else ("text",))]
-        require(
-            all(isinstance(text, str) and text.strip() for text in texts), f"{where}: the text is empty or no string"
-        )
-        examples.append(Example(Text(*texts), None if label is None else str(label)))
+        text = _text(row, columns, where)
+        label = _label(row, columns, where, quoted=not is_csv(path)) if labelled else None
+        examples.append(Example(text, label, where, row))
     require(bool(examples), f"{path} holds no examples")
     kinds = {example.text.b is None for example in examples}
     require(
@@ -71,19 +84,103 @@ def read(path: str | Path, *, labelled: bool = True) -> list[Example]:
     return examples
 
 
-def read_texts(path: str | Path) -> tuple[list[Text], Counter[str]]:
+def _text(row: Mapping[str, Any], columns: Columns, where: str) -> Text:
+    names = columns.texts_of(row)
+    known = f"the columns are {', '.join(map(repr, row)) or 'none'}"
+    if not columns.text:
+        require(
+            names != ("text",) or "text" in row,
+            f'{where}: needs "text", or "text_a" and "text_b"; {known}: name the column to read with --text NAME',
+        )
+        require(
+            names == ("text",) or "text_b" in row,
+            f'{where}: has "text_a" and no "text_b"; {known}: name both columns with --text NAME --text NAME',
+        )
+    for name in names:
+        require(name in row, f"{where}: no column {name!r}; {known}")
+        value = row[name]
+        require(
+            isinstance(value, str) and bool(value.strip()),
+            f"{where}: the text is empty or no string: {name!r} is {value!r:.60}",
+        )
+    return Text(*(row[name] for name in names))
+
+
+def _label(row: Mapping[str, Any], columns: Columns, where: str, *, quoted: bool) -> str:
+    """The label of a row: a word or a whole number. `quoted`: the file tells numbers and words apart."""
+    name, value = columns.label, row.get(columns.label)
+    known = (
+        ""
+        if name in row
+        else f"; the columns are {', '.join(map(repr, row))}: name that of the label with --label NAME"
+    )
+    require(value not in (None, ""), f'{where}: has no "{name}"{known}')
+    require(
+        not isinstance(value, list | dict),
+        f"{where}: the label is a {'list' if isinstance(value, list) else 'dict'}, {value!r:.60}: an example has one label, "
+        "a word or a whole number",
+    )
+    text = str(value)
+    if isinstance(value, float) or (not quoted and _FRACTION.fullmatch(text.strip())):
+        raise Mistake(f"{where}: {_of_fraction(text.strip(), name)}")
+    require(text == text.strip(), f"{where}: the label {text!r} has blanks around it: remove them, in the whole file")
+    return text
+
+
+_FRACTION = re.compile(r"[-+]?(\d+\.\d*|\.\d+)([eE][-+]?\d+)?")
+
+
+def _of_fraction(text: str, name: str) -> str:
+    """What to say of a label that is a number with a fraction."""
+    number = float(text)
+    if number.is_integer():
+        return (
+            f"the label {text} is a class written with a fraction, as pandas does where labels are missing: drop the rows "
+            f"without a label and write {int(number)} (df[{name!r}].astype(int))"
+        )
+    return (
+        f"the label {text} is a number with a fraction, not a class: turn numbers into classes first, for example low and "
+        f'high; if it is the name of a class, write it in quotes in JSON lines: "{text}"'
+    )
+
+
+def described(path: str | Path, columns: Columns | None = None, *, labelled: bool = True) -> str | None:
+    """How a CSV file is read, for a user to check; None for other files."""
+    path, columns = Path(path), columns or Columns()
+    if not is_csv(path):
+        return None
+    _, row = next(read_rows(path), (0, {}))
+    texts = " and ".join(map(repr, columns.texts_of(row)))
+    label = f", label from {columns.label!r}" if labelled else ""
+    return f"{path} is read with the delimiter {DELIMITERS[delimiter(path)]}: text from {texts}{label}"
+
+
+def read_texts(path: str | Path, columns: Columns | None = None) -> tuple[list[Text], Counter[str]]:
     """Texts without labels: the lines of a .txt, or the texts of JSON lines or CSV; the notes count blank lines."""
+    examples, notes = read_unlabelled(path, columns)
+    return [example.text for example in examples], notes
+
+
+def read_unlabelled(path: str | Path, columns: Columns | None = None) -> tuple[list[Example], Counter[str]]:
+    """The same with all columns of each text."""
     path = Path(path)
     if path.suffix != ".txt":
-        return [example.text for example in read(path, labelled=False)], Counter()
+        return read(path, columns, labelled=False), Counter()
+    require(columns in (None, Columns()), f"{path} is plain text without columns: leave --text out")
     require(path.is_file(), f"no such file: {path}")
-    try:  # splitlines would part at form feeds too, and a text would not be a line of the file
-        lines = path.read_text(encoding="utf-8-sig").removesuffix("\n").split("\n")
+    try:
+        return lines_of(path.read_text(encoding="utf-8-sig"), str(path))
     except UnicodeDecodeError as error:
         raise Mistake(f"{path} is not UTF-8 at byte offset {error.start:,}: convert it") from None
-    texts = [Text(line) for line in lines if line.strip()]
-    require(bool(texts), f"{path} holds no text")
-    return texts, _blank([number for number, line in enumerate(lines, 1) if not line.strip()])
+
+
+def lines_of(content: str, name: str) -> tuple[list[Example], Counter[str]]:
+    """Every line as a text; the notes count the blank ones, which are left out."""
+    # splitlines would split at form feeds too, and a text would not be a line of the file
+    lines = list(enumerate(content.removesuffix("\n").split("\n"), 1))
+    found = [Example(Text(line), None, f"{name}, line {i:,}", {"text": line}) for i, line in lines if line.strip()]
+    require(bool(found), f"{name} holds no text")
+    return found, _blank([i for i, line in lines if not line.strip()])
 
 
 def _blank(numbers: Sequence[int]) -> Counter[str]:
@@ -105,48 +202,10 @@ def label_names(examples: Sequence[Example]) -> tuple[str, ...]:
 def label_numbers(examples: Sequence[Example], names: Sequence[str], file: str | Path) -> list[int]:
     """The number of each example's label; one that training never had is an error."""
     known = {name: number for number, name in enumerate(names)}
-    strange = sorted({str(e.label) for e in examples} - set(known))
-    require(
-        not strange,
-        f"{file} has labels that the training examples never had: {strange[:5]}; known are {list(names)[:20]}",
-    )
-    return [known[str(example.label)] for example in examples]
-
-
-def read_rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
-    openers: dict[str, Any] = {".gz": gzip.open, ".xz": lzma.open}
-    name = path.name.removesuffix(path.suffix) if path.suffix in openers else path.name
-    try:
-        with openers.get(path.suffix, open)(path, "rt", encoding="utf-8-sig", newline="") as file:
-            if name.endswith((".csv", ".tsv")):
-                yield from _csv(path, file, "\t" if name.endswith(".tsv") else ",")
-            else:
-                yield from _jsonl(path, file)
-    except UnicodeDecodeError as error:
-        raise Mistake(f"{path} is not UTF-8 (byte offset {error.start:,} of a block): convert it") from None
-    except (EOFError, lzma.LZMAError, zlib.error, gzip.BadGzipFile) as error:
-        raise Mistake(f"{path} is damaged: {error}") from None
-
-
-def _csv(path: Path, file: Any, delimiter: str) -> Iterator[tuple[int, dict[str, Any]]]:
-    csv.field_size_limit(LONGEST_FIELD)
-    for number, row in enumerate(csv.DictReader(file, delimiter=delimiter), 2):
-        require(
-            None not in row,
-            f"{path}, line {number:,}: more fields than the header names; put quotes around a text that holds {delimiter!r}",
+    strange = next((e for e in examples if e.label not in known), None)
+    if strange is not None:
+        raise Mistake(
+            f"{strange.where or file}: the label {strange.label!r} is one that the training examples never had; known are "
+            f"{list(names)[:20]}"
         )
-        yield number, row
-
-
-def _jsonl(path: Path, file: Any) -> Iterator[tuple[int, dict[str, Any]]]:
-    for number, line in enumerate(file, 1):
-        if not line.strip():
-            continue
-        try:
-            row = json.loads(line)
-        except ValueError:
-            raise Mistake(
-                f"{path}, line {number:,}: not JSON; give JSON lines (.jsonl) or CSV with a header (.csv)"
-            ) from None
-        require(isinstance(row, dict), f"{path}, line {number:,}: not a JSON object")
-        yield number, row
+    return [known[str(example.label)] for example in examples]

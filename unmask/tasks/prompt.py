@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from unmask.errors import Mistake, require
+from unmask.tasks._rows import read_rows
 from unmask.tasks.choose import choice_number
-from unmask.tasks.classify import read_rows
 from unmask.text.template import Template
 
 
@@ -28,7 +28,6 @@ class Question:
 def read(path: str | Path, template: Template) -> list[Question]:
     """The questions of a file, all of them with choices or all without."""
     path = Path(path)
-    require(path.is_file(), f"no such file: {path}")
     questions = [_question(row, template, f"{path}, line {number:,}") for number, row in read_rows(path)]
     require(bool(questions), f"{path} holds no examples")
     require(

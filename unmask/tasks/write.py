@@ -7,8 +7,8 @@ from pathlib import Path
 
 from unmask.data.given import Text
 from unmask.errors import require
+from unmask.tasks._rows import read_rows
 from unmask.tasks._training import Training
-from unmask.tasks.classify import read_rows
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,6 @@ class Write(Training):
 def read(path: str | Path) -> list[Text]:
     """The pairs of a file: `a` is the source, `b` the target."""
     path = Path(path)
-    require(path.is_file(), f"no such file: {path}")
     pairs = []
     for number, row in read_rows(path):
         found = [row.get(name) for name in ("source", "target")]

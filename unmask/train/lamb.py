@@ -39,7 +39,7 @@ class LAMB:
         """Set the rate for a step; returns it."""
         rate = self.rate * factor(self.curve, self.warmup, moment)
         for group in optimiser.param_groups:
-            group["lr"] = rate
+            group["lr"] = rate * group["scale"]
         return rate
 
 

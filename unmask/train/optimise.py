@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
@@ -39,13 +40,19 @@ class AdamW:
     warmup: float = 0.01  # share of the steps in which the rate rises from 0
     curve: Curve = "linear"  # what the rate does afterwards
     correct: bool = True  # Adam's bias correction; BERT's released code leaves it out
+    layer_decay: float = 1.0  # rate of a layer as a share of the rate of the layer above it; 1: all layers alike
 
     def __post_init__(self) -> None:
         check_numbers(self)
+        require(
+            0 < self.layer_decay <= 1,
+            f"optimise.layer_decay must be in (0, 1], got {self.layer_decay}: 1 gives all layers the same rate",
+        )
 
     def build(self, model: nn.Module) -> torch.optim.AdamW:
+        scales = layer_scales(model, self.layer_decay) if self.layer_decay < 1 else {}
         return torch.optim.AdamW(
-            groups(model, self.decay), lr=self.rate, betas=self.betas, eps=self.epsilon, fused=True
+            groups(model, self.decay, scales), lr=self.rate, betas=self.betas, eps=self.epsilon, fused=True
         )
 
     def set(self, optimiser: torch.optim.Optimizer, moment: Moment) -> float:
@@ -56,7 +63,7 @@ class AdamW:
             # fold the correction's inverse into the rate and epsilon: exactly Adam without it
             mean, root = 1 - self.betas[0] ** moment.step, math.sqrt(1 - self.betas[1] ** moment.step)
         for group in optimiser.param_groups:
-            group["lr"] = rate * mean / root
+            group["lr"] = rate * group["scale"] * mean / root
             group["eps"] = self.epsilon / root
             if group["weight_decay"]:
                 group["weight_decay"] = self.decay * root / mean
@@ -75,12 +82,33 @@ def factor(curve: Curve, warmup: float, moment: Moment) -> float:
     return 1 - done if curve == "linear" else 0.5 * (1 + math.cos(math.pi * done))
 
 
-def groups(model: nn.Module, decay: float) -> list[dict[str, Any]]:
-    """What decays, and what does not: biases, norms and other vectors."""
-    trained = [p for p in model.parameters() if p.requires_grad]
-    matrices, vectors = [p for p in trained if p.dim() > 1], [p for p in trained if p.dim() <= 1]
-    both = [{"params": matrices, "weight_decay": decay}, {"params": vectors, "weight_decay": 0.0}]
-    return [group for group in both if group["params"]]
+def groups(model: nn.Module, decay: float, scales: Mapping[str, float] | None = None) -> list[dict[str, Any]]:
+    """The parameters, matrices first: only those decay, not biases, norms and other vectors.
+
+    `scales`: the rate of a parameter, by name, as a share of the whole rate; 1 where none is given."""
+    found: dict[tuple[bool, float], list[nn.Parameter]] = {}
+    for name, parameter in model.named_parameters():
+        if parameter.requires_grad:
+            found.setdefault((parameter.dim() <= 1, (scales or {}).get(name, 1.0)), []).append(parameter)
+    return [
+        {"params": found[vector, scale], "weight_decay": 0.0 if vector else decay, "scale": scale}
+        for vector, scale in sorted(found)
+    ]
+
+
+def layer_scales(model: Any, decay: float) -> dict[str, float]:
+    """The rate of each parameter of a system as a share of the whole rate (ELECTRA, `_get_layer_lrs` of its code).
+
+    The embeddings are at depth 0, the layers at 1 ... L and the heads at L + 2; the share is decay^(L + 2 - depth).
+    Layers that share a parameter give it the depth of the highest of them."""
+    layers = len(model.backbone.blocks)
+    depth = {id(parameter): 0 for parameter in model.backbone.parameters()}
+    for number, block in enumerate(model.backbone.blocks, 1):
+        depth |= {id(parameter): number for parameter in block.parameters()}
+    if hasattr(model.backbone, "final_norm"):
+        depth |= {id(parameter): layers for parameter in model.backbone.final_norm.parameters()}
+    top = layers + 2
+    return {name: decay ** (top - depth.get(id(parameter), top)) for name, parameter in model.named_parameters()}
 
 
 def check_numbers(optimise: Any) -> None:

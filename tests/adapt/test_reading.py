@@ -1,0 +1,180 @@
+"""Files of examples: columns by name, delimiters guessed, and wrong data named with its file and line."""
+
+import csv
+import io
+import json
+
+import pytest
+
+from tests.adapt.made import base_of
+from tests.command import mistake, works
+from unmask import api
+from unmask.data.given import Text
+from unmask.errors import Mistake
+from unmask.infer.model import save_run
+from unmask.tasks.classify import Columns, Example, described, label_numbers, read
+
+GOOD = [("The doctor slept.", "a"), ("A river.", "b")] * 4
+
+
+@pytest.fixture(scope="module")
+def base(tokenizers, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("runs") / "base"
+    save_run(base_of("bert", tokenizers["wordpiece"], folder), folder)
+    return folder
+
+
+def adapted(base, folder, pair):
+    names = ("text_a", "text_b") if pair else ("text",)
+    rows = [dict.fromkeys(names, text) | {"label": label} for text, label in GOOD]
+    (folder / "t.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    works("adapt", base, folder / "t.jsonl", "--out", folder / "run", "--set", "epochs=1", "--device", "cpu")
+    return folder / "run"
+
+
+@pytest.fixture(scope="module")
+def single(base, tmp_path_factory):
+    return adapted(base, tmp_path_factory.mktemp("single"), False)
+
+
+@pytest.fixture(scope="module")
+def pairs(base, tmp_path_factory):
+    return adapted(base, tmp_path_factory.mktemp("pairs"), True)
+
+
+def line(**row):
+    return json.dumps(row)
+
+
+@pytest.mark.parametrize(
+    "name,content,expected",
+    [
+        ("t.jsonl", line(text="x", label=0.5), r"line 1: the label 0.5 is a number with a fraction.* in quotes in JSON lines"),
+        ("t.jsonl", line(text="x", label="a") + "\n" + line(text="x", label=3.7), "line 2: the label 3.7 is a number"),
+        ("t.jsonl", line(text="x", label=1.0), r"line 1: the label 1.0 is a class written with a fraction, .*write 1 .*astype"),
+        ("t.jsonl", line(text="x", label=float("nan")), "line 1: the label nan is a number with a fraction"),
+        ("t.csv", "text,label\nx,a\nx,2.0\n", r"line 3: the label 2.0 is a class written with a fraction.*write 2 "),
+        ("t.csv", "text,label\nx,3.7\n", "line 2: the label 3.7 is a number with a fraction"),
+        ("t.csv", "text,label\nx,.5\n", "line 2: the label .5 is a number with a fraction"),
+        ("t.jsonl", line(text="x", label=["a", "b"]), r"line 1: the label is a list, \['a', 'b'\]"),
+        ("t.jsonl", line(text="x", label={"a": 1}), "line 1: the label is a dict"),
+        ("t.jsonl", line(text="x", label=None), 'line 1: has no "label"'),
+        ("t.jsonl", line(text="x", label=" a"), "line 1: the label ' a' has blanks around it"),
+        ("t.csv", "text,label\nx,a\ny, b\n", "line 3: the label ' b' has blanks around it"),
+        ("t.csv", "text,label\nx,  \n", "line 2: the label '  ' has blanks around it"),
+        ("t.jsonl", line(text="", label="a"), "line 1: the text is empty or no string: 'text' is ''"),
+        ("t.jsonl", line(text=["x"], label="a"), r"line 1: the text is empty or no string: 'text' is \['x'\]"),
+        ("t.csv", 'text,label\n"two\nlines",a\n"and\nmore",\n', 'line 4: has no "label"'),
+        ("t.csv", 'text,label\n"never closed,a\nx,b\n', "line 2: unexpected end of data: a text with quotes"),
+        ("t.tsv", 'text\tlabel\n"great" film\ta\n', "line 2: .* expected after '\"': a text with quotes"),
+        ("t.csv", "text,text,label\nx,y,a\n", "two columns are called 'text'"),
+    ],
+)  # fmt: skip
+def test_a_wrong_value_is_named_with_its_file_and_line(tmp_path, name, content, expected):
+    (tmp_path / name).write_text(content)
+    with pytest.raises(Mistake, match=expected) as raised:
+        read(tmp_path / name)
+    assert str(raised.value).startswith(str(tmp_path / name))
+
+
+def test_words_and_whole_numbers_are_labels(tmp_path):
+    values = ["good", 1, "2", "3.7", "v2.0", True]
+    (tmp_path / "t.jsonl").write_text("\n".join(line(text="x", label=value) for value in values))
+    assert [example.label for example in read(tmp_path / "t.jsonl")] == ["good", "1", "2", "3.7", "v2.0", "True"]
+    (tmp_path / "t.csv").write_text("text,label\nx,1\ny,v2.0\n")
+    assert [example.label for example in read(tmp_path / "t.csv")] == ["1", "v2.0"]
+
+
+def test_where_labels_are_not_read_they_may_be_anything(tmp_path):
+    (tmp_path / "t.jsonl").write_text(line(text="x", label=0.5) + "\n" + line(text="y"))
+    assert [example.text.a for example in read(tmp_path / "t.jsonl", labelled=False)] == ["x", "y"]
+
+
+def test_a_label_that_training_never_had_is_named_with_its_line(tmp_path):
+    (tmp_path / "d.csv").write_text("text,label\nx,a\ny,c\n")
+    with pytest.raises(Mistake, match=r"d.csv, line 3: the label 'c' .* never had; known are \['a', 'b'\]"):
+        label_numbers(read(tmp_path / "d.csv"), ["a", "b"], "dev")
+    with pytest.raises(Mistake, match="dev: the label 'c'"):
+        label_numbers([Example(Text("x"), "c")], ["a", "b"], "dev")
+
+
+@pytest.mark.parametrize("delimiter,name", [(",", "comma"), ("\t", "tab"), (";", "semicolon")])
+@pytest.mark.parametrize("suffix", ["csv", "tsv"])
+def test_columns_are_read_by_name_and_the_delimiter_is_guessed(tmp_path, delimiter, name, suffix):
+    rows = [("id", "my review", "stars"), ("1", 'good; very, "good"\tfilm\n!', "5"), ("2", "bad", "1")]
+    written = io.StringIO()
+    csv.writer(written, delimiter=delimiter).writerows(rows)
+    (tmp_path / f"t.{suffix}").write_text(written.getvalue(), newline="")
+    columns = Columns.of("my review", "stars")
+    found = read(tmp_path / f"t.{suffix}", columns)
+    assert [(e.text, e.label) for e in found] == [(Text(text), label) for _, text, label in rows[1:]]
+    assert found[0].row == dict(zip(rows[0], rows[1], strict=True))
+    assert [e.where for e in found] == [f"{tmp_path}/t.{suffix}, line {number}" for number in (2, 4)]
+    told = f"t.{suffix} is read with the delimiter {name}: text from 'my review', label from 'stars'"
+    assert str(described(tmp_path / f"t.{suffix}", columns)).endswith(told)
+
+
+def test_a_pair_has_two_columns_and_a_text_one(tmp_path):
+    (tmp_path / "t.jsonl").write_text(line(question="q", reply="r", text="t", label="a"))
+    assert read(tmp_path / "t.jsonl", Columns.of(["question", "reply"]))[0].text == Text("q", "r")
+    assert read(tmp_path / "t.jsonl", Columns.of("reply"))[0].text == Text("r")
+    assert read(tmp_path / "t.jsonl")[0].text == Text("t")
+    assert described(tmp_path / "t.jsonl") is None
+    with pytest.raises(Mistake, match="one text or two, got 3 columns"):
+        Columns.of(["a", "b", "c"])
+
+
+@pytest.mark.parametrize(
+    "columns,expected",
+    [
+        (Columns.of("reviews"), "line 2: no column 'reviews'; the columns are 'review', 'stars'"),
+        (Columns.of("review", "label"), "line 2: has no \"label\"; the columns are 'review', 'stars': .*--label NAME"),
+        (Columns(), "line 2: needs \"text\", .*; the columns are 'review', 'stars': name the column to read with --text NAME"),
+    ],
+)  # fmt: skip
+def test_a_column_that_is_not_there_lists_those_that_are(tmp_path, columns, expected):
+    (tmp_path / "t.csv").write_text("review,stars\nx,1\n")
+    with pytest.raises(Mistake, match=expected):
+        read(tmp_path / "t.csv", columns)
+
+
+def test_from_the_command_line_and_in_python_columns_have_names(base, tmp_path):
+    (tmp_path / "t.csv").write_text("stars;review\n" + "".join(f"{label};{text}\n" for text, label in GOOD))
+    named = ("--text", "review", "--label", "stars")
+    words = ("adapt", base, tmp_path / "t.csv", "--set", "epochs=1", "--device", "cpu")
+    ran = works(*words, *named, "--dev", tmp_path / "t.csv", "--out", tmp_path / "run")
+    told = "is read with the delimiter semicolon: text from 'review'"
+    assert told in ran.err
+    assert told in works("evaluate", tmp_path / "run", tmp_path / "t.csv", *named).err
+    assert told in works("predict", tmp_path / "run", tmp_path / "t.csv", "--text", "review").err
+    assert "the columns are 'stars', 'review'" in mistake("evaluate", tmp_path / "run", tmp_path / "t.csv")
+    assert "columns are named for labels" in mistake(*words, *named, "--task", "write", "--out", tmp_path / "w")
+    assert "was not adapted to any" in mistake("evaluate", base, tmp_path / "t.csv", *named)
+    model = api.load(base, device="cpu").adapt(
+        tmp_path / "t.csv", tmp_path / "python", text="review", label="stars", task=api.Classify(epochs=1)
+    )
+    assert model.evaluate(tmp_path / "t.csv", text="review", label="stars")["examples"] == 8
+
+
+def test_a_text_is_not_read_by_a_model_of_pairs_nor_a_pair_by_one_of_texts(single, pairs, tmp_path):
+    (tmp_path / "one.jsonl").write_text(line(text="x", label="a"))
+    (tmp_path / "two.jsonl").write_text(line(text_a="x", text_b="y", label="a"))
+    for verb in ("evaluate", "predict"):
+        said = mistake(verb, pairs, tmp_path / "one.jsonl")
+        assert f"one.jsonl, line 1: one text, and {pairs} reads pairs: give two texts" in said
+        said = mistake(verb, single, tmp_path / "two.jsonl")
+        assert f"two.jsonl, line 1: two texts, and {single} reads one: give one text" in said
+        works(verb, pairs, tmp_path / "two.jsonl")
+        works(verb, single, tmp_path / "one.jsonl")
+    assert "reads pairs" in mistake("predict", pairs, "a text")
+    assert "reads one" in mistake("predict", single, "a text", "another")
+    with pytest.raises(Mistake, match="text number 2 of 2: one text, and"):
+        api.load(pairs, device="cpu").predict([("a", "b"), "c"])
+
+
+def test_dev_examples_are_of_the_kind_of_the_training_examples(base, tmp_path):
+    (tmp_path / "t.jsonl").write_text("\n".join(line(text=text, label=label) for text, label in GOOD))
+    (tmp_path / "d.jsonl").write_text(line(text_a="x", text_b="y", label="a"))
+    said = mistake("adapt", base, tmp_path / "t.jsonl", "--dev", tmp_path / "d.jsonl", "--out", tmp_path / "run")
+    assert "d.jsonl, line 1: two texts, and the first training example reads one" in said
+    assert not (tmp_path / "run").exists()

@@ -1,0 +1,32 @@
+"""A linear classifier for a family that has a dense layer and a GELU before the output: the same scores, exactly.
+
+gelu(z) - gelu(-z) = z, as gelu(z) = z * Phi(z) and Phi(z) + Phi(-z) = 1. So the dense layer computes the scores z and -z,
+one row for each class and sign, and the output layer subtracts the second half from the first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import torch
+from torch import Tensor
+
+from unmask.predict import Label
+
+
+def fits(label: Label, activation: str | None, width: int) -> bool:
+    """Whether the scores of a label without a dense layer can be had from a layer of this width and activation."""
+    return not label.pooler and activation == "gelu" and 2 * label.classes <= width
+
+
+def doubled(name: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """The tensors with a dense layer in front of the output of the head `name`; its other rows are 0."""
+    weight, bias = (tensors[f"predict.{name}.out.{which}"] for which in ("weight", "bias"))
+    classes, width = weight.shape
+    rows, signs = weight.new_zeros(width, width), weight.new_zeros(classes, width)
+    rows[: 2 * classes] = torch.cat((weight, -weight))
+    signs[:, : 2 * classes] = torch.cat((torch.eye(classes), -torch.eye(classes)), 1)
+    biases = weight.new_zeros(width)
+    biases[: 2 * classes] = torch.cat((bias, -bias))
+    own = {"dense.weight": rows, "dense.bias": biases, "out.weight": signs, "out.bias": torch.zeros_like(bias)}
+    return dict(tensors) | {f"predict.{name}.{which}": tensor for which, tensor in own.items()}

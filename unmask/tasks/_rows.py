@@ -1,0 +1,103 @@
+"""The rows of a file of examples: JSON lines, or CSV with a header, plain or compressed (.gz, .xz)."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import json
+import lzma
+import zlib
+from collections.abc import Iterator
+from itertools import chain
+from pathlib import Path
+from typing import Any, TextIO
+
+from unmask.errors import Mistake, require
+
+LONGEST_FIELD = 1 << 24  # characters of a CSV field
+DELIMITERS = {",": "comma", "\t": "tab", ";": "semicolon"}
+SUFFIXES = (".jsonl", ".csv", ".tsv", ".txt")  # of files of examples or texts
+_OPENERS: dict[str, Any] = {".gz": gzip.open, ".xz": lzma.open}
+
+
+def read_rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Every row, by column, and the line it begins in."""
+    try:
+        with open_text(path) as file:
+            yield from _csv(path, file) if is_csv(path) else _jsonl(path, file)
+    except UnicodeDecodeError as error:
+        raise Mistake(f"{path} is not UTF-8 (byte offset {error.start:,} of a block): convert it") from None
+    except (EOFError, lzma.LZMAError, zlib.error, gzip.BadGzipFile) as error:
+        raise Mistake(f"{path} is damaged: {error}") from None
+
+
+def open_text(path: Path) -> TextIO:
+    require(path.is_file(), f"no such file: {path}")
+    opened: TextIO = _OPENERS.get(path.suffix, open)(path, "rt", encoding="utf-8-sig", newline="")
+    return opened
+
+
+def is_csv(path: Path) -> bool:
+    return _format(path) in (".csv", ".tsv")
+
+
+def delimiter(path: Path) -> str:
+    """The delimiter of a CSV file, guessed by its header."""
+    with open_text(path) as file:
+        return _guessed(file.readline(), path)
+
+
+def _guessed(header: str, path: Path) -> str:
+    """The delimiter that gives the header the most columns; where several do, that of the file's suffix."""
+    usual = "\t" if _format(path) == ".tsv" else ","
+    order = [usual, *(one for one in DELIMITERS if one != usual)]
+    return max(order, key=lambda one: len(next(csv.reader([header], delimiter=one), [])))
+
+
+def _format(path: Path) -> str:
+    return Path(path.stem).suffix if path.suffix in _OPENERS else path.suffix
+
+
+def _csv(path: Path, file: TextIO) -> Iterator[tuple[int, dict[str, Any]]]:
+    csv.field_size_limit(LONGEST_FIELD)
+    first = file.readline()
+    mark = _guessed(first, path)
+    reader = csv.reader(chain([first], file), delimiter=mark, strict=True)
+    begins = 1
+    try:
+        names = [name.strip() for name in next(reader, [])]
+        _check_header(path, names)
+        begins = reader.line_num + 1
+        for fields in reader:
+            if fields:
+                require(
+                    len(fields) <= len(names),
+                    f"{path}, line {begins:,}: {len(fields)} fields, and the header names {len(names)} columns: put quotes "
+                    f"around a text that holds a {DELIMITERS[mark]}",
+                )
+                yield begins, dict.fromkeys(names) | dict(zip(names, fields, strict=False))
+            begins = reader.line_num + 1
+    except csv.Error as error:
+        raise Mistake(
+            f"{path}, line {begins:,}: {error}: a text with quotes in it is written in quotes, and its own are doubled, "
+            'as in "a ""great"" film"'
+        ) from None
+
+
+def _check_header(path: Path, names: list[str]) -> None:
+    twice = sorted({name for name in names if name and names.count(name) > 1})
+    require(not twice, f"{path}: two columns are called {twice[0] if twice else ''!r}: rename one")
+
+
+def _jsonl(path: Path, file: TextIO) -> Iterator[tuple[int, dict[str, Any]]]:
+    for number, line in enumerate(file, 1):
+        if not line.strip():
+            continue
+        try:
+            row = json.loads(line)
+        except ValueError:
+            raise Mistake(
+                f"{path}, line {number:,}: not JSON; give JSON lines (.jsonl) or CSV with a header (.csv)"
+            ) from None
+        require(isinstance(row, dict), f"{path}, line {number:,}: not a JSON object")
+        yield number, row
