@@ -17,7 +17,7 @@ from unmask.infer.classify import probabilities
 from unmask.infer.model import Model, open_run, save_run
 from unmask.recipe import Adapt
 from unmask.tasks import Choose, Classify
-from unmask.train import LAMB, AdamW, Momentum
+from unmask.train import LAMB, AdamW, Momentum, Plan
 
 TEXTS = [Text("The doctor opened the case."), Text("A river."), Text("My teacher ignored every window near London.")]
 
@@ -67,7 +67,7 @@ def test_the_rate_of_every_parameter_is_that_of_electras_code(name, tokenizers, 
     system = recipe.system.build(recipe, base.tokenizer.vocabulary, 0)
     optimiser = recipe.optimise.build(system)
     step, steps = 3, 10
-    whole = recipe.optimise.set(optimiser, step, steps)
+    whole = recipe.optimise.set(optimiser, Plan(steps).moment(step))
     assert whole == pytest.approx(1e-3 * (1 - 3 / 11))
     rates = {id(p): group["lr"] for group in optimiser.param_groups for p in group["params"]}
     layers, seen = 2, set()
@@ -92,7 +92,7 @@ def test_the_rate_of_every_parameter_is_that_of_electras_code(name, tokenizers, 
 def test_without_layer_decay_all_parameters_have_one_rate(optimise):
     model = torch.nn.Sequential(torch.nn.Linear(3, 2), torch.nn.LayerNorm(2))
     optimiser = optimise.build(model)
-    rate = optimise.set(optimiser, 1, 1)
+    rate = optimise.set(optimiser, Plan(1).moment(1))
     rates = {group["lr"] for group in optimiser.param_groups}
     assert len(rates) == 1
     assert len(optimiser.param_groups) == 2
