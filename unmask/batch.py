@@ -44,6 +44,7 @@ class Vocabulary:
     pad: int
     special: tuple[int, ...]  # every id that is never drawn as a replacement
     mask: int | None = None
+    unknown: int | None = None  # the token for what is not in the vocabulary
 
 
 @dataclass(frozen=True)

@@ -89,6 +89,7 @@ class Tokenizer:
             pad=self.role("pad"),
             special=tuple(sorted(added | set(self.roles.values()))),
             mask=self.roles.get("mask"),
+            unknown=self.roles.get("unk"),
         )
 
     def encode(self, text: str) -> list[int]:
