@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import multiprocessing
 import os
 import shutil
@@ -16,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from unmask.batch import Document
-from unmask.data.holdout import Tokenised, by_document, by_stretch
+from unmask.data.holdout import STRETCH, Tokenised, by_document, by_stretch
 from unmask.data.shards import VERSION, Writer
 from unmask.errors import require
 from unmask.text import Corpus, Lexicon, Tokenizer, Words, encode_documents
@@ -24,13 +25,6 @@ from unmask.text.boundaries import CHINESE, available
 from unmask.text.lexicon import LEVELS
 
 CHUNK = 1 << 19  # characters handed to a worker at a time
-_TOO_FEW = {  # by whether texts are read as a whole: what is counted, and what is said of it
-    False: ("documents", "document, too few to hold one out: training on it has no held-out loss"),
-    True: (
-        "tokens",
-        "tokens, too few to hold a stretch of them out: training on them has no held-out loss; raise --holdout",
-    ),
-}
 _worker: dict[str, Any] = {}
 
 
@@ -67,8 +61,7 @@ def prepare(
             writer.close()
         require(writers["train"].tokens > 0, "the corpus gave no tokens to train on: is it only white space?")
         if holdout and not writers["holdout"].tokens:
-            counted, said = _TOO_FEW[corpus.whole]
-            corpus.notes[said] = _counts(writers)[counted]
+            _none_held_out(corpus, writers["train"].tokens, holdout)
         tokenizer.save(draft / "tokenizer.json")
         manifest = {
             "version": VERSION,
@@ -89,6 +82,18 @@ def prepare(
         yield manifest
     finally:
         shutil.rmtree(draft, ignore_errors=True)
+
+
+def _none_held_out(corpus: Corpus, tokens: int, holdout: float) -> None:
+    """Too little text to hold out a share of it: an error for texts read as a whole, otherwise a note."""
+    least = math.ceil(1000 * STRETCH / tokens) / 10  # per cent
+    advice = f"pass --holdout {least:g}% or more" if least < 50 else "use more text"
+    require(
+        not corpus.whole,
+        f"--holdout {100 * holdout:g}% of {tokens:,} tokens is fewer than {STRETCH}, too few to measure a loss on: "
+        f"{advice}, or pass --holdout 0 to hold out nothing",
+    )
+    corpus.notes[f"tokens in one document, too few to hold some out: training has no held-out loss; {advice}"] = tokens
 
 
 def _counts(writers: dict[str, Writer]) -> dict[str, int]:
