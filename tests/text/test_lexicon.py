@@ -114,7 +114,7 @@ def test_a_wrong_line_is_named_with_its_file_and_number(tmp_path, line, message)
 
 def test_a_lexicon_that_cannot_be_read_is_a_mistake(tmp_path):
     (tmp_path / "latin.tsv").write_bytes("fine\tphrase\ncafé\tphrase\n".encode("latin-1"))
-    with pytest.raises(Mistake, match=r"latin.tsv, line 2: not UTF-8 \(byte 0xe9\): convert the file"):
+    with pytest.raises(Mistake, match=r"latin.tsv is not UTF-8: line 2, byte 0xe9; convert the file"):
         Lexicon.load([tmp_path / "latin.tsv"])
     with pytest.raises(Mistake, match="no lexicon at .*none.tsv: write one, or mine one with 'unmask lexicon"):
         Lexicon.load([tmp_path / "none.tsv"])

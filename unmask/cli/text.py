@@ -13,7 +13,7 @@ from unmask import options, screen
 from unmask.cli import say
 from unmask.cli.program import verb
 from unmask.errors import Mistake
-from unmask.options import Corpora, Errors, Json, OptionalCorpora, Overwrite, Seed, Whole
+from unmask.options import Corpora, Encoding, Errors, Json, Lines, OptionalCorpora, Overwrite, Seed, Whole
 
 
 @verb("unmask tokenizer corpus/ --kind wordpiece --vocab 30000 --out tok.json")
@@ -27,6 +27,8 @@ def tokenizer(
         int | None, typer.Option(help="How many tokens; by default as many as is usual, 30,000 for wordpiece.")
     ] = None,
     whole: Whole = False,
+    lines: Lines = False,
+    encoding: Encoding = "utf-8",
     errors: Errors = "strict",
     seed: Seed = 0,
     json_: Json = False,
@@ -35,7 +37,7 @@ def tokenizer(
     """Train a tokenizer on a corpus."""
     from unmask import text
 
-    stream = text.Corpus(corpus, errors=errors, seed=seed, whole=whole)
+    stream = text.Corpus(corpus, errors=errors, encoding=encoding, seed=seed, whole=whole, lines=lines)
     with screen.err.status(f"training a {kind} tokenizer") if not json_ else contextlib.nullcontext():
         made = text.train_to_file(stream, out, text.kind_named(kind, vocab), overwrite)
     result = {"file": str(out), "kind": kind, "vocabulary": made.vocabulary.size, "notes": dict(stream.notes)}
@@ -56,9 +58,11 @@ def prepare(
         ),
     ] = [],  # noqa: B006
     holdout: Annotated[
-        str, typer.Option(help="Share of documents, or with --whole of tokens, kept for validation.")
+        str, typer.Option(help="Share of the tokens kept for validation, as whole documents where possible.")
     ] = "0.5%",
     whole: Whole = False,
+    lines: Lines = False,
+    encoding: Encoding = "utf-8",
     errors: Errors = "strict",
     seed: Seed = 0,
     workers: Annotated[int | None, typer.Option(help="Processes; by default one per core.")] = None,
@@ -71,15 +75,15 @@ def prepare(
     from unmask.text.boundaries import words_named
 
     known = Lexicon.load(lexicon) if lexicon else None
-    stream = Corpus(corpus, errors=errors, seed=seed, whole=whole)
+    stream = Corpus(corpus, errors=errors, encoding=encoding, seed=seed, whole=whole, lines=lines)
     records = run(stream, Tokenizer.load(tokenizer), out, words=words_named(words), lexicon=known,
                   holdout=options.share(holdout), workers=workers, overwrite=overwrite)  # fmt: skip
     manifest = _last(screen.reading(records, "preparing", json_))
     say.notes(manifest["notes"], json_)
-    held = sum(shard["tokens" if whole else "documents"] for shard in manifest["splits"]["holdout"])
+    held = sum(shard["tokens"] for shard in manifest["splits"]["holdout"])
     counted = f"{manifest['tokens']:,} tokens" + ("" if whole else f" in {manifest['documents']:,} documents")
     shown = ("tokens", "documents", "vocabulary", "words", "lexicon", "notes")
-    say.done({name: manifest[name] for name in shown}, f"{counted} ({held:,} held out), written to {out}", json_)
+    say.done({name: manifest[name] for name in shown}, f"{counted} ({held:,} tokens held out), written to {out}", json_)
 
 
 @verb("unmask lexicon corpus/ --graph triples.tsv --out phrases.tsv")
@@ -101,6 +105,8 @@ def lexicon(
         int,
         typer.Option(help="Word sequences counted at a time; beyond, the rarest are dropped. A million takes 50 MB."),
     ] = 10_000_000,
+    lines: Lines = False,
+    encoding: Encoding = "utf-8",
     errors: Errors = "strict",
     seed: Seed = 0,
     json_: Json = False,
@@ -112,7 +118,7 @@ def lexicon(
     mining = Mining(least_count=least_count, least_pmi=least_pmi, least_entropy=least_entropy, most_ngrams=most_ngrams)
     if not corpus and mining != Mining():
         raise Mistake("nothing is mined without a CORPUS: give one, or leave --least-... and --most-ngrams out")
-    stream = Corpus(corpus, errors=errors, seed=seed) if corpus else None
+    stream = Corpus(corpus, errors=errors, encoding=encoding, seed=seed, lines=lines) if corpus else None
     records = make_lexicon(stream, out, graph=graph, mining=mining if corpus else None, overwrite=overwrite)
     summary = _last(screen.reading(records, "mining", json_, unit="words"))
     say.notes(summary["notes"], json_)

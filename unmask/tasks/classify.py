@@ -17,6 +17,7 @@ from unmask.data.given import Text
 from unmask.errors import Mistake, require
 from unmask.recipe import Part
 from unmask.tasks._training import CURVE, Training, check_dropout, check_language
+from unmask.text.encodings import SAMPLE, undecodable
 
 LONGEST_FIELD = 1 << 24  # characters of a CSV field
 
@@ -80,7 +81,8 @@ def read_texts(path: str | Path) -> tuple[list[Text], Counter[str]]:
     try:  # splitlines would part at form feeds too, and a text would not be a line of the file
         lines = path.read_text(encoding="utf-8-sig").removesuffix("\n").split("\n")
     except UnicodeDecodeError as error:
-        raise Mistake(f"{path} is not UTF-8 at byte offset {error.start:,}: convert it") from None
+        where = f"byte offset {error.start:,}"
+        raise undecodable(path, "utf-8", error.object[:SAMPLE], where, options=False) from None
     texts = [Text(line) for line in lines if line.strip()]
     require(bool(texts), f"{path} holds no text")
     return texts, _blank([number for number, line in enumerate(lines, 1) if not line.strip()])
@@ -123,7 +125,8 @@ def read_rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
             else:
                 yield from _jsonl(path, file)
     except UnicodeDecodeError as error:
-        raise Mistake(f"{path} is not UTF-8 (byte offset {error.start:,} of a block): convert it") from None
+        where = f"byte offset {error.start:,} of a block"
+        raise undecodable(path, "utf-8", error.object[:SAMPLE], where, options=False) from None
     except (EOFError, lzma.LZMAError, zlib.error, gzip.BadGzipFile) as error:
         raise Mistake(f"{path} is damaged: {error}") from None
 
