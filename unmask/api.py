@@ -127,29 +127,35 @@ def load(folder: str | Path, *, device: str | None = None, half: bool = False) -
 
 
 def train_tokenizer(
-    corpus: Paths, out: str | Path, *, kind: str = "wordpiece", vocab: int | None = None,
+    corpus: Paths, out: str | Path, *, kind: str = "wordpiece", vocab: int | None = None, fold: bool = False,
     whole: bool = False, lines: bool = False, encoding: str = "utf-8", errors: str = "strict", overwrite: bool = False,
 ) -> text.Tokenizer:  # fmt: skip
-    """Train a tokenizer on a corpus and write it to `out`. `whole`, `lines`, `encoding`, `errors`: as for `prepare`."""
+    """Train a tokenizer on a corpus and write it to `out`. `whole`, `lines`, `encoding`, `errors`: as for `prepare`.
+
+    `vocab`: how many tokens; None: the usual number, or as many as the text allows.
+    `fold`: full-width letters, digits and marks are read as half-width ones, wherever the tokenizer is used."""
     stream = text.Corpus(_listed(corpus), errors=errors, encoding=encoding, whole=whole, lines=lines)
-    return text.train_to_file(stream, out, text.kind_named(kind, vocab), overwrite)
+    wanted = text.kind_named(kind, vocab)
+    return text.train_to_file(stream, out, wanted, overwrite, at_most=vocab is None, fold=fold)
 
 
 def prepare(
     corpus: Paths, out: str | Path, *, tokenizer: str | Path, words: text.Words = "auto", lexicon: Paths = (),
-    holdout: float = 0.005, whole: bool = False, lines: bool = False, encoding: str = "utf-8", errors: str = "strict",
-    workers: int | None = None, overwrite: bool = False,
+    holdout: float = 0.005, fold: bool = False, whole: bool = False, lines: bool = False, encoding: str = "utf-8",
+    errors: str = "strict", workers: int | None = None, overwrite: bool = False,
 ) -> dict[str, Any]:  # fmt: skip
     """Tokenise a corpus into shards, with the phrases and entities of a lexicon if one is given; returns the manifest.
 
     `whole`: a .txt file is one document, and its blank lines are text, for models of characters and bytes.
     `lines`: every line of a .txt file is a document. `encoding`: utf-8, gb18030, big5, utf-16 or another.
+    `fold`: full-width letters, digits and marks are read as half-width ones; the data's tokenizer does so from then on.
     `errors`: "strict", or "replace" to read on where bytes are damaged.
     `holdout`: the share of tokens kept for validation."""
     manifest: dict[str, Any] = {}
     stream = text.Corpus(_listed(corpus), errors=errors, encoding=encoding, whole=whole, lines=lines)
+    read = text.Tokenizer.load(tokenizer)
     for manifest in prepare_shards(
-        stream, text.Tokenizer.load(tokenizer), out, words=words,
+        stream, read.folding() if fold else read, out, words=words,
         lexicon=text.Lexicon.load(_listed(lexicon)) if lexicon else None, holdout=holdout, workers=workers,
         overwrite=overwrite,
     ):  # fmt: skip

@@ -25,6 +25,13 @@ Errors = Annotated[str, typer.Option(help="strict, or replace: read on where byt
 Encoding = Annotated[
     str, typer.Option(help="How the files are encoded: utf-8, gb18030, big5, utf-16 or another that Python knows.")
 ]
+Fold = Annotated[
+    bool,
+    typer.Option(
+        "--fold",
+        help="Read full-width letters, digits and marks as half-width ones. The tokenizer that is written does so too.",
+    ),
+]
 Lines = Annotated[bool, typer.Option("--lines", help="Every line of a .txt file is a document.")]
 Whole = Annotated[
     bool,

@@ -13,7 +13,7 @@ from unmask import options, screen
 from unmask.cli import say
 from unmask.cli.program import verb
 from unmask.errors import Mistake
-from unmask.options import Corpora, Encoding, Errors, Json, Lines, OptionalCorpora, Overwrite, Seed, Whole
+from unmask.options import Corpora, Encoding, Errors, Fold, Json, Lines, OptionalCorpora, Overwrite, Seed, Whole
 
 
 @verb("unmask tokenizer corpus/ --kind wordpiece --vocab 30000 --out tok.json")
@@ -24,8 +24,12 @@ def tokenizer(
         str, typer.Option(help="wordpiece, bpe, word-bpe, byte-bpe, unigram, characters, bytes or whole-words.")
     ] = "wordpiece",
     vocab: Annotated[
-        int | None, typer.Option(help="How many tokens; by default as many as is usual, 30,000 for wordpiece.")
+        int | None,
+        typer.Option(
+            help="How many tokens. By default the usual number (30,000 for wordpiece), or as many as the text allows."
+        ),
     ] = None,
+    fold: Fold = False,
     whole: Whole = False,
     lines: Lines = False,
     encoding: Encoding = "utf-8",
@@ -37,12 +41,19 @@ def tokenizer(
     """Train a tokenizer on a corpus."""
     from unmask import text
 
+    wanted = text.kind_named(kind, vocab)
     stream = text.Corpus(corpus, errors=errors, encoding=encoding, seed=seed, whole=whole, lines=lines)
     with screen.err.status(f"training a {kind} tokenizer") if not json_ else contextlib.nullcontext():
-        made = text.train_to_file(stream, out, text.kind_named(kind, vocab), overwrite)
-    result = {"file": str(out), "kind": kind, "vocabulary": made.vocabulary.size, "notes": dict(stream.notes)}
-    say.notes(stream.notes, json_)
-    say.done(result, f"{made.vocabulary.size:,} tokens, written to {out}", json_)
+        made = text.train_to_file(stream, out, wanted, overwrite, at_most=vocab is None, fold=fold)
+    size = made.vocabulary.size
+    notes = dict(stream.notes)
+    if size < wanted.vocab and not wanted.at_most:
+        notes[f"tokens are all that the text allows; the usual number is {wanted.vocab:,}, which needs more text"] = (
+            size
+        )
+    say.notes(notes, json_)
+    result = {"file": str(out), "kind": kind, "vocabulary": size, "fold": fold, "notes": notes}
+    say.done(result, f"{size:,} tokens, written to {out}", json_)
 
 
 @verb("unmask prepare corpus/ --tokenizer tok.json --out data/wiki")
@@ -60,6 +71,7 @@ def prepare(
     holdout: Annotated[
         str, typer.Option(help="Share of the tokens kept for validation, as whole documents where possible.")
     ] = "0.5%",
+    fold: Fold = False,
     whole: Whole = False,
     lines: Lines = False,
     encoding: Encoding = "utf-8",
@@ -76,7 +88,8 @@ def prepare(
 
     known = Lexicon.load(lexicon) if lexicon else None
     stream = Corpus(corpus, errors=errors, encoding=encoding, seed=seed, whole=whole, lines=lines)
-    records = run(stream, Tokenizer.load(tokenizer), out, words=words_named(words), lexicon=known,
+    read = Tokenizer.load(tokenizer)
+    records = run(stream, read.folding() if fold else read, out, words=words_named(words), lexicon=known,
                   holdout=options.share(holdout), workers=workers, overwrite=overwrite)  # fmt: skip
     manifest = _last(screen.reading(records, "preparing", json_))
     say.notes(manifest["notes"], json_)

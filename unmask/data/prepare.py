@@ -70,6 +70,8 @@ def prepare(
             "ids_dtype": dtype,
             "words": found,
             "whole": corpus.whole,
+            "lines": corpus.lines,
+            "fold": tokenizer.folds,
             "lexicon": list(lexicon.record) if lexicon is not None else [],
             **_counts(writers),
             "splits": {split: writer.shards for split, writer in writers.items()},

@@ -18,9 +18,8 @@ from unmask.text.tokenizer import (
     WordBPE,
     WordPiece,
     kind_named,
-    train,
-    train_to_file,
 )
+from unmask.text.training import train, train_to_file
 
 __all__ = [
     "BPE", "KINDS", "ByteBPE", "Bytes", "Characters", "Corpus", "Lexicon", "Mining", "Tokenizer", "Unigram", "WholeWords", "WordBPE",

@@ -9,6 +9,7 @@ import numpy as np
 
 from unmask.batch import Document
 from unmask.text.boundaries import SPACE, Words, classes_of, codes_of, sentence_starts, word_starts
+from unmask.text.fold import folded
 from unmask.text.lexicon import LEVELS, Lexicon
 from unmask.text.tokenizer import Tokenizer
 
@@ -19,6 +20,8 @@ def encode_documents(
     """Tokenise line by line (a line keeps its end, which some vocabularies write), all lines in one call.
 
     `whole`: blank lines, and the space at the end, are text like any other."""
+    if tokenizer.folds:  # boundaries are those of the text as it is tokenised
+        texts = [folded(text) for text in texts]
     lines, lines_per_text = _lines(texts, whole)
     encodings = tokenizer.encode_many(lines)
     counts = np.array([len(encoding) for encoding in encodings], dtype=np.int64)
