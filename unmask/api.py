@@ -140,12 +140,14 @@ def train_tokenizer(
 
 
 def prepare(
-    corpus: Paths, out: str | Path, *, tokenizer: str | Path, words: text.Words = "auto", lexicon: Paths = (),
+    corpus: Paths, out: str | Path, *, tokenizer: str | Path, words: text.Words = "auto",
+    words_from: Paths = (), lexicon: Paths = (),
     holdout: float = 0.005, fold: bool = False, whole: bool = False, lines: bool = False, encoding: str = "utf-8",
     errors: str = "strict", workers: int | None = None, overwrite: bool = False,
 ) -> dict[str, Any]:  # fmt: skip
     """Tokenise a corpus into shards, with the phrases and entities of a lexicon if one is given; returns the manifest.
 
+    `words_from`: files with words of your own for the Chinese segmenter.
     `whole`: a .txt file is one document, and its blank lines are text, for models of characters and bytes.
     `lines`: every line of a .txt file is a document. `encoding`: utf-8, gb18030, big5, utf-16 or another.
     `fold`: full-width letters, digits and marks are read as half-width ones; the data's tokenizer does so from then on.
@@ -156,6 +158,7 @@ def prepare(
     read = text.Tokenizer.load(tokenizer)
     for manifest in prepare_shards(
         stream, read.folding() if fold else read, out, words=words,
+        own=text.OwnWords.load(_listed(words_from), words) if words_from else None,
         lexicon=text.Lexicon.load(_listed(lexicon)) if lexicon else None, holdout=holdout, workers=workers,
         overwrite=overwrite,
     ):  # fmt: skip

@@ -62,6 +62,13 @@ def prepare(
     tokenizer: Annotated[Path, typer.Option(help="A tokenizer.json, or a run folder.")],
     out: Annotated[Path, typer.Option(help="The data folder to write.")],
     words: Annotated[str, typer.Option(help="Where words begin: auto, spaces, rjieba (Chinese) or none.")] = "auto",
+    words_from: Annotated[
+        list[Path],
+        typer.Option(
+            metavar="FILE",
+            help="Your own words for the Chinese segmenter: one a line, or jieba's 'word frequency tag'; repeatable.",
+        ),
+    ] = [],  # noqa: B006
     lexicon: Annotated[
         list[Path],
         typer.Option(
@@ -83,19 +90,22 @@ def prepare(
 ) -> None:
     """Tokenise a corpus once, with its word and sentence boundaries, for every recipe to use."""
     from unmask.data.prepare import prepare as run
-    from unmask.text import Corpus, Lexicon, Tokenizer
+    from unmask.text import Corpus, Lexicon, OwnWords, Tokenizer
     from unmask.text.boundaries import words_named
 
+    way = words_named(words)
+    own = OwnWords.load(words_from, way) if words_from else None
     known = Lexicon.load(lexicon) if lexicon else None
     stream = Corpus(corpus, errors=errors, encoding=encoding, seed=seed, whole=whole, lines=lines)
     read = Tokenizer.load(tokenizer)
-    records = run(stream, read.folding() if fold else read, out, words=words_named(words), lexicon=known,
+    records = run(stream, read.folding() if fold else read, out, words=way, own=own, lexicon=known,
                   holdout=options.share(holdout), workers=workers, overwrite=overwrite)  # fmt: skip
     manifest = _last(screen.reading(records, "preparing", json_))
     say.notes(manifest["notes"], json_)
     held = sum(shard["tokens"] for shard in manifest["splits"]["holdout"])
     counted = f"{manifest['tokens']:,} tokens" + ("" if whole else f" in {manifest['documents']:,} documents")
-    shown = ("tokens", "documents", "vocabulary", "words", "lexicon", "notes")
+    counted += f", {100 * manifest['unknown']['share']:.2g}% of them unknown" if manifest["unknown"]["tokens"] else ""
+    shown = ("tokens", "documents", "vocabulary", "unknown", "words", "words_from", "lexicon", "fold", "notes")
     say.done({name: manifest[name] for name in shown}, f"{counted} ({held:,} tokens held out), written to {out}", json_)
 
 

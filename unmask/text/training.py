@@ -9,7 +9,6 @@ may not pass a limit of the alphabet; a unigram's scores are sums of fractions, 
 from __future__ import annotations
 
 import json
-import os
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -19,6 +18,7 @@ from tokenizers import Tokenizer as Backend
 from tokenizers import models, trainers
 
 from unmask.errors import Mistake, require
+from unmask.text.drafts import check_free, drafted
 from unmask.text.fold import folding
 from unmask.text.tokenizer import BERT_NAMES, Kind, Tokenizer
 
@@ -60,16 +60,10 @@ def train_to_file(
 ) -> Tokenizer:  # fmt: skip
     """Train a tokenizer and write it, whole or not at all; an existing file is kept unless `overwrite`."""
     out = Path(out)
-    require(overwrite or not out.exists(), f"{out} exists already: choose another --out, or pass --overwrite")
-    require(not out.is_dir(), f"{out} is a folder: give the file to write, such as {out / 'tokenizer.json'}")
-    tokenizer = train(kind, texts, at_most=at_most, fold=fold)
-    out.parent.mkdir(parents=True, exist_ok=True)
-    draft = out.with_name(f".{out.name}.{os.getpid()}")
-    try:
+    check_free(out, overwrite=overwrite)
+    with drafted(out) as draft:
+        tokenizer = train(kind, texts, at_most=at_most, fold=fold)
         tokenizer.save(draft)
-        draft.replace(out)
-    finally:
-        draft.unlink(missing_ok=True)
     return tokenizer
 
 
