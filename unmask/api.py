@@ -140,26 +140,38 @@ def load(folder: str | Path, *, device: str | None = None, half: bool = False) -
 
 
 def train_tokenizer(
-    corpus: Paths, out: str | Path, *, kind: str = "wordpiece", vocab: int | None = None,
-    whole: bool = False, errors: str = "strict", overwrite: bool = False,
+    corpus: Paths, out: str | Path, *, kind: str = "wordpiece", vocab: int | None = None, fold: bool = False,
+    whole: bool = False, lines: bool = False, encoding: str = "utf-8", errors: str = "strict", overwrite: bool = False,
 ) -> text.Tokenizer:  # fmt: skip
-    """Train a tokenizer on a corpus and write it to `out`. `whole`: as for `prepare`."""
-    stream = text.Corpus(_listed(corpus), errors=errors, whole=whole)
-    return text.train_to_file(stream, out, text.kind_named(kind, vocab), overwrite)
+    """Train a tokenizer on a corpus and write it to `out`. `whole`, `lines`, `encoding`, `errors`: as for `prepare`.
+
+    `vocab`: how many tokens; None: the usual number, or as many as the text allows.
+    `fold`: full-width letters, digits and marks are read as half-width ones, wherever the tokenizer is used."""
+    stream = text.Corpus(_listed(corpus), errors=errors, encoding=encoding, whole=whole, lines=lines)
+    wanted = text.kind_named(kind, vocab)
+    return text.train_to_file(stream, out, wanted, overwrite, at_most=vocab is None, fold=fold)
 
 
 def prepare(
-    corpus: Paths, out: str | Path, *, tokenizer: str | Path, words: text.Words = "auto", lexicon: Paths = (),
-    holdout: float = 0.005, whole: bool = False, errors: str = "strict", workers: int | None = None,
-    overwrite: bool = False,
+    corpus: Paths, out: str | Path, *, tokenizer: str | Path, words: text.Words = "auto",
+    words_from: Paths = (), lexicon: Paths = (),
+    holdout: float = 0.005, fold: bool = False, whole: bool = False, lines: bool = False, encoding: str = "utf-8",
+    errors: str = "strict", workers: int | None = None, overwrite: bool = False,
 ) -> dict[str, Any]:  # fmt: skip
     """Tokenise a corpus into shards, with the phrases and entities of a lexicon if one is given; returns the manifest.
 
+    `words_from`: files with words of your own for the Chinese segmenter.
     `whole`: a .txt file is one document, and its blank lines are text, for models of characters and bytes.
-    `holdout`: the share of documents kept for validation; of a `whole` text, the share of its tokens."""
+    `lines`: every line of a .txt file is a document. `encoding`: utf-8, gb18030, big5, utf-16 or another.
+    `fold`: full-width letters, digits and marks are read as half-width ones; the data's tokenizer does so from then on.
+    `errors`: "strict", or "replace" to read on where bytes are damaged.
+    `holdout`: the share of tokens kept for validation."""
     manifest: dict[str, Any] = {}
+    stream = text.Corpus(_listed(corpus), errors=errors, encoding=encoding, whole=whole, lines=lines)
+    read = text.Tokenizer.load(tokenizer)
     for manifest in prepare_shards(
-        text.Corpus(_listed(corpus), errors=errors, whole=whole), text.Tokenizer.load(tokenizer), out, words=words,
+        stream, read.folding() if fold else read, out, words=words,
+        own=text.OwnWords.load(_listed(words_from), words) if words_from else None,
         lexicon=text.Lexicon.load(_listed(lexicon)) if lexicon else None, holdout=holdout, workers=workers,
         overwrite=overwrite,
     ):  # fmt: skip
@@ -168,12 +180,12 @@ def prepare(
 
 
 def make_lexicon(
-    corpus: Paths, out: str | Path, *, graph: Paths = (), mining: text.Mining | None = None, errors: str = "strict",
-    overwrite: bool = False,
+    corpus: Paths, out: str | Path, *, graph: Paths = (), mining: text.Mining | None = None, lines: bool = False,
+    encoding: str = "utf-8", errors: str = "strict", overwrite: bool = False,
 ) -> dict[str, Any]:  # fmt: skip
     """Mine phrases from a corpus (none: ()) and take the names of a knowledge graph; returns what was written."""
     summary: dict[str, Any] = {}
-    stream = text.Corpus(_listed(corpus), errors=errors) if corpus else None
+    stream = text.Corpus(_listed(corpus), errors=errors, encoding=encoding, lines=lines) if corpus else None
     for summary in text.make_lexicon(stream, out, graph=_listed(graph), mining=mining, overwrite=overwrite):
         pass
     return summary

@@ -21,7 +21,18 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON; notices and note
 Seed = Annotated[int, typer.Option(help="The seed of everything random.")]
 Device = Annotated[str | None, typer.Option(help="cpu or cuda; by default the GPU if there is one.")]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace what is at --out.")]
-Errors = Annotated[str, typer.Option(help="strict, or replace: go on over bytes that are not UTF-8.")]
+Errors = Annotated[str, typer.Option(help="strict, or replace: read on where bytes are damaged, and count such lines.")]
+Encoding = Annotated[
+    str, typer.Option(help="How the files are encoded: utf-8, gb18030, big5, utf-16 or another that Python knows.")
+]
+Fold = Annotated[
+    bool,
+    typer.Option(
+        "--fold",
+        help="Read full-width letters, digits and marks as half-width ones. The tokenizer that is written does so too.",
+    ),
+]
+Lines = Annotated[bool, typer.Option("--lines", help="Every line of a .txt file is a document.")]
 Whole = Annotated[
     bool,
     typer.Option("--whole", help="A .txt file is one document, and blank lines are text: for characters and bytes."),

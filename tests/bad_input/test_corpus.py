@@ -122,11 +122,28 @@ def test_a_large_holdout_holds_out_about_so_much(corpus, tok, tmp_path):
     assert sum(shard["documents"] for shard in splits["train"]) == pytest.approx(30, abs=8)
 
 
-def test_a_single_document_that_leaves_nothing_to_hold_out_is_told(tok, tmp_path):
+def test_too_little_text_to_hold_some_out_is_an_error_as_a_whole_and_a_note_as_a_document(tok, tmp_path):
     (tmp_path / "one.txt").write_text("The doctor slept.\n\nThe river rose.\n")
-    said = "too few to hold"
-    assert "tokens, too few to hold" in prepare(tmp_path / "one.txt", tok, tmp_path / "a", "--whole").err
-    assert said not in prepare(tmp_path / "one.txt", tok, tmp_path / "b", "--whole", "--holdout", "0").err
-    assert said not in prepare(tmp_path / "one.txt", tok, tmp_path / "c").err
+    said = prepare(tmp_path / "one.txt", tok, tmp_path / "a", "--whole", call=mistake)
+    assert "0.5% of 14 tokens is fewer than 512" in said
+    assert not (tmp_path / "a").exists()
+    assert said.endswith("pass --holdout 0 to hold out nothing")
+    prepare(tmp_path / "one.txt", tok, tmp_path / "b", "--whole", "--holdout", "0")
+    assert "too few to hold" not in prepare(tmp_path / "one.txt", tok, tmp_path / "c").err
     (tmp_path / "single.txt").write_text("The doctor slept.\n")
-    assert "1 document, too few to hold one out" in prepare(tmp_path / "single.txt", tok, tmp_path / "d").err
+    ran = prepare(tmp_path / "single.txt", tok, tmp_path / "d")
+    assert "tokens in one document, too few to hold some out" in ran.err
+
+
+@pytest.mark.parametrize("size", [1200, 5000, 40_000])
+def test_the_advised_holdout_is_enough(tok, tmp_path, size):
+    (tmp_path / "one.txt").write_text("The doctor slept.\n" * (size // 5))
+    said = prepare(tmp_path / "one.txt", tok, tmp_path / "a", "--whole", call=mistake)
+    advised = said.partition("pass --holdout ")[2].split()[0]
+    prepare(tmp_path / "one.txt", tok, tmp_path / "b", "--whole", "--holdout", advised)
+    ran = prepare(tmp_path / "one.txt", tok, tmp_path / "c")
+    assert f"pass --holdout {advised} or more" in ran.err
+    assert "too few" not in prepare(tmp_path / "one.txt", tok, tmp_path / "d", "--holdout", advised).err
+    for name in "bd":
+        splits = json.loads((tmp_path / name / "manifest.json").read_text())["splits"]
+        assert sum(shard["tokens"] for shard in splits["holdout"]) >= 500

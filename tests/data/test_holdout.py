@@ -1,4 +1,4 @@
-"""Of texts read as a whole about the share that was asked for is held out, in stretches, and nothing is lost."""
+"""About the share of tokens that was asked for is held out, as documents or in stretches, and nothing is lost."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from tests.command import works
 from tests.conftest import documents
 from tests.data.test_shards import stored, units
-from unmask.data.holdout import STRETCH, by_stretch
+from unmask.data.holdout import SHORT, STRETCH, by_document, by_stretch
 from unmask.data.prepare import prepare
 from unmask.text import Bytes, Characters, Corpus, Lexicon, train
 from unmask.text import documents as documents_module
@@ -124,4 +124,67 @@ def test_a_real_text_of_several_parts_is_told_in_tokens(tmp_path, tokenizer):
     splits = json.loads((tmp_path / "data" / "manifest.json").read_text())["splits"]
     held = sum(shard["tokens"] for shard in splits["holdout"])
     assert held == pytest.approx(0.005 * 1_670_000, rel=0.05)
-    assert f"1,670,000 tokens ({held:,} held out)" in said
+    assert f"1,670,000 tokens ({held:,} tokens held out)" in said
+
+
+def made(sizes) -> list[tuple[np.ndarray, ...]]:
+    """Documents of these sizes, in sentences of ten words; each token is one that no other document has."""
+    begins = np.cumsum([0, *sizes])
+    return [
+        (np.arange(begin, begin + size), np.ones(size, np.uint8), np.diff(np.r_[0:size:10, size]))
+        for begin, size in zip(begins[:-1].tolist(), sizes, strict=True)
+    ]
+
+
+def in_chunks(documents, many):
+    return [documents[i : i + many] for i in range(0, len(documents), many)]
+
+
+def held_out(documents, share, many=7):
+    """The documents to train on and those held out; nothing is lost, and chunks make no difference."""
+    found = [[], []]
+    for parts in by_document(in_chunks(documents, many), share):
+        for side, part in zip(found, parts, strict=True):
+            side += part
+    everything = np.sort(np.concatenate([ids for side in found for ids, *_ in side]))
+    assert everything.tolist() == list(range(sum(len(ids) for ids, *_ in documents)))
+    assert all(sentences.sum() == len(ids) == len(word) for side in found for ids, word, sentences in side)
+    return found
+
+
+SIZES = np.random.default_rng(0)
+
+
+@pytest.mark.parametrize("share", [0.002, 0.005, 0.05, 0.3])
+@pytest.mark.parametrize(
+    "sizes",
+    [[250_000] * 5, [900_000], [60_000] * 20, SIZES.integers(50_000, 400_000, 6).tolist(), [120] * 20_000,
+     np.maximum(SIZES.lognormal(5.5, 1.3, 5000).astype(int), 1).tolist()],
+    ids=["no blank line, five parts", "one document", "twenty books", "a few long ones", "many short ones", "articles"],
+)  # fmt: skip
+def test_the_share_is_of_tokens_whatever_the_sizes_of_documents(sizes, share):
+    _, out = held_out(made(sizes), share)
+    held = sum(len(ids) for ids, *_ in out)
+    assert held == pytest.approx(share * sum(sizes), rel=0.26, abs=SHORT)
+    assert held >= 0.7 * share * sum(sizes)
+
+
+def test_chunks_make_no_difference_to_what_is_held_out():
+    documents = made(np.maximum(SIZES.lognormal(6, 1, 2000).astype(int), 1).tolist())
+    one, other = (held_out(documents, 0.01, many)[1] for many in (3, 500))
+    assert [ids.tolist() for ids, *_ in one] == [ids.tolist() for ids, *_ in other]
+
+
+def test_short_documents_are_not_preferred():
+    sizes = [60, 1500] * 4000
+    _, out = held_out(made(sizes), 0.01)
+    whole = [len(ids) for ids, *_ in out]
+    assert set(whole) == {60, 1500}
+    assert whole.count(1500) == pytest.approx(len(whole) / 2, rel=0.3)
+
+
+def test_documents_that_are_not_long_are_held_out_whole_from_the_second_on():
+    documents = made([500] * 100)
+    _, out = held_out(documents, 0.05)
+    assert [ids[0] // 500 for ids, *_ in out] == [1, 21, 41, 61, 81]
+    assert all(len(ids) == 500 for ids, *_ in out)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import lzma
+import sys
 from pathlib import Path
 
 import pyarrow
@@ -157,7 +158,7 @@ def test_bytes_that_are_not_utf8_can_be_replaced_and_are_counted(tmp_path):
     file.write_bytes(b"bad \xff here\ngood\nbad \xfe\n")
     corpus = Corpus([file], errors="replace")
     assert "".join(corpus) == "bad � here\ngood\nbad �\n"
-    assert corpus.notes == {"lines with bytes that are not UTF-8, replaced": 2}
+    assert corpus.notes == {"lines with bytes that are not UTF-8, replaced": 2, documents.NO_BLANK_LINE: 1}
 
 
 @pytest.mark.parametrize("suffix", [".gz", ".xz", ".zst"])
@@ -237,7 +238,8 @@ def test_a_long_document_is_cut_at_lines_and_counted_once(tmp_path, monkeypatch,
     assert "".join(parts) == text
     assert all(len(part) <= 100 and part.endswith("\n") for part in parts)
     assert len(parts) == 7  # three lines fit into each part
-    assert corpus.notes == {"documents longer than 100 characters, cut into parts": 1}
+    blank = {documents.NO_BLANK_LINE: 1} if format == ".txt" else {}
+    assert corpus.notes == {"documents longer than 100 characters, cut into parts": 1} | blank
 
 
 def test_a_long_line_is_cut_at_spaces_and_a_long_word_anywhere(tmp_path, monkeypatch):
@@ -263,3 +265,37 @@ def test_half_a_character_in_a_json_text_is_replaced_or_refused_but_never_handed
     except Mistake:
         return
     assert "".join(texts).encode("utf-8")
+
+
+def test_every_line_is_a_document_on_request(tmp_path):
+    write(tmp_path / "a.txt", "one\n\n two \nthree")
+    write(tmp_path / "b.jsonl", json.dumps({"text": "four\nfive"}))
+    corpus = Corpus([tmp_path], lines=True)
+    assert list(corpus) == ["one\n", " two \n", "three", "four\nfive"]
+    assert not corpus.notes
+    with pytest.raises(Mistake, match="--lines is for .txt files"):
+        Corpus([tmp_path / "b.jsonl"], lines=True)
+    with pytest.raises(Mistake, match="--whole.*--lines: give one"):
+        Corpus([tmp_path], lines=True, whole=True)
+
+
+def test_files_without_a_blank_line_are_counted_and_the_advice_is_given(tmp_path):
+    write(tmp_path / "a.txt", "one\ntwo\n")
+    write(tmp_path / "b.txt", "one\n\ntwo\n")
+    write(tmp_path / "c.txt", "a single line\n")
+    corpus = Corpus([tmp_path])
+    assert len(list(corpus)) == 4
+    assert corpus.notes == {documents.NO_BLANK_LINE: 1}
+    assert "pass --lines" in documents.NO_BLANK_LINE
+    for options in ({"whole": True}, {"lines": True}):
+        other = Corpus([tmp_path], **options)
+        list(other)
+        assert not other.notes
+
+
+def test_a_missing_package_is_found_before_the_files_before_it_are_read(tmp_path, monkeypatch):
+    write(tmp_path / "a.txt", "one\n")
+    write(tmp_path / "b.parquet", "")
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(Mistake, match="b.parquet needs pyarrow"):
+        Corpus([tmp_path])

@@ -6,13 +6,16 @@ import gzip
 import hashlib
 import lzma
 import pickle
+import re
 import sys
 import unicodedata
 from functools import cache
+from itertools import accumulate
 from pathlib import Path
 
 import numpy as np
 import pytest
+import rjieba
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -114,7 +117,7 @@ def test_a_wrong_line_is_named_with_its_file_and_number(tmp_path, line, message)
 
 def test_a_lexicon_that_cannot_be_read_is_a_mistake(tmp_path):
     (tmp_path / "latin.tsv").write_bytes("fine\tphrase\ncafé\tphrase\n".encode("latin-1"))
-    with pytest.raises(Mistake, match=r"latin.tsv, line 2: not UTF-8 \(byte 0xe9\): convert the file"):
+    with pytest.raises(Mistake, match=r"latin.tsv is not UTF-8: line 2, byte 0xe9; convert the file"):
         Lexicon.load([tmp_path / "latin.tsv"])
     with pytest.raises(Mistake, match="no lexicon at .*none.tsv: write one, or mine one with 'unmask lexicon"):
         Lexicon.load([tmp_path / "none.tsv"])
@@ -203,7 +206,7 @@ def test_units_are_spelled_by_their_tokens_with_the_space_before_them(kind, load
     units = [unit.replace(" ", "") for unit in spelled(document, kind)]
     assert units[:2] == ["oldengine", "theriver"]
     assert len(units) == 3
-    assert (document.entity == 1).sum() == 5
+    assert (document.entity == 1).sum() == 4  # 北京 is here a part of the word 北京大学
     assert [unit.replace(" ", "") for unit in spelled(document, kind, "entity")[:2]] == ["London", "London"]
 
 
@@ -217,7 +220,28 @@ def test_units_are_spelled_by_their_tokens_with_the_space_before_them(kind, load
 def test_a_match_that_begins_or_ends_inside_a_token_is_dropped(load, entry, marks):
     alone = train(ByteBPE(vocab=267), ["北京大学 " * 60])
     assert alone.encode_many(["北京大学"])[0].offsets == [(0, 1), (0, 1), (1, 3), (2, 3), (3, 4), (3, 4)]
-    assert encode_documents(["北京大学"], alone, "auto", load([entry]))[0].phrase.tolist() == (marks or [0] * 6)
+    assert encode_documents(["北京大学"], alone, "none", load([entry]))[0].phrase.tolist() == (marks or [0] * 6)
+
+
+@pytest.mark.parametrize(
+    "text,entries,found",
+    [
+        ("英国和美国队长", ["和美", "美国"], ["美国"]),  # not {和 美}国, and what it overlaps is found
+        ("英国和美国队长", ["和美国", "和美"], ["和美国"]),
+        ("一家中医院", ["中医"], []),
+        ("party in the art hall", ["art", "part", "art hall"], ["art hall"]),
+        ("北京大学在北京", ["北京", "北京大学"], ["北京大学", "北京"]),
+    ],
+)
+def test_a_unit_keeps_to_the_boundaries_of_words(load, text, entries, found):
+    letters = train(Characters(vocab=80), [text])
+    document = encode_documents([text], letters, "auto", load(entries))[0]
+    marks = document.phrase.tolist()
+    shape = "".join(map(str, marks))
+    assert [text[unit.start() : unit.end()].strip() for unit in re.finditer("12*", shape)] == found
+    for place, mark in enumerate(marks):
+        if mark == 1 or (mark != 2 and place and marks[place - 1]):
+            assert document.word[place] or text[place] == " "
 
 
 def test_the_bytes_of_one_character_are_one_unit(load):
@@ -284,18 +308,21 @@ def letter(character: str) -> bool:
 
 
 def brute_matches(line: str, entries: list[str]) -> list[tuple[int, int]]:
-    """Leftmost, longest, one after the other; then those that cut letters apart are dropped."""
-    found, at = [], 0
-    while at < len(line):
-        longest = max((len(entry) for entry in entries if line.startswith(entry, at)), default=0)
-        if longest:
-            found.append((at, at + longest))
-        at += max(longest, 1)
+    """Leftmost, longest, one after the other, of all that cut no run of letters and no word of the segmenter."""
+    words = list(accumulate((len(word) for word in rjieba.cut(line)), initial=0))
+    han = any(not letter(character) and unicodedata.name(character, "").startswith("CJK UNIFIED") for character in line)
 
     def cuts(edge: int) -> bool:
-        return 0 < edge < len(line) and letter(line[edge - 1]) and letter(line[edge])
+        apart = 0 < edge < len(line) and letter(line[edge - 1]) and letter(line[edge])
+        return apart or (han and edge < len(line) and edge not in words and not line[edge].isspace())
 
-    return [(a, b) for a, b in found if not cuts(a) and not cuts(b)]
+    found, at = [], 0
+    while at < len(line):
+        ends = [at + len(entry) for entry in entries if line.startswith(entry, at)]
+        end = max((end for end in ends if not cuts(at) and not cuts(end)), default=at)
+        found += [(at, end)] * (end > at)
+        at = max(end, at + 1)
+    return found
 
 
 def brute_marks(line: str, spans: list[tuple[int, int]], entries: list[str]) -> list[int]:

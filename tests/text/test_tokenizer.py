@@ -47,6 +47,7 @@ def test_special_tokens_come_first_and_are_all_known(made):
     assert tokenizer.vocabulary.special == (0, 1, 2, 3, 4)
     assert tokenizer.token(tokenizer.vocabulary.mask) == names[4]
     assert tokenizer.token(tokenizer.vocabulary.pad).strip("[]<>").lower() == "pad"
+    assert tokenizer.token(tokenizer.vocabulary.unknown).strip("[]<>").lower() == "unk"
     assert len(set(tokenizer.roles.values())) == 5
 
 

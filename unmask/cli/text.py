@@ -13,7 +13,7 @@ from unmask import options, screen
 from unmask.cli import say
 from unmask.cli.program import verb
 from unmask.errors import Mistake
-from unmask.options import Corpora, Errors, Json, OptionalCorpora, Overwrite, Seed, Whole
+from unmask.options import Corpora, Encoding, Errors, Fold, Json, Lines, OptionalCorpora, Overwrite, Seed, Whole
 
 
 @verb("unmask tokenizer corpus/ --kind wordpiece --vocab 30000 --out tok.json")
@@ -24,9 +24,15 @@ def tokenizer(
         str, typer.Option(help="wordpiece, bpe, word-bpe, byte-bpe, unigram, characters, bytes or whole-words.")
     ] = "wordpiece",
     vocab: Annotated[
-        int | None, typer.Option(help="How many tokens; by default as many as is usual, 30,000 for wordpiece.")
+        int | None,
+        typer.Option(
+            help="How many tokens. By default the usual number (30,000 for wordpiece), or as many as the text allows."
+        ),
     ] = None,
+    fold: Fold = False,
     whole: Whole = False,
+    lines: Lines = False,
+    encoding: Encoding = "utf-8",
     errors: Errors = "strict",
     seed: Seed = 0,
     json_: Json = False,
@@ -35,12 +41,19 @@ def tokenizer(
     """Train a tokenizer on a corpus."""
     from unmask import text
 
-    stream = text.Corpus(corpus, errors=errors, seed=seed, whole=whole)
+    wanted = text.kind_named(kind, vocab)
+    stream = text.Corpus(corpus, errors=errors, encoding=encoding, seed=seed, whole=whole, lines=lines)
     with screen.err.status(f"training a {kind} tokenizer") if not json_ else contextlib.nullcontext():
-        made = text.train_to_file(stream, out, text.kind_named(kind, vocab), overwrite)
-    result = {"file": str(out), "kind": kind, "vocabulary": made.vocabulary.size, "notes": dict(stream.notes)}
-    say.notes(stream.notes, json_)
-    say.done(result, f"{made.vocabulary.size:,} tokens, written to {out}", json_)
+        made = text.train_to_file(stream, out, wanted, overwrite, at_most=vocab is None, fold=fold)
+    size = made.vocabulary.size
+    notes = dict(stream.notes)
+    if size < wanted.vocab and not wanted.at_most:
+        notes[f"tokens are all that the text allows; the usual number is {wanted.vocab:,}, which needs more text"] = (
+            size
+        )
+    say.notes(notes, json_)
+    result = {"file": str(out), "kind": kind, "vocabulary": size, "fold": fold, "notes": notes}
+    say.done(result, f"{size:,} tokens, written to {out}", json_)
 
 
 @verb("unmask prepare corpus/ --tokenizer tok.json --out data/wiki")
@@ -49,6 +62,13 @@ def prepare(
     tokenizer: Annotated[Path, typer.Option(help="A tokenizer.json, or a run folder.")],
     out: Annotated[Path, typer.Option(help="The data folder to write.")],
     words: Annotated[str, typer.Option(help="Where words begin: auto, spaces, rjieba (Chinese) or none.")] = "auto",
+    words_from: Annotated[
+        list[Path],
+        typer.Option(
+            metavar="FILE",
+            help="Your own words for the Chinese segmenter: one a line, or jieba's 'word frequency tag'; repeatable.",
+        ),
+    ] = [],  # noqa: B006
     lexicon: Annotated[
         list[Path],
         typer.Option(
@@ -56,9 +76,12 @@ def prepare(
         ),
     ] = [],  # noqa: B006
     holdout: Annotated[
-        str, typer.Option(help="Share of documents, or with --whole of tokens, kept for validation.")
+        str, typer.Option(help="Share of the tokens kept for validation, as whole documents where possible.")
     ] = "0.5%",
+    fold: Fold = False,
     whole: Whole = False,
+    lines: Lines = False,
+    encoding: Encoding = "utf-8",
     errors: Errors = "strict",
     seed: Seed = 0,
     workers: Annotated[int | None, typer.Option(help="Processes; by default one per core.")] = None,
@@ -67,19 +90,23 @@ def prepare(
 ) -> None:
     """Tokenise a corpus once, with its word and sentence boundaries, for every recipe to use."""
     from unmask.data.prepare import prepare as run
-    from unmask.text import Corpus, Lexicon, Tokenizer
+    from unmask.text import Corpus, Lexicon, OwnWords, Tokenizer
     from unmask.text.boundaries import words_named
 
+    way = words_named(words)
+    own = OwnWords.load(words_from, way) if words_from else None
     known = Lexicon.load(lexicon) if lexicon else None
-    stream = Corpus(corpus, errors=errors, seed=seed, whole=whole)
-    records = run(stream, Tokenizer.load(tokenizer), out, words=words_named(words), lexicon=known,
+    stream = Corpus(corpus, errors=errors, encoding=encoding, seed=seed, whole=whole, lines=lines)
+    read = Tokenizer.load(tokenizer)
+    records = run(stream, read.folding() if fold else read, out, words=way, own=own, lexicon=known,
                   holdout=options.share(holdout), workers=workers, overwrite=overwrite)  # fmt: skip
     manifest = _last(screen.reading(records, "preparing", json_))
     say.notes(manifest["notes"], json_)
-    held = sum(shard["tokens" if whole else "documents"] for shard in manifest["splits"]["holdout"])
+    held = sum(shard["tokens"] for shard in manifest["splits"]["holdout"])
     counted = f"{manifest['tokens']:,} tokens" + ("" if whole else f" in {manifest['documents']:,} documents")
-    shown = ("tokens", "documents", "vocabulary", "words", "lexicon", "notes")
-    say.done({name: manifest[name] for name in shown}, f"{counted} ({held:,} held out), written to {out}", json_)
+    counted += f", {100 * manifest['unknown']['share']:.2g}% of them unknown" if manifest["unknown"]["tokens"] else ""
+    shown = ("tokens", "documents", "vocabulary", "unknown", "words", "words_from", "lexicon", "fold", "notes")
+    say.done({name: manifest[name] for name in shown}, f"{counted} ({held:,} tokens held out), written to {out}", json_)
 
 
 @verb("unmask lexicon corpus/ --graph triples.tsv --out phrases.tsv")
@@ -101,6 +128,8 @@ def lexicon(
         int,
         typer.Option(help="Word sequences counted at a time; beyond, the rarest are dropped. A million takes 50 MB."),
     ] = 10_000_000,
+    lines: Lines = False,
+    encoding: Encoding = "utf-8",
     errors: Errors = "strict",
     seed: Seed = 0,
     json_: Json = False,
@@ -112,7 +141,7 @@ def lexicon(
     mining = Mining(least_count=least_count, least_pmi=least_pmi, least_entropy=least_entropy, most_ngrams=most_ngrams)
     if not corpus and mining != Mining():
         raise Mistake("nothing is mined without a CORPUS: give one, or leave --least-... and --most-ngrams out")
-    stream = Corpus(corpus, errors=errors, seed=seed) if corpus else None
+    stream = Corpus(corpus, errors=errors, encoding=encoding, seed=seed, lines=lines) if corpus else None
     records = make_lexicon(stream, out, graph=graph, mining=mining if corpus else None, overwrite=overwrite)
     summary = _last(screen.reading(records, "mining", json_, unit="words"))
     say.notes(summary["notes"], json_)

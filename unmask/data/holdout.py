@@ -1,24 +1,42 @@
-"""What is held out of a corpus: documents, or of texts read as a whole their stretches; chunk by chunk, in its order."""
+"""What is held out of a corpus: documents, or stretches of texts read as a whole; chunk by chunk, in order."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Iterator
 
 import numpy as np
 
 STRETCH = 512  # tokens: a usual row; a shorter stretch says little about a text
+SHORT = 4 * STRETCH  # tokens: a document of this size is held out whole or not at all
 
 Tokenised = list[tuple[np.ndarray, ...]]  # per document: ids, word flags, tokens per sentence, a column per level
 
 
 def by_document(chunks: Iterable[Tokenised], share: float) -> Iterator[tuple[Tokenised, Tokenised]]:
-    """Of each chunk the documents to train on and those held out: a share of their number."""
-    done = 0
+    """Of each chunk the documents to train on and those held out: a share of the tokens, as whole documents if possible.
+
+    The next document is held out as soon as tokens are owed, whatever its own size: short ones are not preferred. Of a
+    document that is long against all that was read so far only the end is held out.
+    """
+    seen = held = 0  # tokens
     for chunk in chunks:
-        held = _held(done + np.arange(len(chunk)), share)
-        done += len(chunk)
-        yield [chunk[i] for i in np.flatnonzero(~held)], [chunk[i] for i in np.flatnonzero(held)]
+        train: Tokenised = []
+        out: Tokenised = []
+        for document in chunk:
+            size, due = len(document[0]), share * seen > held  # never the first document as a whole
+            seen += size
+            before, after = _cut([document], size - _taken(size, due, share * seen - held, share * seen / 4))
+            train += before
+            out += after
+            held += sum(len(ids) for ids, *_ in after)
+        yield train, out
+
+
+def _taken(size: int, due: bool, owed: float, room: float) -> int:
+    """How many tokens of a document are held out: none, all, or its end; `room`: how many more than are owed."""
+    if due and size <= max(SHORT, owed, room):
+        return size
+    return max(int(owed), STRETCH) if due or owed >= STRETCH else 0
 
 
 def by_stretch(chunks: Iterable[Tokenised], share: float) -> Iterator[tuple[Tokenised, Tokenised]]:
@@ -31,14 +49,6 @@ def by_stretch(chunks: Iterable[Tokenised], share: float) -> Iterator[tuple[Toke
         train, held = _cut(chunk, total - stretch)
         owed -= sum(len(ids) for ids, *_ in held)
         yield train, held
-
-
-def _held(numbers: np.ndarray, share: float) -> np.ndarray:
-    """Which documents are held out: a share of them, evenly spread, from the second document on."""
-    if not share:
-        return np.zeros(len(numbers), bool)
-    shifted = numbers + (math.ceil(1 / share) - 2)
-    return np.floor((shifted + 1) * share) > np.floor(shifted * share)
 
 
 def _cut(chunk: Tokenised, at: int) -> tuple[Tokenised, Tokenised]:

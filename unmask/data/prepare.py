@@ -3,35 +3,42 @@
 from __future__ import annotations
 
 import json
+import math
 import multiprocessing
 import os
-import shutil
 import sys
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from unmask.batch import Document
-from unmask.data.holdout import Tokenised, by_document, by_stretch
+from unmask.data.holdout import STRETCH, Tokenised, by_document, by_stretch
 from unmask.data.shards import VERSION, Writer
+from unmask.data.unknown import NOTED, Unknown, note_of
 from unmask.errors import require
-from unmask.text import Corpus, Lexicon, Tokenizer, Words, encode_documents
-from unmask.text.boundaries import CHINESE, available
+from unmask.text import Corpus, Lexicon, OwnWords, Tokenizer, Words, encode_documents
+from unmask.text.boundaries import CHINESE, available, segmenter
+from unmask.text.drafts import check_free, drafted
 from unmask.text.lexicon import LEVELS
 
 CHUNK = 1 << 19  # characters handed to a worker at a time
-_TOO_FEW = {  # by whether texts are read as a whole: what is counted, and what is said of it
-    False: ("documents", "document, too few to hold one out: training on it has no held-out loss"),
-    True: (
-        "tokens",
-        "tokens, too few to hold a stretch of them out: training on them has no held-out loss; raise --holdout",
-    ),
-}
-_worker: dict[str, Any] = {}
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How workers read texts."""
+
+    tokenizer: str  # its JSON
+    words: Words
+    own: OwnWords | None
+    lexicon: Lexicon | None
+    whole: bool
+    dtype: str  # of ids
 
 
 def prepare(
@@ -40,6 +47,7 @@ def prepare(
     out: str | Path,
     *,
     words: Words = "auto",
+    own: OwnWords | None = None,
     lexicon: Lexicon | None = None,
     holdout: float = 0.005,
     workers: int | None = None,
@@ -48,17 +56,17 @@ def prepare(
     """Write shards to `out`, yielding a progress record per chunk; the last one is the manifest."""
     require(0 <= holdout < 1, f"holdout must be in [0, 1), got {holdout}: write 0.005 or 0.5% for half a percent")
     out = Path(out)
-    require(overwrite or not out.exists(), f"{out} exists already: choose another --out, or pass --overwrite")
-    draft = out.with_name(f".{out.name}.{os.getpid()}")
-    draft.mkdir(parents=True)
-    try:
-        dtype = "uint16" if tokenizer.vocabulary.size <= 1 << 16 else "uint32"
+    check_free(out, overwrite=overwrite, folder=True)
+    found = available(words)
+    if found == "rjieba":
+        segmenter()  # that it is missing is found before the work
+    dtype = "uint16" if tokenizer.vocabulary.size <= 1 << 16 else "uint32"
+    reading = Reading(tokenizer.backend.to_str(), found, own, lexicon, corpus.whole, dtype)
+    with drafted(out, folder=True) as draft:
         levels = LEVELS if lexicon is not None else ()
         writers = {split: Writer(draft, split, dtype, levels=levels) for split in ("train", "holdout")}
-        found = available(words)
-        texts = _chunks(corpus, warn=found != words)
-        start = (tokenizer.backend.to_str(), found, dtype, lexicon, corpus.whole)
-        chunks = _tokenised(texts, start, workers or os.cpu_count() or 1)
+        unknown = Unknown()
+        chunks = _tokenised(_chunks(corpus, warn=found != words), reading, unknown, workers or os.cpu_count() or 1)
         for parts in (by_stretch if corpus.whole else by_document)(chunks, holdout):
             for writer, documents in zip(writers.values(), parts, strict=True):
                 _add(writer, documents)
@@ -67,28 +75,51 @@ def prepare(
             writer.close()
         require(writers["train"].tokens > 0, "the corpus gave no tokens to train on: is it only white space?")
         if holdout and not writers["holdout"].tokens:
-            counted, said = _TOO_FEW[corpus.whole]
-            corpus.notes[said] = _counts(writers)[counted]
+            _none_held_out(corpus, writers["train"].tokens, holdout)
         tokenizer.save(draft / "tokenizer.json")
-        manifest = {
-            "version": VERSION,
-            "tokenizer": tokenizer.checksum,
-            "vocabulary": tokenizer.vocabulary.size,
-            "ids_dtype": dtype,
-            "words": found,
-            "whole": corpus.whole,
-            "lexicon": list(lexicon.record) if lexicon is not None else [],
-            **_counts(writers),
-            "splits": {split: writer.shards for split, writer in writers.items()},
-            "notes": dict(corpus.notes),
-        }
+        manifest = _manifest(corpus, tokenizer, reading, writers, unknown)
         (draft / "manifest.json").write_text(json.dumps(manifest, indent=1), encoding="utf-8")
-        if out.exists():
-            shutil.rmtree(out)
-        draft.rename(out)
-        yield manifest
-    finally:
-        shutil.rmtree(draft, ignore_errors=True)
+    yield manifest
+
+
+def _manifest(
+    corpus: Corpus, tokenizer: Tokenizer, reading: Reading, writers: dict[str, Writer], unknown: Unknown
+) -> dict[str, Any]:
+    """What was prepared, how, and what to know about it."""
+    counts = _counts(writers)
+    not_known = unknown.record(tokenizer, counts["tokens"])
+    notes = dict(corpus.notes) | (reading.own.notes if reading.own is not None else {})
+    if not_known["share"] > NOTED:
+        notes[note_of(not_known)] = not_known["tokens"]
+    return {
+        "version": VERSION,
+        "tokenizer": tokenizer.checksum,
+        "vocabulary": tokenizer.vocabulary.size,
+        "ids_dtype": reading.dtype,
+        "words": reading.words,
+        "words_from": list(reading.own.record) if reading.own is not None else [],
+        "whole": corpus.whole,
+        "lines": corpus.lines,
+        "encoding": corpus.encoding,
+        "fold": tokenizer.folds,
+        "lexicon": list(reading.lexicon.record) if reading.lexicon is not None else [],
+        **counts,
+        "unknown": not_known,
+        "splits": {split: writer.shards for split, writer in writers.items()},
+        "notes": notes,
+    }
+
+
+def _none_held_out(corpus: Corpus, tokens: int, holdout: float) -> None:
+    """Too little text to hold out a share of it: an error for texts read as a whole, otherwise a note."""
+    least = math.ceil(1000 * STRETCH / tokens) / 10  # per cent
+    advice = f"pass --holdout {least:g}% or more" if least < 50 else "use more text"
+    require(
+        not corpus.whole,
+        f"--holdout {100 * holdout:g}% of {tokens:,} tokens is fewer than {STRETCH}, too few to measure a loss on: "
+        f"{advice}, or pass --holdout 0 to hold out nothing",
+    )
+    corpus.notes[f"tokens in one document, too few to hold some out: training has no held-out loss; {advice}"] = tokens
 
 
 def _counts(writers: dict[str, Writer]) -> dict[str, int]:
@@ -101,18 +132,23 @@ def _add(writer: Writer, documents: Tokenised) -> None:
         writer.add(ids, word, sentences, np.array([len(d[2]) for d in documents], dtype=np.int64), *levels)
 
 
-def _tokenised(chunks: Iterator[list[str]], start: tuple[Any, ...], workers: int) -> Iterator[Tokenised]:
-    """Chunks in the order of the corpus, tokenised by a pool that never runs far ahead; `start` is for _start_worker."""
+def _tokenised(chunks: Iterator[list[str]], reading: Reading, unknown: Unknown, workers: int) -> Iterator[Tokenised]:
+    """Chunks in the order of the corpus, tokenised by a pool that never runs far ahead."""
     # forked workers share the parent's pages, the lexicon too; they touch only tokenizers and numpy, never torch
     context = multiprocessing.get_context("fork" if sys.platform == "linux" else "spawn")
-    with ProcessPoolExecutor(workers, context, _start_worker, start) as pool:
-        waiting: deque[Future[Tokenised]] = deque()
+    with ProcessPoolExecutor(workers, context, _start_worker, (reading,)) as pool:
+        waiting: deque[Future[tuple[Tokenised, Counter[str]]]] = deque()
         for chunk in chunks:
             waiting.append(pool.submit(_work, chunk))
             if len(waiting) > 2 * workers:
-                yield waiting.popleft().result()
+                yield _taken(waiting.popleft().result(), unknown)
         while waiting:
-            yield waiting.popleft().result()
+            yield _taken(waiting.popleft().result(), unknown)
+
+
+def _taken(worked: tuple[Tokenised, Counter[str]], unknown: Unknown) -> Tokenised:
+    unknown.add(worked[1])
+    return worked[0]
 
 
 def _chunks(corpus: Corpus, warn: bool) -> Iterator[list[str]]:
@@ -131,18 +167,30 @@ def _chunks(corpus: Corpus, warn: bool) -> Iterator[list[str]]:
         yield chunk
 
 
-def _start_worker(tokenizer: str, words: Words, dtype: str, lexicon: Lexicon | None, whole: bool) -> None:
+_worker: dict[str, Any] = {}  # of a worker's process: what it was started with
+
+
+def _start_worker(reading: Reading) -> None:
     from tokenizers import Tokenizer as Backend
 
     os.environ["TOKENIZERS_PARALLELISM"] = "false"  # the pool is the parallelism
-    made = Tokenizer(Backend.from_str(tokenizer))
-    _worker.update(tokenizer=made, words=words, dtype=dtype, lexicon=lexicon, whole=whole)
+    _worker.update(reading=reading, tokenizer=Tokenizer(Backend.from_str(reading.tokenizer)))
 
 
-def _work(texts: list[str]) -> Tokenised:
-    reading = (_worker["tokenizer"], _worker["words"], _worker["lexicon"])
-    documents = encode_documents(texts, *reading, whole=_worker["whole"])
-    return [_columns(document, _worker["dtype"]) for document in documents if len(document.ids)]
+def _work(texts: list[str]) -> tuple[Tokenised, Counter[str]]:
+    """Documents as columns, and the texts that the tokenizer did not know."""
+    reading: Reading = _worker["reading"]
+    unknown: Counter[str] = Counter()
+    documents = encode_documents(
+        texts,
+        _worker["tokenizer"],
+        reading.words,
+        reading.lexicon,
+        own=reading.own,
+        whole=reading.whole,
+        unknown=unknown,
+    )
+    return [_columns(document, reading.dtype) for document in documents if len(document.ids)], unknown
 
 
 def _columns(document: Document, dtype: str) -> tuple[np.ndarray, ...]:

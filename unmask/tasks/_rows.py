@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from unmask.errors import Mistake, require
+from unmask.text.encodings import SAMPLE, undecodable
 
 LONGEST_FIELD = 1 << 24  # characters of a CSV field
 DELIMITERS = {",": "comma", "\t": "tab", ";": "semicolon"}
@@ -26,7 +27,8 @@ def read_rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
         with open_text(path) as file:
             yield from _csv(path, file) if is_csv(path) else _jsonl(path, file)
     except UnicodeDecodeError as error:
-        raise Mistake(f"{path} is not UTF-8 (byte offset {error.start:,} of a block): convert it") from None
+        where = f"byte offset {error.start:,} of a block"
+        raise undecodable(path, "utf-8", error.object[:SAMPLE], where, options=False) from None
     except (EOFError, lzma.LZMAError, zlib.error, gzip.BadGzipFile) as error:
         raise Mistake(f"{path} is damaged: {error}") from None
 

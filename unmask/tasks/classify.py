@@ -14,6 +14,7 @@ from unmask.errors import Mistake, require
 from unmask.recipe import Part
 from unmask.tasks._rows import DELIMITERS, delimiter, is_csv, read_rows
 from unmask.tasks._training import CURVE, Training, check_dropout, check_language
+from unmask.text.encodings import SAMPLE, undecodable
 
 
 @dataclass(frozen=True)
@@ -171,7 +172,8 @@ def read_unlabelled(path: str | Path, columns: Columns | None = None) -> tuple[l
     try:
         return lines_of(path.read_text(encoding="utf-8-sig"), str(path))
     except UnicodeDecodeError as error:
-        raise Mistake(f"{path} is not UTF-8 at byte offset {error.start:,}: convert it") from None
+        where = f"byte offset {error.start:,}"
+        raise undecodable(path, "utf-8", error.object[:SAMPLE], where, options=False) from None
 
 
 def lines_of(content: str, name: str) -> tuple[list[Example], Counter[str]]:

@@ -5,6 +5,7 @@ from unmask.text.documents import Corpus
 from unmask.text.encode import encode_documents
 from unmask.text.lexicon import Lexicon
 from unmask.text.make_lexicon import make_lexicon
+from unmask.text.own_words import OwnWords
 from unmask.text.phrases import Mining
 from unmask.text.tokenizer import (
     BPE,
@@ -18,12 +19,11 @@ from unmask.text.tokenizer import (
     WordBPE,
     WordPiece,
     kind_named,
-    train,
-    train_to_file,
 )
+from unmask.text.training import train, train_to_file
 
 __all__ = [
-    "BPE", "KINDS", "ByteBPE", "Bytes", "Characters", "Corpus", "Lexicon", "Mining", "Tokenizer", "Unigram", "WholeWords", "WordBPE",
+    "BPE", "KINDS", "ByteBPE", "Bytes", "Characters", "Corpus", "Lexicon", "Mining", "OwnWords", "Tokenizer", "Unigram", "WholeWords", "WordBPE",
     "WordPiece",
     "Words", "encode_documents", "kind_named", "make_lexicon", "train", "train_to_file",
 ]  # fmt: skip

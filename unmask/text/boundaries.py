@@ -7,7 +7,7 @@ import unicodedata
 from collections.abc import Sequence
 from functools import cache
 from importlib.util import find_spec
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -57,11 +57,12 @@ def classes_of(codes: np.ndarray) -> np.ndarray:
     return kinds
 
 
-def word_starts(text: str, kinds: np.ndarray, words: Words) -> np.ndarray:
+def word_starts(text: str, kinds: np.ndarray, words: Words, *, cutter: Any = None) -> np.ndarray:
     """True on every character that begins a word.
 
     `spaces`: runs of letters and digits; each punctuation mark and each Han character alone.
     `rjieba`: the segmenter's words, line by line. `auto`: the segmenter on lines that hold Han, `spaces` on the rest.
+    `cutter`: a segmenter with words of the user's own; none: as it comes.
     """
     if words == "none":
         return kinds != SPACE
@@ -72,12 +73,12 @@ def word_starts(text: str, kinds: np.ndarray, words: Words) -> np.ndarray:
     lines = text.splitlines(keepends=True)
     lengths = np.fromiter(map(len, lines), dtype=np.int64, count=len(lines))
     chosen = np.logical_or.reduceat(han, np.cumsum(lengths) - lengths)
-    return np.where(np.repeat(chosen, lengths), _segmented(lines, chosen, kinds), starts)
+    return np.where(np.repeat(chosen, lengths), _segmented(lines, chosen, kinds, cutter or segmenter()), starts)
 
 
-def _segmented(lines: Sequence[str], chosen: np.ndarray, kinds: np.ndarray) -> np.ndarray:
+def _segmented(lines: Sequence[str], chosen: np.ndarray, kinds: np.ndarray, cutter: Any) -> np.ndarray:
     """True where the segmenter begins a word, in the chosen lines; the others are one word each."""
-    cut = _segmenter().cut
+    cut = cutter.cut
     sizes: list[int] = []  # numpy once for all lines: for each line it would cost as much as the segmenter
     for line, cuts in zip(lines, chosen.tolist(), strict=True):
         if cuts:
@@ -129,7 +130,8 @@ def _class_table() -> np.ndarray:
 
 
 @cache
-def _segmenter():  # type: ignore[no-untyped-def]
+def segmenter() -> Any:
+    """The segmenter of Chinese; that it is not installed is an error."""
     try:
         import rjieba
     except ImportError:

@@ -13,6 +13,7 @@ import zlib
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -20,6 +21,7 @@ import numpy as np
 
 from unmask import chance
 from unmask.errors import Mistake, require
+from unmask.text.encodings import SAMPLE, encoding_named, fitting, is_wide, recognised, undecodable, wide_lines
 
 FORMATS = (".txt", ".jsonl", ".parquet")
 COMPRESSIONS = (".gz", ".xz", ".zst")
@@ -27,6 +29,11 @@ LONGEST_LINE = 256 << 20  # bytes; a longer line cannot be held in bounded memor
 LONGEST_TEXT = 1 << 20  # characters; a longer document is cut at a line, a longer line at a space
 
 _TOO_LONG = "documents longer than {:,} characters, cut into parts"
+NO_BLANK_LINE = (
+    "files without a blank line, each read as one document: if every line is a document, pass --lines; otherwise put a "
+    "blank line between documents"
+)
+_BEGINNING = 1 << 12  # characters of each file that are read before the work starts
 HALF = re.compile("[\ud800-\udfff]")
 
 
@@ -41,18 +48,42 @@ class Source:
 class Corpus:
     """Documents, read one after the other in bounded memory. `notes` counts what was cut or replaced.
 
-    `whole`: a .txt file is one document, its blank lines kept as they are; what is too long is still cut into parts."""
+    `whole`: a .txt file is one document, its blank lines kept as they are; what is too long is still cut into parts.
+    `lines`: every line of a .txt file is a document."""
 
     def __init__(
-        self, arguments: Sequence[str | Path], *, errors: str = "strict", seed: int = 0, whole: bool = False
-    ) -> None:
+        self, arguments: Sequence[str | Path], *, errors: str = "strict", encoding: str = "utf-8", seed: int = 0,
+        whole: bool = False, lines: bool = False,
+    ) -> None:  # fmt: skip
         require(bool(arguments), "no corpus given: name files, folders or globs of " + ", ".join(FORMATS))
         require(errors in ("strict", "replace"), f"errors must be strict or replace, got {errors!r}")
+        require(
+            not (whole and lines), "a .txt file is one document with --whole, and many with --lines: give one of them"
+        )
+        self.errors, self.encoding, self.seed, self.whole, self.lines = (
+            errors,
+            encoding_named(encoding),
+            seed,
+            whole,
+            lines,
+        )
         self.sources = [_source(str(argument)) for argument in arguments]
-        self.errors, self.seed, self.whole = errors, seed, whole
         self.notes: Counter[str] = Counter()
         self.bytes_total = sum(file.stat().st_size for source in self.sources for file in source.files)
         self.bytes_done = 0
+        self._check()
+
+    def _check(self) -> None:
+        """Errors that the beginning of a file shows come now, and not after hours of work on the files before it."""
+        files = [file for source in self.sources for file in source.files]
+        formats = {suffixes(file)[0] for file in files}
+        require(not self.lines or ".txt" in formats, "--lines is for .txt files, and there is none: leave it out")
+        for file in files:
+            if suffixes(file)[0] == ".parquet":
+                _pyarrow(file)
+            else:
+                sizes = accumulate(map(len, self._lines(file)))
+                next((size for size in sizes if size > _BEGINNING), None)
 
     def __iter__(self) -> Iterator[str]:
         self.notes.clear()
@@ -75,32 +106,47 @@ class Corpus:
                 yield from _parquet(file)
             else:
                 lines = self._lines(file)
-                blocks = _blocks(lines, self.notes, whole=self.whole)
-                yield from _jsonl(file, lines) if suffixes(file)[0] == ".jsonl" else blocks
+                yield from _jsonl(file, lines) if suffixes(file)[0] == ".jsonl" else self._documents(lines)
             self.bytes_done = before + file.stat().st_size
+
+    def _documents(self, lines: Iterator[str]) -> Iterator[str]:
+        if self.lines:
+            return (line for line in lines if line.strip())
+        return _blocks(lines, self.notes, whole=self.whole)
 
     def _lines(self, file: Path) -> Iterator[str]:
         start, size = self.bytes_done, file.stat().st_size
         with file.open("rb") as raw, decompressed(raw, file) as stream:
-            offset = 0
-            while line := read_line(stream, file, offset):
-                yield self._decode(line, file, offset)
-                offset += len(line)
+            encoding = fitting(file, stream.peek(SAMPLE), self.encoding) if self.encoding != "utf-8" else "utf-8"
+            read = self._wide if is_wide(encoding) else self._decoded
+            for line in read(stream, file, encoding):
+                yield line
                 self.bytes_done = start + min(raw.tell(), size)
 
-    def _decode(self, line: bytes, file: Path, offset: int) -> str:
-        if offset == 0:
-            line = line.removeprefix(codecs.BOM_UTF8)
-        try:
-            return line.decode("utf-8")
-        except UnicodeDecodeError as error:
-            if self.errors == "replace":
-                self.notes["lines with bytes that are not UTF-8, replaced"] += 1
-                return line.decode("utf-8", errors="replace")
-            raise Mistake(
-                f"{file} is not UTF-8: byte 0x{line[error.start]:02x} at offset {offset + error.start:,}; "
-                "convert the file; where it is read by `tokenizer`, `prepare` or `lexicon`, --errors replace goes on"
-            ) from None
+    def _decoded(self, stream: Any, file: Path, encoding: str) -> Iterator[str]:
+        offset = number = 0
+        while line := read_line(stream, file, offset):
+            if offset == 0 and b"\0" in line and (recognised(line) or "").startswith("utf-16"):
+                raise undecodable(file, encoding, line, "it has zero bytes")  # which UTF-8 allows
+            try:
+                yield line.removeprefix(codecs.BOM_UTF8 if offset == 0 else b"").decode(encoding)
+            except UnicodeDecodeError as error:
+                if self.errors == "strict":
+                    where = f"byte 0x{error.object[error.start]:02x} at offset {offset + error.start:,}"
+                    raise undecodable(file, encoding, line + stream.read(SAMPLE), where, good=number) from None
+                self._replaced(encoding)
+                yield line.decode(encoding, errors="replace")
+            offset, number = offset + len(line), number + 1
+
+    def _wide(self, stream: Any, file: Path, encoding: str) -> Iterator[str]:
+        for line in wide_lines(stream, file, encoding, self.errors):
+            if self.errors == "replace" and "\ufffd" in line:
+                self._replaced(encoding)
+            yield line
+
+    def _replaced(self, encoding: str) -> None:
+        shown = "UTF-8" if encoding == "utf-8" else encoding
+        self.notes[f"lines with bytes that are not {shown}, replaced"] += 1
 
     def _cut(self, text: str) -> Iterator[str]:
         if len(text) <= LONGEST_TEXT:
@@ -190,7 +236,7 @@ def read_line(stream: Any, file: Path, offset: int) -> bytes:
 def _blocks(lines: Iterator[str], notes: Counter[str], *, whole: bool = False) -> Iterator[str]:
     """Documents of a .txt file: separated by blank lines; a file without any, or read as a `whole`, is one document."""
     held: list[str] = []
-    size, parts = 0, 0
+    size, parts, filled, blanks = 0, 0, 0, 0
     for line in lines:
         blank = not whole and not line.strip()
         if held and (blank or size + len(line) > LONGEST_TEXT):
@@ -201,12 +247,14 @@ def _blocks(lines: Iterator[str], notes: Counter[str], *, whole: bool = False) -
             yield "".join(held)
             held, size = [], 0
         if blank:
-            parts = 0
+            parts, blanks = 0, blanks + 1
         else:
             held.append(line)
-            size += len(line)
+            size, filled = size + len(line), filled + 1
     if held:
         yield "".join(held)
+    if filled > 1 and not blanks and not whole:
+        notes[NO_BLANK_LINE] += 1
 
 
 def _jsonl(file: Path, lines: Iterator[str]) -> Iterator[str]:

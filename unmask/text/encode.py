@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from itertools import chain
 
@@ -9,16 +10,22 @@ import numpy as np
 
 from unmask.batch import Document
 from unmask.text.boundaries import SPACE, Words, classes_of, codes_of, sentence_starts, word_starts
+from unmask.text.fold import folded
 from unmask.text.lexicon import LEVELS, Lexicon
+from unmask.text.own_words import OwnWords
 from unmask.text.tokenizer import Tokenizer
 
 
 def encode_documents(
-    texts: Sequence[str], tokenizer: Tokenizer, words: Words, lexicon: Lexicon | None = None, *, whole: bool = False
-) -> list[Document]:
+    texts: Sequence[str], tokenizer: Tokenizer, words: Words, lexicon: Lexicon | None = None, *,
+    own: OwnWords | None = None, whole: bool = False, unknown: Counter[str] | None = None,
+) -> list[Document]:  # fmt: skip
     """Tokenise line by line (a line keeps its end, which some vocabularies write), all lines in one call.
 
-    `whole`: blank lines, and the space at the end, are text like any other."""
+    `own`: words of the user's own, for the Chinese segmenter. `whole`: blank lines, and the space at the end, are text
+    like any other. `unknown`: here the texts are counted that became tokens for the unknown."""
+    if tokenizer.folds:  # boundaries are those of the text as it is tokenised
+        texts = [folded(text) for text in texts]
     lines, lines_per_text = _lines(texts, whole)
     encodings = tokenizer.encode_many(lines)
     counts = np.array([len(encoding) for encoding in encodings], dtype=np.int64)
@@ -31,7 +38,8 @@ def encode_documents(
     text = "".join(joined)
     kinds = classes_of(codes_of(text))
     starts = _next_solid(kinds)[spans[:, 0]]  # a token may begin with the space before its word
-    word, sentence = _boundaries(text, kinds, starts, words)
+    begins = word_starts(text, kinds, words, cutter=own and own.segmenter)
+    word, sentence = _boundaries(text, begins, starts)
     # a token may end in the first bytes of the next word: what follows goes on with the same unit
     word[1:] &= np.maximum.accumulate(spans[:-1, 1]) <= starts[1:]
     firsts = _begin(counts)[counts > 0]  # whatever stands before it, the first token of a line begins a sentence
@@ -40,7 +48,9 @@ def encode_documents(
     levels: dict[str, np.ndarray] = {}
     if lexicon is not None:
         ends = _ends(kinds, starts, spans[:, 1])
-        levels = {level: _units(lexicon.matches(text, kinds, level), starts, ends) for level in LEVELS}
+        levels = {level: _units(lexicon.matches(text, kinds, level, begins=begins), starts, ends) for level in LEVELS}
+    if unknown is not None:
+        _count_unknown(unknown, text, spans[ids == tokenizer.vocabulary.unknown])
     edges = np.concatenate(([0], np.cumsum(counts)))[np.concatenate(([0], np.cumsum(lines_per_text, dtype=np.int64)))]
     return [
         Document(ids[a:b], word[a:b], np.flatnonzero(sentence[a:b]), **{name: c[a:b] for name, c in levels.items()})
@@ -66,17 +76,24 @@ def _lines(texts: Sequence[str], whole: bool) -> tuple[list[str], list[int]]:
     return lines, lines_per_text
 
 
-def _boundaries(text: str, kinds: np.ndarray, starts: np.ndarray, words: Words) -> tuple[np.ndarray, np.ndarray]:
+def _boundaries(text: str, begins: np.ndarray, starts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """For each token, given its first character: does it begin a word, does it begin a sentence?
 
     A token that begins inside a word continues it, even one that reaches into the next word: units stay whole.
     """
-    word_begins = word_starts(text, kinds, words)
     sentences = np.zeros(len(text) + 1, dtype=np.int64)
     sentences[sentence_starts(text)] = 1
     number = np.cumsum(sentences)[starts]
     # several tokens may share one character (its bytes): only the first of them begins a word
-    return word_begins[starts] & _changes(starts), _changes(number)
+    return begins[starts] & _changes(starts), _changes(number)
+
+
+def _count_unknown(counts: Counter[str], text: str, spans: np.ndarray) -> None:
+    """Count the texts of these spans; single characters, which are most of them in Chinese, all at once."""
+    single = spans[:, 1] - spans[:, 0] == 1
+    characters, times = np.unique(codes_of(text)[spans[single, 0]], return_counts=True)
+    counts.update(dict(zip(map(chr, characters.tolist()), times.tolist(), strict=True)))
+    counts.update(text[begin:end].strip() for begin, end in spans[~single].tolist())
 
 
 def _units(matches: np.ndarray, starts: np.ndarray, ends: np.ndarray) -> np.ndarray:

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from unmask.errors import Mistake, require
-from unmask.text.boundaries import LETTER
+from unmask.text.boundaries import LETTER, SPACE
 from unmask.text.lines import numbered_lines
 
 LEVELS = ("phrase", "entity")
@@ -40,27 +40,46 @@ class Lexicon:
         files = tuple(Path(path) for path in paths)
         entries = [_read(file) for file in files]
         record = [
-            {"file": file.name, "sha256": _checksum(file)} | {level: len(found[level]) for level in LEVELS}
+            {"file": file.name, "sha256": checksum(file)} | {level: len(found[level]) for level in LEVELS}
             for file, found in zip(files, entries, strict=True)
         ]
         finders = {level: _finder(sorted(set().union(*(found[level] for found in entries)))) for level in LEVELS}
         return cls(files, tuple(record), finders)
 
-    def matches(self, text: str, kinds: np.ndarray, level: str) -> np.ndarray:
+    def matches(self, text: str, kinds: np.ndarray, level: str, *, begins: np.ndarray | None = None) -> np.ndarray:
         """M 2: first character and end of every match of a level, in order; `kinds` are the characters' classes.
 
-        Leftmost, then longest, never overlapping, exact in case. A match that cuts a word of letters in two does not
-        count ("art" in "party"), and the shorter ones that it hid do not count in its place.
+        Exact in case. A match that begins or ends inside a word does not count: "art" in "party", 和美 in 和美国. Of the
+        others the leftmost, then the longest, never overlapping. `begins`: True on every character that begins a word;
+        none: only words of letters are known.
         """
         if self.finders[level] is None:
             return np.zeros((0, 2), dtype=np.int64)
-        found = self.finders[level].find_matches_as_indexes(text)
+        found = self.finders[level].find_matches_as_indexes(text, overlapping=True)
         numbers = np.fromiter(chain.from_iterable(found), dtype=np.int64, count=3 * len(found))
         spans = numbers.reshape(-1, 3)[:, 1:]  # entry, start, end
-        return spans[~inside_word(kinds, spans).any(1)]
+        inside = inside_word(kinds, spans)
+        if begins is not None:
+            inside |= np.append((kinds != SPACE) & ~begins, False)[spans]
+        return _leftmost_longest(spans[~inside.any(1)])
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Lexicon.load, (self.paths,)
+
+
+def _leftmost_longest(spans: np.ndarray) -> np.ndarray:
+    """Of all spans those that remain when each hides what overlaps it; the leftmost first, of these the longest."""
+    spans = spans[np.lexsort((-spans[:, 1], spans[:, 0]))]
+    reach = np.concatenate(([0], np.maximum.accumulate(spans[:, 1])))[:-1]  # how far the spans before go
+    alone = spans[:, 0] >= reach
+    kept = alone.copy()
+    end = 0
+    for place in np.flatnonzero(~alone).tolist():  # few: the others need no loop
+        if alone[place - 1]:
+            end = spans[place - 1, 1]
+        if spans[place, 0] >= end:
+            kept[place], end = True, spans[place, 1]
+    return spans[kept]
 
 
 def inside_word(kinds: np.ndarray, edges: np.ndarray) -> np.ndarray:
@@ -92,7 +111,8 @@ def _wrong(entry: str, tab: str, level: str) -> str:
     return f"unknown level {level[:40]!r} of {entry[:40]!r}: allowed are {' and '.join(LEVELS)}"
 
 
-def _checksum(file: Path) -> str:
+def checksum(file: Path) -> str:
+    """Of a file, as it is."""
     with file.open("rb") as raw:
         return hashlib.file_digest(raw, "sha256").hexdigest()
 
@@ -106,7 +126,7 @@ def _finder(entries: list[str]) -> Any:
         raise Mistake("a lexicon is matched by ahocorasick_rs: pip install 'unmask[lexicon]'") from None
     return AhoCorasick(
         entries,
-        matchkind=MatchKind.LeftmostLongest,
+        matchkind=MatchKind.Standard,  # all of them: which count depends on the words around them
         store_patterns=False,
         # a million entries: 0.4 GB and twice the speed of the other NFA; the DFA would need more states than it can name
         implementation=Implementation.ContiguousNFA,

@@ -6,8 +6,9 @@ import codecs
 from collections.abc import Iterator
 from pathlib import Path
 
-from unmask.errors import Mistake, require
+from unmask.errors import require
 from unmask.text.documents import decompressed, read_line
+from unmask.text.encodings import SAMPLE, undecodable
 
 
 def numbered_lines(file: Path) -> Iterator[tuple[int, str]]:
@@ -20,7 +21,6 @@ def numbered_lines(file: Path) -> Iterator[tuple[int, str]]:
             try:
                 text = line.removeprefix(codecs.BOM_UTF8 if number == 1 else b"").decode("utf-8")
             except UnicodeDecodeError as error:
-                raise Mistake(
-                    f"{file}, line {number:,}: not UTF-8 (byte 0x{error.object[error.start]:02x}): convert the file"
-                ) from None
+                where = f"line {number:,}, byte 0x{error.object[error.start]:02x}"
+                raise undecodable(file, "utf-8", line + stream.read(SAMPLE), where, options=False) from None
             yield number, text.removesuffix("\n").removesuffix("\r")

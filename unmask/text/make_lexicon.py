@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import Any
 
 from unmask.errors import require
 from unmask.text.documents import COMPRESSIONS, Corpus
+from unmask.text.drafts import check_free, drafted
 from unmask.text.graph import names_in
 from unmask.text.phrases import Miner, Mining, Phrase
 
@@ -26,23 +26,24 @@ def make_lexicon(
     out = Path(out)
     require(corpus is not None or bool(graph), "nothing to make a lexicon from: give a corpus, or --graph, or both")
     require(corpus is not None or mining is None, "nothing is mined without a corpus: give one, or no option of mining")
-    require(overwrite or not out.exists(), f"{out} exists already: choose another --out, or pass --overwrite")
+    check_free(out, overwrite=overwrite)
     require(
         out.suffix not in COMPRESSIONS, f"a lexicon is written plain, got {out}: compress it afterwards, if need be"
     )
     names, notes = names_in(graph)
     phrases: list[Phrase] = []
     words = 0
-    if corpus is not None:
-        miner = Miner(corpus, mining or Mining())
-        yield from miner.read()
-        phrases, words = miner.phrases(), miner.words
-        notes += corpus.notes + _lost(miner)
-    require(
-        bool(phrases or names),
-        "no phrase was found: give more text, or lower --least-count, --least-pmi or --least-entropy",
-    )
-    _write(out, phrases, names)
+    with drafted(out) as draft:
+        if corpus is not None:
+            miner = Miner(corpus, mining or Mining())
+            yield from miner.read()
+            phrases, words = miner.phrases(), miner.words
+            notes += corpus.notes + _lost(miner)
+        require(
+            bool(phrases or names),
+            "no phrase was found: give more text, or lower --least-count, --least-pmi or --least-entropy",
+        )
+        draft.write_text("".join(_lines(phrases, names)), encoding="utf-8", newline="\n")
     yield {"file": str(out), "phrases": len(phrases), "entities": len(names), "words": words, "notes": dict(notes)}
 
 
@@ -53,13 +54,6 @@ def _lost(miner: Miner) -> Counter[str]:
     return Counter({text: floor + 1} if floor >= miner.mining.least_count else {})
 
 
-def _write(out: Path, phrases: Sequence[Phrase], names: Sequence[tuple[str, int]]) -> None:
+def _lines(phrases: Sequence[Phrase], names: Sequence[tuple[str, int]]) -> list[str]:
     lines = [f"{p.text}\tphrase\t{p.count}\t{p.pmi:.3f}\t{p.entropy:.2f}\n" for p in phrases]
-    lines += [f"{name}\tentity\t{count}\n" for name, count in names]
-    out.parent.mkdir(parents=True, exist_ok=True)
-    draft = out.with_name(f".{out.name}.{os.getpid()}")
-    try:
-        draft.write_text("".join(lines), encoding="utf-8", newline="\n")
-        draft.replace(out)
-    finally:
-        draft.unlink(missing_ok=True)
+    return lines + [f"{name}\tentity\t{count}\n" for name, count in names]

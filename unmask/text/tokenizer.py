@@ -1,10 +1,11 @@
-"""Tokenizers: eight kinds to make, one wrapper to use. Training and running are Hugging Face `tokenizers`' work."""
+"""Tokenizers: eight kinds to make, one wrapper to use. Hugging Face `tokenizers` runs them."""
 
 from __future__ import annotations
 
 import hashlib
+import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -15,6 +16,7 @@ from tokenizers import Tokenizer as Backend
 
 from unmask.batch import Vocabulary
 from unmask.errors import Mistake, require, unknown
+from unmask.text.fold import folding, folds
 
 # What a token is for, and the names it goes by in the family; of several that a tokenizer has, the first. GPT-2 and
 # Transformer-XL have one token for all ends; GPT's extract token, which stands for a whole example, ends it too.
@@ -61,6 +63,19 @@ class Tokenizer:
     @cached_property
     def checksum(self) -> str:
         return hashlib.sha256(self.backend.to_str(pretty=False).encode()).hexdigest()
+
+    @cached_property
+    def folds(self) -> bool:
+        """Whether full-width forms are read as half-width ones."""
+        return folds(json.loads(self.backend.to_str())["normalizer"])
+
+    def folding(self) -> Tokenizer:
+        """The same tokenizer, but one that folds."""
+        if self.folds:
+            return self
+        backend = Backend.from_str(self.backend.to_str())
+        backend.normalizer = folding(backend.normalizer)
+        return Tokenizer(backend)
 
     @cached_property
     def roles(self) -> dict[str, int]:
@@ -126,6 +141,10 @@ class Kind(Protocol):
     @property
     def vocab(self) -> int: ...
 
+    @property
+    def at_most(self) -> bool:
+        """Whether `vocab` is only a limit: the corpus says how many tokens there are."""
+
     def blank(self) -> tuple[Backend, Any]:
         """What is to be trained, and what trains it; none where there is nothing to learn."""
 
@@ -136,6 +155,8 @@ class WordPiece:
 
     vocab: int = 30_000  # number of tokens, special ones included
     lowercase: bool = True  # fold case and strip accents
+
+    at_most = False
 
     def blank(self) -> tuple[Backend, Any]:
         backend = Backend(models.WordPiece(unk_token="[UNK]"))
@@ -152,6 +173,8 @@ class ByteBPE:
     """Byte-level BPE: every text can be written, none is unknown (GPT-2, RoBERTa)."""
 
     vocab: int = 50_000  # number of tokens, special ones included
+
+    at_most = False
 
     def blank(self) -> tuple[Backend, Any]:
         backend = Backend(models.BPE())
@@ -173,6 +196,8 @@ class BPE:
 
     vocab: int = 40_000  # number of tokens, special ones included
 
+    at_most = False
+
     def blank(self) -> tuple[Backend, Any]:
         backend = Backend(models.BPE(unk_token="[UNK]"))
         backend.normalizer = normalizers.Sequence([normalizers.NFC(), normalizers.Replace(Regex(r"\s+"), " ")])
@@ -192,6 +217,8 @@ class WordBPE:
     """BPE within lowercased words, the last piece of each with '</w>' at its end; punctuation apart (GPT)."""
 
     vocab: int = 40_482  # number of tokens, special ones included
+
+    at_most = False
 
     def blank(self) -> tuple[Backend, Any]:
         backend = Backend(models.BPE(unk_token="<unk>", end_of_word_suffix="</w>"))
@@ -214,6 +241,8 @@ class Unigram:
 
     vocab: int = 32_000  # number of tokens, special ones included
 
+    at_most = False
+
     def blank(self) -> tuple[Backend, Any]:
         backend = Backend(models.Unigram())
         backend.normalizer = normalizers.Sequence([normalizers.NFKC(), normalizers.Replace(Regex(r"\s+"), " ")])
@@ -230,6 +259,8 @@ class Characters:
 
     vocab: int = 10_000  # at most so many tokens, special ones included
 
+    at_most = True
+
     def blank(self) -> tuple[Backend, Any]:
         backend = Backend(models.WordLevel(unk_token="[UNK]"))
         backend.pre_tokenizer = pre_tokenizers.Split(Regex(r"[\s\S]"), "isolated")
@@ -242,6 +273,8 @@ class Bytes:
     """One token per byte of UTF-8: any text can be written, in any language (the character Transformer on enwik8)."""
 
     vocab: int = len(BERT_NAMES) + 256  # number of tokens, special ones included; it cannot be another
+
+    at_most = False
 
     def __post_init__(self) -> None:
         size = len(BERT_NAMES) + 256
@@ -261,6 +294,8 @@ class WholeWords:
     """One token per word, as spaces separate them, the frequent ones first; the rest are unknown (Transformer-XL on WikiText)."""
 
     vocab: int = 200_000  # at most so many tokens, special ones included
+
+    at_most = True
 
     def blank(self) -> tuple[Backend, Any]:
         backend = Backend(models.WordLevel(unk_token="[UNK]"))
@@ -285,42 +320,3 @@ def kind_named(name: str, vocab: int | None = None) -> Kind:
     if name not in KINDS:
         raise unknown("kind of tokenizer", name, KINDS)
     return KINDS[name]() if vocab is None else KINDS[name](vocab=vocab)  # type: ignore[call-arg]
-
-
-def train(kind: Kind, texts: Iterable[str]) -> Tokenizer:
-    """Train a tokenizer of this kind. Fewer tokens than asked for is an error: the corpus is too small."""
-    require(
-        kind.vocab > len(BERT_NAMES), f"vocab must be over {len(BERT_NAMES)} (the special tokens), got {kind.vocab}"
-    )
-    backend, trainer = kind.blank()
-    if trainer is not None:
-        try:
-            backend.train_from_iterator(texts, trainer=trainer)
-        except Exception as error:  # the library has no class of its own for it
-            if "not large enough to contain all chars" not in str(error):
-                raise
-            raise Mistake(
-                f"the corpus has more different characters than the {kind.vocab:,} tokens asked for: raise --vocab"
-            ) from None
-    size = backend.get_vocab_size()
-    require(
-        size <= kind.vocab,
-        f"the characters of the corpus and the special tokens alone are {size:,} tokens, {kind.vocab:,} were asked for: use "
-        f"--vocab {size} or more",
-    )
-    require(
-        size >= kind.vocab or isinstance(kind, Characters | WholeWords),
-        f"the corpus allows a vocabulary of {size:,} tokens, {kind.vocab:,} were asked for: "
-        f"use --vocab {size} or less, or more text",
-    )
-    return Tokenizer(Backend.from_str(backend.to_str()))  # as it will be read back: JSON rounds a unigram's scores
-
-
-def train_to_file(texts: Iterable[str], out: str | Path, kind: Kind, overwrite: bool = False) -> Tokenizer:
-    """Train a tokenizer and write it; an existing file is kept unless `overwrite`."""
-    out = Path(out)
-    require(overwrite or not out.exists(), f"{out} exists already: choose another --out, or pass --overwrite")
-    tokenizer = train(kind, texts)
-    out.parent.mkdir(parents=True, exist_ok=True)
-    tokenizer.save(out)
-    return tokenizer
