@@ -98,8 +98,9 @@ def answers(found: Prediction, top: int, before: str = "") -> dict[str, Any]:
     """The best labels and their probabilities, by column: label, probability, label_2, probability_2 ..."""
     numbers = ["" if place == 1 else f"_{place}" for place in range(1, top + 1)]
     columns: dict[str, Any] = {}
-    for number, best in zip(numbers, [*found.top(top), *[("", "")] * top], strict=False):
-        columns |= {f"{before}label{number}": best[0], f"{before}probability{number}": best[1]}
+    best = [(label, round(share, 6)) for label, share in found.top(top)]
+    for number, (label, share) in zip(numbers, [*best, *[("", "")] * top], strict=False):
+        columns |= {f"{before}label{number}": label, f"{before}probability{number}": share}
     return columns
 
 

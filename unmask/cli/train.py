@@ -189,6 +189,8 @@ def evaluate(
         labels.show(scores)
     if confusion is not None:
         screen.err.print(f"[dim]the confusion matrix is written to {confusion}[/]", soft_wrap=True)
+    elif len(scores.get("labels", ())) > labels.MOST:
+        screen.err.print("[dim]the whole confusion matrix: --confusion FILE.csv[/]", soft_wrap=True)
 
 
 def _numbers(scores: dict[str, Any]) -> Iterator[list[str]]:
