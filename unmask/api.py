@@ -95,12 +95,14 @@ class Model:
 
     def evaluate(
         self, file: str | Path, *, context: int | None = None, stride: int | None = None, memory: int | None = None,
-        whole: bool = False,
+        whole: bool = False, lines: bool = False, encoding: str = "utf-8",
     ) -> dict[str, Any]:  # fmt: skip
         """The scores on a file of the model's task: accuracy, F1, MCC and the confusion matrix, or ROUGE-L.
 
         Of a language model, the scores on a text: loss, perplexity, bits per byte; the options say how it is read."""
-        return evaluate.evaluate_file(self.inner, file, context=context, stride=stride, memory=memory, whole=whole)
+        return evaluate.evaluate_file(
+            self.inner, file, context=context, stride=stride, memory=memory, whole=whole, lines=lines, encoding=encoding
+        )
 
     def context_curve(
         self, file: str | Path, *, lengths: Sequence[int] | None = None, whole: bool = False

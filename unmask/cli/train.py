@@ -14,7 +14,7 @@ from unmask import options, screen
 from unmask.cli import say
 from unmask.cli.program import verb
 from unmask.errors import Mistake
-from unmask.options import Device, Json, Overwrite, Run, Seed, Settings, Variant, Whole
+from unmask.options import Device, Encoding, Json, Lines, Overwrite, Run, Seed, Settings, Variant, Whole
 
 
 @verb("unmask pretrain bert data/wiki --size small --budget 20m --out runs/bert")
@@ -121,6 +121,8 @@ def evaluate(
         Path | None, typer.Option(help="Also the loss by how far back it may look: drawn (.png) or written (.json).")
     ] = None,
     whole: Whole = False,
+    lines: Lines = False,
+    encoding: Encoding = "utf-8",
     device: Device = None,
     json_: Json = False,
 ) -> None:
@@ -134,11 +136,13 @@ def evaluate(
 
     model = api.load(run, device=device)
     if is_language_model(model.inner):
-        score.text(model.inner, test, context, stride, memory, curve, whole, json_)
+        score.text(model.inner, test, context, stride, memory, curve, whole, lines, encoding, json_)
         return
     if curve is not None:
         raise Mistake(f"--curve measures a language model on a text, and {run} is scored on examples: leave it out")
-    scores = model.evaluate(test, context=context, stride=stride, memory=memory, whole=whole)
+    scores = model.evaluate(
+        test, context=context, stride=stride, memory=memory, whole=whole, lines=lines, encoding=encoding
+    )
     say.notes(model.inner.notes, json_)
     if json_:
         say.as_json(scores)
