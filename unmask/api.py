@@ -106,14 +106,15 @@ class Model:
 
     def evaluate(
         self, file: str | Path, *, context: int | None = None, stride: int | None = None, memory: int | None = None,
-        whole: bool = False, text: str | Sequence[str] | None = None, label: str | None = None,
+        whole: bool = False, lines: bool = False, encoding: str = "utf-8", text: str | Sequence[str] | None = None,
+        label: str | None = None,
     ) -> dict[str, Any]:  # fmt: skip
         """The scores on a file of the model's task: accuracy, macro F1, MCC and the confusion matrix, or ROUGE-L.
 
         `text` and `label` name the columns of the file. Of a language model, the scores on a text: loss, perplexity, bits
         per byte; the other options say how it is read."""
         return evaluate.evaluate_file(self.inner, file, context=context, stride=stride, memory=memory, whole=whole,
-                                      columns=Columns.of(text, label))  # fmt: skip
+                                      lines=lines, encoding=encoding, columns=Columns.of(text, label))  # fmt: skip
 
     def context_curve(
         self, file: str | Path, *, lengths: Sequence[int] | None = None, whole: bool = False

@@ -12,7 +12,7 @@ from tests.data.made import FIRST, by_document, random_texts, texts_of
 from tests.data.test_arrange import BERT, dice, pairs_of, places
 from unmask import recipes
 from unmask.data import NextSentence, SentenceOrder, ThreeWay
-from unmask.data.pairs import DRAWN, FOLLOWS, SWAPPED, Walk
+from unmask.data.pairs import CUT, DRAWN, FOLLOWS, READ, SWAPPED, Walk
 from unmask.errors import Mistake
 from unmask.predict import Label
 from unmask.system import SENTENCE, cost, hides, objectives
@@ -140,7 +140,9 @@ def test_pairs_are_cut_to_the_row_from_the_longer_text_and_keep_their_answer():
     where = places(texts)
     for arrange in (SentenceOrder(), ThreeWay()):
         runs = arrange.runs(texts, BERT, 32, dice())
-        assert runs.notes["tokens cut from pairs"] > 0
+        assert 0 < runs.notes[CUT] < runs.notes[READ]
+        kept = sum(len(a) + len(b) for a, b, _ in pairs_of(texts, arrange, 32))
+        assert runs.notes[READ] - runs.notes[CUT] == kept
         for a, b, label in pairs_of(texts, arrange, 32):
             assert len(a) + len(b) <= 29
             assert unbroken(a, where)

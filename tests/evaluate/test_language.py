@@ -145,6 +145,18 @@ def test_compressed_text_and_json_lines_are_the_same_text(model, text, tmp_path)
     assert all(one["loss"] == found[0]["loss"] and one["bytes"] == BYTES for one in found)
 
 
+def test_lines_as_documents_and_another_encoding_are_the_same_text(model, text, tmp_path):
+    wanted = evaluate.evaluate_text(model, text)
+    (tmp_path / "lines.txt").write_text("\n".join(" ".join(document.split("\n")) for document in DOCUMENTS))
+    (tmp_path / "wide.txt").write_bytes(text.read_text(encoding="utf-8").encode("utf-16"))
+    by_line = evaluate.evaluate_file(model, tmp_path / "lines.txt", lines=True)
+    assert by_line["documents"] == wanted["documents"] == len(DOCUMENTS)
+    assert evaluate.evaluate_file(model, tmp_path / "wide.txt", encoding="utf-16")["loss"] == wanted["loss"]
+    words = ("evaluate", model.folder, tmp_path / "wide.txt", "--device", "cpu", "--json")
+    assert "pass --encoding utf-16" in mistake(*words)
+    assert json.loads(works(*words, "--encoding", "utf-16").out)["loss"] == pytest.approx(wanted["loss"])
+
+
 def test_a_text_without_spaces_has_characters_and_no_words(model, tmp_path):
     found = evaluate.evaluate_text(model, written(tmp_path / "zh.txt", ["今天下雨了，我们在家里看书。"]))
     assert found["words"] is found["perplexity_per_word"] is None

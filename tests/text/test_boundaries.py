@@ -10,10 +10,11 @@ import rjieba
 from unmask.errors import Mistake
 from unmask.text import boundaries
 from unmask.text.boundaries import HAN, LETTER, NEWLINE, PUNCTUATION, SPACE, classes_of, codes_of
+from unmask.text.sentences import sentence_starts
 
 
 def parts(text: str) -> list[str]:
-    starts = [*boundaries.sentence_starts(text), len(text)]
+    starts = [*sentence_starts(text), len(text)]
     return [text[a:b].strip() for a, b in zip(starts, starts[1:], strict=False) if text[a:b].strip()]
 
 
@@ -53,6 +54,40 @@ def test_chinese_sentences_end_at_their_marks_and_keep_closing_quotes(sentences)
     assert parts("".join(sentences)) == sentences
 
 
+@pytest.mark.parametrize(
+    "sentences",
+    [
+        ["今天下雨.", "我没出门!", "你呢?", "我也没有;", "算了."],
+        ['他说:"走吧!"', "大家都走了."],
+        ["真的吗?!", "OK我知道了.", "(见图.)", "结论如下."],
+        ["圆周率是3.14.", "它是无理数."],
+        ["版本2.0发布了;", "他生于1990.", "后来去了上海."],
+        ["我用Python.", "它很快!", "Node.js也很快."],
+        ["增长了5%.", "其中一半是出口."],
+        ["他走了...", "然后下雨了."],
+        ["下雨了。", "真的?", "是的！"],
+        ["《红楼梦》.", "它很长."],
+    ],
+)
+@pytest.mark.parametrize("gap", ["", " "])
+def test_half_width_marks_end_chinese_sentences(sentences, gap):
+    assert parts(gap.join(sentences)) == sentences
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "约为3.14米.", "请看 https://example.com/a.html?b=中文 这一页.", "请访问百度.com首页", "他住在U.S.政府大楼",
+        "J.K.罗琳写的书", "Dr.王和Mr.李", "买了苹果、香蕉etc.等水果", "如下:1.苹果 2.香蕉", "1.苹果", "12.第十二条",
+        "空格&nbsp;还有&amp;中文", "www.example.com!中文", "如果名字!=空", "第3.5节", "给a@b.com;中文",
+        "专辑《HIGH FIVE!》与单曲", "坐标是.。", "（1741-?）的传奇", "公司（Foo mbH.）青岛分行", "歌曲《好!》很好",
+        "The U.S. government pays 3.14 e.g. for example.com; it is so.",
+    ],
+)  # fmt: skip
+def test_half_width_marks_inside_a_sentence_do_not_end_it(sentence):
+    assert parts(sentence) == [sentence]
+
+
 @pytest.mark.parametrize("gap", [" ", "　"])
 def test_a_space_after_a_chinese_full_stop_does_not_join_two_sentences(gap):
     assert parts(f"今天下雨。{gap}我没出门。") == ["今天下雨。", "我没出门。"]
@@ -67,7 +102,7 @@ def test_every_line_begins_a_sentence():
 
 
 def test_starts_are_sorted_and_distinct_and_begin_at_zero():
-    starts = boundaries.sentence_starts("One. Two.\nThree。四！\n")
+    starts = sentence_starts("One. Two.\nThree。四！\n")
     assert starts[0] == 0
     assert starts == sorted(set(starts))
 

@@ -44,6 +44,8 @@ def text(
     memory: int | None,
     curve: Path | None,
     whole: bool,
+    lines: bool,
+    encoding: str,
     json_: bool,
 ) -> None:
     """Score a text, with its curve if one is wanted, and say what came out."""
@@ -57,7 +59,8 @@ def text(
     if curve is not None:
         evaluate.check_file(curve)
     way = evaluate.way_of(model, context=context, stride=stride, memory=memory)
-    stream = evaluate.read_stream(model, file, whole=whole)  # once: what it could not keep is counted in the notes
+    # once: what it could not keep is counted in the notes
+    stream = evaluate.read_stream(model, file, whole=whole, lines=lines, encoding=encoding)
     scores = _last(evaluate.score_stream(model, stream, way), "scoring", json_)
     if curve is not None:
         lengths = evaluate.checked_lengths(model, context=context)

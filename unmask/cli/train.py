@@ -13,7 +13,20 @@ from unmask import options, screen
 from unmask.cli import labels, say
 from unmask.cli.program import began, verb
 from unmask.errors import Mistake
-from unmask.options import Device, Json, LabelColumn, Overwrite, Run, Seed, Settings, TextColumns, Variant, Whole
+from unmask.options import (
+    Device,
+    Encoding,
+    Json,
+    LabelColumn,
+    Lines,
+    Overwrite,
+    Run,
+    Seed,
+    Settings,
+    TextColumns,
+    Variant,
+    Whole,
+)
 
 
 @verb("unmask pretrain bert data/wiki --size small --budget 20m --out runs/bert")
@@ -142,6 +155,8 @@ def evaluate(
         Path | None, typer.Option(help="Also the loss by how far back it may look: drawn (.png) or written (.json).")
     ] = None,
     whole: Whole = False,
+    lines: Lines = False,
+    encoding: Encoding = "utf-8",
     text: TextColumns = [],  # noqa: B006
     label: LabelColumn = None,
     confusion: Annotated[
@@ -168,12 +183,20 @@ def evaluate(
     if confusion is not None:
         labels.check_matrix(confusion)
     if is_language_model(model.inner):
-        score.text(model.inner, test, context, stride, memory, curve, whole, json_)
+        score.text(model.inner, test, context, stride, memory, curve, whole, lines, encoding, json_)
         return
     if curve is not None:
         raise Mistake(f"--curve measures a language model on a text, and {run} is scored on examples: leave it out")
     scores = model.evaluate(
-        test, context=context, stride=stride, memory=memory, whole=whole, text=text or None, label=label
+        test,
+        context=context,
+        stride=stride,
+        memory=memory,
+        whole=whole,
+        lines=lines,
+        encoding=encoding,
+        text=text or None,
+        label=label,
     )
     if model.labels:
         say.notice(described(test, Columns.of(text, label)), json_)

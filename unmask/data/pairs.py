@@ -15,6 +15,8 @@ from unmask.errors import require
 from unmask.text import layout as layouts
 
 FOLLOWS, SWAPPED, DRAWN = range(3)  # how the second text of a pair came to be
+CUT = "tokens left out: a pair of texts longer than a row loses the ends of its longer text, as in BERT's program"
+READ = "tokens in all pairs of texts, before those were left out"
 
 
 @dataclass(frozen=True)
@@ -100,10 +102,11 @@ class Walk:
             "no document has two sentences, and this sentence task needs them: part sentences by line breaks or full "
             "stops, or set arrange=Blocks",
         )
+        total = int((found[:, 1] - found[:, 0] + found[:, 3] - found[:, 2]).sum())
         a, b, how = found[:, 0:2].copy(), found[:, 2:4].copy(), found[:, 4]
         cut = truncate(a, b, room, rng)
         if cut.any():
-            notes["tokens cut from pairs"] = int(cut.sum())
+            notes.update({CUT: int(cut.sum()), READ: total})
         swap = (how == SWAPPED)[:, None]
         spans = {"a": np.where(swap, b, a), "b": np.where(swap, a, b)}
         return render(spans, np.array(labels)[how], layout, len(self.texts.ids), notes)

@@ -58,15 +58,17 @@ def check_kind(model: Model, file: str | Path) -> None:
 
 def evaluate_file(
     model: Model, file: str | Path, *, context: int | None = None, stride: int | None = None, memory: int | None = None,
-    whole: bool = False, columns: Columns | None = None,
+    whole: bool = False, lines: bool = False, encoding: str = "utf-8", columns: Columns | None = None,
 ) -> dict[str, Any]:  # fmt: skip
     """The scores of a language model on a text, of an adapted one on a file of its task: labels, choices, texts to write."""
     check_kind(model, file)
     if is_language_model(model):
-        return evaluate_text(model, file, context=context, stride=stride, memory=memory, whole=whole)
+        return evaluate_text(
+            model, file, context=context, stride=stride, memory=memory, whole=whole, lines=lines, encoding=encoding
+        )
     require(
-        context is None and stride is None and memory is None and not whole,
-        f"context, stride, memory and whole say how a text is read, and {model.folder} is scored on examples: leave them out",
+        context is None and stride is None and memory is None and not whole and not lines and encoding == "utf-8",
+        f"context, stride, memory, whole, lines and encoding say how a text is read, and {model.folder} is scored on examples: leave them out",
     )
     require(
         bool(model.labels) or columns in (None, Columns()),

@@ -103,12 +103,14 @@ def checked_context(model: Model, context: int | None) -> int:
 
 def score_text(
     model: Model, files: Paths, *, context: int | None = None, stride: int | None = None, memory: int | None = None,
-    whole: bool = False,
+    whole: bool = False, lines: bool = False, encoding: str = "utf-8",
 ) -> Iterator[dict[str, Any]]:  # fmt: skip
-    """Score a text, yielding a record per pass; the last one holds the scores. `whole`: a file is one document."""
+    """Score a text, yielding a record per pass; the last one holds the scores.
+
+    `whole`: a file is one document. `lines`: a line is one. `encoding`: of the files."""
     require_onward(model)
     way = way_of(model, context=context, stride=stride, memory=memory)
-    yield from score_stream(model, read_stream(model, files, whole=whole), way)
+    yield from score_stream(model, read_stream(model, files, whole=whole, lines=lines, encoding=encoding), way)
 
 
 def score_stream(model: Model, stream: Stream, way: Way) -> Iterator[dict[str, Any]]:
@@ -128,10 +130,12 @@ def score_stream(model: Model, stream: Stream, way: Way) -> Iterator[dict[str, A
 
 def evaluate_text(
     model: Model, files: Paths, *, context: int | None = None, stride: int | None = None, memory: int | None = None,
-    whole: bool = False,
+    whole: bool = False, lines: bool = False, encoding: str = "utf-8",
 ) -> dict[str, Any]:  # fmt: skip
-    """The scores of a language model on a text. `whole`: a file is one document, as in `prepare`."""
-    *_, last = score_text(model, files, context=context, stride=stride, memory=memory, whole=whole)
+    """The scores of a language model on a text. `whole`, `lines`, `encoding`: as in `prepare`."""
+    *_, last = score_text(
+        model, files, context=context, stride=stride, memory=memory, whole=whole, lines=lines, encoding=encoding
+    )
     return last
 
 

@@ -46,9 +46,15 @@ class Stream:
         return len(self.ids) - 1
 
 
-def read_stream(model: Model, files: str | Path | Sequence[str | Path], *, whole: bool = False) -> Stream:
-    """The stream of a corpus; what was cut or not understood is counted in the model's notes. `whole`: as in `prepare`."""
-    corpus = Corpus([files] if isinstance(files, str | Path) else files, whole=whole)
+def read_stream(
+    model: Model, files: str | Path | Sequence[str | Path], *, whole: bool = False, lines: bool = False,
+    encoding: str = "utf-8",
+) -> Stream:  # fmt: skip
+    """The stream of a corpus; what was cut or not understood is counted in the model's notes.
+
+    `whole`, `lines`, `encoding`: as in `prepare`."""
+    listed = [files] if isinstance(files, str | Path) else files
+    corpus = Corpus(listed, encoding=encoding, whole=whole, lines=lines)
     pieces: list[np.ndarray] = [np.array([model.tokenizer.role("sep")])]
     counts: Counter[str] = Counter()
     for texts in _chunks(corpus):

@@ -1,4 +1,4 @@
-"""Where sentences and words begin, as character positions of the original text, in English and Chinese."""
+"""Where words begin, as character positions of the original text, in English and Chinese."""
 
 from __future__ import annotations
 
@@ -20,13 +20,6 @@ WORDS: dict[str, Words] = {"auto": "auto", "spaces": "spaces", "rjieba": "rjieba
 SPACE, LETTER, PUNCTUATION, HAN, NEWLINE = range(5)
 
 CHINESE = re.compile("[\u4e00-\u9fff]{4}")  # enough of it in a row to be a text in Chinese
-_ENGLISH_END = re.compile(r"[.!?]+[\"'”’)\]]*\s+(?=[\"'“‘(\[]*[A-Z0-9À-ÖØ-Þ])")
-_CHINESE_END = re.compile(r"[。！？；…]+[\"'”’」』）]*\s*(?=[^\s\"'”’」』）])")
-_ABBREVIATIONS = frozenset(
-    "mr mrs ms dr prof st jr sr vs etc e.g i.e al fig figs eq no vol pp cf ca inc ltd co corp gen col lt sgt capt rev hon "
-    "jan feb mar apr jun jul aug sep sept oct nov dec approx dept est".split()
-)
-_LAST_WORD = re.compile(r"([\w.]+)$")
 
 
 def words_named(name: str) -> Words:
@@ -89,24 +82,6 @@ def _segmented(lines: Sequence[str], chosen: np.ndarray, kinds: np.ndarray, cutt
     begins[0] = True
     begins[np.cumsum(sizes)] = True
     return begins[:-1] & (kinds != SPACE)
-
-
-def sentence_starts(text: str) -> list[int]:
-    """Positions where a sentence begins: after a full stop that ends one, and at every line."""
-    starts = [0]
-    starts += [match.end() for match in _ENGLISH_END.finditer(text) if not _abbreviation(text, match.start())]
-    starts += [match.end() for match in _CHINESE_END.finditer(text)]
-    starts += [match.end() for match in re.finditer("\n", text)]
-    return sorted(set(starts))
-
-
-def _abbreviation(text: str, stop: int) -> bool:
-    """Whether the full stop at `stop` ends an abbreviation or an initial, not a sentence."""
-    word = _LAST_WORD.search(text, max(0, stop - 12), stop)
-    if word is None or text[stop] != ".":
-        return False
-    last = word.group(1)
-    return last.lower() in _ABBREVIATIONS or (len(last) == 1 and last.isupper() and last != "I")
 
 
 def _spaced(kinds: np.ndarray) -> np.ndarray:

@@ -9,10 +9,11 @@ from itertools import chain
 import numpy as np
 
 from unmask.batch import Document
-from unmask.text.boundaries import SPACE, Words, classes_of, codes_of, sentence_starts, word_starts
+from unmask.text.boundaries import SPACE, Words, classes_of, codes_of, word_starts
 from unmask.text.fold import folded
 from unmask.text.lexicon import LEVELS, Lexicon
 from unmask.text.own_words import OwnWords
+from unmask.text.sentences import sentence_starts
 from unmask.text.tokenizer import Tokenizer
 
 

@@ -90,7 +90,7 @@ def undecodable(
     bad = sum(_decoded(line, encoding) is None for line in lines)
     advice = "pass its --encoding" if options else "convert the file"
     if options and 2 * bad <= good + len(lines):
-        advice += ", or --errors replace if only a few characters are damaged"
+        advice += "; if only a few characters are damaged, `tokenizer`, `prepare` and `lexicon` take --errors replace"
     return Mistake(f"{file} is not {shown}: {where}; {advice}")
 
 
