@@ -10,6 +10,7 @@ from typing import Any, Literal
 from unmask.backbone import Transformer, TransformerXL
 from unmask.convert import xl
 from unmask.convert.names import Kind
+from unmask.data import NextSentence, SentenceOrder
 from unmask.errors import require, unknown
 
 Backbone = Transformer | TransformerXL
@@ -73,6 +74,7 @@ class Family:
     dropped: tuple[
         str, ...
     ] = ()  # what config.json calls the dropout on the embeddings, where it has a name of its own
+    asks: type = NextSentence  # what the sentence head answers, where there is one
     last: bool = False  # a label is read off the last token, not the first
     adds: tuple[
         tuple[str, str], ...
@@ -89,6 +91,7 @@ FAMILIES: dict[Kind, Family] = {
     "electra": Family(_ELECTRA, transform="gelu", pooler="gelu"),
     "albert": Family(
         _ALBERT,
+        asks=SentenceOrder,
         dropout=("classifier_dropout_prob", 0.1),
         always=(("attention_probs_dropout_prob", 0.0), ("num_hidden_groups", 1), ("inner_group_num", 1)),
     ),

@@ -19,8 +19,9 @@ from unmask.convert import tokenizer as tokenizers
 from unmask.convert.config import FAMILIES, Backbone
 from unmask.convert.links import links
 from unmask.convert.names import NAMES, Heads, Kind
-from unmask.convert.recipe_out import backbone_of, heads_of, kind_of
+from unmask.convert.recipe_out import backbone_of, shape_of
 from unmask.convert.source import WEIGHTS
+from unmask.convert.values import check_known
 from unmask.errors import require
 from unmask.infer.model import Model
 from unmask.predict import Label
@@ -42,9 +43,10 @@ def export_hf(model: Model, out: str | Path, *, generator: bool = False, overwri
     """Write the model in Hugging Face's format; of a discriminator and a generator, the one or the other."""
     out = Path(out)
     require(overwrite or not out.exists(), f"{out} exists already: choose another --out, or pass --overwrite")
+    check_known(model.recipe)
     model, other = alone.model(model, generator=generator)
-    recipe, kind, backbone = model.recipe, kind_of(model.recipe), backbone_of(model.recipe)
-    heads, headless = heads_of(recipe, kind)
+    recipe, backbone = model.recipe, backbone_of(model.recipe)
+    kind, heads, headless = shape_of(recipe)
     tokenizer = _tokenizer(model, kind, heads)
     tensors = _tensors(model, kind, heads, tokenizer, headless)
     segments = backbone.segments > 1
