@@ -57,7 +57,7 @@ def predict(
 @verb('unmask fill runs/bert "Paris is the [MASK] of France."')
 def fill(
     run: Run,
-    text: Annotated[str, typer.Argument(help="A text with [MASK] where a word is missing.")],
+    text: Annotated[str, typer.Argument(help="A text with [MASK] (or <mask>, 【MASK】) where a word is missing.")],
     top: Annotated[int, typer.Option(help="How many guesses.")] = 5,
     device: Device = None,
     json_: Json = False,
