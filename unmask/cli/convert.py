@@ -28,6 +28,8 @@ def export(
     made = api.load(run, device="cpu").export(out, generator=generator, overwrite=overwrite)
     if made.left_out and not json_:
         screen.note(f"{made.architecture} has no place for, and leaves out: {', '.join(made.left_out)}")
+    for note in made.notes if not json_ else ():
+        screen.note(note)
     say.done(dataclasses.asdict(made), f"{made.architecture}, {', '.join(made.files)}, written to {out}", json_)
 
 

@@ -74,6 +74,7 @@ class Family:
     dropped: tuple[
         str, ...
     ] = ()  # what config.json calls the dropout on the embeddings, where it has a name of its own
+    tokenizer: str | None = None  # the class that many open its folders with, which splits every text as BERT does
     asks: type = NextSentence  # what the sentence head answers, where there is one
     last: bool = False  # a label is read off the last token, not the first
     adds: tuple[
@@ -85,10 +86,10 @@ class Family:
 
 
 FAMILIES: dict[Kind, Family] = {
-    "bert": Family(_BERT),
-    "ernie": Family(_BERT, always=(("attention_probs_dropout_prob", 0.0), ("use_task_id", False))),
+    "bert": Family(_BERT, tokenizer="BertTokenizer"),
+    "ernie": Family(_BERT, tokenizer="BertTokenizer", always=(("attention_probs_dropout_prob", 0.0), ("use_task_id", False))),
     "roberta": Family(_BERT, pad=1, transform="gelu"),
-    "electra": Family(_ELECTRA, transform="gelu", pooler="gelu"),
+    "electra": Family(_ELECTRA, tokenizer="ElectraTokenizer", transform="gelu", pooler="gelu"),
     "albert": Family(
         _ALBERT,
         asks=SentenceOrder,

@@ -37,6 +37,7 @@ class Exported:
     architecture: str  # Hugging Face's name for it
     files: tuple[str, ...]
     left_out: tuple[str, ...]  # what the run has and Hugging Face's architecture has no place for
+    notes: tuple[str, ...] = ()  # what somebody who opens the folder must know
 
 
 def export_hf(model: Model, out: str | Path, *, generator: bool = False, overwrite: bool = False) -> Exported:
@@ -54,12 +55,13 @@ def export_hf(model: Model, out: str | Path, *, generator: bool = False, overwri
         "config.json": _dumped(_config(model, kind, heads, tokenizer, tensors)),
         "tokenizer.json": tokenizers.framed(tokenizer, recipe.layout, segments).to_str(pretty=True),
         "tokenizer_config.json": _dumped(tokenizers.settings(tokenizer, kind, recipe.layout, model.length, segments)),
-    }
+    } | tokenizers.vocabulary_file(tokenizer)
     out.mkdir(parents=True, exist_ok=True)
     for name, text in texts.items():
         (out / name).write_text(text, encoding="utf-8")
     save_file(tensors, out / WEIGHTS, metadata={"format": "pt"})
-    return Exported(names.architecture(kind, heads), tuple(sorted([*texts, WEIGHTS])), headless + other)
+    files, notes = tuple(sorted([*texts, WEIGHTS])), tokenizers.notes(tokenizer, kind)
+    return Exported(names.architecture(kind, heads), files, headless + other, notes)
 
 
 def _tokenizer(model: Model, kind: Kind, heads: Heads) -> Tokenizer:

@@ -206,14 +206,54 @@ def ends(tokenizer: Tokenizer, layout: str) -> tuple[int | None, int | None]:
     return (end if first.is_text else tokenizer.roles.get(first.name)), end
 
 
+def vocabulary_file(tokenizer: Tokenizer) -> dict[str, str]:
+    """vocab.txt, for programs that read a WordPiece from it; nothing for other kinds."""
+    if not _like_bert(tokenizer):
+        return {}
+    known = tokenizer.backend.get_vocab()
+    return {"vocab.txt": "".join(f"{token}\n" for token in sorted(known, key=known.__getitem__))}
+
+
+def notes(tokenizer: Tokenizer, kind: Kind) -> tuple[str, ...]:
+    """What somebody who opens the folder must know."""
+    usual = FAMILIES[kind].tokenizer
+    if usual is None or _like_bert(tokenizer):
+        return ()
+    what = type(kind_of(tokenizer)).__name__
+    return (f"open the tokenizer with AutoTokenizer: it is {what}, and {usual} would split texts in another way",)
+
+
+def _like_bert(tokenizer: Tokenizer) -> bool:
+    """Whether BertTokenizer splits texts in the same way."""
+    backend = tokenizer.backend
+    parts = (backend.model, backend.normalizer, backend.pre_tokenizer)
+    return [type(part).__name__ for part in parts] == ["WordPiece", "BertNormalizer", "BertPreTokenizer"]
+
+
+def _cased(tokenizer: Tokenizer) -> dict[str, Any]:
+    """How BertTokenizer, which does not ask tokenizer.json, must treat letters."""
+    if not _like_bert(tokenizer):
+        return {}
+    normalizer = tokenizer.backend.normalizer
+    return {
+        "do_lower_case": normalizer.lowercase,
+        "strip_accents": normalizer.strip_accents,
+        "tokenize_chinese_chars": normalizer.handle_chinese_chars,
+    }
+
+
 def settings(tokenizer: Tokenizer, kind: Kind, layout: str, length: int, segments: bool) -> dict[str, Any]:
     """What tokenizer_config.json says."""
     begin, end = ends(tokenizer, layout)
     roles = tokenizer.roles | {name: index for name, index in (("bos", begin), ("eos", end)) if index is not None}
-    return {
-        "tokenizer_class": "PreTrainedTokenizerFast",  # reads tokenizer.json as it is
-        "model_max_length": length,
-        "padding_side": FAMILIES[kind].pads,
-        "model_input_names": ["input_ids", *(["token_type_ids"] if segments else []), "attention_mask"],
-        "clean_up_tokenization_spaces": False,
-    } | {f"{role}_token": tokenizer.token(index) for role, index in sorted(roles.items())}
+    return (
+        {
+            "tokenizer_class": "PreTrainedTokenizerFast",  # reads tokenizer.json as it is
+            "model_max_length": length,
+            "padding_side": FAMILIES[kind].pads,
+            "model_input_names": ["input_ids", *(["token_type_ids"] if segments else []), "attention_mask"],
+            "clean_up_tokenization_spaces": False,
+        }
+        | _cased(tokenizer)
+        | {f"{role}_token": tokenizer.token(index) for role, index in sorted(roles.items())}
+    )
