@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors.torch import save_file
 from torch import Tensor
 
 from unmask.backbone import TransformerXL
@@ -59,7 +58,7 @@ def export_hf(model: Model, out: str | Path, *, generator: bool = False, overwri
     out.mkdir(parents=True, exist_ok=True)
     for name, text in texts.items():
         (out / name).write_text(text, encoding="utf-8")
-    save_file(tensors, out / WEIGHTS, metadata={"format": "pt"})
+    checkpoint.save_tensors(tensors, out / WEIGHTS)
     files, notes = tuple(sorted([*texts, WEIGHTS])), tokenizers.notes(tokenizer, kind)
     return Exported(names.architecture(kind, heads), files, headless + other, notes)
 
