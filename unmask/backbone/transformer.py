@@ -62,6 +62,7 @@ class Transformer:
             f"backbone.segments must be 0 for none, or 2 or more, got {self.segments}",
         )
         require(0 <= self.dropout < 1, f"backbone.dropout must be in [0, 1), got {self.dropout}")
+        require(self.deviation > 0, f"backbone.deviation must be over 0, got {self.deviation}")
 
     @property
     def norms_embeddings(self) -> bool:

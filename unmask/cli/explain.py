@@ -68,10 +68,9 @@ def explain(
 
 
 def _of_run(run: Path, settings: list[str]) -> Recipe:
-    from unmask.recipe import from_json, override
+    from unmask.recipe import override, read_recipe
 
-    path = run / "recipe.json"
-    return override(from_json(path.read_text(encoding="utf-8"), str(path)), settings)
+    return override(read_recipe(run / "recipe.json"), settings)
 
 
 def _of_family(name: str, size: str | None, variant: str | None, settings: list[str]) -> Recipe:

@@ -29,6 +29,9 @@ WORDS = (
     "made.pre_tokenizer = t.pre_tokenizers.WhitespaceSplit(); "
     'made.add_special_tokens(["<eos>", "<unk>"]); made.save("tokenizer.json")'
 )
+TYPES: dict[str, Any] = {  # of what is read from tokenizer_config.json
+    "do_lower_case": bool, "strip_accents": bool | None, "tokenize_chinese_chars": bool, "add_prefix_space": bool,
+}  # fmt: skip
 _SPELLED = {role: word for word, role in layouts.SPECIALS.items()}
 
 
@@ -125,7 +128,12 @@ def layout_of(tokenizer: Tokenizer, otherwise: str) -> str:
 
 def _framed(tokenizer: Tokenizer, a: str, b: str | None = None) -> list[str]:
     """The words of a layout that this tokenizer makes of these texts."""
-    encoding = tokenizer.backend.encode(a, b)
+    try:
+        encoding = tokenizer.backend.encode(a, b)
+    except BaseException as error:  # a panic of the Rust side is no Exception
+        if type(error).__name__ != "PanicException":
+            raise
+        raise Mistake(f"tokenizer.json is damaged, it cannot lay out a text ({error}): download it again") from None
     words: list[str] = []
     for index, source in zip(encoding.ids, encoding.sequence_ids, strict=True):
         word = _special(tokenizer, index) if source is None else layouts.TEXTS[source]

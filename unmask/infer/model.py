@@ -19,7 +19,7 @@ from unmask.data.given import Text, batch_of, rows_of
 from unmask.errors import Mistake, require
 from unmask.predict.choice import Choice
 from unmask.predict.label import Label
-from unmask.recipe import Recipe, from_json, to_json
+from unmask.recipe import Recipe, read_recipe, to_json
 from unmask.text import Tokenizer
 from unmask.text import layout as layouts
 from unmask.train import checkpoint
@@ -106,7 +106,7 @@ def open_run(folder: str | Path, *, device: str | None = None, half: bool = Fals
     require(folder.is_dir(), f"no run at {folder}: make one with 'unmask pretrain' or 'unmask import'")
     for name in ("recipe.json", "tokenizer.json", checkpoint.WEIGHTS):
         require((folder / name).is_file(), f"{folder} is not a finished run: it has no {name}")
-    recipe = from_json((folder / "recipe.json").read_text(encoding="utf-8"), str(folder / "recipe.json"))
+    recipe = read_recipe(folder / "recipe.json")
     tokenizer = Tokenizer.load(folder)
     system = recipe.system.build(recipe, tokenizer.vocabulary, 0)  # type: ignore[attr-defined]
     checkpoint.load_weights(system, folder / checkpoint.WEIGHTS)
@@ -124,10 +124,9 @@ def _fresh(report: Path) -> tuple[str, ...]:
     if not report.is_file():
         return ()
     try:
-        found = json.loads(report.read_text(encoding="utf-8"))["missing"]
+        return tuple(map(str, json.loads(report.read_text(encoding="utf-8"))["missing"]))
     except (ValueError, TypeError, KeyError):
-        raise Mistake(f"{report} is damaged: import the model again") from None
-    return tuple(map(str, found))
+        raise Mistake(f"{report} is damaged: import the model again, or delete that file") from None
 
 
 def save_run(model: Model, folder: str | Path, *, overwrite: bool = False) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from unmask.errors import require
-from unmask.recipe import flat, from_json
+from unmask.recipe import check_types, flat, from_json
 from unmask.train import checkpoint
 
 _FIRST_FILES = {"recipe.json", "tokenizer.json", "run.json", ".recipe.json.draft", ".run.json.draft"}
@@ -37,6 +37,7 @@ def resumed(out: Path, asked: dict[str, Any]) -> dict[str, Any] | None:
     except ValueError:
         require(checkpoint.newest(out) is None, f"{out / 'run.json'} is damaged: the run cannot be resumed")
         return None
+    _check_plan(plan, asked, out / "run.json")
     for name, value in asked.items():
         difference = _difference(plan[name], value) if name == "recipe" else f" ({plan[name]}, got {value})"
         same = not difference if name == "recipe" else plan[name] == value
@@ -45,6 +46,19 @@ def resumed(out: Path, asked: dict[str, Any]) -> dict[str, Any] | None:
             f"{out} was started with another {name}{difference}: give the same to resume it, or choose another --out",
         )
     return plan
+
+
+def _check_plan(plan: Any, asked: dict[str, Any], path: Path) -> None:
+    """Refuse a plan that lacks something, or has it in another type."""
+    known = {"steps": int, "micro": tuple[int, ...], "recipe": dict[str, Any]}
+    lacking = sorted((asked.keys() | known.keys()) - (plan.keys() if isinstance(plan, dict) else set()))
+    require(not lacking, f"{path} is damaged, it has no {', '.join(lacking)}: the run cannot be resumed")
+    check_types(known, plan, f"{path} is damaged: ")
+    stages, steps = len(asked["recipe"]["schedule"]), [plan["steps"], *plan["micro"]]
+    require(
+        len(steps) == stages + 1 and min(steps) >= 1,
+        f"{path} is damaged: steps and micro must be 1 or more, micro for each of {stages} stages, got {steps}",
+    )
 
 
 def _difference(before: Any, now: Any) -> str:
