@@ -2,21 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Callable, Sequence
+from functools import partial, wraps
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Concatenate, Literal, ParamSpec, TypeVar
 
 import numpy as np
 
-from unmask import adapt, convert, evaluate, explanation, infer, pretraining, recipes, text
+from unmask import adapt, convert, evaluate, explanation, infer, pretraining, recipes, screen, text
 from unmask.data.given import Text
 from unmask.data.prepare import prepare as prepare_shards
 from unmask.errors import require
+from unmask.follow import Progress, follow, tell, warn_of
 from unmask.recipe import Recipe
 from unmask.tasks import Choose, Classify, Write
 from unmask.tasks.choose import Question
 
 Paths = str | Path | Sequence[str | Path]
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def _noted(method: Callable[Concatenate[Model, P], R]) -> Callable[Concatenate[Model, P], R]:
+    """What a method cuts from its texts is a warning (`unmask.errors.Notice`)."""
+
+    @wraps(method)
+    def called(self: Model, *args: P.args, **options: P.kwargs) -> R:
+        before = Counter(self.inner.notes)
+        found = method(self, *args, **options)
+        warn_of(self.inner.notes, before, stacklevel=2)
+        return found
+
+    return called
 
 
 class Model:
@@ -40,10 +58,12 @@ class Model:
     def labels(self) -> tuple[str, ...]:
         return self.inner.labels
 
+    @_noted
     def fill(self, sentence: str, *, top: int = 5) -> list[list[infer.Guess]]:
         """The most likely tokens at each [MASK]."""
         return infer.fill(self.inner, sentence, top=top)
 
+    @_noted
     def generate(
         self, prompt: str | Sequence[str], *, tokens: int = 50, greedy: bool = False, temperature: float | None = None,
         top_k: int | None = None, top_p: float | None = None, repetition_penalty: float = 1.0, beams: int | None = None,
@@ -66,12 +86,14 @@ class Model:
         )  # fmt: skip
         return found[0].text if single else [one.text for one in found]
 
+    @_noted
     def embed(
         self, texts: str | Sequence[str], *, pool: Literal["mean", "summary"] = "mean", layer: int = -1
     ) -> np.ndarray:
         """One vector per text."""
         return infer.embed(self.inner, [texts] if isinstance(texts, str) else texts, pool=pool, layer=layer)
 
+    @_noted
     def predict(
         self, texts: str | tuple[str, str] | Question | Sequence[str | tuple[str, str] | Question]
     ) -> list[infer.Prediction]:
@@ -85,14 +107,17 @@ class Model:
     def adapt(
         self, train: str | Path, out: str | Path, *, dev: str | Path | None = None,
         task: Choose | Classify | Write | None = None, seed: int = 0, fresh: bool = False, overwrite: bool = False,
+        progress: Progress = True,
     ) -> Model:  # fmt: skip
-        """Fine-tune on a file of examples, to tell labels apart, choose or write; returns the adapted model."""
+        """Fine-tune on a file of examples, to tell labels apart, choose or write; returns the adapted model.
+
+        `progress`: as for `unmask.pretrain`."""
         steps = adapt.adapt_to_files(self.inner, train, out, dev=dev, task=task or Classify(), seed=seed,
                                      fresh=fresh, overwrite=overwrite)  # fmt: skip
-        for _ in steps:
-            pass
+        follow(steps, progress, partial(screen.training, title=f"adapting {self.inner.folder.name}"))
         return load(out, device=self.inner.device)
 
+    @_noted
     def evaluate(
         self, file: str | Path, *, context: int | None = None, stride: int | None = None, memory: int | None = None,
         whole: bool = False,
@@ -102,12 +127,14 @@ class Model:
         Of a language model, the scores on a text: loss, perplexity, bits per byte; the options say how it is read."""
         return evaluate.evaluate_file(self.inner, file, context=context, stride=stride, memory=memory, whole=whole)
 
+    @_noted
     def context_curve(
         self, file: str | Path, *, lengths: Sequence[int] | None = None, whole: bool = False
     ) -> dict[str, Any]:
         """The loss of the same tokens of a text when the model may look back 1, 2, 4 ... tokens."""
         return evaluate.context_curve(self.inner, file, lengths=lengths, whole=whole)
 
+    @_noted
     def zero_shot(
         self, file: str | Path, *, prompt: str | Path, normalise: Literal["token", "byte", "none"] = "token",
         unconditional: bool = False, cut_left: bool = False,
@@ -138,45 +165,52 @@ def train_tokenizer(
 def prepare(
     corpus: Paths, out: str | Path, *, tokenizer: str | Path, words: text.Words = "auto", lexicon: Paths = (),
     holdout: float = 0.005, whole: bool = False, errors: str = "strict", workers: int | None = None,
-    overwrite: bool = False,
+    overwrite: bool = False, progress: Progress = True,
 ) -> dict[str, Any]:  # fmt: skip
     """Tokenise a corpus into shards, with the phrases and entities of a lexicon if one is given; returns the manifest.
 
     `whole`: a .txt file is one document, and its blank lines are text, for models of characters and bytes.
     `holdout`: the share of documents kept for validation; of a `whole` text, the share of its tokens."""
-    manifest: dict[str, Any] = {}
-    for manifest in prepare_shards(
+    records = prepare_shards(
         text.Corpus(_listed(corpus), errors=errors, whole=whole), text.Tokenizer.load(tokenizer), out, words=words,
         lexicon=text.Lexicon.load(_listed(lexicon)) if lexicon else None, holdout=holdout, workers=workers,
         overwrite=overwrite,
-    ):  # fmt: skip
-        pass
+    )  # fmt: skip
+    manifest = follow(records, progress, partial(screen.reading, title="preparing"))
+    tell(manifest["notes"], progress)
     return manifest
 
 
 def make_lexicon(
     corpus: Paths, out: str | Path, *, graph: Paths = (), mining: text.Mining | None = None, errors: str = "strict",
-    overwrite: bool = False,
+    overwrite: bool = False, progress: Progress = True,
 ) -> dict[str, Any]:  # fmt: skip
     """Mine phrases from a corpus (none: ()) and take the names of a knowledge graph; returns what was written."""
-    summary: dict[str, Any] = {}
     stream = text.Corpus(_listed(corpus), errors=errors) if corpus else None
-    for summary in text.make_lexicon(stream, out, graph=_listed(graph), mining=mining, overwrite=overwrite):
-        pass
+    records = text.make_lexicon(stream, out, graph=_listed(graph), mining=mining, overwrite=overwrite)
+    summary = follow(records, progress, partial(screen.reading, title="mining", unit="words"))
+    tell(summary["notes"], progress)
     return summary
 
 
 def pretrain(
     recipe: str | Recipe, data: Paths, out: str | Path, *, size: str | None = None, variant: str = "paper",
-    settings: Sequence[str] = (), start: str | Path | None = None, **options: Any,
+    settings: Sequence[str] = (), budget: str = "20m", start: str | Path | None = None, seed: int = 0,
+    device: str | None = None, compiled: bool | None = None, resume: bool = False, overwrite: bool = False,
+    tensorboard: bool = False, progress: Progress = True,
 ) -> Model:  # fmt: skip
     """Pretrain a recipe on prepared data, of size base or, from `start`, of that run's size.
 
-    The other options are those of `unmask.pretraining.pretrain`."""
+    `budget`: 20m, 2h, 1e9tok, 5000steps or 1e17flop. `start`: a run to continue from, on new text. `resume`: go on with a
+    run that was cut off. `compiled`: None compiles on a GPU where it pays. `progress`: draw as the command line does
+    (True), draw nothing and warn of notices (False), or a function that is called with every record."""
     chosen = _chosen(recipe, size, variant, settings, start)
-    for _ in pretraining.pretrain(chosen, _listed(data), out, start=start, **options):
-        pass
-    return load(out, device=options.get("device"))
+    records = pretraining.pretrain(
+        chosen, _listed(data), out, budget=budget, start=start, seed=seed, device=device, compiled=compiled, resume=resume,
+        overwrite=overwrite, tensorboard=tensorboard,
+    )  # fmt: skip
+    follow(records, progress, partial(screen.training, title=f"{chosen.name} {chosen.size}"))
+    return load(out, device=device)
 
 
 def explain(

@@ -17,7 +17,9 @@ Settings = Annotated[
 ]
 Size = Annotated[str, typer.Option(help="tiny, mini, small, medium, base or large.")]
 Variant = Annotated[str, typer.Option(help="paper, or another that the recipe names.")]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON; notices and notes as JSON lines on the error output.")]
+Json = Annotated[
+    bool, typer.Option("--json", help="Print JSON; notices, notes and errors as JSON lines on the error output.")
+]
 Seed = Annotated[int, typer.Option(help="The seed of everything random.")]
 Device = Annotated[str | None, typer.Option(help="cpu or cuda; by default the GPU if there is one.")]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace what is at --out.")]

@@ -62,7 +62,7 @@ def explain(
         return
     from unmask.explanation.screen import render
 
-    screen.out.print(render(found), soft_wrap=False)
+    screen.page(render(found))
     if picture is not None:
         screen.err.print(f"[dim]drawn into {picture}[/]")
 

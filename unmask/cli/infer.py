@@ -156,7 +156,9 @@ def embed(
     file: Annotated[
         Path, typer.Argument(help="Texts: a line each (.txt; blank ones are left out), or .jsonl or .csv with text.")
     ],
-    out: Annotated[Path, typer.Option(help="The .npy file to write.")],
+    out: Annotated[
+        Path, typer.Option(help="The file to write: .npy (an array), .csv or .jsonl (each text and its numbers).")
+    ],
     pool: Annotated[str, typer.Option(help="mean, or summary for the summary token.")] = "mean",
     layer: Annotated[int, typer.Option(help="Which layer; 0 is the embeddings, -1 the last.")] = -1,
     device: Device = None,
@@ -164,20 +166,18 @@ def embed(
     overwrite: Overwrite = False,
 ) -> None:
     """One vector per text."""
-    import numpy as np
-
     from unmask import infer
     from unmask.errors import require
+    from unmask.infer.vectors import check_name, write_vectors
     from unmask.tasks.classify import read_texts
 
+    check_name(out)
     require(overwrite or not out.exists(), f"{out} exists already: choose another --out, or pass --overwrite")
     texts, left_out = read_texts(file)
     model = infer.open_run(run, device=device)
     vectors = infer.embed(model, [text.a for text in texts], pool=pool, layer=layer)  # type: ignore[arg-type]
     say.notes(left_out + model.notes, json_)
-    out.parent.mkdir(parents=True, exist_ok=True)
-    with out.open("wb") as target:
-        np.save(target, vectors)
+    write_vectors(out, [text.a for text in texts], vectors)
     say.done(
         {"file": str(out), "shape": list(vectors.shape)},
         f"{len(texts):,} vectors of {vectors.shape[1]}, written to {out}",
