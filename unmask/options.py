@@ -28,6 +28,10 @@ Whole = Annotated[
     bool,
     typer.Option("--whole", help="A .txt file is one document, and blank lines are text: for characters and bytes."),
 ]
+Font = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", help="A font file (.ttf, .otf, .ttc) for what the usual fonts cannot draw."),
+]
 Run = Annotated[Path, typer.Argument(metavar="RUN", help="A run folder.")]
 CORPUS = "Files, folders or globs of .txt (blank line between documents), .jsonl or .parquet, also .gz, .xz, .zst."
 Corpora = Annotated[

@@ -11,7 +11,7 @@ from unmask import screen
 from unmask.cli import say
 from unmask.cli.program import verb
 from unmask.errors import Mistake
-from unmask.options import Json, Seed, Settings
+from unmask.options import Font, Json, Seed, Settings
 
 if TYPE_CHECKING:
     from unmask.recipe import Recipe
@@ -31,6 +31,7 @@ def explain(
     stage: Annotated[int | None, typer.Option(help="Of the schedule, from 1; by default the last.")] = None,
     visit: Annotated[int, typer.Option(help="How often the text was read before.")] = 0,
     picture: Annotated[Path | None, typer.Option(help="Draw it into this PNG.")] = None,
+    font: Font = None,
     statistics: Annotated[
         str | None, typer.Option(metavar="DATA", help="Instead of a text: measure many rows of prepared data.")
     ] = None,
@@ -46,6 +47,8 @@ def explain(
     if (text is None) == (statistics is None):
         raise Mistake("give a TEXT to explain, or --statistics DATA to measure: one of them")
     chosen = _of_run(run, settings) if run is not None else _of_family(recipe, size, variant, settings)
+    if font is not None and picture is None:
+        raise Mistake("--font is for a picture: give --picture too, or leave --font out")
     if statistics is not None:
         if tokenizer or lexicon or picture:
             raise Mistake("--statistics reads prepared data: leave --tokenizer, --lexicon and --picture out")
@@ -56,7 +59,7 @@ def explain(
     if picture is not None:
         from unmask.explanation.picture import draw
 
-        draw(found, picture)
+        say.lacking(draw(found, picture, font=font), json_)
     if json_:
         say.as_json(explanation.to_json(found))
         return

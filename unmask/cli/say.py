@@ -17,6 +17,16 @@ def notes(counts: dict[str, int], json_: bool) -> None:
         screen.note(f"{count:,} {name}")
 
 
+def lacking(characters: str, json_: bool) -> None:
+    """Characters that a picture shows as boxes, if there are any."""
+    from unmask.fonts import notice
+
+    if characters and json_:
+        screen.json_line({"event": "notice", "text": notice(characters)})
+    elif characters:
+        screen.note(notice(characters))
+
+
 def done(result: Any, said: str, json_: bool) -> None:
     if json_:
         as_json(result)

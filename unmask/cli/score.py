@@ -45,6 +45,7 @@ def text(
     curve: Path | None,
     whole: bool,
     json_: bool,
+    font: Path | None = None,
 ) -> None:
     """Score a text, with its curve if one is wanted, and say what came out."""
     from unmask import evaluate
@@ -54,6 +55,10 @@ def text(
         curve is None or not memory,
         "--curve measures windows, each read without a memory: leave --memory out, or give several lengths of it one by one",
     )
+    require(
+        font is None or (curve is not None and curve.suffix == ".png"),
+        "--font is for a picture: give --curve FILE.png too, or leave --font out",
+    )
     if curve is not None:
         evaluate.check_file(curve)
     way = evaluate.way_of(model, context=context, stride=stride, memory=memory)
@@ -62,7 +67,7 @@ def text(
     if curve is not None:
         lengths = evaluate.checked_lengths(model, context=context)
         measured = _last(evaluate.trace_stream(model, stream, lengths), "looking back", json_)
-        evaluate.write_curve(measured, curve, f"{model.folder.name} on {file.name}")
+        say.lacking(evaluate.write_curve(measured, curve, f"{model.folder.name} on {file.name}", font), json_)
         scores["curve"] = measured["points"]
     say.notes(model.notes, json_)
     if json_:

@@ -14,7 +14,7 @@ from unmask import options, screen
 from unmask.cli import say
 from unmask.cli.program import verb
 from unmask.errors import Mistake
-from unmask.options import Device, Json, Overwrite, Run, Seed, Settings, Variant, Whole
+from unmask.options import Device, Font, Json, Overwrite, Run, Seed, Settings, Variant, Whole
 
 
 @verb("unmask pretrain bert data/wiki --size small --budget 20m --out runs/bert")
@@ -120,6 +120,7 @@ def evaluate(
     curve: Annotated[
         Path | None, typer.Option(help="Also the loss by how far back it may look: drawn (.png) or written (.json).")
     ] = None,
+    font: Font = None,
     whole: Whole = False,
     device: Device = None,
     json_: Json = False,
@@ -134,9 +135,9 @@ def evaluate(
 
     model = api.load(run, device=device)
     if is_language_model(model.inner):
-        score.text(model.inner, test, context, stride, memory, curve, whole, json_)
+        score.text(model.inner, test, context, stride, memory, curve, whole, json_, font)
         return
-    if curve is not None:
+    if curve is not None or font is not None:
         raise Mistake(f"--curve measures a language model on a text, and {run} is scored on examples: leave it out")
     scores = model.evaluate(test, context=context, stride=stride, memory=memory, whole=whole)
     say.notes(model.inner.notes, json_)
