@@ -69,3 +69,9 @@ def test_the_command_line_says_so(tmp_path):
     assert "note: open the tokenizer with AutoTokenizer: it is Characters" in said
     shutil.rmtree(tmp_path / "hf")
     assert '"notes": [' in works("export", tmp_path / "run", tmp_path / "hf", "--json").out
+
+
+def test_an_export_over_another_leaves_no_vocabulary_of_the_other(tmp_path):
+    export_hf(model(LOWER, tmp_path), tmp_path / "hf")
+    export_hf(model(text.Characters(vocab=200), tmp_path), tmp_path / "hf", overwrite=True)
+    assert not (tmp_path / "hf" / "vocab.txt").exists()

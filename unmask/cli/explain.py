@@ -20,25 +20,35 @@ if TYPE_CHECKING:
 @verb('unmask explain bert "The doctor examined the patient." --picture bert.png')
 def explain(
     recipe: Annotated[str, typer.Argument(help="A recipe's name, or a run folder.")],
-    text: Annotated[str | None, typer.Argument(help="A text of yours; a blank line parts documents.")] = None,
+    text: Annotated[str | None, typer.Argument(help="Any text; a blank line separates documents.")] = None,
     size: Annotated[str | None, typer.Option(help="tiny, mini, small, medium, base (the default) or large.")] = None,
     variant: Annotated[str | None, typer.Option(help="paper (the default), or another that the recipe names.")] = None,
     settings: Settings = [],  # noqa: B006
     tokenizer: Annotated[Path | None, typer.Option(help="A tokenizer.json; by default a small one is trained.")] = None,
     lexicon: Annotated[
-        list[Path], typer.Option(metavar="FILE", help="Phrases and entities, for recipes that hide them; repeatable.")
+        list[Path],
+        typer.Option(
+            metavar="FILE", help="Phrases and entities, for recipes that hide them; may be given several times."
+        ),
     ] = [],  # noqa: B006
-    stage: Annotated[int | None, typer.Option(help="Of the schedule, from 1; by default the last.")] = None,
-    visit: Annotated[int, typer.Option(help="How often the text was read before.")] = 0,
-    picture: Annotated[Path | None, typer.Option(help="Draw it into this PNG.")] = None,
+    stage: Annotated[
+        int | None, typer.Option(help="Which stage of the schedule, counted from 1; by default the last.")
+    ] = None,
+    visit: Annotated[
+        int, typer.Option(help="Which reading of the text, counted from 0: each hides something else.")
+    ] = 0,
+    picture: Annotated[Path | None, typer.Option(help="Also draw it into this .png file.")] = None,
     font: Font = None,
     statistics: Annotated[
-        str | None, typer.Option(metavar="DATA", help="Instead of a text: measure many rows of prepared data.")
+        str | None,
+        typer.Option(
+            metavar="DATA", help="Instead of a text: what is hidden in many rows of data made by 'unmask prepare'."
+        ),
     ] = None,
     seed: Seed = 0,
     json_: Json = False,
 ) -> None:
-    """What a recipe does with a text: tokens and boundaries, what is hidden, who sees whom, what is predicted."""
+    """Show what a recipe does with a text: its tokens, what is hidden, who sees whom, what is predicted."""
     from unmask import api, explanation
 
     run = Path(recipe) if (Path(recipe) / "recipe.json").is_file() else None

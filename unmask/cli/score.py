@@ -92,18 +92,21 @@ def zero_shot(
         ),
     ],
     normalise: Annotated[
-        str, typer.Option(help="Compare choices by log-likelihood per token, byte, or none.")
+        str,
+        typer.Option(help="Divide the log-likelihood of a choice by its number of: token, byte; none: do not divide."),
     ] = "token",
     unconditional: Annotated[
-        bool, typer.Option("--unconditional", help="Also minus their likelihood without the prompt.")
+        bool, typer.Option("--unconditional", help="Also score with the likelihood without the prompt subtracted.")
     ] = False,
     cut_left: Annotated[
-        bool, typer.Option("--cut-left", help="Cut prompts that are too long at their beginning.")
+        bool,
+        typer.Option("--cut-left", help="Cut a prompt that is too long at its beginning; otherwise it is an error."),
     ] = False,
     device: Device = None,
     json_: Json = False,
 ) -> None:
-    """Ask a language model in words: the likeliest of several answers, or the words that go on from the prompt."""
+    """Score a language model on questions put in words, without training on them: it takes the likeliest of several
+    answers, or must continue with the right words. For models that read from left to right (gpt, gpt2, transformer-xl)."""
     from unmask import evaluate
     from unmask.infer import open_run
     from unmask.tasks.prompt import read

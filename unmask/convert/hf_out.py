@@ -56,6 +56,7 @@ def export_hf(model: Model, out: str | Path, *, generator: bool = False, overwri
         "tokenizer_config.json": _dumped(tokenizers.settings(tokenizer, kind, recipe.layout, model.length, segments)),
     } | tokenizers.vocabulary_file(tokenizer)
     out.mkdir(parents=True, exist_ok=True)
+    (out / tokenizers.VOCABULARY).unlink(missing_ok=True)  # of an export before, which had another tokenizer
     for name, text in texts.items():
         (out / name).write_text(text, encoding="utf-8")
     checkpoint.save_tensors(tensors, out / WEIGHTS)

@@ -18,6 +18,7 @@ from unmask.text import Tokenizer
 from unmask.text import layout as layouts
 from unmask.text.tokenizer import BERT_NAMES, GPT_NAMES, ROBERTA_NAMES, ROLES
 
+VOCABULARY = "vocab.txt"
 PICKLES = {  # of old Transformer-XL, and how each is read
     "vocab.pkl": 'pickle.load(open("vocab.pkl", "rb"))',
     "vocab.bin": 'torch.load("vocab.bin", weights_only=False)',
@@ -39,7 +40,7 @@ def load(folder: Path, settings: Mapping[str, Any]) -> Tokenizer:
     """The tokenizer of a folder: its tokenizer.json, or built from its vocabulary and tokenizer_config.json."""
     if (folder / "tokenizer.json").is_file():
         return Tokenizer.load(folder)
-    if (folder / "vocab.txt").is_file():
+    if (folder / VOCABULARY).is_file():
         return Tokenizer(_wordpiece(folder, settings))
     if (folder / "vocab.json").is_file() and (folder / "merges.txt").is_file():
         return Tokenizer(_bpe(folder, settings))
@@ -53,7 +54,7 @@ def load(folder: Path, settings: Mapping[str, Any]) -> Tokenizer:
 
 
 def _wordpiece(folder: Path, settings: Mapping[str, Any]) -> Backend:
-    backend = Backend(models.WordPiece.from_file(str(folder / "vocab.txt"), unk_token="[UNK]"))
+    backend = Backend(models.WordPiece.from_file(str(folder / VOCABULARY), unk_token="[UNK]"))
     backend.normalizer = normalizers.BertNormalizer(
         lowercase=settings.get("do_lower_case", True),
         strip_accents=settings.get("strip_accents"),
@@ -219,7 +220,7 @@ def vocabulary_file(tokenizer: Tokenizer) -> dict[str, str]:
     if not _like_bert(tokenizer):
         return {}
     known = tokenizer.backend.get_vocab()
-    return {"vocab.txt": "".join(f"{token}\n" for token in sorted(known, key=known.__getitem__))}
+    return {VOCABULARY: "".join(f"{token}\n" for token in sorted(known, key=known.__getitem__))}
 
 
 def notes(tokenizer: Tokenizer, kind: Kind) -> tuple[str, ...]:
