@@ -62,7 +62,7 @@ def test_without_progress_notices_are_warnings_at_the_line_that_called(shards, t
 def test_adapting_draws_too_and_is_silent_when_asked(run, tmp_path, capsys):
     train = examples(tmp_path / "train.jsonl")
     unmask.load(run, device="cpu").adapt(train, tmp_path / "drawn", task=Classify(epochs=1))
-    assert "adapting bert step" in capsys.readouterr().err
+    assert "loss" in capsys.readouterr().err
     unmask.load(run, device="cpu").adapt(train, tmp_path / "silent", task=Classify(epochs=1), progress=False)
     assert capsys.readouterr() == ("", "")
 

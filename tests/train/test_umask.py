@@ -3,12 +3,10 @@
 import os
 
 import pytest
-import torch
 
-from tests.command import works
+from tests.command import pretrain, works
 from tests.convert.parts import model_of, recipe_of, tokenizer
 from unmask.infer.model import save_run
-from unmask.train import checkpoint
 
 
 @pytest.fixture(params=[0o022, 0o002, 0o077], ids=oct)
@@ -31,10 +29,8 @@ def test_every_file_of_a_run_and_of_an_export_has_the_mode_of_the_umask(umask, t
     assert set(found.values()) == {0o666 & ~umask}, found
 
 
-def test_so_have_the_files_of_a_state(umask, tmp_path):
-    network = torch.nn.Linear(2, 2)
-    optimiser = torch.optim.AdamW(network.parameters())
-    network(torch.ones(1, 2)).sum().backward()
-    optimiser.step()
-    checkpoint.save_state(tmp_path, network, optimiser, {"step": 1}, best=True)
-    assert set(modes(tmp_path).values()) == {0o666 & ~umask}, modes(tmp_path)
+def test_so_has_every_file_of_a_pretraining_and_its_state(umask, shards, tmp_path):
+    pretrain("bert", shards["wordpiece"], tmp_path / "run", steps=1)
+    found = modes(tmp_path / "run")
+    assert {"optimiser.safetensors", "state.json", "log.jsonl"} <= found.keys()
+    assert set(found.values()) == {0o666 & ~umask}, found
