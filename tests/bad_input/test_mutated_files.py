@@ -7,9 +7,9 @@ import traceback
 import pytest
 
 from tests.bad_input.mutate import mutations
-from tests.command import run, settings, works
+from tests.command import BERT, run, settings, works
 
-SHORT = settings(["schedule.0.length=32", "schedule.1.length=64", "batch_tokens=256", "system.backbone.length=64"])
+SHORT = settings([*BERT, "system.backbone.length=64"])
 
 
 @pytest.fixture(scope="module")
