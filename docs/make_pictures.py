@@ -15,6 +15,7 @@ from typing import Any
 from unmask import explain, list_recipes, recipes
 from unmask.explanation import Explanation
 from unmask.explanation.picture import MOST_TOKENS, draw
+from unmask.fonts import notice
 from unmask.recipe import Recipe, flat
 from unmask.recipes import Entry
 from unmask.system import cost, hides
@@ -67,7 +68,8 @@ def _section(entry: Entry, lexicon: Path) -> Iterator[str]:
     if len(module.VARIANTS) > 1:
         yield "Variants:\n\n" + "\n".join(_variants(entry.name)) + "\n"
     for name, found, command in shown:
-        draw(found, PICTURES / f"{name}.png")
+        if lacking := draw(found, PICTURES / f"{name}.png"):
+            print(f"{name}: {notice(lacking)}")
         yield f"```\n{command} --picture {name}.png\n```\n\n![{entry.name}: {entry.idea}](pictures/recipes/{name}.png)\n"
 
 

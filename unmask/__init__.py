@@ -1,4 +1,4 @@
-"""Unmask: pretrain, adapt, compare and serve the language models of 2017-2020 on your own text.
+"""Unmask: pretrain, adapt and use the language models of 2017-2020 on your own text.
 
 import unmask
 
@@ -42,3 +42,8 @@ def __getattr__(name: str) -> Any:
 
         return getattr(api, name)
     raise AttributeError(f"module 'unmask' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    """What there is: the API too, before it is imported."""
+    return sorted({*globals(), *__all__})

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Callable, Sequence
+from functools import partial, wraps
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Concatenate, Literal, ParamSpec, TypeVar
 
 import numpy as np
 
-from unmask import adapt, convert, evaluate, explanation, infer, pretraining, recipes, text
+from unmask import adapt, convert, evaluate, explanation, infer, pretraining, recipes, screen, text
 from unmask.data.given import Text
 from unmask.data.prepare import prepare as prepare_shards
 from unmask.errors import require
+from unmask.follow import Progress, follow, tell, warn_of
 from unmask.recipe import Recipe
 from unmask.tasks import Choose, Classify, Write
 from unmask.tasks.choose import Question
@@ -19,6 +22,21 @@ from unmask.tasks.classify import Columns
 from unmask.train import log
 
 Paths = str | Path | Sequence[str | Path]
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def _noted(method: Callable[Concatenate[Model, P], R]) -> Callable[Concatenate[Model, P], R]:
+    """What a method cuts from its texts is a warning (`unmask.errors.Notice`)."""
+
+    @wraps(method)
+    def called(self: Model, *args: P.args, **options: P.kwargs) -> R:
+        before = Counter(self.inner.notes)
+        found = method(self, *args, **options)
+        warn_of(self.inner.notes, before, stacklevel=2)
+        return found
+
+    return called
 
 
 class Model:
@@ -47,10 +65,12 @@ class Model:
         """The records of the training that made it, from the log of its run: a record each."""
         return log.read(self.inner.folder)
 
+    @_noted
     def fill(self, sentence: str, *, top: int = 5) -> list[list[infer.Guess]]:
         """The most likely tokens at each [MASK]."""
         return infer.fill(self.inner, sentence, top=top)
 
+    @_noted
     def generate(
         self, prompt: str | Sequence[str], *, tokens: int = 50, greedy: bool = False, temperature: float | None = None,
         top_k: int | None = None, top_p: float | None = None, repetition_penalty: float = 1.0, beams: int | None = None,
@@ -73,12 +93,14 @@ class Model:
         )  # fmt: skip
         return found[0].text if single else [one.text for one in found]
 
+    @_noted
     def embed(
         self, texts: str | Sequence[str], *, pool: Literal["mean", "summary"] = "mean", layer: int = -1
     ) -> np.ndarray:
         """One vector per text."""
         return infer.embed(self.inner, [texts] if isinstance(texts, str) else texts, pool=pool, layer=layer)
 
+    @_noted
     def predict(
         self, texts: str | tuple[str, str] | Question | Sequence[str | tuple[str, str] | Question]
     ) -> list[infer.Prediction]:
@@ -92,18 +114,18 @@ class Model:
     def adapt(
         self, train: str | Path, out: str | Path, *, dev: str | Path | None = None,
         task: Choose | Classify | Write | None = None, text: str | Sequence[str] | None = None, label: str | None = None,
-        seed: int = 0, fresh: bool = False, overwrite: bool = False,
+        seed: int = 0, fresh: bool = False, overwrite: bool = False, progress: Progress = True,
     ) -> Model:  # fmt: skip
         """Fine-tune on a file of examples, to tell labels apart, choose or write; returns the adapted model.
 
         `text` and `label` name the columns of the file; of a pair, `text` names two. The scores of
-        all epochs, and which one was kept, are in the last record of its `history`."""
+        all epochs, and which one was kept, are in the last record of its `history`. `progress`: as for `unmask.pretrain`."""
         steps = adapt.adapt_to_files(self.inner, train, out, dev=dev, task=task or Classify(), columns=Columns.of(text, label),
                                      seed=seed, fresh=fresh, overwrite=overwrite)  # fmt: skip
-        for _ in steps:
-            pass
+        follow(steps, progress, partial(screen.training, title=f"adapting {self.inner.folder.name}"))
         return load(out, device=self.inner.device)
 
+    @_noted
     def evaluate(
         self, file: str | Path, *, context: int | None = None, stride: int | None = None, memory: int | None = None,
         whole: bool = False, lines: bool = False, encoding: str = "utf-8", text: str | Sequence[str] | None = None,
@@ -116,12 +138,14 @@ class Model:
         return evaluate.evaluate_file(self.inner, file, context=context, stride=stride, memory=memory, whole=whole,
                                       lines=lines, encoding=encoding, columns=Columns.of(text, label))  # fmt: skip
 
+    @_noted
     def context_curve(
         self, file: str | Path, *, lengths: Sequence[int] | None = None, whole: bool = False
     ) -> dict[str, Any]:
         """The loss of the same tokens of a text when the model may look back 1, 2, 4 ... tokens."""
         return evaluate.context_curve(self.inner, file, lengths=lengths, whole=whole)
 
+    @_noted
     def zero_shot(
         self, file: str | Path, *, prompt: str | Path, normalise: Literal["token", "byte", "none"] = "token",
         unconditional: bool = False, cut_left: bool = False,
@@ -157,7 +181,7 @@ def prepare(
     corpus: Paths, out: str | Path, *, tokenizer: str | Path, words: text.Words = "auto",
     words_from: Paths = (), lexicon: Paths = (),
     holdout: float = 0.005, fold: bool = False, whole: bool = False, lines: bool = False, encoding: str = "utf-8",
-    errors: str = "strict", workers: int | None = None, overwrite: bool = False,
+    errors: str = "strict", workers: int | None = None, overwrite: bool = False, progress: Progress = True,
 ) -> dict[str, Any]:  # fmt: skip
     """Tokenise a corpus into shards, with the phrases and entities of a lexicon if one is given; returns the manifest.
 
@@ -167,42 +191,51 @@ def prepare(
     `fold`: full-width letters, digits and marks are read as half-width ones; the data's tokenizer does so from then on.
     `errors`: "strict", or "replace" to read on where bytes are damaged.
     `holdout`: the share of tokens kept for validation."""
-    manifest: dict[str, Any] = {}
     stream = text.Corpus(_listed(corpus), errors=errors, encoding=encoding, whole=whole, lines=lines)
     read = text.Tokenizer.load(tokenizer)
-    for manifest in prepare_shards(
+    records = prepare_shards(
         stream, read.folding() if fold else read, out, words=words,
         own=text.OwnWords.load(_listed(words_from), words) if words_from else None,
         lexicon=text.Lexicon.load(_listed(lexicon)) if lexicon else None, holdout=holdout, workers=workers,
         overwrite=overwrite,
-    ):  # fmt: skip
-        pass
+    )  # fmt: skip
+    manifest = follow(records, progress, partial(screen.reading, title="preparing"))
+    tell(manifest["notes"], progress)
     return manifest
 
 
 def make_lexicon(
     corpus: Paths, out: str | Path, *, graph: Paths = (), mining: text.Mining | None = None, lines: bool = False,
-    encoding: str = "utf-8", errors: str = "strict", overwrite: bool = False,
+    encoding: str = "utf-8", errors: str = "strict", overwrite: bool = False, progress: Progress = True,
 ) -> dict[str, Any]:  # fmt: skip
     """Mine phrases from a corpus (none: ()) and take the names of a knowledge graph; returns what was written."""
-    summary: dict[str, Any] = {}
     stream = text.Corpus(_listed(corpus), errors=errors, encoding=encoding, lines=lines) if corpus else None
-    for summary in text.make_lexicon(stream, out, graph=_listed(graph), mining=mining, overwrite=overwrite):
-        pass
+    records = text.make_lexicon(stream, out, graph=_listed(graph), mining=mining, overwrite=overwrite)
+    summary = follow(records, progress, partial(screen.reading, title="mining", unit="words"))
+    tell(summary["notes"], progress)
     return summary
 
 
 def pretrain(
-    recipe: str | Recipe, data: Paths, out: str | Path, *, size: str | None = None, variant: str = "paper",
-    settings: Sequence[str] = (), start: str | Path | None = None, **options: Any,
+    recipe: str | Recipe | None, data: Paths, out: str | Path, *, size: str | None = None, variant: str = "paper",
+    settings: Sequence[str] = (), budget: str | None = None, start: str | Path | None = None, seed: int | None = None,
+    device: str | None = None, compiled: bool | None = None, resume: bool = False, overwrite: bool = False,
+    tensorboard: bool = False, progress: Progress = True,
 ) -> Model:  # fmt: skip
     """Pretrain a recipe on prepared data, of size base or, from `start`, of that run's size.
 
-    The other options are those of `unmask.pretraining.pretrain`."""
-    chosen = _chosen(recipe, size, variant, settings, start)
-    for _ in pretraining.pretrain(chosen, _listed(data), out, start=start, **options):
-        pass
-    return load(out, device=options.get("device"))
+    `budget`: 20m (the default), 2h, 1e9tok, 5000steps or 1e17flop. `start`: a run to continue from, on new text. `resume`: go on with a
+    run that was cut off; then recipe may be None and data (). `compiled`: None compiles on a GPU where it pays. `progress`: draw as the command line does
+    (True), draw nothing and warn of notices (False), or a function that is called with every record."""
+    chosen = _chosen(recipe, size, variant, settings, start) if recipe is not None else None
+    records = pretraining.pretrain(
+        chosen, _listed(data), out, budget=budget, start=start, seed=seed, device=device, compiled=compiled, resume=resume,
+        overwrite=overwrite, tensorboard=tensorboard,
+    )  # fmt: skip
+    follow(
+        records, progress, partial(screen.training, title=f"{chosen.name} {chosen.size}" if chosen else Path(out).name)
+    )
+    return load(out, device=device)
 
 
 def explain(

@@ -10,6 +10,10 @@ class Mistake(ValueError):
     """A mistake in the input. The command line prints it as one line; a program may catch it."""
 
 
+class Notice(UserWarning):
+    """What a user should know about a job that goes on: in Python a warning, on the command line a note."""
+
+
 def unknown(kind: str, name: str, known: Iterable[str]) -> Mistake:
     """The error for a name nobody knows, with the nearest names that exist."""
     known = sorted(known)

@@ -17,7 +17,9 @@ Settings = Annotated[
 ]
 Size = Annotated[str, typer.Option(help="tiny, mini, small, medium, base or large.")]
 Variant = Annotated[str, typer.Option(help="paper, or another that the recipe names.")]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON; notices and notes as JSON lines on the error output.")]
+Json = Annotated[
+    bool, typer.Option("--json", help="Print JSON; notices, notes and errors as JSON lines on the error output.")
+]
 Seed = Annotated[int, typer.Option(help="The seed of everything random.")]
 Device = Annotated[str | None, typer.Option(help="cpu or cuda; by default the GPU if there is one.")]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace what is at --out.")]
@@ -47,6 +49,10 @@ TextColumns = Annotated[
 ]
 LabelColumn = Annotated[
     str | None, typer.Option("--label", metavar="NAME", help="The column of the label; by default label.")
+]
+Font = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", help="A font file (.ttf, .otf, .ttc) for what the usual fonts cannot draw."),
 ]
 Run = Annotated[Path, typer.Argument(metavar="RUN", help="A run folder.")]
 CORPUS = "Files, folders or globs of .txt (blank line between documents), .jsonl or .parquet, also .gz, .xz, .zst."

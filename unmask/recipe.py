@@ -6,16 +6,19 @@ import ast
 import dataclasses
 import importlib
 import json
+import math
 import types
 import typing
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Literal, Protocol, TypeVar
 
 from unmask import formats
 from unmask.errors import Mistake, require, unknown
 
 P = TypeVar("P")
+LARGEST = 2**31  # no whole number of a recipe is as large
 
 
 class Part(Protocol):
@@ -151,8 +154,19 @@ def from_json(text: str, where: str = "this JSON") -> Recipe:
         recipe = _part(formats.upgraded(json.loads(text), where))
     except (json.JSONDecodeError, TypeError) as error:
         raise Mistake(f"{where} is damaged or not a recipe: {error}") from None
+    except Mistake as mistake:
+        raise Mistake(f"{where}: {mistake}") from None
     require(isinstance(recipe, Recipe), f"{where} is not a recipe")
     return recipe
+
+
+def read_recipe(path: Path) -> Recipe:
+    """The recipe in a file."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise Mistake(f"{path} is damaged or not a recipe: it is not UTF-8 ({error})") from None
+    return from_json(text, str(path))
 
 
 def plain(value: Any) -> Any:
@@ -181,7 +195,42 @@ def _part(value: Any) -> Any:
     except (ImportError, AttributeError):
         raise Mistake(f"this recipe names a part that does not exist here: {value['part']}") from None
     require(dataclasses.is_dataclass(part), f"{value['part']} is not a part")
+    check_types(typing.get_type_hints(part), values, f"{part.__name__}.")
     return part(**values)
+
+
+def check_types(hints: Mapping[str, Any], values: Mapping[str, Any], before: str) -> None:
+    """Refuse values that are not of the types they must have: what a file holds may be anything.
+
+    `before` stands before a value's name in the error."""
+    for name, value in values.items():
+        large = f" below {LARGEST:,}" if isinstance(value, int) and abs(value) >= LARGEST else ""
+        require(
+            name not in hints or _is(value, hints[name]),
+            f"{before}{name} must be {_spell(hints.get(name))}{large}, got {value!r:.60}",
+        )
+
+
+def _is(value: Any, hint: Any) -> bool:
+    """Whether a value that was read is what a hint says, all through; whole numbers stay within reason."""
+    origin, inside = typing.get_origin(hint), typing.get_args(hint)
+    if hint in (int, float):
+        number = isinstance(value, int) or (hint is float and isinstance(value, float))
+        return number and not isinstance(value, bool) and abs(value) < (LARGEST if hint is int else math.inf)
+    if isinstance(hint, types.UnionType) or origin is typing.Union:
+        return any(_is(value, option) for option in inside)
+    if origin is Literal:
+        return any(type(value) is type(option) and value == option for option in inside)
+    if origin is dict:
+        return isinstance(value, dict) and all(_is(item, inside[1]) for item in value.values())
+    if origin is tuple:
+        if not isinstance(value, tuple | list):  # JSON has lists alone
+            return False
+        each = inside[:1] * len(value) if inside[1:] == (...,) else inside
+        return len(value) == len(each) and all(map(_is, value, each))
+    if getattr(hint, "_is_protocol", False):
+        return dataclasses.is_dataclass(value)
+    return hint is Any or isinstance(value, hint)
 
 
 def flat(recipe: Recipe) -> dict[str, Any]:
@@ -387,6 +436,11 @@ def _spell(hint: Any) -> str:
     for option in _options(hint):
         if typing.get_origin(option) is Literal:
             spelled.append("one of " + ", ".join(map(str, typing.get_args(option))))
+        elif typing.get_origin(option) in (tuple, dict):
+            spelled.append("a list" if typing.get_origin(option) is tuple else "named values")
         else:
-            spelled.append("none" if option is type(None) else names.get(option, str(option)))
+            known = (
+                "a part" if getattr(option, "_is_protocol", False) or dataclasses.is_dataclass(option) else str(option)
+            )
+            spelled.append("none" if option is type(None) else names.get(option, known))
     return " or ".join(spelled)

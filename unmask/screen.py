@@ -1,24 +1,37 @@
 """What the command line draws: progress while it works, tables when it is done.
 
-Results go to the output, all else to the error output. With `--json` that is notices and notes, a JSON line each:
-{"event": "notice", "text": ...} and {"notes": {what: how many}}; and, as always, the line of an error.
+Results go to the output, all else to the error output. With `--json` that is notices, notes and errors, a JSON line each:
+{"event": "notice", "text": ...}, {"notes": {what: how many}} and {"error": ...}.
 """
 
 from __future__ import annotations
 
 import json
+import os
+import re
 import sys
 import time
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import Any, NoReturn
 
-from rich.console import Console
+from rich.console import Console, RenderableType
 from rich.markup import escape
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-out = Console(highlight=False, soft_wrap=True)
-err = Console(stderr=True, highlight=False)
+_NUMBER = re.compile(r"[-+±.,%e\d\s]*")
+_WIDE = 10_000  # columns: more than any line or table has
+
+
+def _console(stderr: bool) -> Console:
+    """A console. Into a file or a pipe nothing is wrapped, and a table is as wide as it needs, unless COLUMNS is set."""
+    made = Console(stderr=stderr, highlight=False, soft_wrap=not stderr)  # a bar must not be wider than its screen
+    if made.is_terminal or made.is_jupyter or "COLUMNS" in os.environ:
+        return made
+    return Console(stderr=stderr, highlight=False, soft_wrap=True, width=_WIDE)
+
+
+out, err = _console(stderr=False), _console(stderr=True)
 
 
 def training(records: Iterable[dict[str, Any]], title: str, quiet: bool = False) -> Iterator[dict[str, Any]]:
@@ -81,10 +94,16 @@ class _Lines:
 
 
 class _Speed:
-    """Tokens per second between records."""
+    """What is known from the records before: tokens per second since the last, and the last scores on held-out text."""
 
     def __init__(self) -> None:
         self.before: tuple[float, float] | None = None
+        self.held: dict[str, Any] = {}
+
+    def with_held(self, record: dict[str, Any]) -> dict[str, Any]:
+        """The record with the scores of the last validation, which stay until the next."""
+        self.held |= {name: value for name, value in record.items() if name.startswith("validation_")}
+        return record | self.held
 
     def of(self, record: dict[str, Any]) -> float:
         tokens, seconds = self.before or (0.0, 0.0)
@@ -94,6 +113,7 @@ class _Speed:
 
 
 def _line(record: dict[str, Any], speed: _Speed) -> str:
+    record = speed.with_held(record)
     text = f"loss {record['loss']:.3f}  {speed.of(record):,.0f} tokens/s"
     if "validation_accuracy" in record:
         text += f"  dev accuracy {record['validation_accuracy']:.3f}"
@@ -200,11 +220,18 @@ def reading(
 
 def table(title: str, columns: list[str], rows: list[list[Any]]) -> None:
     shown = Table(title=title, title_justify="left", header_style="bold")
+    cells = [list(map(str, row)) for row in rows]
     for i, name in enumerate(columns):
-        shown.add_column(name, justify="left" if i == 0 else "right", overflow="fold")
-    for row in rows:
-        shown.add_row(*map(str, row))
+        numbers = all(_NUMBER.fullmatch(row[i]) for row in cells)
+        shown.add_column(name, justify="right" if i and numbers else "left", overflow="fold")
+    for row in cells:
+        shown.add_row(*row)
     out.print(shown)
+
+
+def page(shown: RenderableType) -> None:
+    """What is laid out for a screen, as wide as that; in a file or a pipe, 80 columns."""
+    out.print(shown, soft_wrap=False, width=None if out.width < _WIDE else 80)
 
 
 def duration(seconds: float) -> str:
@@ -226,6 +253,9 @@ def json_line(value: Any) -> None:
     sys.stderr.write(json.dumps(value, ensure_ascii=False) + "\n")
 
 
-def fail(message: str) -> None:
-    err.print("[bold red]error:[/] " + escape(message), soft_wrap=True)
+def fail(message: str, *, json_: bool = False) -> NoReturn:
+    if json_:
+        json_line({"error": message})
+    else:
+        err.print("[bold red]error:[/] " + escape(message), soft_wrap=True)
     sys.exit(1)

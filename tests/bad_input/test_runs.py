@@ -109,3 +109,26 @@ def test_an_impossible_layer_pool_or_number_of_guesses_is_refused(bert, tmp_path
     assert "mean or summary" in mistake(*words, "--pool", "max")
     assert "1 or more" in mistake("fill", bert, "The [MASK].", "--top", 0)
     assert not (tmp_path / "v.npy").exists()
+
+
+@pytest.mark.parametrize("old, new, expected", [
+    ('"layers": 2', '"layers": 2.5', "Transformer.layers must be a whole number, got 2.5"),
+    ('"budget": 0.15', '"budget": "x"', "Mask.budget must be a number, got 'x'"),
+    ('"tied": true', '"tied": 1', "Tokens.tied must be true or false, got 1"),
+    ('"layers": 2', '"layers": 1000000000000', "must be a whole number below 2,147,483,648"),
+])  # fmt: skip
+def test_a_value_of_recipe_json_that_has_another_type_is_named(bert, tmp_path, old, new, expected):
+    shutil.copytree(bert, tmp_path / "run")
+    path = tmp_path / "run" / "recipe.json"
+    assert old in path.read_text()
+    path.write_text(path.read_text().replace(old, new, 1))
+    said = mistake("fill", tmp_path / "run", "The [MASK].")
+    assert str(path) in said
+    assert expected in said
+
+
+def test_a_recipe_that_is_not_utf_8_is_named(bert, tmp_path):
+    shutil.copytree(bert, tmp_path / "run")
+    (tmp_path / "run" / "recipe.json").write_bytes((bert / "recipe.json").read_bytes() + b"\xff")
+    for words in (["fill", tmp_path / "run", "The [MASK]."], ["explain", tmp_path / "run", "A text."]):
+        assert "recipe.json is damaged or not a recipe: it is not UTF-8" in mistake(*words)

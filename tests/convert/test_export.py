@@ -153,7 +153,7 @@ def test_segments_are_those_of_the_recipe(tmp_path, name, segments):
     ("roberta", ["system.backbone.activation=relu"], "wordpiece"),  # [PAD] is token 0: another offset of positions
     ("roberta", ["system.backbone.segments=2"], "byte"),
     ("gpt2", ["predict.tokens.tied=false"], "byte"),
-    ("gpt2", ["see=Everything", "system.backbone.norm=post", "predict.tokens.transform=true",
+    ("gpt2", ["see=Everything", "hide=Mask", "system.backbone.norm=post", "predict.tokens.transform=true",
               "predict.tokens.bias=true", "predict.tokens.epsilon=1e-5", "system.backbone.activation=gelu"],
      "wordpiece"),
     ("roberta", ["system.backbone.sharing=all", "system.backbone.embedding=8"], "byte"),  # becomes albert

@@ -7,9 +7,9 @@ import torch
 import transformers as hf
 from safetensors.torch import load_file, save_file
 
-from tests.convert.parts import SENTENCES, edit_json, folder_of, tokenizer, weights
+from tests.convert.parts import SENTENCES, edit_json, folder_of, model_of, recipe_of, tokenizer, weights
 from tests.convert.test_import import albert, bert, electra, ernie, gpt2, roberta
-from unmask.convert import import_hf
+from unmask.convert import export_hf, import_hf
 from unmask.errors import Mistake
 
 
@@ -190,3 +190,28 @@ def compare(run, theirs, text):
     from unmask.text import Tokenizer
 
     assert Tokenizer.load(run).encode(text) == theirs(text, add_special_tokens=False)["input_ids"]
+
+
+def test_a_tokenizer_that_cannot_lay_out_a_text_is_said_to_be_damaged(tmp_path):
+    export_hf(model_of(recipe_of("bert"), tokenizer(), tmp_path), tmp_path / "hf")
+    path = tmp_path / "hf" / "tokenizer.json"
+    known = json.loads(path.read_text())
+    del known["post_processor"]["special_tokens"]["[SEP]"]
+    path.write_text(json.dumps(known))
+    with pytest.raises(Mistake, match="tokenizer.json is damaged"):
+        import_hf(tmp_path / "hf", tmp_path / "run")
+
+
+@pytest.mark.parametrize("name, value, wanted", [
+    ("num_hidden_layers", 2.5, "a whole number"), ("hidden_size", "16", "a whole number"), ("hidden_size", None, "a whole"),
+    ("hidden_dropout_prob", "x", "a number"), ("hidden_act", 3, "a word"), ("architectures", "Bert", "a list or none"),
+    ("vocab_type", 1, None),
+])  # fmt: skip
+def test_a_value_of_config_json_that_has_another_type_is_named(folder, tmp_path, name, value, wanted):
+    config = json.loads((folder / "config.json").read_text()) | {name: value}
+    (folder / "config.json").write_text(json.dumps(config))
+    if wanted is None:
+        import_hf(folder, tmp_path / "run")  # what is not read may be anything
+        return
+    with pytest.raises(Mistake, match=f"config.json: {name} must be {wanted}"):
+        import_hf(folder, tmp_path / "run")

@@ -6,6 +6,7 @@ import pytest
 import torch
 import transformers as hf
 
+from tests.command import works
 from tests.convert.parts import (
     PAIRS,
     PARITY,
@@ -285,3 +286,15 @@ def test_a_classifier_without_architectures_in_its_config_is_known_by_its_tensor
     edit_json(folder / "config.json", architectures=None)
     assert import_hf(folder, tmp_path / "run").architecture == "BertForSequenceClassification"
     assert json.loads((tmp_path / "run/recipe.json").read_text())["predict"]["label"]["names"] == ["LABEL_0", "LABEL_1"]
+
+
+def test_a_head_that_the_checkpoint_does_not_have_is_said_to_be_random_by_import_and_by_fill(tmp_path):
+    bare = folder_of(shaken(hf.BertModel(bert().config)), tokenizer(), tmp_path / "bare")
+    imported = works("import", bare, "--out", tmp_path / "run")
+    assert "the head 'tokens' has random weights" in imported.out
+    said = works("fill", tmp_path / "run", "the [MASK] sat.").err
+    assert "tensors of the head 'tokens' have random weights" in said
+    assert "--from" in said
+    whole = folder_of(bert(), tokenizer(), tmp_path / "whole")
+    assert "random" not in works("import", whole, "--out", tmp_path / "other").out
+    assert "random" not in works("fill", tmp_path / "other", "the [MASK] sat.").err

@@ -68,6 +68,7 @@ class Transformer:
             f"backbone.segments must be 0 for none, or 2 or more, got {self.segments}",
         )
         check_dropout(self, "dropout", "attention_dropout", "activation_dropout")
+        require(self.deviation > 0, f"backbone.deviation must be over 0, got {self.deviation}")
 
     @property
     def bounded(self) -> bool:

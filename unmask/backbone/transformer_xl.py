@@ -55,6 +55,7 @@ class TransformerXL:
         require(self.memory >= 0, f"backbone.memory must be 0 or more tokens, got {self.memory}")
         require(self.streams in (1, 2), f"backbone.streams must be 1 or 2, got {self.streams}")
         check_dropout(self, "dropout", "attention_dropout")
+        require(self.deviation > 0, f"backbone.deviation must be over 0, got {self.deviation}")
         require(self.divide >= 1, f"backbone.divide must be 1 or more, got {self.divide}")
         check_clamp(self.clamp, self.memory)
 

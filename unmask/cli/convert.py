@@ -17,31 +17,45 @@ from unmask.options import Json, Overwrite, Run
 @verb("unmask export runs/bert exported/")
 def export(
     run: Run,
-    out: Annotated[Path, typer.Argument(help="The folder to write.")],
-    generator: Annotated[bool, typer.Option("--generator", help="Write ELECTRA's generator instead.")] = False,
+    out: Annotated[Path, typer.Argument(metavar="HF_FOLDER", help="The folder to write.")],
+    generator: Annotated[
+        bool, typer.Option("--generator", help="Of an ELECTRA run: write the generator, not the discriminator.")
+    ] = False,
     json_: Json = False,
-    overwrite: Overwrite = False,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Write into a folder that exists already.")] = False,
 ) -> None:
-    """Write a model in Hugging Face format."""
+    """Write a model in Hugging Face format, for AutoModel and AutoTokenizer.
+
+    If Hugging Face has no architecture that computes the same, the value that differs is named and nothing is written."""
     from unmask import api
 
     made = api.load(run, device="cpu").export(out, generator=generator, overwrite=overwrite)
     if made.left_out and not json_:
         screen.note(f"{made.architecture} has no place for, and leaves out: {', '.join(made.left_out)}")
+    for note in made.notes if not json_ else ():
+        screen.note(note)
     say.done(dataclasses.asdict(made), f"{made.architecture}, {', '.join(made.files)}, written to {out}", json_)
 
 
 @verb("unmask import bert-base-uncased/ --out runs/bert")
 def import_(
-    folder: Annotated[Path, typer.Argument(metavar="HF_FOLDER", help="A folder in Hugging Face format.")],
+    folder: Annotated[
+        Path,
+        typer.Argument(metavar="HF_FOLDER", help="A local folder with config.json, model.safetensors and a tokenizer."),
+    ],
     out: Annotated[Path, typer.Option(help="The run folder to write.")],
     generator: Annotated[
-        Path | None, typer.Option(metavar="HF_FOLDER", help="ELECTRA's generator, beside its discriminator.")
+        Path | None,
+        typer.Option(
+            metavar="HF_FOLDER", help="Of ELECTRA: the folder of the generator; HF_FOLDER is the discriminator."
+        ),
     ] = None,
     json_: Json = False,
     overwrite: Overwrite = False,
 ) -> None:
-    """Bring in a model in Hugging Face format."""
+    """Make a run of a model in Hugging Face format, to use it, adapt it or train it further (pretrain --from).
+
+    Says what was loaded, what is missing (its weights are random) and what is left over."""
     from unmask import convert
 
     report = convert.import_hf(folder, out, generator=generator, overwrite=overwrite)

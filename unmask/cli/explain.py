@@ -11,7 +11,7 @@ from unmask import screen
 from unmask.cli import say
 from unmask.cli.program import verb
 from unmask.errors import Mistake
-from unmask.options import Json, Seed, Settings
+from unmask.options import Font, Json, Seed, Settings
 
 if TYPE_CHECKING:
     from unmask.recipe import Recipe
@@ -20,24 +20,35 @@ if TYPE_CHECKING:
 @verb('unmask explain bert "The doctor examined the patient." --picture bert.png')
 def explain(
     recipe: Annotated[str, typer.Argument(help="A recipe's name, or a run folder.")],
-    text: Annotated[str | None, typer.Argument(help="A text of yours; a blank line parts documents.")] = None,
+    text: Annotated[str | None, typer.Argument(help="Any text; a blank line separates documents.")] = None,
     size: Annotated[str | None, typer.Option(help="tiny, mini, small, medium, base (the default) or large.")] = None,
     variant: Annotated[str | None, typer.Option(help="paper (the default), or another that the recipe names.")] = None,
     settings: Settings = [],  # noqa: B006
     tokenizer: Annotated[Path | None, typer.Option(help="A tokenizer.json; by default a small one is trained.")] = None,
     lexicon: Annotated[
-        list[Path], typer.Option(metavar="FILE", help="Phrases and entities, for recipes that hide them; repeatable.")
+        list[Path],
+        typer.Option(
+            metavar="FILE", help="Phrases and entities, for recipes that hide them; may be given several times."
+        ),
     ] = [],  # noqa: B006
-    stage: Annotated[int | None, typer.Option(help="Of the schedule, from 1; by default the last.")] = None,
-    visit: Annotated[int, typer.Option(help="How often the text was read before.")] = 0,
-    picture: Annotated[Path | None, typer.Option(help="Draw it into this PNG.")] = None,
+    stage: Annotated[
+        int | None, typer.Option(help="Which stage of the schedule, counted from 1; by default the last.")
+    ] = None,
+    visit: Annotated[
+        int, typer.Option(help="Which reading of the text, counted from 0: each hides something else.")
+    ] = 0,
+    picture: Annotated[Path | None, typer.Option(help="Also draw it into this .png file.")] = None,
+    font: Font = None,
     statistics: Annotated[
-        str | None, typer.Option(metavar="DATA", help="Instead of a text: measure many rows of prepared data.")
+        str | None,
+        typer.Option(
+            metavar="DATA", help="Instead of a text: what is hidden in many rows of data made by 'unmask prepare'."
+        ),
     ] = None,
     seed: Seed = 0,
     json_: Json = False,
 ) -> None:
-    """What a recipe does with a text: tokens and boundaries, what is hidden, who sees whom, what is predicted."""
+    """Show what a recipe does with a text: its tokens, what is hidden, who sees whom, what is predicted."""
     from unmask import api, explanation
 
     run = Path(recipe) if (Path(recipe) / "recipe.json").is_file() else None
@@ -46,6 +57,8 @@ def explain(
     if (text is None) == (statistics is None):
         raise Mistake("give a TEXT to explain, or --statistics DATA to measure: one of them")
     chosen = _of_run(run, settings) if run is not None else _of_family(recipe, size, variant, settings)
+    if font is not None and picture is None:
+        raise Mistake("--font is for a picture: give --picture too, or leave --font out")
     if statistics is not None:
         if tokenizer or lexicon or picture:
             raise Mistake("--statistics reads prepared data: leave --tokenizer, --lexicon and --picture out")
@@ -56,22 +69,21 @@ def explain(
     if picture is not None:
         from unmask.explanation.picture import draw
 
-        draw(found, picture)
+        say.lacking(draw(found, picture, font=font), json_)
     if json_:
         say.as_json(explanation.to_json(found))
         return
     from unmask.explanation.screen import render
 
-    screen.out.print(render(found), soft_wrap=False)
+    screen.page(render(found))
     if picture is not None:
         screen.err.print(f"[dim]drawn into {picture}[/]")
 
 
 def _of_run(run: Path, settings: list[str]) -> Recipe:
-    from unmask.recipe import from_json, override
+    from unmask.recipe import override, read_recipe
 
-    path = run / "recipe.json"
-    return override(from_json(path.read_text(encoding="utf-8"), str(path)), settings)
+    return override(read_recipe(run / "recipe.json"), settings)
 
 
 def _of_family(name: str, size: str | None, variant: str | None, settings: list[str]) -> Recipe:

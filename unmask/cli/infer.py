@@ -75,12 +75,12 @@ def predict(
 @verb('unmask fill runs/bert "Paris is the [MASK] of France."')
 def fill(
     run: Run,
-    text: Annotated[str, typer.Argument(help="A text with [MASK] where a word is missing.")],
-    top: Annotated[int, typer.Option(help="How many guesses.")] = 5,
+    text: Annotated[str, typer.Argument(help="A text with [MASK] (or <mask>, 【MASK】) where a word is missing.")],
+    top: Annotated[int, typer.Option(help="How many guesses for each [MASK].")] = 5,
     device: Device = None,
     json_: Json = False,
 ) -> None:
-    """What a masked model puts at each [MASK]."""
+    """Show the most likely tokens at each [MASK]. For models that see both sides (bert, roberta, albert, xlnet ...)."""
     from unmask import api
 
     model = api.load(run, device=device)
@@ -104,38 +104,45 @@ def generate(
     file: Annotated[
         Path | None,
         typer.Option(
-            help="Prompts: a line each (.txt; blank ones are left out), or .jsonl or .csv with text; instead of PROMPT."
+            help="Instead of PROMPT, a file of prompts: .txt with one on each line (blank lines are left out), or .jsonl or "
+            ".csv with a field text."
         ),
     ] = None,
     tokens: Annotated[int, typer.Option(help="How many new tokens at most.")] = 50,
     greedy: Annotated[bool, typer.Option("--greedy", help="Always take the likeliest token.")] = False,
-    temperature: Annotated[float | None, typer.Option(help="Below 1 is safer, above 1 wilder. [default: 1]")] = None,
-    top_k: Annotated[int | None, typer.Option(help="Draw among so many tokens.")] = None,
+    temperature: Annotated[
+        float | None,
+        typer.Option(help="1 (the default) draws as the model says; below 1 likely tokens are drawn more often."),
+    ] = None,
+    top_k: Annotated[int | None, typer.Option(help="Draw among this number of the most likely tokens.")] = None,
     top_p: Annotated[
-        float | None, typer.Option(help="Draw among the likeliest with this probability together.")
+        float | None, typer.Option(help="Draw among the most likely tokens that together have this probability.")
     ] = None,
     repetition_penalty: Annotated[
-        float, typer.Option(help="Over 1, tokens that stand in the text already are made less likely.")
+        float, typer.Option(help="Over 1: tokens that are already in the text become less likely.")
     ] = 1.0,
     beams: Annotated[
-        int | None, typer.Option(help="Look for the likeliest text, following so many beginnings at once.")
+        int | None, typer.Option(help="Beam search with this number of beams, instead of drawing.")
     ] = None,
     length_penalty: Annotated[
-        float | None, typer.Option(help="With --beams: over 0 favours long texts, below 0 short ones. [default: 1]")
+        float | None, typer.Option(help="With --beams: over 0 favours long texts, below 0 short ones; 1 by default.")
     ] = None,
-    samples: Annotated[int, typer.Option(help="How many texts of each prompt.")] = 1,
+    samples: Annotated[int, typer.Option(help="How many texts for each prompt.")] = 1,
     cut_left: Annotated[
-        bool, typer.Option("--cut-left", help="Read the end of a prompt that is too long for the model.")
+        bool,
+        typer.Option("--cut-left", help="Cut a prompt that is too long at its beginning; otherwise it is an error."),
     ] = False,
     no_cache: Annotated[
-        bool, typer.Option("--no-cache", help="Read the whole text for every token: slow, to compare.")
+        bool, typer.Option("--no-cache", help="Read the whole text again for every token: slow, to check the cache.")
     ] = False,
     half: Annotated[bool, typer.Option("--half", help="Compute in bfloat16: faster on a GPU.")] = False,
     seed: Seed = 0,
     device: Device = None,
     json_: Json = False,
 ) -> None:
-    """Go on with a text, shown as it is written; a model that was adapted to write writes a text from it."""
+    """Continue a text, shown while it is written. For models that read from left to right (gpt, gpt2, transformer-xl ...).
+
+    A model that was adapted with --task write writes a new text from the prompt."""
     from unmask.infer import open_run, shown, texts, way
     from unmask.infer.model import ROWS
 
@@ -172,30 +179,36 @@ def generate(
 def embed(
     run: Run,
     file: Annotated[
-        Path, typer.Argument(help="Texts: a line each (.txt; blank ones are left out), or .jsonl or .csv with text.")
+        Path,
+        typer.Argument(
+            help="Texts: .txt with one on each line (blank lines are left out), or .jsonl or .csv with a field text."
+        ),
     ],
-    out: Annotated[Path, typer.Option(help="The .npy file to write.")],
-    pool: Annotated[str, typer.Option(help="mean, or summary for the summary token.")] = "mean",
-    layer: Annotated[int, typer.Option(help="Which layer; 0 is the embeddings, -1 the last.")] = -1,
+    out: Annotated[
+        Path, typer.Option(help="The file to write: .npy (an array), .csv or .jsonl (each text and its numbers).")
+    ],
+    pool: Annotated[
+        str,
+        typer.Option(help="mean of all tokens, or summary: the vector of the token that stands for the text ([CLS])."),
+    ] = "mean",
+    layer: Annotated[int, typer.Option(help="Which layer to read: 0 is the embeddings, -1 the last layer.")] = -1,
     device: Device = None,
     json_: Json = False,
     overwrite: Overwrite = False,
 ) -> None:
-    """One vector per text."""
-    import numpy as np
-
+    """Write one vector for each text of a file."""
     from unmask import infer
     from unmask.errors import require
+    from unmask.infer.vectors import check_name, write_vectors
     from unmask.tasks.classify import read_texts
 
+    check_name(out)
     require(overwrite or not out.exists(), f"{out} exists already: choose another --out, or pass --overwrite")
     texts, left_out = read_texts(file)
     model = infer.open_run(run, device=device)
     vectors = infer.embed(model, [text.a for text in texts], pool=pool, layer=layer)  # type: ignore[arg-type]
     say.notes(left_out + model.notes, json_)
-    out.parent.mkdir(parents=True, exist_ok=True)
-    with out.open("wb") as target:
-        np.save(target, vectors)
+    write_vectors(out, [text.a for text in texts], vectors)
     say.done(
         {"file": str(out), "shape": list(vectors.shape)},
         f"{len(texts):,} vectors of {vectors.shape[1]}, written to {out}",

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import sys
 import time
+import warnings
 from collections.abc import Callable
+from typing import Annotated, Any, NoReturn
 
 import typer
 
-from unmask import screen
-from unmask.errors import Mistake
+from unmask import __version__, screen
+from unmask.errors import Mistake, Notice
 from unmask.threads import wait_without_spinning
 
 _began = [time.monotonic()]  # when the command was given: a budget in time runs from here
@@ -23,8 +26,23 @@ app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode="rich",
     pretty_exceptions_enable=False,
-    help="Pretrain, adapt, compare and serve the language models of 2017-2020 on your own text.",
+    help="Pretrain, adapt and use the language models of 2017-2020 on your own text.",
 )
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        screen.out.print(f"unmask {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def program(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and exit.")
+    ] = False,
+) -> None:
+    """What holds for every verb."""
 
 
 def verb(example: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
@@ -40,9 +58,25 @@ def verb(example: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
 def main() -> None:
     _began[0] = time.monotonic()
     wait_without_spinning()
+    json_ = "--json" in sys.argv
+    warnings.simplefilter("ignore", Notice)  # the verbs say these themselves
     try:
-        app()
+        _run_for_a_program() if json_ else app()
     except Mistake as mistake:
-        screen.fail(str(mistake))
+        screen.fail(str(mistake), json_=json_)
     except OSError as error:  # a full disk, a folder that may not be written
-        screen.fail(f"{error.strerror or error}: {error.filename or 'no file named'}")
+        screen.fail(f"{error.strerror or error}: {error.filename or 'no file named'}", json_=json_)
+
+
+def _run_for_a_program() -> NoReturn:
+    """The same, with wrong words on the command line as a Mistake: typer would draw a box."""
+    try:
+        code: Any = app(standalone_mode=False)
+    except typer.Abort:
+        raise Mistake("stopped") from None
+    except Exception as error:
+        said = getattr(error, "format_message", None)  # what typer and click raise for wrong words
+        if said is None:
+            raise
+        raise Mistake(said().rstrip(".")) from None
+    sys.exit(code if isinstance(code, int) else 0)

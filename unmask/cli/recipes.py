@@ -15,7 +15,7 @@ from unmask.options import Json, Settings, Size, Variant
 
 @verb("unmask recipes")
 def recipes(json_: Json = False) -> None:
-    """The family, a line each: name, year, and what it hides, sees and predicts."""
+    """List the recipes: name, year, and what each hides, sees and predicts."""
     from unmask.recipes import entries
 
     found = entries()
@@ -33,8 +33,8 @@ def show(
     settings: Settings = [],  # noqa: B006
     json_: Json = False,
 ) -> None:
-    """Every value of a recipe; the parameters that are trained, and those of the network that is kept, without heads; and
-    the training operations per token."""
+    """Show every value of a recipe, with the names that --set takes; how many parameters are trained, how many are kept
+    for use (the network without its heads), and the training operations per token."""
     from unmask import recipes as family
     from unmask.recipe import flat, plain
     from unmask.system import cost
@@ -54,11 +54,11 @@ def show(
 @verb("unmask diff bert roberta")
 def diff(
     first: Annotated[str, typer.Argument(help="A recipe's name.")],
-    second: Annotated[str, typer.Argument(help="Another's.")],
+    second: Annotated[str, typer.Argument(help="Another recipe's name.")],
     size: Size = "base",
     json_: Json = False,
 ) -> None:
-    """What differs between two recipes."""
+    """Show the values in which two recipes differ."""
     from unmask import recipes as family
     from unmask.recipe import flat
 

@@ -25,6 +25,13 @@ def notice(text: str | None, json_: bool) -> None:
         screen.note(text)
 
 
+def lacking(characters: str, json_: bool) -> None:
+    """Characters that a picture shows as boxes, if there are any."""
+    from unmask import fonts
+
+    notice(fonts.notice(characters) if characters else None, json_)
+
+
 def done(result: Any, said: str, json_: bool) -> None:
     if json_:
         as_json(result)

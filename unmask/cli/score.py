@@ -47,6 +47,7 @@ def text(
     lines: bool,
     encoding: str,
     json_: bool,
+    font: Path | None = None,
 ) -> None:
     """Score a text, with its curve if one is wanted, and say what came out."""
     from unmask import evaluate
@@ -55,6 +56,10 @@ def text(
     require(
         curve is None or not memory,
         "--curve measures windows, each read without a memory: leave --memory out, or give several lengths of it one by one",
+    )
+    require(
+        font is None or (curve is not None and curve.suffix == ".png"),
+        "--font is for a picture: give --curve FILE.png too, or leave --font out",
     )
     if curve is not None:
         evaluate.check_file(curve)
@@ -65,7 +70,7 @@ def text(
     if curve is not None:
         lengths = evaluate.checked_lengths(model, context=context)
         measured = _last(evaluate.trace_stream(model, stream, lengths), "looking back", json_)
-        evaluate.write_curve(measured, curve, f"{model.folder.name} on {file.name}")
+        say.lacking(evaluate.write_curve(measured, curve, f"{model.folder.name} on {file.name}", font), json_)
         scores["curve"] = measured["points"]
     say.notes(model.notes, json_)
     if json_:
@@ -90,18 +95,21 @@ def zero_shot(
         ),
     ],
     normalise: Annotated[
-        str, typer.Option(help="Compare choices by log-likelihood per token, byte, or none.")
+        str,
+        typer.Option(help="Divide the log-likelihood of a choice by its number of: token, byte; none: do not divide."),
     ] = "token",
     unconditional: Annotated[
-        bool, typer.Option("--unconditional", help="Also minus their likelihood without the prompt.")
+        bool, typer.Option("--unconditional", help="Also score with the likelihood without the prompt subtracted.")
     ] = False,
     cut_left: Annotated[
-        bool, typer.Option("--cut-left", help="Cut prompts that are too long at their beginning.")
+        bool,
+        typer.Option("--cut-left", help="Cut a prompt that is too long at its beginning; otherwise it is an error."),
     ] = False,
     device: Device = None,
     json_: Json = False,
 ) -> None:
-    """Ask a language model in words: the likeliest of several answers, or the words that go on from the prompt."""
+    """Score a language model on questions put in words, without training on them: it takes the likeliest of several
+    answers, or must continue with the right words. For models that read from left to right (gpt, gpt2, transformer-xl)."""
     from unmask import evaluate
     from unmask.infer import open_run
     from unmask.tasks.prompt import read

@@ -16,6 +16,7 @@ from unmask.errors import Mistake
 from unmask.options import (
     Device,
     Encoding,
+    Font,
     Json,
     LabelColumn,
     Lines,
@@ -154,6 +155,7 @@ def evaluate(
     curve: Annotated[
         Path | None, typer.Option(help="Also the loss by how far back it may look: drawn (.png) or written (.json).")
     ] = None,
+    font: Font = None,
     whole: Whole = False,
     lines: Lines = False,
     encoding: Encoding = "utf-8",
@@ -183,9 +185,9 @@ def evaluate(
     if confusion is not None:
         labels.check_matrix(confusion)
     if is_language_model(model.inner):
-        score.text(model.inner, test, context, stride, memory, curve, whole, lines, encoding, json_)
+        score.text(model.inner, test, context, stride, memory, curve, whole, lines, encoding, json_, font)
         return
-    if curve is not None:
+    if curve is not None or font is not None:
         raise Mistake(f"--curve measures a language model on a text, and {run} is scored on examples: leave it out")
     scores = model.evaluate(
         test,

@@ -1,1 +1,1 @@
-"""Comparison: the same budget, the same task, several ways; and the report that shows it."""
+"""The report that shows what several ways came to: the demo writes it."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import typing
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -10,7 +11,9 @@ from typing import Any, Literal
 from unmask.backbone import Transformer, TransformerXL
 from unmask.convert import xl
 from unmask.convert.names import Kind
+from unmask.data import NextSentence, SentenceOrder
 from unmask.errors import require, unknown
+from unmask.recipe import check_types
 
 Backbone = Transformer | TransformerXL
 # Field of Transformer: name in config.json, and the value that holds where the file has none.
@@ -55,6 +58,7 @@ _OPENAI: dict[str, tuple[str, Any]] = {name: theirs for name, theirs in _GPT2.it
     "length": ("n_positions", 512),
     "activation": ("afn", "gelu"),
 }
+XL: tuple[Kind, ...] = ("xlnet", "transfo-xl")  # whose network is our TransformerXL
 ACTIVATIONS = {"gelu": "gelu", "gelu_new": "gelu_tanh", "gelu_pytorch_tanh": "gelu_tanh", "relu": "relu"}
 
 
@@ -74,6 +78,8 @@ class Family:
     dropped: tuple[
         str, ...
     ] = ()  # what config.json calls the dropout on the embeddings, where it has a name of its own
+    tokenizer: str | None = None  # the class that many open its folders with, which splits every text as BERT does
+    asks: type = NextSentence  # what the sentence head answers, where there is one
     last: bool = False  # a label is read off the last token, not the first
     adds: tuple[
         tuple[str, str], ...
@@ -84,12 +90,13 @@ class Family:
 
 
 FAMILIES: dict[Kind, Family] = {
-    "bert": Family(_BERT),
-    "ernie": Family(_BERT, always=(("use_task_id", False),)),
+    "bert": Family(_BERT, tokenizer="BertTokenizer"),
+    "ernie": Family(_BERT, tokenizer="BertTokenizer", always=(("use_task_id", False),)),
     "roberta": Family(_BERT, pad=1, transform="gelu"),
-    "electra": Family(_ELECTRA, transform="gelu", pooler="gelu"),
+    "electra": Family(_ELECTRA, tokenizer="ElectraTokenizer", transform="gelu", pooler="gelu"),
     "albert": Family(
         _ALBERT,
+        asks=SentenceOrder,
         dropout=("classifier_dropout_prob", 0.1),
         always=(("num_hidden_groups", 1), ("inner_group_num", 1)),
     ),
@@ -124,6 +131,26 @@ ONLY: dict[str, Any] = {
     "num_hidden_groups": 1,
     "inner_group_num": 1,
 }
+
+
+_TYPES: dict[str, Any] = {  # of what is read besides the numbers of the network
+    "model_type": str, "architectures": tuple[str, ...] | None, "pad_token_id": int | None, "id2label": dict[str, Any] | None,
+    "problem_type": str | None, "use_task_id": bool | None, "tie_word_embeddings": bool | None, "tie_weight": bool | None,
+    "untie_r": bool | None, "same_length": bool | None, "bi_data": bool | None, "d_embed": int,
+}  # fmt: skip
+
+
+def checked(config: Mapping[str, Any]) -> Kind:
+    """The family of a checkpoint, whose config.json holds what is read from it in the right types."""
+    check_types(_TYPES, config, "config.json: ")
+    kind = kind_of(config)
+    family, ours = FAMILIES[kind], typing.get_type_hints(TransformerXL if kind in XL else Transformer)
+    hints: dict[str, Any] = {family.dropout[0]: float | None}
+    for name, (theirs, default) in family.fields.items():
+        hint = str if name == "activation" else ours[name]
+        hints[theirs] = hint | None if default is None else hint
+    check_types(hints, config, "config.json: ")
+    return kind
 
 
 def kind_of(config: Mapping[str, Any]) -> Kind:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import torch
@@ -17,7 +18,7 @@ from unmask.convert.names import NAMES, Heads
 from unmask.convert.recipe_in import backbone_of, heads_of, paired, recipe_of
 from unmask.convert.source import Source, read
 from unmask.errors import require
-from unmask.infer.model import Model, save_run
+from unmask.infer.model import IMPORTED, Model, save_run
 from unmask.recipe import Recipe
 from unmask.train import checkpoint
 
@@ -32,7 +33,7 @@ class Report:
     parameters: int  # numbers in them
     missing: tuple[str, ...]  # tensors of the run, or rows of them, that the file does not have: they are fresh
     left_over: tuple[str, ...]  # tensors of the file, or rows of them, that the run has no place for
-    notes: tuple[str, ...] = ()  # what config.json says and the run does not do
+    notes: tuple[str, ...] = ()  # heads with random weights; what config.json says and the run does not do
 
 
 @dataclass(frozen=True)
@@ -69,15 +70,27 @@ def import_hf(
     wanted = checkpoint.unique(system)
     absent = [name for name, tensor in wanted.items() if tensor.data_ptr() not in filled]
     loaded = [tensor.numel() for tensor in wanted.values() if tensor.data_ptr() in filled]
-    return Report(
+    report = Report(
         architecture=_title(first),
         recipe=recipe.name,
         loaded=len(loaded),
         parameters=sum(loaded),
         missing=tuple(sorted(absent + first.fitted.fresh)),
         left_over=tuple(sorted(left_over)),
-        notes=xl.notes(source.config, backbone) if isinstance(backbone, TransformerXL) else (),
+        notes=(*_random(absent), *(xl.notes(source.config, backbone) if isinstance(backbone, TransformerXL) else ())),
     )
+    checkpoint.write_text(json.dumps(asdict(report), indent=1), Path(out) / IMPORTED)
+    return report
+
+
+def _random(absent: list[str]) -> list[str]:
+    """What must be trained before it is of use."""
+    heads = sorted({name.split(".")[1] for name in absent if name.startswith("predict.") and not name.endswith("bias")})
+    generator = any(name.startswith(("generator.", "fill.")) for name in absent)
+    return [
+        f"{what} has random weights, the checkpoint has none: train it with 'unmask pretrain ... --from' before you use it"
+        for what in [f"the head {head!r}" for head in heads] + ["the generator"] * generator
+    ]
 
 
 def _read(folder: Path) -> _Network:

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors.torch import save_file
 from torch import Tensor
 
 from unmask.backbone import TransformerXL
@@ -19,8 +18,9 @@ from unmask.convert import tokenizer as tokenizers
 from unmask.convert.config import FAMILIES, Backbone
 from unmask.convert.links import links
 from unmask.convert.names import NAMES, Heads, Kind
-from unmask.convert.recipe_out import backbone_of, heads_of, kind_of
+from unmask.convert.recipe_out import backbone_of, shape_of
 from unmask.convert.source import WEIGHTS
+from unmask.convert.values import check_known
 from unmask.errors import require
 from unmask.infer.model import Model
 from unmask.predict import Label
@@ -36,15 +36,17 @@ class Exported:
     architecture: str  # Hugging Face's name for it
     files: tuple[str, ...]
     left_out: tuple[str, ...]  # what the run has and Hugging Face's architecture has no place for
+    notes: tuple[str, ...] = ()  # what somebody who opens the folder must know
 
 
 def export_hf(model: Model, out: str | Path, *, generator: bool = False, overwrite: bool = False) -> Exported:
     """Write the model in Hugging Face's format; of a discriminator and a generator, the one or the other."""
     out = Path(out)
     require(overwrite or not out.exists(), f"{out} exists already: choose another --out, or pass --overwrite")
+    check_known(model.recipe)
     model, other = alone.model(model, generator=generator)
-    recipe, kind, backbone = model.recipe, kind_of(model.recipe), backbone_of(model.recipe)
-    heads, headless = heads_of(recipe, kind)
+    recipe, backbone = model.recipe, backbone_of(model.recipe)
+    kind, heads, headless = shape_of(recipe)
     tokenizer = _tokenizer(model, kind, heads)
     tensors = _tensors(model, kind, heads, tokenizer, headless)
     segments = backbone.segments > 1
@@ -52,12 +54,14 @@ def export_hf(model: Model, out: str | Path, *, generator: bool = False, overwri
         "config.json": _dumped(_config(model, kind, heads, tokenizer, tensors)),
         "tokenizer.json": tokenizers.framed(tokenizer, recipe.layout, segments).to_str(pretty=True),
         "tokenizer_config.json": _dumped(tokenizers.settings(tokenizer, kind, recipe.layout, model.length, segments)),
-    }
+    } | tokenizers.vocabulary_file(tokenizer)
     out.mkdir(parents=True, exist_ok=True)
+    (out / tokenizers.VOCABULARY).unlink(missing_ok=True)  # of an export before, which had another tokenizer
     for name, text in texts.items():
         (out / name).write_text(text, encoding="utf-8")
-    save_file(tensors, out / WEIGHTS, metadata={"format": "pt"})
-    return Exported(names.architecture(kind, heads), tuple(sorted([*texts, WEIGHTS])), headless + other)
+    checkpoint.save_tensors(tensors, out / WEIGHTS)
+    files, notes = tuple(sorted([*texts, WEIGHTS])), tokenizers.notes(tokenizer, kind)
+    return Exported(names.architecture(kind, heads), files, headless + other, notes)
 
 
 def _tokenizer(model: Model, kind: Kind, heads: Heads) -> Tokenizer:

@@ -51,6 +51,7 @@ class Names:
     sentence: Table = field(default_factory=dict)
     replaced: Table = field(default_factory=dict)
     masked: str = "ForMaskedLM"  # what the class ends with that predicts tokens
+    causal: bool = False  # at a place, the token after it is predicted
     alone: str | None = None  # what the class ends with that has the sentence task and does not predict tokens
     task: str | None = None  # vectors of tasks, which are added to the embeddings (ERNIE 2.0)
     maps: bool = False  # embeddings are mapped to the layers' width also where it is theirs
@@ -152,6 +153,7 @@ def _gpt(title: str, token: str, position: str, more: dict[str, str]) -> Names:
         tokens={"weight": ("lm_head.weight",)},
         label={"out.weight": ("score.weight",)},
         masked="LMHeadModel",
+        causal=True,
         turned=("attention.qkv.weight", "attention.out.weight", "mlp.up.weight", "mlp.down.weight"),
     )  # fmt: skip
 
@@ -278,6 +280,7 @@ NAMES: dict[Kind, Names] = {
         },
         label={},
         masked="LMHeadModel",
+        causal=True,
         dropped=True,
     ),
 }  # fmt: skip

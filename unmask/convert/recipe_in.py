@@ -135,11 +135,15 @@ def _classifying(recipe: Recipe, source: Source, backbone: Backbone) -> Recipe:
 
 
 def _label(source: Source, backbone: Backbone) -> Label:
-    known = {int(key): str(name) for key, name in (source.config.get("id2label") or {}).items()}
+    written = source.config.get("id2label") or {}
+    require(
+        all(map(str.isdecimal, written)), f"config.json: id2label must be numbered from 0, got {', '.join(written):.60}"
+    )
+    known = {int(key): str(name) for key, name in written.items()}
     class_names = tuple(known.get(i, f"LABEL_{i}") for i in range(source.classes))
     family = FAMILIES[source.kind]
-    written, otherwise = family.dropout
-    dropout = source.config.get(written)
+    called, otherwise = family.dropout
+    dropout = source.config.get(called)
     if dropout is None:
         dropout = backbone.dropout if otherwise is None else otherwise
     pooler = family.pooler is not None

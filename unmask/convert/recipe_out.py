@@ -10,8 +10,10 @@ from unmask.convert import linear
 from unmask.convert.config import FAMILIES, Backbone
 from unmask.convert.names import NAMES, Heads, Kind
 from unmask.convert.tokenizer import check_summary
+from unmask.convert.values import parts
 from unmask.data import Given
-from unmask.errors import require
+from unmask.errors import Mistake, require, unknown
+from unmask.hide import Mask, Next
 from unmask.predict import Label, Replaced, Tokens
 from unmask.recipe import Recipe
 from unmask.system import SENTENCE, Single, objectives
@@ -37,55 +39,86 @@ def backbone_of(recipe: Recipe) -> Backbone:
     return backbone
 
 
-def kind_of(recipe: Recipe) -> Kind:
-    """The family follows from the parts: where the norm stands, who sees whom, what is shared, narrow or told apart."""
+def shape_of(recipe: Recipe) -> tuple[Kind, Heads, tuple[str, ...]]:
+    """The family, the heads that it has, and the names of those that it has no place for."""
+    kind, why = kind_of(recipe)
+    try:
+        if isinstance(backbone := backbone_of(recipe), Transformer):
+            _check_network(kind, backbone)
+        return kind, *heads_of(recipe, kind)
+    except Mistake as mistake:
+        raise Mistake(f"{mistake} (it is {kind} because of {why})") from None
+
+
+def kind_of(recipe: Recipe) -> tuple[Kind, str]:
+    """The family follows from the parts: where the norm stands, who sees whom, what is shared, narrow or told apart.
+
+    Returned with the values that decide it."""
     see: Any = recipe.see
     require(
         see != see.writing,
         "Hugging Face's families have none that reads one text whole and writes a second after it, got "
         f"see={type(see).__name__}: export the run that was adapted to write, or use this one as it is",
     )
+    require(
+        getattr(see, "everything", 1) > 0,
+        "Hugging Face's bert reads every text whole, got see.everything=0: no row was read that way in training; train with "
+        "see.everything over 0, or use the run folder as it is",
+    )
     backbone, pattern = backbone_of(recipe), see.serving.pattern
     if isinstance(backbone, TransformerXL):
-        _check_xlnet(backbone, pattern)
-        return "xlnet"
+        _check_xlnet(backbone, see)
+        return "xlnet", "system.backbone=TransformerXL"
     if (backbone.norm, pattern) == ("post", "everything"):
-        kind: Kind = recipe.family or _kin(recipe, backbone)  # type: ignore[assignment]
-    else:
-        require(
-            pattern == "left",
-            "Hugging Face has the norm after each layer where all is seen (bert and its kin), before it where only the left "
-            f"is (gpt2); got norm={backbone.norm!r} and see={type(see).__name__}: train with two that go together",
-        )
-        kind = "gpt2" if backbone.norm == "pre" else "openai-gpt"
-    _check_network(kind, backbone)
-    return kind
-
-
-def _check_xlnet(backbone: TransformerXL, pattern: str) -> None:
+        family = _family(recipe)
+        return (family, f"family={family}") if family else _kin(recipe, backbone)
     require(
-        pattern == "everything" and not backbone.cutoffs,
-        "Hugging Face has no Transformer-XL any more, only XLNet, which sees everything at once: use the run folder as "
-        "it is",
+        pattern == "left",
+        "Hugging Face has the norm after each layer where all is seen (bert and its kin), before it where only the left "
+        f"is (gpt2); got norm={backbone.norm!r} and see={type(see).__name__}: train with two that go together",
+    )
+    why = f"system.backbone.norm={backbone.norm} and see={type(see).__name__}"
+    return ("gpt2" if backbone.norm == "pre" else "openai-gpt"), why
+
+
+def _check_xlnet(backbone: TransformerXL, see: Any) -> None:
+    require(
+        see.serving.pattern == "everything" and not backbone.cutoffs,
+        "Hugging Face has no Transformer-XL any more, only XLNet, which sees everything at once and has no clusters of "
+        f"tokens, got see={type(see).__name__} and system.backbone.cutoffs={backbone.cutoffs}: use the run folder as it is",
     )
     for name, value, wanted in (
         ("streams", backbone.streams, 2),
         ("tied", backbone.tied, False),
         ("scaled", backbone.scaled, False),
-        ("head", backbone.head, backbone.width // backbone.heads),
     ):
         require(
             value == wanted,
             f"Hugging Face's xlnet has system.backbone.{name}={wanted}, got {value}: train with that",
         )
+    require(
+        backbone.head * backbone.heads == backbone.width,
+        f"Hugging Face's xlnet has system.backbone.head={backbone.width // backbone.heads}, got {backbone.head}, where "
+        f"width={backbone.width} and heads={backbone.heads}: head x heads must be the width",
+    )
 
 
-def _kin(recipe: Recipe, backbone: Transformer) -> Kind:
+def _family(recipe: Recipe) -> Kind | None:
+    """The family that the recipe names: one of those that see everything."""
+    known = [kind for kind in FAMILIES if NAMES[kind].masked == "ForMaskedLM"]
+    if recipe.family is not None and recipe.family not in known:
+        raise unknown("family", recipe.family, known)
+    return recipe.family  # type: ignore[return-value]
+
+
+def _kin(recipe: Recipe, backbone: Transformer) -> tuple[Kind, str]:
+    seen = f"see={type(recipe.see).__name__}"
     if backbone.sharing == "all":
-        return "albert"
+        return "albert", f"{seen} and system.backbone.sharing=all"
     if backbone.embedding not in (None, backbone.width):
-        return "electra"
-    return "bert" if backbone.segments or SENTENCE in objectives(recipe) else "roberta"
+        return "electra", f"{seen} and system.backbone.embedding={backbone.embedding}"
+    why = f"{seen}, system.backbone.segments={backbone.segments} and arrange={type(recipe.arrange).__name__}"
+    return ("bert" if backbone.segments or SENTENCE in objectives(recipe) else "roberta"), why
 
 
 def _check_network(kind: Kind, backbone: Transformer) -> None:
@@ -115,7 +148,7 @@ def _check_network(kind: Kind, backbone: Transformer) -> None:
     require(
         "feedforward" in FAMILIES[kind].fields or backbone.feedforward == 4 * backbone.width,
         f"the feed-forward layer of Hugging Face's {kind} is four times as wide as the others, got "
-        f"{backbone.feedforward} and {backbone.width}: train with system.backbone.feedforward={4 * backbone.width}",
+        f"system.backbone.feedforward={backbone.feedforward} and width={backbone.width}: train with system.backbone.feedforward={4 * backbone.width}",
     )
     require(
         not backbone.segments or NAMES[kind].segment is not None,
@@ -130,7 +163,7 @@ def heads_of(recipe: Recipe, kind: Kind) -> tuple[Heads, tuple[str, ...]]:
     out = tuple(
         name
         for name, part in found.items()
-        if not _has_place(kind, name, part, found) or (kept_beside and isinstance(part, Tokens))
+        if not _has_place(kind, name, part, recipe) or (kept_beside and isinstance(part, Tokens))
     )
     kept = {name: part for name, part in found.items() if name not in out}
     tokens = [name for name, part in kept.items() if isinstance(part, Tokens)]
@@ -139,9 +172,11 @@ def heads_of(recipe: Recipe, kind: Kind) -> tuple[Heads, tuple[str, ...]]:
     others = tokens + replaced + [name for name in kept if name == SENTENCE]
     require(
         max(len(tokens), len(labels), len(replaced)) <= 1 and not (labels and others) and not (tokens and replaced),
-        f"a Hugging Face model predicts one thing or tokens and a sentence task, got {', '.join(kept)}: leave one out",
+        f"a Hugging Face model predicts one thing, or tokens and a sentence task, got {', '.join(kept)} (arrange="
+        f"{type(recipe.arrange).__name__}): leave one out",
     )
     for name in tokens:
+        _check_place(recipe, kind)
         _check_tokens(kept[name], backbone_of(recipe), kind)
     for name, part in kept.items():
         if isinstance(part, Label):
@@ -159,13 +194,25 @@ def heads_of(recipe: Recipe, kind: Kind) -> tuple[Heads, tuple[str, ...]]:
     return heads, out
 
 
-def _has_place(kind: Kind, name: str, part: Any, others: dict[str, Any]) -> bool:
-    """Has the family a head such as this?"""
+def _has_place(kind: Kind, name: str, part: Any, recipe: Recipe) -> bool:
+    """Has the family a head that answers the same question?"""
     called = NAMES[kind]
     if name == SENTENCE:
-        whole = called.alone is not None or any(isinstance(other, Tokens) for other in others.values())
-        return bool(called.sentence) and whole and part.classes == 2
+        whole = called.alone is not None or any(isinstance(other, Tokens) for other in objectives(recipe).values())
+        return bool(called.sentence) and whole and type(recipe.arrange) is FAMILIES[kind].asks
     return isinstance(part, Tokens | Label) or (isinstance(part, Replaced) and bool(called.replaced))
+
+
+def _check_place(recipe: Recipe, kind: Kind) -> None:
+    """Refuse a head that was trained to predict another place than Hugging Face's: the same one, or the next."""
+    after = NAMES[kind].causal
+    wanted, where = (Next, "that follows each place") if after else (Mask, "at its own place")
+    for name, part in parts(recipe):
+        require(
+            not name.endswith("hide") or isinstance(part, wanted),
+            f"Hugging Face's {kind} predicts the token {where}, got {name}={type(part).__name__}: train with "
+            f"{name}={wanted.__name__}, or use the run folder as it is",
+        )
 
 
 def _check_tokens(part: Tokens, backbone: Backbone, kind: Kind) -> None:

@@ -14,6 +14,7 @@ from unmask.convert import names
 from unmask.convert import tokenizer as tokenizers
 from unmask.convert.names import NAMES, Kind, Table
 from unmask.errors import Mistake, require
+from unmask.recipe import check_types
 from unmask.text import Tokenizer
 from unmask.train import checkpoint
 
@@ -66,15 +67,14 @@ def read(folder: Path) -> Source:
     require(folder.is_dir(), f"no folder at {folder}: download the model first, with its config.json and {WEIGHTS}")
     require((folder / "config.json").is_file(), f"{folder} is not a Hugging Face model: it has no config.json")
     config = read_json(folder / "config.json")
-    kind = configs.kind_of(config)
+    kind = configs.checked(config)
     tensors, written = _tensors(folder, kind)
     require(
         NAMES[kind].token in tensors,
         f"{folder} holds no {kind} network: it has no {NAMES[kind].token}, "
         f"but for example {min(tensors, default='nothing')}; check model_type in config.json",
     )
-    settings = folder / "tokenizer_config.json"
-    said = read_json(settings) if settings.is_file() else {}
+    said = read_settings(folder / "tokenizer_config.json")
     number = said.get("model_max_length")
     longest = float(number) if isinstance(number, int | float) and number >= 8 else None
     return Source(
@@ -89,6 +89,13 @@ def read_json(path: Path) -> dict[str, Any]:
         raise Mistake(f"{path} is damaged or not JSON: {error}") from None
     require(isinstance(found, dict), f"{path} must hold a JSON object, got {type(found).__name__}")
     return found  # type: ignore[no-any-return]
+
+
+def read_settings(path: Path) -> dict[str, Any]:
+    """tokenizer_config.json, where there is one."""
+    settings = read_json(path) if path.is_file() else {}
+    check_types(tokenizers.TYPES, settings, f"{path}: ")
+    return settings
 
 
 def _tensors(folder: Path, kind: Kind) -> tuple[dict[str, Tensor], dict[str, str]]:

@@ -18,6 +18,7 @@ from unmask.text import Tokenizer
 from unmask.text import layout as layouts
 from unmask.text.tokenizer import BERT_NAMES, GPT_NAMES, ROBERTA_NAMES, ROLES
 
+VOCABULARY = "vocab.txt"
 PICKLES = {  # of old Transformer-XL, and how each is read
     "vocab.pkl": 'pickle.load(open("vocab.pkl", "rb"))',
     "vocab.bin": 'torch.load("vocab.bin", weights_only=False)',
@@ -29,6 +30,9 @@ WORDS = (
     "made.pre_tokenizer = t.pre_tokenizers.WhitespaceSplit(); "
     'made.add_special_tokens(["<eos>", "<unk>"]); made.save("tokenizer.json")'
 )
+TYPES: dict[str, Any] = {  # of what is read from tokenizer_config.json
+    "do_lower_case": bool, "strip_accents": bool | None, "tokenize_chinese_chars": bool, "add_prefix_space": bool,
+}  # fmt: skip
 _SPELLED = {role: word for word, role in layouts.SPECIALS.items()}
 
 
@@ -36,7 +40,7 @@ def load(folder: Path, settings: Mapping[str, Any]) -> Tokenizer:
     """The tokenizer of a folder: its tokenizer.json, or built from its vocabulary and tokenizer_config.json."""
     if (folder / "tokenizer.json").is_file():
         return Tokenizer.load(folder)
-    if (folder / "vocab.txt").is_file():
+    if (folder / VOCABULARY).is_file():
         return Tokenizer(_wordpiece(folder, settings))
     if (folder / "vocab.json").is_file() and (folder / "merges.txt").is_file():
         return Tokenizer(_bpe(folder, settings))
@@ -50,7 +54,7 @@ def load(folder: Path, settings: Mapping[str, Any]) -> Tokenizer:
 
 
 def _wordpiece(folder: Path, settings: Mapping[str, Any]) -> Backend:
-    backend = Backend(models.WordPiece.from_file(str(folder / "vocab.txt"), unk_token="[UNK]"))
+    backend = Backend(models.WordPiece.from_file(str(folder / VOCABULARY), unk_token="[UNK]"))
     backend.normalizer = normalizers.BertNormalizer(
         lowercase=settings.get("do_lower_case", True),
         strip_accents=settings.get("strip_accents"),
@@ -125,7 +129,12 @@ def layout_of(tokenizer: Tokenizer, otherwise: str) -> str:
 
 def _framed(tokenizer: Tokenizer, a: str, b: str | None = None) -> list[str]:
     """The words of a layout that this tokenizer makes of these texts."""
-    encoding = tokenizer.backend.encode(a, b)
+    try:
+        encoding = tokenizer.backend.encode(a, b)
+    except BaseException as error:  # a panic of the Rust side is no Exception
+        if type(error).__name__ != "PanicException":
+            raise
+        raise Mistake(f"tokenizer.json is damaged, it cannot lay out a text ({error}): download it again") from None
     words: list[str] = []
     for index, source in zip(encoding.ids, encoding.sequence_ids, strict=True):
         word = _special(tokenizer, index) if source is None else layouts.TEXTS[source]
@@ -206,14 +215,54 @@ def ends(tokenizer: Tokenizer, layout: str) -> tuple[int | None, int | None]:
     return (end if first.is_text else tokenizer.roles.get(first.name)), end
 
 
+def vocabulary_file(tokenizer: Tokenizer) -> dict[str, str]:
+    """vocab.txt, for programs that read a WordPiece from it; nothing for other kinds."""
+    if not _like_bert(tokenizer):
+        return {}
+    known = tokenizer.backend.get_vocab()
+    return {VOCABULARY: "".join(f"{token}\n" for token in sorted(known, key=known.__getitem__))}
+
+
+def notes(tokenizer: Tokenizer, kind: Kind) -> tuple[str, ...]:
+    """What somebody who opens the folder must know."""
+    usual = FAMILIES[kind].tokenizer
+    if usual is None or _like_bert(tokenizer):
+        return ()
+    what = type(kind_of(tokenizer)).__name__
+    return (f"open the tokenizer with AutoTokenizer: it is {what}, and {usual} would split texts in another way",)
+
+
+def _like_bert(tokenizer: Tokenizer) -> bool:
+    """Whether BertTokenizer splits texts in the same way."""
+    backend = tokenizer.backend
+    parts = (backend.model, backend.normalizer, backend.pre_tokenizer)
+    return [type(part).__name__ for part in parts] == ["WordPiece", "BertNormalizer", "BertPreTokenizer"]
+
+
+def _cased(tokenizer: Tokenizer) -> dict[str, Any]:
+    """How BertTokenizer, which does not ask tokenizer.json, must treat letters."""
+    if not _like_bert(tokenizer):
+        return {}
+    normalizer = tokenizer.backend.normalizer
+    return {
+        "do_lower_case": normalizer.lowercase,
+        "strip_accents": normalizer.strip_accents,
+        "tokenize_chinese_chars": normalizer.handle_chinese_chars,
+    }
+
+
 def settings(tokenizer: Tokenizer, kind: Kind, layout: str, length: int, segments: bool) -> dict[str, Any]:
     """What tokenizer_config.json says."""
     begin, end = ends(tokenizer, layout)
     roles = tokenizer.roles | {name: index for name, index in (("bos", begin), ("eos", end)) if index is not None}
-    return {
-        "tokenizer_class": "PreTrainedTokenizerFast",  # reads tokenizer.json as it is
-        "model_max_length": length,
-        "padding_side": FAMILIES[kind].pads,
-        "model_input_names": ["input_ids", *(["token_type_ids"] if segments else []), "attention_mask"],
-        "clean_up_tokenization_spaces": False,
-    } | {f"{role}_token": tokenizer.token(index) for role, index in sorted(roles.items())}
+    return (
+        {
+            "tokenizer_class": "PreTrainedTokenizerFast",  # reads tokenizer.json as it is
+            "model_max_length": length,
+            "padding_side": FAMILIES[kind].pads,
+            "model_input_names": ["input_ids", *(["token_type_ids"] if segments else []), "attention_mask"],
+            "clean_up_tokenization_spaces": False,
+        }
+        | _cased(tokenizer)
+        | {f"{role}_token": tokenizer.token(index) for role, index in sorted(roles.items())}
+    )

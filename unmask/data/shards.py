@@ -18,18 +18,32 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
 from unmask.batch import Document
 from unmask.errors import Mistake, require
+from unmask.recipe import check_types
 from unmask.text.lexicon import LEVELS
 
 VERSION = 1
 COLUMNS = ("ids", "word", "sentence", "document")
 DTYPES = {"word": "uint8", "sentence": "int64", "document": "int64", "phrase": "uint8", "entity": "uint8"}
 SHARD_TOKENS = 100_000_000
+_MANIFEST: dict[str, Any] = {
+    "splits": dict[str, tuple[dict[str, Any], ...]],
+    "ids_dtype": Literal["uint16", "uint32"],
+    "tokenizer": str,
+    "words": str,
+}
+_SHARD: dict[str, Any] = {
+    "name": str,
+    "tokens": int,
+    "sentences": int,
+    "documents": int,
+    "sha256": dict[str, str],
+}
 
 
 @dataclass(frozen=True)
@@ -107,12 +121,11 @@ class Shards:
         require(path.is_file(), f"{folder} is not prepared data: make it with 'unmask prepare CORPUS --out {folder}'")
         try:
             self.manifest: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-        except ValueError as error:
+            version = self.manifest.get("version")
+        except (ValueError, AttributeError) as error:
             raise Mistake(f"{path} is damaged ({error}): prepare {folder} again") from None
-        require(
-            self.manifest.get("version") == VERSION,
-            f"{folder} was prepared in format {self.manifest.get('version')}, this is {VERSION}: prepare it again",
-        )
+        require(version == VERSION, f"{folder} was prepared in format {version}, this is {VERSION}: prepare it again")
+        _check_manifest(self.manifest, path)
         if verify:
             self._verify()
 
@@ -159,6 +172,24 @@ class Shards:
                     raise Mistake(
                         f"{path} is damaged (its checksum is not the manifest's): prepare {self.folder} again"
                     )
+
+
+def _check_manifest(manifest: dict[str, Any], path: Path) -> None:
+    """Refuse a manifest that lacks what is read of it, or has it in another type."""
+    for hints, values, where in (
+        (_MANIFEST, manifest, f"{path} is damaged: "),
+        *((_SHARD, entry, f"{path} is damaged: a shard's ") for split in _lists(manifest) for entry in split),
+    ):
+        lacking = sorted(hints.keys() - values.keys())
+        require(not lacking, f"{where}{', '.join(lacking)} is missing; prepare {path.parent} again")
+        check_types(hints, values, where)
+
+
+def _lists(manifest: dict[str, Any]) -> list[list[dict[str, Any]]]:
+    """The shards of each split, as far as they are such."""
+    splits = manifest.get("splits")
+    found = splits.values() if isinstance(splits, dict) else ()
+    return [[entry for entry in split if isinstance(entry, dict)] for split in found if isinstance(split, list)]
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ import numpy as np
 from unmask.errors import Mistake, require
 from unmask.evaluate.language import Paths, checked_context
 from unmask.evaluate.stream import Stream, read_stream
+from unmask.fonts import fonts
 from unmask.infer.likelihood import PASS, require_onward, score
 from unmask.infer.model import Model
 
@@ -86,12 +87,15 @@ def check_file(path: Path) -> None:
         _matplotlib()
 
 
-def write_curve(curve: dict[str, Any], path: Path, title: str) -> None:
-    """As JSON, or drawn: the loss over how far back is looked, each length twice the one before."""
+def write_curve(curve: dict[str, Any], path: Path, title: str, font: Path | None = None) -> str:
+    """As JSON, or drawn: the loss over how far back is looked, each length twice the one before.
+
+    Returns the characters of the title that no font can draw; `font`: a file to draw with."""
     check_file(path)
     if path.suffix == ".json":
         path.write_text(json.dumps(curve, indent=1), encoding="utf-8")
-        return
+        return ""
+    known = fonts(font)
     figure = _matplotlib()(figsize=(7, 4.5), dpi=100, layout="constrained")
     axes = figure.subplots()
     back, loss = zip(*((point["back"], point["loss"]) for point in curve["points"]), strict=True)
@@ -100,9 +104,10 @@ def write_curve(curve: dict[str, Any], path: Path, title: str) -> None:
     axes.set_xticks(back, labels=list(map(str, back)), minor=False)
     axes.set_xlabel("tokens it may look back")
     axes.set_ylabel(f"mean loss of the same {curve['tokens']:,} tokens, in nats")
-    axes.set_title(title, loc="left", fontweight="bold")
+    axes.set_title(known.drawable(title), loc="left", fontweight="bold", family=known.of(title))
     axes.spines[["top", "right"]].set_visible(False)
     figure.savefig(path)
+    return known.lacking(title)
 
 
 def _doubling(furthest: int) -> list[int]:

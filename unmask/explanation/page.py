@@ -2,36 +2,29 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Sequence
-from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from unmask.errors import Mistake
+from unmask.fonts import fonts
 
 WIDTH, HEIGHT, DOTS, COLOURS = 1400, 800, 100, 256  # pixels, pixels per inch, and shades that the file holds
 INK, FAINT = "#1f2933", "#7b8794"
-# Families that draw Chinese, the freely available first; letters they lack come from matplotlib's own font.
-CHINESE = (
-    "Noto Sans CJK SC", "Noto Sans SC", "Source Han Sans SC", "Source Han Sans CN", "WenQuanYi Micro Hei",
-    "WenQuanYi Zen Hei", "Droid Sans Fallback", "PingFang SC", "Hiragino Sans GB", "Heiti SC", "Microsoft YaHei",
-    "SimHei", "Arial Unicode MS", "Noto Sans CJK JP", "IPAexGothic",
-)  # fmt: skip
-NO_GLYPH = "□"
 
 
 class Page:
     """A sheet with pixels for coordinates, from the top left."""
 
-    def __init__(self) -> None:
+    def __init__(self, font: Path | None = None) -> None:
         try:
             from matplotlib.backends.backend_agg import FigureCanvasAgg
             from matplotlib.figure import Figure
         except ImportError:
             raise Mistake("a picture needs matplotlib: pip install 'unmask[pictures]'") from None
+        self.fonts = fonts(font)
         self.figure = Figure(figsize=(WIDTH / DOTS, HEIGHT / DOTS), dpi=DOTS, facecolor="white")
         self.canvas = FigureCanvasAgg(self.figure)
         self.renderer = self.canvas.get_renderer()
@@ -41,8 +34,8 @@ class Page:
         self.widths: dict[tuple[str, float, str], float] = {}
 
     def text(self, x: float, y: float, text: str, **style: Any) -> Any:
-        usual: dict[str, Any] = {"color": INK, "size": 11, "va": "center_baseline", "family": _families(text)}
-        return self.axes.text(x, y, drawable(text), parse_math=False, **usual | style)
+        usual: dict[str, Any] = {"color": INK, "size": 11, "va": "center_baseline", "family": self.fonts.of(text)}
+        return self.axes.text(x, y, self.fonts.drawable(text), parse_math=False, **usual | style)
 
     def width(self, text: str, size: float, weight: str = "normal") -> float:
         if (text, size, weight) not in self.widths:  # most texts are measured more than once
@@ -103,38 +96,3 @@ class Page:
         self.canvas.draw()
         whole = Image.fromarray(np.asarray(self.canvas.buffer_rgba())).convert("RGB")
         whole.quantize(COLOURS, dither=Image.Dither.NONE).save(path, format="PNG", optimize=True)
-
-
-@cache
-def _chinese() -> list[str]:
-    """The first installed family that draws Chinese, if there is one."""
-    from matplotlib import font_manager
-
-    def known() -> list[str]:
-        installed = {font.name for font in font_manager.fontManager.ttflist}
-        return [name for name in CHINESE if name in installed][:1]
-
-    if not known():  # matplotlib keeps a list of fonts, and does not look again when one is installed
-        listed = {font.fname for font in font_manager.fontManager.ttflist}
-        for path in set(font_manager.findSystemFonts()) - listed:
-            with contextlib.suppress(RuntimeError, OSError):  # a file that is no font it can read
-                font_manager.fontManager.addfont(path)
-    return known()
-
-
-def _families(text: str) -> list[str]:
-    return ["DejaVu Sans"] if text.isascii() else ["DejaVu Sans", *_chinese()]
-
-
-@cache
-def _fonts() -> list[Any]:
-    from matplotlib import font_manager
-
-    return [font_manager.get_font(font_manager.findfont(family)) for family in ("DejaVu Sans", *_chinese())]
-
-
-def drawable(text: str) -> str:
-    """The text with a box for every character that no font here can draw."""
-    if text.isascii():
-        return text
-    return "".join(c if any(font.get_char_index(ord(c)) for font in _fonts()) else NO_GLYPH for c in text)

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from unmask.errors import require
-from unmask.explanation.page import FAINT, HEIGHT, INK, NO_GLYPH, WIDTH, Page, drawable
+from unmask.explanation.page import FAINT, HEIGHT, INK, WIDTH, Page
 from unmask.explanation.records import (
     NAMES,
     Explanation,
@@ -21,6 +21,7 @@ from unmask.explanation.records import (
     shown,
     size_name,
 )
+from unmask.fonts import NO_GLYPH
 
 MARGIN, RIGHT = 36, 776  # left edges of the page and of its right half
 MOST_TOKENS, SMALLEST_CELL = 40, 9  # tokens and pixels: what can be read
@@ -36,12 +37,12 @@ LEXICON = {"phrase": "#0b7285", "entity": "#c2255c"}
 SEEN, UNSEEN = "#3b7dc4", "#eef1f5"
 
 
-def draw(explanation: Explanation, path: str | Path) -> None:
-    """Write the picture as a PNG file."""
+def draw(explanation: Explanation, path: str | Path, *, font: str | Path | None = None) -> str:
+    """Write the picture as a PNG file; returns the characters that no font could draw. `font`: a file to draw with."""
     path = Path(path)
     require(path.suffix.lower() == ".png", f"the picture is a PNG file, got {path}: give a name that ends in .png")
     require(path.parent.is_dir(), f"the folder {path.parent} does not exist: make it, or name another")
-    page = Page()
+    page = Page(Path(font) if font is not None else None)
     _heading(page, explanation)
     top = _tokens(page, explanation, _drawn(page, explanation, top=104)) + 34
     _matrix(page, explanation, top)
@@ -50,6 +51,7 @@ def draw(explanation: Explanation, path: str | Path) -> None:
     _judgements(page, explanation, below, bottom)
     _footer(page, explanation)
     page.save(path)
+    return _lacking(page, explanation)
 
 
 def _heading(page: Page, explanation: Explanation) -> None:
@@ -298,9 +300,13 @@ def _footer(page: Page, explanation: Explanation) -> None:
     notes = list(explanation.notes)
     if len(explanation.tokens) > MOST_TOKENS:
         notes.insert(0, f"the first {MOST_TOKENS} of {len(explanation.tokens)} tokens are drawn")
-    if any(
-        drawable(text) != text for token in explanation.tokens for text in (shown(token.text), shown(token.original))
-    ):
+    if _lacking(page, explanation):
         notes.insert(0, f"{NO_GLYPH} stands for what no installed font can draw: install one, such as Noto Sans CJK")
     for number, line in enumerate(page.wrap("; ".join(notes), 8.5, WIDTH - 2 * MARGIN, 2)):
         page.text(MARGIN, HEIGHT - 26 + 14 * number, line, size=8.5, color=FAINT)
+
+
+def _lacking(page: Page, explanation: Explanation) -> str:
+    """The characters of the text that no font can draw."""
+    texts = [text for token in explanation.tokens for text in (token.text, token.original)]
+    return page.fonts.lacking("".join(map(shown, texts)))

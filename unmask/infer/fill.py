@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
+from typing import Final
 
+import numpy as np
 import torch
 
-from unmask.batch import Targets
-from unmask.data.given import Text
+from unmask.batch import Batch, Targets
+from unmask.data.given import Text, batch_of, rows_of
 from unmask.errors import require
 from unmask.infer.model import Model
 from unmask.predict import Tokens
 from unmask.see import Writes
 
+# A gap as people write it: [MASK], [mask], <mask>, and with the brackets and letters of a Chinese keyboard.
+_GAP: Final = re.compile(r"[\[［【<＜]\s*(?:mask|ｍａｓｋ)\s*[\]］】>＞]", re.IGNORECASE)
 _WHY_NOT: dict[Writes, str] = {
     "onward": "sees only what stands before a gap: go on with a text by 'unmask generate'",
     "second": "was taught to write a second text: let it write by 'unmask generate'",
@@ -32,13 +37,13 @@ def fill(model: Model, text: str, *, top: int = 5) -> list[list[Guess]]:
     head = model.head(Tokens, "fill gaps")
     reading = model.recipe.see.serving  # type: ignore[attr-defined]
     require(reading.pattern == "everything", f"{model.folder} {_WHY_NOT[reading.writes]}")
-    mask = model.tokenizer.role("mask")
-    ((_, batch, _),) = model.passes([Text(model.tokenizer.with_mask(text))])
-    places = (batch.ids[0] == mask).nonzero()[:, 0]
+    batch = _read(model, _GAP.sub("[MASK]", text))
+    places = (batch.ids[0] == model.tokenizer.role("mask")).nonzero()[:, 0]
     require(len(places) > 0, f"write [MASK] where a word is missing; there is none in {text!r:.60} (or it was cut off)")
     # of a random order, all gaps come last: none sees another, nor a token that stands for it (XLNet)
     asked = Targets(places, batch.ids[0, places], places, places, torch.ones(len(places), device=places.device))
     batch = batch.replace(targets=asked, order=torch.zeros_like(batch.ids))
+    model.system.eval()
     with torch.no_grad():
         scores = head.at_targets(model.system.look(batch), batch).float()  # type: ignore[operator]
     scores[:, list(model.tokenizer.vocabulary.special)] = -float("inf")
@@ -47,3 +52,11 @@ def fill(model: Model, text: str, *, top: int = 5) -> list[list[Guess]]:
         [Guess(model.tokenizer.readable(i), p) for i, p in zip(row_ids, row, strict=True)]
         for row_ids, row in zip(ids.tolist(), values.tolist(), strict=True)
     ]
+
+
+def _read(model: Model, text: str) -> Batch:
+    """The text as the network reads it; what was cut is noted."""
+    whole = Text(model.tokenizer.with_mask(text))
+    rows, notes = rows_of([whole], [0], model.tokenizer, model.recipe.layout, model.length)
+    model.notes.update(notes)
+    return batch_of(rows, np.arange(1)).to(model.device)

@@ -26,7 +26,7 @@ class Generated:
 
     prompt: str  # as it was given
     sample: int  # which of the texts of this prompt, counted from 0; of beams, the best first
-    text: str  # the prompt and what was written after it
+    text: str  # the prompt and what was written after it; never half a character
     ids: tuple[int, ...]  # the new tokens, without the end
     ended: bool  # whether the model ended it, before it had all the tokens asked for
 
@@ -64,7 +64,7 @@ def stream(
     _check(how, tokens, 1)
     texts = _encoded(reader, [prompt], cut_left)
     before = model.tokenizer.encode(prompt)
-    yield whole(model.tokenizer.decode(before))
+    yield model.tokenizer.decode(before)
     written = drafts(reader, texts, addresses([prompt], 1, seed), how, tokens)
     yield from pieces(model.tokenizer, before, _until(reader.end, (int(draft.last[0]) for draft in written)))
 
@@ -120,5 +120,5 @@ def _until(end: int, ids: Iterable[int]) -> Iterator[int]:
 
 
 def _result(model: Model, prompt: str, sample: int, ids: list[int], ended: bool) -> Generated:
-    text = whole(model.tokenizer.decode([*model.tokenizer.encode(prompt), *ids]))
+    text = whole(model.tokenizer, model.tokenizer.encode(prompt), ids)
     return Generated(prompt, sample, text, tuple(ids), ended)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -18,12 +19,17 @@ from unmask.data.given import Text, batch_of, rows_of
 from unmask.errors import Mistake, require
 from unmask.predict.choice import Choice
 from unmask.predict.label import Label
-from unmask.recipe import Recipe, from_json, to_json
+from unmask.recipe import Recipe, read_recipe, to_json
 from unmask.text import Tokenizer
 from unmask.text import layout as layouts
 from unmask.train import checkpoint
 
 ROWS = 32  # examples in one pass
+IMPORTED = "import.json"  # what became of an imported checkpoint: the report of 'unmask import'
+RANDOM = (
+    "tensors of the head {head!r} have random weights: the imported checkpoint has no such head; train it first with "
+    "'unmask pretrain ... --from'"
+)
 
 
 @dataclass(frozen=True)
@@ -36,6 +42,7 @@ class Model:
     folder: Path
     device: str = "cpu"
     notes: Counter[str] = field(default_factory=Counter, compare=False)  # what was cut from texts given to it
+    fresh: tuple[str, ...] = ()  # tensors that an imported checkpoint did not have: their weights are random
     recordings: dict[Any, Any] = field(
         default_factory=dict, compare=False, repr=False
     )  # of generation's steps, on a GPU
@@ -60,8 +67,16 @@ class Model:
         """The objective of this kind that the model was trained with."""
         for name, part in self.recipe.predict.items():
             if isinstance(part, kind):
+                self._note_random(name)
                 return self.system.predict[name]
         raise Mistake(f"{self.folder} cannot {job}: it predicts {', '.join(self.recipe.predict) or 'nothing'}")
+
+    def _note_random(self, head: str) -> None:
+        # a bias starts from zero, and "weight[9:]" are the rows of special tokens that were added
+        mine = [name for name in self.fresh if name.startswith(f"predict.{head}.")]
+        random = [name for name in mine if not name.endswith(("bias", "]"))]
+        if random:
+            self.notes[RANDOM.format(head=head)] = len(random)
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -96,7 +111,7 @@ def open_run(folder: str | Path, *, device: str | None = None, half: bool = Fals
     require(folder.is_dir(), f"no run at {folder}: make one with 'unmask pretrain' or 'unmask import'")
     for name in ("recipe.json", "tokenizer.json", checkpoint.WEIGHTS):
         require((folder / name).is_file(), f"{folder} is not a finished run: it has no {name}")
-    recipe = from_json((folder / "recipe.json").read_text(encoding="utf-8"), str(folder / "recipe.json"))
+    recipe = read_recipe(folder / "recipe.json")
     tokenizer = Tokenizer.load(folder)
     system = recipe.system.build(recipe, tokenizer.vocabulary, 0)  # type: ignore[attr-defined]
     checkpoint.load_weights(system, folder / checkpoint.WEIGHTS)
@@ -106,7 +121,17 @@ def open_run(folder: str | Path, *, device: str | None = None, half: bool = Fals
         not place.startswith("cuda") or torch.cuda.is_available(), f"no GPU here for --device {place}: use --device cpu"
     )
     system = system.to(place, torch.bfloat16) if half else system.to(place)
-    return Model(system.eval(), recipe, tokenizer, folder, place)
+    return Model(system.eval(), recipe, tokenizer, folder, place, fresh=_fresh(folder / IMPORTED))
+
+
+def _fresh(report: Path) -> tuple[str, ...]:
+    """The tensors that an import did not find; none where the run was not imported."""
+    if not report.is_file():
+        return ()
+    try:
+        return tuple(map(str, json.loads(report.read_text(encoding="utf-8"))["missing"]))
+    except (ValueError, TypeError, KeyError):
+        raise Mistake(f"{report} is damaged: import the model again, or delete that file") from None
 
 
 def save_run(model: Model, folder: str | Path, *, overwrite: bool = False) -> None:

@@ -34,7 +34,7 @@ def write_all(
     """Of every source the second text, its tokens, and whether it ended before it had as many as asked for."""
     for source in sources:
         ids = tuple(_drawn(model, source, tokens, sampling or Sampling(), seed))
-        yield whole(model.tokenizer.decode(ids)), ids, len(ids) < tokens
+        yield whole(model.tokenizer, [], ids), ids, len(ids) < tokens
 
 
 def _drawn(model: Model, source: str, tokens: int, how: Way, seed: int) -> Iterator[int]:

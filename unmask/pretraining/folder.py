@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from unmask.errors import Mistake, require
-from unmask.recipe import Recipe, flat, from_json, to_json
+from unmask.recipe import Recipe, check_types, flat, from_json, to_json
 from unmask.text import Tokenizer
 from unmask.train import checkpoint
 
@@ -51,13 +51,22 @@ def asked_for(out: Path) -> dict[str, Any] | None:
         run: dict[str, Any] = json.loads((out / RUN).read_text(encoding="utf-8"))
     except ValueError:
         raise Mistake(f"{out / RUN} is damaged: the run cannot be resumed") from None
+    _check_run(run, out)
+    return run
+
+
+def _check_run(run: Any, out: Path) -> None:
+    """Refuse what was asked for if something is missing, or of another type."""
+    known = {"recipe": dict[str, Any], "data": tuple[str, ...], "start": str | None, "seed": int, "budget": str,
+             "micro": tuple[int, ...]}  # fmt: skip
     require(
-        isinstance(run, dict)
-        and {"recipe", "data", "start", "seed", "budget", "micro"} <= set(run)
-        and "steps" not in run,
+        not isinstance(run, dict) or "steps" not in run,
         f"{out} was begun by an earlier version of unmask and cannot be resumed: start a new run with --from {out}",
     )
-    return run
+    lacking = sorted(known.keys() - (run.keys() if isinstance(run, dict) else set()))
+    require(not lacking, f"{out / RUN} is damaged, it has no {', '.join(lacking)}: the run cannot be resumed")
+    check_types(known, run, f"{out / RUN} is damaged: ")
+    require(min(run["micro"], default=0) >= 1, f"{out / RUN} is damaged: micro must be 1 or more, got {run['micro']}")
 
 
 def check_same(out: Path, run: dict[str, Any], asked: dict[str, Any]) -> None:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from unmask.errors import require, unknown
-from unmask.recipe import Recipe, from_json, override
+from unmask.recipe import Recipe, override, read_recipe
 
 _FOLDER = Path(__file__).parent
 
@@ -66,7 +66,7 @@ def onward(name: str, run: str | Path, *, variant: str = "paper", settings: list
 
     path = Path(run) / "recipe.json"
     require(path.is_file(), f"no run to go on from at {run}: make one with 'unmask pretrain' or 'unmask import'")
-    base = from_json(path.read_text(encoding="utf-8"), str(path))
+    base = read_recipe(path)
     known = importlib.import_module(f"unmask.recipes.{_file(name).stem}").SIZES if name in names() else {}
     size = base.size if base.size in known else "base"
     asked = get(name, size=size, variant=variant, settings=settings)

@@ -214,10 +214,18 @@ def _memory(found: dict[str, Tensor], device: torch.device) -> dict[int, Memory]
     return {index: Memory(**values).to(device) for index, values in sorted(columns.items())}
 
 
+def save_tensors(tensors: dict[str, Tensor], path: Path) -> None:
+    """Write a safetensors file that others may read as the umask says: the library makes it for its owner alone."""
+    path.touch()
+    mode = path.stat().st_mode
+    save_file({name: tensor.contiguous() for name, tensor in tensors.items()}, path, metadata={"format": "pt"})
+    path.chmod(mode)
+
+
 def _write(tensors: dict[str, Tensor], path: Path) -> None:
     """Write and flush under a temporary name, then rename."""
     draft = path.with_name(f".{path.name}.draft")
-    save_file({name: tensor.contiguous() for name, tensor in tensors.items()}, draft, metadata={"format": "pt"})
+    save_tensors(tensors, draft)
     _flush(draft)
     draft.replace(path)
 
