@@ -86,6 +86,12 @@ def test_several_files_count_together_and_others_are_not_changed(made, tmp_path)
     assert words_of(TEXT, pickle.loads(pickle.dumps(own))) == words_of(TEXT, own)
 
 
+def test_entries_of_a_lexicon_that_cannot_be_words_are_left_out_and_counted(made):
+    own = OwnWords.load([made("小米手环\tphrase\t7", "New York\tentity", "of the\tphrase", "2019\tentity")])
+    assert own.record[0]["words"] == 1
+    assert own.notes == {"entries of a lexicon in --words-from that cannot be words, left out": 3}
+
+
 def test_words_without_a_chinese_character_are_told(made):
     own = OwnWords.load([made("小米手环", "Covid-19x")])
     assert list(own.notes) == [

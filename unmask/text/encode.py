@@ -9,7 +9,7 @@ from itertools import chain
 import numpy as np
 
 from unmask.batch import Document
-from unmask.text.boundaries import SPACE, Words, classes_of, codes_of, word_starts
+from unmask.text.boundaries import HAN, SPACE, Words, classes_of, codes_of, word_starts
 from unmask.text.fold import folded
 from unmask.text.lexicon import LEVELS, Lexicon
 from unmask.text.own_words import OwnWords
@@ -40,7 +40,7 @@ def encode_documents(
     kinds = classes_of(codes_of(text))
     starts = _next_solid(kinds)[spans[:, 0]]  # a token may begin with the space before its word
     begins = word_starts(text, kinds, words, cutter=own and own.segmenter)
-    word, sentence = _boundaries(text, begins, starts)
+    word, sentence = _boundaries(text, kinds, begins, starts)
     # a token may end in the first bytes of the next word: what follows goes on with the same unit
     word[1:] &= np.maximum.accumulate(spans[:-1, 1]) <= starts[1:]
     firsts = _begin(counts)[counts > 0]  # whatever stands before it, the first token of a line begins a sentence
@@ -77,13 +77,13 @@ def _lines(texts: Sequence[str], whole: bool) -> tuple[list[str], list[int]]:
     return lines, lines_per_text
 
 
-def _boundaries(text: str, begins: np.ndarray, starts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _boundaries(text: str, kinds: np.ndarray, begins: np.ndarray, starts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """For each token, given its first character: does it begin a word, does it begin a sentence?
 
     A token that begins inside a word continues it, even one that reaches into the next word: units stay whole.
     """
     sentences = np.zeros(len(text) + 1, dtype=np.int64)
-    sentences[sentence_starts(text)] = 1
+    sentences[sentence_starts(text, chinese=bool((kinds == HAN).any()))] = 1
     number = np.cumsum(sentences)[starts]
     # several tokens may share one character (its bytes): only the first of them begins a word
     return begins[starts] & _changes(starts), _changes(number)
@@ -91,6 +91,8 @@ def _boundaries(text: str, begins: np.ndarray, starts: np.ndarray) -> tuple[np.n
 
 def _count_unknown(counts: Counter[str], text: str, spans: np.ndarray) -> None:
     """Count the texts of these spans; single characters, which are most of them in Chinese, all at once."""
+    if not len(spans):
+        return
     single = spans[:, 1] - spans[:, 0] == 1
     characters, times = np.unique(codes_of(text)[spans[single, 0]], return_counts=True)
     counts.update(dict(zip(map(chr, characters.tolist()), times.tolist(), strict=True)))

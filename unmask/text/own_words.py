@@ -1,7 +1,7 @@
 """A user's own words for the Chinese segmenter: one a line, or jieba's format `word frequency tag`.
 
-Files are UTF-8 and may be compressed. Frequency and tag may be left out; what follows a tab is ignored, so that a lexicon
-can be given as well. Blank lines and lines that begin with "# " are skipped. A word without a frequency gets one that
+Files are UTF-8 and may be compressed. Frequency and tag may be left out. A lexicon can be given as well: what follows a tab
+is ignored, and its entries that cannot be words, such as those with a space, are left out and counted. Blank lines and lines that begin with "# " are skipped. A word without a frequency gets one that
 makes the segmenter keep it together; the words around it still count: 和美 does not cut 美国 in 和美国.
 """
 
@@ -43,20 +43,21 @@ class OwnWords:
         files = tuple(Path(path) for path in paths)
         read = [_read(file) for file in files]
         made = segmenter().Jieba()
-        known = {word: how for found in read for word, how in found.items()}
+        known = {word: how for found, _ in read for word, how in found.items()}
         for word, (frequency, tag) in known.items():
             made.add_word(word, frequency, tag)
         record = [
             {"file": file.name, "sha256": checksum(file), "words": len(found)}
-            for file, found in zip(files, read, strict=True)
+            for file, (found, _) in zip(files, read, strict=True)
         ]
-        return cls(files, tuple(record), _notes(list(known), made), made)
+        left_out = sum(count for _, count in read)
+        return cls(files, tuple(record), _notes(list(known), made, left_out), made)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return OwnWords.load, (self.paths,)
 
 
-def _notes(words: list[str], made: Any) -> dict[str, int]:
+def _notes(words: list[str], made: Any, left_out: int) -> dict[str, int]:
     """What has no effect, or not everywhere, with the first word as an example."""
     said = {
         "that the segmenter still cuts, such as {!r}: raise their frequency": [
@@ -66,23 +67,32 @@ def _notes(words: list[str], made: Any) -> dict[str, int]:
             word for word in words if not (classes_of(codes_of(word)) == HAN).any()
         ],
     }
-    return {f"words of --words-from {text.format(found[0])}": len(found) for text, found in said.items() if found}
+    notes = {f"words of --words-from {text.format(found[0])}": len(found) for text, found in said.items() if found}
+    return notes | (
+        {"entries of a lexicon in --words-from that cannot be words, left out": left_out} if left_out else {}
+    )
 
 
-def _read(file: Path) -> dict[str, tuple[int | None, str | None]]:
+def _read(file: Path) -> tuple[dict[str, tuple[int | None, str | None]], int]:
+    """Each word with its frequency and tag; and how many entries of a lexicon are no words."""
     require(file.is_file(), f"no file with words at {file}: {_FORM}")
     found: dict[str, tuple[int | None, str | None]] = {}
+    left_out = 0
     for number, line in numbered_lines(file):
         if line.startswith("# ") or not line.strip():
             continue
-        match = _LINE.fullmatch(line.partition("\t")[0].strip())
-        word, frequency, tag = match.groups() if match else ("", None, None)
+        entry, tab, _ = line.partition("\t")
+        match = None if tab else _LINE.fullmatch(entry.strip())
+        word, frequency, tag = match.groups() if match else (entry.strip(), None, None)
         wrong = _wrong(word, frequency)
-        if wrong:
+        if wrong and tab and word:
+            left_out += 1
+        elif wrong:
             raise Mistake(f"{file}, line {number:,}: {wrong} in {line[:40]!r}: {_FORM}")
-        found[word] = (None if frequency is None else int(frequency), tag)
+        else:
+            found[word] = (None if frequency is None else int(frequency), tag)
     require(bool(found), f"{file} has no words: {_FORM}")
-    return found
+    return found, left_out
 
 
 def _wrong(word: str, frequency: str | None) -> str | None:

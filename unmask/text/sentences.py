@@ -12,7 +12,6 @@ _HALF_WIDTH_END = re.compile(  # behind Chinese and before anything but another 
     rf"(?<=[{_HAN}”’」』）》】％])([.!?;]+)[{_CLOSING}]*[^\S\n]*(?=[^\s{_CLOSING}=》】。！？；…，、：])"
     rf"|([.!?;]+)([{_CLOSING}]*)[^\S\n]*(?=[{_OPENING}]*[{_HAN}])"
 )
-_CHINESE = re.compile(f"[{_HAN}]")
 _ABBREVIATIONS = frozenset(
     "mr mrs ms dr prof st jr sr vs etc e.g i.e al fig figs eq no vol pp cf ca inc ltd co corp gen col lt sgt capt rev hon "
     "jan feb mar apr jun jul aug sep sept oct nov dec approx dept est".split()
@@ -24,12 +23,14 @@ _SHORT_NUMBER = re.compile(r"(?<![\d.])\d{1,2}$")
 _INITIAL = re.compile(r"(?<![A-Za-z])[A-Za-z]$")
 
 
-def sentence_starts(text: str) -> list[int]:
-    """Positions where a sentence begins: after a mark that ends one, and at every line."""
+def sentence_starts(text: str, *, chinese: bool = True) -> list[int]:
+    """Positions where a sentence begins: after a mark that ends one, and at every line.
+
+    `chinese`: whether the text may have Chinese characters; looking for their marks takes time."""
     starts = [0]
     starts += [match.end() for match in _ENGLISH_END.finditer(text) if not _abbreviation(text, match.start())]
     starts += [match.end() for match in _CHINESE_END.finditer(text)]
-    if not text.isascii() and _CHINESE.search(text):
+    if chinese:
         starts += [match.end() for match in _HALF_WIDTH_END.finditer(text) if _ends_chinese(text, match)]
     starts += [match.end() for match in re.finditer("\n", text)]
     return sorted(set(starts))
