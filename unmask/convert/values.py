@@ -27,7 +27,8 @@ FATES: dict[type, dict[str, Fate]] = {
         "name": "training", "size": "training", "variant": "training", "family": "checked",
         "tokenizer": "training",  # how it was trained; the tokenizer itself is written
         "layout": "written", "arrange": "checked", "hide": "checked", "see": "checked", "system": "checked",
-        "predict": "checked", "optimise": "training", "batch_tokens": "training",
+        "predict": "checked", "optimise": "training", "continuing": "training", "shrink": "training",
+        "reads": "written",
         "schedule": "training",  # but for what its stages hide, which is checked
         "adapt": "training",
     },
@@ -39,14 +40,15 @@ FATES: dict[type, dict[str, Fate]] = {
         "layers": "written", "width": "written", "heads": "written", "feedforward": "written", "embedding": "written",
         "sharing": "checked", "length": "written", "norm": "checked", "embedding_norm": "checked",
         "positions": "checked", "every": "checked", "segments": "written", "activation": "written",
-        "dropout": "written", "epsilon": "written", "deviation": "written", "scaled": "training",
+        "dropout": "written", "attention_dropout": "written", "activation_dropout": "training", "epsilon": "written",
+        "deviation": "written", "initial": "training", "initial_projection": "training", "scaled": "training",
     },
     TransformerXL: {
         "layers": "written", "width": "written", "heads": "written", "head": "checked", "feedforward": "written",
         "memory": "written", "length": "written", "clamp": "written", "streams": "checked", "cutoffs": "checked",
         "divide": "training",  # it matters with cutoffs alone, and those are refused
         "segments": "written", "tied": "checked", "scaled": "checked", "activation": "written", "dropout": "written",
-        "epsilon": "written", "deviation": "written",
+        "attention_dropout": "training", "epsilon": "written", "deviation": "written", "projection_deviation": "training",
     },
     data.Blocks: {"cross": "training", "fill": "training"},
     data.Continued: {"reuse": "training", "random": "training", "both": "training"},
@@ -58,7 +60,7 @@ FATES: dict[type, dict[str, Fate]] = {
     data.ThreeWay: {"previous": "training", "random": "training", "short": "training"},
     hide.Mask: {
         "units": "training", "budget": "training", "mask": "training", "random": "training", "copies": "training",
-        "shuffle": "training",
+        "draw": "training", "random_from": "training", "shuffle": "training",
     },
     hide.Next: {"ahead": "training"},  # whether a head reads further ahead is checked
     hide.Nothing: {},
@@ -74,10 +76,10 @@ FATES: dict[type, dict[str, Fate]] = {
     predict.Copy: {"epsilon": "left out"},
     predict.Label: {
         "classes": "written", "pool": "checked", "pooler": "checked", "activation": "checked", "bias": "checked",
-        "dropout": "written", "orders": "checked", "names": "written",
+        "dropout": "written", "orders": "checked", "names": "written", "texts": "training",
     },
     predict.Layers: {"head": "checked"},
-    predict.Replaced: {"where": "training"},
+    predict.Replaced: {"where": "training", "initial": "training"},
     predict.Tokens: {
         "tied": "written", "transform": "checked", "bias": "checked", "activation": "checked", "epsilon": "checked",
         "ahead": "checked", "layer": "checked",

@@ -7,6 +7,7 @@ import dataclasses
 from unmask.recipe import Recipe
 
 ENOUGH_STEPS = 1_000  # with fewer, a network from random weights hardly begins to learn
+GOOD_STEPS = 4_000  # what smaller steps aim at
 TOO_FEW_STEPS = 200  # with fewer, it learns nothing
 SHORT_ROWS = 128  # tokens
 SMALL_STEP = 1_024  # tokens: smaller steps are too noisy
@@ -14,7 +15,7 @@ SMALL_STEP = 1_024  # tokens: smaller steps are too noisy
 
 def shrunk(recipe: Recipe, steps: int) -> Recipe:
     """The recipe with smaller steps, where its own give it so few; the recipe itself where it has enough or must not."""
-    tokens = max(SMALL_STEP, recipe.step_tokens * steps / ENOUGH_STEPS)
+    tokens = max(SMALL_STEP, recipe.step_tokens * steps / GOOD_STEPS)
     if not recipe.shrink or steps >= ENOUGH_STEPS or tokens >= recipe.step_tokens:
         return recipe
     stages = []
