@@ -49,7 +49,9 @@ def mistake(*words: object) -> str:
     ran = run(*words)
     assert ran.code == 1, (ran.code, ran.err)
     assert "Traceback" not in ran.err
-    lines = [line for line in ran.err.splitlines() if line.startswith("error: ")]
+    lines = [
+        line for line in ran.err.splitlines() if line.startswith(("error: ", '{"error": '))
+    ]  # the latter with --json
     assert len(lines) == 1, ran.err
     assert ran.err.rstrip().endswith(lines[0]), ran.err
     return lines[0]

@@ -29,7 +29,7 @@ def test_pretrain_names_every_option_that_pretraining_has():
     assert {name: one.default for name, one in below.items() if name in named and name != "start"} == {
         name: one.default for name, one in named.items() if name in below and name != "start"
     }
-    assert set(below) - set(named) == {"stop"}  # a key of the keyboard
+    assert set(below) - set(named) == {"stop", "began", "now"}  # a key of the keyboard, and the clock
 
 
 def test_by_default_progress_is_drawn_as_on_the_command_line(shards, tmp_path, capsys):
@@ -81,3 +81,10 @@ def test_what_a_model_cuts_from_a_text_is_a_warning_each_time(run):
 def test_methods_keep_their_names_and_parameters():
     assert unmask.Model.fill.__name__ == "fill"
     assert list(inspect.signature(unmask.Model.fill).parameters) == ["self", "sentence", "top"]
+
+
+def test_what_training_a_tokenizer_could_not_read_is_a_warning(tmp_path):
+    (tmp_path / "text.txt").write_bytes(b"The doctor slept.\n\nThe patient slept.\n" * 30 + b"a \xff b\n")
+    with pytest.warns(Notice) as caught:
+        unmask.train_tokenizer(tmp_path / "text.txt", tmp_path / "tok.json", vocab=36, errors="replace")
+    assert {one.filename for one in caught} == {__file__}

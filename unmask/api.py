@@ -174,7 +174,9 @@ def train_tokenizer(
     `fold`: full-width letters, digits and marks are read as half-width ones, wherever the tokenizer is used."""
     stream = text.Corpus(_listed(corpus), errors=errors, encoding=encoding, whole=whole, lines=lines)
     wanted = text.kind_named(kind, vocab)
-    return text.train_to_file(stream, out, wanted, overwrite, at_most=vocab is None, fold=fold)
+    made = text.train_to_file(stream, out, wanted, overwrite, at_most=vocab is None, fold=fold)
+    warn_of(stream.notes, Counter(), stacklevel=2)
+    return made
 
 
 def prepare(
@@ -224,9 +226,10 @@ def pretrain(
 ) -> Model:  # fmt: skip
     """Pretrain a recipe on prepared data, of size base or, from `start`, of that run's size.
 
-    `budget`: 20m (the default), 2h, 1e9tok, 5000steps or 1e17flop. `start`: a run to continue from, on new text. `resume`: go on with a
-    run that was cut off; then recipe may be None and data (). `compiled`: None compiles on a GPU where it pays. `progress`: draw as the command line does
-    (True), draw nothing and warn of notices (False), or a function that is called with every record."""
+    `budget`: 20m (the default), 2h, 1e9tok, 5000steps or 1e17flop. `start`: a run to continue from, on new text. `resume`:
+    go on with a run that was cut off; `pretrain(None, (), out, resume=True)` is enough. `compiled`: None compiles on a GPU
+    where it pays. `progress`: draw as the command line does (True), draw nothing and warn of notices (False), or a
+    function that is called with every record."""
     chosen = _chosen(recipe, size, variant, settings, start) if recipe is not None else None
     records = pretraining.pretrain(
         chosen, _listed(data), out, budget=budget, start=start, seed=seed, device=device, compiled=compiled, resume=resume,

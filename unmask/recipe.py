@@ -151,8 +151,12 @@ def as_data(recipe: Recipe) -> dict[str, Any]:
 def from_json(text: str, where: str = "this JSON") -> Recipe:
     """The recipe written by `to_json`; `where` names the source in errors."""
     try:
-        recipe = _part(formats.upgraded(json.loads(text), where))
-    except (json.JSONDecodeError, TypeError) as error:
+        data = formats.upgraded(json.loads(text), where)
+    except json.JSONDecodeError as error:
+        raise Mistake(f"{where} is damaged or not a recipe: {error}") from None
+    try:
+        recipe = _part(data)
+    except TypeError as error:
         raise Mistake(f"{where} is damaged or not a recipe: {error}") from None
     except Mistake as mistake:
         raise Mistake(f"{where}: {mistake}") from None

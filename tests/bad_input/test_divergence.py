@@ -29,9 +29,9 @@ def test_a_rate_far_too_high_is_noticed(data, tmp_path):
 
 
 def test_weights_gone_wrong_never_replace_the_last_good_checkpoint(data, tmp_path, monkeypatch):
-    def broken(trainer, step, steps):
-        found = update(trainer, step, steps)
-        if step == 20:
+    def broken(trainer, moment):
+        found = update(trainer, moment)
+        if moment.step == 20:
             torch.nn.init.constant_(next(trainer.system.parameters()), float("nan"))
         return found
 

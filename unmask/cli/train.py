@@ -42,7 +42,7 @@ def pretrain(
     budget: Annotated[
         str | None,
         typer.Option(
-            help="20m, 2h, 1e9tok, 5000steps or 1e17flop. Time counts from the command to its last file. [default: 20m]"
+            help="20m (the default), 2h, 1e9tok, 5000steps or 1e17flop. Time counts from the command to its last file."
         ),
     ] = None,
     start: Annotated[Path | None, typer.Option("--from", help="A run to continue from, on new text.")] = None,
@@ -55,7 +55,7 @@ def pretrain(
         typer.Option("--compile/--no-compile", help="By default on a GPU, if the budget is ten minutes or more."),
     ] = None,
     tensorboard: Annotated[bool, typer.Option("--tensorboard", help="Also write TensorBoard files.")] = False,
-    seed: Annotated[int | None, typer.Option(help="The seed of everything random. [default: 0]")] = None,
+    seed: Annotated[int | None, typer.Option(help="The seed of everything random, 0 by default.")] = None,
     device: Device = None,
     json_: Json = False,
     overwrite: Overwrite = False,

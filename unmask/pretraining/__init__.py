@@ -22,7 +22,7 @@ from unmask.pretraining.onward import about_rate, continued, inherit
 from unmask.pretraining.plan import ends, legs_of, machine_for, micro_rows, step_seconds
 from unmask.pretraining.short import TOO_FEW_STEPS, about_shrinking, about_too_few, shrunk
 from unmask.pretraining.validate import COLLAPSED, validator
-from unmask.recipe import Recipe, as_data, from_json
+from unmask.recipe import Recipe, as_data, read_recipe
 from unmask.system import check_training, step_flops
 from unmask.train import Budget, Fixed, Machine, Planner, Trainer, checkpoint, train
 from unmask.train.log import Log, check_tensorboard
@@ -66,7 +66,7 @@ def pretrain(
                  "start": str(start) if start else None, "seed": seed, "budget": budget}  # fmt: skip
         folder.check_same(out, earlier, {name: value for name, value in asked.items() if value is not None})
         budget, seed, data = earlier["budget"], earlier["seed"], earlier["data"]
-        recipe = from_json((out / "recipe.json").read_text(encoding="utf-8"), str(out / "recipe.json"))
+        recipe = read_recipe(out / "recipe.json")
     limit = Budget.parse(budget)
     machine, mixture = machine_for(device, compiled, limit), Mixture.open(data)
     if tensorboard:
