@@ -7,6 +7,7 @@ import lzma
 
 import pytest
 
+import unmask
 from unmask.errors import Mistake
 from unmask.tasks.classify import read_texts
 from unmask.text import Corpus, Lexicon
@@ -128,3 +129,15 @@ def test_a_file_in_another_encoding_is_found_before_the_files_before_it_are_read
     (tmp_path / "b.txt").write_bytes(SIMPLIFIED.encode("gb18030"))
     with pytest.raises(Mistake, match="b.txt is not UTF-8"):
         Corpus([tmp_path])
+
+
+def test_python_reads_lines_and_encodings_as_the_command_line_does(tmp_path):
+    file, tok = tmp_path / "a.txt", tmp_path / "tok.json"
+    file.write_bytes((SIMPLIFIED * 5).encode("gb18030"))
+    read = {"lines": True, "encoding": "gb18030"}
+    assert unmask.train_tokenizer(file, tok, kind="characters", fold=True, **read).folds
+    manifest = unmask.prepare(file, tmp_path / "data", tokenizer=tok, holdout=0.1, workers=1, **read)
+    assert manifest["documents"] == 15
+    assert (manifest["lines"], manifest["encoding"], manifest["fold"]) == (True, "gb18030", True)
+    mining = unmask.text.Mining(least_count=2, least_pmi=-1, least_entropy=0)
+    assert unmask.make_lexicon(file, tmp_path / "known.tsv", mining=mining, **read)["phrases"] > 0
