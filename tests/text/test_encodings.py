@@ -62,6 +62,16 @@ def test_compressed_files_are_recognised_and_read_too(tmp_path, suffix, pack):
     assert corpus.bytes_done == corpus.bytes_total
 
 
+@pytest.mark.parametrize("encoding", ["gb18030", "utf-16"])
+@pytest.mark.parametrize("kept", [20, 0.7])
+def test_a_damaged_file_is_named_in_any_encoding(tmp_path, encoding, kept):
+    noise = "".join(map(chr, range(0x4E00, 0x9F00))) + SIMPLIFIED * 50
+    raw = gzip.compress((SIMPLIFIED * 20 + noise).encode(encoding))
+    (tmp_path / "a.txt.gz").write_bytes(raw[: kept if kept > 1 else int(kept * len(raw))])
+    with pytest.raises(Mistake, match="a.txt.gz is damaged"):
+        list(Corpus([tmp_path / "a.txt.gz"], encoding=encoding))
+
+
 def test_json_lines_are_read_in_another_encoding(tmp_path):
     (tmp_path / "a.jsonl").write_bytes('{"text": "北京的上午"}\n{"text": "我在这里"}\n'.encode("gb18030"))
     assert list(Corpus([tmp_path / "a.jsonl"], encoding="gb18030")) == ["北京的上午", "我在这里"]
