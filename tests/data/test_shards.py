@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ from unmask.data import Collection, Shards, Texts
 from unmask.data import shards as shards_module
 from unmask.data.prepare import prepare
 from unmask.errors import Mistake
-from unmask.text import Bytes, Characters, Corpus, Lexicon, encode_documents, train
+from unmask.text import Bytes, Characters, Corpus, Lexicon, boundaries, encode_documents, train
 from unmask.text import documents as documents_module
 
 TEXTS = documents(60, seed=5)
@@ -245,3 +246,13 @@ def test_a_file_prepared_as_a_whole_comes_back_to_the_last_byte(tmp_path, monkey
     assert max(len(ids) for ids, _, _ in parts) <= 4 * 700
     words = [sum(word) for _, word, _ in parts]
     assert all(0 < begun < len(ids) for begun, (ids, _, _) in zip(words, parts, strict=True))
+
+
+def test_a_missing_segmenter_is_found_before_the_text_is_read(corpus, tokenizer, tmp_path, monkeypatch):
+    boundaries.segmenter.cache_clear()
+    monkeypatch.setitem(sys.modules, "rjieba", None)
+    monkeypatch.setattr(type(corpus), "__iter__", lambda _: pytest.fail("the text was read"))
+    with pytest.raises(Mistake, match=r"unmask\[zh\]"):
+        list(prepare(corpus, tokenizer, tmp_path / "new" / "data", words="rjieba", workers=1))
+    assert not (tmp_path / "new").exists()
+    boundaries.segmenter.cache_clear()

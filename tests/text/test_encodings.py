@@ -7,6 +7,7 @@ import lzma
 
 import pytest
 
+import unmask
 from unmask.errors import Mistake
 from unmask.tasks.classify import read_texts
 from unmask.text import Corpus, Lexicon
@@ -59,6 +60,16 @@ def test_compressed_files_are_recognised_and_read_too(tmp_path, suffix, pack):
     corpus = Corpus([file], encoding="gb2312")
     assert len(list(corpus)) == 3001
     assert corpus.bytes_done == corpus.bytes_total
+
+
+@pytest.mark.parametrize("encoding", ["gb18030", "utf-16"])
+@pytest.mark.parametrize("kept", [20, 0.7])
+def test_a_damaged_file_is_named_in_any_encoding(tmp_path, encoding, kept):
+    noise = "".join(map(chr, range(0x4E00, 0x9F00))) + SIMPLIFIED * 50
+    raw = gzip.compress((SIMPLIFIED * 20 + noise).encode(encoding))
+    (tmp_path / "a.txt.gz").write_bytes(raw[: kept if kept > 1 else int(kept * len(raw))])
+    with pytest.raises(Mistake, match="a.txt.gz is damaged"):
+        list(Corpus([tmp_path / "a.txt.gz"], encoding=encoding))
 
 
 def test_json_lines_are_read_in_another_encoding(tmp_path):
@@ -128,3 +139,15 @@ def test_a_file_in_another_encoding_is_found_before_the_files_before_it_are_read
     (tmp_path / "b.txt").write_bytes(SIMPLIFIED.encode("gb18030"))
     with pytest.raises(Mistake, match="b.txt is not UTF-8"):
         Corpus([tmp_path])
+
+
+def test_python_reads_lines_and_encodings_as_the_command_line_does(tmp_path):
+    file, tok = tmp_path / "a.txt", tmp_path / "tok.json"
+    file.write_bytes((SIMPLIFIED * 5).encode("gb18030"))
+    read = {"lines": True, "encoding": "gb18030"}
+    assert unmask.train_tokenizer(file, tok, kind="characters", fold=True, **read).folds
+    manifest = unmask.prepare(file, tmp_path / "data", tokenizer=tok, holdout=0.1, workers=1, **read)
+    assert manifest["documents"] == 15
+    assert (manifest["lines"], manifest["encoding"], manifest["fold"]) == (True, "gb18030", True)
+    mining = unmask.text.Mining(least_count=2, least_pmi=-1, least_entropy=0)
+    assert unmask.make_lexicon(file, tmp_path / "known.tsv", mining=mining, **read)["phrases"] > 0

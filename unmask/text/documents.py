@@ -34,6 +34,7 @@ NO_BLANK_LINE = (
     "blank line between documents"
 )
 _BEGINNING = 1 << 12  # characters of each file that are read before the work starts
+_BROKEN = (EOFError, OSError, lzma.LZMAError, zlib.error)  # what reading a damaged file raises
 HALF = re.compile("[\ud800-\udfff]")
 
 
@@ -60,13 +61,8 @@ class Corpus:
         require(
             not (whole and lines), "a .txt file is one document with --whole, and many with --lines: give one of them"
         )
-        self.errors, self.encoding, self.seed, self.whole, self.lines = (
-            errors,
-            encoding_named(encoding),
-            seed,
-            whole,
-            lines,
-        )
+        self.errors, self.encoding, self.seed = errors, encoding_named(encoding), seed
+        self.whole, self.lines = whole, lines
         self.sources = [_source(str(argument)) for argument in arguments]
         self.notes: Counter[str] = Counter()
         self.bytes_total = sum(file.stat().st_size for source in self.sources for file in source.files)
@@ -117,11 +113,19 @@ class Corpus:
     def _lines(self, file: Path) -> Iterator[str]:
         start, size = self.bytes_done, file.stat().st_size
         with file.open("rb") as raw, decompressed(raw, file) as stream:
-            encoding = fitting(file, stream.peek(SAMPLE), self.encoding) if self.encoding != "utf-8" else "utf-8"
+            encoding = self._encoding(stream, file)
             read = self._wide if is_wide(encoding) else self._decoded
             for line in read(stream, file, encoding):
                 yield line
                 self.bytes_done = start + min(raw.tell(), size)
+
+    def _encoding(self, stream: Any, file: Path) -> str:
+        if self.encoding == "utf-8":
+            return self.encoding
+        try:
+            return fitting(file, stream.peek(SAMPLE), self.encoding)
+        except _BROKEN as error:
+            raise _damaged(file, 0, error) from None
 
     def _decoded(self, stream: Any, file: Path, encoding: str) -> Iterator[str]:
         offset = number = 0
@@ -139,10 +143,15 @@ class Corpus:
             offset, number = offset + len(line), number + 1
 
     def _wide(self, stream: Any, file: Path, encoding: str) -> Iterator[str]:
-        for line in wide_lines(stream, file, encoding, self.errors):
-            if self.errors == "replace" and "\ufffd" in line:
-                self._replaced(encoding)
-            yield line
+        size = 0
+        try:
+            for line in wide_lines(stream, file, encoding, self.errors):
+                if self.errors == "replace" and "\ufffd" in line:
+                    self._replaced(encoding)
+                yield line
+                size += len(line.encode(encoding, errors="replace"))
+        except _BROKEN as error:
+            raise _damaged(file, size, error) from None
 
     def _replaced(self, encoding: str) -> None:
         shown = "UTF-8" if encoding == "utf-8" else encoding
@@ -221,16 +230,20 @@ def read_line(stream: Any, file: Path, offset: int) -> bytes:
     """The next line of a decompressed file, of which `offset` bytes were read before."""
     try:
         line: bytes = stream.readline(LONGEST_LINE + 1)
-    except (EOFError, OSError, lzma.LZMAError, zlib.error) as error:
-        raise Mistake(
-            f"{file} is damaged: its {suffixes(file)[1] or 'data'} stream breaks off after {offset:,} bytes of text "
-            f"({error}); fetch or compress the file again"
-        ) from None
+    except _BROKEN as error:
+        raise _damaged(file, offset, error) from None
     require(
         len(line) <= LONGEST_LINE,
         f"{file} has a line of more than {LONGEST_LINE >> 20} MiB at byte {offset:,}: put line breaks into it",
     )
     return line
+
+
+def _damaged(file: Path, offset: int, error: Exception) -> Mistake:
+    return Mistake(
+        f"{file} is damaged: its {suffixes(file)[1] or 'data'} stream breaks off after {offset:,} bytes of text "
+        f"({error}); fetch or compress the file again"
+    )
 
 
 def _blocks(lines: Iterator[str], notes: Counter[str], *, whole: bool = False) -> Iterator[str]:
@@ -281,7 +294,7 @@ def _parquet(file: Path) -> Iterator[str]:
     try:
         with file.open("rb") as raw, decompressed(raw, file) as stream:
             table = parquet.ParquetFile(io.BytesIO(stream.read()) if suffixes(file)[1] else file)
-    except (arrow.ArrowInvalid, EOFError, OSError, lzma.LZMAError, zlib.error) as error:
+    except (arrow.ArrowInvalid, *_BROKEN) as error:
         raise Mistake(f"{file} is not a parquet file: {error}") from None
     names = table.schema_arrow.names
     require("text" in names, f'{file} has no column "text"; it has {names}')
