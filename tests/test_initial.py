@@ -14,7 +14,7 @@ from unmask import recipes
 from unmask.data import Collection, Shards
 from unmask.data.loader import Loader, Reader
 from unmask.initial import Initial
-from unmask.train import Machine, Trainer
+from unmask.train import Machine, Plan, Trainer
 
 DEVIATION = 0.02
 # The others follow BERT's program, which cuts at two deviations.
@@ -112,7 +112,7 @@ def test_electra_tells_tokens_apart_after_forty_steps(settings, collapses, token
     trainer = Trainer(system, recipe.optimise, Machine(), 0)
     for step in range(1, 41):
         trainer.gradients([loader.batch(16)], recipe.schedule[0].weights, step)
-        trainer.update(step, 600)
+        trainer.update(Plan(600).moment(step))
     batch = loader.batch(16)
     with torch.no_grad():
         vectors = system.eval().look(batch).last[batch.real]

@@ -68,7 +68,9 @@ def records(*, validated):
         yield record | ({"validation_loss": float(step)} if step in validated else {}) | {"done": True}
 
 
-def test_a_progress_line_is_one_line_and_keeps_the_last_held_out_loss(capsys):
+def test_a_progress_line_is_one_line_and_keeps_the_last_held_out_loss(capsys, monkeypatch):
+    monkeypatch.delenv("COLUMNS", raising=False)  # which says how wide lines may be
+    monkeypatch.setattr(screen, "err", screen._console(stderr=True))
     for _ in screen.training(records(validated={2, 5}), "a long title " * 12):
         pass
     lines = capsys.readouterr().err.splitlines()

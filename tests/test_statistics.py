@@ -56,7 +56,7 @@ def counted(recipe: Recipe, data: Path, stage: int, seed: int) -> dict[str, Coun
     """The same, token by token. What is shuffled has the last places of each row's targets."""
     mixture = Mixture.open([data])
     vocabulary, hide = mixture.tokenizer.vocabulary, system.hides(recipe)[stage - 1]
-    loader = mixture.loader(recipe, LENGTH, seed, None)
+    loader = mixture.loader(recipe, LENGTH, seed, None, recipe.schedule[stage - 1].rows)
     found: dict[str, Counter[Any]] = {name: Counter() for name in (
         "rows", "tokens", "text", "unknown", "examples", "targets", "hidden", "moved", "units", "how", "words", "pieces",
         "views", "answers",

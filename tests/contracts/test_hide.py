@@ -54,7 +54,8 @@ def test_the_budget_is_kept_per_row(case):
     if isinstance(case.recipe.hide, Next):  # every token but the first of an example is predicted
         assert torch.equal(per_row.long(), batch.real.sum(1) - (batch.example.amax(1) + 1))
         return
-    limit = (candidates * case.recipe.hide.share).round().clamp(min=1)
+    hide = case.recipe.hide
+    limit = (candidates * hide.budget).round().clamp(min=1) + (candidates * hide.shuffle.budget).round()
     assert (per_row <= limit).all()
     # a unit that no longer fits is left out: in a short row a single word may be as long as all that is left
     longest = torch.zeros_like(batch.word).scatter_add(1, batch.word.clamp(min=0), (batch.word >= 0).long()).amax(1)

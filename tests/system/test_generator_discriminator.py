@@ -15,7 +15,7 @@ from unmask import recipes
 from unmask.batch import Targets
 from unmask.errors import Mistake
 from unmask.system.generator_discriminator import filled, sample
-from unmask.train import Machine, Trainer
+from unmask.train import Machine, Plan, Trainer
 from unmask.train.loop import MINIMISED
 
 SMALL = [
@@ -198,7 +198,7 @@ def test_every_variant_trains_a_step_with_finite_losses(variant, setting):
     trainer = Trainer(recipe.system.build(recipe, vocabulary(), 0), recipe.optimise, Machine(), 0)
     before = {n: p.detach().clone() for n, p in trainer.system.named_parameters()}
     means = trainer.gradients([random_batch(rows=4, length=32, examples=2)], recipe.schedule[0].weights, 1)
-    trainer.update(1, 2)
+    trainer.update(Plan(2).moment(1))
     assert set(means) == {*recipe.predict, *recipe.system.losses, MINIMISED} | (
         {"sentence"} if recipe.arrange.classes else set()
     )
