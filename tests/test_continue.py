@@ -221,3 +221,13 @@ def test_a_lexicon_without_entities_is_told(corpus, tokenizers, tmp_path):
     records = go(recipe_of("ernie"), {"wordpiece": tmp_path / "data"}, tmp_path / "run")
     assert [text for text in said(records) if "of the level entity" in text]
     assert not [text for text in said(records) if "of the level phrase" in text]
+
+
+def test_the_rate_of_a_continued_run_is_printed_and_may_be_set(runs, shards, tmp_path):
+    words = ("pretrain", "bert", shards["wordpiece"], "--budget", "1steps", "--device", "cpu", "--from", runs / "bert")
+    usual = works(*words, "--out", tmp_path / "usual", *settings_of(["schedule.*.length=32"]))
+    rate = open_run(tmp_path / "usual", device="cpu").recipe.optimise.rate
+    assert f"at a learning rate of {rate:.2g}" in usual.err
+    works(*words, "--out", tmp_path / "own", *settings_of(["schedule.*.length=32", "optimise.rate=1e-3"]))
+    own = open_run(tmp_path / "own", device="cpu").recipe.optimise
+    assert (own.rate, own.warmup) == (1e-3, 0.1)

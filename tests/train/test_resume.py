@@ -247,3 +247,15 @@ def test_a_resumed_run_reads_one_group_of_the_data_whatever_the_step(
     assert calls[0] == (place["visit"], place["group"])
     assert len(calls) <= 2  # the second is made ready in the background
     assert (stopped_at < 10) == (place["group"] + place["visit"] == 0)
+
+
+def test_pretraining_publishes_its_last_weights_though_earlier_ones_validated_better(data, tmp_path, monkeypatch):
+    scores = iter(range(0, -100, -1))  # ever worse
+    monkeypatch.setattr(
+        "unmask.pretraining.validator", lambda *_: lambda: {"score": next(scores), "loss": 1.0, "spread": 1.0}
+    )
+    recipe = recipes.get("bert", size="tiny", settings=command.BERT)
+    records = list(pretrain(recipe, [data], tmp_path / "run", budget="30steps", device="cpu"))
+    assert sum("validation_score" in record for record in records) == 3
+    published = (tmp_path / "run" / checkpoint.WEIGHTS).read_bytes()
+    assert published == (tmp_path / "run" / "state" / "30" / checkpoint.WEIGHTS).read_bytes()
