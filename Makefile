@@ -4,10 +4,12 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: demo test check docs bench clean
+.PHONY: demo install test check docs bench clean
 
 demo: $(VENV)/installed
 	$(BIN)/unmask demo --overwrite
+
+install: $(VENV)/installed
 
 test: check
 	$(BIN)/python -m pytest -n 2
