@@ -19,7 +19,7 @@ from unmask.pretraining import folder
 from unmask.pretraining.clock import Clock, read_plans
 from unmask.pretraining.mixture import Mixture
 from unmask.pretraining.onward import about_rate, continued, inherit
-from unmask.pretraining.plan import ends, legs_of, machine_for, micro_rows, step_seconds
+from unmask.pretraining.plan import ends, legs_of, machine_for, micro_rows, step_costs, step_seconds, steps_paid
 from unmask.pretraining.short import TOO_FEW_STEPS, about_shrinking, about_too_few, shrunk
 from unmask.pretraining.validate import COLLAPSED, validator
 from unmask.recipe import Recipe, as_data, read_recipe
@@ -108,7 +108,8 @@ def _new_run(
     for stage in recipe.schedule:  # whatever is wrong with the data is said before anything is measured or written
         mixture.loader(recipe, stage.length, seed, None, stage.rows)
     limit, trainer = Budget.parse(budget), Trainer(system, recipe.optimise, machine, seed)  # type: ignore[arg-type]
-    yield {"event": "measuring"}
+    if limit.kind == "seconds" or machine.device != "cpu":
+        yield {"event": "measuring"}
     recipe, micro, measured, steps = _measured(recipe, mixture, trainer, limit, began, now, notices)
     if base is not None:  # its rows may have become shorter
         rows = max(stage.length for stage in recipe.schedule)
@@ -143,16 +144,12 @@ def _steps(
     recipe: Recipe, mixture: Mixture, trainer: Trainer, limit: Budget, began: float, now: Callable[[], float]
 ) -> tuple[list[int], float, int]:
     """Rows in one pass, seconds of a step if the budget is in time, and the number of steps; 0 if not one fits."""
-    micro, flops = (
-        micro_rows(recipe, mixture, trainer),
-        step_flops(recipe, mixture.tokenizer.vocabulary.size),
-    )
-    mean = sum(stage.share * each for stage, each in zip(recipe.schedule, flops, strict=True))
-    steps = limit.steps(step_tokens=recipe.step_tokens, step_flops=mean)
+    micro, steps = micro_rows(recipe, mixture, trainer), steps_paid(recipe, mixture, limit)
     if steps is not None:
         return micro, 0.0, steps
     measured = step_seconds(recipe, mixture, trainer, micro[0], limit.amount * MEASURING)
-    return micro, measured, max(0, int((limit.amount - (now() - began)) / (measured * mean / flops[0])))
+    first, mean = step_costs(recipe, mixture)
+    return micro, measured, max(0, int((limit.amount - (now() - began)) / (measured * mean / first)))
 
 
 def _planner(
@@ -179,9 +176,7 @@ def _resumed(
         )
         planner: Planner = _planner(recipe, mixture, limit, out, measured, began, now, state["spent"])
     else:
-        flops = step_flops(recipe, mixture.tokenizer.vocabulary.size)
-        mean = sum(stage.share * each for stage, each in zip(recipe.schedule, flops, strict=True))
-        planner = Fixed(limit.steps(step_tokens=recipe.step_tokens, step_flops=mean) or 1)
+        planner = Fixed(steps_paid(recipe, mixture, limit) or 1)
     return Ready(recipe, trainer, run["micro"], planner, [])
 
 

@@ -14,7 +14,7 @@ from unmask.data.stream_loader import StreamLoader
 from unmask.errors import require
 from unmask.pretraining.mixture import MICRO_TOKENS, Mixture
 from unmask.recipe import Recipe, Stage
-from unmask.system import weights
+from unmask.system import step_flops, weights
 from unmask.train import Budget, Leg, Machine, Trainer
 
 COMPILING_PAYS = 600.0  # seconds of a budget: compiling takes one or two minutes
@@ -53,6 +53,17 @@ def _passes(recipe: Recipe, mixture: Mixture, trainer: Trainer, stage: Stage) ->
         return mixture.loader(recipe, stage.length, trainer.seed, None, rows)
 
     return batches
+
+
+def step_costs(recipe: Recipe, mixture: Mixture) -> tuple[float, float]:
+    """Operations of a step of the first stage, and of a step on average."""
+    flops = step_flops(recipe, mixture.tokenizer.vocabulary.size)
+    return flops[0], sum(stage.share * each for stage, each in zip(recipe.schedule, flops, strict=True))
+
+
+def steps_paid(recipe: Recipe, mixture: Mixture, limit: Budget) -> int | None:
+    """The number of steps of a budget; none if it is in time."""
+    return limit.steps(step_tokens=recipe.step_tokens, step_flops=step_costs(recipe, mixture)[1])
 
 
 def _fit(trainer: Trainer, batches: Callable[[int], Loader | StreamLoader], rows: int) -> int:
