@@ -18,6 +18,7 @@ from unmask.infer import open_run, save_run
 from unmask.pretraining import pretrain
 from unmask.system import taken_over
 from unmask.text import Corpus, Lexicon
+from unmask.train import checkpoint
 
 
 @pytest.fixture(scope="module")
@@ -231,3 +232,19 @@ def test_the_rate_of_a_continued_run_is_printed_and_may_be_set(runs, shards, tmp
     works(*words, "--out", tmp_path / "own", *settings_of(["schedule.*.length=32", "optimise.rate=1e-3"]))
     own = open_run(tmp_path / "own", device="cpu").recipe.optimise
     assert (own.rate, own.warmup) == (1e-3, 0.1)
+
+
+def test_a_continued_run_killed_before_its_first_checkpoint_still_starts_from_the_run(
+    runs, shards, tmp_path, monkeypatch
+):
+    recipe, data = recipe_of("bert"), [shards["wordpiece"]]
+    options = {"budget": "3steps", "device": "cpu", "start": runs / "bert"}
+    list(pretrain(recipe, data, tmp_path / "whole", **options))
+    with monkeypatch.context() as patch:
+        patch.setattr(checkpoint, "save_state", lambda *_, **__: (_ for _ in ()).throw(KeyboardInterrupt))
+        with pytest.raises(KeyboardInterrupt):
+            list(pretrain(recipe, data, tmp_path / "cut", **options))
+    assert checkpoint.newest(tmp_path / "cut") is None
+    list(pretrain(None, [], tmp_path / "cut", resume=True, device="cpu"))
+    files = [(tmp_path / name / checkpoint.WEIGHTS).read_bytes() for name in ("whole", "cut")]
+    assert files[0] == files[1]

@@ -89,9 +89,10 @@ def demo(
     untrained = _scores(_untrained(recipe, tokenizer, out, device), labelled, tested, out, "untrained", quiet)
     reserve = 1.2 * (time.monotonic() - started) + 5
     total = minutes * 60 * (LONGER if reserve > BUSY * minutes * 60 else 1)
-    if total > minutes * 60:
-        _say(f"this machine is busy or slow: the demo takes {total / 60:.0f} minutes instead of {minutes:g}", quiet)
     left = max(SHORTEST_PRETRAINING, total - (time.monotonic() - began) - reserve)
+    ends = time.monotonic() - began + left + reserve
+    if ends > minutes * 60 + 1:
+        _say(f"this machine is busy or slow: the demo takes {screen.duration(ends)}, not {minutes:g} minutes", quiet)
     records = pretrain(recipe, [out / "data"], out / "run", budget=f"{left:.0f}s", seed=seed, device=device)
     for _ in screen.training(records, "pretraining", quiet):
         pass
@@ -202,7 +203,7 @@ def _about_losing(results: dict[str, Any]) -> str:
         if few_steps
         else f"it made {results['steps']:,} steps, which are usually enough"
     )
-    return f"pretraining did not win here: {why}. Try again on a quiet machine, or with unmask demo --minutes 15"
+    return f"pretraining did not win here: {why}. Try again on a quiet machine, or give it more --minutes"
 
 
 COLUMNS = ["labels", "pretrained", "untrained", "gain"]

@@ -16,8 +16,12 @@ def upgraded(data: Any, where: str) -> Any:
         return data
     number = data.get("format", 1)
     require(
-        isinstance(number, int) and 1 <= number <= NEWEST,
-        f"{where} has format {number!r}, and this version of unmask reads formats 1 to {NEWEST}: install a newer unmask",
+        isinstance(number, int) and number >= 1,
+        f"{where} is damaged: its format is {number!r}, and formats are numbered 1 to {NEWEST}",
+    )
+    require(
+        number <= NEWEST,
+        f"{where} has format {number}, and this version of unmask reads formats 1 to {NEWEST}: install a newer unmask",
     )
     try:
         for step in _STEPS[number - 1 :]:

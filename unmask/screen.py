@@ -47,9 +47,9 @@ class _Live:
     def __init__(self, title: str) -> None:
         self.bar = Progress(
             TextColumn("[bold]{task.description}"), BarColumn(bar_width=24), TextColumn("{task.completed}/{task.total}"),
-            TextColumn("{task.fields[text]}"), TextColumn("left"), TimeRemainingColumn(), console=err,
+            TextColumn("{task.fields[text]}"), TextColumn("{task.fields[left]}"), console=err,
         )  # fmt: skip
-        self.task = self.bar.add_task(title, total=None, text="")
+        self.task = self.bar.add_task(title, total=None, text="", left="")
         self.speed = _Speed()
 
     def __enter__(self) -> None:
@@ -65,7 +65,8 @@ class _Live:
                 self.bar.update(self.task, total=record["steps"])
         else:
             _tell_epoch(record)
-            self.bar.update(self.task, completed=record["step"], total=record["steps"], text=_line(record, self.speed))
+            self.bar.update(self.task, completed=record["step"], total=record["steps"], text=_line(record, self.speed),
+                            left=f"left {duration(_left(record))}")  # fmt: skip
 
 
 class _Lines:
@@ -89,8 +90,14 @@ class _Lines:
         text = _line(record, self.speed)
         if record.get("done") or record.get("stopped") or time.monotonic() - self.shown > 10:
             self.shown = time.monotonic()
-            left = record["seconds"] / record["step"] * (record["steps"] - record["step"])
-            err.print(f"{self.title} step {record['step']:,}/{record['steps']:,} {text} left {duration(left)}")
+            err.print(f"{self.title} step {record['step']:,}/{record['steps']:,} {text} left {duration(_left(record))}")
+
+
+def _left(record: dict[str, Any]) -> float:
+    """Seconds until a training ends: by its budget, or as its steps went so far."""
+    if "left" in record:
+        return 0.0 if record.get("done") else float(record["left"])
+    return float(record["seconds"] / record["step"] * (record["steps"] - record["step"]))
 
 
 class _Speed:

@@ -162,7 +162,8 @@ def test_the_legs_of_a_plan_have_their_shares_of_its_steps():
 def test_a_budget_shorter_than_a_step_is_refused_before_anything_is_written(on, shards, tmp_path):
     machine = on(Machine(lambda step, time: 90.0, 90.0))
     with pytest.raises(
-        Mistake, match="one step of bert tiny takes about 90 s here, and the budget is 60 s: give more time"
+        Mistake,
+        match=r"one step of bert tiny takes about 90 s here, and 60 s of the budget of 60 s are left: give more time",
     ):
         run(machine, shards["wordpiece"], tmp_path / "run")
     assert list(tmp_path.iterdir()) == []
@@ -256,3 +257,31 @@ def test_sizes_that_a_paper_has_never_shrink_and_a_users_own_step_stays():
     assert not recipes.get("bert", size="tiny", settings=["schedule.*.rows=4"]).shrink
     assert not recipes.get("bert", size="tiny", settings=["schedule.0.length=64"]).shrink
     assert recipes.get("bert", size="tiny", settings=["hide.budget=0.2"]).shrink
+
+
+@pytest.mark.parametrize("content", ["", "{broken\n", '{"steps": 5.5, "since": 0, "progress": 0.0}\n', "5\n"])
+def test_a_damaged_plan_is_not_resumed(on, shards, tmp_path, content):
+    run(on(Machine(lambda step, time: 0.5, 0.5)), shards["wordpiece"], tmp_path / "run", stop=lambda: True)
+    plans = tmp_path / "run" / clocks.PLANS
+    plans.write_text(content)
+    with pytest.raises(Mistake, match="damaged"):
+        run(on(Machine(lambda step, time: 0.5, 0.5)), shards["wordpiece"], tmp_path / "run", resume=True)
+    plans.write_text(content + '{"steps": 9, "since": 0, "progress": 0.0}\n')
+    if content:
+        with pytest.raises(Mistake, match="damaged in line 1"):
+            run(on(Machine(lambda step, time: 0.5, 0.5)), shards["wordpiece"], tmp_path / "run", resume=True)
+
+
+def test_smaller_steps_are_checked_against_the_data_as_the_recipes_own_are(shards, plain_shards, tmp_path):
+    data = [shards["wordpiece"], f"{plain_shards['wordpiece']}:0.02"]
+    recipe = recipes.get(
+        "bert", size="tiny", settings=["arrange=Streams", "schedule.*.rows=64", "schedule.*.length=64", "shrink=true"]
+    )
+    with pytest.raises(Mistake, match="would not be read"):
+        list(pretrain(recipe, data, tmp_path / "run", budget="1e5tok", device="cpu"))
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_rate_for_each_layer_can_be_measured(shards, tmp_path):
+    recipe = recipes.get("bert", size="tiny", settings=[*SETTINGS, "optimise.layer_decay=0.9"])
+    assert list(pretrain(recipe, [shards["wordpiece"]], tmp_path / "run", budget="3s", device="cpu"))

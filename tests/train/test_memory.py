@@ -58,11 +58,11 @@ def legs(*untils: int, rows: int = 5) -> list[Leg]:
     return [Leg(until, rows, 2, opened(length)) for until, length in zip(ends, lengths, strict=False)]
 
 
-def run(folder: Path | None, *untils: int, stop_at: int = 0) -> Trainer:
+def run(folder: Path | None, *untils: int, stop_at: int = 0, log: int = 1) -> Trainer:
     """Train to the end, or to a step; what is there already is resumed."""
     trainer = Trainer(Remembering(), AdamW(rate=0.01, warmup=0.1), Machine(), 0)
     done = iter(range(stop_at - 1)) if stop_at else iter(range(1000))
-    for _ in train(trainer, legs(*untils), Fixed(untils[-1]), folder=folder, pace=Pace(log=1, save=1000), resume=True,
+    for _ in train(trainer, legs(*untils), Fixed(untils[-1]), folder=folder, pace=Pace(log=log, save=1000), resume=True,
                    stop=lambda: next(done, None) is None):  # fmt: skip
         pass
     return trainer
@@ -96,6 +96,14 @@ def test_a_leg_of_another_length_begins_without_memory(tmp_path):
     cut = run(tmp_path / "cut", 5, 9)
     assert forgotten(cut) == [0, 1, 2]
     assert torch.equal(cut.system.weight, whole.system.weight)
+
+
+@pytest.mark.parametrize("stop_at", [2, 7])
+def test_the_next_leg_reads_on_where_the_last_one_ended_whatever_is_logged(tmp_path, stop_at):
+    each, seldom = run(tmp_path / "each", 5, 9), run(tmp_path / "seldom", 5, 9, log=7)
+    assert torch.equal(each.system.weight, seldom.system.weight)
+    run(tmp_path / "cut", 5, 9, stop_at=stop_at, log=7)
+    assert torch.equal(run(tmp_path / "cut", 5, 9, log=7).system.weight, each.system.weight)
 
 
 def test_damaged_memory_is_not_resumed_and_none_is_written_where_there_is_none(tmp_path):

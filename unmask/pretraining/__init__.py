@@ -95,7 +95,6 @@ def _new_run(
     start: str | Path | None, seed: int, began: float, now: Callable[[], float],
 ) -> Generator[dict[str, Any], None, Ready]:  # fmt: skip
     """Check, measure, plan, and make the folder; yields what is worth saying, returns the run."""
-    mixture.check(recipe)
     asked = {"recipe": as_data(recipe), "data": [str(d) for d in data], "start": str(start) if start else None,
              "seed": seed, "budget": budget}  # fmt: skip
     base = open_run(start, device="cpu") if start is not None else None
@@ -105,13 +104,13 @@ def _new_run(
     check_training(recipe)
     system = recipe.system.build(recipe, mixture.tokenizer.vocabulary, seed)  # type: ignore[attr-defined]
     notices = inherit(system, base, recipe) + [about_rate(recipe, base)] if base is not None else []
-    for stage in recipe.schedule:  # whatever is wrong with the data is said before anything is measured or written
-        mixture.loader(recipe, stage.length, seed, None, stage.rows)
+    _check_data(recipe, mixture, seed)
     limit, trainer = Budget.parse(budget), Trainer(system, recipe.optimise, machine, seed)  # type: ignore[arg-type]
     if limit.kind == "seconds" or machine.device != "cpu":
         yield {"event": "measuring"}
     recipe, micro, measured, steps = _measured(recipe, mixture, trainer, limit, began, now, notices)
-    if base is not None:  # its rows may have become shorter
+    _check_data(recipe, mixture, seed)  # its steps may have become smaller
+    if base is not None:
         rows = max(stage.length for stage in recipe.schedule)
         recipe = recipe.replace(reads=max(rows, base.recipe.longest))
     if base is None and steps < TOO_FEW_STEPS and limit.kind != "steps":
@@ -119,6 +118,13 @@ def _new_run(
     folder.make(out, recipe, mixture.tokenizer, asked | {"micro": micro})
     planner = _planner(recipe, mixture, limit, out, measured, began, now) if measured else Fixed(steps)
     return Ready(recipe, trainer, micro, planner, notices)
+
+
+def _check_data(recipe: Recipe, mixture: Mixture, seed: int) -> None:
+    """Say what is wrong with the data before anything is measured or written."""
+    mixture.check(recipe)
+    for stage in recipe.schedule:
+        mixture.loader(recipe, stage.length, seed, None, stage.rows)
 
 
 def _measured(
@@ -134,8 +140,8 @@ def _measured(
         recipe, found = smaller, _steps(smaller, mixture, trainer, limit, began, now)
     require(
         found[2] > 0,
-        f"one step of {recipe.name} {recipe.size} takes about {found[1]:.0f} s here, and the budget is {limit.amount:.0f} s: give "
-        "more time, lower schedule.*.rows, or take a smaller --size",
+        f"one step of {recipe.name} {recipe.size} takes about {found[1]:.2g} s here, and {limit.amount - (now() - began):.2g} s of the "
+        f"budget of {limit.amount:.0f} s are left: give more time, or lower schedule.*.rows",
     )
     return recipe, *found
 
@@ -167,6 +173,8 @@ def _resumed(
 ) -> Ready:  # fmt: skip
     """A run that was cut off, as far as it was planned."""
     system = recipe.system.build(recipe, mixture.tokenizer.vocabulary, seed)  # type: ignore[attr-defined]
+    if run["start"] and checkpoint.newest(out) is None:
+        inherit(system, open_run(run["start"], device="cpu"), recipe)
     trainer = Trainer(system, recipe.optimise, machine, seed)  # type: ignore[arg-type]
     if limit.kind == "seconds":
         state = checkpoint.last_state(out) or {"spent": 0.0, "seconds": 0.0, "step": 0}

@@ -14,6 +14,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
+from unmask.errors import require
+from unmask.recipe import check_types
 from unmask.train import Plan, checkpoint
 
 PLANS = "plan.jsonl"
@@ -50,6 +52,9 @@ class Clock:
     def spent(self) -> float:
         return self.earlier + self.now() - self.began
 
+    def left(self) -> float:
+        return max(0.0, self.seconds - self.spent())
+
     def due(self) -> bool:
         return self.mark is not None and self.now() - self.mark[0] > max(0.25, self.seconds / 100)
 
@@ -66,7 +71,7 @@ class Clock:
             self._add(plan.changed(done, done + wanted))
 
     def aside(self, seconds: float) -> None:
-        self.event, self.last_event = seconds, self.now()
+        self.event, self.last_event = max(seconds, self.event * 0.8), self.now()
         if self.mark is not None:
             self.mark = (self.mark[0] + seconds, self.mark[1])
 
@@ -112,11 +117,17 @@ def _line(plan: Plan) -> str:
 
 
 def read_plans(folder: Path) -> list[Plan]:
-    """The plans of a run, oldest first; a line that a kill cut off never took effect."""
+    """The plans of a run, oldest first; a last line that a kill cut off never took effect."""
     file, plans = folder / PLANS, []
-    for line in file.read_text(encoding="utf-8").splitlines() if file.is_file() else []:
+    lines = file.read_text(encoding="utf-8", errors="replace").splitlines() if file.is_file() else []
+    for number, line in enumerate(lines, 1):
         try:
-            plans.append(Plan(**json.loads(line)))
-        except (ValueError, TypeError):
-            break
+            values = json.loads(line)
+            check_types({"steps": int, "since": int, "progress": float}, values, "")
+            plans.append(Plan(**values))
+        except (ValueError, TypeError, AttributeError):
+            require(number == len(lines), f"{file} is damaged in line {number}: the run cannot be resumed")
+    require(
+        bool(plans) or checkpoint.newest(folder) is None, f"{file} is missing or damaged: the run cannot be resumed"
+    )
     return plans

@@ -18,6 +18,7 @@ RUN = "run.json"  # what was asked for, and the rows in one pass
 
 def check_free(out: Path, overwrite: bool, resume: bool) -> None:
     """Refuse a folder that may not be written, before any work is done."""
+    require(out.is_dir() or not out.exists(), f"{out} is a file, and a run is a folder: choose another --out")
     require(
         overwrite or not out.exists() or (resume and not any(out.iterdir())),
         f"{out} exists already and is no run to resume: choose another --out, or pass --overwrite"
@@ -34,12 +35,12 @@ def check_free(out: Path, overwrite: bool, resume: bool) -> None:
 def make(out: Path, recipe: Recipe, tokenizer: Tokenizer, run: dict[str, Any]) -> None:
     """The run folder with its first files. It appears whole or not at all."""
     draft = out.with_name(f".{out.name}.draft")
-    for old in (draft, out):
-        shutil.rmtree(old, ignore_errors=True)
+    shutil.rmtree(draft, ignore_errors=True)
     draft.mkdir(parents=True)
     checkpoint.write_text(to_json(recipe), draft / "recipe.json")
     tokenizer.save(draft / "tokenizer.json")
     checkpoint.write_text(json.dumps(run, indent=1), draft / RUN)
+    shutil.rmtree(out, ignore_errors=True)  # what --overwrite replaces goes last
     draft.rename(out)
 
 
@@ -76,8 +77,8 @@ def check_same(out: Path, run: dict[str, Any], asked: dict[str, Any]) -> None:
         same = not difference if name == "recipe" else run[name] == value
         require(
             same,
-            f"{out} was started with another {name}{difference}: give the same to resume it, leave all but --out away, or "
-            "choose another --out",
+            f"{out} was started with another {name}{difference}: give the same to resume it, give only --resume and --out, "
+            "or choose another --out",
         )
 
 

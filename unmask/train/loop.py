@@ -184,14 +184,17 @@ def train(
         check = done or (step % save == 0 and planner.affords())
         keeps = check or stopped or clock() - saved > pace.seconds
         first, begins = begins, False
-        if not (keeps or first or step % log == 0 or planner.due()):
+        border = (
+            not done and leg_at(ends, planner.plan(step).moment(step + 1)) != number
+        )  # the place in the data is noted
+        if not (keeps or first or border or step % log == 0 or planner.due()):
             continue
         record = meter.record() | {"step": step, "stage": number, "tokens": tokens, "progress": moment.after}
         record["seconds"] = clock() - began
         if not done:
             planner.look(step, number)
         looked, plan = clock(), planner.plan(step)
-        record["steps"] = plan.steps
+        record |= {"steps": plan.steps} | ({} if planner.left() is None else {"left": planner.left()})
         if check and validate is not None:
             record |= {f"validation_{name}": value for name, value in _quietly(trainer.system, validate).items()}
         better = keep == "last" or validate is None or check and (best is None or record["validation_score"] > best)

@@ -70,6 +70,9 @@ class Planner(Protocol):
     def spent(self) -> float:
         """Seconds of the budget that are gone."""
 
+    def left(self) -> float | None:
+        """Seconds of the budget that are left; none if it is not in time."""
+
 
 @dataclass(frozen=True)
 class Fixed:
@@ -94,3 +97,6 @@ class Fixed:
 
     def spent(self) -> float:
         return 0.0
+
+    def left(self) -> float | None:
+        return None
