@@ -185,9 +185,11 @@ def _announce(record: dict[str, Any]) -> None:
     elif record["event"] == "start" and "parameters" in record:
         machine = record["machine"]
         how = " bfloat16" * machine["half"] + " compiled" * machine["compiled"]
+        about = "about " if record["estimated"] else ""  # a budget in time
+        again = ", measured again while it runs" if record["estimated"] else ""
         err.print(
-            f"[dim]{record['parameters'] / 1e6:.1f}M parameters on {machine['device']}{how}; {record['steps']:,} steps of "
-            f"{record['tokens'] / record['steps']:,.0f} tokens; the text is read {record['visits']:.2g} times[/]"
+            f"[dim]{record['parameters'] / 1e6:.1f}M parameters on {machine['device']}{how}; {about}{record['steps']:,} steps of "
+            f"{record['tokens'] / record['steps']:,.0f} tokens{again}; the text is read {about}{record['visits']:.2g} times[/]"
         )
     for name, count in record.get("notes", {}).items():
         note(f"{count:,} {name}")

@@ -65,7 +65,7 @@ def test_much_that_is_unknown_is_told_and_little_is_only_counted(tmp_path):
     assert 0 < result["unknown"]["share"] < module.NOTED
     assert not any("unknown" in note for note in result["notes"])
     said = works("prepare", tmp_path / "little.txt", *words, "--out", tmp_path / "little", "--overwrite").err
-    assert "% of them unknown" in said
+    assert "% of the tokens unknown" in said
 
 
 def test_only_the_most_frequent_of_very_many_texts_are_remembered(monkeypatch):

@@ -50,7 +50,7 @@ def test_what_exists_is_a_file_and_what_looks_like_one_must_exist(run, tmp_path,
         assert answer_count(run, name) == (2 if name.endswith("txt") else 1)
     for name in ("none.txt", "none.csv", "none.jsonl.gz", "folder/none.tsv"):
         said = mistake("predict", run, name)
-        assert f"no such file: {name}; to label this text itself, send it to: unmask predict RUN -" in said
+        assert f"no such file: {name}; to label this text itself, pipe it: echo TEXT | unmask predict RUN -" in said
 
 
 def answer_count(run, name):

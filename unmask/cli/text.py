@@ -104,7 +104,9 @@ def prepare(
     say.notes(manifest["notes"], json_)
     held = sum(shard["tokens"] for shard in manifest["splits"]["holdout"])
     counted = f"{manifest['tokens']:,} tokens" + ("" if whole else f" in {manifest['documents']:,} documents")
-    counted += f", {100 * manifest['unknown']['share']:.2g}% of them unknown" if manifest["unknown"]["tokens"] else ""
+    counted += (
+        f", {100 * manifest['unknown']['share']:.2g}% of the tokens unknown" if manifest["unknown"]["tokens"] else ""
+    )
     shown = ("tokens", "documents", "vocabulary", "unknown", "words", "words_from", "lexicon", "fold", "notes")
     say.done({name: manifest[name] for name in shown}, f"{counted} ({held:,} tokens held out), written to {out}", json_)
 

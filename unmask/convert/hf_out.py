@@ -42,7 +42,7 @@ class Exported:
 def export_hf(model: Model, out: str | Path, *, generator: bool = False, overwrite: bool = False) -> Exported:
     """Write the model in Hugging Face's format; of a discriminator and a generator, the one or the other."""
     out = Path(out)
-    require(overwrite or not out.exists(), f"{out} exists already: choose another --out, or pass --overwrite")
+    require(overwrite or not out.exists(), f"{out} exists already: choose another folder, or pass --overwrite")
     check_known(model.recipe)
     model, other = alone.model(model, generator=generator)
     recipe, backbone = model.recipe, backbone_of(model.recipe)

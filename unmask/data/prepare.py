@@ -159,7 +159,9 @@ def _chunks(corpus: Corpus, warn: bool) -> Iterator[list[str]]:
         chunk.append(text)
         size += len(text)
         if warn and CHINESE.search(text):
-            corpus.notes["Chinese texts with every character as a word: for real words, pip install 'unmask[zh]'"] += 1
+            corpus.notes[
+                "Chinese documents with every character as a word; recipes that hide words (bert-wwm, ernie) need real ones: pip install 'unmask[zh]'"
+            ] += 1
         if size >= CHUNK:
             yield chunk
             chunk, size = [], 0

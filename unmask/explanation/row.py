@@ -72,7 +72,7 @@ def first_row(
     rows = pack(texts, runs, specials, pad, length, arrange.packed)  # type: ignore[attr-defined]
     if ((runs.start >= own) & (runs.start < len(texts.ids))).any():
         notes.append(
-            "the text is one document, so what is drawn from another one is a line of ours: "
+            "the text is one document, so where a second document is needed, an example sentence of unmask's own is used: "
             "separate documents by a blank line"
         )
     notes += [f"{name}: {count}" for name, count in runs.notes.items()]

@@ -26,7 +26,7 @@ def choose(model: Model, questions: Sequence[Question]) -> list[Prediction]:
 
 def chances(model: Model, questions: Sequence[Question]) -> list[np.ndarray]:
     """For each question, the probabilities of its choices."""
-    head = model.head(Choice, "choose: adapt it first with 'unmask adapt --task choose'")
+    head = model.head(Choice, "choose (adapt it first with 'unmask adapt --task choose')")
     require(bool(questions), "no questions to answer")
     found: dict[int, np.ndarray] = {}
     for chosen, batch, hidden in model.passes([question.readings for question in questions], keep=KEEP):

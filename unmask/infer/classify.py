@@ -13,7 +13,7 @@ from unmask.errors import Mistake, require
 from unmask.infer.model import Model
 from unmask.predict import Label
 
-ADAPT_FIRST: Final = "classify: adapt it first with 'unmask adapt'"
+ADAPT_FIRST: Final = "classify (adapt it first with 'unmask adapt')"
 
 
 @dataclass(frozen=True)

@@ -198,6 +198,7 @@ def _trained(
     tokens = steps * recipe.step_tokens
     visits = mixture.visits(tokens)
     yield {"event": "start", "steps": steps, "tokens": tokens, "visits": visits, "machine": asdict(machine),
+           "estimated": ready.planner.left() is not None,
            "parameters": sum(p.numel() for p in trainer.system.parameters())}  # fmt: skip
     for notice in (*ready.notices, *_about_data(mixture, recipe, visits)):
         yield {"event": "notice", "text": notice}

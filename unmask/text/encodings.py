@@ -83,7 +83,7 @@ def undecodable(
     name = recognised(sample)
     shown = "UTF-8" if encoding == "utf-8" else encoding
     if name is not None and name != encoding:
-        convert = f"pass --encoding {name}" if options else f"convert it: iconv -f {name} -t utf-8 {file}"
+        convert = f"pass --encoding {name}" if options else f"convert it: iconv -f {name} -t utf-8 {file} > NEW_FILE"
         advice = "leave --encoding out" if name == "utf-8" else convert
         return Mistake(f"{file} is not {shown}: it looks like {name.upper()}; {advice}")
     lines = sample.split(b"\n")[:-1] or [sample]
