@@ -30,6 +30,7 @@ from unmask.train.log import Log, check_tensorboard
 __all__ = ["Mixture", "pretrain"]
 
 MANY_VISITS = 10
+VALIDATING = 0.01  # of a budget in time, at most, for one validation
 MEASURING = 0.03  # of a budget in time, at most, goes into measuring; a little more where one pass takes longer
 
 
@@ -88,6 +89,7 @@ class Ready:
     micro: list[int]  # rows in one pass, for each stage
     planner: Planner
     notices: list[str]
+    held_out: int | None  # tokens to validate on, at the most; none: as many as usual
 
 
 def _new_run(
@@ -115,9 +117,10 @@ def _new_run(
         recipe = recipe.replace(reads=max(rows, base.recipe.longest))
     if base is None and steps < TOO_FEW_STEPS and limit.kind != "steps":
         notices.append(about_too_few(steps, limit.amount if limit.kind == "seconds" else None))
-    folder.make(out, recipe, mixture.tokenizer, asked | {"micro": micro})
+    held_out = _held_out(recipe, measured, limit) if measured else None
+    folder.make(out, recipe, mixture.tokenizer, asked | {"micro": micro, "held_out": held_out})
     planner = _planner(recipe, mixture, limit, out, measured, began, now) if measured else Fixed(steps)
-    return Ready(recipe, trainer, micro, planner, notices)
+    return Ready(recipe, trainer, micro, planner, notices, held_out)
 
 
 def _check_data(recipe: Recipe, mixture: Mixture, seed: int) -> None:
@@ -158,13 +161,19 @@ def _steps(
     return micro, measured, max(0, int((limit.amount - (now() - began)) / (measured * mean / first)))
 
 
+def _held_out(recipe: Recipe, measured: float, limit: Budget) -> int:
+    """Tokens that can be validated on in a small share of a budget in time; forward takes a third of a step."""
+    stage = recipe.schedule[0]
+    return int(VALIDATING * limit.amount * 3 * stage.rows * stage.length / measured)
+
+
 def _planner(
     recipe: Recipe, mixture: Mixture, limit: Budget, out: Path, measured: float, began: float, now: Callable[[], float],
     earlier: float = 0.0,
 ) -> Clock:  # fmt: skip
     costs = step_flops(recipe, mixture.tokenizer.vocabulary.size)
-    return Clock(limit.amount, ends(recipe), costs, out, began=began, step_seconds=measured, event_seconds=measured,
-                 earlier=earlier, now=now)  # fmt: skip
+    return Clock(limit.amount, ends(recipe), costs, out, began=began, step_seconds=measured,
+                 event_seconds=VALIDATING * limit.amount, earlier=earlier, now=now)  # fmt: skip
 
 
 def _resumed(
@@ -185,7 +194,7 @@ def _resumed(
         planner: Planner = _planner(recipe, mixture, limit, out, measured, began, now, state["spent"])
     else:
         planner = Fixed(steps_paid(recipe, mixture, limit) or 1)
-    return Ready(recipe, trainer, run["micro"], planner, [])
+    return Ready(recipe, trainer, run["micro"], planner, [], run.get("held_out"))
 
 
 def _trained(
@@ -202,7 +211,7 @@ def _trained(
            "parameters": sum(p.numel() for p in trainer.system.parameters())}  # fmt: skip
     for notice in (*ready.notices, *_about_data(mixture, recipe, visits)):
         yield {"event": "notice", "text": notice}
-    held = mixture.validation(recipe, recipe.schedule[0].length, seed, machine.device.split(":")[0])
+    held = mixture.validation(recipe, recipe.schedule[0].length, seed, machine.device.split(":")[0], ready.held_out)
     if not held:
         yield {"event": "notice", "text": "too little was held out when the data was prepared: no validation"}
     if done >= steps:

@@ -84,13 +84,15 @@ class Mixture:
         readers = [self._reader(shards, "train", recipe, length, seed) for shards in self.shards]
         return Loader(readers, list(self.weights), state)
 
-    def validation(self, recipe: Recipe, length: int, seed: int, device: str) -> list[Any]:
-        """Batches of held-out rows; none if nothing was held out. Those of streams follow each other."""
+    def validation(self, recipe: Recipe, length: int, seed: int, device: str, most: int | None = None) -> list[Any]:
+        """Batches of held-out rows, of `most` tokens if fewer than usual; none if nothing was held out. Those of streams
+        follow each other."""
+        tokens = min(VALIDATION_TOKENS[device], VALIDATION_TOKENS[device] if most is None else most)
         if recipe.arrange.continuous:  # type: ignore[attr-defined]
-            return self._held_out_streams(recipe, length, seed, device)
+            return self._held_out_streams(recipe, length, seed, device, tokens)
         needed = 2 if recipe.arrange.classes else 1  # type: ignore[attr-defined]  # documents; a pair takes two
         sets = [shards for shards in self.shards if shards.documents("holdout") >= needed]
-        rows = max(1, VALIDATION_TOKENS[device] // length // max(1, len(sets)))
+        rows = max(1, tokens // length // max(1, len(sets)))
         try:
             parts = [p for s in sets for p in held_out(self._reader(s, "holdout", recipe, length, seed), rows)]
         except Mistake:  # what was held out is too little for the sentence task, such as one document of one sentence
@@ -98,14 +100,14 @@ class Mixture:
         micro = max(1, MICRO_TOKENS[device] // length)
         return [collate([(g, c[i : i + micro])]) for g, c in parts for i in range(0, len(c), micro)]
 
-    def _held_out_streams(self, recipe: Recipe, length: int, seed: int, device: str) -> list[Any]:
+    def _held_out_streams(self, recipe: Recipe, length: int, seed: int, device: str, tokens: int) -> list[Any]:
         readers = []
         for shards in self.shards:
             try:
                 readers.append(self._stream_reader(shards, "holdout", recipe, length, seed))
             except Mistake:  # too little of this data set was held out
                 continue
-        return held_out_streams(readers, VALIDATION_TOKENS[device] // length, max(1, MICRO_TOKENS[device] // length))
+        return held_out_streams(readers, max(1, tokens // length), max(1, MICRO_TOKENS[device] // length))
 
     def visits(self, tokens: float) -> float:
         """How often the most repeated data set will be read by a run of so many tokens."""
