@@ -24,7 +24,7 @@ from torch.nn.attention.bias import causal_lower_right
 from unmask.backbone import TransformerXL
 from unmask.batch import Batch, Vocabulary
 from unmask.hide import Next
-from unmask.initial import Initial
+from unmask.init_weights import InitWeights
 from unmask.predict import Tokens
 from unmask.recipe import Recipe, Stage
 from unmask.recipes import transformer_xl
@@ -116,7 +116,7 @@ class Bare(nn.Module):
                 block.attention = Plain(spec.width, spec.heads, spec.head)
             self.backbone.embed = Placed(self.backbone.embed)
             self.backbone._relations = lambda *_: None  # nobody asks how far anything is
-        self.head = recipe.predict["tokens"].build(spec.width, self.backbone.embed.token.weight, Initial())  # type: ignore[attr-defined]
+        self.head = recipe.predict["tokens"].build(spec.width, self.backbone.embed.token.weight, InitWeights())  # type: ignore[attr-defined]
 
     def compile_parts(self, on: bool = True) -> None:
         for part in (*self.backbone.parts, self.head):

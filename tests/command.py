@@ -25,7 +25,7 @@ class Ran:
 
 
 def run(*words: object) -> Ran:
-    """`unmask WORDS...`; an error that is not a Mistake comes through with its traceback and fails the test."""
+    """`unmask WORDS...`; an error that is not a UserError comes through with its traceback and fails the test."""
     out, err, code, before = io.StringIO(), io.StringIO(), 0, signal.getsignal(signal.SIGINT)
     given = mock.patch.object(sys, "argv", ["unmask", *map(str, words)])
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err), given:

@@ -13,8 +13,8 @@ from tests import command
 from tests.command import mistake, pretrain, run, works
 from tests.conftest import documents
 from unmask import cli
-from unmask.data.given import Text
-from unmask.errors import Mistake
+from unmask.data.examples import Text
+from unmask.errors import UserError
 from unmask.infer import open_run
 from unmask.tasks.classify import read_texts
 from unmask.train.log import read
@@ -443,7 +443,7 @@ def test_the_python_api_goes_the_same_way(place, tmp_path):
     assert tuned.labels == ("doctor", "river")
     assert tuned.evaluate(train)["examples"] == 8
     assert len(tuned.predict(["a text", ("a text", "and another")][:1])) == 1
-    with pytest.raises(Mistake, match="two texts, and .* reads one"):
+    with pytest.raises(UserError, match="two texts, and .* reads one"):
         tuned.predict(("a text", "and another"))
     assert tuned.history[-1]["kept_epoch"] in tuned.history[-1]["epochs"]
     files = model.export(tmp_path / "hf")

@@ -13,10 +13,10 @@ from tests.command import settings as settings_of
 from tests.test_write import base_of
 from unmask import recipes
 from unmask.data.prepare import prepare
-from unmask.errors import Mistake
+from unmask.errors import UserError
 from unmask.infer import open_run, save_run
 from unmask.pretraining import pretrain
-from unmask.system import taken_over
+from unmask.system import with_network_of
 from unmask.text import Corpus, Lexicon
 from unmask.train import checkpoint
 
@@ -55,7 +55,7 @@ def go(recipe, shards, out, **options) -> list[dict]:
     ],
 )
 def test_a_recipe_refuses_the_network_of_a_run_that_it_cannot_train(name, start, message, runs, shards, tmp_path):
-    with pytest.raises(Mistake, match=message):
+    with pytest.raises(UserError, match=message):
         go(recipe_of(name), shards, tmp_path / "run", start=runs / start)
     assert not (tmp_path / "run").exists()
 
@@ -65,19 +65,19 @@ def test_a_recipe_refuses_the_network_of_a_run_that_it_cannot_train(name, start,
     ("xlnet", "bert", "xlnet needs a second stream, and the run .* of bert, has none: name a run of xlnet"),
 ])  # fmt: skip
 def test_a_second_stream_is_not_taken_over_nor_made(name, start, message):
-    with pytest.raises(Mistake, match=message):
-        taken_over(recipes.get(name, size="tiny"), recipes.get(start, size="tiny"))
+    with pytest.raises(UserError, match=message):
+        with_network_of(recipes.get(name, size="tiny"), recipes.get(start, size="tiny"))
 
 
 def test_a_generator_is_needed_to_judge_what_it_replaced(shards, tmp_path):
-    with pytest.raises(Mistake, match="set system=GeneratorDiscriminator"):
+    with pytest.raises(UserError, match="set system=GeneratorDiscriminator"):
         go(recipe_of("electra", "system=Single"), shards, tmp_path / "run")
     assert not (tmp_path / "run").exists()
 
 
 @pytest.mark.parametrize("view", ["Everything", "RightToLeft", "Prefix"])
 def test_the_next_token_is_not_predicted_by_who_sees_it(view, shards, tmp_path):
-    with pytest.raises(Mistake, match=f"with see={view} the network sees it: set see=LeftToRight, or hide=Mask"):
+    with pytest.raises(UserError, match=f"with see={view} the network sees it: set see=LeftToRight, or hide=Mask"):
         go(recipe_of("bert", "hide=Next", f"see={view}"), shards, tmp_path / "run")
     assert not (tmp_path / "run").exists()
 
@@ -87,7 +87,7 @@ def test_the_next_token_is_not_predicted_by_who_sees_it(view, shards, tmp_path):
     [("unilm", "wordpiece", "arrange=Blocks", "Mixed"), ("roberta", "byte-bpe", "see=Prefix", "Prefix")],
 )
 def test_a_view_of_a_second_text_needs_one(name, kind, setting, see, shards, tmp_path):
-    with pytest.raises(Mistake, match=f"see={see} .* and arrange makes no pairs: set arrange=NextSentence, or"):
+    with pytest.raises(UserError, match=f"see={see} .* and arrange makes no pairs: set arrange=NextSentence, or"):
         go(recipe_of(name, setting), {"wordpiece": shards[kind]}, tmp_path / "run")
     assert not (tmp_path / "run").exists()
     alone = "see=Mixed(everything=0.5, prefix=0.0, left=0.25, right=0.25)"  # views of one text do without
@@ -103,9 +103,9 @@ def test_a_network_is_not_changed_where_it_comes_from_a_run(setting, lost, runs,
     said = mistake(*words, "--set", setting, "--device", "cpu")
     assert "leave --size and --set system... out" in said
     assert lost in said
-    with pytest.raises(Mistake, match=lost):
+    with pytest.raises(UserError, match=lost):
         unmask.pretrain("bert", shards["wordpiece"], tmp_path / "run", start=runs / "bert", settings=[setting])
-    with pytest.raises(Mistake, match="leave size out"):
+    with pytest.raises(UserError, match="leave size out"):
         unmask.pretrain("bert", shards["wordpiece"], tmp_path / "run", start=runs / "bert", size="tiny")
     assert "leave --size out" in mistake(*words, "--size", "tiny", "--device", "cpu")
 
@@ -128,7 +128,7 @@ def test_how_a_network_is_trained_is_the_recipes_and_its_shape_the_runs(name, va
     learned = ["system.learned=true", "schedule.0.weights={}"] if (name, variant) == ("electra", "paper") else []
     settings = ["system.backbone.length=48", "system.backbone.dropout=0.3", "system.backbone.layers=1", *learned]
     base = recipes.get(name, size="tiny", settings=settings)
-    made = taken_over(recipes.get(name, size="tiny", variant=variant), base).system
+    made = with_network_of(recipes.get(name, size="tiny", variant=variant), base).system
     assert (made.backbone.layers, made.backbone.length) == (1, 48)
     assert replace(made.backbone, dropout=0.3) == base.system.backbone
     found = {"dropout": made.backbone.dropout, "learned": getattr(made, "learned", None)}
@@ -157,7 +157,7 @@ def test_both_ways_in_take_the_rates_and_batches_of_the_runs_size(runs, shards, 
 
 def test_a_recipe_as_a_whole_takes_no_size_or_settings_beside_it(shards, tmp_path):
     for options in ({"size": "tiny"}, {"variant": "code"}, {"settings": ["hide.budget=0.2"]}):
-        with pytest.raises(Mistake, match="leave them out"):
+        with pytest.raises(UserError, match="leave them out"):
             unmask.pretrain(recipe_of("bert"), shards["wordpiece"], tmp_path / "run", **options)
 
 
@@ -203,7 +203,7 @@ def test_unilm_begins_with_the_segments_of_the_bert_it_goes_on_from(runs, shards
 
 
 def test_levels_need_a_lexicon_and_the_advice_for_those_without_works(plain_shards, tmp_path):
-    with pytest.raises(Mistake, match="hides entity and phrase units.*or set hide.units=Words"):
+    with pytest.raises(UserError, match="hides entity and phrase units.*or set hide.units=Words"):
         go(recipe_of("ernie"), plain_shards, tmp_path / "run")
     assert not (tmp_path / "run").exists()
     assert go(recipe_of("ernie", "hide.units=Words"), plain_shards, tmp_path / "run")[-2]["done"]

@@ -8,10 +8,12 @@ import pytest
 
 import unmask
 from unmask import formats
-from unmask.errors import Mistake
+from unmask.errors import UserError
 from unmask.recipe import from_json, to_json
+from unmask.tasks.choose import Question
 
 RUNS = sorted(path for path in (Path(__file__).parent / "runs").glob("format_*/*") if path.is_dir())
+GAP = "the doctor [MASK] the report."
 TEXTS = ["the doctor examined an open wound.", "the river"]
 
 
@@ -23,6 +25,15 @@ def test_a_run_of_an_earlier_format_gives_what_it_gave(run):
     if "predict" in expected:
         found = model.predict(TEXTS[:1])[0].probabilities
         assert found == pytest.approx(expected["predict"][0], abs=1e-5)
+    if "choose" in expected:
+        found = model.predict([Question("the river", ("is long", "is old", "is blue"))])[0].probabilities
+        assert list(found.values()) == pytest.approx(expected["choose"][0], abs=1e-5)
+    if "fill" in expected:
+        found = [[guess.probability for guess in place] for place in model.fill(GAP, top=3)]
+        assert np.allclose(found, expected["fill"], atol=1e-5)
+    if "generate" in expected:
+        tokens = 5 if run.name.endswith("-write") else 6
+        assert model.generate("the river", tokens=tokens, greedy=True) == expected["generate"]
     assert json.loads(to_json(model.recipe))["format"] == formats.NEWEST
 
 
@@ -37,5 +48,5 @@ def test_rows_of_a_stage_come_from_the_tokens_of_a_step():
 
 def test_a_format_of_the_future_is_refused():
     data = json.loads(to_json(unmask.load(RUNS[0], device="cpu").recipe)) | {"format": formats.NEWEST + 1}
-    with pytest.raises(Mistake, match=f"reads formats 1 to {formats.NEWEST}: install a newer unmask"):
+    with pytest.raises(UserError, match=f"reads formats 1 to {formats.NEWEST}: install a newer unmask"):
         from_json(json.dumps(data))

@@ -13,7 +13,7 @@ from tests.small import vocabulary
 from unmask import recipes
 from unmask.data import Collection, Shards
 from unmask.data.loader import Loader, Reader
-from unmask.initial import Initial
+from unmask.init_weights import InitWeights
 from unmask.train import Machine, Plan, Trainer
 
 DEVIATION = 0.02
@@ -87,8 +87,8 @@ def test_the_projections_of_adaptive_embeddings_start_with_a_deviation_of_their_
 
 def test_both_laws_draw_with_the_deviation_they_are_given():
     torch.manual_seed(0)
-    assert follows(Initial("normal", 0.5).draw(torch.empty(5000)), norm(scale=0.5))
-    assert follows(Initial("truncated", 0.5).draw(torch.empty(5000)), truncnorm(-2, 2, scale=0.5))
+    assert follows(InitWeights("normal", 0.5).draw(torch.empty(5000)), norm(scale=0.5))
+    assert follows(InitWeights("truncated", 0.5).draw(torch.empty(5000)), truncnorm(-2, 2, scale=0.5))
 
 
 LAYERS = [

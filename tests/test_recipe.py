@@ -7,8 +7,8 @@ import json
 
 import pytest
 
-from unmask import data, hide, recipes, see, train
-from unmask.errors import Mistake, unknown
+from unmask import curves, data, hide, recipes, see
+from unmask.errors import UserError, unknown
 from unmask.recipe import Stage, flat, from_json, override, to_json
 from unmask.system import cost
 
@@ -28,7 +28,7 @@ def bert():
         ("hide.units=Words", lambda r: r.hide.units, hide.Words()),
         ("hide.units=Words()", lambda r: r.hide.units, hide.Words()),
         ("arrange=Blocks(cross=false)", lambda r: r.arrange, data.Blocks(cross=False)),
-        ("arrange=Stream", lambda r: r.arrange, data.Stream()),
+        ("arrange=FullRows", lambda r: r.arrange, data.FullRows()),
         ("see=LeftToRight", lambda r: r.see, see.LeftToRight()),
         ("schedule.1.length=256", lambda r: r.schedule[1].length, 256),
         ("schedule.0.weights={'tokens': 2.0}", lambda r: r.schedule[0].weights, {"tokens": 2.0}),
@@ -39,11 +39,11 @@ def bert():
         ("schedule.0.weights.sentence=0.3", lambda r: r.schedule[0].weights, {"sentence": 0.3}),
         ("schedule.0.weights.tokens=2", lambda r: r.schedule[0].weights, {"tokens": 2.0}),
         (
-            "schedule.0.weights.sentence=Line(first=1.0, last=0)",
+            "schedule.0.weights.sentence=Linear(first=1.0, last=0)",
             lambda r: r.schedule[0].weights["sentence"],
-            train.Line(first=1.0, last=0.0),
+            curves.Linear(first=1.0, last=0.0),
         ),
-        ("schedule.1.weights.tokens=Until", lambda r: r.schedule[1].weights["tokens"], train.Until()),
+        ("schedule.1.weights.tokens=Until", lambda r: r.schedule[1].weights["tokens"], curves.Until()),
         (" hide.budget = 0.3 ", lambda r: r.hide.budget, 0.3),
     ],
 )
@@ -106,12 +106,12 @@ def test_the_later_of_two_equal_settings_counts_and_none_changes_nothing(bert):
         ("optimise.curve=square", "optimise.curve must be one of"),
         (
             "schedule.0.weights.tokens=much",
-            "unknown part for schedule.0.weights.tokens 'much': known: Decay, InTurn, Line",
+            "unknown part for schedule.0.weights.tokens 'much': known: Exponential, InTurn, Linear",
         ),
-        ("schedule.0.weights.tokens=Lin(first=1)", "did you mean Line"),
+        ("schedule.0.weights.tokens=Lin(first=1)", "did you mean Linear"),
         ("schedule.0.weights.tokens=AdamW", "unknown part for schedule.0.weights.tokens 'AdamW'"),
-        ("schedule.0.weights.tokens=Line(frst=1)", "unknown setting 'schedule.0.weights.tokens.frst'"),
-        ("schedule.0.weights.tokens=Line(1, 0)", "must be a number, or one of Decay, InTurn, Line, Until"),
+        ("schedule.0.weights.tokens=Linear(frst=1)", "unknown setting 'schedule.0.weights.tokens.frst'"),
+        ("schedule.0.weights.tokens=Linear(1, 0)", "must be a number, or one of Exponential, InTurn, Linear, Until"),
         ("schedule.0.weights.tokens=true", "schedule.0.weights.tokens"),
         ("schedule.0.weights.tokens.last=1", "unknown setting 'schedule.0.weights.tokens.last'"),
         ("schedule.0.weights={'tokens': 'much'}", "must be a number or a curve"),
@@ -120,7 +120,7 @@ def test_the_later_of_two_equal_settings_counts_and_none_changes_nothing(bert):
     ],
 )
 def test_a_wrong_setting_says_what_is_wrong(bert, setting, message):
-    with pytest.raises(Mistake) as caught:
+    with pytest.raises(UserError) as caught:
         override(bert, [setting])
     assert message in str(caught.value)
 
@@ -130,7 +130,7 @@ def test_a_wrong_setting_says_what_is_wrong(bert, setting, message):
     ["arrange=Texts", "hide=Words", "hide.units=Mask", "hide.units=Nothing", "arrange=Blocks(true)", "schedule=[1]"],
 )
 def test_a_part_or_value_that_does_not_belong_there_is_a_mistake(bert, setting):
-    with pytest.raises(Mistake):
+    with pytest.raises(UserError):
         override(bert, [setting])
 
 
@@ -142,18 +142,18 @@ def test_a_recipe_is_the_same_after_json(name):
 
 
 def test_curves_and_what_is_set_of_them_survive_json(bert):
-    settings = ["schedule.0.weights.tokens=Decay(first=0.2)", "schedule.0.weights.sentence=Line"]
+    settings = ["schedule.0.weights.tokens=Exponential(first=0.2)", "schedule.0.weights.sentence=Linear"]
     recipe = override(bert, settings)
     assert from_json(to_json(recipe)) == recipe
     assert flat(recipe)["schedule.0.weights.tokens.last"] == 0.1
     later = override(recipe, ["schedule.0.weights.tokens.last=0.05"])
-    assert later.schedule[0].weights == {"tokens": train.Decay(0.2, 0.05), "sentence": train.Line()}
+    assert later.schedule[0].weights == {"tokens": curves.Exponential(0.2, 0.05), "sentence": curves.Linear()}
 
 
 @pytest.mark.parametrize("name", ["tokns", "tokens_1"])
 def test_the_weight_of_a_loss_that_is_not_predicted_is_refused_with_those_that_are(bert, name):
     recipe = override(bert, [f"schedule.1.weights.{name}=0.3"])
-    with pytest.raises(Mistake, match=f"weighs a loss '{name}' that is not predicted: known are tokens, sentence"):
+    with pytest.raises(UserError, match=f"weighs a loss '{name}' that is not predicted: known are tokens, sentence"):
         cost(recipe, 200)
 
 
@@ -179,7 +179,7 @@ def test_json_names_the_part_of_every_object(bert):
     ],
 )
 def test_json_that_is_no_recipe_is_a_mistake(text, message):
-    with pytest.raises(Mistake) as caught:
+    with pytest.raises(UserError) as caught:
         from_json(text)
     assert message in str(caught.value)
 
@@ -194,18 +194,18 @@ def test_flat_has_every_value_under_its_dotted_name(bert):
 
 
 def test_stages_must_add_up():
-    with pytest.raises(Mistake, match="must add up to 1"):
+    with pytest.raises(UserError, match="must add up to 1"):
         recipes.get("bert").replace(schedule=(Stage(share=0.5),))
 
 
 def test_unknown_names_offer_the_nearest_or_all():
     assert "did you mean bert" in str(unknown("recipe", "brt", ["bert", "gpt2"]))
     assert str(unknown("recipe", "zzz", ["b", "a"])) == "unknown recipe 'zzz': known: a, b"
-    with pytest.raises(Mistake, match="did you mean bert"):
+    with pytest.raises(UserError, match="did you mean bert"):
         recipes.get("berd")
-    with pytest.raises(Mistake, match="unknown size of bert"):
+    with pytest.raises(UserError, match="unknown size of bert"):
         recipes.get("bert", size="huge")
-    with pytest.raises(Mistake, match="unknown variant of bert"):
+    with pytest.raises(UserError, match="unknown variant of bert"):
         recipes.get("bert", variant="other")
 
 

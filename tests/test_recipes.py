@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from unmask import recipes
-from unmask.errors import Mistake
+from unmask.errors import UserError
 from unmask.recipe import from_json, to_json
 from unmask.system import cost
 
@@ -158,6 +158,6 @@ def test_every_size_and_variant_builds_and_survives_json(name):
     ],
 )
 def test_what_does_not_fit_is_one_clear_line(name, settings, message):
-    with pytest.raises(Mistake, match=message) as caught:
+    with pytest.raises(UserError, match=message) as caught:
         cost(recipes.get(name, settings=settings), 200)
     assert "\n" not in str(caught.value)

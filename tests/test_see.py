@@ -6,7 +6,7 @@ from scipy.stats import chi2
 
 from tests.small import random_batch, vocabulary
 from unmask import recipes
-from unmask.errors import Mistake
+from unmask.errors import UserError
 from unmask.see import Everything, LeftToRight, Mixed, Prefix, RightToLeft, visible
 
 
@@ -137,13 +137,13 @@ def test_looking_reads_with_what_apply_says():
 
 @pytest.mark.parametrize("shares", [(0.5, 0.5, 0.5, 0.5), (1.5, -0.5, 0.0, 0.0), (0.0, 0.0, 0.0, 0.0)])
 def test_impossible_shares_of_views_are_a_mistake(shares):
-    with pytest.raises(Mistake, match="the shares of see's views must be 0 or more and add up to 1"):
+    with pytest.raises(UserError, match="the shares of see's views must be 0 or more and add up to 1"):
         Mixed(*shares)
 
 
 def test_mixed_views_need_a_backbone_with_six_segments():
     recipe = recipes.get("bert", size="tiny", settings=["see=Mixed"])
-    with pytest.raises(Mistake, match="6 segments apart, and the backbone 2: set system.backbone.segments=6"):
+    with pytest.raises(UserError, match="6 segments apart, and the backbone 2: set system.backbone.segments=6"):
         recipe.system.build(recipe, vocabulary(), 0)
     mended = recipes.get("bert", size="tiny", settings=["see=Mixed", "system.backbone.segments=6"])
     assert mended.system.build(mended, vocabulary(), 0).backbone.embed.segment.num_embeddings == 6

@@ -9,10 +9,10 @@ import pytest
 
 from unmask import recipes, system, text
 from unmask.data.prepare import prepare
-from unmask.errors import Mistake
+from unmask.errors import UserError
 from unmask.explanation import to_json
 from unmask.explanation.statistics import Statistics, measure, table
-from unmask.hide.choose import places
+from unmask.hide.choice import places
 from unmask.pretraining import Mixture
 from unmask.recipe import Recipe
 
@@ -225,9 +225,9 @@ def test_statistics_are_a_table_and_plain_json(shards: dict[str, Path]) -> None:
 def test_data_without_what_the_recipe_hides_is_a_mistake(
     shards: dict[str, Path], plain_shards: dict[str, Path], tmp_path: Path
 ) -> None:
-    with pytest.raises(Mistake, match="prepared without them"):
+    with pytest.raises(UserError, match="prepared without them"):
         measure(tiny("ernie"), plain_shards["wordpiece"])
-    with pytest.raises(Mistake, match="not prepared data"):
+    with pytest.raises(UserError, match="not prepared data"):
         measure(tiny("bert"), tmp_path)
-    with pytest.raises(Mistake, match="stages 1 to 2"):
+    with pytest.raises(UserError, match="stages 1 to 2"):
         measure(tiny("bert"), shards["wordpiece"], stage=4)

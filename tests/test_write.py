@@ -14,8 +14,8 @@ from tests.command import mistake, works
 from unmask import adapt, api, recipes
 from unmask.adapt.finetune import adapted_recipe
 from unmask.adapt.write import teach_writing, writing_recipe
-from unmask.data.given import Text, batch_of, rows_of
-from unmask.errors import Mistake
+from unmask.data.examples import Text, batch_of, rows_of
+from unmask.errors import UserError
 from unmask.evaluate import evaluate_file
 from unmask.infer import Greedy, fill, open_run, write
 from unmask.infer import stream as run_on
@@ -60,7 +60,7 @@ def written(model: Model, source: str, **options) -> str:
     ],
 )
 def test_a_model_that_fills_no_gaps_says_why(see, reason, tokenizers, tmp_path):
-    with pytest.raises(Mistake, match=reason):
+    with pytest.raises(UserError, match=reason):
         fill(base_of("bert", tokenizers, tmp_path, f"see={see}"), "The [MASK] slept.")
     assert len(fill(base_of("unilm", tokenizers, tmp_path), "The [MASK] slept.")) == 1  # one of its views is everything
 
@@ -157,7 +157,9 @@ def test_long_sources_are_cut_and_counted(tokenizers, tmp_path):
     kept = base.tokenizer.decode(base.tokenizer.encode(long)[:room])
     assert text == written(base, kept, tokens=8)
     assert dict(base.notes) == {f"sources longer than {room} tokens, cut": 1}
-    with pytest.raises(Mistake, match="48 new tokens leave no room for the source in 48: ask for fewer with --tokens"):
+    with pytest.raises(
+        UserError, match="48 new tokens leave no room for the source in 48: ask for fewer with --tokens"
+    ):
         written(base, "the doctor", tokens=48)
 
 
@@ -189,7 +191,7 @@ def test_long_pairs_are_cut_and_counted_when_adapting(tokenizers, tmp_path):
 def test_a_file_without_sources_or_targets_is_told_the_line(row, expected, tmp_path):
     path = tmp_path / "pairs.jsonl"
     path.write_text("\n".join(json.dumps(r) for r in ({"source": "x", "target": "y"}, row)), encoding="utf-8")
-    with pytest.raises(Mistake) as caught:
+    with pytest.raises(UserError) as caught:
         task.read(path)
     assert expected in str(caught.value)
     assert str(path) in str(caught.value)
@@ -197,14 +199,14 @@ def test_a_file_without_sources_or_targets_is_told_the_line(row, expected, tmp_p
 
 def test_an_empty_file_and_none_at_all_are_mistakes(tmp_path):
     (tmp_path / "void.jsonl").write_text("\n")
-    with pytest.raises(Mistake, match="holds no examples"):
+    with pytest.raises(UserError, match="holds no examples"):
         task.read(tmp_path / "void.jsonl")
-    with pytest.raises(Mistake, match="no such file"):
+    with pytest.raises(UserError, match="no such file"):
         task.read(tmp_path / "none.jsonl")
 
 
 def test_an_empty_source_is_a_mistake(tokenizers, tmp_path):
-    with pytest.raises(Mistake, match="the source text is empty"):
+    with pytest.raises(UserError, match="the source text is empty"):
         written(base_of("unilm", tokenizers, tmp_path), " ", tokens=8)
 
 
@@ -222,21 +224,21 @@ def without_mask(folder) -> Model:
 def test_models_that_cannot_write_say_so_before_anything_is_made(tokenizers, tmp_path):
     out = tmp_path / "run"
     with pytest.raises(
-        Mistake, match=r"hides parts of the target: its tokenizer has no \[MASK\]; .* 'unmask generate'"
+        UserError, match=r"hides parts of the target: its tokenizer has no \[MASK\]; .* 'unmask generate'"
     ):
         list(teach_writing(without_mask(tmp_path / "gpt2"), PAIRS, out))
     electra = base_of("electra", tokenizers, tmp_path / "electra")
-    with pytest.raises(Mistake, match="electra cannot be adapted to writing: it does not predict tokens"):
+    with pytest.raises(UserError, match="electra cannot be adapted to writing: it does not predict tokens"):
         list(teach_writing(electra, PAIRS, out))
     assert not out.exists()
     bert = base_of("bert", tokenizers, tmp_path / "bert")
-    with pytest.raises(Mistake, match="cannot write a second text: adapt it first with 'unmask adapt --task write'"):
+    with pytest.raises(UserError, match="cannot write a second text: adapt it first with 'unmask adapt --task write'"):
         written(bert, "the doctor")
-    with pytest.raises(Mistake, match="use 'unmask fill'"):
+    with pytest.raises(UserError, match="use 'unmask fill'"):
         api.Model(bert).generate("the doctor")
-    with pytest.raises(Mistake, match="electra cannot write: it predicts replaced"):
+    with pytest.raises(UserError, match="electra cannot write: it predicts replaced"):
         written(electra, "the doctor")
-    with pytest.raises(Mistake, match="use 'unmask fill'"):
+    with pytest.raises(UserError, match="use 'unmask fill'"):
         "".join(run_on(base_of("unilm", tokenizers, tmp_path / "unilm"), "the doctor"))
 
 
@@ -244,9 +246,9 @@ def test_a_folder_that_is_there_is_kept(tokenizers, tmp_path):
     base = base_of("bert", tokenizers, tmp_path / "base")
     save_run(base, tmp_path / "base")
     for out, message in ((tmp_path, "exists already"), (tmp_path / "base", "exists already")):
-        with pytest.raises(Mistake, match=message):
+        with pytest.raises(UserError, match=message):
             list(teach_writing(base, PAIRS, out))
-    with pytest.raises(Mistake, match="is the run to adapt: choose another --out"):
+    with pytest.raises(UserError, match="is the run to adapt: choose another --out"):
         list(teach_writing(base, PAIRS, tmp_path / "base", overwrite=True))
 
 
@@ -265,7 +267,7 @@ def test_a_file_is_read_by_the_task_that_is_asked_for(tokenizers, tmp_path):
     base = base_of("bert", tokenizers, tmp_path / "base")
     path = tmp_path / "pairs.jsonl"
     path.write_text(json.dumps({"source": "the doctor", "target": "the judge"}), encoding="utf-8")
-    with pytest.raises(Mistake, match='needs "text"'):
+    with pytest.raises(UserError, match='needs "text"'):
         adapt.adapt_to_files(base, path, tmp_path / "a", task=Classify())
     first = next(iter(adapt.adapt_to_files(base, path, tmp_path / "b", task=Write(epochs=1))))
     assert first["examples"] == 1

@@ -11,10 +11,10 @@ from typing import Any, Concatenate, Literal, ParamSpec, TypeVar
 import numpy as np
 
 from unmask import adapt, convert, evaluate, explanation, infer, pretraining, recipes, screen, text
-from unmask.data.given import Text
+from unmask.data.examples import Text
 from unmask.data.prepare import prepare as prepare_shards
 from unmask.errors import require
-from unmask.follow import Progress, follow, tell, warn_of
+from unmask.progress import Progress, follow, tell, warn_of
 from unmask.recipe import Recipe
 from unmask.tasks import Choose, Classify, Write
 from unmask.tasks.choose import Question
@@ -79,7 +79,7 @@ class Model:
         """The prompt and what the model writes after it; of a model adapted to write, the text it writes from it.
 
         A text for a text; for a sequence of them a list, with all samples of the first, then of the second, and so on."""
-        sampling = infer.way(
+        sampling = infer.decoding(
             greedy=greedy, temperature=temperature, top_k=top_k, top_p=top_p, repetition_penalty=repetition_penalty,
             beams=beams, length_penalty=length_penalty,
         )  # fmt: skip
@@ -276,7 +276,7 @@ def _chosen(
     if start is None:
         return recipes.get(recipe, size=size or "base", variant=variant, settings=list(settings))
     require(size is None, f"the network comes from {start}: leave size out, or leave start out")
-    return recipes.onward(recipe, start, variant=variant, settings=list(settings))
+    return recipes.continued(recipe, start, variant=variant, settings=list(settings))
 
 
 def _listed(paths: Paths) -> list[str | Path]:

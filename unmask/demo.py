@@ -20,8 +20,8 @@ import torch
 
 from unmask import recipes, screen, text
 from unmask.adapt import few, finetune
-from unmask.compare import report
-from unmask.data.given import Text
+from unmask.comparison import report
+from unmask.data.examples import Text
 from unmask.data.prepare import prepare
 from unmask.errors import require
 from unmask.evaluate import evaluate_examples
@@ -229,8 +229,8 @@ def _show(results: dict[str, Any], out: Path) -> None:
 def _report(out: Path, results: dict[str, Any]) -> None:
     records = [record for record in log.read(out / "run") if "step" in record]
     lines = [
-        report.Line("training", tuple((r["tokens"] / 1e6, r["loss"]) for r in records)),
-        report.Line(
+        report.ReportCurve("training", tuple((r["tokens"] / 1e6, r["loss"]) for r in records)),
+        report.ReportCurve(
             "held-out text", tuple((r["tokens"] / 1e6, r["validation_loss"]) for r in records if "validation_loss" in r)
         ),
     ]

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from difflib import get_close_matches
 
 
-class Mistake(ValueError):
+class UserError(ValueError):
     """A mistake in the input. The command line prints it as one line; a program may catch it."""
 
 
@@ -14,15 +14,15 @@ class Notice(UserWarning):
     """What a user should know about a job that goes on: in Python a warning, on the command line a note."""
 
 
-def unknown(kind: str, name: str, known: Iterable[str]) -> Mistake:
+def unknown(kind: str, name: str, known: Iterable[str]) -> UserError:
     """The error for a name nobody knows, with the nearest names that exist."""
     known = sorted(known)
     near = get_close_matches(name, known, n=3, cutoff=0.5)
     hint = f"did you mean {' or '.join(near)}?" if near else f"known: {', '.join(known)}"
-    return Mistake(f"unknown {kind} {name!r}: {hint}")
+    return UserError(f"unknown {kind} {name!r}: {hint}")
 
 
 def require(condition: bool, message: str) -> None:
-    """Raise the message as a Mistake unless the condition holds."""
+    """Raise the message as a UserError unless the condition holds."""
     if not condition:
-        raise Mistake(message)
+        raise UserError(message)

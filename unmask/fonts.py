@@ -8,7 +8,7 @@ from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, Final
 
-from unmask.errors import Mistake, require
+from unmask.errors import UserError, require
 
 LETTERS: Final = "DejaVu Sans"  # matplotlib brings it
 # Families that draw Chinese, the freely available first.
@@ -73,7 +73,7 @@ def _added(file: Path) -> str:
         font_manager.fontManager.addfont(file)
         return font_manager.get_font(file).family_name  # type: ignore[no-any-return]
     except (RuntimeError, OSError) as error:
-        raise Mistake(f"{file} is not a font that can be read ({error}): give a .ttf, .otf or .ttc file") from None
+        raise UserError(f"{file} is not a font that can be read ({error}): give a .ttf, .otf or .ttc file") from None
 
 
 @cache

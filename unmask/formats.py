@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from unmask.errors import Mistake, require
+from unmask.errors import UserError, require
 
-NEWEST = 2
+NEWEST = 3
 
 
 def upgraded(data: Any, where: str) -> Any:
@@ -27,7 +27,7 @@ def upgraded(data: Any, where: str) -> Any:
         for step in _STEPS[number - 1 :]:
             data = step(data)
     except (AttributeError, KeyError, TypeError, ZeroDivisionError) as error:
-        raise Mistake(f"{where} is damaged or not a recipe: a Recipe of format {number} needs {error}") from None
+        raise UserError(f"{where} is damaged or not a recipe: a Recipe of format {number} needs {error}") from None
     return {key: value for key, value in data.items() if key != "format"}
 
 
@@ -58,4 +58,39 @@ def _filled_in(value: Any) -> Any:
     return {"initial": "layers"} | filled if part == "Replaced" else filled
 
 
-_STEPS: tuple[Callable[[dict[str, Any]], dict[str, Any]], ...] = (_rows_per_stage,)
+_RENAMED_PARTS = {
+    "unmask.data.Stream": "unmask.data.FullRows",
+    "unmask.data.Streams": "unmask.data.ContinuingRows",
+    "unmask.data.Continued": "unmask.data.ContinuingPairs",
+    "unmask.data.Given": "unmask.data.FromTask",
+    "unmask.predict.Boundary": "unmask.predict.SpanBoundary",
+    "unmask.predict.Copy": "unmask.predict.AllTokens",
+    "unmask.predict.Layers": "unmask.predict.EveryLayer",
+    "unmask.train.Line": "unmask.curves.Linear",
+    "unmask.train.Decay": "unmask.curves.Exponential",
+    "unmask.curves.Until": "unmask.curves.Until",
+    "unmask.curves.InTurn": "unmask.curves.InTurn",
+}
+_RENAMED_VALUES = {
+    "unmask.backbone.Transformer": {"scaled": "scaled_init"},
+    "unmask.backbone.TransformerXL": {"scaled": "scaled_embeddings", "tied": "shared_biases"},
+}
+
+
+def _public_names(value: Any) -> Any:
+    """2 to 3: a part was written with the module that holds it; now with the package, so that files may move."""
+    if isinstance(value, list):
+        return [_public_names(item) for item in value]
+    if not isinstance(value, dict):
+        return value
+    if "part" not in value:
+        return {key: _public_names(item) for key, item in value.items()}
+    module, _, name = str(value["part"]).rpartition(".")
+    public = ".".join([*module.split(".")[:2], name])
+    part = _RENAMED_PARTS.get(public, public)
+    renamed = _RENAMED_VALUES.get(part, {})
+    values = {renamed.get(key, key): _public_names(item) for key, item in value.items() if key != "part"}
+    return {"part": part} | values
+
+
+_STEPS: tuple[Callable[[dict[str, Any]], dict[str, Any]], ...] = (_rows_per_stage, _public_names)

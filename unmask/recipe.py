@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Literal, Protocol, TypeVar
 
 from unmask import formats
-from unmask.errors import Mistake, require, unknown
+from unmask.errors import UserError, require, unknown
 
 P = TypeVar("P")
 LARGEST = 2**31  # no whole number of a recipe is as large
@@ -35,7 +35,7 @@ class Stage:
     rows: int = 256  # in a step
     length: int = 512  # tokens in a row
     # of each loss, by name: a number, or a curve of unmask.train; 1 where none is given
-    weights: dict[str, float | Part] = field(default_factory=dict, metadata={"parts": "unmask.train", "able": "at"})
+    weights: dict[str, float | Part] = field(default_factory=dict, metadata={"parts": "unmask.curves", "able": "at"})
     hide: Part | None = None  # what this stage hides; none: what the recipe hides
 
     def __post_init__(self) -> None:
@@ -46,7 +46,7 @@ class Stage:
             number = isinstance(weight, int | float) and not isinstance(weight, bool)
             require(
                 number or hasattr(weight, "at"),
-                f"the weight of a loss must be a number or a curve such as Line(first=1.0, last=0.0), got {weight!r} for "
+                f"the weight of a loss must be a number or a curve such as Linear(first=1.0, last=0.0), got {weight!r} for "
                 f"{name}",
             )
 
@@ -153,13 +153,13 @@ def from_json(text: str, where: str = "this JSON") -> Recipe:
     try:
         data = formats.upgraded(json.loads(text), where)
     except json.JSONDecodeError as error:
-        raise Mistake(f"{where} is damaged or not a recipe: {error}") from None
+        raise UserError(f"{where} is damaged or not a recipe: {error}") from None
     try:
         recipe = _part(data)
     except TypeError as error:
-        raise Mistake(f"{where} is damaged or not a recipe: {error}") from None
-    except Mistake as mistake:
-        raise Mistake(f"{where}: {mistake}") from None
+        raise UserError(f"{where} is damaged or not a recipe: {error}") from None
+    except UserError as error:
+        raise UserError(f"{where}: {error}") from None
     require(isinstance(recipe, Recipe), f"{where} is not a recipe")
     return recipe
 
@@ -169,18 +169,24 @@ def read_recipe(path: Path) -> Recipe:
     try:
         text = path.read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
-        raise Mistake(f"{path} is damaged or not a recipe: it is not UTF-8 ({error})") from None
+        raise UserError(f"{path} is damaged or not a recipe: it is not UTF-8 ({error})") from None
     return from_json(text, str(path))
 
 
 def plain(value: Any) -> Any:
     """A part as dicts, lists and numbers; it is written with its qualified name."""
     if dataclasses.is_dataclass(value):
-        name = f"{type(value).__module__}.{type(value).__qualname__}"
-        return {"part": name} | {f.name: plain(getattr(value, f.name)) for f in dataclasses.fields(value)}
+        return {"part": public_name(type(value))} | {
+            f.name: plain(getattr(value, f.name)) for f in dataclasses.fields(value)
+        }
     if isinstance(value, dict):
         return {key: plain(item) for key, item in value.items()}
     return [plain(item) for item in value] if isinstance(value, tuple | list) else value
+
+
+def public_name(part: type) -> str:
+    """The name of a part in files: the package that exports it and its class, so that a file may move."""
+    return ".".join([*part.__module__.split(".")[:2], part.__qualname__])
 
 
 def _part(value: Any) -> Any:
@@ -197,7 +203,7 @@ def _part(value: Any) -> Any:
     try:
         part = getattr(importlib.import_module(module), name)
     except (ImportError, AttributeError):
-        raise Mistake(f"this recipe names a part that does not exist here: {value['part']}") from None
+        raise UserError(f"this recipe names a part that does not exist here: {value['part']}") from None
     require(dataclasses.is_dataclass(part), f"{value['part']} is not a part")
     check_types(typing.get_type_hints(part), values, f"{part.__name__}.")
     return part(**values)
@@ -377,7 +383,7 @@ def _parse_one_of(text: str, known: dict[str, Any], wanted: str, name: str) -> A
     try:
         node = ast.parse(text, mode="eval").body
     except SyntaxError:
-        raise Mistake(f"{name} must be {wanted}, got {text!r}") from None
+        raise UserError(f"{name} must be {wanted}, got {text!r}") from None
     called, keywords = (node.func, node.keywords) if isinstance(node, ast.Call) else (node, [])
     require(
         isinstance(called, ast.Name) and not getattr(node, "args", ()),

@@ -11,10 +11,10 @@ from tests.adapt.made import base_of, loud
 from tests.command import mistake, works
 from unmask import api
 from unmask.adapt.choose import choosing_recipe, teach_choosing
-from unmask.adapt.turn import inherit
+from unmask.adapt.task_recipe import inherit
 from unmask.convert import export_hf
-from unmask.data.given import Text, batch_of, rows_of
-from unmask.errors import Mistake
+from unmask.data.examples import Text, batch_of, rows_of
+from unmask.errors import UserError
 from unmask.infer import choose
 from unmask.infer.choose import chances
 from unmask.infer.model import Model, save_run
@@ -212,7 +212,7 @@ def test_from_the_command_line_a_model_learns_to_choose_is_scored_and_chooses(to
 ])  # fmt: skip
 def test_a_wrong_example_is_one_clear_line(tmp_path, row, message):
     (tmp_path / "t.jsonl").write_text(json.dumps(row))
-    with pytest.raises(Mistake, match="t.jsonl, line 1") as caught:
+    with pytest.raises(UserError, match="t.jsonl, line 1") as caught:
         read(tmp_path / "t.jsonl")
     assert message in str(caught.value)
     assert "\n" not in str(caught.value)
@@ -239,5 +239,5 @@ def test_wrong_settings_are_refused():
         ({"epochs": 0}, "epochs"),
         ({"language": -0.5}, "language"),
     ):
-        with pytest.raises(Mistake, match=f"{message} must be"):
+        with pytest.raises(UserError, match=f"{message} must be"):
             Choose(**settings)

@@ -10,9 +10,9 @@ from sklearn.dummy import DummyClassifier
 from tests.adapt.made import base_of
 from tests.command import mistake, works
 from unmask import api
+from unmask.adapt.epochs import Epochs
 from unmask.adapt.finetune import finetune
-from unmask.adapt.rounds import Epochs
-from unmask.data.given import Text
+from unmask.data.examples import Text
 from unmask.evaluate import evaluate_examples
 from unmask.infer.model import open_run, save_run
 from unmask.tasks.classify import Classify, Example

@@ -8,10 +8,10 @@ import transformers as hf
 from tests.adapt.made import base_of, loud
 from unmask import recipes
 from unmask.adapt.finetune import adapted_recipe, finetune
-from unmask.adapt.turn import inherit
+from unmask.adapt.task_recipe import inherit
 from unmask.convert import export_hf
-from unmask.data.given import Text, batch_of, rows_of
-from unmask.errors import Mistake
+from unmask.data.examples import Text, batch_of, rows_of
+from unmask.errors import UserError
 from unmask.hide import Next, Nothing
 from unmask.infer.model import open_run, save_run
 from unmask.recipe import Adapt, override
@@ -77,7 +77,7 @@ def test_gpt_keeps_the_language_model_by_default_and_others_do_not(base, tokeniz
     assert (list(recipe.predict), recipe.hide) == (["label", "tokens"], Next())
     assert recipe.optimise.rate == pytest.approx(6.25e-5 * 768 / 16)
     assert (recipe.optimise.warmup, recipe.optimise.curve, recipe.optimise.decay) == (0.002, "linear", 0.01)
-    plan = Classify().plan(recipes.get("gpt"))
+    plan = Classify().hyperparameters(recipes.get("gpt"))
     assert (plan.epochs, plan.examples, plan.decay, Classify().dropout) == (3.0, 32, 0.01, 0.1)
     gpt2 = base_of("gpt2", tokenizers["byte-bpe"], tmp_path / "gpt2")
     other = adapted_recipe(gpt2, Classify(), ["no", "yes"])
@@ -115,11 +115,11 @@ def test_without_its_language_model_it_can_be_adapted_on_and_with_it_too(base, t
 
 def test_a_model_that_predicts_no_next_token_cannot_keep_it(tokenizers, tmp_path):
     bert = base_of("bert", tokenizers["wordpiece"], tmp_path / "bert")
-    with pytest.raises(Mistake, match="language=0.5 goes on predicting the next token, and .* does not predict it"):
+    with pytest.raises(UserError, match="language=0.5 goes on predicting the next token, and .* does not predict it"):
         adapted_recipe(bert, Classify(language=0.5), ["no", "yes"])
-    with pytest.raises(Mistake, match="language must be 0 or more, or a curve, got -1"):
+    with pytest.raises(UserError, match="language must be 0 or more, or a curve, got -1"):
         Classify(language=-1.0)
-    with pytest.raises(Mistake, match="adapt.language must be 0 or more, got -1"):
+    with pytest.raises(UserError, match="adapt.language must be 0 or more, got -1"):
         Adapt(language=-1.0)
 
 
@@ -137,9 +137,9 @@ def test_an_adapted_gpt_is_exported_as_a_classifier_and_says_what_it_leaves_out(
 @pytest.mark.parametrize("task", [Classify, Choose])
 def test_the_weight_of_language_is_a_number_or_a_curve(task):
     assert override(task(), ["language=0.3"]).language == 0.3
-    curve = override(task(), ["language=Line(first=0.5, last=0.1)"]).language
+    curve = override(task(), ["language=Linear(first=0.5, last=0.1)"]).language
     assert (curve.at(0.0), curve.at(1.0)) == (0.5, pytest.approx(0.1))
-    with pytest.raises(Mistake, match="unknown part for language .*Line"):
+    with pytest.raises(UserError, match="unknown part for language .*Linear"):
         override(task(), ["language=much"])
 
 

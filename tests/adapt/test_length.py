@@ -10,11 +10,11 @@ from unmask.adapt.choose import choosing_recipe
 from unmask.adapt.finetune import adapted_recipe
 from unmask.adapt.write import writing_recipe
 from unmask.convert import export_hf, import_hf
-from unmask.data.given import Text
-from unmask.errors import Mistake
+from unmask.data.examples import Text
+from unmask.errors import UserError
 from unmask.infer import classify, embed
 from unmask.infer.model import Model, open_run, save_run
-from unmask.system import taken_over
+from unmask.system import with_network_of
 from unmask.tasks import Choose, Classify, Write
 
 LONG = "the river opened the case near London " * 20
@@ -73,7 +73,7 @@ def test_what_it_was_adapted_with_is_what_it_reads(tokenizers, tmp_path):
 
 def test_a_longer_text_than_was_trained_is_refused_with_advice(tokenizers, tmp_path):
     model = base(tokenizers, tmp_path)
-    with pytest.raises(Mistake, match=r"length=32 is longer than .* trained with at most 24 tokens; leave length out, or "
+    with pytest.raises(UserError, match=r"length=32 is longer than .* trained with at most 24 tokens; leave length out, or "
                        r"pretrain with longer rows \(--set schedule\.\*\.length=32\)"):  # fmt: skip
         adapted_recipe(model, Classify(length=32), ["a", "b"])
     longer = recipes.get("bert", size="tiny", settings=[*SHAPE, "schedule.*.length=32"])  # the advice, followed
@@ -95,9 +95,9 @@ def test_an_imported_model_reads_as_far_as_its_network(tokenizers, tmp_path):
 def test_going_on_with_shorter_rows_forgets_no_positions(tokenizers, tmp_path):
     before = base(tokenizers, tmp_path).recipe
     asked = recipes.get("bert", size="tiny", settings=[*SHAPE, "schedule.*.length=16"])
-    assert taken_over(asked, before).longest == 24
+    assert with_network_of(asked, before).longest == 24
     longer = recipes.get("bert", size="tiny", settings=[*SHAPE, "schedule.*.length=40"])
-    assert taken_over(longer, before).longest == 40
+    assert with_network_of(longer, before).longest == 40
 
 
 def test_transformers_is_told_the_length_that_was_trained(tokenizers, tmp_path):

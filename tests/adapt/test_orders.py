@@ -10,8 +10,8 @@ from tests.adapt.made import base_of, loud
 from tests.command import mistake, works
 from unmask.adapt.finetune import adapted_recipe
 from unmask.convert import export_hf
-from unmask.data.given import Text, batch_of, rows_of
-from unmask.errors import Mistake
+from unmask.data.examples import Text, batch_of, rows_of
+from unmask.errors import UserError
 from unmask.infer.classify import probabilities, readings
 from unmask.infer.model import Model, save_run
 from unmask.tasks.classify import Classify
@@ -67,13 +67,13 @@ def test_an_example_has_two_rows_one_label_and_counts_once(tokenizers, tmp_path)
 
 def test_one_text_has_no_orders(tokenizers, tmp_path):
     model = adapted("gpt", tokenizers, tmp_path)
-    with pytest.raises(Mistake, match="orders=both reads two texts in both orders, and an example has one"):
+    with pytest.raises(UserError, match="orders=both reads two texts in both orders, and an example has one"):
         probabilities(model, [Text("Alone.")])
 
 
 def test_transformers_reads_a_pair_in_one_order(tokenizers, tmp_path):
     model = adapted("gpt", tokenizers, tmp_path)
-    with pytest.raises(Mistake, match="reads a pair in one order, got orders='both'"):
+    with pytest.raises(UserError, match="reads a pair in one order, got orders='both'"):
         export_hf(model, tmp_path / "hf")
 
 

@@ -11,8 +11,8 @@ from unmask import recipes
 from unmask.adapt.choose import choosing_recipe
 from unmask.adapt.finetune import adapted_recipe
 from unmask.convert import export_hf, import_hf
-from unmask.data.given import Text
-from unmask.errors import Mistake
+from unmask.data.examples import Text
+from unmask.errors import UserError
 from unmask.infer.classify import probabilities
 from unmask.infer.model import Model, open_run, save_run
 from unmask.recipe import Adapt
@@ -43,13 +43,13 @@ def classifier(base: Model, task: Classify, classes: int = 3) -> Model:
     ],
 )
 def test_what_a_task_leaves_open_is_as_the_paper_has_it(name, size, expected):
-    plan = Classify().plan(recipes.get(name, size=size))
+    plan = Classify().hyperparameters(recipes.get(name, size=size))
     assert (plan.rate, plan.warmup, plan.epochs, plan.decay, plan.layer_decay) == pytest.approx(expected)
 
 
 def test_what_a_task_says_comes_before_the_recipe():
     task = Choose(epochs=2, rate=1e-3, warmup=0.0, decay=0.0, layer_decay=0.5, length=16)
-    plan = task.plan(recipes.get("roberta"))
+    plan = task.hyperparameters(recipes.get("roberta"))
     assert (plan.epochs, plan.rate, plan.warmup, plan.decay, plan.layer_decay, plan.length) == (2, 1e-3, 0, 0, 0.5, 16)
 
 
@@ -104,7 +104,7 @@ def test_without_layer_decay_all_parameters_have_one_rate(optimise):
 )
 @pytest.mark.parametrize("value", [0.0, 1.5, -1.0])
 def test_an_impossible_layer_decay_is_refused(make, value):
-    with pytest.raises(Mistake, match=r"layer_decay must be in \(0, 1\]"):
+    with pytest.raises(UserError, match=r"layer_decay must be in \(0, 1\]"):
         make(value)
 
 
@@ -139,14 +139,14 @@ def test_a_linear_classifier_of_electra_is_the_same_in_transformers_and_back(cla
 
 def test_with_more_classes_than_transformers_layer_has_room_for_the_export_says_what_to_set(tokenizers, tmp_path):
     base = electra(tokenizers, tmp_path)
-    with pytest.raises(Mistake, match="adapt again with --set pooler=true"):
+    with pytest.raises(UserError, match="adapt again with --set pooler=true"):
         export_hf(classifier(base, Classify(), 9), tmp_path / "hf")
     export_hf(classifier(base, Classify(pooler=True), 9), tmp_path / "hf")
 
 
 def test_bert_without_its_pooler_is_not_exported(tokenizers, tmp_path):
     base = base_of("bert", tokenizers["wordpiece"], tmp_path)
-    with pytest.raises(Mistake, match="adapt again with --set pooler=true"):
+    with pytest.raises(UserError, match="adapt again with --set pooler=true"):
         export_hf(classifier(base, Classify(pooler=False)), tmp_path / "hf")
 
 

@@ -9,8 +9,8 @@ import pytest
 from tests.adapt.made import base_of
 from tests.command import mistake, works
 from unmask import api
-from unmask.data.given import Text
-from unmask.errors import Mistake
+from unmask.data.examples import Text
+from unmask.errors import UserError
 from unmask.infer.model import save_run
 from unmask.tasks.classify import Columns, Example, described, label_numbers, read
 
@@ -72,7 +72,7 @@ def line(**row):
 )  # fmt: skip
 def test_a_wrong_value_is_named_with_its_file_and_line(tmp_path, name, content, expected):
     (tmp_path / name).write_text(content)
-    with pytest.raises(Mistake, match=expected) as raised:
+    with pytest.raises(UserError, match=expected) as raised:
         read(tmp_path / name)
     assert str(raised.value).startswith(str(tmp_path / name))
 
@@ -92,9 +92,9 @@ def test_where_labels_are_not_read_they_may_be_anything(tmp_path):
 
 def test_a_label_that_training_never_had_is_named_with_its_line(tmp_path):
     (tmp_path / "d.csv").write_text("text,label\nx,a\ny,c\n")
-    with pytest.raises(Mistake, match=r"d.csv, line 3: the label 'c' .* never had; known are \['a', 'b'\]"):
+    with pytest.raises(UserError, match=r"d.csv, line 3: the label 'c' .* never had; known are \['a', 'b'\]"):
         label_numbers(read(tmp_path / "d.csv"), ["a", "b"], "dev")
-    with pytest.raises(Mistake, match="dev: the label 'c'"):
+    with pytest.raises(UserError, match="dev: the label 'c'"):
         label_numbers([Example(Text("x"), "c")], ["a", "b"], "dev")
 
 
@@ -120,7 +120,7 @@ def test_a_pair_has_two_columns_and_a_text_one(tmp_path):
     assert read(tmp_path / "t.jsonl", Columns.of("reply"))[0].text == Text("r")
     assert read(tmp_path / "t.jsonl")[0].text == Text("t")
     assert described(tmp_path / "t.jsonl") is None
-    with pytest.raises(Mistake, match="one text or two, got 3 columns"):
+    with pytest.raises(UserError, match="one text or two, got 3 columns"):
         Columns.of(["a", "b", "c"])
 
 
@@ -134,7 +134,7 @@ def test_a_pair_has_two_columns_and_a_text_one(tmp_path):
 )  # fmt: skip
 def test_a_column_that_is_not_there_lists_those_that_are(tmp_path, columns, expected):
     (tmp_path / "t.csv").write_text("review,stars\nx,1\n")
-    with pytest.raises(Mistake, match=expected):
+    with pytest.raises(UserError, match=expected):
         read(tmp_path / "t.csv", columns)
 
 
@@ -168,7 +168,7 @@ def test_a_text_is_not_read_by_a_model_of_pairs_nor_a_pair_by_one_of_texts(singl
         works(verb, single, tmp_path / "one.jsonl")
     assert "reads pairs" in mistake("predict", pairs, "a text")
     assert "reads one" in mistake("predict", single, "a text", "another")
-    with pytest.raises(Mistake, match="text number 2 of 2: one text, and"):
+    with pytest.raises(UserError, match="text number 2 of 2: one text, and"):
         api.load(pairs, device="cpu").predict([("a", "b"), "c"])
 
 

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from unmask.backbone import biased, fused
-from unmask.backbone.relative import Stream, stream_of
+from unmask.backbone import biased_attention, fused_attention
+from unmask.backbone.relative import AttentionSide, stream_of
 
 NAMES = ("found", "content", "key_value", "placed", "place", "both")
 
@@ -50,7 +50,7 @@ CASES = {
 
 def made(
     case: Case, device: str = "cpu", dtype: torch.dtype = torch.float32
-) -> tuple[dict[str, Tensor | None], Stream]:
+) -> tuple[dict[str, Tensor | None], AttentionSide]:
     """What attention is given by content, and by relation. Some queries see nothing, some keys are seen by nobody."""
     random = torch.Generator().manual_seed(case.length)
     queries, inner = case.queries or case.length, case.heads * case.head
@@ -83,15 +83,15 @@ def made(
     return given, stream if case.queries is None else stream.replace(column=(case.length - 1 - at).to(device))
 
 
-def plain(given: dict[str, Tensor | None], stream: Stream) -> Tensor:
-    return biased.look(*given.values(), stream.seen, stream.column)  # type: ignore[arg-type]
+def plain(given: dict[str, Tensor | None], stream: AttentionSide) -> Tensor:
+    return biased_attention.look(*given.values(), stream.seen, stream.column)  # type: ignore[arg-type]
 
 
-def quick(given: dict[str, Tensor | None], stream: Stream) -> Tensor:
-    return fused.look(*given.values(), stream.seen, stream.end, stream.begin, stream.column)[0]
+def quick(given: dict[str, Tensor | None], stream: AttentionSide) -> Tensor:
+    return fused_attention.look(*given.values(), stream.seen, stream.end, stream.begin, stream.column)[0]
 
 
-def results(look, given: dict[str, Tensor | None], stream: Stream) -> dict[str, Tensor]:  # type: ignore[no-untyped-def]
+def results(look, given: dict[str, Tensor | None], stream: AttentionSide) -> dict[str, Tensor]:  # type: ignore[no-untyped-def]
     """What is found, and the gradients of everything given, of a random sum of it."""
     leaves = {name: None if x is None else x.detach().requires_grad_() for name, x in given.items()}
     found = look(leaves, stream)

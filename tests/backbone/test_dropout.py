@@ -11,9 +11,9 @@ import torch
 from tests.small import random_batch, vocabulary
 from unmask import recipes
 from unmask.backbone import Transformer, TransformerXL, attention
-from unmask.backbone.attention import Attention, View, view
+from unmask.backbone.attention import Attention, AttentionMask, attention_mask
 from unmask.backbone.relative import Relations, RelativeAttention, stream_of, waves
-from unmask.errors import Mistake
+from unmask.errors import UserError
 from unmask.see import LeftToRight
 
 WIDTH, HEADS, LENGTH, COPIES, SHARE = 8, 2, 5, 6000, 0.4
@@ -25,7 +25,11 @@ def plain_attention():
     made = Attention(WIDTH, HEADS, dropout=SHARE)
     x = torch.randn(1, LENGTH, WIDTH)
     values = made.qkv(x).view(1, LENGTH, 3, HEADS, -1)[:, :, 2].transpose(1, 2)
-    return made, lambda rows: made(x.expand(rows, -1, -1), View(LENGTH, mask=CAUSAL.expand(rows, 1, -1, -1))), values
+    return (
+        made,
+        lambda rows: made(x.expand(rows, -1, -1), AttentionMask(LENGTH, mask=CAUSAL.expand(rows, 1, -1, -1))),
+        values,
+    )
 
 
 def relative_attention():
@@ -103,11 +107,11 @@ def test_where_attention_weights_are_dropped_the_kernel_is_dense(monkeypatch):
     monkeypatch.setattr(attention, "stretches", lambda batch: torch.tensor([0, 3]))
     on_gpu = SimpleNamespace(shape=(2, 3), ids=SimpleNamespace(is_cuda=True))
     for pattern in ("everything", "left", "ranked"):
-        dense = view(on_gpu, pattern, torch.bfloat16, compiled=True, dense=True)
+        dense = attention_mask(on_gpu, pattern, torch.bfloat16, compiled=True, dense=True)
         assert dense.mask is not None
         assert dense.lengths is None
         assert dense.blocks is None
-    assert view(on_gpu, "left", torch.bfloat16).mask is None
+    assert attention_mask(on_gpu, "left", torch.bfloat16).mask is None
 
 
 def test_a_network_asks_for_the_dense_kernel_only_while_it_drops(monkeypatch):
@@ -115,9 +119,9 @@ def test_a_network_asks_for_the_dense_kernel_only_while_it_drops(monkeypatch):
 
     def recorded(*given, dense, **options):
         asked.append(dense)
-        return view(*given, dense=dense, **options)
+        return attention_mask(*given, dense=dense, **options)
 
-    monkeypatch.setattr("unmask.backbone.transformer.view", recorded)
+    monkeypatch.setattr("unmask.backbone.transformer.attention_mask", recorded)
     batch = LeftToRight().apply(random_batch(rows=2, length=20))
     for share, on in ((0.1, True), (0.1, False), (0.0, True)):
         spec = Transformer(layers=1, width=16, heads=2, feedforward=32, length=40, attention_dropout=share)
@@ -140,5 +144,5 @@ def test_no_other_recipe_drops_attention_weights_unless_it_is_set(name):
 
 @pytest.mark.parametrize("spec", [Transformer(), TransformerXL()])
 def test_a_dropout_of_all_weights_is_a_mistake(spec):
-    with pytest.raises(Mistake, match=r"backbone.attention_dropout must be in \[0, 1\), got 1.0"):
+    with pytest.raises(UserError, match=r"backbone.attention_dropout must be in \[0, 1\), got 1.0"):
         replace(spec, attention_dropout=1.0)

@@ -13,11 +13,11 @@ import pytest
 import torch
 
 from tests.backbone.relations import CASES
-from unmask.backbone import fused
-from unmask.errors import Mistake
+from unmask.backbone import fused_attention
+from unmask.errors import UserError
 
 interpreted = pytest.mark.skipif(
-    not fused.AVAILABLE or np.lib.NumpyVersion(np.__version__) >= "2.4.0",
+    not fused_attention.AVAILABLE or np.lib.NumpyVersion(np.__version__) >= "2.4.0",
     reason="needs Triton, and a NumPy that its interpreter can count with (up to 2.3)",
 )
 
@@ -49,13 +49,13 @@ def test_interpreted_kernels_give_what_plain_operations_give(case, found):
     [(64, torch.float64, "got torch.float64: convert the model"), (300, torch.bfloat16, "up to 256 numbers, got 300")],
 )
 def test_what_the_kernels_cannot_do_is_refused(width, dtype, expected):
-    with pytest.raises(Mistake, match=expected):
-        fused.tiles(width, dtype)
+    with pytest.raises(UserError, match=expected):
+        fused_attention.tiles(width, dtype)
 
 
 def test_more_tokens_in_one_window_than_are_counted_are_refused():
     queries, keys = 1 << 16, 1 << 15
     content = torch.empty(1, 1, queries, 16, device="meta")
     place, both = torch.empty(1, 1, keys, 16, device="meta"), torch.empty(1, 2, keys, 16, device="meta")
-    with pytest.raises(Mistake, match="65,536 tokens that look at 32,768 are more .* lower --context or --memory"):
-        fused.check_size(content, both, place)
+    with pytest.raises(UserError, match="65,536 tokens that look at 32,768 are more .* lower --context or --memory"):
+        fused_attention.check_size(content, both, place)

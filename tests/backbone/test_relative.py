@@ -11,10 +11,10 @@ from transformers import XLNetModel as Peer
 
 from tests.small import random_batch, vocabulary
 from unmask.backbone import TransformerXL
-from unmask.backbone.biased import look, slid
+from unmask.backbone.biased_attention import look, slid
 from unmask.backbone.relative import RelativeAttention, relate, waves
 from unmask.batch import Batch, Memory
-from unmask.errors import Mistake
+from unmask.errors import UserError
 from unmask.hide import Harmonic, Mask, Spans
 from unmask.see import LeftToRight, Permuted
 
@@ -275,7 +275,7 @@ def test_the_first_of_an_order_gathers_nothing_rather_than_everything():
 
 @pytest.mark.parametrize("reuse, block", [(None, None), (12, 12), (12, 6)])
 def test_both_streams_equal_those_of_transformers(reuse, block):
-    module = network("ranked", streams=2, segments=3, scaled=False, activation="gelu", epsilon=1e-12)
+    module = network("ranked", streams=2, segments=3, scaled_embeddings=False, activation="gelu", epsilon=1e-12)
     peer = peer_of(module)
     batch = permuted(rows=3, length=24, reuse=reuse, block=block)
     blocked, chosen = masks_of(batch)
@@ -296,7 +296,7 @@ def test_both_streams_equal_those_of_transformers(reuse, block):
 
 
 def test_rows_in_both_directions_equal_those_of_transformers():
-    module = network("ranked", streams=2, segments=3, scaled=False, activation="gelu", epsilon=1e-12)
+    module = network("ranked", streams=2, segments=3, scaled_embeddings=False, activation="gelu", epsilon=1e-12)
     peer = peer_of(module, bi_data=True)
     batch = permuted(rows=4, length=15).replace(backward=torch.tensor([False, False, True, True]))
     blocked, chosen = masks_of(batch)
@@ -322,10 +322,10 @@ def test_orders_are_those_of_the_original_masks():
 
 
 def test_a_memory_beyond_the_clamp_is_refused():
-    with pytest.raises(Mistake, match="reaches farther than the distances"):
+    with pytest.raises(UserError, match="reaches farther than the distances"):
         TransformerXL(memory=512, clamp=400)
     module = TransformerXL(layers=1, width=16, heads=2, head=8, feedforward=32, memory=6, clamp=8).build(40, "left")
-    with pytest.raises(Mistake, match="raise backbone.clamp"):
+    with pytest.raises(UserError, match="raise backbone.clamp"):
         module.cache(1, 9)
 
 

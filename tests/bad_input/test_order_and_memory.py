@@ -4,7 +4,7 @@ import pytest
 
 from tests.small import vocabulary
 from unmask import recipes
-from unmask.errors import Mistake
+from unmask.errors import UserError
 from unmask.pretraining import folder
 from unmask.recipe import as_data
 from unmask.system import check_training
@@ -20,24 +20,24 @@ from unmask.system import check_training
         (
             "xlnet",
             ["see=Everything", "system.backbone.streams=1", "hide.mask=0.8"],
-            "has seen what the next one predicts: set arrange=Streams",
+            "has seen what the next one predicts: set arrange=ContinuingRows",
         ),
         (
             "xlnet",
             ["predict.tokens.layer=0"],
             "only the second stream may predict, off its last layer, and tokens would",
         ),
-        ("transformer-xl", ["arrange=Stream"], "do not go on with each other: set arrange=Streams"),
+        ("transformer-xl", ["arrange=FullRows"], "do not go on with each other: set arrange=ContinuingRows"),
     ],
 )
 def test_what_does_not_go_together_is_told_with_what_to_do(name, settings, expected):
-    with pytest.raises(Mistake, match=expected):
+    with pytest.raises(UserError, match=expected):
         check_training(recipes.get(name, size="tiny", settings=settings))
 
 
 def test_without_a_memory_rows_may_come_in_any_order():
-    check_training(recipes.get("transformer-xl", settings=["arrange=Stream", "system.backbone.memory=0"]))
-    check_training(recipes.get("gpt2", settings=["arrange=Streams"]))
+    check_training(recipes.get("transformer-xl", settings=["arrange=FullRows", "system.backbone.memory=0"]))
+    check_training(recipes.get("gpt2", settings=["arrange=ContinuingRows"]))
 
 
 @pytest.mark.parametrize(
@@ -55,7 +55,7 @@ def test_without_a_memory_rows_may_come_in_any_order():
 )
 def test_impossible_values_are_refused(settings, expected):
     name = "xlnet" if settings[0].startswith("see") else "transformer-xl"
-    with pytest.raises(Mistake, match=expected):
+    with pytest.raises(UserError, match=expected):
         recipes.get(name, settings=settings)
 
 
@@ -63,13 +63,15 @@ def test_a_run_resumed_with_another_batch_is_told_what_differs(tmp_path):
     asked = {"recipe": as_data(recipes.get("transformer-xl", size="tiny")), "seed": 0}
     folder.check_same(tmp_path, asked | {"micro": [5]}, asked)
     other = as_data(recipes.get("transformer-xl", size="tiny", settings=["schedule.0.rows=64", "shrink=true"]))
-    with pytest.raises(Mistake, match=r"another recipe \(schedule.0.rows was 32, got 64\): give the same to resume it"):
+    with pytest.raises(
+        UserError, match=r"another recipe \(schedule.0.rows was 32, got 64\): give the same to resume it"
+    ):
         folder.check_same(tmp_path, asked, asked | {"recipe": other})
-    with pytest.raises(Mistake, match=r"another seed \(0, got 1\)"):
+    with pytest.raises(UserError, match=r"another seed \(0, got 1\)"):
         folder.check_same(tmp_path, asked, asked | {"seed": 1})
 
 
 def test_targets_that_nothing_predicts_are_refused():
     recipe = recipes.get("gpt2", size="tiny", settings=["hide.ahead=2"])
-    with pytest.raises(Mistake, match=r"hide.ahead=2 gives targets that nothing predicts: set hide.ahead=1"):
+    with pytest.raises(UserError, match=r"hide.ahead=2 gives targets that nothing predicts: set hide.ahead=1"):
         recipe.system.build(recipe, vocabulary(), 0)

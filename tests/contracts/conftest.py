@@ -14,7 +14,7 @@ from unmask import recipes, text
 from unmask.batch import Batch
 from unmask.data import Collection, Shards
 from unmask.data.loader import Loader, Reader
-from unmask.data.stream_loader import StreamLoader, StreamReader
+from unmask.data.stream_loader import ContinuingLoader, ContinuingReader
 from unmask.recipe import Recipe
 
 KIND = {
@@ -38,7 +38,7 @@ class Case:
         given = (self.tokenizer, self.recipe.arrange, self.recipe.layout, length, 0)
         collection = Collection(Shards(self.data).split("train"))
         if self.recipe.arrange.continuous:
-            return StreamLoader([StreamReader(collection, *given)], [1.0], rows).batch(rows)
+            return ContinuingLoader([ContinuingReader(collection, *given)], [1.0], rows).batch(rows)
         return Loader([Reader(collection, *given)], [1.0]).batch(rows)
 
 

@@ -9,7 +9,7 @@ from tests.contracts.conftest import some_rows
 from unmask.infer.model import open_run
 from unmask.pretraining import pretrain
 from unmask.recipe import flat, from_json, override, to_json
-from unmask.train import Fixed, Leg, Machine, Pace, Trainer, train
+from unmask.train import Fixed, Intervals, LoopStage, Machine, Trainer, train
 
 
 class Same:
@@ -40,10 +40,10 @@ def test_it_overfits_eight_rows(case):
     records = list(
         train(
             trainer,
-            [Leg(1.0, 8, 8, lambda _: Same(batch))],
+            [LoopStage(1.0, 8, 8, lambda _: Same(batch))],
             Fixed(120),
             folder=None,
-            pace=Pace(log=120),
+            pace=Intervals(log=120),
         )  # fmt: skip
     )
     assert records[0]["loss_tokens"] > 4

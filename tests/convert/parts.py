@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from unmask import recipes, text
 from unmask.batch import Batch, Hidden
-from unmask.data.given import Text, batch_of, rows_of
+from unmask.data.examples import Text, batch_of, rows_of
 from unmask.infer.model import Model, open_run
 from unmask.recipe import Recipe
 from unmask.text import Tokenizer

@@ -8,8 +8,8 @@ import transformers as hf
 
 from tests.convert.parts import PAIRS, PARITY, TEXTS, look, model_of, recipe_of, score, tokenizer, weights
 from unmask.convert import export_hf, import_hf
-from unmask.data import Blocks, Given
-from unmask.errors import Mistake
+from unmask.data import Blocks, FromTask
+from unmask.errors import UserError
 from unmask.hide import Nothing
 from unmask.infer.model import save_run
 from unmask.predict import Label
@@ -40,7 +40,7 @@ def classifier(name, folder, tokens=None, **changes):
     } | changes
     recipe = recipe_of(name)
     parts = {
-        "arrange": Given(),
+        "arrange": FromTask(),
         "hide": Nothing(),
         "see": recipe.see.serving,
         "system": Single(backbone=recipe.system.backbone),
@@ -261,7 +261,7 @@ def test_a_fill_mask_pipeline_finds_what_ours_finds(tmp_path):
     ("electra", ["system.backbone.activation=relu"], "activation=gelu"),
 ])  # fmt: skip
 def test_what_transformers_cannot_express_is_refused_with_the_reason(tmp_path, name, settings, message):
-    with pytest.raises(Mistake, match=message):
+    with pytest.raises(UserError, match=message):
         export_hf(pretrained(name, tmp_path, *settings), tmp_path / "hf")
     assert not (tmp_path / "hf").exists()
 
@@ -274,34 +274,34 @@ def test_what_transformers_cannot_express_is_refused_with_the_reason(tmp_path, n
     ("electra", {"activation": "tanh"}, "--set activation=gelu"),
 ])  # fmt: skip
 def test_a_head_that_transformers_does_not_have_is_refused(tmp_path, name, changes, message):
-    with pytest.raises(Mistake, match=message):
+    with pytest.raises(UserError, match=message):
         export_hf(classifier(name, tmp_path, **changes), tmp_path / "hf")
 
 
 @pytest.mark.parametrize("name", ["unilm", "bert"])
 def test_a_model_that_was_adapted_to_write_a_second_text_is_refused(tmp_path, name):
     see = recipe_of(name).see.writing
-    with pytest.raises(Mistake, match="reads one text whole and writes a second"):
+    with pytest.raises(UserError, match="reads one text whole and writes a second"):
         export_hf(pretrained(name, tmp_path, see=see), tmp_path / "hf")
 
 
 def test_a_model_with_tokens_and_a_label_is_refused(tmp_path):
     recipe = recipe_of("bert").replace(arrange=Blocks())
     recipe = recipe.replace(predict=recipe.predict | {"label": Label()})
-    with pytest.raises(Mistake, match="got tokens, label"):
+    with pytest.raises(UserError, match="got tokens, label"):
         export_hf(model_of(recipe, tokenizer(), tmp_path), tmp_path / "hf")
 
 
 def test_an_adapter_inside_the_network_is_refused(tmp_path):
     model = pretrained("bert", tmp_path)
     model.system.backbone.blocks[0].after_mlp = torch.nn.Linear(16, 16)
-    with pytest.raises(Mistake, match="no place for backbone.blocks.0.after_mlp"):
+    with pytest.raises(UserError, match="no place for backbone.blocks.0.after_mlp"):
         export_hf(model, tmp_path / "hf")
 
 
 def test_an_existing_folder_is_not_overwritten_unless_asked(tmp_path):
     model = pretrained("bert", tmp_path)
     export_hf(model, tmp_path / "hf")
-    with pytest.raises(Mistake, match="exists already"):
+    with pytest.raises(UserError, match="exists already"):
         export_hf(model, tmp_path / "hf")
     export_hf(model, tmp_path / "hf", overwrite=True)

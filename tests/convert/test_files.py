@@ -10,7 +10,7 @@ from safetensors.torch import load_file, save_file
 from tests.convert.parts import SENTENCES, edit_json, folder_of, model_of, recipe_of, tokenizer, weights
 from tests.convert.test_import import albert, bert, electra, ernie, gpt2, roberta
 from unmask.convert import export_hf, import_hf
-from unmask.errors import Mistake
+from unmask.errors import UserError
 
 
 def same(one, other):
@@ -84,7 +84,7 @@ def test_shards_are_read_together(tmp_path):
 def test_a_shard_outside_the_folder_is_refused(folder, tmp_path):
     (folder / "model.safetensors").unlink()
     (folder / "model.safetensors.index.json").write_text(json.dumps({"weight_map": {"x": "../x.safetensors"}}))
-    with pytest.raises(Mistake, match="outside its folder"):
+    with pytest.raises(UserError, match="outside its folder"):
         import_hf(folder, tmp_path / "run")
 
 
@@ -95,7 +95,7 @@ def test_a_pickle_is_refused_with_the_way_to_convert_it(folder, tmp_path, name, 
     tensors = load_file(folder / "model.safetensors")
     (folder / "model.safetensors").unlink()
     torch.save(tensors, folder / name)
-    with pytest.raises(Mistake, match=message):
+    with pytest.raises(UserError, match=message):
         import_hf(folder, tmp_path / "run")
     assert not (tmp_path / "run").exists()
 
@@ -105,7 +105,7 @@ def test_a_pickle_is_refused_with_the_way_to_convert_it(folder, tmp_path, name, 
 ])  # fmt: skip
 def test_a_folder_that_lacks_a_file_says_which(folder, tmp_path, missing, message):
     (folder / missing).unlink()
-    with pytest.raises(Mistake, match=message):
+    with pytest.raises(UserError, match=message):
         import_hf(folder, tmp_path / "run")
 
 
@@ -121,7 +121,7 @@ def test_a_folder_that_lacks_a_file_says_which(folder, tmp_path, missing, messag
 ])  # fmt: skip
 def test_a_config_that_cannot_be_expressed_names_the_value(folder, tmp_path, changes, message):
     edit_json(folder / "config.json", **changes)
-    with pytest.raises(Mistake, match=message):
+    with pytest.raises(UserError, match=message):
         import_hf(folder, tmp_path / "run")
 
 
@@ -134,13 +134,13 @@ def test_a_config_that_cannot_be_expressed_names_the_value(folder, tmp_path, cha
 def test_what_a_family_alone_can_say_and_we_cannot_express_names_the_value(tmp_path, build, changes, message):
     folder = folder_of(build(), tokenizer("unigram" if build is albert else "wordpiece"), tmp_path / "hf")
     edit_json(folder / "config.json", **changes)
-    with pytest.raises(Mistake, match=message):
+    with pytest.raises(UserError, match=message):
         import_hf(folder, tmp_path / "run")
 
 
 def test_a_regression_is_refused(tmp_path):
     folder = folder_of(bert(hf.BertForSequenceClassification, num_labels=1), tokenizer(), tmp_path / "hf")
-    with pytest.raises(Mistake, match="one of several classes, got 1"):
+    with pytest.raises(UserError, match="one of several classes, got 1"):
         import_hf(folder, tmp_path / "run")
 
 
@@ -148,13 +148,13 @@ def test_a_tokenizer_with_more_tokens_than_embeddings_is_refused(folder, tmp_pat
     larger = tokenizer()
     larger.backend.add_tokens(["new"])
     larger.save(folder / "tokenizer.json")
-    with pytest.raises(Mistake, match=r"71 tokens .* 70 embeddings.*resize_token_embeddings\(71\)"):
+    with pytest.raises(UserError, match=r"71 tokens .* 70 embeddings.*resize_token_embeddings\(71\)"):
         import_hf(folder, tmp_path / "run")
 
 
 def test_an_existing_run_is_not_overwritten_unless_asked(folder, tmp_path):
     (tmp_path / "run").mkdir()
-    with pytest.raises(Mistake, match="exists already"):
+    with pytest.raises(UserError, match="exists already"):
         import_hf(folder, tmp_path / "run")
     import_hf(folder, tmp_path / "run", overwrite=True)
 
@@ -198,7 +198,7 @@ def test_a_tokenizer_that_cannot_lay_out_a_text_is_said_to_be_damaged(tmp_path):
     known = json.loads(path.read_text())
     del known["post_processor"]["special_tokens"]["[SEP]"]
     path.write_text(json.dumps(known))
-    with pytest.raises(Mistake, match="tokenizer.json is damaged"):
+    with pytest.raises(UserError, match="tokenizer.json is damaged"):
         import_hf(tmp_path / "hf", tmp_path / "run")
 
 
@@ -213,5 +213,5 @@ def test_a_value_of_config_json_that_has_another_type_is_named(folder, tmp_path,
     if wanted is None:
         import_hf(folder, tmp_path / "run")  # what is not read may be anything
         return
-    with pytest.raises(Mistake, match=f"config.json: {name} must be {wanted}"):
+    with pytest.raises(UserError, match=f"config.json: {name} must be {wanted}"):
         import_hf(folder, tmp_path / "run")

@@ -20,7 +20,7 @@ from tests.convert.parts import (
     tokenizer,
 )
 from unmask.convert import import_hf
-from unmask.errors import Mistake
+from unmask.errors import UserError
 from unmask.infer import stream
 from unmask.infer.model import open_run
 from unmask.text import WordBPE
@@ -113,5 +113,5 @@ def test_it_goes_on_with_a_text_and_never_writes_a_special_token_but_the_end(tmp
 
 
 def test_an_activation_that_the_backbone_does_not_have_is_refused(tmp_path):
-    with pytest.raises(Mistake, match="afn='silu', the backbone here can only do gelu, relu"):
+    with pytest.raises(UserError, match="afn='silu', the backbone here can only do gelu, relu"):
         imported(gpt(afn="silu"), tmp_path)

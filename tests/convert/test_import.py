@@ -21,7 +21,7 @@ from tests.convert.parts import (
     tokenizer,
 )
 from unmask.convert import import_hf
-from unmask.errors import Mistake
+from unmask.errors import UserError
 from unmask.infer.model import open_run
 
 LABELS = {"id2label": {0: "bad", 1: "fair", 2: "good"}, "label2id": {"bad": 0, "fair": 1, "good": 2}}
@@ -263,7 +263,7 @@ def test_of_several_tasks_the_first_is_kept_and_the_others_are_left_over(tmp_pat
 
 def test_an_albert_that_maps_embeddings_of_the_layers_width_is_kept_only_if_the_map_changes_nothing(tmp_path):
     network = albert(embedding_size=16)
-    with pytest.raises(Mistake, match="maps embeddings of width 16"):
+    with pytest.raises(UserError, match="maps embeddings of width 16"):
         imported(network, "unigram", tmp_path)
     with torch.no_grad():
         network.albert.encoder.embedding_hidden_mapping_in.weight.copy_(torch.eye(16))

@@ -26,7 +26,7 @@ from tests.convert.parts import (
 from tests.convert.test_import import bert, electra
 from unmask import recipes, text
 from unmask.convert import export_hf, import_hf
-from unmask.errors import Mistake
+from unmask.errors import UserError
 from unmask.infer import fill
 from unmask.infer.model import open_run, save_run
 from unmask.system import GeneratorDiscriminator, Single
@@ -122,7 +122,7 @@ def test_a_generator_alone_is_a_single_network_that_fills(tmp_path):
     ({"hidden_size": 24, "num_attention_heads": 2}, "wider than its discriminator"),
 ])  # fmt: skip
 def test_a_generator_that_does_not_go_with_the_discriminator_is_refused(tmp_path, changes, message):
-    with pytest.raises(Mistake, match=message):
+    with pytest.raises(UserError, match=message):
         imported(tmp_path, electra(), generator(**changes))
     assert not (tmp_path / "run").exists()
 
@@ -134,14 +134,14 @@ def test_a_generator_that_does_not_go_with_the_discriminator_is_refused(tmp_path
     (electra, bert, "no generator but BertForPreTraining"),
 ])  # fmt: skip
 def test_folders_that_are_no_pair_are_refused(tmp_path, judge, guess, message):
-    with pytest.raises(Mistake, match=message):
+    with pytest.raises(UserError, match=message):
         imported(tmp_path, judge(), guess())
 
 
 def test_a_generator_with_another_vocabulary_is_refused(tmp_path):
     other = text.train(text.WordPiece(vocab=70), [sentence[::-1] for sentence in SENTENCES] * 3)
     folder, second = written(tmp_path, electra(), generator(), other)
-    with pytest.raises(Mistake, match="another vocabulary"):
+    with pytest.raises(UserError, match="another vocabulary"):
         import_hf(folder, tmp_path / "run", generator=second)
 
 
@@ -202,7 +202,7 @@ def test_import_of_both_exports_has_identical_weights_and_recipe_parts(tmp_path,
 
 
 def test_a_run_without_a_generator_says_so(tmp_path):
-    with pytest.raises(Mistake, match="has no generator, bert trained a single network"):
+    with pytest.raises(UserError, match="has no generator, bert trained a single network"):
         export_hf(model_of(recipe_of("bert"), tokenizer(), tmp_path), tmp_path / "hf", generator=True)
 
 

@@ -13,9 +13,9 @@ from tokenizers import models, pre_tokenizers
 
 from tests.backbone.test_relative import stream
 from tests.convert.parts import PARITY, edit_json, weights
-from unmask.convert import export_hf, import_hf, source
+from unmask.convert import export_hf, hf_folder, import_hf
 from unmask.convert import tokenizer as tokenizers
-from unmask.errors import Mistake
+from unmask.errors import UserError
 from unmask.infer.model import open_run
 from unmask.predict import Adaptive, Tokens
 from unmask.text import Tokenizer, WholeWords
@@ -228,7 +228,12 @@ def test_the_recipe_says_what_the_checkpoint_is(tmp_path):
     assert model.recipe.layout == "a [SEP] b [SEP]"
     assert model.recipe.predict == {"tokens": Adaptive(own=(0,))}
     assert (backbone.cutoffs, backbone.divide, backbone.memory, backbone.head) == ((6, 12, 17), 2, 9, 5)
-    assert (backbone.streams, backbone.tied, backbone.scaled, backbone.activation) == (1, False, True, "relu")
+    assert (backbone.streams, backbone.shared_biases, backbone.scaled_embeddings, backbone.activation) == (
+        1,
+        False,
+        True,
+        "relu",
+    )
     assert model.tokenizer.encode("the cat in a storm") == [1, 10, 7, 9, 5]
     assert model.tokenizer.role("sep") == model.tokenizer.vocabulary.pad == 0
     assert not any(name.endswith("projections.1") for name in weights(tmp_path / "run") if name.startswith("predict"))
@@ -286,13 +291,13 @@ def test_output_tables_that_differ_from_the_embeddings_are_left_over(tmp_path):
 def test_what_our_network_cannot_compute_is_refused(tmp_path, changes, message):
     _, _, folder = folder_of(tmp_path / "hf")
     edit_json(folder / "config.json", **changes)
-    with pytest.raises(Mistake, match=message):
+    with pytest.raises(UserError, match=message):
         import_hf(folder, tmp_path / "run")
 
 
 def test_embeddings_that_are_mapped_without_clusters_are_refused(tmp_path):
     _, _, folder = folder_of(tmp_path / "hf", cutoffs=[], tie_projs=[True])
-    with pytest.raises(Mistake, match="maps its embeddings"):
+    with pytest.raises(UserError, match="maps its embeddings"):
         import_hf(folder, tmp_path / "run")
 
 
@@ -301,7 +306,7 @@ def test_a_tokenizer_of_another_size_is_refused(tmp_path):
     larger = words()
     larger.backend.add_tokens(["new"])
     larger.save(folder / "tokenizer.json")
-    with pytest.raises(Mistake, match="23 tokens and the checkpoint 22 embeddings"):
+    with pytest.raises(UserError, match="23 tokens and the checkpoint 22 embeddings"):
         import_hf(folder, tmp_path / "run")
 
 
@@ -313,7 +318,7 @@ def test_a_pickled_vocabulary_is_refused_and_the_message_makes_a_tokenizer_of_it
     (folder / name).write_bytes(pickle.dumps(known))
     if name == "vocab.bin":
         torch.save(known, folder / name)
-    with pytest.raises(Mistake, match="can run any code") as caught:
+    with pytest.raises(UserError, match="can run any code") as caught:
         import_hf(folder, tmp_path / "run")
     monkeypatch.chdir(folder)
     exec(str(caught.value).split("with Python: ")[1], {})
@@ -326,7 +331,7 @@ def test_pickled_weights_are_refused_and_the_message_converts_them(tmp_path, mon
     (folder / "model.safetensors").unlink()
     tensors["crit.out_layers.0.weight"] = tensors["transformer.word_emb.emb_layers.0.weight"]  # as tied as they were
     torch.save(tensors, folder / "pytorch_model.bin")
-    with pytest.raises(Mistake, match="as a pickle") as caught:
+    with pytest.raises(UserError, match="as a pickle") as caught:
         import_hf(folder, tmp_path / "run")
     monkeypatch.chdir(folder)
     exec(str(caught.value).split("where you trust it: ")[1], {})
@@ -335,12 +340,12 @@ def test_pickled_weights_are_refused_and_the_message_converts_them(tmp_path, mon
 
 def test_it_cannot_be_exported_and_the_reason_is_told(tmp_path):
     _, _, model, _ = imported(tmp_path)
-    with pytest.raises(Mistake, match="no Transformer-XL any more.*use the run folder as it is"):
+    with pytest.raises(UserError, match="no Transformer-XL any more.*use the run folder as it is"):
         export_hf(model, tmp_path / "out")
 
 
 def test_the_documentation_gives_the_commands_of_the_messages():
     page = (Path(__file__).parents[2] / "docs/hugging_face.md").read_text(encoding="utf-8")
-    assert source.CONVERT_DROPPED in page
+    assert hf_folder.CONVERT_DROPPED in page
     assert tokenizers.WORDS.format(read=tokenizers.PICKLES["vocab.pkl"]) in page
     assert tokenizers.PICKLES["vocab.bin"] in page

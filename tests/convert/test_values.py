@@ -17,9 +17,9 @@ from tests.convert.parts import PAIRS, PARITY, TEXTS, look, recipe_of, score, to
 from tests.convert.test_export import KINDS, classifier, from_text, opened
 from unmask import recipes
 from unmask.convert import export_hf
+from unmask.convert.exported_values import FATES, check_known, parts
 from unmask.convert.tokenizer import check_roles
-from unmask.convert.values import FATES, check_known, parts
-from unmask.errors import Mistake
+from unmask.errors import UserError
 from unmask.hide import Mask
 from unmask.infer.model import Model
 from unmask.recipe import override
@@ -92,7 +92,7 @@ def is_a_model(name, setting):
     """Whether the value may be set at all; rows must hold the texts of these tests."""
     try:
         model = model_with(name, setting, Path())
-    except Mistake:
+    except UserError:
         return False
     return model.recipe != RECIPES[name] and model.length >= 64
 
@@ -144,7 +144,7 @@ def test_a_changed_value_gives_the_same_numbers_or_a_refusal_that_names_it(tmp_p
     model, refusal = model_with(name, setting, tmp_path), None
     try:
         report, files = files_of(model, tmp_path / "hf")
-    except Mistake as mistake:
+    except UserError as mistake:
         refusal = str(mistake)
     if refusal is not None:
         assert fate in ("written", "checked")
@@ -181,10 +181,10 @@ class Shifted(Mask):
 
 def test_a_part_and_a_value_that_export_does_not_know_are_refused_by_name(tmp_path, monkeypatch):
     model = made(RECIPES["roberta"].replace(hide=Shifted()), tokenizer("byte"), tmp_path)
-    with pytest.raises(Mistake, match="what hide=Shifted is"):
+    with pytest.raises(UserError, match="what hide=Shifted is"):
         export_hf(model, tmp_path / "hf")
     monkeypatch.setitem(FATES, Shifted, FATES[Mask])
-    with pytest.raises(Mistake, match="what hide.earlier=1 is"):
+    with pytest.raises(UserError, match="what hide.earlier=1 is"):
         export_hf(model, tmp_path / "hf")
     assert not (tmp_path / "hf").exists()
 
@@ -192,7 +192,7 @@ def test_a_part_and_a_value_that_export_does_not_know_are_refused_by_name(tmp_pa
 def test_a_stage_that_hides_something_else_is_refused_too(tmp_path):
     recipe = RECIPES["gpt2"]
     stage = dataclasses.replace(recipe.schedule[0], hide=Mask(mask=0.0))
-    with pytest.raises(Mistake, match="schedule.0.hide=Mask: train with schedule.0.hide=Next"):
+    with pytest.raises(UserError, match="schedule.0.hide=Mask: train with schedule.0.hide=Next"):
         export_hf(made(recipe.replace(schedule=(stage,)), tokenizer("gpt2"), tmp_path), tmp_path / "hf")
 
 

@@ -27,8 +27,8 @@ from tests.convert.parts import (
 from tests.convert.test_export import from_text, opened
 from unmask.backbone import TransformerXL
 from unmask.convert import export_hf, import_hf
-from unmask.data import Given
-from unmask.errors import Mistake
+from unmask.data import FromTask
+from unmask.errors import UserError
 from unmask.hide import Nothing
 from unmask.infer.model import open_run, save_run
 from unmask.predict import Label
@@ -72,7 +72,7 @@ def pretrained(path, *settings, tokens=None, **changes):
 def classifier(path, tokens=None, **changes):
     label = Label(**{"classes": 3, "names": ("bad", "fair", "good"), "dropout": 0.2} | changes)
     see = recipe_of("xlnet").see.serving
-    return pretrained(path, tokens=tokens, arrange=Given(), hide=Nothing(), see=see, predict={"label": label})
+    return pretrained(path, tokens=tokens, arrange=FromTask(), hide=Nothing(), see=see, predict={"label": label})
 
 
 @pytest.mark.parametrize("changes", [
@@ -188,14 +188,14 @@ def test_what_config_says_of_the_memory_is_kept_or_told(tmp_path):
 def test_what_our_network_cannot_compute_is_refused(tmp_path, changes, message):
     folder = folder_of(xlnet(), like_theirs(), tmp_path / "hf")
     edit_json(folder / "config.json", **changes | ({"d_head": 4} if "n_head" in changes else {}))
-    with pytest.raises(Mistake, match=message):
+    with pytest.raises(UserError, match=message):
         import_hf(folder, tmp_path / "run")
 
 
 @pytest.mark.parametrize("changes", [{"summary_type": "first"}, {"summary_activation": "relu"}])
 def test_a_summary_of_another_kind_is_refused_for_a_classifier_alone(tmp_path, changes):
     imported(xlnet(**changes), tmp_path / "tokens")
-    with pytest.raises(Mistake, match=next(iter(changes))):
+    with pytest.raises(UserError, match=next(iter(changes))):
         imported(xlnet(hf.XLNetForSequenceClassification, **changes), tmp_path)
 
 
@@ -284,13 +284,13 @@ def test_import_of_an_export_has_identical_weights_and_recipe_parts(tmp_path, bu
 
 @pytest.mark.parametrize("settings, message", [
     (["system.backbone.streams=1"], "streams=2, got 1"),
-    (["system.backbone.tied=true"], "tied=False, got True"),
-    (["system.backbone.scaled=true"], "scaled=False, got True"),
+    (["system.backbone.shared_biases=true"], "shared_biases=False, got True"),
+    (["system.backbone.scaled_embeddings=true"], "scaled_embeddings=False, got True"),
     (["system.backbone.head=16"], "head=8, got 16"),
     (["see=LeftToRight", "hide=Next"], "no Transformer-XL any more.*use the run folder"),
 ])  # fmt: skip
 def test_what_transformers_cannot_express_is_refused_with_the_reason(tmp_path, settings, message):
-    with pytest.raises(Mistake, match=message):
+    with pytest.raises(UserError, match=message):
         export_hf(pretrained(tmp_path, *settings), tmp_path / "hf")
 
 
@@ -299,4 +299,9 @@ def test_the_backbone_is_what_config_says(tmp_path):
     backbone = model.recipe.system.backbone
     assert isinstance(backbone, TransformerXL)
     assert (backbone.layers, backbone.heads, backbone.head, backbone.feedforward) == (3, 4, 4, 40)
-    assert (backbone.dropout, backbone.deviation, backbone.segments, backbone.scaled) == (0.2, 0.01, 3, False)
+    assert (backbone.dropout, backbone.deviation, backbone.segments, backbone.scaled_embeddings) == (
+        0.2,
+        0.01,
+        3,
+        False,
+    )

@@ -7,7 +7,7 @@ import threading
 import pytest
 
 from tests.data.test_loader import reader
-from unmask.data.ahead import begun
+from unmask.data.background import begun
 from unmask.data.loader import Place
 
 

@@ -10,10 +10,10 @@ import pytest
 
 from tests.data.made import CLS, FIRST, SEP, by_document, examples_of, random_texts, texts_of
 from unmask import recipes
-from unmask.data import Blocks, Given, NextSentence, Stream
+from unmask.data import Blocks, FromTask, FullRows, NextSentence
 from unmask.data.arrange import special_ids
 from unmask.data.pairs import CUT, DRAWN, READ, Walk, truncate
-from unmask.errors import Mistake
+from unmask.errors import UserError
 from unmask.text import Characters, WordBPE, train
 
 BERT, ROBERTA, GPT = "[CLS] a [SEP] b [SEP]", "[CLS] a [SEP]", "a [SEP]"
@@ -199,11 +199,11 @@ def test_cut_tokens_are_noted():
 
 
 def test_pairs_need_two_documents_and_some_room():
-    with pytest.raises(Mistake, match="need two documents or more"):
+    with pytest.raises(UserError, match="need two documents or more"):
         NextSentence().runs(texts_of([[3, 3]]), BERT, 32, dice())
-    with pytest.raises(Mistake, match="leave no room for a pair"):
+    with pytest.raises(UserError, match="leave no room for a pair"):
         NextSentence().runs(texts_of([[3], [3]]), BERT, 4, dice())
-    with pytest.raises(Mistake, match=r"arrange.random must be in \[0, 1\], got 50"):
+    with pytest.raises(UserError, match=r"arrange.random must be in \[0, 1\], got 50"):
         NextSentence(random=50)
 
 
@@ -283,7 +283,7 @@ def test_blocks_may_share_rows_only_if_they_end_with_their_document():
 
 
 def test_blocks_need_room_for_a_sentence():
-    with pytest.raises(Mistake, match="leave no room for a sentence"):
+    with pytest.raises(UserError, match="leave no room for a sentence"):
         Blocks().runs(texts_of([[3]]), ROBERTA, 2, dice())
 
 
@@ -291,7 +291,7 @@ def test_blocks_need_room_for_a_sentence():
 @pytest.mark.parametrize("layout", [GPT, ROBERTA])
 def test_a_stream_is_all_documents_end_to_end_cut_into_full_rows(layout, length):
     texts = random_texts(25, 6, 9)
-    runs = Stream().runs(texts, layout, length, dice())
+    runs = FullRows().runs(texts, layout, length, dice())
     examples = examples_of(texts, runs)
     opening = [CLS] if layout == ROBERTA else []
     expected = [[*opening, *chain.from_iterable(document), SEP] for document in by_document(texts)]
@@ -302,8 +302,8 @@ def test_a_stream_is_all_documents_end_to_end_cut_into_full_rows(layout, length)
 
 
 def test_given_examples_cannot_be_arranged():
-    with pytest.raises(Mistake, match="has no pretraining data"):
-        Given().runs(texts_of([[3]]), GPT, 8, dice())
+    with pytest.raises(UserError, match="has no pretraining data"):
+        FromTask().runs(texts_of([[3]]), GPT, 8, dice())
 
 
 def test_special_ids_are_those_the_layout_needs():
@@ -313,5 +313,5 @@ def test_special_ids_are_those_the_layout_needs():
     gpt = train(WordBPE(vocab=16), ["some text some text"])
     ids = special_ids(gpt, "[START] a [DELIMITER] b [EXTRACT]")
     assert ids[3:] == [gpt.role("start"), gpt.role("delimiter"), gpt.role("extract")]
-    with pytest.raises(Mistake, match=r"no start token \(none of <start>\)"):
+    with pytest.raises(UserError, match=r"no start token \(none of <start>\)"):
         special_ids(tokenizer, "[START] a [DELIMITER] b [EXTRACT]")

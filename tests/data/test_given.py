@@ -1,4 +1,4 @@
-"""Given examples become rows one by one, cut at the end, and come shuffled anew at every visit."""
+"""FromTask examples become rows one by one, cut at the end, and come shuffled anew at every visit."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import torch
 
-from unmask.data.given import Examples, Text, batch_of, rows_of
-from unmask.errors import Mistake
+from unmask.data.examples import Examples, Text, batch_of, rows_of
+from unmask.errors import UserError
 from unmask.text import Characters, train
 
 BERT, XLNET = "[CLS] a [SEP] b [SEP]", "a [SEP] b [SEP] [CLS]"
@@ -61,7 +61,7 @@ def test_the_summary_is_cls_wherever_the_layout_puts_it():
 
 @pytest.mark.parametrize("text", ["", " \n"])
 def test_an_empty_text_is_named_by_its_number(text):
-    with pytest.raises(Mistake, match="text number 2 of 3 is empty"):
+    with pytest.raises(UserError, match="text number 2 of 3 is empty"):
         rows_of([Text("a"), Text(text), Text("b")], [0, 0, 0], TOKENIZER, BERT, 32)
 
 
@@ -71,12 +71,12 @@ def test_an_empty_second_text_is_allowed_among_pairs():
 
 
 def test_a_layout_without_place_for_a_second_text_is_a_mistake():
-    with pytest.raises(Mistake, match="no place for a second text"):
+    with pytest.raises(UserError, match="no place for a second text"):
         rows_of([Text("a", "b")], [0], TOKENIZER, "[CLS] a [SEP]", 32)
 
 
 def test_rows_too_short_for_any_text_are_a_mistake():
-    with pytest.raises(Mistake):
+    with pytest.raises(UserError):
         rows_of([Text("abcdef", "abcdef")], [0], TOKENIZER, BERT, 2)
 
 

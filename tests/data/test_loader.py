@@ -12,11 +12,11 @@ import torch
 
 from tests.data.made import random_texts, with_levels
 from unmask.batch import Batch
-from unmask.data import Blocks, Collection, NextSentence, Stream
+from unmask.data import Blocks, Collection, FullRows, NextSentence
 from unmask.data import loader as loader_module
 from unmask.data.loader import Loader, Reader, collate, held_out
 from unmask.data.shards import Shard
-from unmask.errors import Mistake
+from unmask.errors import UserError
 from unmask.text import Characters, train
 
 BERT, ROBERTA = "[CLS] a [SEP] b [SEP]", "[CLS] a [SEP]"
@@ -44,7 +44,7 @@ def same(one: Batch, two: Batch) -> bool:
     return all(a.dtype == b.dtype and torch.equal(a, b) if isinstance(a, torch.Tensor) else a == b for a, b in values)
 
 
-@pytest.mark.parametrize("arrange", [NextSentence(), Blocks(), Blocks(cross=False), Stream()], ids=str)
+@pytest.mark.parametrize("arrange", [NextSentence(), Blocks(), Blocks(cross=False), FullRows()], ids=str)
 def test_a_reopened_loader_gives_the_very_next_batches_wherever_it_stopped(small_groups, arrange):
     whole = Loader([reader(arrange)], [1.0])
     sizes = [3, 1, 7, 5, 64, 2] * 4
@@ -189,11 +189,11 @@ def test_notes_of_the_arrangement_are_counted():
 
 
 def test_wrong_mixtures_are_mistakes():
-    with pytest.raises(Mistake, match="weight of a data set must be over 0"):
+    with pytest.raises(UserError, match="weight of a data set must be over 0"):
         Loader([reader()], [0.0])
-    with pytest.raises(Mistake, match="another number of data sets"):
+    with pytest.raises(UserError, match="another number of data sets"):
         Loader([reader()], [1.0], {"places": [{}, {}], "counts": [0, 0]})
-    with pytest.raises(Mistake, match="holds no document"):
+    with pytest.raises(UserError, match="holds no document"):
         reader(data=Collection([]))
 
 

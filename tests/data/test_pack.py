@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tests.data.made import CLS, SEP, SPECIALS, examples_of, random_texts, with_levels
-from unmask.data import Blocks, NextSentence, Stream
+from unmask.data import Blocks, FullRows, NextSentence
 from unmask.data.pack import MOST_EXAMPLES, assign, pack
 
 BERT = "[CLS] a [SEP] b [SEP]"
@@ -17,7 +17,7 @@ CASES = {
     "documents": (Blocks(cross=False), "[CLS] a [SEP]"),
     "blocks": (Blocks(), "[CLS] a [SEP]"),
     "xlnet": (NextSentence(), "a [SEP] b [SEP] [CLS]"),
-    "stream": (Stream(), "a [SEP]"),
+    "stream": (FullRows(), "a [SEP]"),
 }
 LENGTH, PAD = 64, 0
 
@@ -144,7 +144,7 @@ def test_no_row_holds_more_examples_than_there_are_places():
 
 def test_unpacked_examples_keep_their_order_one_per_row():
     texts = random_texts(30, 6, 9)
-    runs = Stream().runs(texts, "a [SEP]", 16, np.random.default_rng(0))
+    runs = FullRows().runs(texts, "a [SEP]", 16, np.random.default_rng(0))
     rows = pack(texts, runs, SPECIALS, PAD, 16, False)
     assert [laid_out(rows, row)[0] for row in range(len(rows))] == examples_of(texts, runs)
 

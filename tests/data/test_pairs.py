@@ -13,7 +13,7 @@ from tests.data.test_arrange import BERT, dice, pairs_of, places
 from unmask import recipes
 from unmask.data import NextSentence, SentenceOrder, ThreeWay
 from unmask.data.pairs import CUT, DRAWN, FOLLOWS, READ, SWAPPED, Walk
-from unmask.errors import Mistake
+from unmask.errors import UserError
 from unmask.predict import Label
 from unmask.system import SENTENCE, cost, hides, objectives
 
@@ -131,7 +131,7 @@ def test_documents_of_one_sentence_are_skipped_and_counted():
 
 @pytest.mark.parametrize("arrange", [SentenceOrder(), ThreeWay()])
 def test_where_no_document_has_two_sentences_the_task_says_what_to_do(arrange):
-    with pytest.raises(Mistake, match="no document has two sentences.*set arrange=Blocks"):
+    with pytest.raises(UserError, match="no document has two sentences.*set arrange=Blocks"):
         arrange.runs(texts_of([[4], [5], [9]]), BERT, 32, dice())
 
 
@@ -159,7 +159,7 @@ def test_one_document_is_enough_unless_texts_are_drawn_from_elsewhere():
     one = texts_of([[3, 4, 5, 6, 7]])
     assert set(SentenceOrder().runs(one, BERT, 32, dice()).label.tolist()) <= {0, 1}
     assert 2 not in ThreeWay(random=0.0, previous=0.5).runs(one, BERT, 32, dice()).label
-    with pytest.raises(Mistake, match="need two documents or more"):
+    with pytest.raises(UserError, match="need two documents or more"):
         ThreeWay().runs(one, BERT, 32, dice())
 
 
@@ -179,13 +179,19 @@ def test_no_text_comes_from_elsewhere_where_there_is_one_document(sentences):
     ],
 )
 def test_impossible_shares_are_a_mistake(make, message):
-    with pytest.raises(Mistake, match=message):
+    with pytest.raises(UserError, match=message):
         make()
 
 
 @pytest.mark.parametrize("name", recipes.names())
 def test_one_setting_switches_the_sentence_task_of_every_recipe(name):
-    for setting, classes in (("SentenceOrder", 2), ("ThreeWay", 3), ("NextSentence", 2), ("Blocks", 0), ("Stream", 0)):
+    for setting, classes in (
+        ("SentenceOrder", 2),
+        ("ThreeWay", 3),
+        ("NextSentence", 2),
+        ("Blocks", 0),
+        ("FullRows", 0),
+    ):
         recipe = recipes.get(name, size="tiny", settings=[f"arrange={setting}"])
         head = objectives(recipe).get(SENTENCE)
         assert head == (Label(classes=classes) if classes else None)
@@ -198,7 +204,7 @@ def test_one_setting_switches_the_sentence_task_of_every_recipe(name):
 @pytest.mark.parametrize("name", recipes.names())
 def test_static_masking_is_one_setting_of_every_masked_recipe(name):
     if not hasattr(recipes.get(name).hide, "copies"):
-        with pytest.raises(Mistake, match="unknown setting 'hide.copies'"):
+        with pytest.raises(UserError, match="unknown setting 'hide.copies'"):
             recipes.get(name, settings=["hide.copies=10"])
         return
     recipe = recipes.get(name, size="tiny", settings=["hide.copies=10"])

@@ -12,7 +12,7 @@ from tests.conftest import documents
 from unmask.data import Collection, Shards, Texts
 from unmask.data import shards as shards_module
 from unmask.data.prepare import prepare
-from unmask.errors import Mistake
+from unmask.errors import UserError
 from unmask.text import Bytes, Characters, Corpus, Lexicon, boundaries, encode_documents, train
 from unmask.text import documents as documents_module
 
@@ -114,16 +114,16 @@ def test_the_holdout_is_the_share_asked_for(tokenizer, tmp_path, share):
 
 @pytest.mark.parametrize("share", [-0.1, 1, 5])
 def test_a_holdout_outside_its_range_is_an_error(corpus, tokenizer, tmp_path, share):
-    with pytest.raises(Mistake, match=r"holdout must be in \[0, 1\)"):
+    with pytest.raises(UserError, match=r"holdout must be in \[0, 1\)"):
         list(prepare(corpus, tokenizer, tmp_path / "data", holdout=share, workers=1))
 
 
 def test_existing_data_is_kept_unless_told_and_a_failure_leaves_nothing_behind(folder, tokenizer, tmp_path):
     before = (folder / "manifest.json").read_bytes()
     (tmp_path / "bad.txt").write_bytes(b"fine\n\nbad \xff")
-    with pytest.raises(Mistake, match="exists already.*--overwrite"):
+    with pytest.raises(UserError, match="exists already.*--overwrite"):
         list(prepare(Corpus([tmp_path / "text.txt"]), tokenizer, folder, workers=1))
-    with pytest.raises(Mistake, match="not UTF-8"):
+    with pytest.raises(UserError, match="not UTF-8"):
         list(prepare(Corpus([tmp_path / "bad.txt"]), tokenizer, folder, workers=1, overwrite=True))
     assert (folder / "manifest.json").read_bytes() == before
     assert sorted(path.name for path in tmp_path.iterdir()) == ["bad.txt", "data", "text.txt"]
@@ -137,32 +137,32 @@ def test_a_changed_file_fails_its_checksum(folder, column):
     raw = bytearray(path.read_bytes())
     raw[len(raw) // 2] ^= 1
     path.write_bytes(raw)
-    with pytest.raises(Mistake, match=rf"train-00000.{column} is damaged.*prepare .* again"):
+    with pytest.raises(UserError, match=rf"train-00000.{column} is damaged.*prepare .* again"):
         Shards(folder)
     Shards(folder, verify=False)
 
 
 def test_a_missing_file_is_named(folder):
     (folder / "holdout-00000.word").unlink()
-    with pytest.raises(Mistake, match="holdout-00000.word is missing"):
+    with pytest.raises(UserError, match="holdout-00000.word is missing"):
         Shards(folder)
 
 
 def test_another_version_must_be_prepared_again(folder):
     manifest = json.loads((folder / "manifest.json").read_text())
     (folder / "manifest.json").write_text(json.dumps(manifest | {"version": 0}))
-    with pytest.raises(Mistake, match="prepared in format 0, this is 1: prepare it again"):
+    with pytest.raises(UserError, match="prepared in format 0, this is 1: prepare it again"):
         Shards(folder)
 
 
 def test_a_folder_without_a_manifest_is_no_data(tmp_path):
-    with pytest.raises(Mistake, match="is not prepared data: make it with 'unmask prepare"):
+    with pytest.raises(UserError, match="is not prepared data: make it with 'unmask prepare"):
         Shards(tmp_path)
 
 
 def test_a_broken_manifest_is_a_mistake(folder):
     (folder / "manifest.json").write_text("{")
-    with pytest.raises(Mistake):
+    with pytest.raises(UserError):
         Shards(folder)
 
 
@@ -207,7 +207,7 @@ def test_phrases_and_entities_come_back_as_they_were_encoded(
 def test_a_damaged_level_is_noticed(corpus, tokenizer, tmp_path, lexicon):
     list(prepare(corpus, tokenizer, tmp_path / "known", lexicon=lexicon, workers=1))
     (tmp_path / "known" / "train-00000.entity").unlink()
-    with pytest.raises(Mistake, match="train-00000.entity is missing"):
+    with pytest.raises(UserError, match="train-00000.entity is missing"):
         Shards(tmp_path / "known")
 
 
@@ -252,7 +252,7 @@ def test_a_missing_segmenter_is_found_before_the_text_is_read(corpus, tokenizer,
     boundaries.segmenter.cache_clear()
     monkeypatch.setitem(sys.modules, "rjieba", None)
     monkeypatch.setattr(type(corpus), "__iter__", lambda _: pytest.fail("the text was read"))
-    with pytest.raises(Mistake, match=r"unmask\[zh\]"):
+    with pytest.raises(UserError, match=r"unmask\[zh\]"):
         list(prepare(corpus, tokenizer, tmp_path / "new" / "data", words="rjieba", workers=1))
     assert not (tmp_path / "new").exists()
     boundaries.segmenter.cache_clear()

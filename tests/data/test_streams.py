@@ -1,4 +1,4 @@
-"""Streams against a slow construction: one list of tokens for all documents, cut by hand."""
+"""ContinuingRows against a slow construction: one list of tokens for all documents, cut by hand."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ import torch
 from tests.data.made import FIRST, by_document, examples_of, random_texts, texts_of, with_levels
 from tests.data.test_loader import same
 from unmask import chance
-from unmask.data import Collection, Continued, Streams, Texts, stream_loader
+from unmask.data import Collection, ContinuingPairs, ContinuingRows, Texts, stream_loader
 from unmask.data.arrange import special_ids
-from unmask.data.line import Line
+from unmask.data.concatenation import Concatenation
 from unmask.data.pack import pack
 from unmask.data.shards import Shard
-from unmask.data.stream_loader import StreamLoader, StreamReader, held_out_streams, shared_out
-from unmask.errors import Mistake
+from unmask.data.stream_loader import ContinuingLoader, ContinuingReader, held_out_streams, shared_out
+from unmask.errors import UserError
 from unmask.recipe import override
 from unmask.recipes import get
 from unmask.text import Characters, train
@@ -47,15 +47,15 @@ def two_shards() -> Collection:
     return collection(random_texts(30, 6, 9), random_texts(25, 6, 9, seed=1))
 
 
-def reader(arrange=None, data=None, layout=None, length=32, **options) -> StreamReader:
-    arrange = Streams() if arrange is None else arrange
-    layout = layout or (PLAIN if isinstance(arrange, Streams) else XLNET)
+def reader(arrange=None, data=None, layout=None, length=32, **options) -> ContinuingReader:
+    arrange = ContinuingRows() if arrange is None else arrange
+    layout = layout or (PLAIN if isinstance(arrange, ContinuingRows) else XLNET)
     data = two_shards() if data is None else data
-    return StreamReader(data, TOKENIZER, arrange, layout, length, 0, **options)
+    return ContinuingReader(data, TOKENIZER, arrange, layout, length, 0, **options)
 
 
-def loader(arrange=None, streams=4, state=None, **options) -> StreamLoader:
-    return StreamLoader([reader(arrange, **options)], [1.0], streams, state)
+def loader(arrange=None, streams=4, state=None, **options) -> ContinuingLoader:
+    return ContinuingLoader([reader(arrange, **options)], [1.0], streams, state)
 
 
 def documents(data: Collection) -> list[list[list[int]]]:
@@ -133,7 +133,7 @@ def test_words_and_sentences_are_numbered_within_the_row_and_special_tokens_are_
 
 
 def test_a_reopened_loader_gives_the_very_next_batches_wherever_it_stopped():
-    for arrange in (Streams(), Continued(reuse=12 / 32)):
+    for arrange in (ContinuingRows(), ContinuingPairs(reuse=12 / 32)):
         whole, sizes = loader(arrange, streams=5), [2, 2, 1] * 40
         batches, states = [], [whole.state()]
         for size in sizes:
@@ -147,7 +147,7 @@ def test_a_reopened_loader_gives_the_very_next_batches_wherever_it_stopped():
                 assert again.state() == states[number + 1]
 
 
-@pytest.mark.parametrize("arrange", [Streams(), Continued(reuse=12 / 32)], ids=str)
+@pytest.mark.parametrize("arrange", [ContinuingRows(), ContinuingPairs(reuse=12 / 32)], ids=str)
 def test_micro_batches_hold_the_same_rows(arrange):
     one, two = loader(arrange, streams=7), loader(arrange, streams=7)
     for _ in range(12):
@@ -160,21 +160,21 @@ def test_micro_batches_hold_the_same_rows(arrange):
 def test_a_call_may_not_reach_into_the_next_step():
     made = loader(streams=4)
     made.batch(3)
-    with pytest.raises(Mistake, match="1 of 4 streams are left in this step, got 2 rows"):
+    with pytest.raises(UserError, match="1 of 4 streams are left in this step, got 2 rows"):
         made.batch(2)
     made.batch(1)
     made.batch(4)
 
 
 def test_no_two_rows_of_a_visit_share_their_address():
-    made = StreamLoader([reader(), reader(data=collection(random_texts(40, 8, 9)))], [1.0, 2.0], 6)
+    made = ContinuingLoader([reader(), reader(data=collection(random_texts(40, 8, 9)))], [1.0, 2.0], 6)
     steps = min(cursor.reader.steps(cursor.streams) for cursor in made.cursors)
     found = [made.batch(6).row for _ in range(steps)]
     assert len(torch.cat(found).unique()) == 6 * steps
 
 
 def test_sets_of_a_mixture_do_not_share_their_randomness():
-    made = StreamLoader([reader(Continued(reuse=12 / 32)), reader(Continued(reuse=12 / 32))], [1, 1], 2)
+    made = ContinuingLoader([reader(ContinuingPairs(reuse=12 / 32)), reader(ContinuingPairs(reuse=12 / 32))], [1, 1], 2)
     batches = [made.batch(2) for _ in range(30)]
     assert all(torch.equal(batch.ids[0, :12], batch.ids[1, :12]) for batch in batches)  # the same text
     assert {tuple(batch.label.tolist()) for batch in batches} == {(0, 0), (0, 1), (1, 0), (1, 1)}
@@ -199,7 +199,7 @@ def pair(ids: list[int], reuse: int, segment: list[int]) -> tuple[list[int], lis
 @pytest.mark.parametrize(("length", "reuse"), [(32, 12), (31, 15), (24, 4), (40, 35)])
 def test_pairs_go_on_in_the_stream_and_then_follow_or_come_from_elsewhere(length, reuse):
     data = two_shards()
-    made = loader(Continued(reuse=reuse / length), data=data, streams=5, length=length)
+    made = loader(ContinuingPairs(reuse=reuse / length), data=data, streams=5, length=length)
     whole = line(data, 0, [], [SEP])
     stretch, room = len(whole) // 3, length - reuse - 3
     _, ends = positions(data)
@@ -236,7 +236,7 @@ def test_pairs_go_on_in_the_stream_and_then_follow_or_come_from_elsewhere(length
 
 def test_a_drawn_second_text_begins_with_a_sentence():
     data = two_shards()
-    made = loader(Continued(reuse=12 / 32, random=1.0), data=data, streams=2)
+    made = loader(ContinuingPairs(reuse=12 / 32, random=1.0), data=data, streams=2)
     first = {sentence[0] for document in documents(data) for sentence in document}
     last = {sentence[-1] for document in documents(data) for sentence in document}
     found = []
@@ -250,7 +250,7 @@ def test_a_drawn_second_text_begins_with_a_sentence():
 @pytest.mark.parametrize("backward", [False, True])
 def test_the_start_of_a_sentence_is_found_from_any_place_in_it(backward):
     data = two_shards()
-    forward = Line(data, np.arange(len(data)), (), (1,))
+    forward = Concatenation(data, np.arange(len(data)), (), (1,))
     every = [[s[::-1] for s in d[::-1]] for d in documents(data)[::-1]] if backward else documents(data)
     expected: list[int] = []
     for document in every:
@@ -266,7 +266,7 @@ def test_the_start_of_a_sentence_is_found_from_any_place_in_it(backward):
 
 def test_the_place_of_a_drawn_text_may_be_anywhere():
     data = collection(random_texts(20, 6, 9))
-    made = loader(Continued(reuse=12 / 32, random=1.0, both=False), data=data, streams=1)
+    made = loader(ContinuingPairs(reuse=12 / 32, random=1.0, both=False), data=data, streams=1)
     where, _ = positions(data)
     found = set()
     for _ in range(200):
@@ -278,7 +278,7 @@ def test_the_place_of_a_drawn_text_may_be_anywhere():
 def test_units_of_reversed_rows_are_those_of_the_text():
     data = collection(with_levels(random_texts(60, 8, 9)))
     shard = data.shards[0]
-    made = loader(Continued(reuse=12 / 32), data=data, streams=2)
+    made = loader(ContinuingPairs(reuse=12 / 32), data=data, streams=2)
 
     def breaks(column: str, one: int, two: int) -> bool:
         """Whether a unit ends between two tokens that stand side by side in the text."""
@@ -306,7 +306,7 @@ def test_units_of_reversed_rows_are_those_of_the_text():
 
 
 def test_a_sentence_longer_than_the_room_is_cut():
-    made = loader(Continued(reuse=12 / 32), data=collection(texts_of([[400]])), streams=2)
+    made = loader(ContinuingPairs(reuse=12 / 32), data=collection(texts_of([[400]])), streams=2)
     sizes = set()
     for _ in range(20):
         batch = made.batch(2)
@@ -318,7 +318,7 @@ def test_a_sentence_longer_than_the_room_is_cut():
 
 def test_without_both_all_streams_read_forward():
     data = two_shards()
-    made = loader(Continued(reuse=12 / 32, both=False), data=data, streams=4)
+    made = loader(ContinuingPairs(reuse=12 / 32, both=False), data=data, streams=4)
     whole = line(data, 0, [], [SEP])
     stretch = len(whole) // 4
     batch = made.batch(4)
@@ -333,8 +333,8 @@ def test_streams_are_shared_out_by_weight():
     assert shared_out([2, 1], 7) == [5, 2]
     assert shared_out([1, 0.01], 8) == [8, 0]
     plain, known = two_shards(), collection(with_levels(random_texts(60, 8, 9)))
-    made = StreamLoader([reader(data=plain), reader(data=known)], [1, 2], 6)
-    alone = StreamLoader([reader(data=plain)], [1.0], 2)
+    made = ContinuingLoader([reader(data=plain), reader(data=known)], [1, 2], 6)
+    alone = ContinuingLoader([reader(data=plain)], [1.0], 2)
     for _ in range(5):
         for rows in (1, 5):
             batch = made.batch(rows)
@@ -347,7 +347,7 @@ def test_streams_are_shared_out_by_weight():
 def test_sets_of_a_mixture_begin_their_visits_each_in_its_time():
     def make(state=None):
         small, large = collection(random_texts(8, 6, 9)), two_shards()
-        return StreamLoader([reader(data=small), reader(data=large)], [1, 1], 2, state)
+        return ContinuingLoader([reader(data=small), reader(data=large)], [1, 1], 2, state)
 
     whole = make()
     for _ in range(20):
@@ -384,16 +384,16 @@ def test_held_out_text_is_read_in_order_in_at_least_four_rows():
     assert held_out_streams([reader(data=collection(texts_of([[20]])), shuffled=False)], 1000, 9) == []
 
 
-@pytest.mark.parametrize("arrange", [Streams(), Continued(reuse=12 / 32)], ids=str)
+@pytest.mark.parametrize("arrange", [ContinuingRows(), ContinuingPairs(reuse=12 / 32)], ids=str)
 def test_the_same_arrangement_makes_rows_of_texts_at_hand(arrange):
     texts = random_texts(30, 6, 9)
-    layout = PLAIN if isinstance(arrange, Streams) else XLNET
+    layout = PLAIN if isinstance(arrange, ContinuingRows) else XLNET
     runs = arrange.runs(texts, layout, 32, np.random.default_rng(0))
     rows = pack(texts, runs, special_ids(TOKENIZER, layout), 0, 32, arrange.packed)
     assert (rows.example[:-1] == 0).all()
     assert len(rows) > 5
     assert len(examples_of(texts, runs)) == len(rows)
-    if isinstance(arrange, Continued):
+    if isinstance(arrange, ContinuingPairs):
         sentences = [s for d in by_document(texts) for s in d]
         for ids, segment in zip(rows.ids.tolist(), rows.segment.tolist(), strict=True):
             _, a, _ = pair(ids, 12, segment)
@@ -403,44 +403,47 @@ def test_the_same_arrangement_makes_rows_of_texts_at_hand(arrange):
 @pytest.mark.parametrize("tokens", [3, 4, 5, 20, 28])
 def test_a_text_that_fills_no_row_makes_a_shorter_one(tokens):
     texts = texts_of([[tokens]])
-    runs = Continued(reuse=12 / 32).runs(texts, XLNET, 32, np.random.default_rng(0))
+    runs = ContinuingPairs(reuse=12 / 32).runs(texts, XLNET, 32, np.random.default_rng(0))
     (ids,) = examples_of(texts, runs)
     assert [token for token in ids if token >= FIRST] == list(range(FIRST, FIRST + min(tokens, 29)))
 
 
-@pytest.mark.parametrize("setting", ["arrange=Streams", "arrange=Continued(reuse=0.25)"])
+@pytest.mark.parametrize("setting", ["arrange=ContinuingRows", "arrange=ContinuingPairs(reuse=0.25)"])
 def test_a_recipe_may_be_given_streams_and_may_leave_them(setting):
     changed = get("gpt2", size="tiny", settings=[setting])
     assert changed.arrange.continuous
-    assert getattr(changed.arrange, "reuse", None) == (None if "Streams" in setting else 0.25)
+    assert getattr(changed.arrange, "reuse", None) == (None if "ContinuingRows" in setting else 0.25)
     assert not override(changed, ["arrange=Blocks"]).arrange.continuous
 
 
 def test_refusals_say_what_to_do():
-    with pytest.raises(Mistake, match=r"too few for 60 streams of rows of 32 tokens: 3\d would fit, so lower schedule"):
+    with pytest.raises(
+        UserError, match=r"too few for 60 streams of rows of 32 tokens: 3\d would fit, so lower schedule"
+    ):
         loader(streams=60)
-    with pytest.raises(Mistake, match="too few for 1 streams of rows of 900 tokens: 1 would fit|give more text"):
+    with pytest.raises(UserError, match="too few for 1 streams of rows of 900 tokens: 1 would fit|give more text"):
         loader(data=collection(texts_of([[20]])), streams=1, length=900)
     with pytest.raises(
-        Mistake, match=r"arrange.reuse=0.875 leaves no room for two texts in a row of 32 tokens: set arrange.reuse=0.5"
+        UserError,
+        match=r"arrange.reuse=0.875 leaves no room for two texts in a row of 32 tokens: set arrange.reuse=0.5",
     ):
-        reader(Continued(reuse=28 / 32))
-    reader(Continued(reuse=27 / 32))
-    with pytest.raises(Mistake, match="arrange.reuse must be in"):
-        Continued(reuse=0)
-    with pytest.raises(Mistake, match="arrange.random must be in"):
-        Continued(random=50)
-    with pytest.raises(Mistake, match="has no other place to draw a second text"):
-        reader(Continued(reuse=12 / 32), data=collection(texts_of([[60]])))
-    with pytest.raises(Mistake, match="has no place for a second text"):
-        reader(Continued(reuse=12 / 32), layout=PLAIN)
-    with pytest.raises(Mistake, match="started with 4 streams, got 3; each has a memory .* or start a new run"):
+        reader(ContinuingPairs(reuse=28 / 32))
+    reader(ContinuingPairs(reuse=27 / 32))
+    with pytest.raises(UserError, match="arrange.reuse must be in"):
+        ContinuingPairs(reuse=0)
+    with pytest.raises(UserError, match="arrange.random must be in"):
+        ContinuingPairs(random=50)
+    with pytest.raises(UserError, match="has no other place to draw a second text"):
+        reader(ContinuingPairs(reuse=12 / 32), data=collection(texts_of([[60]])))
+    with pytest.raises(UserError, match="has no place for a second text"):
+        reader(ContinuingPairs(reuse=12 / 32), layout=PLAIN)
+    with pytest.raises(UserError, match="started with 4 streams, got 3; each has a memory .* or start a new run"):
         loader(streams=3, state=loader(streams=4).state())
-    with pytest.raises(Mistake, match="another number of data sets"):
-        StreamLoader([reader(), reader()], [1, 1], 4, loader(streams=4).state())
+    with pytest.raises(UserError, match="another number of data sets"):
+        ContinuingLoader([reader(), reader()], [1, 1], 4, loader(streams=4).state())
 
 
-@pytest.mark.parametrize("arrange", [Streams(), Continued(reuse=12 / 32)], ids=str)
+@pytest.mark.parametrize("arrange", [ContinuingRows(), ContinuingPairs(reuse=12 / 32)], ids=str)
 def test_only_the_first_rows_of_a_visit_begin_a_stretch(arrange):
     made = loader(arrange, streams=4)
     steps = made.cursors[0].reader.steps(4)

@@ -8,11 +8,11 @@ from collections import Counter
 import pytest
 
 from tests.command import works
-from unmask.data import unknown as module
+from unmask.data import unknown_tokens as module
 from unmask.data.prepare import prepare
-from unmask.data.unknown import Unknown
+from unmask.data.unknown_tokens import Unknown
 from unmask.text import ByteBPE, Bytes, Characters, Corpus, Unigram, WholeWords, WordPiece, train
-from unmask.text.fold import folded
+from unmask.text.fold_width import folded
 
 KNOWN = "我们在北京的学校说了很多话。\nThe doctor slept near the river.\n"
 STRANGE = "我們在臺北的學校說了很多話，臺臺。\nThe doctor slept.\n"

@@ -14,8 +14,8 @@ from tests.convert.parts import model_of, tokenizer
 from tests.evaluate.parts import DOCUMENTS, LENGTH, exported, language_model, log_probability, stream_of, written
 from unmask import api, evaluate, recipes
 from unmask.backbone import TransformerXL
-from unmask.errors import Mistake
-from unmask.evaluate.language import Way, score_text, windows
+from unmask.errors import UserError
+from unmask.evaluate.perplexity import Windowing, score_text, windows
 from unmask.infer.likelihood import passes, score
 from unmask.infer.model import Model, save_run
 from unmask.system import Single
@@ -179,7 +179,7 @@ def test_a_text_shorter_than_the_context_is_scored_whole_and_told(model, network
 
 
 def test_progress_counts_up_to_all_tokens(model, text, monkeypatch):
-    monkeypatch.setattr("unmask.evaluate.language.PASS", 40)
+    monkeypatch.setattr("unmask.evaluate.perplexity.PASS", 40)
     *records, last = score_text(model, text, stride=4)
     done = [record["tokens"] for record in records]
     assert len(done) > 3
@@ -196,10 +196,10 @@ def test_a_length_or_stride_that_cannot_be_is_refused_with_numbers(model, text, 
         ({"stride": 0}, "between 1 and 15 .* got 0"),
         ({"memory": 4}, "no memory to set to 4"),
     ):
-        with pytest.raises(Mistake, match=said):
+        with pytest.raises(UserError, match=said):
             evaluate.evaluate_text(model, text, **options)
     (tmp_path / "empty.txt").write_text(" \n\n")
-    with pytest.raises(Mistake, match="holds no text"):
+    with pytest.raises(UserError, match="holds no text"):
         evaluate.evaluate_text(model, tmp_path / "empty.txt")
 
 
@@ -243,14 +243,14 @@ def test_a_memory_longer_than_any_machine_holds_is_as_good_as_one_as_long_as_the
     enough, endless = (evaluate.evaluate_text(made, text, memory=memory) for memory in (150, 10**12))
     assert endless["loss"] == pytest.approx(enough["loss"], rel=1e-6)
     assert (endless["memory"], endless["exactness"]) == (10**12, "exact")
-    with pytest.raises(Mistake, match=f"a memory of {10**12} tokens reaches farther than the distances .*, 20"):
+    with pytest.raises(UserError, match=f"a memory of {10**12} tokens reaches farther than the distances .*, 20"):
         evaluate.evaluate_text(remembering(tmp_path / "run", layers=1, clamp=20), text, memory=10**12)
 
 
 def test_segments_do_not_overlap_where_there_is_a_memory(tmp_path, text):
-    with pytest.raises(Mistake, match="leave --stride out, or give --memory 0"):
+    with pytest.raises(UserError, match="leave --stride out, or give --memory 0"):
         evaluate.evaluate_text(remembering(tmp_path / "run", layers=1), text, stride=2)
-    assert [Way(4, 4, memory).exact(9) for memory in (7, 8)] == [False, True]
+    assert [Windowing(4, 4, memory).exact(9) for memory in (7, 8)] == [False, True]
 
 
 def test_a_network_that_knows_distances_reads_windows_of_any_length(tmp_path, text):
@@ -264,7 +264,7 @@ def test_a_network_that_knows_distances_reads_windows_of_any_length(tmp_path, te
     ids = np.array(stream_of(made))
     found = evaluate.context_curve(made, text, lengths=(len(ids) - 1,))["points"][0]["loss"]
     assert found == pytest.approx(-score(made, [ids], [1]).logs[0], rel=1e-5)
-    with pytest.raises(Mistake, match="2 tokens or more; got 1"):
+    with pytest.raises(UserError, match="2 tokens or more; got 1"):
         evaluate.evaluate_text(made, text, context=1)
 
 
@@ -282,9 +282,9 @@ def test_the_curve_gives_the_same_tokens_more_and_more_to_look_back_at(model, ne
     )  # in the middle and at the end, not at the second
     ends = [log_probability(network, ids[i - 3 : i], ids[i]) for i in (len(ids) // 2, len(ids) - 1)]
     assert some["points"][0]["loss"] == pytest.approx(-np.mean(ends), rel=1e-5)
-    with pytest.raises(Mistake, match=f"between 1 and {LENGTH - 1}"):
+    with pytest.raises(UserError, match=f"between 1 and {LENGTH - 1}"):
         evaluate.context_curve(model, text, lengths=(LENGTH,))
-    with pytest.raises(Mistake, match="no token .* has 15 tokens before it"):
+    with pytest.raises(UserError, match="no token .* has 15 tokens before it"):
         evaluate.context_curve(model, written(tmp_path / "short.txt", ["The cat."]))
 
 

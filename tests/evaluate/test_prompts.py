@@ -11,10 +11,10 @@ from tests.command import mistake, works
 from tests.convert.parts import SENTENCES, model_of, recipe_of, tokenizer
 from tests.evaluate.parts import LENGTH, exported, language_model, log_probability
 from unmask import api, evaluate
-from unmask.errors import Mistake
+from unmask.errors import UserError
 from unmask.infer.model import Model, save_run
 from unmask.tasks import choose
-from unmask.tasks.prompt import Question, read
+from unmask.tasks.prompt import PromptQuestion, read
 from unmask.text.template import Choice, Template
 
 QUESTIONS = [
@@ -159,7 +159,7 @@ def test_a_token_across_prompt_and_answer_is_scored_with_the_answer(model, netwo
 def test_a_prompt_that_is_too_long_is_refused_or_cut_at_its_beginning(model, network, tmp_path):
     long = "The cat sat on the mat, and the dog ran away. " * 3
     file = lines(tmp_path / "q.jsonl", [{"text": long, "choices": ["the rain", "sun"], "answer": 1}])
-    with pytest.raises(Mistake, match=f"the model reads {LENGTH}: .* --cut-left"):
+    with pytest.raises(UserError, match=f"the model reads {LENGTH}: .* --cut-left"):
         evaluate.evaluate_prompts(model, file, prompt="{text}")
     found = evaluate.evaluate_prompts(
         model, file, prompt="{text}", scoring=evaluate.Scoring(normalise="none", cut_left=True)
@@ -170,7 +170,7 @@ def test_a_prompt_that_is_too_long_is_refused_or_cut_at_its_beginning(model, net
     assert found["predictions"][0]["scores"] == pytest.approx(scores, rel=1e-5)
     assert [note for note in model.notes if "cut at their beginning" in note]
     endless = lines(tmp_path / "e.jsonl", [{"text": "a", "answer": "x y z w " * 9}])
-    with pytest.raises(Mistake, match="an answer has"):
+    with pytest.raises(UserError, match="an answer has"):
         evaluate.evaluate_prompts(model, endless, prompt="{text}", scoring=evaluate.Scoring(cut_left=True))
 
 
@@ -187,16 +187,16 @@ def test_a_template_is_plain_text_with_fields(tmp_path):
     assert template.choices == (Choice("1", "good"), Choice("0", "bad"))
     assert template.fill({"text": "a {b}", "n": 3}, "line 1") == "Review: a {b} {3}\nIt is "
     assert Template.read(str(file)) == template
-    with pytest.raises(Mistake, match="line 4: the template asks for {review}, .* it has text, label"):
+    with pytest.raises(UserError, match="line 4: the template asks for {review}, .* it has text, label"):
         Template.read("{review}").fill({"text": "a", "label": "b"}, "line 4")
     for text, said in (
         ("{text", "double a brace"), ("a}b{c}", "double a brace"), ("{text!r}", "field alone"), ("{a.b}", "field alone"),
         ("{a:>9}", "field alone"), ("{}", "field alone"), ("no field", "no template"), ("choices: a\n{b}", "two choices"),
         ("choices: a, a\n{b}", "twice"), ("choices: a,,c\n{b}", "empty one"),
     ):  # fmt: skip
-        with pytest.raises(Mistake, match=said):
+        with pytest.raises(UserError, match=said):
             Template.read(text)
-    with pytest.raises(Mistake, match="no such template"):
+    with pytest.raises(UserError, match="no such template"):
         Template.read(tmp_path / "none.txt")
 
 
@@ -213,10 +213,10 @@ def test_a_label_is_one_of_the_names_that_the_template_gives_its_choices(tmp_pat
     assert found("1=great, 0=terrible", 1, 0, "1", "0") == [0, 1, 0, 1]
     assert found("0=terrible, 1=great", 1, 0) == [1, 0]
     for label in (0, "0", 1, "great", "Pos", True):
-        with pytest.raises(Mistake, match="line 1: the label must be one of pos, neg, .* got .* 0=terrible, 1=great"):
+        with pytest.raises(UserError, match="line 1: the label must be one of pos, neg, .* got .* 0=terrible, 1=great"):
             found("pos=great, neg=terrible", label)
     for row in ({}, {"label": None}, {"label": ""}):
-        with pytest.raises(Mistake, match='no "label"; it has text$'):
+        with pytest.raises(UserError, match='no "label"; it has text$'):
             answers(tmp_path, "choices: None=bad, good\n{text}", {"text": "x"} | row)
 
 
@@ -225,7 +225,7 @@ def test_an_answer_is_an_index_or_one_of_the_choices(tmp_path):
     question = read(
         lines(tmp_path / "q.jsonl", [{"q": "?", "choices": [" a", "b"], "answer": 0}]), Template.read("{q} x")
     )
-    assert question == [Question("? x", (" a", "b"), 0)]
+    assert question == [PromptQuestion("? x", (" a", "b"), 0)]
     for rows, said in (
         ([{"q": "?", "choices": ["2", "1", "0"], "answer": 0}], "index and also one of the choices"),
         ([{"q": "?", "choices": ["a", "b"], "answer": 2}], "index from 0 to 1, got 2"),
@@ -239,7 +239,7 @@ def test_an_answer_is_an_index_or_one_of_the_choices(tmp_path):
         ([{"q": "?", "answer": "a"}, {"q": "?", "choices": ["a", "b"], "answer": 0}], "mixes"),
         ([], "holds no examples"),
     ):
-        with pytest.raises(Mistake, match=said):
+        with pytest.raises(UserError, match=said):
             answers(tmp_path, "{q}", *rows)
 
 
@@ -263,7 +263,7 @@ def test_a_file_of_choices_serves_both_to_adapt_and_to_ask(tmp_path):
         ({"label": None}, 'has "choices" and does not say which is right: give "answer" or "label"'),
         ({}, 'has "choices" and does not say which is right: give "answer" or "label"'),
     ):
-        with pytest.raises(Mistake, match=said):
+        with pytest.raises(UserError, match=said):
             answers(tmp_path, "{text}", {"text": "?", "choices": ["a", "b"]} | row)
 
 
@@ -287,7 +287,7 @@ def test_the_command_line_asks_and_python_gives_the_same(model, tmp_path):
 
 def test_a_model_that_sees_both_sides_is_refused(tmp_path):
     bert = model_of(recipe_of("bert"), tokenizer(), tmp_path / "bert")
-    with pytest.raises(Mistake, match="no model that predicts the next token: it sees by Everything"):
+    with pytest.raises(UserError, match="no model that predicts the next token: it sees by Everything"):
         evaluate.evaluate_prompts(bert, lines(tmp_path / "q.jsonl", QUESTIONS), prompt=PROMPT)
-    with pytest.raises(Mistake, match="no model that predicts the next token"):
+    with pytest.raises(UserError, match="no model that predicts the next token"):
         evaluate.evaluate_text(bert, tmp_path / "q.jsonl")

@@ -7,8 +7,8 @@ import pytest
 
 from tests.explanation.given import CHINESE, LEXICON, NAMES, PAIR, tiny
 from unmask import explanation as module
-from unmask.explanation import row as row_module
-from unmask.explanation.units import Made
+from unmask.explanation import text_row as row_module
+from unmask.explanation.hidden_units import Made
 from unmask.text import Lexicon, Tokenizer
 
 

@@ -4,7 +4,7 @@ import pytest
 
 from tests.explanation.given import PAIR, screen, tiny
 from unmask import recipes
-from unmask.errors import Mistake
+from unmask.errors import UserError
 from unmask.explanation import explain
 from unmask.text import Tokenizer
 
@@ -62,7 +62,7 @@ def test_the_sentence_task_is_told_in_words(name: str, trained: dict[str, Tokeni
 
 @pytest.mark.parametrize("name", ["albert", "structbert"])
 def test_one_sentence_makes_no_pair(name: str, trained: dict[str, Tokenizer]) -> None:
-    with pytest.raises(Mistake, match="give two or more"):
+    with pytest.raises(UserError, match="give two or more"):
         explain(tiny(name), "The doctor left.", tokenizer=trained[name])
 
 

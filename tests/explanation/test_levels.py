@@ -4,7 +4,7 @@ import pytest
 
 from tests.explanation.given import CHINESE, PAIR, tiny
 from unmask import recipes
-from unmask.errors import Mistake
+from unmask.errors import UserError
 from unmask.explanation import explain
 from unmask.text import Lexicon, Tokenizer
 
@@ -55,9 +55,9 @@ def test_without_a_lexicon_words_stand_for_phrases_and_a_note_says_so(trained: d
 def test_a_lexicon_or_a_stage_that_there_is_no_use_for_is_a_mistake(
     trained: dict[str, Tokenizer], lexicon: Lexicon
 ) -> None:
-    with pytest.raises(Mistake, match="a lexicon has no effect"):
+    with pytest.raises(UserError, match="a lexicon has no effect"):
         explain(tiny("bert"), PAIR, tokenizer=trained["bert"], lexicon=lexicon)
-    with pytest.raises(Mistake, match="bert has stages 1 to 2, got 3"):
+    with pytest.raises(UserError, match="bert has stages 1 to 2, got 3"):
         explain(tiny("bert"), PAIR, tokenizer=trained["bert"], stage=3)
-    with pytest.raises(Mistake, match="roberta has one stage, got 0"):
+    with pytest.raises(UserError, match="roberta has one stage, got 0"):
         explain(tiny("roberta"), PAIR, tokenizer=trained["roberta"], stage=0)

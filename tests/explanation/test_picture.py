@@ -9,7 +9,7 @@ import pytest
 
 from tests.command import mistake, works
 from tests.explanation.given import CHINESE, PAIR, tiny
-from unmask.errors import Mistake
+from unmask.errors import UserError
 from unmask.evaluate import write_curve
 from unmask.explanation import explain
 from unmask.text import Lexicon, Tokenizer
@@ -116,10 +116,10 @@ def test_a_picture_that_cannot_be_drawn_is_a_mistake(
     from unmask.explanation.picture import draw
 
     explanation = explain(tiny("gpt2"), "Snow fell.", tokenizer=trained["gpt2"])
-    with pytest.raises(Mistake, match="ends in .png"):
+    with pytest.raises(UserError, match="ends in .png"):
         draw(explanation, tmp_path / "out.jpg")
-    with pytest.raises(Mistake, match="does not exist"):
+    with pytest.raises(UserError, match="does not exist"):
         draw(explanation, tmp_path / "missing" / "out.png")
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-    with pytest.raises(Mistake, match=r"pip install 'unmask\[pictures\]'"):
+    with pytest.raises(UserError, match=r"pip install 'unmask\[pictures\]'"):
         draw(explanation, tmp_path / "out.png")

@@ -3,9 +3,9 @@
 import pytest
 
 from tests.explanation.given import CHINESE, PAIR, tiny
-from unmask.errors import Mistake
+from unmask.errors import UserError
 from unmask.explanation import explain
-from unmask.explanation import row as row_module
+from unmask.explanation import text_row as row_module
 from unmask.explanation.records import shown
 from unmask.text import Tokenizer, boundaries
 
@@ -62,7 +62,7 @@ def test_without_rjieba_every_chinese_character_is_a_word(
 
 
 def test_nothing_to_explain_is_a_mistake(trained: dict[str, Tokenizer]) -> None:
-    with pytest.raises(Mistake, match="no text to explain"):
+    with pytest.raises(UserError, match="no text to explain"):
         explain(tiny("bert"), " \n\n ", tokenizer=trained["bert"])
-    with pytest.raises(Mistake, match="visit must be 0 or more"):
+    with pytest.raises(UserError, match="visit must be 0 or more"):
         explain(tiny("bert"), PAIR, tokenizer=trained["bert"], visit=-1)

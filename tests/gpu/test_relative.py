@@ -8,9 +8,11 @@ import pytest
 import torch
 
 from tests.backbone.relations import CASES, Case, errors, made, plain, quick, results
-from unmask.backbone import fused
+from unmask.backbone import fused_attention
 
-pytestmark = pytest.mark.skipif(not torch.cuda.is_available() or not fused.AVAILABLE, reason="needs a GPU and Triton")
+pytestmark = pytest.mark.skipif(
+    not torch.cuda.is_available() or not fused_attention.AVAILABLE, reason="needs a GPU and Triton"
+)
 
 LARGE = {
     "Transformer-XL base": Case(512, 1024, heads=8, head=64, left=True, ahead=False),
@@ -47,7 +49,7 @@ def test_the_operator_keeps_the_rules_of_the_compiler():
     for case in ("left to right", "some places", "each row its table"):
         given, stream = made(CASES[case], "cuda")
         leaves = [None if x is None else x.requires_grad_() for x in given.values()]
-        torch.library.opcheck(fused.look, (*leaves, stream.seen, stream.end, stream.begin, stream.column))
+        torch.library.opcheck(fused_attention.look, (*leaves, stream.seen, stream.end, stream.begin, stream.column))
 
 
 @pytest.mark.parametrize("case", ["left to right", "some places"])
@@ -58,7 +60,7 @@ def test_recorded_and_replayed_on_other_numbers_they_give_the_same(case):
     weight = torch.randn_like(given["content"])
     leaves = {name: None if x is None else x.clone().requires_grad_() for name, x in given.items()}
     there = [x for x in leaves.values() if x is not None]
-    side = torch.cuda.Stream()
+    side = torch.cuda.AttentionSide()
     side.wait_stream(torch.cuda.current_stream())
     with torch.cuda.stream(side):
         torch.autograd.grad((quick(leaves, stream) * weight).sum(), there)

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from unmask.batch import Batch
 from unmask.data import Blocks, Texts
 from unmask.data.arrange import special_ids
-from unmask.data.given import batch_of
+from unmask.data.examples import batch_of
 from unmask.data.pack import pack
 from unmask.hide import Mask, Words
 from unmask.text import ByteBPE, Characters, Tokenizer, WordPiece, encode_documents, train

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tests.small import random_batch
 from unmask.batch import Batch
 from unmask.hide import Tokens, Words
-from unmask.hide.choose import choose, places, targets
+from unmask.hide.choice import choose, places, targets
 
 
 def batch_of_units(rows: list[list[int]]) -> Batch:

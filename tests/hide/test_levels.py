@@ -11,7 +11,7 @@ from tests.hide.test_spans import groups, with_lexicon
 from tests.small import random_batch
 from unmask import recipes
 from unmask.batch import Batch
-from unmask.errors import Mistake
+from unmask.errors import UserError
 from unmask.hide import Levels, Words
 from unmask.system import hides
 
@@ -120,5 +120,5 @@ def test_what_is_set_of_the_recipe_holds_in_every_stage():
 
 @pytest.mark.parametrize("shares", [(-1.0, 1.0, 1.0), (0.0, 0.0, 0.0)])
 def test_impossible_shares_are_a_mistake(shares):
-    with pytest.raises(Mistake, match="levels have shares of 0 or more, one above 0"):
+    with pytest.raises(UserError, match="levels have shares of 0 or more, one above 0"):
         Levels(*shares)

@@ -10,8 +10,8 @@ import torch
 
 from tests.small import random_batch, vocabulary
 from unmask.batch import Batch, Vocabulary
-from unmask.data.given import Text, batch_of, rows_of
-from unmask.errors import Mistake
+from unmask.data.examples import Text, batch_of, rows_of
+from unmask.errors import UserError
 from unmask.hide import Mask, Next, Nothing, Shuffle, Spans, Tokens, Words
 from unmask.text import Characters, train
 
@@ -208,7 +208,7 @@ def test_a_special_token_that_the_text_itself_holds_is_not_hidden():
     ],
 )
 def test_impossible_shares_are_errors(options, message):
-    with pytest.raises(Mistake, match=message):
+    with pytest.raises(UserError, match=message):
         Mask(**options)
 
 

@@ -12,9 +12,9 @@ from scipy.stats import chi2
 
 from tests.small import random_batch, vocabulary
 from unmask import recipes
-from unmask.errors import Mistake
+from unmask.errors import UserError
 from unmask.hide import Mask, Shuffle, Spans, Tokens, Words
-from unmask.hide.choose import places
+from unmask.hide.choice import places
 
 
 def parted(after, rows: int, hide: Mask):
@@ -167,5 +167,5 @@ def test_no_budget_shuffles_nothing_and_adds_no_places():
 
 @pytest.mark.parametrize("options", [{"size": 1}, {"budget": 5}, {"budget": -0.1}])
 def test_impossible_shuffling_is_a_mistake(options):
-    with pytest.raises(Mistake, match=r"hide\.shuffle\.(size must be 2 or more|budget must be in)"):
+    with pytest.raises(UserError, match=r"hide\.shuffle\.(size must be 2 or more|budget must be in)"):
         Shuffle(**options)

@@ -14,7 +14,7 @@ from tests.small import random_batch, vocabulary
 from unmask import chance, recipes
 from unmask.batch import Batch
 from unmask.hide import Geometric, Harmonic, Levels, Listed, Mask, Spans, Tokens, Words
-from unmask.hide.choose import _ROUNDS, choose, places
+from unmask.hide.choice import _ROUNDS, choose, places
 
 LAWS = {
     "spanbert": Spans(of=Words(), lengths=Geometric(stop=0.2, most=10)),

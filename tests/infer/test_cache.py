@@ -6,8 +6,8 @@ import torch
 from tests.convert.parts import SENTENCES
 from tests.infer.parts import gpt2
 from unmask import recipes
-from unmask.errors import Mistake
-from unmask.infer.rows import left_padded, one_more
+from unmask.errors import UserError
+from unmask.infer.batches import left_padded, one_more
 
 CLOSE = {"atol": 1e-4, "rtol": 1e-4}
 
@@ -41,7 +41,7 @@ def test_that_cached_equals_uncached_at_every_place_of_a_batch_of_mixed_lengths(
             position=(batch.real[:, begin : begin + size].cumsum(1) - 1).clamp(min=0),
         )
         with torch.no_grad():
-            hidden, state = model.system.onward(part, state)
+            hidden, state = model.system.read_on(part, state)
         found.append(hidden.layers)
         begin += size
     for layer in range(len(found[0])):
@@ -53,10 +53,10 @@ def test_that_cached_equals_uncached_at_every_place_of_a_batch_of_mixed_lengths(
 def test_that_rows_can_be_chosen_and_go_on_apart(model):
     rows = texts(model)
     with torch.no_grad():
-        _, state = model.system.onward(left_padded(rows, 0), model.system.backbone.cache(len(rows), 32))
+        _, state = model.system.read_on(left_padded(rows, 0), model.system.backbone.cache(len(rows), 32))
         chosen = state.chosen(torch.tensor([2, 0, 2]))
-        hidden, _ = model.system.onward(one_more(torch.tensor([5, 6, 7])), chosen)
-        untouched, _ = model.system.onward(one_more(torch.tensor([8, 9, 10, 11])), state)
+        hidden, _ = model.system.read_on(one_more(torch.tensor([5, 6, 7])), chosen)
+        untouched, _ = model.system.read_on(one_more(torch.tensor([8, 9, 10, 11])), state)
     for row, (parent, token) in enumerate(((2, 5), (0, 6), (2, 7))):
         torch.testing.assert_close(hidden.last[row, -1], alone(model, [*rows[parent], token]).last[0, -1], **CLOSE)
     for row, token in enumerate((8, 9, 10, 11)):
@@ -72,7 +72,7 @@ def test_that_every_token_sees_something_padding_too(model):
 def test_that_training_is_given_no_state_and_keeps_none(model):
     with torch.no_grad():
         batch = left_padded([texts(model)[0]], 0)
-        hidden, state = model.system.onward(batch, None)
+        hidden, state = model.system.read_on(batch, None)
         assert state is None
         assert torch.equal(hidden.last, model.system.look(batch).last)
 
@@ -81,5 +81,5 @@ def test_that_a_network_that_sees_both_sides_has_no_cache():
     from tests.small import vocabulary
 
     recipe = recipes.get("bert", size="tiny")
-    with pytest.raises(Mistake, match="from left to right"):
+    with pytest.raises(UserError, match="from left to right"):
         recipe.system.build(recipe, vocabulary(), 0).backbone.cache(1, 8)

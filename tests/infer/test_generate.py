@@ -7,11 +7,11 @@ from transformers.convert_slow_tokenizer import bytes_to_unicode
 from tests.convert.parts import SENTENCES, model_of, recipe_of
 from tests.infer.parts import PROMPTS, gpt2, theirs, twin
 from unmask import api, chance, text
-from unmask.errors import Mistake
-from unmask.infer import Beams, Greedy, Sampling, generate, stream, way
-from unmask.infer.rows import left_padded
+from unmask.errors import UserError
+from unmask.infer import Beams, Greedy, Sampling, decoding, generate, stream
+from unmask.infer.batches import left_padded
+from unmask.infer.draw_token import addresses
 from unmask.infer.sampling import pick
-from unmask.infer.step import addresses
 
 TOKENS = 24
 
@@ -127,9 +127,9 @@ def test_that_a_prompt_too_long_is_refused_or_cut_from_the_left(tmp_path):
     model = gpt2(tmp_path, "system.backbone.length=32")
     long = " ".join(SENTENCES)
     ids = model.tokenizer.encode(long)
-    with pytest.raises(Mistake, match=f"'The cat .* has {len(ids)} tokens, the model reads 32: .* --cut-left"):
+    with pytest.raises(UserError, match=f"'The cat .* has {len(ids)} tokens, the model reads 32: .* --cut-left"):
         generate(model, [long])
-    with pytest.raises(Mistake, match=f"'The cat .* has {len(ids)} tokens"):
+    with pytest.raises(UserError, match=f"'The cat .* has {len(ids)} tokens"):
         generate(model, ["rain", long])
     (found,) = generate(model, [long], tokens=5, sampling=Greedy(), cut_left=True)
     assert model.notes == {"prompts longer than 32 tokens, cut on the left": 1}
@@ -181,7 +181,7 @@ def test_that_bytes_of_chinese_that_are_no_character_are_never_shown(tmp_path, k
 
 
 def test_that_a_character_of_several_tokens_waits_for_its_last(model):
-    from unmask.infer.pieces import pieces
+    from unmask.infer.decode_text import pieces
 
     ids = model.tokenizer.encode("a猫é")
     assert len(ids) == 6
@@ -221,7 +221,7 @@ def test_that_special_tokens_are_never_written_but_for_the_end(tokenizers, tmp_p
     ({"tokens": 0}, "tokens must be 1 or more, got 0"),
 ])  # fmt: skip
 def test_that_what_cannot_be_is_refused_in_one_line(options, expected, model):
-    with pytest.raises(Mistake, match=expected) as caught:
+    with pytest.raises(UserError, match=expected) as caught:
         api.Model(model).generate(["The"], **options)
     assert "\n" not in str(caught.value)
 
@@ -230,16 +230,16 @@ def test_that_one_text_and_many_are_told_apart(model):
     python = api.Model(model)
     assert python.generate("The", tokens=3, greedy=True) == python.generate(["The"], tokens=3, greedy=True)[0]
     assert python.generate([]) == []
-    with pytest.raises(Mistake, match=r"generate\(\[prompt\], samples=2\)"):
+    with pytest.raises(UserError, match=r"generate\(\[prompt\], samples=2\)"):
         python.generate("The", samples=2)
-    with pytest.raises(Mistake, match="takes a list of prompts"):
+    with pytest.raises(UserError, match="takes a list of prompts"):
         generate(model, "The")
-    with pytest.raises(Mistake, match="nothing can be shown before"):
+    with pytest.raises(UserError, match="nothing can be shown before"):
         list(stream(model, "The", sampling=Beams(2)))
 
 
 def test_that_options_make_the_way_they_describe():
-    assert way() == Sampling()
-    assert way(temperature=0.5, top_k=3, top_p=0.9, repetition_penalty=1.1) == Sampling(0.5, 3, 0.9, 1.1)
-    assert way(greedy=True, repetition_penalty=1.1) == Greedy(1.1)
-    assert way(beams=3, length_penalty=0.5) == Beams(3, 0.5)
+    assert decoding() == Sampling()
+    assert decoding(temperature=0.5, top_k=3, top_p=0.9, repetition_penalty=1.1) == Sampling(0.5, 3, 0.9, 1.1)
+    assert decoding(greedy=True, repetition_penalty=1.1) == Greedy(1.1)
+    assert decoding(beams=3, length_penalty=0.5) == Beams(3, 0.5)

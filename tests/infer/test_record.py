@@ -6,8 +6,8 @@ import pytest
 
 from tests.convert.parts import SENTENCES
 from tests.infer.parts import PROMPTS, gpt2
-from unmask.infer import Beams, Greedy, Sampling, generate, progress, stream
-from unmask.infer.record import Recorded
+from unmask.infer import Beams, Greedy, Sampling, generate, generation_loop, stream
+from unmask.infer.cuda_graph import GraphedStep
 
 WAYS = [Greedy(1.2), Sampling(top_k=30), Sampling(top_p=0.9), Beams(3), Beams(3, 0.5, 1.2)]
 
@@ -22,8 +22,8 @@ def in_place(monkeypatch):
     """Steps run as on a GPU, over and over in the same places, without a recording."""
 
     def use():
-        monkeypatch.setattr(progress, "records", lambda device: True)
-        monkeypatch.setattr(Recorded, "_run", Recorded._forward)
+        monkeypatch.setattr(generation_loop, "records", lambda device: True)
+        monkeypatch.setattr(GraphedStep, "_run", GraphedStep._forward)
 
     return use
 

@@ -50,7 +50,7 @@ def test_that_a_memory_rolls_on_beyond_the_context(tmp_path):
     with torch.no_grad():
         for at in range(len(ids) - 1):
             batch = _row(ids[at : at + 1])
-            hidden, state = model.system.onward(batch, state)
+            hidden, state = model.system.read_on(batch, state)
             scores = head.decode(hidden, batch)[0, -1]
             scores[special] = -float("inf")
             if at + 1 >= begin:
@@ -90,7 +90,7 @@ def test_that_a_gap_is_filled_by_the_stream_that_does_not_see_it(tmp_path):
 
 
 def _row(ids):
-    from unmask.infer.rows import left_padded
+    from unmask.infer.batches import left_padded
 
     return left_padded([ids], 0)
 

@@ -9,7 +9,7 @@ import pytest
 from tests.command import mistake, works
 from tests.convert.parts import model_of, recipe_of, tokenizer
 from unmask.infer.model import save_run
-from unmask.infer.vectors import write_vectors
+from unmask.infer.write_vectors import write_vectors
 
 TEXTS = ["the cat, sat", 'a "dog"', "雨"]
 

@@ -7,11 +7,11 @@ import torch
 from torch import nn
 
 from tests.small import random_batch
-from unmask.backbone.adaptive import AdaptiveEmbedding
+from unmask.backbone.adaptive_embedding import AdaptiveEmbedding
 from unmask.batch import Hidden
-from unmask.errors import Mistake
+from unmask.errors import UserError
 from unmask.hide import Next
-from unmask.initial import Initial
+from unmask.init_weights import InitWeights
 from unmask.predict import Adaptive
 
 WIDTH, VOCABULARY, CUTOFFS = 8, 40, (10, 25)
@@ -28,7 +28,7 @@ def embedding() -> AdaptiveEmbedding:
 def test_the_loss_and_all_scores_are_those_of_torch():
     table = embedding()
     table.projections[0].data = torch.eye(WIDTH)  # torch's head has no projection
-    head = Adaptive().build(WIDTH, table.weight, Initial("normal", 0.5))
+    head = Adaptive().build(WIDTH, table.weight, InitWeights("normal", 0.5))
     oracle = nn.AdaptiveLogSoftmaxWithLoss(WIDTH, VOCABULARY, list(CUTOFFS), div_value=2.0, head_bias=True)
     with torch.no_grad():
         head.cluster_bias.normal_()
@@ -63,18 +63,18 @@ def test_an_embedding_is_the_row_of_its_cluster_brought_to_the_full_width():
 
 
 def test_it_needs_adaptive_embeddings_and_cutoffs_that_rise():
-    with pytest.raises(Mistake, match="system.backbone.cutoffs"):
-        Adaptive().build(WIDTH, nn.Parameter(torch.zeros(VOCABULARY, WIDTH)), Initial())
+    with pytest.raises(UserError, match="system.backbone.cutoffs"):
+        Adaptive().build(WIDTH, nn.Parameter(torch.zeros(VOCABULARY, WIDTH)), InitWeights())
     for wrong in ((0, 5), (20, 10), (10, 40)):
-        with pytest.raises(Mistake, match="cutoffs must rise"):
+        with pytest.raises(UserError, match="cutoffs must rise"):
             AdaptiveEmbedding(VOCABULARY, WIDTH, wrong, 2, deviation=0.01)
 
 
 def test_a_cluster_may_have_an_output_projection_of_its_own():
     table = embedding()
     shared, own = (
-        Adaptive().build(WIDTH, table.weight, Initial("normal", 0.5)),
-        Adaptive(own=(1,)).build(WIDTH, table.weight, Initial("normal", 0.5)),
+        Adaptive().build(WIDTH, table.weight, InitWeights("normal", 0.5)),
+        Adaptive(own=(1,)).build(WIDTH, table.weight, InitWeights("normal", 0.5)),
     )
     assert [a is b for a, b in zip(own.projections, table.projections, strict=True)] == [True, False, True]
     with torch.no_grad():
@@ -83,5 +83,5 @@ def test_a_cluster_may_have_an_output_projection_of_its_own():
     vectors = Hidden((torch.randn(2, 3, WIDTH),))
     moved = (own.decode(vectors, None) - shared.decode(vectors, None)).abs().amax((0, 1)) > 1e-4
     assert moved.tolist() == [CUTOFFS[0] <= token < CUTOFFS[1] for token in range(VOCABULARY)]
-    with pytest.raises(Mistake, match=r"own names clusters from 0 to 2, got \(3,\)"):
-        Adaptive(own=(3,)).build(WIDTH, table.weight, Initial("normal", 0.5))
+    with pytest.raises(UserError, match=r"own names clusters from 0 to 2, got \(3,\)"):
+        Adaptive(own=(3,)).build(WIDTH, table.weight, InitWeights("normal", 0.5))

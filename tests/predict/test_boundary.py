@@ -10,11 +10,11 @@ from torch import nn
 
 from tests.small import random_batch, vocabulary
 from unmask.batch import Batch, Hidden
-from unmask.errors import Mistake
+from unmask.errors import UserError
 from unmask.hide import Mask, Spans, Words
-from unmask.initial import Initial
-from unmask.predict import Boundary, Tokens
-from unmask.predict.boundary import around
+from unmask.init_weights import InitWeights
+from unmask.predict import SpanBoundary, Tokens
+from unmask.predict.span_boundary import around
 
 WIDTH, NARROW = 12, 6
 
@@ -98,7 +98,7 @@ def texts_of(batch: Batch) -> list[list[int]]:
 @pytest.mark.parametrize("places", [2, 20])
 def test_the_boundary_loss_reads_the_two_tokens_around_a_span_and_the_place_in_it(embedding, places):
     batch, hidden, table = given(Spans(), WIDTH, embedding, rows=3, length=60)
-    module = shaken(Boundary(places=places, width=5).build(WIDTH, table, Initial()))
+    module = shaken(SpanBoundary(places=places, width=5).build(WIDTH, table, InitWeights()))
     vectors, weights, bias = hidden.last.flatten(0, 1).tolist(), module.weight.tolist(), module.bias.tolist()
     token = dict(zip(batch.targets.where.tolist(), batch.targets.ids.tolist(), strict=True))
     total = count = 0.0
@@ -118,13 +118,13 @@ def test_the_boundary_loss_reads_the_two_tokens_around_a_span_and_the_place_in_i
     loss = module(hidden, batch)
     assert loss.total.item() == pytest.approx(total, rel=1e-5)
     assert loss.count.item() == count == float(module.count(batch))
-    tokens = Tokens().build(WIDTH, table, Initial())
+    tokens = Tokens().build(WIDTH, table, InitWeights())
     assert float(tokens.count(batch)) == int(used.sum()), "all stay targets of the masked language model"
 
 
 def test_the_boundary_does_not_read_the_hidden_tokens_themselves_nor_special_ones():
     batch, hidden, table = given(Spans(), WIDTH, WIDTH, rows=3, length=60)
-    module = shaken(Boundary(width=5).build(WIDTH, table, Initial()))
+    module = shaken(SpanBoundary(width=5).build(WIDTH, table, InitWeights()))
     vectors = hidden.last.clone().requires_grad_()
     module(Hidden((vectors,)), batch).total.backward()
     touched = vectors.grad.flatten(0, 1).abs().sum(-1) > 0
@@ -146,7 +146,7 @@ def test_runs_have_boundaries_where_rows_have_no_special_tokens_too(seed):
 def test_a_batch_without_such_runs_has_no_boundary_loss():
     batch = random_batch(1, 14, size=40, padding=0)
     batch = Mask(budget=1.0).apply(batch, vocabulary(40), 0)
-    module = Boundary(width=5).build(WIDTH, nn.Parameter(torch.zeros(40, WIDTH)), Initial())
+    module = SpanBoundary(width=5).build(WIDTH, nn.Parameter(torch.zeros(40, WIDTH)), InitWeights())
     loss = module(Hidden((torch.zeros(1, 14, WIDTH),)), batch)
     assert (loss.total.item(), loss.count.item()) == (0.0, 0.0)
 
@@ -155,7 +155,7 @@ def test_a_batch_without_such_runs_has_no_boundary_loss():
 @pytest.mark.parametrize("embedding", [WIDTH, NARROW])
 def test_tokens_are_predicted_through_narrow_embeddings_too(embedding, activation):
     batch, hidden, table = given(Words(), WIDTH, embedding)
-    module = shaken(Tokens(activation=activation).build(WIDTH, table, Initial()))
+    module = shaken(Tokens(activation=activation).build(WIDTH, table, InitWeights()))
     assert module.weight is table  # tied
     assert module.dense.weight.shape == (embedding, WIDTH)
 
@@ -181,11 +181,11 @@ def test_tokens_are_predicted_through_narrow_embeddings_too(embedding, activatio
 
 
 def test_narrow_embeddings_need_the_transform():
-    with pytest.raises(Mistake, match=r"embeddings of width 6 and layers of width 12 need predict.\*.transform=true"):
-        Tokens(transform=False).build(WIDTH, nn.Parameter(torch.zeros(40, NARROW)), Initial())
+    with pytest.raises(UserError, match=r"embeddings of width 6 and layers of width 12 need predict.\*.transform=true"):
+        Tokens(transform=False).build(WIDTH, nn.Parameter(torch.zeros(40, NARROW)), InitWeights())
 
 
 @pytest.mark.parametrize("options", [{"places": 0}, {"width": 0}])
 def test_a_boundary_without_places_is_a_mistake(options):
-    with pytest.raises(Mistake, match=r"predict.\*.(places|width) must be 1 or more, got 0"):
-        Boundary(**options)
+    with pytest.raises(UserError, match=r"predict.\*.(places|width) must be 1 or more, got 0"):
+        SpanBoundary(**options)

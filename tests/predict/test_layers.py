@@ -7,10 +7,10 @@ import torch
 
 from tests.small import random_batch, vocabulary
 from unmask import recipes
-from unmask.predict import Layers, Tokens
+from unmask.curves import Linear, Until
+from unmask.predict import EveryLayer, Tokens
 from unmask.recipe import override
 from unmask.system import flops_per_token, objectives, weights
-from unmask.train import Line, Until
 
 
 @pytest.fixture(scope="module")
@@ -50,7 +50,7 @@ def test_the_objectives_follow_from_the_number_of_layers(recipe):
     deep = override(recipe, ["system.backbone.layers=5"])
     assert set(objectives(deep)) - set(objectives(recipe)) == {f"layer{k}_{n}" for k in ("", "_second") for n in (3, 4)}
     assert objectives(deep)["layer_second_4"] == Tokens(tied=False, transform=False, ahead=2, layer=4)
-    assert Layers().each("x", 1) == {}
+    assert EveryLayer().each("x", 1) == {}
 
 
 def test_layer_l_of_n_stops_after_l_of_2n_of_the_training(recipe):
@@ -66,9 +66,9 @@ def test_layer_l_of_n_stops_after_l_of_2n_of_the_training(recipe):
 
 
 def test_a_weight_of_all_layers_gives_way_to_that_of_one(recipe):
-    changed = override(recipe, ["schedule.0.weights.layer=Line", "schedule.0.weights.layer_2=0.25"])
+    changed = override(recipe, ["schedule.0.weights.layer=Linear", "schedule.0.weights.layer_2=0.25"])
     found = weights(changed, changed.schedule[0])
-    assert (found["layer_1"], found["layer_2"]) == (Line(), 0.25)
+    assert (found["layer_1"], found["layer_2"]) == (Linear(), 0.25)
     assert found["layer_second_1"] == Until(0.5 / 3, 0.5)
     assert recipe.system.build(changed, vocabulary(), 0) is not None
 

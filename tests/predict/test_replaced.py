@@ -12,8 +12,8 @@ from tests.predict.test_boundary import WIDTH, cross_entropy, dense, gelu, given
 from tests.small import vocabulary
 from unmask.batch import Hidden
 from unmask.hide import Mask, Tokens
-from unmask.initial import Initial
-from unmask.predict import Copy, Replaced
+from unmask.init_weights import InitWeights
+from unmask.predict import AllTokens, Replaced
 from unmask.system.generator_discriminator import filled
 
 
@@ -67,7 +67,7 @@ def test_an_unused_place_never_undoes_a_used_one():
 @pytest.mark.parametrize("where", ["all", "hidden"])
 def test_each_token_is_told_replaced_or_not_and_one_drawn_right_counts_as_original(where):
     after, before, drawn, hidden, table = judged()
-    module = shaken(Replaced(where=where).build(WIDTH, table, Initial()))
+    module = shaken(Replaced(where=where).build(WIDTH, table, InitWeights()))
     targets = before.targets
     hidden_at = {int(w): k for k, (w, u) in enumerate(zip(targets.where, targets.weight, strict=True)) if u}
     vectors, total, count, answers = hidden.last.flatten(0, 1).tolist(), 0.0, 0, []
@@ -88,7 +88,7 @@ def test_each_token_is_told_replaced_or_not_and_one_drawn_right_counts_as_origin
 @pytest.mark.parametrize("embedding", [WIDTH, 6])
 def test_copy_is_the_chance_to_keep_what_is_right_or_to_write_it_anew(embedding):
     after, before, _, hidden, table = judged(embedding)
-    module = shaken(Copy().build(WIDTH, table, Initial()))
+    module = shaken(AllTokens().build(WIDTH, table, InitWeights()))
     weights, bias = table.tolist(), module.write.bias.tolist()
     vectors, total, count = hidden.last.flatten(0, 1).tolist(), 0.0, 0
     for place in range(before.ids.numel()):
@@ -107,7 +107,7 @@ def test_copy_is_the_chance_to_keep_what_is_right_or_to_write_it_anew(embedding)
 
 def test_copy_has_finite_gradients_however_sure_it_is():
     after, _, _, hidden, _ = judged()
-    module = Copy().build(WIDTH, nn.Parameter(torch.randn(40, WIDTH)), Initial())
+    module = AllTokens().build(WIDTH, nn.Parameter(torch.randn(40, WIDTH)), InitWeights())
     for sure in (-80.0, 80.0):
         module.zero_grad()
         nn.init.constant_(module.keep.bias, sure)
@@ -117,8 +117,8 @@ def test_copy_has_finite_gradients_however_sure_it_is():
         assert all(torch.isfinite(p.grad).all() for p in module.parameters())
 
 
-@pytest.mark.parametrize("part", [Replaced(), Copy()])
+@pytest.mark.parametrize("part", [Replaced(), AllTokens()])
 def test_without_a_generator_there_is_nothing_to_judge(part):
     batch, hidden, table = given(Tokens(), WIDTH, WIDTH)
     with pytest.raises(AssertionError, match="no generator has replaced anything"):
-        part.build(WIDTH, table, Initial()).double()(hidden, batch)
+        part.build(WIDTH, table, InitWeights()).double()(hidden, batch)

@@ -6,7 +6,7 @@ from tests.conftest import documents
 from tests.small import random_batch
 from unmask import recipes, text
 from unmask.system import weights
-from unmask.train import Fixed, Leg, Machine, Pace, Trainer, train
+from unmask.train import Fixed, Intervals, LoopStage, Machine, Trainer, train
 
 SMALL = ["system.backbone.layers=64", "system.backbone.width=32", "system.backbone.feedforward=64"]
 
@@ -38,9 +38,9 @@ def test_sixty_four_layers_learn_from_the_first_steps_on():
     source = Slices(tokenizer.encode("\n".join(documents(20))), 24)
     system = recipe.system.build(recipe, tokenizer.vocabulary, 0)
     assert len(system.predict) == 2 * 64
-    leg = Leg(1.0, 4, 4, lambda _: source, weights(recipe, recipe.schedule[0]))
+    leg = LoopStage(1.0, 4, 4, lambda _: source, weights(recipe, recipe.schedule[0]))
     records = list(
-        train(Trainer(system, recipe.optimise, Machine(), 0), [leg], Fixed(16), folder=None, pace=Pace(log=4))
+        train(Trainer(system, recipe.optimise, Machine(), 0), [leg], Fixed(16), folder=None, pace=Intervals(log=4))
     )
     losses = [record["loss_tokens"] for record in records]  # the loop refuses what is no number
     assert losses[0] > 5.4

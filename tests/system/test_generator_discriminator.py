@@ -13,7 +13,7 @@ from tests.contracts.test_training import without_dropout
 from tests.small import random_batch, vocabulary
 from unmask import recipes
 from unmask.batch import Targets
-from unmask.errors import Mistake
+from unmask.errors import UserError
 from unmask.system.generator_discriminator import filled, sample
 from unmask.train import Machine, Plan, Trainer
 from unmask.train.loop import MINIMISED
@@ -224,13 +224,13 @@ def test_every_variant_trains_a_step_with_finite_losses(variant, setting):
     ],
 )
 def test_networks_that_do_not_fit_are_a_mistake(settings, message):
-    with pytest.raises(Mistake, match=message):
+    with pytest.raises(UserError, match=message):
         system_of("paper", *settings)
 
 
 def test_an_objective_may_not_have_the_name_of_the_generators_loss():
     recipe = recipes.get("bert", size="tiny", settings=["system=GeneratorDiscriminator"])
-    with pytest.raises(Mistake, match="bert predicts tokens, which is the name of a loss that the generator brings"):
+    with pytest.raises(UserError, match="bert predicts tokens, which is the name of a loss that the generator brings"):
         recipe.system.build(recipe, vocabulary(), 0)
 
 

@@ -7,7 +7,7 @@ import sys
 import pytest
 import rjieba
 
-from unmask.errors import Mistake
+from unmask.errors import UserError
 from unmask.text import boundaries
 from unmask.text.boundaries import HAN, LETTER, NEWLINE, PUNCTUATION, SPACE, classes_of, codes_of
 from unmask.text.sentences import sentence_starts
@@ -136,7 +136,7 @@ def test_characters_have_classes():
 
 
 def test_an_unknown_way_names_the_nearest():
-    with pytest.raises(Mistake, match="did you mean spaces"):
+    with pytest.raises(UserError, match="did you mean spaces"):
         boundaries.words_named("space")
     assert boundaries.words_named("auto") == "auto"
 
@@ -146,7 +146,7 @@ def test_without_rjieba_chinese_says_what_to_install(monkeypatch):
     boundaries.segmenter.cache_clear()
     try:
         assert words("only english", "auto") == ["only", "english"]
-        with pytest.raises(Mistake, match=r"unmask\[zh\].*--words spaces"):
+        with pytest.raises(UserError, match=r"unmask\[zh\].*--words spaces"):
             words("北京", "auto")
     finally:
         boundaries.segmenter.cache_clear()

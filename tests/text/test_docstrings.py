@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from unmask.errors import Mistake
+from unmask.errors import UserError
 from unmask.text.docstrings import docstrings
 
 LONG = "A text that is long enough to count as language"
@@ -61,11 +61,11 @@ def test_a_module_of_one_file_is_read() -> None:
 
 
 def test_a_package_that_cannot_be_read_is_a_mistake() -> None:
-    with pytest.raises(Mistake, match="'no_such_package' is not installed"):
+    with pytest.raises(UserError, match="'no_such_package' is not installed"):
         docstrings(["no_such_package"])
-    with pytest.raises(Mistake, match="no Python source"):
+    with pytest.raises(UserError, match="no Python source"):
         docstrings(["sys"])
-    with pytest.raises(Mistake, match="no package given"):
+    with pytest.raises(UserError, match="no package given"):
         docstrings([])
 
 

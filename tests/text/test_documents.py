@@ -12,7 +12,7 @@ import pyarrow
 import pyarrow.parquet
 import pytest
 
-from unmask.errors import Mistake
+from unmask.errors import UserError
 from unmask.text import Corpus, documents
 
 TEXTS = ["The first text.\nIts second line.", "第二篇文章，😀", "Third."]
@@ -106,7 +106,7 @@ def test_a_weight_may_follow_a_folder_or_a_glob(tmp_path):
 @pytest.mark.parametrize("weight", ["0", "1.5", "-1", "nan"])
 def test_a_weight_outside_its_range_is_an_error(tmp_path, weight):
     write(tmp_path / "a.txt", "a")
-    with pytest.raises(Mistake, match=r"share of a corpus must be in \(0, 1\]"):
+    with pytest.raises(UserError, match=r"share of a corpus must be in \(0, 1\]"):
         Corpus([f"{tmp_path / 'a.txt'}:{weight}"])
 
 
@@ -117,30 +117,30 @@ def test_a_file_whose_name_ends_like_a_weight_is_a_file(tmp_path, monkeypatch):
 
 
 def test_no_argument_a_missing_file_and_an_empty_folder_are_errors(tmp_path):
-    with pytest.raises(Mistake, match="no corpus given"):
+    with pytest.raises(UserError, match="no corpus given"):
         Corpus([])
-    with pytest.raises(Mistake, match="no such corpus: .*missing.txt"):
+    with pytest.raises(UserError, match="no such corpus: .*missing.txt"):
         Corpus([tmp_path / "missing.txt"])
-    with pytest.raises(Mistake, match="no such corpus"):
+    with pytest.raises(UserError, match="no such corpus"):
         Corpus([f"{tmp_path}/*.txt"])
-    with pytest.raises(Mistake, match="holds no .txt, .jsonl, .parquet file"):
+    with pytest.raises(UserError, match="holds no .txt, .jsonl, .parquet file"):
         Corpus([tmp_path])
 
 
 def test_an_unknown_format_lists_the_known_ones(tmp_path):
     for name in ("a.csv", "a.gz", "a", "a.txt.bz2"):
-        with pytest.raises(Mistake, match="no known format: give .txt, .jsonl, .parquet"):
+        with pytest.raises(UserError, match="no known format: give .txt, .jsonl, .parquet"):
             Corpus([write(tmp_path / name, "text")])
 
 
 @pytest.mark.parametrize("text", ["", "\n \n\t\n"])
 def test_an_empty_corpus_is_an_error_that_names_the_file(tmp_path, text):
-    with pytest.raises(Mistake, match=r"holds no text: .*a\.txt is empty or blank"):
+    with pytest.raises(UserError, match=r"holds no text: .*a\.txt is empty or blank"):
         list(Corpus([write(tmp_path / "a.txt", text)]))
 
 
 def test_two_empty_files_are_empty(tmp_path):
-    with pytest.raises(Mistake, match=r"a\.txt, .*b\.txt are empty or blank"):
+    with pytest.raises(UserError, match=r"a\.txt, .*b\.txt are empty or blank"):
         list(Corpus([write(tmp_path / "a.txt", ""), write(tmp_path / "b.txt", "")]))
 
 
@@ -149,7 +149,7 @@ def test_bytes_that_are_not_utf8_are_named_with_their_offset(tmp_path, compressi
     raw = "good\n\nalso gööd\n".encode() + b"bad \xff here\n"
     file = tmp_path / f"a.txt{compression}"
     file.write_bytes(compress(raw, compression))
-    with pytest.raises(Mistake, match=rf"not UTF-8: byte 0xff at offset {raw.index(0xFF)};.*--errors replace"):
+    with pytest.raises(UserError, match=rf"not UTF-8: byte 0xff at offset {raw.index(0xFF)};.*--errors replace"):
         list(Corpus([file]))
 
 
@@ -167,7 +167,7 @@ def test_a_truncated_file_is_an_error_and_not_a_shorter_corpus(tmp_path, suffix)
     file = tmp_path / f"a.txt{suffix}"
     packed = compress(raw, suffix)
     file.write_bytes(packed[: len(packed) * 2 // 3])
-    with pytest.raises(Mistake, match="is damaged.*breaks off after"):
+    with pytest.raises(UserError, match="is damaged.*breaks off after"):
         list(Corpus([file]))
 
 
@@ -180,25 +180,25 @@ def test_a_file_with_flipped_bits_is_an_error_that_names_it(tmp_path, suffix):
         file.write_bytes(
             packed[:place] + bytes(255 - byte for byte in packed[place : place + 64]) + packed[place + 64 :]
         )
-        with pytest.raises(Mistake, match="a.txt.* is damaged"):
+        with pytest.raises(UserError, match="a.txt.* is damaged"):
             list(Corpus([file]))
 
 
 @pytest.mark.parametrize("suffix", [".gz", ".xz", ".zst"])
 def test_a_plain_file_with_a_compressed_name_is_an_error_that_names_it(tmp_path, suffix):
-    with pytest.raises(Mistake, match="is damaged"):
+    with pytest.raises(UserError, match="is damaged"):
         list(Corpus([write(tmp_path / f"a.txt{suffix}", "plain text\n" * 10)]))
 
 
 @pytest.mark.parametrize("line", ['{"body": "x"}', '"text"', "[1]", "{broken", "3"])
 def test_a_json_line_without_text_is_named_by_its_number(tmp_path, line):
     file = write(tmp_path / "a.jsonl", '{"text": "fine"}\n\n' + line)
-    with pytest.raises(Mistake, match=r'a\.jsonl, line 3: not a JSON object with a "text" field'):
+    with pytest.raises(UserError, match=r'a\.jsonl, line 3: not a JSON object with a "text" field'):
         list(Corpus([file]))
 
 
 def test_a_json_text_that_is_no_string_is_an_error(tmp_path):
-    with pytest.raises(Mistake, match='line 1: "text" must be a string, got 5'):
+    with pytest.raises(UserError, match='line 1: "text" must be a string, got 5'):
         list(Corpus([write(tmp_path / "a.jsonl", '{"text": 5}')]))
 
 
@@ -209,23 +209,23 @@ def test_blank_json_and_parquet_texts_are_left_out(tmp_path):
 
 
 def test_a_parquet_file_without_texts_is_an_error(tmp_path):
-    with pytest.raises(Mistake, match="is not a parquet file"):
+    with pytest.raises(UserError, match="is not a parquet file"):
         list(Corpus([write(tmp_path / "a.parquet", "text")]))
     pyarrow.parquet.write_table(pyarrow.table({"body": ["x"]}), tmp_path / "b.parquet")
-    with pytest.raises(Mistake, match=r'no column "text"; it has \[.body.\]'):
+    with pytest.raises(UserError, match=r'no column "text"; it has \[.body.\]'):
         list(Corpus([tmp_path / "b.parquet"]))
 
 
 def test_a_parquet_text_column_of_numbers_is_an_error(tmp_path):
     pyarrow.parquet.write_table(pyarrow.table({"text": [1, 2]}), tmp_path / "a.parquet")
-    with pytest.raises(Mistake, match="text"):
+    with pytest.raises(UserError, match="text"):
         list(Corpus([tmp_path / "a.parquet"]))
 
 
 def test_a_line_too_long_for_memory_is_an_error(tmp_path, monkeypatch):
     monkeypatch.setattr(documents, "LONGEST_LINE", 100)
     assert read(write(tmp_path / "a.txt", "x" * 99 + "\n")) == ["x" * 99]
-    with pytest.raises(Mistake, match="has a line of more than .* at byte 6: put line breaks into it"):
+    with pytest.raises(UserError, match="has a line of more than .* at byte 6: put line breaks into it"):
         list(Corpus([write(tmp_path / "b.txt", "short\n" + "x" * 101)]))
 
 
@@ -262,7 +262,7 @@ def test_half_a_character_in_a_json_text_is_replaced_or_refused_but_never_handed
     file = write(tmp_path / "a.jsonl", '{"text": "a \\ud800 b"}')
     try:
         texts = read(file)
-    except Mistake:
+    except UserError:
         return
     assert "".join(texts).encode("utf-8")
 
@@ -273,9 +273,9 @@ def test_every_line_is_a_document_on_request(tmp_path):
     corpus = Corpus([tmp_path], lines=True)
     assert list(corpus) == ["one\n", " two \n", "three", "four\nfive"]
     assert not corpus.notes
-    with pytest.raises(Mistake, match="--lines is for .txt files"):
+    with pytest.raises(UserError, match="--lines is for .txt files"):
         Corpus([tmp_path / "b.jsonl"], lines=True)
-    with pytest.raises(Mistake, match="--whole.*--lines: give one"):
+    with pytest.raises(UserError, match="--whole.*--lines: give one"):
         Corpus([tmp_path], lines=True, whole=True)
 
 
@@ -297,5 +297,5 @@ def test_a_missing_package_is_found_before_the_files_before_it_are_read(tmp_path
     write(tmp_path / "a.txt", "one\n")
     write(tmp_path / "b.parquet", "")
     monkeypatch.setitem(sys.modules, "pyarrow", None)
-    with pytest.raises(Mistake, match="b.parquet needs pyarrow"):
+    with pytest.raises(UserError, match="b.parquet needs pyarrow"):
         Corpus([tmp_path])

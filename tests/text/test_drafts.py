@@ -7,8 +7,8 @@ import os
 import pytest
 
 from tests.command import mistake
-from unmask.errors import Mistake
-from unmask.text.drafts import check_free, drafted
+from unmask.errors import UserError
+from unmask.text.atomic_write import check_free, drafted
 
 
 def interrupted(out, folder, other=None):
@@ -40,11 +40,11 @@ def test_folders_that_were_there_or_hold_something_else_stay(tmp_path):
 
 def test_a_file_is_not_replaced_by_a_folder_nor_a_folder_by_a_file(tmp_path):
     (tmp_path / "file").write_text("mine")
-    with pytest.raises(Mistake, match="is a file"):
+    with pytest.raises(UserError, match="is a file"):
         check_free(tmp_path / "file", overwrite=True, folder=True)
-    with pytest.raises(Mistake, match="is a folder"):
+    with pytest.raises(UserError, match="is a folder"):
         check_free(tmp_path, overwrite=True)
-    with pytest.raises(Mistake, match="exists already.*--overwrite"):
+    with pytest.raises(UserError, match="exists already.*--overwrite"):
         check_free(tmp_path / "file", overwrite=False)
 
 

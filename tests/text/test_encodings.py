@@ -8,7 +8,7 @@ import lzma
 import pytest
 
 import unmask
-from unmask.errors import Mistake
+from unmask.errors import UserError
 from unmask.tasks.classify import read_texts
 from unmask.text import Corpus, Lexicon
 from unmask.text.encodings import encoding_named, recognised
@@ -35,7 +35,7 @@ def foreign(request, tmp_path):
 
 def test_a_foreign_file_is_named_and_the_advice_reads_it(foreign):
     file, text = foreign
-    with pytest.raises(Mistake, match="a.txt is not UTF-8: it looks like") as said:
+    with pytest.raises(UserError, match="a.txt is not UTF-8: it looks like") as said:
         list(Corpus([file]))
     assert "--errors" not in str(said.value)
     advised = str(said.value).partition("--encoding ")[2]
@@ -55,7 +55,7 @@ def test_utf_16_is_read_with_and_without_a_mark_in_either_order(tmp_path, kept, 
 def test_compressed_files_are_recognised_and_read_too(tmp_path, suffix, pack):
     file = tmp_path / f"a.txt{suffix}"
     file.write_bytes(pack((SIMPLIFIED * 3000).encode("gb18030")))
-    with pytest.raises(Mistake, match="--encoding gb18030"):
+    with pytest.raises(UserError, match="--encoding gb18030"):
         list(Corpus([file]))
     corpus = Corpus([file], encoding="gb2312")
     assert len(list(corpus)) == 3001
@@ -68,7 +68,7 @@ def test_a_damaged_file_is_named_in_any_encoding(tmp_path, encoding, kept):
     noise = "".join(map(chr, range(0x4E00, 0x9F00))) + SIMPLIFIED * 50
     raw = gzip.compress((SIMPLIFIED * 20 + noise).encode(encoding))
     (tmp_path / "a.txt.gz").write_bytes(raw[: kept if kept > 1 else int(kept * len(raw))])
-    with pytest.raises(Mistake, match="a.txt.gz is damaged"):
+    with pytest.raises(UserError, match="a.txt.gz is damaged"):
         list(Corpus([tmp_path / "a.txt.gz"], encoding=encoding))
 
 
@@ -84,17 +84,17 @@ def test_a_file_in_another_encoding_than_was_said_is_refused_and_the_advice_read
         ("big5", TRADITIONAL, "gb18030", "--encoding big5"), ("utf-16", ENGLISH, "latin-1", "--encoding utf-16"),
     ):  # fmt: skip
         file.write_bytes(text.encode(kept))
-        with pytest.raises(Mistake, match=advice):
+        with pytest.raises(UserError, match=advice):
             list(Corpus([file], encoding=said))
 
 
 def test_replacing_is_advised_only_where_little_would_be_lost(tmp_path):
     file = tmp_path / "a.txt"
     file.write_bytes(b"Fine.\n" * 5000 + b"Caf\xe9.\n" + b"Fine.\n" * 20)
-    with pytest.raises(Mistake, match="--errors replace"):
+    with pytest.raises(UserError, match="--errors replace"):
         list(Corpus([file]))
     file.write_bytes(FRENCH.encode("latin-1"))
-    with pytest.raises(Mistake, match="not UTF-8: byte 0xe9 at offset 4; pass its --encoding$"):
+    with pytest.raises(UserError, match="not UTF-8: byte 0xe9 at offset 4; pass its --encoding$"):
         list(Corpus([file]))
     assert "".join(Corpus([file], encoding="latin-1")) == FRENCH
 
@@ -103,7 +103,7 @@ def test_damaged_lines_are_replaced_and_counted_on_request(tmp_path):
     file = tmp_path / "a.txt"
     place = len(SIMPLIFIED.encode("gb18030"))
     file.write_bytes(SIMPLIFIED.encode("gb18030") + b"\xff\xff bad\n" + SIMPLIFIED.encode("gb18030"))
-    with pytest.raises(Mistake, match=rf"not gb18030: byte 0xff at offset {place:,};.*--errors replace"):
+    with pytest.raises(UserError, match=rf"not gb18030: byte 0xff at offset {place:,};.*--errors replace"):
         list(Corpus([file], encoding="gb18030"))
     corpus = Corpus([file], encoding="gb18030", errors="replace")
     assert "".join(corpus).startswith("北京是")
@@ -120,24 +120,24 @@ def test_other_scripts_are_not_taken_for_chinese():
 
 def test_an_unknown_encoding_is_refused():
     for name in ("gb99", "base64", ""):
-        with pytest.raises(Mistake, match="unknown encoding"):
+        with pytest.raises(UserError, match="unknown encoding"):
             encoding_named(name)
     assert encoding_named("UTF8") == encoding_named("utf-8-sig") == "utf-8"
 
 
 def test_files_that_must_be_utf_8_name_the_encoding_and_say_how_to_convert_it(tmp_path):
     (tmp_path / "a.tsv").write_bytes(("北京大学在这里\tphrase\n" * 9).encode("gb18030"))
-    with pytest.raises(Mistake, match="GB18030; convert it: iconv -f gb18030 -t utf-8"):
+    with pytest.raises(UserError, match="GB18030; convert it: iconv -f gb18030 -t utf-8"):
         Lexicon.load([tmp_path / "a.tsv"])
     (tmp_path / "a.txt").write_bytes(TRADITIONAL.encode("big5"))
-    with pytest.raises(Mistake, match="BIG5; convert it: iconv -f big5 -t utf-8"):
+    with pytest.raises(UserError, match="BIG5; convert it: iconv -f big5 -t utf-8"):
         read_texts(tmp_path / "a.txt")
 
 
 def test_a_file_in_another_encoding_is_found_before_the_files_before_it_are_read(tmp_path):
     (tmp_path / "a.txt").write_text(ENGLISH)
     (tmp_path / "b.txt").write_bytes(SIMPLIFIED.encode("gb18030"))
-    with pytest.raises(Mistake, match="b.txt is not UTF-8"):
+    with pytest.raises(UserError, match="b.txt is not UTF-8"):
         Corpus([tmp_path])
 
 

@@ -11,7 +11,7 @@ from tests.command import pretrain, works
 from tests.conftest import documents
 from unmask.data import Shards
 from unmask.text import Characters, Tokenizer, Unigram, WordPiece, encode_documents, train
-from unmask.text.fold import FULL, folded
+from unmask.text.fold_width import FULL, folded
 
 TEXT = "ＧＰＴ－２有１２４Ｍ个参数，是吗？　是的！他说（ＯＫ）。"
 PLAIN = "GPT-2有124M个参数,是吗? 是的!他说(OK)。"

@@ -7,9 +7,9 @@ import json
 
 import pytest
 
-from unmask.errors import Mistake
+from unmask.errors import UserError
 from unmask.text import Corpus, Lexicon, Mining, make_lexicon
-from unmask.text.graph import names_in
+from unmask.text.knowledge_graph import names_in
 
 TRIPLES = [
     ("New York", "in", "United  States"),
@@ -55,15 +55,15 @@ def test_several_graphs_also_compressed_are_one(tmp_path):
 def test_a_line_that_is_no_triple_is_named(tmp_path, name, line):
     good = '{"head": "A B", "relation": "r", "tail": "C D"}' if name == "g.jsonl" else "A B\tr\tC D"
     (tmp_path / name).write_text(f"{good}\n{line}\n", encoding="utf-8")
-    with pytest.raises(Mistake, match=rf"{name}, line 2: not a triple with two names"):
+    with pytest.raises(UserError, match=rf"{name}, line 2: not a triple with two names"):
         names_in([tmp_path / name])
 
 
 def test_a_graph_that_is_not_there_or_of_another_format_is_a_mistake(tmp_path):
-    with pytest.raises(Mistake, match="no knowledge graph at"):
+    with pytest.raises(UserError, match="no knowledge graph at"):
         names_in([tmp_path / "none.tsv"])
     (tmp_path / "g.csv").write_text("a,b,c")
-    with pytest.raises(Mistake, match="give .jsonl or .tsv"):
+    with pytest.raises(UserError, match="give .jsonl or .tsv"):
         names_in([tmp_path / "g.csv"])
 
 
@@ -98,25 +98,25 @@ def test_a_lexicon_of_both_levels_can_be_loaded(corpus, tmp_path):
 def test_one_of_corpus_and_graph_is_enough_and_none_is_a_mistake(corpus, tmp_path):
     assert made(None, tmp_path / "a.tsv", graph=[as_json(tmp_path / "g.jsonl")])["entities"] == 4
     assert made(corpus, tmp_path / "b.tsv")["phrases"] == 1
-    with pytest.raises(Mistake, match="give a corpus, or --graph, or both"):
+    with pytest.raises(UserError, match="give a corpus, or --graph, or both"):
         made(None, tmp_path / "c.tsv")
-    with pytest.raises(Mistake, match="nothing is mined without a corpus"):
+    with pytest.raises(UserError, match="nothing is mined without a corpus"):
         made(None, tmp_path / "c.tsv", graph=[tmp_path / "g.jsonl"], mining=Mining(least_count=3))
 
 
 def test_an_existing_file_is_kept_unless_told_and_a_failure_leaves_nothing_behind(corpus, tmp_path):
     out = tmp_path / "out.tsv"
     out.write_text("before")
-    with pytest.raises(Mistake, match="exists already.*--overwrite"):
+    with pytest.raises(UserError, match="exists already.*--overwrite"):
         made(corpus, out)
     (tmp_path / "bad.txt").write_bytes(b"fine\n\nbad \xff")
-    with pytest.raises(Mistake, match="not UTF-8"):
+    with pytest.raises(UserError, match="not UTF-8"):
         made(Corpus([tmp_path / "bad.txt"]), out, overwrite=True)
-    with pytest.raises(Mistake, match="no phrase was found: give more text, or lower --least-count"):
+    with pytest.raises(UserError, match="no phrase was found: give more text, or lower --least-count"):
         made(corpus, out, mining=Mining(least_count=100), overwrite=True)
     assert out.read_text() == "before"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["bad.txt", "out.tsv", "text.txt"]
     made(corpus, out, overwrite=True)
     assert out.read_text().startswith("hot dog\tphrase\t60\t")
-    with pytest.raises(Mistake, match="written plain"):
+    with pytest.raises(UserError, match="written plain"):
         made(corpus, tmp_path / "out.tsv.gz")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from unmask.errors import Mistake
+from unmask.errors import UserError
 from unmask.text import layout
 
 BERT, ROBERTA, GPT, XLNET = "[CLS] a [SEP] b [SEP]", "[CLS] a [SEP] [SEP] b [SEP]", "a [SEP]", "a [SEP] b [SEP] [CLS]"
@@ -61,5 +61,5 @@ def test_the_summary_is_cls_wherever_it_stands_and_otherwise_the_last_item():
     ],
 )
 def test_a_wrong_layout_is_an_error(text, texts, message):
-    with pytest.raises(Mistake, match=message):
+    with pytest.raises(UserError, match=message):
         layout.items(text, texts)

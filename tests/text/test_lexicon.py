@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 from tests.command import mistake
 from tests.conftest import documents
 from unmask.batch import Document
-from unmask.errors import Mistake
+from unmask.errors import UserError
 from unmask.text import ByteBPE, Characters, Lexicon, Tokenizer, Unigram, WordPiece, encode_documents, train
 from unmask.text.boundaries import classes_of, codes_of
 
@@ -109,7 +109,7 @@ WRONG = {
 @pytest.mark.parametrize("line,message", WRONG.values(), ids=WRONG)
 def test_a_wrong_line_is_named_with_its_file_and_number(tmp_path, line, message):
     file = write(tmp_path / "bad.tsv", "a fine entry\tphrase", line)
-    with pytest.raises(Mistake) as error:
+    with pytest.raises(UserError) as error:
         Lexicon.load([file])
     assert str(error.value).startswith(f"{file}, {message}")
     assert "\n" not in str(error.value)
@@ -117,16 +117,16 @@ def test_a_wrong_line_is_named_with_its_file_and_number(tmp_path, line, message)
 
 def test_a_lexicon_that_cannot_be_read_is_a_mistake(tmp_path):
     (tmp_path / "latin.tsv").write_bytes("fine\tphrase\ncafé\tphrase\n".encode("latin-1"))
-    with pytest.raises(Mistake, match=r"latin.tsv is not UTF-8: line 2, byte 0xe9; convert the file"):
+    with pytest.raises(UserError, match=r"latin.tsv is not UTF-8: line 2, byte 0xe9; convert the file"):
         Lexicon.load([tmp_path / "latin.tsv"])
-    with pytest.raises(Mistake, match="no lexicon at .*none.tsv: write one, or mine one with 'unmask lexicon"):
+    with pytest.raises(UserError, match="no lexicon at .*none.tsv: write one, or mine one with 'unmask lexicon"):
         Lexicon.load([tmp_path / "none.tsv"])
-    with pytest.raises(Mistake, match="has no entries"):
+    with pytest.raises(UserError, match="has no entries"):
         Lexicon.load([write(tmp_path / "empty.tsv", "# nothing", "")])
-    with pytest.raises(Mistake, match="no lexicon given"):
+    with pytest.raises(UserError, match="no lexicon given"):
         Lexicon.load([])
     (tmp_path / "cut.tsv.gz").write_bytes(gzip.compress(b"a b\tphrase\n" * 5000)[:40])
-    with pytest.raises(Mistake, match="cut.tsv.gz is damaged"):
+    with pytest.raises(UserError, match="cut.tsv.gz is damaged"):
         Lexicon.load([tmp_path / "cut.tsv.gz"])
 
 
@@ -141,7 +141,7 @@ def test_prepare_shows_a_bad_lexicon_as_one_line_and_leaves_nothing(tmp_path, co
 
 def test_without_the_library_the_error_says_what_to_install(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "ahocorasick_rs", None)
-    with pytest.raises(Mistake, match=r"pip install 'unmask\[lexicon\]'"):
+    with pytest.raises(UserError, match=r"pip install 'unmask\[lexicon\]'"):
         Lexicon.load([write(tmp_path / "a.tsv", "New York\tentity")])
 
 

@@ -15,7 +15,7 @@ import rjieba
 import unmask
 from tests.command import mistake, works
 from unmask.data import Shards
-from unmask.errors import Mistake
+from unmask.errors import UserError
 from unmask.text import Characters, OwnWords, encode_documents, train
 from unmask.text import boundaries as boundaries_module
 
@@ -112,27 +112,27 @@ BAD = {
 
 @pytest.mark.parametrize("lines,message", BAD.values(), ids=BAD)
 def test_a_bad_file_is_named_with_its_line(made, lines, message):
-    with pytest.raises(Mistake, match=r"mine.txt") as error:
+    with pytest.raises(UserError, match=r"mine.txt") as error:
         OwnWords.load([made(*lines)])
     assert message in str(error.value)
 
 
 def test_a_missing_file_and_another_encoding_are_named(made, tmp_path):
-    with pytest.raises(Mistake, match=r"no file with words at .*none.txt"):
+    with pytest.raises(UserError, match=r"no file with words at .*none.txt"):
         OwnWords.load([tmp_path / "none.txt"])
     (tmp_path / "gb.txt").write_bytes("我们的\n小米手环在\n这个人说\n".encode("gb18030"))
-    with pytest.raises(Mistake, match=r"gb.txt is not UTF-8: it looks like GB18030; convert it: iconv -f gb18030"):
+    with pytest.raises(UserError, match=r"gb.txt is not UTF-8: it looks like GB18030; convert it: iconv -f gb18030"):
         OwnWords.load([tmp_path / "gb.txt"])
 
 
 def test_words_by_spaces_are_refused_and_so_is_a_missing_segmenter(made, monkeypatch):
     file = made("小米手环")
     for way in ("spaces", "none"):
-        with pytest.raises(Mistake, match=f"--words {way} does not use.*--lexicon"):
+        with pytest.raises(UserError, match=f"--words {way} does not use.*--lexicon"):
             OwnWords.load([file], way)
     boundaries_module.segmenter.cache_clear()
     monkeypatch.setitem(sys.modules, "rjieba", None)
-    with pytest.raises(Mistake, match=r"unmask\[zh\]"):
+    with pytest.raises(UserError, match=r"unmask\[zh\]"):
         OwnWords.load([file])
     boundaries_module.segmenter.cache_clear()
 

@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 import rjieba
 
-from unmask.errors import Mistake
+from unmask.errors import UserError
 from unmask.text import Corpus, Lexicon, Mining, make_lexicon
 from unmask.text import phrases as phrases_module
 from unmask.text.boundaries import classes_of, codes_of
-from unmask.text.counts import Counts
+from unmask.text.ngram_counts import Counts
 from unmask.text.phrases import Miner
 
 ALL = Mining(least_count=2, least_pmi=-1, least_entropy=0)
@@ -214,7 +214,7 @@ def test_a_table_of_counts_is_exact_until_it_is_full_and_short_by_no_more_than_i
 
 def test_an_empty_table_knows_nothing():
     assert Counts(10).of(np.array([1, 2])).tolist() == [0, 0]
-    with pytest.raises(Mistake, match="room for 2 keys"):
+    with pytest.raises(UserError, match="room for 2 keys"):
         Counts(1)
 
 
@@ -227,7 +227,7 @@ def test_an_empty_table_knows_nothing():
     ],
 )  # fmt: skip
 def test_thresholds_have_ranges(field, value, message):
-    with pytest.raises(Mistake, match=message):
+    with pytest.raises(UserError, match=message):
         Mining(**{field: value})
 
 

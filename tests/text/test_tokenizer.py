@@ -7,8 +7,8 @@ import json
 import pytest
 
 from tests.conftest import documents
-from unmask.errors import Mistake
-from unmask.infer.pieces import pieces
+from unmask.errors import UserError
+from unmask.infer.decode_text import pieces
 from unmask.text import (
     BPE,
     KINDS,
@@ -119,7 +119,7 @@ def test_a_byte_is_a_token_and_any_text_comes_back_without_a_corpus():
     assert len(ids) == len(text.encode())
     assert len(set(tokenizer.encode("".join(map(chr, range(128)))))) == 128
     assert tokenizer.decode(ids) == text
-    with pytest.raises(Mistake, match="has 261 tokens, got 300: leave --vocab out"):
+    with pytest.raises(UserError, match="has 261 tokens, got 300: leave --vocab out"):
         kind_named("bytes", 300)
 
 
@@ -163,13 +163,13 @@ def test_readable_keeps_the_marks_of_pieces_and_specials():
 )
 def test_a_corpus_too_small_for_the_vocabulary_is_an_error_with_the_size_that_fits(kind):
     with pytest.raises(
-        Mistake, match=r"allows a vocabulary of [\d,]+ tokens, .* were asked for: use --vocab \d+ or less"
+        UserError, match=r"allows a vocabulary of [\d,]+ tokens, .* were asked for: use --vocab \d+ or less"
     ):
         train(kind, ["a few words only, a few words"])
 
 
 def test_a_vocabulary_smaller_than_the_special_tokens_is_an_error():
-    with pytest.raises(Mistake, match=r"vocab must be over 5 .*, got 5"):
+    with pytest.raises(UserError, match=r"vocab must be over 5 .*, got 5"):
         train(Characters(vocab=5), TEXTS)
 
 
@@ -177,22 +177,22 @@ def test_kinds_are_named_and_the_nearest_name_is_offered():
     assert set(KINDS) == {"wordpiece", "bpe", "word-bpe", "byte-bpe", "unigram", "characters", "bytes", "whole-words"}
     assert kind_named("wordpiece", 77) == WordPiece(vocab=77)
     assert kind_named("byte-bpe") == ByteBPE()
-    with pytest.raises(Mistake, match="unknown kind of tokenizer 'wordpeace': did you mean wordpiece"):
+    with pytest.raises(UserError, match="unknown kind of tokenizer 'wordpeace': did you mean wordpiece"):
         kind_named("wordpeace")
 
 
 def test_a_missing_or_broken_file_is_an_error(tmp_path):
-    with pytest.raises(Mistake, match="no tokenizer at .*: make one with 'unmask tokenizer"):
+    with pytest.raises(UserError, match="no tokenizer at .*: make one with 'unmask tokenizer"):
         Tokenizer.load(tmp_path)
     (tmp_path / "tokenizer.json").write_text(json.dumps({"model": 1}))
-    with pytest.raises(Mistake, match="is not a tokenizer.json"):
+    with pytest.raises(UserError, match="is not a tokenizer.json"):
         Tokenizer.load(tmp_path)
 
 
 def test_an_existing_file_is_kept_unless_told(tmp_path):
     out = tmp_path / "new" / "tokenizer.json"
     first = train_to_file(TEXTS, out, Characters(vocab=60))
-    with pytest.raises(Mistake, match="exists already.*--overwrite"):
+    with pytest.raises(UserError, match="exists already.*--overwrite"):
         train_to_file(TEXTS, out, Characters(vocab=20))
     assert Tokenizer.load(out).checksum == first.checksum
     train_to_file(TEXTS, out, Characters(vocab=20), overwrite=True)
@@ -206,6 +206,6 @@ def test_a_missing_role_says_which_tokens_were_looked_for():
     bare = Tokenizer(Backend(models.WordLevel({"<|endoftext|>": 0, "a": 1}, unk_token="<|endoftext|>")))
     assert bare.vocabulary.mask is None
     assert bare.vocabulary.pad == bare.role("sep") == 0
-    with pytest.raises(Mistake, match=r"no mask token \(none of \[MASK\], <mask>\)"):
+    with pytest.raises(UserError, match=r"no mask token \(none of \[MASK\], <mask>\)"):
         bare.role("mask")
     assert bare.with_mask("[MASK]") == "[MASK]"

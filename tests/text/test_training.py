@@ -14,7 +14,7 @@ from tokenizers import pre_tokenizers, trainers
 
 from tests.command import mistake, works
 from tests.conftest import documents
-from unmask.errors import Mistake
+from unmask.errors import UserError
 from unmask.text import BPE, KINDS, Unigram, WordBPE, WordPiece, kind_named, train, train_to_file
 from unmask.text import training as module
 from unmask.text.tokenizer import BERT_NAMES, GPT_NAMES
@@ -177,11 +177,11 @@ def test_the_usual_vocabulary_is_capped_at_what_the_text_allows_and_the_advice_w
 
 
 def test_a_unigram_vocabulary_smaller_than_the_alphabet_is_refused_with_the_smallest(tmp_path):
-    with pytest.raises(Mistake, match="more different characters than the 10 tokens") as said:
+    with pytest.raises(UserError, match="more different characters than the 10 tokens") as said:
         train(Unigram(vocab=10), TEXTS)
     advised = int(str(said.value).partition("--vocab ")[2].split()[0])
     assert train(Unigram(vocab=advised), TEXTS).vocabulary.size == advised
-    with pytest.raises(Mistake):
+    with pytest.raises(UserError):
         train(Unigram(vocab=advised - 1), TEXTS)
 
 
@@ -193,5 +193,5 @@ def test_nothing_is_left_behind_when_writing_fails(tmp_path, monkeypatch):
     with pytest.raises(OSError, match="no space"):
         train_to_file(TEXTS, tmp_path / "a.json", WordPiece(vocab=150))
     assert not list(tmp_path.iterdir())
-    with pytest.raises(Mistake, match="is a folder"):
+    with pytest.raises(UserError, match="is a folder"):
         train_to_file((), tmp_path, WordPiece(vocab=150), overwrite=True)

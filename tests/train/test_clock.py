@@ -9,12 +9,12 @@ import pytest
 
 from tests import command
 from unmask import pretraining, recipes
-from unmask.errors import Mistake
+from unmask.errors import UserError
 from unmask.infer.model import open_run
-from unmask.pretraining import clock as clocks
-from unmask.pretraining import plan as planning
+from unmask.pretraining import measure as planning
 from unmask.pretraining import pretrain
-from unmask.pretraining.clock import Clock, read_plans
+from unmask.pretraining import time_budget as clocks
+from unmask.pretraining.time_budget import TimeBudget, read_plans
 from unmask.train import Plan, Trainer, checkpoint
 from unmask.train.log import read
 from unmask.train.plan import leg_at
@@ -140,7 +140,7 @@ def test_validations_and_checkpoints_take_no_more_than_a_twentieth_and_fit_the_b
 
 
 def test_a_plan_is_written_before_it_takes_effect(tmp_path):
-    clock = Clock(10, [1.0], [1.0], tmp_path, began=0.0, step_seconds=1.0, event_seconds=0.0, now=lambda: 0.0)
+    clock = TimeBudget(10, [1.0], [1.0], tmp_path, began=0.0, step_seconds=1.0, event_seconds=0.0, now=lambda: 0.0)
     assert read_plans(tmp_path) == clock.plans == [Plan(9)]
 
 
@@ -162,7 +162,7 @@ def test_the_legs_of_a_plan_have_their_shares_of_its_steps():
 def test_a_budget_shorter_than_a_step_is_refused_before_anything_is_written(on, shards, tmp_path):
     machine = on(Machine(lambda step, time: 90.0, 90.0))
     with pytest.raises(
-        Mistake,
+        UserError,
         match=r"one step of bert tiny takes about 90 s here, and 60 s of the budget of 60 s are left: give more time",
     ):
         run(machine, shards["wordpiece"], tmp_path / "run")
@@ -205,7 +205,7 @@ def test_what_can_fail_fails_before_measuring_and_leaves_no_folder(shards, tmp_p
     ):
         if "tensorboard" in options:
             monkeypatch.setitem(__import__("sys").modules, "torch.utils.tensorboard", None)
-        with pytest.raises(Mistake, match=message):
+        with pytest.raises(UserError, match=message):
             list(pretrain(recipe, data, out, budget="60s", device="cpu", **options))
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
 
@@ -264,20 +264,22 @@ def test_a_damaged_plan_is_not_resumed(on, shards, tmp_path, content):
     run(on(Machine(lambda step, time: 0.5, 0.5)), shards["wordpiece"], tmp_path / "run", stop=lambda: True)
     plans = tmp_path / "run" / clocks.PLANS
     plans.write_text(content)
-    with pytest.raises(Mistake, match="damaged"):
+    with pytest.raises(UserError, match="damaged"):
         run(on(Machine(lambda step, time: 0.5, 0.5)), shards["wordpiece"], tmp_path / "run", resume=True)
     plans.write_text(content + '{"steps": 9, "since": 0, "progress": 0.0}\n')
     if content:
-        with pytest.raises(Mistake, match="damaged in line 1"):
+        with pytest.raises(UserError, match="damaged in line 1"):
             run(on(Machine(lambda step, time: 0.5, 0.5)), shards["wordpiece"], tmp_path / "run", resume=True)
 
 
 def test_smaller_steps_are_checked_against_the_data_as_the_recipes_own_are(shards, plain_shards, tmp_path):
     data = [shards["wordpiece"], f"{plain_shards['wordpiece']}:0.02"]
     recipe = recipes.get(
-        "bert", size="tiny", settings=["arrange=Streams", "schedule.*.rows=64", "schedule.*.length=64", "shrink=true"]
+        "bert",
+        size="tiny",
+        settings=["arrange=ContinuingRows", "schedule.*.rows=64", "schedule.*.length=64", "shrink=true"],
     )
-    with pytest.raises(Mistake, match="would not be read"):
+    with pytest.raises(UserError, match="would not be read"):
         list(pretrain(recipe, data, tmp_path / "run", budget="1e5tok", device="cpu"))
     assert not (tmp_path / "run").exists()
 

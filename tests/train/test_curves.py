@@ -9,25 +9,34 @@ import torch
 
 from tests.small import random_batch, vocabulary
 from unmask import recipes
-from unmask.errors import Mistake
-from unmask.train import Decay, Fixed, InTurn, Leg, Line, Machine, Momentum, Pace, Plan, Trainer, Until, train
-from unmask.train.curves import at, of
+from unmask.curves import Exponential, InTurn, Linear, Until, at, of
+from unmask.errors import UserError
+from unmask.train import (
+    Fixed,
+    Intervals,
+    LoopStage,
+    Machine,
+    Momentum,
+    Plan,
+    Trainer,
+    train,
+)
 
 
 @pytest.mark.parametrize("done", [0.0, 0.1, 0.25, 0.5, 0.999, 1.0])
 def test_a_curve_has_the_value_of_its_formula(done):
     assert Until(0.25, 3.0).at(done) == (3.0 if done < 0.25 else 0.0)
-    assert Line(2.0, -1.0).at(done) == pytest.approx(2.0 * (1 - done) + -1.0 * done)
-    assert Decay(0.2, 0.1).at(done) == pytest.approx(0.2 * math.exp(-math.log(2) * done))
+    assert Linear(2.0, -1.0).at(done) == pytest.approx(2.0 * (1 - done) + -1.0 * done)
+    assert Exponential(0.2, 0.1).at(done) == pytest.approx(0.2 * math.exp(-math.log(2) * done))
     for layer in range(1, 6):
         assert InTurn(0.5, 2.0).of(layer, 6).at(done) == (2.0 if done < layer / 12 else 0.0)
     assert at(0.7, done) == 0.7
-    assert of(Line(), 2, 6) == Line()
+    assert of(Linear(), 2, 6) == Linear()
 
 
 def test_a_decay_ends_above_nothing():
-    with pytest.raises(Mistake, match="must be over 0, got 1.0 and 0.0: take Line"):
-        Decay(1.0, 0.0)
+    with pytest.raises(UserError, match="must be over 0, got 1.0 and 0.0: take Linear"):
+        Exponential(1.0, 0.0)
 
 
 class Source:
@@ -50,9 +59,9 @@ def test_the_loop_weighs_each_loss_by_its_curve_at_every_step(monkeypatch):
     monkeypatch.setattr(
         trainer, "gradients", lambda b, weights, *more: asked.append(weights) or gradients(b, weights, *more)
     )
-    curves = {"second": Line(1.0, 0.0), "layer_1": Until(0.5), "layer_second_1": 0.25}
-    legs = [Leg(0.5, 2, 2, lambda _: Source(), curves), Leg(1.0, 2, 2, lambda _: Source(), curves)]
-    *_, last = train(trainer, legs, Fixed(4), folder=None, pace=Pace(log=1))
+    curves = {"second": Linear(1.0, 0.0), "layer_1": Until(0.5), "layer_second_1": 0.25}
+    legs = [LoopStage(0.5, 2, 2, lambda _: Source(), curves), LoopStage(1.0, 2, 2, lambda _: Source(), curves)]
+    *_, last = train(trainer, legs, Fixed(4), folder=None, pace=Intervals(log=1))
     assert [w["second"] for w in asked] == [1.0, 0.75, 0.5, 0.25]
     assert [w["layer_1"] for w in asked] == [1.0, 1.0, 0.0, 0.0]
     assert [w["layer_second_1"] for w in asked] == [0.25] * 4
@@ -74,5 +83,5 @@ def test_momentum_moves_as_its_formula_says():
         velocity = 0.9 * velocity + gradient + 0.01 * weight
         weight = weight - rate * velocity
         assert torch.allclose(model.weight, weight, atol=1e-6)
-    with pytest.raises(Mistake, match=r"optimise.momentum must be in \[0, 1\), got 1"):
+    with pytest.raises(UserError, match=r"optimise.momentum must be in \[0, 1\), got 1"):
         Momentum(momentum=1.0)

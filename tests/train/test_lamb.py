@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from tests.train.test_optimise import Layer, gradients
-from unmask.errors import Mistake
+from unmask.errors import UserError
 from unmask.train import LAMB, Plan, checkpoint
 from unmask.train.optimise import factor
 
@@ -121,5 +121,5 @@ def test_parameters_without_a_gradient_stay_where_they_are():
 
 @pytest.mark.parametrize("options", [{"rate": 0}, {"betas": (0.9, 1.0)}, {"decay": -1}, {"epsilon": 0}, {"warmup": 1}])
 def test_impossible_numbers_are_a_mistake(options):
-    with pytest.raises(Mistake, match=f"optimise.{next(iter(options))}"):
+    with pytest.raises(UserError, match=f"optimise.{next(iter(options))}"):
         LAMB(**options)

@@ -12,13 +12,13 @@ from tests import command
 from tests.data.test_streams import reader
 from unmask import recipes
 from unmask.batch import Batch, Hidden, Loss, Memory
-from unmask.data import Streams
-from unmask.data.stream_loader import StreamLoader
+from unmask.data import ContinuingRows
+from unmask.data.stream_loader import ContinuingLoader
 from unmask.pretraining import Mixture, pretrain
+from unmask.pretraining.measure import micro_rows, step_seconds
 from unmask.pretraining.mixture import MICRO_TOKENS
-from unmask.pretraining.plan import micro_rows, step_seconds
 from unmask.pretraining.validate import validator
-from unmask.train import AdamW, Fixed, Leg, Machine, Pace, Trainer, checkpoint, train
+from unmask.train import AdamW, Fixed, Intervals, LoopStage, Machine, Trainer, checkpoint, train
 
 STEPS, WIDTH = 12, 3
 
@@ -48,21 +48,21 @@ class Remembering(nn.Module):
         return Hidden((batch.ids[..., None].float(),))
 
 
-def legs(*untils: int, rows: int = 5) -> list[Leg]:
+def legs(*untils: int, rows: int = 5) -> list[LoopStage]:
     lengths = (16, 24, 32)
 
     def opened(length: int):
-        return lambda state: StreamLoader([reader(Streams(), length=length)], [1.0], rows, state)
+        return lambda state: ContinuingLoader([reader(ContinuingRows(), length=length)], [1.0], rows, state)
 
     ends = [until / untils[-1] for until in untils]
-    return [Leg(until, rows, 2, opened(length)) for until, length in zip(ends, lengths, strict=False)]
+    return [LoopStage(until, rows, 2, opened(length)) for until, length in zip(ends, lengths, strict=False)]
 
 
 def run(folder: Path | None, *untils: int, stop_at: int = 0, log: int = 1) -> Trainer:
     """Train to the end, or to a step; what is there already is resumed."""
     trainer = Trainer(Remembering(), AdamW(rate=0.01, warmup=0.1), Machine(), 0)
     done = iter(range(stop_at - 1)) if stop_at else iter(range(1000))
-    for _ in train(trainer, legs(*untils), Fixed(untils[-1]), folder=folder, pace=Pace(log=log, save=1000), resume=True,
+    for _ in train(trainer, legs(*untils), Fixed(untils[-1]), folder=folder, pace=Intervals(log=log, save=1000), resume=True,
                    stop=lambda: next(done, None) is None):  # fmt: skip
         pass
     return trainer
@@ -127,7 +127,7 @@ def streamed(*settings: str):
     return recipes.get("gpt2", size="tiny", settings=["schedule.0.length=16", "schedule.*.rows=8", *settings])
 
 
-@pytest.mark.parametrize(("setting", "remembers"), [("arrange=Streams", True), ("arrange=Blocks", False)])
+@pytest.mark.parametrize(("setting", "remembers"), [("arrange=ContinuingRows", True), ("arrange=Blocks", False)])
 def test_validation_carries_the_memory_of_streams_from_batch_to_batch(shards, setting, remembers):
     recipe = streamed(setting)
     held = Mixture.open([shards["byte-bpe"]]).validation(recipe, 16, 0, "cpu")
@@ -145,10 +145,10 @@ def test_validation_carries_the_memory_of_streams_from_batch_to_batch(shards, se
         assert (torch.stack([batch.row for batch in held]).diff(dim=0) == 1).all()  # the next step of each stream
 
 
-@pytest.mark.parametrize("setting", ["arrange=Streams", "arrange=Continued(reuse=0.25)"])
+@pytest.mark.parametrize("setting", ["arrange=ContinuingRows", "arrange=ContinuingPairs(reuse=0.25)"])
 def test_a_recipe_trains_on_streams_from_the_command_line(shards, tmp_path, setting):
     words = ["--set", setting, "--set", "schedule.0.length=16"]
-    if "Continued" in setting:
+    if "ContinuingPairs" in setting:
         words += ["--set", "layout=a [SEP] b [SEP]"]
     ran = command.pretrain("gpt2", shards["byte-bpe"], tmp_path / "run", *words)
     assert checkpoint.newest(tmp_path / "run") == 4
@@ -158,13 +158,13 @@ def test_a_recipe_trains_on_streams_from_the_command_line(shards, tmp_path, sett
 def test_time_is_measured_with_fewer_streams_than_a_step_has(shards, tmp_path, monkeypatch):
     monkeypatch.setitem(MICRO_TOKENS, "cpu", 48)
     records = list(
-        pretrain(streamed("arrange=Streams"), [shards["byte-bpe"]], tmp_path / "run", budget="3s", device="cpu")
+        pretrain(streamed("arrange=ContinuingRows"), [shards["byte-bpe"]], tmp_path / "run", budget="3s", device="cpu")
     )
     assert any(record.get("done") for record in records)
 
 
 def test_what_was_remembered_while_measuring_is_forgotten(shards):
-    recipe = recipes.get("bert", size="tiny", settings=[*command.BERT, "arrange=Streams"])
+    recipe = recipes.get("bert", size="tiny", settings=[*command.BERT, "arrange=ContinuingRows"])
     trainer = Trainer(Remembering(), recipe.optimise, Machine(), 0)
     mixture = Mixture.open([shards["wordpiece"]])
     assert micro_rows(recipe, mixture, trainer) == [8, 8]
@@ -175,13 +175,13 @@ def test_what_was_remembered_while_measuring_is_forgotten(shards):
 
 def test_a_data_set_that_no_stream_would_read_is_refused(shards, plain_shards, tmp_path):
     data = [shards["wordpiece"], f"{plain_shards['wordpiece']}:0.01"]
-    recipe = recipes.get("bert", size="tiny", settings=[*command.BERT, "arrange=Streams"])
+    recipe = recipes.get("bert", size="tiny", settings=[*command.BERT, "arrange=ContinuingRows"])
     with pytest.raises(ValueError, match="would not be read: its weight gives it none of 8 rows of a step"):
         list(pretrain(recipe, data, tmp_path / "run", budget="2steps", device="cpu"))
 
 
 def test_too_many_streams_are_refused_before_the_folder_is_made(shards, tmp_path):
-    recipe = streamed("arrange=Streams", "schedule.*.rows=100000")
+    recipe = streamed("arrange=ContinuingRows", "schedule.*.rows=100000")
     with pytest.raises(ValueError, match="would fit, so lower schedule"):
         list(pretrain(recipe, [shards["byte-bpe"]], tmp_path / "run", budget="2steps", device="cpu"))
     assert not (tmp_path / "run").exists()

@@ -13,8 +13,8 @@ import pytest
 import torch
 
 from tests import command
-from unmask import options as command_options
 from unmask import recipes
+from unmask.cli import options as command_options
 from unmask.data import loader
 from unmask.data.prepare import prepare
 from unmask.pretraining import pretrain

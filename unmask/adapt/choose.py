@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from unmask.adapt.rounds import claim, rounds
-from unmask.adapt.turn import answering, inherit, pooler
-from unmask.data.given import rows_of
+from unmask.adapt.epochs import claim, rounds
+from unmask.adapt.task_recipe import answering, inherit, pooler
+from unmask.data.examples import rows_of
 from unmask.errors import require
 from unmask.infer.choose import KEEP, right
 from unmask.infer.model import Model
@@ -55,7 +55,7 @@ def teach_choosing(
     yield from rounds(
         model,
         rows,
-        task.plan(base.recipe),
+        task.hyperparameters(base.recipe),
         notes=notes,
         seed=seed,
         start={"baseline": _chance(dev or questions), "baseline_of": "dev" if dev else "train"},

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any, Final, Literal
 
 from unmask import chance, metrics
-from unmask.adapt.rounds import claim, of_dev, rounds
-from unmask.adapt.turn import answering, inherit, pooler
-from unmask.data.given import rows_of
+from unmask.adapt.epochs import claim, of_dev, rounds
+from unmask.adapt.task_recipe import answering, inherit, pooler
+from unmask.data.examples import rows_of
 from unmask.errors import require
 from unmask.infer.classify import check_texts, probabilities, readings
 from unmask.infer.model import Model
@@ -76,7 +76,7 @@ def finetune(
 
     start = {"labels": list(names), "baseline": metrics.majority(dev_numbers or numbers, names),
              "baseline_of": "dev" if dev else "train"}  # fmt: skip
-    yield from rounds(model, rows, task.plan(base.recipe), notes=notes, seed=seed, start=start,
+    yield from rounds(model, rows, task.hyperparameters(base.recipe), notes=notes, seed=seed, start=start,
                       validate=validate if dev else None, stop=stop, remarks=remarks)  # fmt: skip
 
 

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from unmask.adapt.rounds import claim, of_dev, rounds
-from unmask.adapt.turn import turned
-from unmask.data.given import Text, batch_of, rows_of
+from unmask.adapt.epochs import claim, of_dev, rounds
+from unmask.adapt.task_recipe import turned
+from unmask.data.examples import Text, batch_of, rows_of
 from unmask.errors import require
 from unmask.hide import Mask, Second
 from unmask.infer.model import Model
@@ -68,7 +68,7 @@ def teach_writing(
     yield from rounds(
         model,
         rows,
-        task.plan(base.recipe),
+        task.hyperparameters(base.recipe),
         notes=notes,
         seed=seed,
         start={},
@@ -87,4 +87,4 @@ def writing_recipe(base: Model, task: Write) -> Recipe:
         "reads from left to right goes on with any text as it is: 'unmask generate'",
     )
     hide, see = Mask(units=Second(), budget=task.hidden), base.recipe.see.writing  # type: ignore[attr-defined]
-    return turned(base, task.plan(base.recipe), hide=hide, see=see, predict={"tokens": tokens})  # type: ignore[dict-item]
+    return turned(base, task.hyperparameters(base.recipe), hide=hide, see=see, predict={"tokens": tokens})  # type: ignore[dict-item]

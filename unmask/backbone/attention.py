@@ -21,7 +21,7 @@ from unmask.see import Pattern, visible
 
 
 @dataclass(frozen=True)
-class View:
+class AttentionMask:
     """Who sees whom in one batch, in the form its kernel reads; made once and used by every layer."""
 
     longest: int
@@ -32,17 +32,19 @@ class View:
     place: Tensor | None = None  # T, where the keys and values of these tokens go, if they are kept
 
 
-def view(batch: Batch, pattern: Pattern, dtype: torch.dtype, *, compiled: bool = False, dense: bool = False) -> View:
+def attention_mask(
+    batch: Batch, pattern: Pattern, dtype: torch.dtype, *, compiled: bool = False, dense: bool = False
+) -> AttentionMask:
     """Choose the kernel by what is known before any batch: the pattern, the device, the precision.
 
     `dense`: whatever these are, the dense kernel."""
     longest = batch.shape[1]
     fast = batch.ids.is_cuda and dtype in (torch.bfloat16, torch.float16) and not dense
     if fast and pattern in ("everything", "left"):
-        return View(longest, lengths=stretches(batch), causal=pattern == "left")
+        return AttentionMask(longest, lengths=stretches(batch), causal=pattern == "left")
     if fast and compiled:  # FlexAttention is slow unless it is
-        return View(longest, blocks=torch.compile(blocks, dynamic=False)(batch))
-    return View(longest, mask=visible(batch)[:, None])
+        return AttentionMask(longest, blocks=torch.compile(blocks, dynamic=False)(batch))
+    return AttentionMask(longest, mask=visible(batch)[:, None])
 
 
 def blocks(batch: Batch) -> BlockMask:
@@ -79,7 +81,7 @@ class Attention(nn.Module):
         self.qkv = nn.Linear(width, 3 * width)
         self.out = nn.Linear(width, width)
 
-    def forward(self, x: Tensor, view: View, kept: tuple[Tensor, Tensor] | None = None) -> Tensor:
+    def forward(self, x: Tensor, view: AttentionMask, kept: tuple[Tensor, Tensor] | None = None) -> Tensor:
         """`kept`: keys and values of the tokens before, each B H M D; those of these tokens are written there."""
         rows, length, width = x.shape
         qkv = self.qkv(x).view(rows, length, 3, self.heads, width // self.heads)
@@ -98,7 +100,7 @@ class Attention(nn.Module):
         return self.out(seen.reshape(rows, length, width))
 
 
-def _varlen(q: Tensor, k: Tensor, v: Tensor, view: View) -> Tensor:
+def _varlen(q: Tensor, k: Tensor, v: Tensor, view: AttentionMask) -> Tensor:
     extra = _CAUSAL if view.causal else {}
     return varlen_attn(q, k, v, view.lengths, view.lengths, view.longest, view.longest, **extra)  # type: ignore[arg-type, return-value]
 

@@ -3,7 +3,7 @@
 score(q, k) = ((q + u) . key + (q + v) . place(distance) + (q + s) . same-or-other-segment) / sqrt(head width)
 
 Nothing of size T x K x D is ever made: the second product runs over the distances there are, and each pair of tokens
-takes its own from there: in one kernel on a GPU (fused.py), by sliding rows into place elsewhere (biased.py).
+takes its own from there: in one kernel on a GPU (fused_attention.py), by sliding rows into place elsewhere (biased_attention.py).
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from unmask.backbone import biased, fused
+from unmask.backbone import biased_attention, fused_attention
 from unmask.batch import Batch, Memory, Record
 from unmask.see import visible, visible_before
 
 
 @dataclass(frozen=True)
-class Stream(Record):
+class AttentionSide(Record):
     """One side that asks: who is seen, where it stands, what it shares. Q queries, K keys (remembered ones first)."""
 
     seen: Tensor  # B Q K, 0: not seen; 1: seen, and of one segment (or segments do not matter); 2: of another
@@ -34,8 +34,8 @@ class Relations(Record):
     """How the tokens of a batch stand to each other and to what is remembered; made once, used by every layer."""
 
     waves: Tensor  # G L D, the distances there are, as waves, from K - 1 down to -T, or to 0; G is 1, or 2 with backward rows
-    content: Stream
-    query: Stream | None = None  # at the targets alone, which do not see themselves (XLNet)
+    content: AttentionSide
+    query: AttentionSide | None = None  # at the targets alone, which do not see themselves (XLNet)
     backward: Tensor | None = None  # B, which rows stand from the end to the beginning
 
 
@@ -59,13 +59,13 @@ def relate(batch: Batch, memory: Memory | None, waves: Tensor, *, segments: bool
     return Relations(waves, content, asking, batch.backward)
 
 
-def stream_of(sees: Tensor, same: Tensor | None) -> Stream:
+def stream_of(sees: Tensor, same: Tensor | None) -> AttentionSide:
     """Of queries in order, from whom they see (B Q K) and with whom they share a segment."""
     queries, keys = (torch.arange(size, device=sees.device, dtype=torch.int32) for size in sees.shape[1:])
     end = (sees * (keys + 1)).amax(2)
     begin = torch.where(sees, queries[:, None], len(queries)).amin(1)
     seen = sees.to(torch.uint8)
-    return Stream(seen if same is None else seen * (2 - same.to(torch.uint8)), end, begin)
+    return AttentionSide(seen if same is None else seen * (2 - same.to(torch.uint8)), end, begin)
 
 
 def _rows(matrix: Tensor, at: Tensor) -> Tensor:
@@ -101,7 +101,7 @@ class RelativeAttention(nn.Module):
         found = self._look(x, key_value, place, relations.content)
         return found, None if relations.query is None else self._look(asking, key_value, place, relations.query)  # type: ignore[arg-type]
 
-    def _look(self, x: Tensor, key_value: Tensor, place: Tensor, stream: Stream) -> Tensor:
+    def _look(self, x: Tensor, key_value: Tensor, place: Tensor, stream: AttentionSide) -> Tensor:
         q = self._split(self.query(x), self.heads)  # B H Q d
         content, placed = (q + bias[:, None].to(q.dtype) for bias in (self.content_bias, self.place_bias))
         both = None
@@ -109,12 +109,12 @@ class RelativeAttention(nn.Module):
             both = (q + self.segment_bias[:, None]) @ self.segment.permute(1, 2, 0)  # B H Q 2
         dropped = self.dropout if self.training else 0.0
         # Windows has no Triton, and the kernels drop no weights: plain operations, there too
-        if x.is_cuda and fused.AVAILABLE and not dropped:
-            found, _ = fused.look(
+        if x.is_cuda and fused_attention.AVAILABLE and not dropped:
+            found, _ = fused_attention.look(
                 content, key_value, placed, place, both, stream.seen, stream.end, stream.begin, stream.column
             )
         else:
-            found = biased.look(content, key_value, placed, place, both, stream.seen, stream.column, dropped)
+            found = biased_attention.look(content, key_value, placed, place, both, stream.seen, stream.column, dropped)
         return self.out(found.transpose(1, 2).flatten(2))  # type: ignore[no-any-return]
 
     def _split(self, x: Tensor, heads: int) -> Tensor:

@@ -10,12 +10,12 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from unmask.backbone.attention import Attention, View, view
-from unmask.backbone.cache import Cache
+from unmask.backbone.attention import Attention, AttentionMask, attention_mask
 from unmask.backbone.embed import Embed, Norm, Positions
+from unmask.backbone.key_value_cache import Cache
 from unmask.batch import Batch, Hidden
 from unmask.errors import require
-from unmask.initial import Initial, Law, glorot
+from unmask.init_weights import InitWeights, Law, glorot
 from unmask.see import Pattern
 
 Activation = Literal["gelu", "gelu_tanh", "relu"]
@@ -49,7 +49,7 @@ class Transformer:
     deviation: float = 0.02  # of the initial weights
     # initial weights that bring narrow embeddings to the full width: as in the layers, or Glorot's (ELECTRA)
     initial_projection: Literal["layers", "glorot"] = "layers"
-    scaled: bool = False  # initial output weights divided by the root of the number of sublayers (GPT-2)
+    scaled_init: bool = False  # initial output weights divided by the root of the number of sublayers (GPT-2)
 
     def __post_init__(self) -> None:
         for name in ("layers", "width", "heads", "feedforward", "length"):
@@ -80,9 +80,9 @@ class Transformer:
         return self.norm == "post" if self.embedding_norm is None else self.embedding_norm
 
     @property
-    def fresh(self) -> Initial:
+    def fresh(self) -> InitWeights:
         """How layers and heads start."""
-        return Initial(self.initial, self.deviation)
+        return InitWeights(self.initial, self.deviation)
 
     def build(self, vocabulary: int, pattern: Pattern, embed: Embed | None = None) -> TransformerModule:
         """The network with fresh weights; `embed`: the embeddings of another, shared with it."""
@@ -120,7 +120,7 @@ class Block(nn.Module):
         self.after_mlp: nn.Module = nn.Identity()
         self.dropout = nn.Dropout(spec.dropout)
 
-    def forward(self, x: Tensor, view: View, kept: tuple[Tensor, Tensor] | None = None) -> Tensor:
+    def forward(self, x: Tensor, view: AttentionMask, kept: tuple[Tensor, Tensor] | None = None) -> Tensor:
         if self.pre:
             x = x + self.after_attention(self.dropout(self.attention(self.attention_norm(x), view, kept)))
             return x + self.after_mlp(self.dropout(self.mlp(self.mlp_norm(x))))
@@ -165,8 +165,8 @@ class TransformerModule(nn.Module):
         self.apply(self._start)
         if spec.initial_projection == "glorot" and isinstance(self.project, nn.Linear):
             glorot(self.project)
-        if spec.scaled:
-            narrow = Initial(spec.initial, spec.deviation / math.sqrt(2 * spec.layers))
+        if spec.scaled_init:
+            narrow = InitWeights(spec.initial, spec.deviation / math.sqrt(2 * spec.layers))
             for block in self.blocks:
                 for linear in (block.attention.out, block.mlp.down):  # type: ignore[union-attr]
                     narrow.layer(linear)  # type: ignore[arg-type]
@@ -205,7 +205,7 @@ class TransformerModule(nn.Module):
         dtype = compute_dtype(self.embed.token.weight)
         if state is None:
             dropping = self.training and self.spec.attention_dropout > 0
-            seen = view(batch, self.pattern, dtype, compiled=self.compiled, dense=dropping)
+            seen = attention_mask(batch, self.pattern, dtype, compiled=self.compiled, dense=dropping)
         else:
             batch, seen, state = state.take(batch)
         x = self.project(self.embed(batch).to(dtype))  # between layers, too, vectors keep the precision of the products

@@ -10,13 +10,13 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from unmask.backbone.adaptive import AdaptiveEmbedding
+from unmask.backbone.adaptive_embedding import AdaptiveEmbedding
 from unmask.backbone.embed import Norm
 from unmask.backbone.relative import Relations, RelativeAttention, relate, waves
 from unmask.backbone.transformer import Activation, Feedforward, check_dropout, compute_dtype
 from unmask.batch import Batch, Hidden, Memory
 from unmask.errors import require
-from unmask.initial import Initial
+from unmask.init_weights import InitWeights
 from unmask.see import Pattern
 
 
@@ -38,8 +38,8 @@ class TransformerXL:
     ] = ()  # tokens from each of these numbers on are a cluster with narrower vectors; () for none
     divide: int = 4  # each cluster's vectors are so many times narrower than those of the cluster before
     segments: int = 0  # 0: none; otherwise it matters whether two tokens belong to one segment (XLNet)
-    tied: bool = False  # all layers share the two global biases
-    scaled: bool = True  # embeddings are multiplied by the root of the width (Transformer-XL)
+    shared_biases: bool = False  # all layers share the two global biases
+    scaled_embeddings: bool = True  # embeddings are multiplied by the root of the width (Transformer-XL)
     activation: Activation = "relu"  # of the feed-forward layer
     dropout: float = 0.1  # on embeddings, distances, inside the feed-forward layer and after every sublayer
     attention_dropout: float = 0.0  # on attention weights; over 0, training takes the slower dense kernel
@@ -70,9 +70,9 @@ class TransformerXL:
         return None
 
     @property
-    def fresh(self) -> Initial:
+    def fresh(self) -> InitWeights:
         """How layers and heads start."""
-        return Initial("normal", self.deviation)
+        return InitWeights("normal", self.deviation)
 
     def build(self, vocabulary: int, pattern: Pattern, embed: nn.Module | None = None) -> TransformerXLModule:
         """The network with fresh weights; `embed`: the embeddings of another, shared with it."""
@@ -139,7 +139,7 @@ class TokenEmbed(nn.Module):
             if spec.cutoffs
             else nn.Embedding(vocabulary, spec.width)
         )
-        self.scale = math.sqrt(spec.width) if spec.scaled else 1.0
+        self.scale = math.sqrt(spec.width) if spec.scaled_embeddings else 1.0
         self.segment = None
         self.dropout = nn.Dropout(spec.dropout)
 
@@ -163,7 +163,7 @@ class TransformerXLModule(nn.Module):
         self.blocks = nn.ModuleList(RelativeBlock(spec) for _ in range(spec.layers))
         self.dropout = nn.Dropout(spec.dropout)
         self.compiled = False
-        if spec.tied:
+        if spec.shared_biases:
             first: Any = self.blocks[0]
             for block in self.blocks[1:]:
                 block.attention.content_bias = first.attention.content_bias  # type: ignore[union-attr]

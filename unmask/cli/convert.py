@@ -9,9 +9,9 @@ from typing import Annotated
 import typer
 
 from unmask import screen
-from unmask.cli import say
+from unmask.cli import output
+from unmask.cli.options import Json, Overwrite, Run
 from unmask.cli.program import verb
-from unmask.options import Json, Overwrite, Run
 
 
 @verb("unmask export runs/bert exported/")
@@ -34,7 +34,7 @@ def export(
         screen.note(f"{made.architecture} has no place for, and leaves out: {', '.join(made.left_out)}")
     for note in made.notes if not json_ else ():
         screen.note(note)
-    say.done(dataclasses.asdict(made), f"{made.architecture}, {', '.join(made.files)}, written to {out}", json_)
+    output.done(dataclasses.asdict(made), f"{made.architecture}, {', '.join(made.files)}, written to {out}", json_)
 
 
 @verb("unmask import bert-base-uncased/ --out runs/bert")
@@ -60,7 +60,7 @@ def import_(
 
     report = convert.import_hf(folder, out, generator=generator, overwrite=overwrite)
     if json_:
-        say.as_json(dataclasses.asdict(report))
+        output.as_json(dataclasses.asdict(report))
         return
     for name, value in dataclasses.asdict(report).items():
         shown = ", ".join(map(str, value)) or "nothing" if isinstance(value, list | tuple) else value

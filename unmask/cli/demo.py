@@ -7,9 +7,9 @@ from typing import Annotated
 
 import typer
 
-from unmask.cli import say
+from unmask.cli import output
+from unmask.cli.options import Device, Json, Overwrite, Seed
 from unmask.cli.program import verb
-from unmask.options import Device, Json, Overwrite, Seed
 
 
 @verb("unmask demo --minutes 3")
@@ -26,4 +26,4 @@ def demo(
 
     results = run(out, minutes=minutes, seed=seed, device=device, overwrite=overwrite, quiet=json_)
     if json_:
-        say.as_json(results)
+        output.as_json(results)

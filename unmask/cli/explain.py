@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from unmask import screen
-from unmask.cli import say
+from unmask.cli import output
+from unmask.cli.options import Font, Json, Seed, Settings
 from unmask.cli.program import verb
-from unmask.errors import Mistake
-from unmask.options import Font, Json, Seed, Settings
+from unmask.errors import UserError
 
 if TYPE_CHECKING:
     from unmask.recipe import Recipe
@@ -53,15 +53,15 @@ def explain(
 
     run = Path(recipe) if (Path(recipe) / "recipe.json").is_file() else None
     if run is not None and (size or variant):
-        raise Mistake(f"the recipe comes from {run}: leave --size and --variant out")
+        raise UserError(f"the recipe comes from {run}: leave --size and --variant out")
     if (text is None) == (statistics is None):
-        raise Mistake("give a TEXT to explain, or --statistics DATA to measure: one of them")
+        raise UserError("give a TEXT to explain, or --statistics DATA to measure: one of them")
     chosen = _of_run(run, settings) if run is not None else _of_family(recipe, size, variant, settings)
     if font is not None and picture is None:
-        raise Mistake("--font is for a picture: give --picture too, or leave --font out")
+        raise UserError("--font is for a picture: give --picture too, or leave --font out")
     if statistics is not None:
         if tokenizer or lexicon or picture:
-            raise Mistake("--statistics reads prepared data: leave --tokenizer, --lexicon and --picture out")
+            raise UserError("--statistics reads prepared data: leave --tokenizer, --lexicon and --picture out")
         _measure(chosen, statistics, stage, seed, visit, json_)
         return
     tokenizer = tokenizer or (run / "tokenizer.json" if run is not None else None)
@@ -69,9 +69,9 @@ def explain(
     if picture is not None:
         from unmask.explanation.picture import draw
 
-        say.lacking(draw(found, picture, font=font), json_)
+        output.lacking(draw(found, picture, font=font), json_)
     if json_:
-        say.as_json(explanation.to_json(found))
+        output.as_json(explanation.to_json(found))
         return
     from unmask.explanation.screen import render
 
@@ -98,7 +98,7 @@ def _measure(recipe: Recipe, data: str, stage: int | None, seed: int, visit: int
 
     measured = measure(recipe, data, stage=stage, seed=seed, visit=visit)
     if json_:
-        say.as_json(explanation.to_json(measured))
+        output.as_json(explanation.to_json(measured))
         return
     screen.table(f"{recipe.name} on {data}", ["", "measured", "asked for"], list(table(measured)))
-    say.notes(measured.notes, json_)
+    output.notes(measured.notes, json_)

@@ -11,9 +11,9 @@ from typing import Annotated, Any
 import typer
 
 from unmask import screen
-from unmask.cli import predictions, say
+from unmask.cli import output, predictions
+from unmask.cli.options import Device, Json, Overwrite, Run, Seed, TextColumns
 from unmask.cli.program import verb
-from unmask.options import Device, Json, Overwrite, Run, Seed, TextColumns
 
 
 @verb('unmask predict runs/bert-sst2 "a great film"')
@@ -60,14 +60,14 @@ def predict(
         rows, texts = [example.row for example in given.examples], list(map(predictions.texts_of, given.examples))
         found = classify(model, [example.text for example in given.examples], [e.where for e in given.examples])
         notes = given.notes + model.notes
-        say.notice(described(given.file, columns, labelled=False) if given.file else None, json_)
-    say.notes(notes, json_)
+        output.notice(described(given.file, columns, labelled=False) if given.file else None, json_)
+    output.notes(notes, json_)
     if out is not None:
         predictions.write(out, rows, found, top)
-        say.done({"file": str(out), "texts": len(found)}, f"{len(found):,} texts, written to {out}", json_)
+        output.done({"file": str(out), "texts": len(found)}, f"{len(found):,} texts, written to {out}", json_)
     elif json_:
         for words, one in zip(texts, found, strict=True):
-            say.as_json(predictions.as_json(words, one, top), lines=True)
+            output.as_json(predictions.as_json(words, one, top), lines=True)
     else:
         predictions.show(texts, found, top)
 
@@ -85,9 +85,9 @@ def fill(
 
     model = api.load(run, device=device)
     guesses = model.fill(text, top=top)
-    say.notes(model.inner.notes, json_)
+    output.notes(model.inner.notes, json_)
     if json_:
-        say.as_json([[dataclasses.asdict(guess) for guess in place] for place in guesses])
+        output.as_json([[dataclasses.asdict(guess) for guess in place] for place in guesses])
         return
     for number, place in enumerate(guesses, 1):
         screen.table(
@@ -143,10 +143,10 @@ def generate(
     """Continue a text, shown while it is written. For models that read from left to right (gpt, gpt2, transformer-xl ...).
 
     A model that was adapted with --task write writes a new text from the prompt."""
-    from unmask.infer import open_run, shown, texts, way
+    from unmask.infer import decoding, open_run, shown, texts
     from unmask.infer.model import ROWS
 
-    how = way(
+    how = decoding(
         greedy=greedy, temperature=temperature, top_k=top_k, top_p=top_p, repetition_penalty=repetition_penalty,
         beams=beams, length_penalty=length_penalty,
     )  # fmt: skip
@@ -164,7 +164,7 @@ def generate(
             for found in texts(model, prompts[begin : begin + ROWS], samples=samples, **options):
                 if json_:
                     kept = ("prompt", "sample", "text", "ended")
-                    say.as_json({name: getattr(found, name) for name in kept}, lines=True)
+                    output.as_json({name: getattr(found, name) for name in kept}, lines=True)
                 else:
                     sys.stdout.write(found.text + "\n")
     else:
@@ -172,7 +172,7 @@ def generate(
             sys.stdout.write(piece)
             sys.stdout.flush()
         sys.stdout.write("\n")
-    say.notes(left_out + model.notes, json_)
+    output.notes(left_out + model.notes, json_)
 
 
 @verb("unmask embed runs/bert texts.txt --out vectors.npy")
@@ -199,7 +199,7 @@ def embed(
     """Write one vector for each text of a file."""
     from unmask import infer
     from unmask.errors import require
-    from unmask.infer.vectors import check_name, write_vectors
+    from unmask.infer.write_vectors import check_name, write_vectors
     from unmask.tasks.classify import read_texts
 
     check_name(out)
@@ -207,9 +207,9 @@ def embed(
     texts, left_out = read_texts(file)
     model = infer.open_run(run, device=device)
     vectors = infer.embed(model, [text.a for text in texts], pool=pool, layer=layer)  # type: ignore[arg-type]
-    say.notes(left_out + model.notes, json_)
+    output.notes(left_out + model.notes, json_)
     write_vectors(out, [text.a for text in texts], vectors)
-    say.done(
+    output.done(
         {"file": str(out), "shape": list(vectors.shape)},
         f"{len(texts):,} vectors of {vectors.shape[1]}, written to {out}",
         json_,

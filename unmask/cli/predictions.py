@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-from unmask.errors import Mistake, require
+from unmask.errors import UserError, require
 
 if TYPE_CHECKING:
     from unmask.infer import Prediction
@@ -22,7 +22,7 @@ OUTPUTS = (".csv", ".tsv", ".jsonl")
 
 
 @dataclass(frozen=True)
-class Given:
+class Inputs:
     """What is to be labelled."""
 
     examples: list[Example]
@@ -30,9 +30,9 @@ class Given:
     file: Path | None = None  # where it was read from
 
 
-def given(argument: str, second: str | None, columns: Columns) -> Given:
+def given(argument: str, second: str | None, columns: Columns) -> Inputs:
     """The texts of a file, the lines of the standard input, or the one text or pair that was typed."""
-    from unmask.data.given import Text
+    from unmask.data.examples import Text
     from unmask.tasks.classify import Columns, Example, lines_of, read_unlabelled
 
     file = file_of(argument)
@@ -41,13 +41,13 @@ def given(argument: str, second: str | None, columns: Columns) -> Given:
             second is None,
             f"{file} is a file: a second text goes with a text; pairs in a file have text_a and text_b",
         )
-        return Given(*read_unlabelled(file, columns), file)
+        return Inputs(*read_unlabelled(file, columns), file)
     require(columns == Columns(), "--text names a column of a file, and no file was given: leave it out")
     if argument == STDIN and second is None:
-        return Given(*lines_of(sys.stdin.read().replace("\r\n", "\n"), "the standard input"))
+        return Inputs(*lines_of(sys.stdin.read().replace("\r\n", "\n"), "the standard input"))
     require(bool(argument.strip()) and (second is None or bool(second.strip())), "the text is empty")
     row = {"text": argument} if second is None else {"text_a": argument, "text_b": second}
-    return Given([Example(Text(argument, second), None, repr(argument[:60]), row)])
+    return Inputs([Example(Text(argument, second), None, repr(argument[:60]), row)])
 
 
 def file_of(argument: str) -> Path | None:
@@ -62,7 +62,7 @@ def file_of(argument: str) -> Path | None:
     except (OSError, ValueError):  # too long for the name of a file, or with a character that none may have
         return None
     if suffixes(path)[0] in SUFFIXES and not any(character.isspace() for character in argument):
-        raise Mistake(f"no such file: {path}; to label this text itself, pipe it: echo TEXT | unmask predict RUN -")
+        raise UserError(f"no such file: {path}; to label this text itself, pipe it: echo TEXT | unmask predict RUN -")
     return None
 
 
@@ -77,7 +77,7 @@ def question_file(argument: str, second: str | None) -> Path:
     """The file of choices that a model that chooses needs."""
     file = file_of(argument) if second is None else None
     if file is None:
-        raise Mistake(
+        raise UserError(
             f'this model chooses: give a .jsonl file with "context" or "question", and "choices", got {argument!r:.60}'
         )
     return file

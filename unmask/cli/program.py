@@ -11,7 +11,7 @@ from typing import Annotated, Any, NoReturn
 import typer
 
 from unmask import __version__, screen
-from unmask.errors import Mistake, Notice
+from unmask.errors import Notice, UserError
 from unmask.threads import wait_without_spinning
 
 _began = [time.monotonic()]  # when the command was given: a budget in time runs from here
@@ -62,21 +62,21 @@ def main() -> None:
     warnings.simplefilter("ignore", Notice)  # the verbs say these themselves
     try:
         _run_for_a_program() if json_ else app()
-    except Mistake as mistake:
-        screen.fail(str(mistake), json_=json_)
+    except UserError as error:
+        screen.fail(str(error), json_=json_)
     except OSError as error:  # a full disk, a folder that may not be written
         screen.fail(f"{error.strerror or error}: {error.filename or 'no file named'}", json_=json_)
 
 
 def _run_for_a_program() -> NoReturn:
-    """The same, with wrong words on the command line as a Mistake: typer would draw a box."""
+    """The same, with wrong words on the command line as a UserError: typer would draw a box."""
     try:
         code: Any = app(standalone_mode=False)
     except typer.Abort:
-        raise Mistake("stopped") from None
+        raise UserError("stopped") from None
     except Exception as error:
         said = getattr(error, "format_message", None)  # what typer and click raise for wrong words
         if said is None:
             raise
-        raise Mistake(said().rstrip(".")) from None
+        raise UserError(said().rstrip(".")) from None
     sys.exit(code if isinstance(code, int) else 0)

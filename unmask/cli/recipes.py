@@ -8,9 +8,9 @@ from typing import Annotated
 import typer
 
 from unmask import screen
-from unmask.cli import say
+from unmask.cli import output
+from unmask.cli.options import Json, Settings, Size, Variant
 from unmask.cli.program import verb
-from unmask.options import Json, Settings, Size, Variant
 
 
 @verb("unmask recipes")
@@ -20,7 +20,7 @@ def recipes(json_: Json = False) -> None:
 
     found = entries()
     if json_:
-        say.as_json([dataclasses.asdict(entry) for entry in found])
+        output.as_json([dataclasses.asdict(entry) for entry in found])
         return
     screen.table("", ["recipe", "year", "idea"], [[e.name, e.year, e.idea] for e in found])
 
@@ -42,7 +42,7 @@ def show(
     chosen = family.get(recipe, size=size, variant=variant, settings=settings)
     price = cost(chosen, chosen.tokenizer.vocab)  # type: ignore[attr-defined]
     if json_:
-        say.as_json({"recipe": plain(chosen)} | price)
+        output.as_json({"recipe": plain(chosen)} | price)
         return
     rows = [[name, value] for name, value in flat(chosen).items()]
     screen.table(f"{recipe} {size}", ["value", ""], rows)
@@ -65,6 +65,6 @@ def diff(
     a, b = flat(family.get(first, size=size)), flat(family.get(second, size=size))
     names = [name for name in [*a, *(n for n in b if n not in a)] if name != "name" and a.get(name) != b.get(name)]
     if json_:
-        say.as_json({name: {first: a.get(name), second: b.get(name)} for name in names})
+        output.as_json({name: {first: a.get(name), second: b.get(name)} for name in names})
         return
     screen.table("", ["value", first, second], [[name, a.get(name, "-"), b.get(name, "-")] for name in names])

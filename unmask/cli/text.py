@@ -9,11 +9,11 @@ from typing import Annotated, Any
 
 import typer
 
-from unmask import options, screen
-from unmask.cli import say
+from unmask import screen
+from unmask.cli import options, output
+from unmask.cli.options import Corpora, Encoding, Errors, Fold, Json, Lines, OptionalCorpora, Overwrite, Seed, Whole
 from unmask.cli.program import verb
-from unmask.errors import Mistake
-from unmask.options import Corpora, Encoding, Errors, Fold, Json, Lines, OptionalCorpora, Overwrite, Seed, Whole
+from unmask.errors import UserError
 
 
 @verb("unmask tokenizer corpus/ --kind wordpiece --vocab 30000 --out tok.json")
@@ -51,9 +51,9 @@ def tokenizer(
         notes[f"tokens are all that the text allows; the usual number is {wanted.vocab:,}, which needs more text"] = (
             size
         )
-    say.notes(notes, json_)
+    output.notes(notes, json_)
     result = {"file": str(out), "kind": kind, "vocabulary": size, "fold": fold, "notes": notes}
-    say.done(result, f"{size:,} tokens, written to {out}", json_)
+    output.done(result, f"{size:,} tokens, written to {out}", json_)
 
 
 @verb("unmask prepare corpus/ --tokenizer tok.json --out data/wiki")
@@ -101,14 +101,16 @@ def prepare(
     records = run(stream, read.folding() if fold else read, out, words=way, own=own, lexicon=known,
                   holdout=options.share(holdout), workers=workers, overwrite=overwrite)  # fmt: skip
     manifest = _last(screen.reading(records, "preparing", json_))
-    say.notes(manifest["notes"], json_)
+    output.notes(manifest["notes"], json_)
     held = sum(shard["tokens"] for shard in manifest["splits"]["holdout"])
     counted = f"{manifest['tokens']:,} tokens" + ("" if whole else f" in {manifest['documents']:,} documents")
     counted += (
         f", {100 * manifest['unknown']['share']:.2g}% of the tokens unknown" if manifest["unknown"]["tokens"] else ""
     )
     shown = ("tokens", "documents", "vocabulary", "unknown", "words", "words_from", "lexicon", "fold", "notes")
-    say.done({name: manifest[name] for name in shown}, f"{counted} ({held:,} tokens held out), written to {out}", json_)
+    output.done(
+        {name: manifest[name] for name in shown}, f"{counted} ({held:,} tokens held out), written to {out}", json_
+    )
 
 
 @verb("unmask lexicon corpus/ --graph triples.tsv --out phrases.tsv")
@@ -142,12 +144,14 @@ def lexicon(
 
     mining = Mining(least_count=least_count, least_pmi=least_pmi, least_entropy=least_entropy, most_ngrams=most_ngrams)
     if not corpus and mining != Mining():
-        raise Mistake("nothing is mined without a CORPUS: give one, or leave --least-... and --most-ngrams out")
+        raise UserError("nothing is mined without a CORPUS: give one, or leave --least-... and --most-ngrams out")
     stream = Corpus(corpus, errors=errors, encoding=encoding, seed=seed, lines=lines) if corpus else None
     records = make_lexicon(stream, out, graph=graph, mining=mining if corpus else None, overwrite=overwrite)
     summary = _last(screen.reading(records, "mining", json_, unit="words"))
-    say.notes(summary["notes"], json_)
-    say.done(summary, f"{summary['phrases']:,} phrases and {summary['entities']:,} entities, written to {out}", json_)
+    output.notes(summary["notes"], json_)
+    output.done(
+        summary, f"{summary['phrases']:,} phrases and {summary['entities']:,} entities, written to {out}", json_
+    )
 
 
 def _last(records: Iterable[dict[str, Any]]) -> dict[str, Any]:

@@ -9,11 +9,9 @@ from typing import Annotated, Any
 
 import typer
 
-from unmask import options, screen
-from unmask.cli import labels, say
-from unmask.cli.program import began, verb
-from unmask.errors import Mistake
-from unmask.options import (
+from unmask import screen
+from unmask.cli import labels, options, output
+from unmask.cli.options import (
     Device,
     Encoding,
     Font,
@@ -28,6 +26,8 @@ from unmask.options import (
     Variant,
     Whole,
 )
+from unmask.cli.program import began, verb
+from unmask.errors import UserError
 
 
 @verb("unmask pretrain bert data/wiki --size small --budget 20m --out runs/bert")
@@ -65,16 +65,16 @@ def pretrain(
     from unmask import recipes as family
 
     if resume and overwrite:
-        raise Mistake("--resume goes on with a run and --overwrite replaces it: give one of them")
+        raise UserError("--resume goes on with a run and --overwrite replaces it: give one of them")
     if recipe is None and (not resume or size or start or settings or variant != "paper"):
-        raise Mistake("name a recipe and data: unmask pretrain RECIPE DATA --out RUN; only --resume needs neither")
+        raise UserError("name a recipe and data: unmask pretrain RECIPE DATA --out RUN; only --resume needs neither")
     if recipe is not None and not data:
-        raise Mistake("no data given: name folders made by 'unmask prepare'")
+        raise UserError("no data given: name folders made by 'unmask prepare'")
     if start is not None and size:
-        raise Mistake(f"the network comes from {start}: leave --size out, or leave --from out")
+        raise UserError(f"the network comes from {start}: leave --size out, or leave --from out")
     chosen = None
     if recipe is not None and start is not None:
-        chosen = family.onward(recipe, start, variant=variant, settings=settings)
+        chosen = family.continued(recipe, start, variant=variant, settings=settings)
     elif recipe is not None:
         chosen = family.get(recipe, size=size or "base", variant=variant, settings=settings)
     records = pretraining.pretrain(chosen, data or [], out, budget=budget, start=start, seed=seed, device=device,
@@ -83,9 +83,9 @@ def pretrain(
     last = _last_step(screen.training(records, f"{recipe or out.name} {size or ''}".strip(), json_))
     if last.get("stopped"):
         command = shlex.join(["--out", str(out), "--resume"])
-        say.done(last, f"saved at step {last['step']:,}; go on with: unmask pretrain {command}", json_)
+        output.done(last, f"saved at step {last['step']:,}; go on with: unmask pretrain {command}", json_)
         raise typer.Exit(130)
-    say.done(last, f"written to {out}; try: unmask {_next_verb(out)} {out} ...", json_)
+    output.done(last, f"written to {out}; try: unmask {_next_verb(out)} {out} ...", json_)
 
 
 @verb("unmask adapt runs/bert train.jsonl --dev dev.jsonl --out runs/bert-sst2")
@@ -138,9 +138,9 @@ def adapt(
                                       seed=seed, fresh=fresh, overwrite=overwrite, stop=options.interrupt())  # fmt: skip
     last = _last_step(screen.training(records, f"adapting {run.name}", json_))
     if last.get("stopped"):
-        say.done(last, f"stopped at step {last['step']:,}; the weights so far are in {out}", json_)
+        output.done(last, f"stopped at step {last['step']:,}; the weights so far are in {out}", json_)
         raise typer.Exit(130)
-    say.done(last, f"written to {out}; try: unmask evaluate {out} TEST", json_)
+    output.done(last, f"written to {out}; try: unmask evaluate {out} TEST", json_)
 
 
 @verb("unmask evaluate runs/bert-sst2 test.jsonl")
@@ -173,22 +173,22 @@ def evaluate(
 
     Of a model that reads from left to right and was not adapted: loss, perplexity and bits per byte on a text."""
     from unmask import api
-    from unmask.cli import score
+    from unmask.cli import language_model
     from unmask.evaluate import is_language_model
     from unmask.tasks.classify import Columns, described
 
     model = api.load(run, device=device)
     if not model.labels and (text or label or confusion):
-        raise Mistake(
+        raise UserError(
             f"--text, --label and --confusion are for labels, and {run} was not adapted to any: leave them out"
         )
     if confusion is not None:
         labels.check_matrix(confusion)
     if is_language_model(model.inner):
-        score.text(model.inner, test, context, stride, memory, curve, whole, lines, encoding, json_, font)
+        language_model.text(model.inner, test, context, stride, memory, curve, whole, lines, encoding, json_, font)
         return
     if curve is not None or font is not None:
-        raise Mistake(f"--curve measures a language model on a text, and {run} is scored on examples: leave it out")
+        raise UserError(f"--curve measures a language model on a text, and {run} is scored on examples: leave it out")
     scores = model.evaluate(
         test,
         context=context,
@@ -201,13 +201,13 @@ def evaluate(
         label=label,
     )
     if model.labels:
-        say.notice(described(test, Columns.of(text, label)), json_)
-    say.notes(model.inner.notes, json_)
-    say.notice(labels.one_label(scores) if model.labels else None, json_)
+        output.notice(described(test, Columns.of(text, label)), json_)
+    output.notes(model.inner.notes, json_)
+    output.notice(labels.one_label(scores) if model.labels else None, json_)
     if confusion is not None:
         labels.write_matrix(scores, confusion)
     if json_:
-        say.as_json(scores)
+        output.as_json(scores)
         return
     screen.table(f"{run} on {test}", ["score", ""], list(_numbers(scores)))
     if "confusion" in scores:

@@ -9,26 +9,26 @@ import torch
 from torch import Tensor
 
 from unmask.backbone import TransformerXL
-from unmask.convert.fit import Fitted
-from unmask.convert.source import Source
+from unmask.convert.fit_tensors import Fitted
+from unmask.convert.hf_folder import HFFolder
 from unmask.errors import require
 
 _TABLES, _MAPS = "transformer.word_emb.emb_layers", "transformer.word_emb.emb_projs"
 _OUTPUTS, _OUTPUT_MAPS = "crit.out_layers", "crit.out_projs"
 
 
-def own(source: Source) -> tuple[int, ...]:
+def own(source: HFFolder) -> tuple[int, ...]:
     """The clusters whose output projection is not that of their embeddings: in released checkpoints the first."""
     found = [i for i in range(len(_tables(source.tensors))) if f"{_OUTPUT_MAPS}.{i}" in source.tensors]
     return tuple(i for i in found if not _same(source.tensors, f"{_OUTPUT_MAPS}.{i}", f"{_MAPS}.{i}"))
 
 
-def fit(source: Source, backbone: TransformerXL, tied: bool) -> Fitted:
+def fit(source: HFFolder, backbone: TransformerXL, tied: bool) -> Fitted:
     """The checkpoint with queries apart, one table per cluster, our order of clusters, and nothing twice."""
     tensors = dict(source.tensors)
     _check_vocabulary(source)
     _queries_apart(tensors)
-    if backbone.tied:
+    if backbone.shared_biases:
         _shared_biases(tensors)
     if backbone.cutoffs:
         require(
@@ -63,7 +63,7 @@ def _same(tensors: dict[str, Tensor], one: str, other: str) -> bool:
     return one in tensors and other in tensors and torch.equal(tensors[one], tensors[other])
 
 
-def _check_vocabulary(source: Source) -> None:
+def _check_vocabulary(source: HFFolder) -> None:
     size, rows = source.tokenizer.vocabulary.size, sum(len(source.tensors[name]) for name in _tables(source.tensors))
     require(
         size == rows,

@@ -11,12 +11,12 @@ import torch
 from torch import Tensor, nn
 
 from unmask.backbone import TransformerXL
-from unmask.convert import alone, clusters, names, xl
-from unmask.convert.fit import Fitted, fit
-from unmask.convert.links import Link, links
+from unmask.convert import clusters, names, single_network, xl
+from unmask.convert.fit_tensors import Fitted, fit
+from unmask.convert.hf_folder import HFFolder, read
 from unmask.convert.names import NAMES, Heads
 from unmask.convert.recipe_in import backbone_of, heads_of, paired, recipe_of
-from unmask.convert.source import Source, read
+from unmask.convert.tensor_pairs import Link, links
 from unmask.errors import require
 from unmask.infer.model import IMPORTED, Model, save_run
 from unmask.recipe import Recipe
@@ -45,7 +45,7 @@ class _Network:
     recipe: Recipe  # of this network alone
 
     @property
-    def source(self) -> Source:
+    def source(self) -> HFFolder:
         return self.fitted.source
 
 
@@ -62,9 +62,9 @@ def import_hf(
         shared = second is None or _same_embeddings(first, second)
         recipe = paired(source.kind, recipe, second.recipe if second else None, shared=shared)
     system = recipe.system.build(recipe, source.tokenizer.vocabulary, 0)  # type: ignore[attr-defined]
-    filled, left_over = _fill(alone.network(system), first)
+    filled, left_over = _fill(single_network.network(system), first)
     if second:
-        more, left = _fill(alone.network(system, generator=True), second)
+        more, left = _fill(single_network.network(system, generator=True), second)
         filled, left_over = filled | more, left_over + [f"{name} (generator)" for name in left]
     save_run(Model(system.eval(), recipe, source.tokenizer, Path(out)), out, overwrite=overwrite)
     wanted = checkpoint.unique(system)

@@ -12,15 +12,15 @@ import torch
 from torch import Tensor
 
 from unmask.backbone import TransformerXL
-from unmask.convert import alone, linear, names
 from unmask.convert import config as configs
+from unmask.convert import linear, names, single_network
 from unmask.convert import tokenizer as tokenizers
 from unmask.convert.config import FAMILIES, Backbone
-from unmask.convert.links import links
+from unmask.convert.exported_values import check_known
+from unmask.convert.hf_folder import WEIGHTS
 from unmask.convert.names import NAMES, Heads, Kind
 from unmask.convert.recipe_out import backbone_of, shape_of
-from unmask.convert.source import WEIGHTS
-from unmask.convert.values import check_known
+from unmask.convert.tensor_pairs import links
 from unmask.errors import require
 from unmask.infer.model import Model
 from unmask.predict import Label
@@ -44,7 +44,7 @@ def export_hf(model: Model, out: str | Path, *, generator: bool = False, overwri
     out = Path(out)
     require(overwrite or not out.exists(), f"{out} exists already: choose another folder, or pass --overwrite")
     check_known(model.recipe)
-    model, other = alone.model(model, generator=generator)
+    model, other = single_network.model(model, generator=generator)
     recipe, backbone = model.recipe, backbone_of(model.recipe)
     kind, heads, headless = shape_of(recipe)
     tokenizer = _tokenizer(model, kind, heads)

@@ -11,9 +11,9 @@ from unmask.convert import clusters
 from unmask.convert import config as configs
 from unmask.convert import tokenizer as tokenizers
 from unmask.convert.config import FAMILIES, Backbone
+from unmask.convert.hf_folder import HFFolder
 from unmask.convert.names import NAMES, Heads, Kind
-from unmask.convert.source import Source
-from unmask.data import Blocks, Given
+from unmask.data import Blocks, FromTask
 from unmask.errors import require
 from unmask.hide import Nothing
 from unmask.predict import Adaptive, Label, Replaced, Tokens
@@ -28,7 +28,7 @@ _RECIPES: dict[Kind, Any] = {
 }  # fmt: skip
 
 
-def heads_of(source: Source) -> Heads:
+def heads_of(source: HFFolder) -> Heads:
     """The heads of the run. A checkpoint that has none gets a fresh one, so that pretraining can go on."""
     called = NAMES[source.kind]
     if source.classes:
@@ -39,7 +39,7 @@ def heads_of(source: Source) -> Heads:
     return Heads(tokens="tokens", sentence=SENTENCE if source.has(called.sentence) else None, tied=tied)
 
 
-def recipe_of(source: Source, heads: Heads) -> Recipe:
+def recipe_of(source: HFFolder, heads: Heads) -> Recipe:
     """The recipe of one network, alone."""
     usual: dict[str, Recipe] = {size: _RECIPES[source.kind].recipe(size=size) for size in _RECIPES[source.kind].SIZES}
     backbone = configs.backbone(source.kind, source.config, backbone_of(usual["base"]))
@@ -63,7 +63,7 @@ def _weights(backbone: Backbone) -> int:
     return backbone.layers * backbone.width * (4 * backbone.width + 2 * backbone.feedforward)
 
 
-def _layout(source: Source, heads: Heads, usual: str) -> str:
+def _layout(source: HFFolder, heads: Heads, usual: str) -> str:
     """As the tokenizer says. One that says nothing takes the usual one, but a GPT classifier reads the bare text."""
     bare = heads.label and FAMILIES[source.kind].last and FAMILIES[source.kind].pooler is None
     layout = tokenizers.layout_of(source.tokenizer, "a b" if bare else usual)
@@ -73,7 +73,7 @@ def _layout(source: Source, heads: Heads, usual: str) -> str:
     return layout
 
 
-def _pretrained(recipe: Recipe, source: Source, backbone: Backbone, heads: Heads) -> Recipe:
+def _pretrained(recipe: Recipe, source: HFFolder, backbone: Backbone, heads: Heads) -> Recipe:
     """Predicted is what the checkpoint predicts, and a sentence task is there only where it has one."""
     predict: dict[str, Part] = {}
     if heads.tokens:
@@ -96,7 +96,7 @@ def _fitted(stage: Stage, length: int, predict: dict[str, Part]) -> Stage:
     return dataclasses.replace(stage, length=min(stage.length, length), weights=weights)
 
 
-def _tokens(source: Source, backbone: Backbone, tied: bool) -> Tokens | Adaptive:
+def _tokens(source: HFFolder, backbone: Backbone, tied: bool) -> Tokens | Adaptive:
     kind = source.kind
     if isinstance(backbone, TransformerXL) and backbone.cutoffs:
         return Adaptive(own=clusters.own(source))
@@ -105,7 +105,7 @@ def _tokens(source: Source, backbone: Backbone, tied: bool) -> Tokens | Adaptive
     return Tokens(tied=tied, activation=configs.tokens_activation(kind, backbone), epsilon=backbone.epsilon)
 
 
-def _replaced(source: Source) -> Replaced:
+def _replaced(source: HFFolder) -> Replaced:
     found = configs.activation(source.kind, source.config)
     require(
         found == "gelu" or not source.has(NAMES[source.kind].replaced),
@@ -115,7 +115,7 @@ def _replaced(source: Source) -> Replaced:
     return Replaced()
 
 
-def _classifying(recipe: Recipe, source: Source, backbone: Backbone) -> Recipe:
+def _classifying(recipe: Recipe, source: HFFolder, backbone: Backbone) -> Recipe:
     """Nothing is hidden, the label is predicted."""
     configs.check_only(source.config, dict(FAMILIES[source.kind].only_label))
     problem = source.config.get("problem_type")
@@ -125,7 +125,7 @@ def _classifying(recipe: Recipe, source: Source, backbone: Backbone) -> Recipe:
         "choose a checkpoint of problem_type 'single_label_classification'",
     )
     return recipe.replace(
-        arrange=Given(),
+        arrange=FromTask(),
         hide=Nothing(),
         see=recipe.see.serving,  # type: ignore[attr-defined]
         predict={"label": _label(source, backbone)},
@@ -134,7 +134,7 @@ def _classifying(recipe: Recipe, source: Source, backbone: Backbone) -> Recipe:
     )
 
 
-def _label(source: Source, backbone: Backbone) -> Label:
+def _label(source: HFFolder, backbone: Backbone) -> Label:
     written = source.config.get("id2label") or {}
     require(
         all(map(str.isdecimal, written)), f"config.json: id2label must be numbered from 0, got {', '.join(written):.60}"

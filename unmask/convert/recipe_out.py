@@ -8,11 +8,11 @@ from unmask.backbone import Transformer, TransformerXL
 from unmask.convert import config as configs
 from unmask.convert import linear
 from unmask.convert.config import FAMILIES, Backbone
+from unmask.convert.exported_values import parts
 from unmask.convert.names import NAMES, Heads, Kind
 from unmask.convert.tokenizer import check_summary
-from unmask.convert.values import parts
-from unmask.data import Given
-from unmask.errors import Mistake, require, unknown
+from unmask.data import FromTask
+from unmask.errors import UserError, require, unknown
 from unmask.hide import Mask, Next
 from unmask.predict import Label, Replaced, Tokens
 from unmask.recipe import Recipe
@@ -46,8 +46,8 @@ def shape_of(recipe: Recipe) -> tuple[Kind, Heads, tuple[str, ...]]:
         if isinstance(backbone := backbone_of(recipe), Transformer):
             _check_network(kind, backbone)
         return kind, *heads_of(recipe, kind)
-    except Mistake as mistake:
-        raise Mistake(f"{mistake} (it is {kind} because of {why})") from None
+    except UserError as error:
+        raise UserError(f"{error} (it is {kind} because of {why})") from None
 
 
 def kind_of(recipe: Recipe) -> tuple[Kind, str]:
@@ -89,8 +89,8 @@ def _check_xlnet(backbone: TransformerXL, see: Any) -> None:
     )
     for name, value, wanted in (
         ("streams", backbone.streams, 2),
-        ("tied", backbone.tied, False),
-        ("scaled", backbone.scaled, False),
+        ("shared_biases", backbone.shared_biases, False),
+        ("scaled_embeddings", backbone.scaled_embeddings, False),
     ):
         require(
             value == wanted,
@@ -159,7 +159,7 @@ def _check_network(kind: Kind, backbone: Transformer) -> None:
 def heads_of(recipe: Recipe, kind: Kind) -> tuple[Heads, tuple[str, ...]]:
     """The heads by name, each checked against what the family has; and those that it has no place for."""
     found: dict[str, Any] = objectives(recipe)
-    kept_beside = isinstance(recipe.arrange, Given) and any(isinstance(part, Label) for part in found.values())
+    kept_beside = isinstance(recipe.arrange, FromTask) and any(isinstance(part, Label) for part in found.values())
     out = tuple(
         name
         for name, part in found.items()

@@ -12,7 +12,7 @@ from tokenizers import Tokenizer as Backend
 from unmask import text
 from unmask.convert.config import FAMILIES
 from unmask.convert.names import Kind
-from unmask.errors import Mistake, require
+from unmask.errors import UserError, require
 from unmask.recipe import Part
 from unmask.text import Tokenizer
 from unmask.text import layout as layouts
@@ -50,7 +50,7 @@ def load(folder: Path, settings: Mapping[str, Any]) -> Tokenizer:
         f"{folder} holds its words as a pickle ({pickle}), which can run any code when it is read; where you trust it, "
         f"make a tokenizer.json in that folder with Python: {WORDS.format(read=PICKLES.get(pickle or ''))}",
     )
-    raise Mistake(f"{folder} has no tokenizer: it needs tokenizer.json, or vocab.txt, or vocab.json and merges.txt")
+    raise UserError(f"{folder} has no tokenizer: it needs tokenizer.json, or vocab.txt, or vocab.json and merges.txt")
 
 
 def _wordpiece(folder: Path, settings: Mapping[str, Any]) -> Backend:
@@ -134,7 +134,7 @@ def _framed(tokenizer: Tokenizer, a: str, b: str | None = None) -> list[str]:
     except BaseException as error:  # a panic of the Rust side is no Exception
         if type(error).__name__ != "PanicException":
             raise
-        raise Mistake(f"tokenizer.json is damaged, it cannot lay out a text ({error}): download it again") from None
+        raise UserError(f"tokenizer.json is damaged, it cannot lay out a text ({error}): download it again") from None
     words: list[str] = []
     for index, source in zip(encoding.ids, encoding.sequence_ids, strict=True):
         word = _special(tokenizer, index) if source is None else layouts.TEXTS[source]
@@ -148,7 +148,7 @@ def _special(tokenizer: Tokenizer, index: int) -> str:
     for role in ("start", "delimiter", "extract", "sep", "cls", "mask"):
         if tokenizer.roles.get(role) == index:
             return _SPELLED[role]
-    raise Mistake(
+    raise UserError(
         f"the tokenizer adds {tokenizer.token(index)!r} to texts, a layout can name {', '.join(layouts.SPECIALS)}: "
         "change the post_processor in its tokenizer.json"
     )

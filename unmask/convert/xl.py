@@ -57,7 +57,7 @@ def backbone(values: dict[str, Any], config: Mapping[str, Any], like: Transforme
             "clamp": clamp,
             "memory": memory if clamp is None else min(memory, clamp),
             "cutoffs": tuple(values.get("cutoffs", ())),
-            "tied": not config.get("untie_r", True),
+            "shared_biases": not config.get("untie_r", True),
         },
     )
 

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from unmask.data.shards import Texts
-from unmask.errors import Mistake, require
+from unmask.errors import UserError, require
 from unmask.text import Tokenizer
 from unmask.text import layout as layouts
 
@@ -104,7 +104,7 @@ class Blocks:
 
 
 @dataclass(frozen=True)
-class Stream:
+class FullRows:
     """All documents end to end, cut into full rows wherever they fall (GPT-2)."""
 
     classes = 0
@@ -120,7 +120,7 @@ class Stream:
 
 
 @dataclass(frozen=True)
-class Given:
+class FromTask:
     """Examples as a task gives them; nothing is arranged."""
 
     classes = 0
@@ -129,7 +129,7 @@ class Given:
     continuous = False
 
     def runs(self, texts: Texts, layout: str, length: int, rng: Any) -> Runs:
-        raise Mistake(
+        raise UserError(
             "this model was adapted to a task and has no pretraining data: continue from the model it came from"
         )
 

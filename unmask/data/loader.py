@@ -16,8 +16,8 @@ import torch
 
 from unmask import chance
 from unmask.batch import Batch
-from unmask.data.ahead import begun
 from unmask.data.arrange import Arrange, special_ids
+from unmask.data.background import begun
 from unmask.data.pack import Rows, pack
 from unmask.data.shards import Collection
 from unmask.errors import require

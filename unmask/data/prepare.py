@@ -19,11 +19,11 @@ import numpy as np
 from unmask.batch import Document
 from unmask.data.holdout import STRETCH, Tokenised, by_document, by_stretch
 from unmask.data.shards import VERSION, Writer
-from unmask.data.unknown import NOTED, Unknown, note_of
+from unmask.data.unknown_tokens import NOTED, Unknown, note_of
 from unmask.errors import require
 from unmask.text import Corpus, Lexicon, OwnWords, Tokenizer, Words, encode_documents
+from unmask.text.atomic_write import check_free, drafted
 from unmask.text.boundaries import CHINESE, available, segmenter
-from unmask.text.drafts import check_free, drafted
 from unmask.text.lexicon import LEVELS
 
 CHUNK = 1 << 19  # characters handed to a worker at a time

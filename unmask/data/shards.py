@@ -23,7 +23,7 @@ from typing import Any, Literal
 import numpy as np
 
 from unmask.batch import Document
-from unmask.errors import Mistake, require
+from unmask.errors import UserError, require
 from unmask.recipe import check_types
 from unmask.text.lexicon import LEVELS
 
@@ -123,7 +123,7 @@ class Shards:
             self.manifest: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
             version = self.manifest.get("version")
         except (ValueError, AttributeError) as error:
-            raise Mistake(f"{path} is damaged ({error}): prepare {folder} again") from None
+            raise UserError(f"{path} is damaged ({error}): prepare {folder} again") from None
         require(version == VERSION, f"{folder} was prepared in format {version}, this is {VERSION}: prepare it again")
         _check_manifest(self.manifest, path)
         if verify:
@@ -169,7 +169,7 @@ class Shards:
                 with path.open("rb") as file:
                     found = hashlib.file_digest(file, "sha256").hexdigest()
                 if found != expected:
-                    raise Mistake(
+                    raise UserError(
                         f"{path} is damaged (its checksum is not the manifest's): prepare {self.folder} again"
                     )
 

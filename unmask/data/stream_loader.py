@@ -17,14 +17,14 @@ import torch
 
 from unmask import chance
 from unmask.batch import Batch
-from unmask.data.ahead import begun
 from unmask.data.arrange import Arrange, special_ids
-from unmask.data.line import Line
+from unmask.data.background import begun
+from unmask.data.concatenation import Concatenation
+from unmask.data.continuing import Parts, cutter, laid
 from unmask.data.loader import to_batch
 from unmask.data.pack import Rows, pack
 from unmask.data.shards import Collection
-from unmask.data.streams import Parts, cutter, laid
-from unmask.errors import Mistake, require
+from unmask.errors import UserError, require
 from unmask.text import Tokenizer
 
 CHUNK_TOKENS = 1 << 18  # made at once
@@ -32,7 +32,7 @@ VALIDATION_STEPS = 4  # rows of a held-out stream, where there is text enough: a
 
 
 @dataclass(frozen=True)
-class StreamPlace:
+class ContinuingPlace:
     """Where reading stands: the visit, and how many steps of it are done."""
 
     visit: int = 0
@@ -44,15 +44,15 @@ class Chunk:
     """Rows of some steps that follow each other, in order of step and stream."""
 
     rows: Rows
-    place: StreamPlace  # of the first step
+    place: ContinuingPlace  # of the first step
     steps: int
     notes: Counter[str]
 
-    def holds(self, place: StreamPlace) -> bool:
+    def holds(self, place: ContinuingPlace) -> bool:
         return place.visit == self.place.visit and 0 <= place.step - self.place.step < self.steps
 
 
-class StreamReader:
+class ContinuingReader:
     """One data set, read by a number of streams."""
 
     def __init__(
@@ -85,7 +85,7 @@ class StreamReader:
         """Whether each stream reads backward."""
         return np.arange(streams) % 2 == 1 if self.cutter.both else np.zeros(streams, bool)
 
-    def chunk(self, place: StreamPlace, steps: int, streams: int, address: int) -> Chunk:
+    def chunk(self, place: ContinuingPlace, steps: int, streams: int, address: int) -> Chunk:
         """The rows of all streams for some steps of a visit. `address` is the number of the first stream."""
         stream = np.tile(np.arange(streams), steps)
         step = np.repeat(place.step + np.arange(steps), streams)
@@ -99,41 +99,41 @@ class StreamReader:
             notes += parts.notes
         return Chunk(_merged(rows), place, steps, notes)
 
-    def _lines(self, visit: int, backward: np.ndarray) -> list[Line]:
+    def _lines(self, visit: int, backward: np.ndarray) -> list[Concatenation]:
         line = self._line(visit)
         return [line, line.reversed] if backward.any() else [line]
 
-    def _begin(self, line: Line, stream: np.ndarray, streams: int) -> np.ndarray:
+    def _begin(self, line: Concatenation, stream: np.ndarray, streams: int) -> np.ndarray:
         """Where in the line each stream begins."""
         stretch = self.stretch(streams)
         number = stream // 2 if self.cutter.both else stream
         return len(line) - (number + 1) * stretch if line.backward else number * stretch
 
-    def _cut(self, line: Line, begin: np.ndarray, address: np.ndarray, place: StreamPlace) -> Parts:
+    def _cut(self, line: Concatenation, begin: np.ndarray, address: np.ndarray, place: ContinuingPlace) -> Parts:
         def dice(purpose: str) -> np.ndarray:
             drawn: np.ndarray = chance.draw(address, self.seed, place.visit, chance.purpose(purpose))
             return drawn
 
         return self.cutter.cut(line, begin, dice)
 
-    def _rows(self, line: Line, parts: Parts) -> Rows:
+    def _rows(self, line: Concatenation, parts: Parts) -> Rows:
         pieces, runs = laid(line, parts)
         texts, start = line.read(pieces)
         return pack(texts, replace(runs, start=start), self.specials, self.pad, self.length, packed=False)
 
-    def _new_line(self, visit: int) -> Line:
+    def _new_line(self, visit: int) -> Concatenation:
         order = np.arange(len(self.collection))
         if self.shuffled:
             order = np.argsort(
                 chance.draw(order, self.seed, visit, chance.purpose("order of documents")), kind="stable"
             )
-        return Line(self.collection, order, self.cutter.before, self.cutter.after)
+        return Concatenation(self.collection, order, self.cutter.before, self.cutter.after)
 
 
-class StreamCursor:
+class ContinuingCursor:
     """Takes the rows of a reader's streams step by step and remembers the place of the next one."""
 
-    def __init__(self, reader: StreamReader, streams: int, address: int, place: StreamPlace) -> None:
+    def __init__(self, reader: ContinuingReader, streams: int, address: int, place: ContinuingPlace) -> None:
         self.reader, self.streams, self.address, self.place = reader, streams, address, place
         self.notes: Counter[str] = Counter()
         self.backward = reader.backward(streams)
@@ -151,11 +151,11 @@ class StreamCursor:
         """Go on to the next step; all streams begin the next visit together."""
         self.place = self._after(self.place, 1)
 
-    def _after(self, place: StreamPlace, steps: int) -> StreamPlace:
+    def _after(self, place: ContinuingPlace, steps: int) -> ContinuingPlace:
         done = place.step + steps == self.reader.steps(self.streams)
-        return StreamPlace(place.visit + 1) if done else StreamPlace(place.visit, place.step + steps)
+        return ContinuingPlace(place.visit + 1) if done else ContinuingPlace(place.visit, place.step + steps)
 
-    def _from(self, place: StreamPlace) -> Iterator[Chunk]:
+    def _from(self, place: ContinuingPlace) -> Iterator[Chunk]:
         """Chunks from a place on; the next one is made ready in the background."""
         ahead = self._begun(place)
         while True:
@@ -163,13 +163,13 @@ class StreamCursor:
             ahead = self._begun(self._after(chunk.place, chunk.steps))
             yield chunk
 
-    def _begun(self, place: StreamPlace) -> Future[Chunk]:
+    def _begun(self, place: ContinuingPlace) -> Future[Chunk]:
         most = max(1, CHUNK_TOKENS // (self.streams * self.reader.length))
         steps = min(most, self.reader.steps(self.streams) - place.step)
         return begun(self.reader.chunk, place, steps, self.streams, self.address)
 
 
-class StreamLoader:
+class ContinuingLoader:
     """Endless batches of a fixed number of streams, shared out to the data sets of a mixture by weight.
 
     The calls of `batch` that make up a step serve the streams in order; then the next step begins. `state()` says where
@@ -177,7 +177,7 @@ class StreamLoader:
     """
 
     def __init__(
-        self, readers: list[StreamReader], weights: list[float], streams: int, state: dict[str, Any] | None = None
+        self, readers: list[ContinuingReader], weights: list[float], streams: int, state: dict[str, Any] | None = None
     ) -> None:
         require(all(w > 0 for w in weights), f"the weight of a data set must be over 0, got {weights}")
         state = state or {"places": [{} for _ in readers]}
@@ -195,9 +195,9 @@ class StreamLoader:
         for reader, count in zip(readers, self.counts, strict=True):
             _check_room(reader, count)
         first = np.cumsum([0, *self.counts]).tolist()
-        places = [StreamPlace(**place) for place in state["places"]]
+        places = [ContinuingPlace(**place) for place in state["places"]]
         self.cursors = [
-            StreamCursor(*of) for of in zip(readers, self.counts, first, places, strict=False)
+            ContinuingCursor(*of) for of in zip(readers, self.counts, first, places, strict=False)
         ]  # one of no stream is never asked for rows
         self.levels = {level for reader in readers for level in reader.collection.levels}
         self.both = any(reader.cutter.both for reader in readers)
@@ -207,7 +207,7 @@ class StreamLoader:
         """The next row of each of the next `rows` streams."""
         begin, end = self.served, self.served + rows
         if not 0 < rows <= self.streams - begin:
-            raise Mistake(f"{self.streams - begin} of {self.streams} streams are left in this step, got {rows} rows")
+            raise UserError(f"{self.streams - begin} of {self.streams} streams are left in this step, got {rows} rows")
         parts = [
             (cursor, max(begin - cursor.address, 0), min(end - cursor.address, cursor.streams))
             for cursor in self.cursors
@@ -220,7 +220,7 @@ class StreamLoader:
                 cursor.advance()
         return batch
 
-    def _collated(self, parts: list[tuple[StreamCursor, int, int]], streams: np.ndarray) -> Batch:
+    def _collated(self, parts: list[tuple[ContinuingCursor, int, int]], streams: np.ndarray) -> Batch:
         found = [(*cursor.rows(), low, high) for cursor, low, high in parts]
 
         def joined(name: str) -> np.ndarray | None:
@@ -246,7 +246,7 @@ class StreamLoader:
     def after_stage(self) -> dict[str, Any]:
         """The state to start the next row length from: streams no longer mean the same, so each set begins a visit."""
         visits = [c.place.visit + (c.place.step + self.served > 0) for c in self.cursors]
-        return {"places": [asdict(StreamPlace(visit)) for visit in visits]}
+        return {"places": [asdict(ContinuingPlace(visit)) for visit in visits]}
 
     @property
     def visits(self) -> int:
@@ -265,7 +265,7 @@ def shared_out(weights: list[float], streams: int) -> list[int]:
     return counts.tolist()
 
 
-def held_out_streams(readers: list[StreamReader], rows: int, most: int) -> list[Batch]:
+def held_out_streams(readers: list[ContinuingReader], rows: int, most: int) -> list[Batch]:
     """A fixed set of batches to validate on, each going on where the one before it ended: at most `rows` rows in all
     and `most` in a batch."""
     readers = [reader for reader in readers if reader.most]
@@ -276,11 +276,11 @@ def held_out_streams(readers: list[StreamReader], rows: int, most: int) -> list[
         each -= 1
     streams = each * len(readers)
     steps = min(max(1, rows // streams), *(reader.steps(each) for reader in readers))
-    loader = StreamLoader(readers, [1.0] * len(readers), streams)
+    loader = ContinuingLoader(readers, [1.0] * len(readers), streams)
     return [loader.batch(streams) for _ in range(steps)]
 
 
-def _check_room(reader: StreamReader, streams: int) -> None:
+def _check_room(reader: ContinuingReader, streams: int) -> None:
     hint = f"{reader.most} would fit, so lower schedule.*.rows" if reader.most else "give more text"
     require(
         streams <= reader.most,

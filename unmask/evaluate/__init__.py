@@ -6,15 +6,22 @@ from pathlib import Path
 from typing import Any
 
 from unmask import metrics
-from unmask.data.given import Text
+from unmask.data.examples import Text
 from unmask.errors import require
-from unmask.evaluate.context import check_file, checked_lengths, context_curve, trace_context, trace_stream, write_curve
-from unmask.evaluate.language import evaluate_text, score_stream, score_text, way_of
+from unmask.evaluate.context_curve import (
+    check_file,
+    checked_lengths,
+    context_curve,
+    trace_context,
+    trace_read_text,
+    write_curve,
+)
+from unmask.evaluate.perplexity import evaluate_text, score_read_text, score_text, windowing
 from unmask.evaluate.prompts import Scoring, ask, evaluate_prompts
-from unmask.evaluate.stream import read_stream
+from unmask.evaluate.scored_text import read_scored_text
 from unmask.infer.choose import right
 from unmask.infer.classify import ADAPT_FIRST, check_texts, probabilities
-from unmask.infer.likelihood import reads_onward
+from unmask.infer.likelihood import predicts_next
 from unmask.infer.model import Model
 from unmask.infer.sampling import Greedy
 from unmask.infer.write import write
@@ -27,14 +34,14 @@ from unmask.text.documents import FORMATS, suffixes
 
 __all__ = [
     "Scoring", "ask", "check_file", "check_kind", "checked_lengths", "context_curve", "evaluate_examples",
-    "evaluate_file", "evaluate_prompts", "evaluate_text", "evaluate_writing", "is_language_model", "read_stream",
-    "score_stream", "score_text", "trace_context", "trace_stream", "way_of", "write_curve",
+    "evaluate_file", "evaluate_prompts", "evaluate_text", "evaluate_writing", "is_language_model", "read_scored_text",
+    "score_read_text", "score_text", "trace_context", "trace_read_text", "windowing", "write_curve",
 ]  # fmt: skip
 
 
 def is_language_model(model: Model) -> bool:
     """Whether it is scored on text rather than on examples: it was not adapted and predicts the next token."""
-    return not model.labels and not model.chooses and reads_onward(model)
+    return not model.labels and not model.chooses and predicts_next(model)
 
 
 def check_kind(model: Model, file: str | Path) -> None:

@@ -12,9 +12,9 @@ import numpy as np
 
 from unmask import metrics
 from unmask.errors import require
-from unmask.infer.likelihood import Likelihood, passes, require_onward, score
+from unmask.infer.likelihood import Likelihood, passes, require_predicts_next, score
 from unmask.infer.model import Model
-from unmask.tasks.prompt import Question, read
+from unmask.tasks.prompt import PromptQuestion, read
 from unmask.text.boundaries import LETTER, classes_of, codes_of
 from unmask.text.template import Template
 
@@ -54,13 +54,13 @@ def evaluate_prompts(
     return last
 
 
-def ask(model: Model, questions: Sequence[Question], scoring: Scoring) -> Iterator[dict[str, Any]]:
+def ask(model: Model, questions: Sequence[PromptQuestion], scoring: Scoring) -> Iterator[dict[str, Any]]:
     """Put the questions, yielding a record per pass; the last one holds the scores.
 
     An answer follows the prompt just as the two are written; both are tokenised as one text. Spaces that end a prompt
     count to the answer, since most vocabularies write a space and the word after it as one token. Without a prompt,
     an answer is read after an end-of-document token."""
-    require_onward(model)
+    require_predicts_next(model)
     choosing = len(questions[0].choices) > 1
     require(choosing or not scoring.unconditional, "--unconditional compares choices, and these questions have none")
     require(
@@ -80,7 +80,7 @@ def ask(model: Model, questions: Sequence[Question], scoring: Scoring) -> Iterat
         yield _completed(questions, found)
 
 
-def _asked(model: Model, question: Question, number: int, scoring: Scoring) -> Asked:
+def _asked(model: Model, question: PromptQuestion, number: int, scoring: Scoring) -> Asked:
     encode, head = model.tokenizer.encode, question.prompt.rstrip()
     before, wholes = encode(head), [encode(question.prompt + choice) for choice in question.choices]
     shared = _common([before, *wholes])
@@ -129,7 +129,7 @@ def _scored(model: Model, rows: list[tuple[list[int], list[int]]]) -> Iterator[t
 
 
 def _chosen(
-    questions: Sequence[Question], asked: list[Asked], found: list[Likelihood], scoring: Scoring
+    questions: Sequence[PromptQuestion], asked: list[Asked], found: list[Likelihood], scoring: Scoring
 ) -> dict[str, Any]:
     """Multiple choice: how often the right answer is the likeliest."""
     logs = [float(one.logs.sum()) for one in found]
@@ -160,7 +160,7 @@ def _chosen(
     return record
 
 
-def _completed(questions: Sequence[Question], found: list[Likelihood]) -> dict[str, Any]:
+def _completed(questions: Sequence[PromptQuestion], found: list[Likelihood]) -> dict[str, Any]:
     """Cloze: how often the model, always taking the likeliest token, writes the very answer; and how likely that is."""
     logs = [float(one.logs.sum()) for one in found]
     exact = [bool(one.likeliest.all()) for one in found]
@@ -181,7 +181,7 @@ def _share(picked: list[int], truth: list[int]) -> float:
     return sum(a == b for a, b in zip(picked, truth, strict=True)) / len(truth)
 
 
-def _grouped(values: list[float], questions: Sequence[Question]) -> list[list[float]]:
+def _grouped(values: list[float], questions: Sequence[PromptQuestion]) -> list[list[float]]:
     """A value per answer, by question."""
     edges = np.cumsum([0, *(len(question.choices) for question in questions)]).tolist()
     return [values[a:b] for a, b in zip(edges[:-1], edges[1:], strict=True)]
@@ -194,7 +194,7 @@ def _common(sequences: list[list[int]]) -> int:
     )
 
 
-def _joined(question: Question) -> bool:
+def _joined(question: PromptQuestion) -> bool:
     """Whether prompt and answer meet where a language with spaces would write one."""
     last, first = question.prompt[-1:], question.choices[0][:1]
     return bool(first) and bool(_WORD_END.match(last)) and classes_of(codes_of(first))[0] == LETTER

@@ -7,10 +7,10 @@ from typing import Any
 
 from unmask import recipes, see, system
 from unmask.errors import require
-from unmask.explanation import reading
+from unmask.explanation import extract
+from unmask.explanation.hidden_units import make
 from unmask.explanation.records import Explanation, to_json
-from unmask.explanation.row import first_row, small_tokenizer
-from unmask.explanation.units import make
+from unmask.explanation.text_row import first_row, small_tokenizer
 from unmask.recipe import Recipe
 from unmask.text import Bytes, Lexicon, Tokenizer
 from unmask.text.lexicon import LEVELS
@@ -39,10 +39,10 @@ def explain(
     batch, more = first_row(recipe, text, tokenizer, lexicon=lexicon, length=now.length, seed=seed, visit=visit)
     made = make(recipe, hide, batch, tokenizer.vocabulary, seed)
     batch = made.batch
-    drawn, found = tuple(reading.drawn(recipe, hide, made)), tuple(reading.found(batch))
-    units = tuple(reading.hidden_units(made, tokenizer, found, drawn))
-    targets = tuple(reading.targets(recipe, now, batch, tokenizer))
-    tokens = tuple(reading.tokens(made, tokenizer, units, targets))
+    drawn, found = tuple(extract.drawn(recipe, hide, made)), tuple(extract.found(batch))
+    units = tuple(extract.hidden_units(made, tokenizer, found, drawn))
+    targets = tuple(extract.targets(recipe, now, batch, tokenizer))
+    tokens = tuple(extract.tokens(made, tokenizer, units, targets))
     seen = see.visible(batch)[0, : len(tokens), : len(tokens)].tolist()
     return Explanation(
         recipe=recipe.name,
@@ -53,15 +53,15 @@ def explain(
         stages=len(recipe.schedule),
         seed=seed,
         visit=visit,
-        choices=tuple(reading.choices(recipe, now, hide)),
+        choices=tuple(extract.choices(recipe, now, hide)),
         drawn=drawn,
         tokens=tokens,
         visible=tuple(map(tuple, seen)),
         found=found,
         units=units,
         targets=targets,
-        questions=tuple(reading.questions(recipe, now, batch, done)),
-        answers=tuple(reading.answers(recipe, batch)),
+        questions=tuple(extract.questions(recipe, now, batch, done)),
+        answers=tuple(extract.answers(recipe, batch)),
         classes=recipe.arrange.classes,  # type: ignore[attr-defined]
         notes=(*notes, *more, *_about_network(recipe)),
     )

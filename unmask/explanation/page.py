@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from unmask.errors import Mistake
+from unmask.errors import UserError
 from unmask.fonts import fonts
 
 WIDTH, HEIGHT, DOTS, COLOURS = 1400, 800, 100, 256  # pixels, pixels per inch, and shades that the file holds
@@ -23,7 +23,7 @@ class Page:
             from matplotlib.backends.backend_agg import FigureCanvasAgg
             from matplotlib.figure import Figure
         except ImportError:
-            raise Mistake("a picture needs matplotlib: pip install 'unmask[pictures]'") from None
+            raise UserError("a picture needs matplotlib: pip install 'unmask[pictures]'") from None
         self.fonts = fonts(font)
         self.figure = Figure(figsize=(WIDTH / DOTS, HEIGHT / DOTS), dpi=DOTS, facecolor="white")
         self.canvas = FigureCanvasAgg(self.figure)

@@ -6,7 +6,7 @@ import dataclasses
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
-from unmask.explanation.units import How
+from unmask.explanation.hidden_units import How
 
 NAMES = {"mask": "masked", "random": "replaced at random", "keep": "kept", "moved": "put in another order"}
 
@@ -78,7 +78,7 @@ class Target(NamedTuple):
     further: tuple[str, ...] = ()  # what is predicted from the same place besides: the token after it, and so on
 
 
-class Question(NamedTuple):
+class ObjectiveAsked(NamedTuple):
     """One objective: who must say what, and where."""
 
     name: str
@@ -115,7 +115,7 @@ class Explanation:
     found: tuple[Found, ...]  # of the lexicon
     units: tuple[Unit, ...]
     targets: tuple[Target, ...]
-    questions: tuple[Question, ...]
+    questions: tuple[ObjectiveAsked, ...]
     answers: tuple[Answer, ...]  # one per example; none without a sentence task, or where the view leaves it out
     classes: int  # of the sentence task; 0 without one
     notes: tuple[str, ...]  # the tokenizer used, what was added, what was cut
@@ -176,6 +176,6 @@ def not_asked(explanation: Explanation) -> str:
     return f"the sentence task is not asked in the view “{view}”"
 
 
-def judged(explanation: Explanation) -> list[Question]:
+def judged(explanation: Explanation) -> list[ObjectiveAsked]:
     """What a second network is asked, which reads the row with a generator's guesses in it."""
     return [question for question in explanation.questions if question.by == "discriminator"]

@@ -12,7 +12,7 @@ from unmask import system
 from unmask.batch import Vocabulary
 from unmask.errors import require
 from unmask.explanation import staged
-from unmask.explanation.units import HOWS, Made, Share, levels, make, of_runs, units, views
+from unmask.explanation.hidden_units import HOWS, Made, Share, levels, make, of_runs, units, views
 from unmask.pretraining import Mixture
 from unmask.recipe import Recipe
 

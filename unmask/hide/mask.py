@@ -12,7 +12,7 @@ from torch import Tensor
 from unmask import chance
 from unmask.batch import Batch, Targets, Vocabulary
 from unmask.errors import require
-from unmask.hide.choose import choose, places, side_by_side, targets
+from unmask.hide.choice import choose, places, side_by_side, targets
 from unmask.hide.shuffle import Shuffle
 from unmask.hide.units import Tokens, Units, joined, ordinary, without_special
 

@@ -10,7 +10,7 @@ from torch import Tensor
 from unmask import chance
 from unmask.batch import Batch, Targets
 from unmask.errors import require
-from unmask.hide.choose import choose, first_place, places, targets
+from unmask.hide.choice import choose, first_place, places, targets
 from unmask.hide.units import joined
 
 

@@ -8,8 +8,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from unmask.data.given import Text
-from unmask.errors import Mistake, require
+from unmask.data.examples import Text
+from unmask.errors import UserError, require
 from unmask.infer.model import Model
 from unmask.predict import Label
 
@@ -51,7 +51,7 @@ def check_texts(label: Any, texts: Sequence[Text], reader: str, names: Sequence[
     wrong = next((i for i, text in enumerate(texts) if label.texts not in (None, 1 if text.b is None else 2)), None)
     if wrong is not None:
         where = names[wrong] if names else f"text number {wrong + 1:,} of {len(texts):,}"
-        raise Mistake(
+        raise UserError(
             f"{where}: one text, and {reader} reads pairs: give two texts (text_a and text_b, or --text twice)"
             if label.texts == 2
             else f"{where}: two texts, and {reader} reads one: give one text (text, or --text once)"

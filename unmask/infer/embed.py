@@ -7,7 +7,7 @@ from typing import Literal
 
 import numpy as np
 
-from unmask.data.given import Text
+from unmask.data.examples import Text
 from unmask.errors import require
 from unmask.infer.model import Model
 from unmask.predict.label import means, summaries

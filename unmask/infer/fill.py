@@ -10,7 +10,7 @@ import numpy as np
 import torch
 
 from unmask.batch import Batch, Targets
-from unmask.data.given import Text, batch_of, rows_of
+from unmask.data.examples import Text, batch_of, rows_of
 from unmask.errors import require
 from unmask.infer.model import Model
 from unmask.predict import Tokens

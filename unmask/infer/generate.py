@@ -12,12 +12,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from unmask.errors import require
+from unmask.infer.decode_text import pieces, whole
+from unmask.infer.draw_token import addresses
+from unmask.infer.generation_loop import drafts, last, searches
 from unmask.infer.model import ROWS, Model
-from unmask.infer.pieces import pieces, whole
-from unmask.infer.progress import drafts, last, searches
-from unmask.infer.read import Reader
-from unmask.infer.sampling import Beams, Greedy, Sampling, Way
-from unmask.infer.step import addresses
+from unmask.infer.next_token import NextToken
+from unmask.infer.sampling import Beams, Decoding, Greedy, Sampling
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class Generated:
 
 
 def generate(
-    model: Model, prompts: Sequence[str], *, tokens: int = 50, sampling: Way | None = None, seed: int = 0,
+    model: Model, prompts: Sequence[str], *, tokens: int = 50, sampling: Decoding | None = None, seed: int = 0,
     samples: int = 1, cut_left: bool = False, cached: bool = True,
 ) -> list[Generated]:  # fmt: skip
     """So many samples of every prompt, in order, each of so many tokens at most.
@@ -40,7 +40,7 @@ def generate(
     `cut_left`: of a prompt that is longer than the context, the end is read. `cached=False` reads every text anew for
     every token: slower, for comparison."""
     require(not isinstance(prompts, str), "generate takes a list of prompts, got one text: write [prompt]")
-    how, reader = sampling or Sampling(), Reader(model, cached)
+    how, reader = sampling or Sampling(), NextToken(model, cached)
     _check(how, tokens, samples)
     texts = _encoded(reader, prompts, cut_left)
     order = sorted(range(len(texts)), key=lambda i: len(texts[i]))  # alike in length: little padding
@@ -59,7 +59,7 @@ def stream(
     cut_left: bool = False, cached: bool = True,
 ) -> Iterator[str]:  # fmt: skip
     """The prompt, then each new piece of text as it is drawn, up to its end: the first sample of `generate`."""
-    how, reader = sampling or Sampling(), Reader(model, cached)
+    how, reader = sampling or Sampling(), NextToken(model, cached)
     require(not isinstance(how, Beams), "beams are compared at the end, so nothing can be shown before: use generate")
     _check(how, tokens, 1)
     texts = _encoded(reader, [prompt], cut_left)
@@ -69,7 +69,7 @@ def stream(
     yield from pieces(model.tokenizer, before, _until(reader.end, (int(draft.last[0]) for draft in written)))
 
 
-def _check(how: Way, tokens: int, samples: int) -> None:
+def _check(how: Decoding, tokens: int, samples: int) -> None:
     require(tokens >= 1, f"tokens must be 1 or more, got {tokens}")
     require(samples >= 1, f"samples must be 1 or more, got {samples}")
     require(
@@ -81,7 +81,7 @@ def _check(how: Way, tokens: int, samples: int) -> None:
     )
 
 
-def _encoded(reader: Reader, prompts: Sequence[str], cut_left: bool) -> list[list[int]]:
+def _encoded(reader: NextToken, prompts: Sequence[str], cut_left: bool) -> list[list[int]]:
     """The tokens of every prompt, which begins as a document does; an empty one comes after the end of another."""
     model, texts = reader.model, []
     for prompt in prompts:
@@ -99,7 +99,7 @@ def _encoded(reader: Reader, prompts: Sequence[str], cut_left: bool) -> list[lis
 
 
 def _written(
-    reader: Reader, texts: list[list[int]], prompts: list[str], how: Way, tokens: int, seed: int, samples: int
+    reader: NextToken, texts: list[list[int]], prompts: list[str], how: Decoding, tokens: int, seed: int, samples: int
 ) -> list[list[tuple[list[int], bool]]]:
     """For every prompt its new texts, and whether each ended."""
     if isinstance(how, Beams):

@@ -36,7 +36,7 @@ class Likelihood:
         return [Likelihood(*pair) for pair in pairs]
 
 
-def reads_onward(model: Model) -> bool:
+def predicts_next(model: Model) -> bool:
     """Whether a model reads from left to right and predicts tokens: whether it is a language model."""
     onward = model.recipe.see.writes == "onward"  # type: ignore[attr-defined]
     return onward and bool(_heads(model))
@@ -47,10 +47,10 @@ def _heads(model: Model) -> list[Any]:
     return [model.system.predict[n] for n, part in model.recipe.predict.items() if isinstance(part, Tokens | Adaptive)]
 
 
-def require_onward(model: Model) -> None:
+def require_predicts_next(model: Model) -> None:
     parts = ", ".join(model.recipe.predict) or "nothing"
     require(
-        reads_onward(model),
+        predicts_next(model),
         f"{model.folder} is no model that predicts the next token: it sees by {type(model.recipe.see).__name__} and "
         f"predicts {parts}; take one that reads from left to right, such as gpt2",
     )
@@ -66,7 +66,7 @@ def score(model: Model, rows: Sequence[np.ndarray], scored: Sequence[int], *, re
 
     The last token of a row is predicted and never read. `read`: how the network looks at a batch, if it also
     remembers the batches before."""
-    require_onward(model)
+    require_predicts_next(model)
     head = _heads(model)[0]
     batch, where, targets = _laid_out(rows, scored, model.tokenizer.vocabulary.pad)
     batch, where, targets = batch.to(model.device), where.to(model.device), targets.to(model.device)

@@ -15,8 +15,8 @@ import torch
 from torch import nn
 
 from unmask.batch import Batch, Hidden
-from unmask.data.given import Text, batch_of, rows_of
-from unmask.errors import Mistake, require
+from unmask.data.examples import Text, batch_of, rows_of
+from unmask.errors import UserError, require
 from unmask.predict.choice import Choice
 from unmask.predict.label import Label
 from unmask.recipe import Recipe, read_recipe, to_json
@@ -69,7 +69,7 @@ class Model:
             if isinstance(part, kind):
                 self._note_random(name)
                 return self.system.predict[name]
-        raise Mistake(f"{self.folder} cannot {job}: it predicts {', '.join(self.recipe.predict) or 'nothing'}")
+        raise UserError(f"{self.folder} cannot {job}: it predicts {', '.join(self.recipe.predict) or 'nothing'}")
 
     def _note_random(self, head: str) -> None:
         # a bias starts from zero, and "weight[9:]" are the rows of special tokens that were added
@@ -131,7 +131,7 @@ def _fresh(report: Path) -> tuple[str, ...]:
     try:
         return tuple(map(str, json.loads(report.read_text(encoding="utf-8"))["missing"]))
     except (ValueError, TypeError, KeyError):
-        raise Mistake(f"{report} is damaged: import the model again, or delete that file") from None
+        raise UserError(f"{report} is damaged: import the model again, or delete that file") from None
 
 
 def save_run(model: Model, folder: str | Path, *, overwrite: bool = False) -> None:

@@ -58,13 +58,13 @@ class Beams:
         _check_penalty(self.repetition_penalty)
 
 
-Way = Greedy | Sampling | Beams
+Decoding = Greedy | Sampling | Beams
 
 
-def way(
+def decoding(
     *, greedy: bool = False, temperature: float | None = None, top_k: int | None = None, top_p: float | None = None,
     repetition_penalty: float = 1.0, beams: int | None = None, length_penalty: float | None = None,
-) -> Way:  # fmt: skip
+) -> Decoding:  # fmt: skip
     """The way that these options describe; none is drawing as it is. Options that contradict each other are refused."""
     drawing = {"temperature": temperature, "top-k": top_k, "top-p": top_p}
     given = [name for name, value in drawing.items() if value is not None]

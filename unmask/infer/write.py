@@ -11,12 +11,12 @@ import torch
 from torch import Tensor
 
 from unmask.data.arrange import ROLES, special_ids
-from unmask.errors import Mistake, require
+from unmask.errors import UserError, require
+from unmask.infer.batches import left_padded
+from unmask.infer.decode_text import pieces, whole
+from unmask.infer.draw_token import addresses, draw, first_draft
 from unmask.infer.model import Model
-from unmask.infer.pieces import pieces, whole
-from unmask.infer.rows import left_padded
-from unmask.infer.sampling import Beams, Greedy, Sampling, Way
-from unmask.infer.step import addresses, draw, first_draft
+from unmask.infer.sampling import Beams, Decoding, Greedy, Sampling
 from unmask.predict import Tokens
 from unmask.text import layout as layouts
 
@@ -29,7 +29,7 @@ def write(
 
 
 def write_all(
-    model: Model, sources: Sequence[str], tokens: int, sampling: Way | None, seed: int
+    model: Model, sources: Sequence[str], tokens: int, sampling: Decoding | None, seed: int
 ) -> Iterator[tuple[str, tuple[int, ...], bool]]:
     """Of every source the second text, its tokens, and whether it ended before it had as many as asked for."""
     for source in sources:
@@ -37,14 +37,14 @@ def write_all(
         yield whole(model.tokenizer, [], ids), ids, len(ids) < tokens
 
 
-def _drawn(model: Model, source: str, tokens: int, how: Way, seed: int) -> Iterator[int]:
+def _drawn(model: Model, source: str, tokens: int, how: Decoding, seed: int) -> Iterator[int]:
     """The tokens of the second text, one by one, up to its end."""
     require(tokens >= 1, f"tokens must be 1 or more, got {tokens}")
     head = model.head(Tokens, "write")
     second = model.recipe.see.writes == "second"  # type: ignore[attr-defined]
     require(second, f"{model.folder} cannot write a second text: adapt it first with 'unmask adapt --task write'")
     if isinstance(how, Beams):
-        raise Mistake(f"{model.folder} writes a second text token by token, without beams: drop --beams")
+        raise UserError(f"{model.folder} writes a second text token by token, without beams: drop --beams")
     model.system.eval()
     first, address = _first(model, source, tokens), addresses([source], 1, seed)
     written: list[int] = []

@@ -1,12 +1,12 @@
 """Predict: objectives. Pretraining losses and downstream heads are one interface."""
 
 from unmask.predict.adaptive import Adaptive
-from unmask.predict.boundary import Boundary
+from unmask.predict.all_tokens import AllTokens
 from unmask.predict.choice import Choice
-from unmask.predict.copy import Copy
+from unmask.predict.every_layer import EveryLayer
 from unmask.predict.label import Label
-from unmask.predict.layers import Layers
 from unmask.predict.replaced import Replaced
+from unmask.predict.span_boundary import SpanBoundary
 from unmask.predict.tokens import Tokens
 
-__all__ = ["Adaptive", "Boundary", "Choice", "Copy", "Label", "Layers", "Replaced", "Tokens"]
+__all__ = ["Adaptive", "SpanBoundary", "Choice", "AllTokens", "Label", "EveryLayer", "Replaced", "Tokens"]

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from unmask.batch import Batch, Hidden, Loss
 from unmask.errors import require
-from unmask.initial import Initial
+from unmask.init_weights import InitWeights
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class Adaptive:
 
     own: tuple[int, ...] = ()  # clusters, from 0, whose projection is not that of their embeddings
 
-    def build(self, width: int, embedding: Any, initial: Initial) -> AdaptiveModule:
+    def build(self, width: int, embedding: Any, initial: InitWeights) -> AdaptiveModule:
         return AdaptiveModule(self, width, embedding, initial)
 
     def flops(self, width: int, embedding: int, vocabulary: int, share: float) -> float:
@@ -35,7 +35,7 @@ class Adaptive:
 
 
 class AdaptiveModule(nn.Module):
-    def __init__(self, spec: Adaptive, width: int, embedding: Any, initial: Initial) -> None:
+    def __init__(self, spec: Adaptive, width: int, embedding: Any, initial: InitWeights) -> None:
         super().__init__()
         require(
             hasattr(embedding, "tables"),

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from unmask.batch import Batch, Hidden, Loss
 from unmask.errors import require
-from unmask.initial import Initial
+from unmask.init_weights import InitWeights
 from unmask.predict.label import pooled, summaries
 
 
@@ -35,7 +35,7 @@ class Choice:
             "out, or adapt a model that sees everything",
         )
 
-    def build(self, width: int, embedding: Tensor, initial: Initial) -> ChoiceModule:
+    def build(self, width: int, embedding: Tensor, initial: InitWeights) -> ChoiceModule:
         return ChoiceModule(self, width, initial)
 
     def flops(self, width: int, embedding: int, vocabulary: int, share: float) -> float:
@@ -44,7 +44,7 @@ class Choice:
 
 
 class ChoiceModule(nn.Module):
-    def __init__(self, spec: Choice, width: int, initial: Initial) -> None:
+    def __init__(self, spec: Choice, width: int, initial: InitWeights) -> None:
         super().__init__()
         self.spec = spec
         self.dense = initial.layer(nn.Linear(width, width)) if spec.pooler else None

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from unmask.batch import Batch, Hidden, Loss
 from unmask.errors import require
-from unmask.initial import Initial
+from unmask.init_weights import InitWeights
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class Label:
             named in (0, self.classes), f"a label of {self.classes} classes needs as many names or none, got {named}"
         )
 
-    def build(self, width: int, embedding: Tensor, initial: Initial) -> LabelModule:
+    def build(self, width: int, embedding: Tensor, initial: InitWeights) -> LabelModule:
         return LabelModule(self, width, initial)
 
     def flops(self, width: int, embedding: int, vocabulary: int, share: float) -> float:
@@ -54,7 +54,7 @@ class Label:
 
 
 class LabelModule(nn.Module):
-    def __init__(self, spec: Label, width: int, initial: Initial) -> None:
+    def __init__(self, spec: Label, width: int, initial: InitWeights) -> None:
         super().__init__()
         self.spec = spec
         self.dense = initial.layer(nn.Linear(width, width)) if spec.pooler else None

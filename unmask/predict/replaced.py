@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from unmask.batch import Batch, Hidden, Loss
-from unmask.initial import Initial, glorot
+from unmask.init_weights import InitWeights, glorot
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class Replaced:
     # other layers the network soon gives all tokens one vector
     initial: Literal["layers", "glorot"] = "glorot"
 
-    def build(self, width: int, embedding: Tensor, initial: Initial) -> ReplacedModule:
+    def build(self, width: int, embedding: Tensor, initial: InitWeights) -> ReplacedModule:
         return ReplacedModule(self, width, initial)
 
     def flops(self, width: int, embedding: int, vocabulary: int, share: float) -> float:
@@ -35,7 +35,7 @@ class Replaced:
 
 
 class ReplacedModule(nn.Module):
-    def __init__(self, spec: Replaced, width: int, initial: Initial) -> None:
+    def __init__(self, spec: Replaced, width: int, initial: InitWeights) -> None:
         super().__init__()
         self.spec = spec
         self.dense = initial.layer(nn.Linear(width, width))

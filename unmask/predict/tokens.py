@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from unmask.batch import Batch, Hidden, Loss, Targets
 from unmask.errors import require
-from unmask.initial import Initial
+from unmask.init_weights import InitWeights
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class Tokens:
         require(self.ahead >= 1, f"predict.*.ahead must be 1 or more, got {self.ahead}")
         require(self.layer is None or self.layer >= 0, f"predict.*.layer must be none or 0 or more, got {self.layer}")
 
-    def build(self, width: int, embedding: Tensor, initial: Initial) -> TokensModule:
+    def build(self, width: int, embedding: Tensor, initial: InitWeights) -> TokensModule:
         return TokensModule(self, width, embedding, initial)
 
     def flops(self, width: int, embedding: int, vocabulary: int, share: float) -> float:
@@ -45,7 +45,7 @@ class Tokens:
 class TokensModule(nn.Module):
     heavy: ClassVar[str] = "measure"  # what is compiled: it is the same for every layer that is read
 
-    def __init__(self, spec: Tokens, width: int, embedding: Tensor, initial: Initial) -> None:
+    def __init__(self, spec: Tokens, width: int, embedding: Tensor, initial: InitWeights) -> None:
         super().__init__()
         self.spec = spec
         require(

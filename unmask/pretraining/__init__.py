@@ -12,15 +12,15 @@ from typing import Any
 import torch
 
 from unmask.data.loader import Loader
-from unmask.data.stream_loader import StreamLoader
-from unmask.errors import Mistake, require
+from unmask.data.stream_loader import ContinuingLoader
+from unmask.errors import UserError, require
 from unmask.infer.model import open_run
 from unmask.pretraining import folder
-from unmask.pretraining.clock import Clock, read_plans
+from unmask.pretraining.measure import ends, legs_of, machine_for, micro_rows, step_costs, step_seconds, steps_paid
 from unmask.pretraining.mixture import Mixture
-from unmask.pretraining.onward import about_rate, continued, inherit
-from unmask.pretraining.plan import ends, legs_of, machine_for, micro_rows, step_costs, step_seconds, steps_paid
-from unmask.pretraining.short import TOO_FEW_STEPS, about_shrinking, about_too_few, shrunk
+from unmask.pretraining.short_budget import TOO_FEW_STEPS, about_shrinking, about_too_few, shrunk
+from unmask.pretraining.start_from import about_rate, continued, inherit
+from unmask.pretraining.time_budget import TimeBudget, read_plans
 from unmask.pretraining.validate import COLLAPSED, validator
 from unmask.recipe import Recipe, as_data, read_recipe
 from unmask.system import check_training, step_flops
@@ -170,9 +170,9 @@ def _held_out(recipe: Recipe, measured: float, limit: Budget) -> int:
 def _planner(
     recipe: Recipe, mixture: Mixture, limit: Budget, out: Path, measured: float, began: float, now: Callable[[], float],
     earlier: float = 0.0,
-) -> Clock:  # fmt: skip
+) -> TimeBudget:  # fmt: skip
     costs = step_flops(recipe, mixture.tokenizer.vocabulary.size)
-    return Clock(limit.amount, ends(recipe), costs, out, began=began, step_seconds=measured,
+    return TimeBudget(limit.amount, ends(recipe), costs, out, began=began, step_seconds=measured,
                  event_seconds=VALIDATING * limit.amount, earlier=earlier, now=now)  # fmt: skip
 
 
@@ -217,7 +217,7 @@ def _trained(
     if done >= steps:
         yield {"event": "notice", "text": f"{out} is finished: all {steps:,} steps are done"}
         return
-    loaders: list[Loader | StreamLoader] = []
+    loaders: list[Loader | ContinuingLoader] = []
     legs = legs_of(recipe, mixture, ready.micro, seed, loaders)
     log = Log(out, last=checkpoint.last_record(out), tensorboard=tensorboard)
     record: dict[str, Any] = {}
@@ -230,7 +230,7 @@ def _trained(
             yield {"event": "notice", "text": _about_spread(record["validation_spread"])}
         yield {"event": "read", "notes": dict(sum((loader.notes for loader in loaders), Counter()))}
     except torch.OutOfMemoryError:
-        raise Mistake(
+        raise UserError(
             f"out of memory with {ready.micro[0]} rows in one pass: lower schedule.*.length, or take a smaller --size"
         ) from None
     finally:

@@ -8,7 +8,7 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from unmask.errors import Mistake, require
+from unmask.errors import UserError, require
 from unmask.recipe import Recipe, check_types, flat, from_json, to_json
 from unmask.text import Tokenizer
 from unmask.train import checkpoint
@@ -51,7 +51,7 @@ def asked_for(out: Path) -> dict[str, Any] | None:
     try:
         run: dict[str, Any] = json.loads((out / RUN).read_text(encoding="utf-8"))
     except ValueError:
-        raise Mistake(f"{out / RUN} is damaged: the run cannot be resumed") from None
+        raise UserError(f"{out / RUN} is damaged: the run cannot be resumed") from None
     _check_run(run, out)
     return run
 

@@ -9,8 +9,8 @@ from typing import Any
 
 from unmask.data import Collection, Shards
 from unmask.data.loader import Loader, Reader, collate, held_out
-from unmask.data.stream_loader import StreamLoader, StreamReader, held_out_streams, shared_out
-from unmask.errors import Mistake, require
+from unmask.data.stream_loader import ContinuingLoader, ContinuingReader, held_out_streams, shared_out
+from unmask.errors import UserError, require
 from unmask.recipe import Recipe
 from unmask.system import hides
 from unmask.text import Tokenizer
@@ -50,7 +50,7 @@ class Mixture:
         needed = {column for hide in hides(recipe) if hasattr(hide, "units") for column in hide.units.columns}
         for shards in self.shards:
             if "word" in needed and shards.manifest["words"] == "none":
-                raise Mistake(
+                raise UserError(
                     f"{recipe.name} hides whole words, and {shards.folder} was prepared without them: prepare it again "
                     "with 'unmask prepare CORPUS --words auto'"
                 )
@@ -76,11 +76,11 @@ class Mixture:
 
     def loader(
         self, recipe: Recipe, length: int, seed: int, state: dict[str, Any] | None, rows: int
-    ) -> Loader | StreamLoader:
+    ) -> Loader | ContinuingLoader:
         """Batches for training, `rows` of them in a step: the batches of streams that go on depend on it."""
         if recipe.arrange.continuous:  # type: ignore[attr-defined]
             found = [self._stream_reader(shards, "train", recipe, length, seed) for shards in self.shards]
-            return StreamLoader(found, list(self.weights), rows, state)
+            return ContinuingLoader(found, list(self.weights), rows, state)
         readers = [self._reader(shards, "train", recipe, length, seed) for shards in self.shards]
         return Loader(readers, list(self.weights), state)
 
@@ -95,7 +95,7 @@ class Mixture:
         rows = max(1, tokens // length // max(1, len(sets)))
         try:
             parts = [p for s in sets for p in held_out(self._reader(s, "holdout", recipe, length, seed), rows)]
-        except Mistake:  # what was held out is too little for the sentence task, such as one document of one sentence
+        except UserError:  # what was held out is too little for the sentence task, such as one document of one sentence
             return []
         micro = max(1, MICRO_TOKENS[device] // length)
         return [collate([(g, c[i : i + micro])]) for g, c in parts for i in range(0, len(c), micro)]
@@ -105,7 +105,7 @@ class Mixture:
         for shards in self.shards:
             try:
                 readers.append(self._stream_reader(shards, "holdout", recipe, length, seed))
-            except Mistake:  # too little of this data set was held out
+            except UserError:  # too little of this data set was held out
                 continue
         return held_out_streams(readers, max(1, tokens // length), max(1, MICRO_TOKENS[device] // length))
 
@@ -118,6 +118,6 @@ class Mixture:
         collection = Collection(shards.split(split))
         return Reader(collection, self.tokenizer, recipe.arrange, recipe.layout, length, seed)  # type: ignore[arg-type]
 
-    def _stream_reader(self, shards: Shards, split: str, recipe: Recipe, length: int, seed: int) -> StreamReader:
+    def _stream_reader(self, shards: Shards, split: str, recipe: Recipe, length: int, seed: int) -> ContinuingReader:
         collection, arrange, shuffled = Collection(shards.split(split)), recipe.arrange, split == "train"
-        return StreamReader(collection, self.tokenizer, arrange, recipe.layout, length, seed, shuffled=shuffled)  # type: ignore[arg-type]
+        return ContinuingReader(collection, self.tokenizer, arrange, recipe.layout, length, seed, shuffled=shuffled)  # type: ignore[arg-type]

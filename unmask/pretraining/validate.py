@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from unmask import curves
 from unmask.recipe import Recipe
 from unmask.system import weights
-from unmask.train import Trainer, curves
+from unmask.train import Trainer
 
 COLLAPSED = 0.1  # spread of the vectors below which a network tells tokens no longer apart
 

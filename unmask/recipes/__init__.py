@@ -60,9 +60,11 @@ def get(name: str, *, size: str = "base", variant: str = "paper", settings: list
     return override(recipe.replace(shrink=recipe.shrink and not _size_of_a_step(settings)), settings)
 
 
-def onward(name: str, run: str | Path, *, variant: str = "paper", settings: list[str] | tuple[str, ...] = ()) -> Recipe:
+def continued(
+    name: str, run: str | Path, *, variant: str = "paper", settings: list[str] | tuple[str, ...] = ()
+) -> Recipe:
     """The recipe of this name to go on from a run with: rates and batches of the run's size, where the recipe has it."""
-    from unmask.system import check_onward  # it brings torch, which listing the family does not need
+    from unmask.system import check_continued  # it brings torch, which listing the family does not need
 
     path = Path(run) / "recipe.json"
     require(path.is_file(), f"no run to go on from at {run}: make one with 'unmask pretrain' or 'unmask import'")
@@ -70,7 +72,7 @@ def onward(name: str, run: str | Path, *, variant: str = "paper", settings: list
     known = importlib.import_module(f"unmask.recipes.{_file(name).stem}").SIZES if name in names() else {}
     size = base.size if base.size in known else "base"
     asked = get(name, size=size, variant=variant, settings=settings)
-    check_onward(asked, get(name, size=size), base)
+    check_continued(asked, get(name, size=size), base)
     asked = gentle(asked, base).replace(shrink=not _size_of_a_step(settings))
     return override(asked, [setting for setting in settings if setting.startswith(("optimise", "shrink"))])
 

@@ -5,7 +5,7 @@ Bytes are its characters; prepare the text with `unmask prepare --whole`, so tha
 
 from typing import Any
 
-from unmask import data, hide, predict, see, system, text, train
+from unmask import curves, data, hide, predict, see, system, text, train
 from unmask.backbone import Transformer
 from unmask.recipe import Recipe, Stage
 
@@ -50,15 +50,15 @@ def recipe(size: str = "base", variant: str = "paper") -> Recipe:
         variant=variant,
         tokenizer=text.Bytes(),
         layout="a [SEP] b [SEP]",
-        arrange=data.Stream(),
+        arrange=data.FullRows(),
         hide=hide.Next(ahead=2),
         see=see.LeftToRight(),
         system=system.Single(backbone=SIZES[size]),
         predict={
             "tokens": nearest,
             "second": second,
-            "layer": predict.Layers(head=nearest),
-            "layer_second": predict.Layers(head=second),
+            "layer": predict.EveryLayer(head=nearest),
+            "layer_second": predict.EveryLayer(head=second),
         },
         optimise=OPTIMISE[size],
         schedule=(
@@ -68,8 +68,8 @@ def recipe(size: str = "base", variant: str = "paper") -> Recipe:
                 length=512,
                 weights={
                     "second": 0.5,
-                    "layer": train.InTurn(share=0.5),
-                    "layer_second": train.InTurn(share=0.5, value=0.5),
+                    "layer": curves.InTurn(share=0.5),
+                    "layer_second": curves.InTurn(share=0.5, value=0.5),
                 },
             ),
         ),

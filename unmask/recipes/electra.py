@@ -48,7 +48,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
         "weights": {"replaced": 50.0},
     },
     "replace-mlm": {"mask": 1.0, "predict": {"original": predict.Tokens(tied=True)}, "weights": {}},
-    "all-tokens": {"mask": 1.0, "predict": {"original": predict.Copy()}, "weights": {}},
+    "all-tokens": {"mask": 1.0, "predict": {"original": predict.AllTokens()}, "weights": {}},
 }
 
 

@@ -36,7 +36,7 @@ def recipe(size: str = "base", variant: str = "paper") -> Recipe:
         variant=variant,
         tokenizer=text.WordBPE(vocab=40_482),  # 40,000 merges, 478 characters, four special tokens
         layout="[START] a [DELIMITER] b [EXTRACT]",
-        arrange=data.Stream(),
+        arrange=data.FullRows(),
         hide=hide.Next(),
         see=see.LeftToRight(),
         system=system.Single(backbone=SIZES[size]),

@@ -10,7 +10,7 @@ from unmask.backbone import Transformer
 from unmask.recipe import Recipe, Stage
 
 _SHAPE: dict[str, Any] = {
-    "length": 1024, "norm": "pre", "activation": "gelu_tanh", "epsilon": 1e-5, "initial": "normal", "scaled": True
+    "length": 1024, "norm": "pre", "activation": "gelu_tanh", "epsilon": 1e-5, "initial": "normal", "scaled_init": True
 }  # fmt: skip
 SIZES = {
     "tiny": Transformer(layers=2, width=128, heads=2, feedforward=512, **_SHAPE),
@@ -35,7 +35,7 @@ def recipe(size: str = "base", variant: str = "paper") -> Recipe:
         variant=variant,
         tokenizer=text.ByteBPE(vocab=50_257),
         layout="a [SEP] b [SEP]",
-        arrange=data.Stream(),
+        arrange=data.FullRows(),
         hide=hide.Next(),
         see=see.LeftToRight(),
         system=system.Single(backbone=SIZES[size]),

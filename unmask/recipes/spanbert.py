@@ -44,7 +44,7 @@ def recipe(size: str = "base", variant: str = "paper") -> Recipe:
         hide=hide.Mask(units=spans, budget=0.15, mask=0.8, random=0.1, draw="span", random_from="row"),
         see=see.Everything(),
         system=system.Single(backbone=SIZES[size]),
-        predict={"tokens": predict.Tokens(tied=True), "boundary": predict.Boundary(places=20, width=200)},
+        predict={"tokens": predict.Tokens(tied=True), "boundary": predict.SpanBoundary(places=20, width=200)},
         optimise=train.AdamW(rate=RATES[size], epsilon=1e-8, decay=chosen["decay"], warmup=WARMUP[size]),
         schedule=(Stage(share=1.0, rows=ROWS[size], length=512, weights={"boundary": chosen["boundary"]}),),
         shrink=size not in PAPER,

@@ -7,7 +7,7 @@ from unmask.backbone import TransformerXL
 from unmask.recipe import Recipe, Stage
 
 _SHAPE: dict[str, Any] = {
-    "streams": 2, "segments": 3, "scaled": False, "activation": "gelu", "epsilon": 1e-12, "memory": 384, "head": 64
+    "streams": 2, "segments": 3, "scaled_embeddings": False, "activation": "gelu", "epsilon": 1e-12, "memory": 384, "head": 64
 }  # fmt: skip
 SIZES = {
     "tiny": TransformerXL(layers=2, width=128, heads=2, feedforward=512, **_SHAPE),
@@ -33,7 +33,7 @@ def recipe(size: str = "base", variant: str = "paper") -> Recipe:
         variant=variant,
         tokenizer=text.Unigram(vocab=32_000),
         layout="a [SEP] b [SEP] [CLS]",
-        arrange=data.Continued(reuse=0.5, random=0.5),
+        arrange=data.ContinuingPairs(reuse=0.5, random=0.5),
         # the last sixth of the order, of each half of a row: runs of one to five words, and nothing is put in their place
         hide=hide.Mask(units=hide.Spans(lengths=hide.Harmonic(most=5)), budget=1 / 6, mask=0.0, random=0.0),
         see=see.Permuted(),

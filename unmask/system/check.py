@@ -6,14 +6,14 @@ from typing import Any
 
 import torch
 
+from unmask import curves
 from unmask.batch import Vocabulary
 from unmask.errors import require
 from unmask.hide import Mask, Next, Second, Shuffle
-from unmask.predict import Adaptive, Copy, Label, Layers, Replaced, Tokens
+from unmask.predict import Adaptive, AllTokens, EveryLayer, Label, Replaced, Tokens
 from unmask.recipe import Recipe, Stage
 from unmask.see import Permuted
 from unmask.text import layout as layouts
-from unmask.train import curves
 
 SENTENCE = "sentence"  # the name of the objective that follows from a recipe's `arrange`
 
@@ -31,7 +31,7 @@ def objectives(recipe: Recipe) -> dict[str, Any]:
 
 def _each(recipe: Recipe, name: str, part: Any) -> dict[str, Any]:
     """The objectives that an entry of `predict` stands for."""
-    return part.each(name, recipe.system.backbone.layers) if isinstance(part, Layers) else {name: part}  # type: ignore[attr-defined]
+    return part.each(name, recipe.system.backbone.layers) if isinstance(part, EveryLayer) else {name: part}  # type: ignore[attr-defined]
 
 
 def weights(recipe: Recipe, stage: Stage) -> dict[str, Any]:
@@ -39,7 +39,7 @@ def weights(recipe: Recipe, stage: Stage) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for name, weight in stage.weights.items():
         part: Any = recipe.predict.get(name)
-        if isinstance(part, Layers):
+        if isinstance(part, EveryLayer):
             layers = recipe.system.backbone.layers  # type: ignore[attr-defined]
             each = part.each(name, layers).items()
             found |= {n: curves.of(weight, head.layer, layers) for n, head in each}  # type: ignore[arg-type]
@@ -134,7 +134,7 @@ def check_training(recipe: Recipe) -> None:
     )
     _check_order(recipe)
     _check_memory(recipe)
-    judges = [name for name, part in recipe.predict.items() if isinstance(part, Replaced | Copy)]
+    judges = [name for name, part in recipe.predict.items() if isinstance(part, Replaced | AllTokens)]
     require(
         not judges or bool(recipe.system.losses),  # type: ignore[attr-defined]
         f"{recipe.name} predicts {', '.join(judges)}: what a generator replaced, and the network has none: set "
@@ -181,13 +181,13 @@ def _check_memory(recipe: Recipe) -> None:
     looks_ahead = not isinstance(recipe.see, Permuted) and recipe.see.pattern != "left"  # type: ignore[attr-defined]
     require(
         not memory or not hasattr(recipe.arrange, "reuse") or not looks_ahead,
-        f"arrange=Continued lets rows overlap, and with see={type(recipe.see).__name__} what is remembered of a row has seen what "
-        "the next one predicts: set arrange=Streams, or see=Permuted",
+        f"arrange=ContinuingPairs lets rows overlap, and with see={type(recipe.see).__name__} what is remembered of a row has seen what "
+        "the next one predicts: set arrange=ContinuingRows, or see=Permuted",
     )
     require(
         not memory or recipe.arrange.continuous,  # type: ignore[attr-defined]
         f"system.backbone.memory={memory} keeps tokens of the row before, and arrange={type(recipe.arrange).__name__} gives rows "
-        "that do not go on with each other: set arrange=Streams, or system.backbone.memory=0",
+        "that do not go on with each other: set arrange=ContinuingRows, or system.backbone.memory=0",
     )
 
 

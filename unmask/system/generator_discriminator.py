@@ -137,7 +137,7 @@ class GeneratorDiscriminatorModule(nn.Module):
         seen = batch if batch.rank is not None else self.see.apply(batch)
         return self.backbone(seen)[0]
 
-    def onward(self, batch: Batch, state: Any) -> tuple[Hidden, Any]:
+    def read_on(self, batch: Batch, state: Any) -> tuple[Hidden, Any]:
         """The vectors of tokens that go on from a state of `backbone.cache`, and the state after them; none: from nothing."""
         found: tuple[Hidden, Any] = self.backbone(self.see.apply(batch), state)
         return found

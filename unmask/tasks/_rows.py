@@ -12,7 +12,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, TextIO
 
-from unmask.errors import Mistake, require
+from unmask.errors import UserError, require
 from unmask.text.encodings import SAMPLE, undecodable
 
 LONGEST_FIELD = 1 << 24  # characters of a CSV field
@@ -30,7 +30,7 @@ def read_rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
         where = f"byte offset {error.start:,} of a block"
         raise undecodable(path, "utf-8", error.object[:SAMPLE], where, options=False) from None
     except (EOFError, lzma.LZMAError, zlib.error, gzip.BadGzipFile) as error:
-        raise Mistake(f"{path} is damaged: {error}") from None
+        raise UserError(f"{path} is damaged: {error}") from None
 
 
 def open_text(path: Path) -> TextIO:
@@ -80,7 +80,7 @@ def _csv(path: Path, file: TextIO) -> Iterator[tuple[int, dict[str, Any]]]:
                 yield begins, dict.fromkeys(names) | dict(zip(names, fields, strict=False))
             begins = reader.line_num + 1
     except csv.Error as error:
-        raise Mistake(
+        raise UserError(
             f"{path}, line {begins:,}: {error}: a text with quotes in it is written in quotes, and its own are doubled, "
             'as in "a ""great"" film"'
         ) from None
@@ -98,7 +98,7 @@ def _jsonl(path: Path, file: TextIO) -> Iterator[tuple[int, dict[str, Any]]]:
         try:
             row = json.loads(line)
         except ValueError:
-            raise Mistake(
+            raise UserError(
                 f"{path}, line {number:,}: not JSON; give JSON lines (.jsonl) or CSV with a header (.csv)"
             ) from None
         require(isinstance(row, dict), f"{path}, line {number:,}: not a JSON object")

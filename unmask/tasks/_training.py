@@ -9,7 +9,7 @@ from unmask.recipe import Part, Recipe
 
 
 @dataclass(frozen=True)
-class Plan:
+class Hyperparameters:
     """How a model is trained on a task, every value decided."""
 
     epochs: float  # times the examples are read
@@ -48,10 +48,10 @@ class Training:
         )
         require(self.length is None or self.length >= 8, f"length must be 8 tokens or more, got {self.length}")
 
-    def plan(self, recipe: Recipe) -> Plan:
+    def hyperparameters(self, recipe: Recipe) -> Hyperparameters:
         """What the task says, and where it says nothing, what the recipe of the model says."""
         usual = recipe.adapt
-        return Plan(
+        return Hyperparameters(
             epochs=usual.epochs if self.epochs is None else self.epochs,
             examples=self.examples,
             rate=usual.rate * 768 / recipe.system.backbone.width if self.rate is None else self.rate,  # type: ignore[attr-defined]
@@ -66,7 +66,7 @@ def check_dropout(dropout: float) -> None:
     require(0 <= dropout < 1, f"dropout must be in [0, 1), got {dropout}")
 
 
-CURVE = {"parts": "unmask.train", "able": "at"}  # what a weight may be besides a number
+CURVE = {"parts": "unmask.curves", "able": "at"}  # what a weight may be besides a number
 
 
 def check_language(language: float | Part | None) -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from unmask.data.given import Text
+from unmask.data.examples import Text
 from unmask.errors import require
 from unmask.recipe import Part
 from unmask.tasks._rows import read_rows

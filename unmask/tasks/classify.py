@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from unmask.data.given import Text
-from unmask.errors import Mistake, require
+from unmask.data.examples import Text
+from unmask.errors import UserError, require
 from unmask.recipe import Part
 from unmask.tasks._rows import DELIMITERS, delimiter, is_csv, read_rows
 from unmask.tasks._training import CURVE, Training, check_dropout, check_language
@@ -123,7 +123,7 @@ def _label(row: Mapping[str, Any], columns: Columns, where: str, *, quoted: bool
     )
     text = str(value)
     if isinstance(value, float) or (not quoted and _FRACTION.fullmatch(text.strip())):
-        raise Mistake(f"{where}: {_of_fraction(text.strip(), name)}")
+        raise UserError(f"{where}: {_of_fraction(text.strip(), name)}")
     require(text == text.strip(), f"{where}: the label {text!r} has blanks around it: remove them, in the whole file")
     return text
 
@@ -206,7 +206,7 @@ def label_numbers(examples: Sequence[Example], names: Sequence[str], file: str |
     known = {name: number for number, name in enumerate(names)}
     strange = next((e for e in examples if e.label not in known), None)
     if strange is not None:
-        raise Mistake(
+        raise UserError(
             f"{strange.where or file}: the label {strange.label!r} is one that the training examples never had; known are "
             f"{list(names)[:20]}"
         )

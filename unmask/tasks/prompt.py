@@ -10,14 +10,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from unmask.errors import Mistake, require
+from unmask.errors import UserError, require
 from unmask.tasks._rows import read_rows
 from unmask.tasks.choose import choice_number
 from unmask.text.template import Template
 
 
 @dataclass(frozen=True)
-class Question:
+class PromptQuestion:
     """What stands before the answer, the answers to choose among (one: nothing to choose), and the right one."""
 
     prompt: str
@@ -25,7 +25,7 @@ class Question:
     answer: int
 
 
-def read(path: str | Path, template: Template) -> list[Question]:
+def read(path: str | Path, template: Template) -> list[PromptQuestion]:
     """The questions of a file, all of them with choices or all without."""
     path = Path(path)
     questions = [_question(row, template, f"{path}, line {number:,}") for number, row in read_rows(path)]
@@ -37,23 +37,23 @@ def read(path: str | Path, template: Template) -> list[Question]:
     return questions
 
 
-def _question(row: dict[str, Any], template: Template, where: str) -> Question:
+def _question(row: dict[str, Any], template: Template, where: str) -> PromptQuestion:
     prompt = template.fill(row, where)
     if template.choices:
-        return Question(prompt, tuple(choice.words for choice in template.choices), _named(row, template, where))
+        return PromptQuestion(prompt, tuple(choice.words for choice in template.choices), _named(row, template, where))
     if "choices" not in row:
         require(
             "answer" in row, f'{where}: needs an "answer", and "choices" where it is one of several; got {sorted(row)}'
         )
         _require_texts([row["answer"]], f'{where}: "answer"')
-        return Question(prompt, (row["answer"],), 0)
+        return PromptQuestion(prompt, (row["answer"],), 0)
     choices = row["choices"]
     require(
         isinstance(choices, list) and len(choices) >= 2,
         f'{where}: "choices" must be a list of two texts or more, got {choices!r:.60}',
     )
     _require_texts(choices, f"{where}: a choice")
-    return Question(prompt, tuple(choices), _right(row, choices, where))
+    return PromptQuestion(prompt, tuple(choices), _right(row, choices, where))
 
 
 def _named(row: dict[str, Any], template: Template, where: str) -> int:
@@ -99,7 +99,7 @@ def _number(value: Any, choices: list[str], where: str) -> int:
     )
     found = by_words if by_words is not None else index
     if found is None:
-        raise Mistake(
+        raise UserError(
             f"{where}: the answer must be one of {choices} or an index from 0 to {len(choices) - 1}, got {value!r:.60}"
         )
     return found

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from unmask.data.given import Text
+from unmask.data.examples import Text
 from unmask.errors import require
 from unmask.tasks._rows import read_rows
 from unmask.tasks._training import Training

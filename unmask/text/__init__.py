@@ -5,7 +5,6 @@ from unmask.text.documents import Corpus
 from unmask.text.encode import encode_documents
 from unmask.text.lexicon import Lexicon
 from unmask.text.make_lexicon import make_lexicon
-from unmask.text.own_words import OwnWords
 from unmask.text.phrases import Mining
 from unmask.text.tokenizer import (
     BPE,
@@ -21,6 +20,7 @@ from unmask.text.tokenizer import (
     kind_named,
 )
 from unmask.text.training import train, train_to_file
+from unmask.text.user_words import OwnWords
 
 __all__ = [
     "BPE", "KINDS", "ByteBPE", "Bytes", "Characters", "Corpus", "Lexicon", "Mining", "OwnWords", "Tokenizer", "Unigram", "WholeWords", "WordBPE",

@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from unmask.errors import Mistake, unknown
+from unmask.errors import UserError, unknown
 
 Words = Literal["auto", "spaces", "rjieba", "none"]
 
@@ -110,7 +110,7 @@ def segmenter() -> Any:
     try:
         import rjieba
     except ImportError:
-        raise Mistake(
+        raise UserError(
             "the text holds Chinese, and its words need rjieba: pip install 'unmask[zh]', "
             "or take every character as a word with --words spaces"
         ) from None

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
-from unmask.errors import Mistake, require
+from unmask.errors import UserError, require
 
 STDLIB = "stdlib"  # stands for all of the standard library
 SHORTEST = 40  # characters; shorter texts are labels rather than language
@@ -69,7 +69,7 @@ def _files(package: str) -> list[Path]:
     except ValueError:  # a module that runs as a script has no spec
         spec = None
     if spec is None:
-        raise Mistake(f"the package {package!r} is not installed: pip install {package}, or name another")
+        raise UserError(f"the package {package!r} is not installed: pip install {package}, or name another")
     files = [Path(spec.origin)] if spec.origin and spec.origin.endswith(".py") else []
     for folder in spec.submodule_search_locations or ():
         files += Path(folder).rglob("*.py")

@@ -20,7 +20,7 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from unmask import chance
-from unmask.errors import Mistake, require
+from unmask.errors import UserError, require
 from unmask.text.encodings import SAMPLE, encoding_named, fitting, is_wide, recognised, undecodable, wide_lines
 
 FORMATS = (".txt", ".jsonl", ".parquet")
@@ -222,7 +222,7 @@ def _pyarrow(file: Path) -> Any:
     try:
         import pyarrow
     except ImportError:
-        raise Mistake(f"{file} needs pyarrow: pip install 'unmask[parquet]'") from None
+        raise UserError(f"{file} needs pyarrow: pip install 'unmask[parquet]'") from None
     return pyarrow
 
 
@@ -239,8 +239,8 @@ def read_line(stream: Any, file: Path, offset: int) -> bytes:
     return line
 
 
-def _damaged(file: Path, offset: int, error: Exception) -> Mistake:
-    return Mistake(
+def _damaged(file: Path, offset: int, error: Exception) -> UserError:
+    return UserError(
         f"{file} is damaged: its {suffixes(file)[1] or 'data'} stream breaks off after {offset:,} bytes of text "
         f"({error}); fetch or compress the file again"
     )
@@ -277,7 +277,7 @@ def _jsonl(file: Path, lines: Iterator[str]) -> Iterator[str]:
         try:
             text = json.loads(line)["text"]
         except (ValueError, TypeError, KeyError):
-            raise Mistake(f'{file}, line {number:,}: not a JSON object with a "text" field') from None
+            raise UserError(f'{file}, line {number:,}: not a JSON object with a "text" field') from None
         require(isinstance(text, str), f'{file}, line {number:,}: "text" must be a string, got {text!r:.40}')
         require(
             not HALF.search(text),
@@ -295,7 +295,7 @@ def _parquet(file: Path) -> Iterator[str]:
         with file.open("rb") as raw, decompressed(raw, file) as stream:
             table = parquet.ParquetFile(io.BytesIO(stream.read()) if suffixes(file)[1] else file)
     except (arrow.ArrowInvalid, *_BROKEN) as error:
-        raise Mistake(f"{file} is not a parquet file: {error}") from None
+        raise UserError(f"{file} is not a parquet file: {error}") from None
     names = table.schema_arrow.names
     require("text" in names, f'{file} has no column "text"; it has {names}')
     kind = table.schema_arrow.field("text").type

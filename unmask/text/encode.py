@@ -10,11 +10,11 @@ import numpy as np
 
 from unmask.batch import Document
 from unmask.text.boundaries import HAN, SPACE, Words, classes_of, codes_of, word_starts
-from unmask.text.fold import folded
+from unmask.text.fold_width import folded
 from unmask.text.lexicon import LEVELS, Lexicon
-from unmask.text.own_words import OwnWords
 from unmask.text.sentences import sentence_starts
 from unmask.text.tokenizer import Tokenizer
+from unmask.text.user_words import OwnWords
 
 
 def encode_documents(

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from unmask.errors import Mistake, require
+from unmask.errors import UserError, require
 
 SAMPLE = 1 << 16  # bytes that are enough to recognise an encoding
 
@@ -76,7 +76,7 @@ def _decoded(sample: bytes, encoding: str) -> str | None:
 
 def undecodable(
     file: Path, encoding: str, sample: bytes, where: str, *, good: int = 0, options: bool = True
-) -> Mistake:
+) -> UserError:
     """The error for a line that does not decode: the sample begins with it, `good` lines before it did decode.
 
     `options`: there are --encoding and --errors."""
@@ -85,13 +85,13 @@ def undecodable(
     if name is not None and name != encoding:
         convert = f"pass --encoding {name}" if options else f"convert it: iconv -f {name} -t utf-8 {file} > NEW_FILE"
         advice = "leave --encoding out" if name == "utf-8" else convert
-        return Mistake(f"{file} is not {shown}: it looks like {name.upper()}; {advice}")
+        return UserError(f"{file} is not {shown}: it looks like {name.upper()}; {advice}")
     lines = sample.split(b"\n")[:-1] or [sample]
     bad = sum(_decoded(line, encoding) is None for line in lines)
     advice = "pass its --encoding" if options else "convert the file"
     if options and 2 * bad <= good + len(lines):
         advice += "; if only a few characters are damaged, `tokenizer`, `prepare` and `lexicon` take --errors replace"
-    return Mistake(f"{file} is not {shown}: {where}; {advice}")
+    return UserError(f"{file} is not {shown}: {where}; {advice}")
 
 
 def fitting(file: Path, sample: bytes, encoding: str) -> str:

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from unmask.errors import Mistake, require
+from unmask.errors import UserError, require
 from unmask.text.boundaries import LETTER, SPACE
 from unmask.text.lines import numbered_lines
 
@@ -97,7 +97,7 @@ def _read(file: Path) -> dict[str, set[str]]:
         entry, tab, rest = line.partition("\t")
         level, entry = rest.partition("\t")[0].strip(), entry.strip()
         if not tab or not entry or level not in found:
-            raise Mistake(f"{file}, line {number:,}: {_wrong(entry, tab, level)}")
+            raise UserError(f"{file}, line {number:,}: {_wrong(entry, tab, level)}")
         found[level].add(entry)
     require(any(found.values()), f"the lexicon {file} has no entries: write lines of an entry, a tab and its level")
     return found
@@ -123,7 +123,7 @@ def _finder(entries: list[str]) -> Any:
     try:
         from ahocorasick_rs import AhoCorasick, Implementation, MatchKind
     except ImportError:
-        raise Mistake("a lexicon is matched by ahocorasick_rs: pip install 'unmask[lexicon]'") from None
+        raise UserError("a lexicon is matched by ahocorasick_rs: pip install 'unmask[lexicon]'") from None
     return AhoCorasick(
         entries,
         matchkind=MatchKind.Standard,  # all of them: which count depends on the words around them

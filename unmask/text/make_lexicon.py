@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from unmask.errors import require
+from unmask.text.atomic_write import check_free, drafted
 from unmask.text.documents import COMPRESSIONS, Corpus
-from unmask.text.drafts import check_free, drafted
-from unmask.text.graph import names_in
+from unmask.text.knowledge_graph import names_in
 from unmask.text.phrases import Miner, Mining, Phrase
 
 

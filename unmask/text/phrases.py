@@ -18,8 +18,8 @@ import numpy as np
 
 from unmask.errors import require
 from unmask.text.boundaries import CHINESE, Words, available
-from unmask.text.counts import Counts
 from unmask.text.documents import Corpus
+from unmask.text.ngram_counts import Counts
 from unmask.text.sequences import Sequences
 
 CHUNK = 1 << 21  # characters read at a time

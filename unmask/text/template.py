@@ -9,7 +9,7 @@ from pathlib import Path
 from string import Formatter
 from typing import Any
 
-from unmask.errors import Mistake, require
+from unmask.errors import UserError, require
 
 CHOICES = re.compile(r"choices[:：](.*)")  # also with a Chinese keyboard's colon
 _COMMA = re.compile("[,，、]")
@@ -38,7 +38,7 @@ class Template:
             try:
                 text = Path(prompt).read_text(encoding="utf-8-sig")
             except UnicodeDecodeError as error:
-                raise Mistake(f"{prompt} is not UTF-8 at byte offset {error.start:,}: convert it") from None
+                raise UserError(f"{prompt} is not UTF-8 at byte offset {error.start:,}: convert it") from None
             return cls.parse(text.removesuffix("\n"))
         require("{" in prompt, f"{prompt!r:.60} is no file, and no template: it has no {{field}}")
         return cls.parse(prompt)
@@ -51,7 +51,7 @@ class Template:
         try:
             pieces = tuple(_piece(*piece) for piece in Formatter().parse(rest if choices else text))
         except ValueError as error:
-            raise Mistake(f"the template cannot be read ({error}): double a brace that stands for itself") from None
+            raise UserError(f"the template cannot be read ({error}): double a brace that stands for itself") from None
         require(bool(pieces), "the template is empty: write a text with {field} where a value goes")
         return cls(pieces, choices)
 

@@ -15,8 +15,8 @@ from tokenizers import Encoding, Regex, decoders, models, normalizers, pre_token
 from tokenizers import Tokenizer as Backend
 
 from unmask.batch import Vocabulary
-from unmask.errors import Mistake, require, unknown
-from unmask.text.fold import folding, folds
+from unmask.errors import UserError, require, unknown
+from unmask.text.fold_width import folding, folds
 
 # What a token is for, and the names it goes by in the family; of several that a tokenizer has, the first. GPT-2 and
 # Transformer-XL have one token for all ends; GPT's extract token, which stands for a whole example, ends it too.
@@ -55,7 +55,7 @@ class Tokenizer:
         try:
             return cls(Backend.from_file(str(path)))
         except Exception as error:  # the Rust side raises bare Exceptions
-            raise Mistake(f"{path} is not a tokenizer.json of Hugging Face tokenizers: {error}") from None
+            raise UserError(f"{path} is not a tokenizer.json of Hugging Face tokenizers: {error}") from None
 
     def save(self, path: str | Path) -> None:
         Path(path).write_text(self.backend.to_str(pretty=False), encoding="utf-8")

@@ -17,9 +17,9 @@ from typing import Any
 from tokenizers import Tokenizer as Backend
 from tokenizers import models, trainers
 
-from unmask.errors import Mistake, require
-from unmask.text.drafts import check_free, drafted
-from unmask.text.fold import folding
+from unmask.errors import UserError, require
+from unmask.text.atomic_write import check_free, drafted
+from unmask.text.fold_width import folding
 from unmask.text.tokenizer import BERT_NAMES, Kind, Tokenizer
 
 _PENALTY = 1e-4  # by which the library parts the scores of characters that no piece of a unigram was left for
@@ -150,12 +150,12 @@ def _settled(vocab: Sequence[tuple[str, float]], specials: int) -> list[tuple[st
     return [*vocab[:specials], *sorted(pieces, key=lambda piece: (-piece[1], piece[0]))]
 
 
-def _too_few(backend: Backend, trainer: Any, texts: Iterable[str]) -> Mistake:
+def _too_few(backend: Backend, trainer: Any, texts: Iterable[str]) -> UserError:
     """The error for a unigram that has no room for the characters of the corpus, the special tokens and one piece."""
     backend.model = models.BPE()
     backend.train_from_iterator(texts, trainers.BpeTrainer(vocab_size=0, show_progress=False))
     least = backend.get_vocab_size() + len(trainer.special_tokens) + 1
-    return Mistake(
+    return UserError(
         f"the corpus has more different characters than the {trainer.vocab_size:,} tokens asked for have room for: "
         f"use --vocab {least} or more"
     )

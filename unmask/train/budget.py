@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import Literal
 
-from unmask.errors import Mistake, require
+from unmask.errors import UserError, require
 
 Kind = Literal["seconds", "tokens", "steps", "flops"]
 _UNITS: dict[str, tuple[Kind, float]] = {
@@ -24,7 +24,7 @@ class Budget:
     def parse(cls, text: str) -> Budget:
         match = re.fullmatch(r"\s*((?:\d+\.?\d*|\.\d+)(?:e\d+)?)\s*([a-z]+)\s*", text.lower())
         if not match or match.group(2) not in _UNITS:
-            raise Mistake(f"a budget is 20m, 90s, 2h, 1e9tok, 5000steps or 1e17flop, got {text!r}")
+            raise UserError(f"a budget is 20m, 90s, 2h, 1e9tok, 5000steps or 1e17flop, got {text!r}")
         kind, scale = _UNITS[match.group(2)]
         amount = float(match.group(1)) * scale
         require(amount > 0, f"a budget must be over 0, got {text!r}")

@@ -20,7 +20,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from unmask.batch import Memory
-from unmask.errors import Mistake, require
+from unmask.errors import UserError, require
 
 WEIGHTS = "weights.safetensors"
 OPTIMISER = "optimiser.safetensors"
@@ -28,7 +28,7 @@ MEMORY = "memory.safetensors"
 STATE = "state.json"
 
 
-class NoRoom(Mistake):
+class NoRoom(UserError):
     """A checkpoint could not be written; the one before it is still there."""
 
 
@@ -66,14 +66,14 @@ def read(path: Path) -> dict[str, Tensor]:
     with path.open("rb") as file:
         start = file.read(10)
     if start[:2] in (b"PK", b"\x80\x02", b"\x80\x03", b"\x80\x04", b"\x80\x05"):
-        raise Mistake(
+        raise UserError(
             f"{path} is a pickle, which can run any code when it is read; convert it where you trust it: "
             "safetensors.torch.save_file(torch.load(OLD, weights_only=True), NEW)"
         )
     try:
         return load_file(path)
     except SafetensorError as error:
-        raise Mistake(f"{path} is damaged or not a safetensors file: {error}") from None
+        raise UserError(f"{path} is damaged or not a safetensors file: {error}") from None
 
 
 def save_state(
@@ -151,7 +151,7 @@ def load_state(
     """Put the last state into model, optimiser and memory; returns the rest of it."""
     step = newest(folder)
     if step is None:
-        raise Mistake(f"{folder} holds no state to resume from")
+        raise UserError(f"{folder} holds no state to resume from")
     place = folder / "state" / str(step)
     state: dict[str, Any] = json.loads((place / STATE).read_text(encoding="utf-8"))
     for name, expected in state["sha256"].items():

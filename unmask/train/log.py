@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from unmask.errors import Mistake
+from unmask.errors import UserError
 
 
 class Log:
@@ -59,5 +59,5 @@ def _writer() -> Any:
     try:
         from torch.utils.tensorboard import SummaryWriter
     except ImportError:
-        raise Mistake("--tensorboard needs the tensorboard package: pip install tensorboard") from None
+        raise UserError("--tensorboard needs the tensorboard package: pip install tensorboard") from None
     return SummaryWriter

@@ -13,18 +13,18 @@ from typing import Any, Literal, Protocol
 import torch
 from torch import Tensor, nn
 
-from unmask import chance
+from unmask import chance, curves
 from unmask.batch import Batch
-from unmask.errors import Mistake
-from unmask.train import checkpoint, curves
-from unmask.train.graph import Recorded
+from unmask.errors import UserError
+from unmask.train import checkpoint
+from unmask.train.cuda_graph import GraphedGradients
 from unmask.train.optimise import Optimise
 from unmask.train.plan import Moment, Plan, Planner, leg_at
 
 MINIMISED = "minimised"  # stands beside the losses: their sum, each with its weight and scale
 
 
-class Source(Protocol):
+class BatchSource(Protocol):
     """Where batches come from."""
 
     def batch(self, rows: int) -> Batch: ...
@@ -35,13 +35,13 @@ class Source(Protocol):
 
 
 @dataclass(frozen=True)
-class Leg:
+class LoopStage:
     """A stage as the loop runs it."""
 
     until: float  # the progress at which it ends; 1.0 for the last
     rows: int  # per step
     micro: int  # rows per micro-batch
-    open: Callable[[dict[str, Any] | None], Source]  # its batches, from a state on
+    open: Callable[[dict[str, Any] | None], BatchSource]  # its batches, from a state on
     weights: dict[str, float | curves.Curve] = field(default_factory=dict)  # of each loss; 1 where none is given
     hide: Any = None  # what it hides, if it is not what the recipe does
 
@@ -61,7 +61,7 @@ class Machine:
         return torch.autocast(self.device.split(":")[0], torch.bfloat16)
 
 
-class Diverged(Mistake):
+class Diverged(UserError):
     """The loss is no longer a number."""
 
 
@@ -72,7 +72,7 @@ class Trainer:
         self.system, self.optimise, self.machine, self.seed = system.to(machine.device), optimise, machine, seed
         self.optimiser = optimise.build(system)
         self.prepare = torch.compile(system.prepare, dynamic=False) if machine.compiled else system.prepare
-        self.run: Callable[..., Any] = Recorded(self._run, system) if machine.recorded else self._run
+        self.run: Callable[..., Any] = GraphedGradients(self._run, system) if machine.recorded else self._run
         self.system.compile_parts(machine.compiled)
         self.memory: dict[int, Any] = {}  # what a system carries from one step to the next, by micro-batch
 
@@ -125,7 +125,7 @@ class Trainer:
 
 
 @dataclass(frozen=True)
-class Pace:
+class Intervals:
     """How often to look up from the work."""
 
     log: int | None = None  # steps between records; none: a hundredth of all, at most 50
@@ -139,11 +139,11 @@ class Pace:
 
 def train(
     trainer: Trainer,
-    legs: list[Leg],
+    legs: list[LoopStage],
     planner: Planner,
     *,
     folder: Path | None,
-    pace: Pace = Pace(),  # noqa: B008
+    pace: Intervals = Intervals(),  # noqa: B008
     keep: Literal["last", "best"] = "last",
     resume: bool = False,
     validate: Callable[[], dict[str, float]] | None = None,

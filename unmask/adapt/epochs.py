@@ -1,0 +1,119 @@
+"""What every adaptation shares: a run folder, the steps over given examples, the best weights kept."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import shutil
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from unmask.data.examples import Examples
+from unmask.data.pack import Rows
+from unmask.errors import require
+from unmask.infer.model import Model
+from unmask.recipe import to_json
+from unmask.system import weights
+from unmask.tasks._training import Hyperparameters
+from unmask.train import Fixed, Intervals, LoopStage, Machine, Trainer, checkpoint, train
+from unmask.train.log import Log
+
+_DEV = "validation_"  # what the loop puts before the names of scores
+
+
+def claim(base: Model, out: Path, overwrite: bool) -> None:
+    """Refuse a folder that may not be written, before any work is done."""
+    require(overwrite or not out.exists(), f"{out} exists already: choose another --out, or pass --overwrite")
+    require(base.folder.resolve() != out.resolve(), f"{out} is the run to adapt: choose another --out")
+
+
+def of_dev(notes: Counter[str]) -> dict[str, int]:
+    """What is told of the examples that the best epoch is chosen by."""
+    return {f"{name} (dev)": count for name, count in notes.items()}
+
+
+def rounds(
+    model: Model,
+    rows: Rows,
+    plan: Hyperparameters,
+    *,
+    notes: Counter[str],
+    seed: int,
+    start: dict[str, Any],
+    validate: Callable[[Trainer], dict[str, float]] | None,
+    stop: Callable[[], bool],
+    remarks: Callable[[], list[str]] = list,
+) -> Iterator[dict[str, Any]]:
+    """Train a model on the rows of its task, yielding records; its folder is replaced, and holds the best weights.
+
+    The first record is the event `start`. A record at the end of an epoch has `epoch`, `epoch_loss` and `kept`: whether its
+    weights are the best so far. The last has the scores of all `epochs`, those of the `kept_epoch` (none if it was
+    stopped before), what `start` had, and the `notices`, from `remarks`. All records are in the log of the run."""
+    out, system = model.folder, model.system
+    shutil.rmtree(out, ignore_errors=True)  # nothing was wrong: what is there may go
+    out.mkdir(parents=True)
+    checkpoint.write_text(to_json(model.recipe), out / "recipe.json")
+    model.tokenizer.save(out / "tokenizer.json")
+    machine = Machine(device=model.device, half=model.device != "cpu")
+    trainer = Trainer(system, model.recipe.optimise, machine, seed)  # type: ignore[arg-type]
+    batch = min(plan.examples, len(rows))
+    epochs = Epochs(max(1, round(len(rows) / batch)))
+    steps = max(1, round(plan.epochs * epochs.steps))
+    losses = weights(model.recipe, model.recipe.schedule[0])
+    legs = [LoopStage(1.0, batch, batch, lambda state: Examples(rows, seed, state), losses)]
+    pace = Intervals(log=max(1, min(50, steps // 20)), save=epochs.steps)
+    log = Log(out)
+
+    def records() -> Iterator[dict[str, Any]]:
+        yield {"event": "start", "steps": steps, "steps_per_epoch": epochs.steps, "examples": len(rows),
+               "notes": dict(notes), "plan": dataclasses.asdict(plan)} | start  # fmt: skip
+        check = (lambda: validate(trainer)) if validate else None
+        for record in train(trainer, legs, Fixed(steps), folder=out, pace=pace, keep="best", validate=check, stop=stop):
+            record = epochs.seen(record)
+            ended = {"epochs": epochs.scores, "kept_epoch": epochs.kept, "validated": validate is not None} | start
+            if "done" in record:
+                yield record | ended | {"notices": remarks()}
+            else:
+                yield record | ended if "stopped" in record else record
+        if not (out / checkpoint.WEIGHTS).is_file():  # stopped before the first validation
+            checkpoint.save_weights(system, out / checkpoint.WEIGHTS)
+        checkpoint.drop_state(out)  # an adaptation is short: its weights are all that is kept
+
+    try:
+        for record in records():
+            log.write(record)
+            yield record
+    finally:
+        log.close()
+
+
+class Epochs:
+    """Says of each record whether an epoch ends with it, and collects the scores of all epochs."""
+
+    def __init__(self, steps: int) -> None:
+        self.steps = steps  # in an epoch
+        self.scores: list[dict[str, float]] = []  # of every epoch
+        self.kept: dict[str, float] | None = None  # of the epoch whose weights are published
+        self.at, self.losses, self.best = 0, [0.0, 0.0], -math.inf
+
+    def seen(self, record: dict[str, Any]) -> dict[str, Any]:
+        """The record, with `epoch`, `epoch_loss` and `kept` if an epoch ends with it."""
+        steps, self.at = record["step"] - self.at, record["step"]
+        self.losses = [self.losses[0] + record["loss"] * steps, self.losses[1] + steps]  # a record holds a mean
+        if record["step"] % self.steps and not record.get("done"):
+            return record
+        epoch = {"epoch": _whole(record["step"] / self.steps), "loss": self.losses[0] / self.losses[1]}
+        self.losses = [0.0, 0.0]
+        found = {name.removeprefix(_DEV): value for name, value in record.items() if name.startswith(_DEV)}
+        score = found.pop("score", math.inf)  # without a dev set the last weights are kept
+        self.scores.append(epoch | {f"dev_{name}": value for name, value in found.items()})
+        kept = score > self.best or score == math.inf
+        if kept:
+            self.best, self.kept = score, self.scores[-1]
+        return record | {"epoch": epoch["epoch"], "epoch_loss": epoch["loss"], "kept": kept}
+
+
+def _whole(number: float) -> float:
+    return int(number) if number == int(number) else round(number, 2)

@@ -1,0 +1,336 @@
+"""Axes: what a part of each axis must be, and the facts by which parts fit together.
+
+A part is a frozen dataclass. It declares what it needs and what it gives; nothing outside a part asks for its class.
+Some facts have a name of their own: `column:word` is a column of the data, `targets:tokens` what a rule of `hide` fills.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
+
+if TYPE_CHECKING:  # listing recipes must not wait for torch
+    import torch
+    from torch import Tensor, nn
+
+    from unmask.batch import Batch, Vocabulary
+    from unmask.init_weights import InitWeights
+
+Pattern = Literal["everything", "left", "ranked"]  # what an attention kernel may rely on; "ranked" is any rule by rank
+AskedAt = Literal[
+    "targets", "tokens", "examples"
+]  # where an objective is asked: at targets, at all tokens, per example
+
+
+@dataclass(frozen=True)
+class Fact:
+    """One entry of the closed list of facts."""
+
+    words: str  # completes "NAME needs ..."
+    settings: tuple[str, ...] = ()  # each of these gives the fact; an error offers them as advice
+
+
+FACTS: dict[str, Fact] = {
+    # shapes of data
+    "pairs": Fact("two texts in each example", ("arrange=NextSentence",)),
+    "labels": Fact("a class for each example", ("arrange=NextSentence",)),
+    "continuing rows": Fact("rows that continue the rows before them", ("arrange=ContinuingRows",)),
+    "decoder rows": Fact("rows for a decoder"),
+    "mask token": Fact("a tokenizer with a [MASK] token"),
+    # fields filled later
+    "covered": Fact("predicted tokens that are hidden in the text", ("hide=Masked",)),
+    "original": Fact("a generator that replaces tokens", ("system=GeneratorDiscriminator",)),
+    "order": Fact("tokens in a random order", ("see=Permuted",)),
+    "second stream": Fact(
+        "a second stream that does not see the token it predicts", ("system.backbone=TransformerXL(streams=2)",)
+    ),
+    "memory": Fact("a memory of the rows before", ("system.backbone=TransformerXL",)),
+    "one table": Fact("one table of token embeddings", ("system.backbone.cutoffs=()", "system.backbone=Transformer")),
+    "clusters": Fact("adaptive embeddings", ("system.backbone=TransformerXL(cutoffs=(20000, 40000))",)),
+    # directions
+    "left": Fact("tokens that see only the tokens before them", ("see=LeftToRight",)),
+    "right": Fact("tokens that see only the tokens after them", ("see=RightToLeft",)),
+    "both sides": Fact("tokens that see both sides", ("see=Everything",)),
+    "prefix": Fact("a second text that sees the first text and its own past", ("see=Prefix",)),
+    "future hidden": Fact("a view in which no token sees a later one", ("see=LeftToRight",)),
+    # scores that an objective computes
+    "token scores": Fact("an objective that scores tokens", ("predict.tokens=Tokens",)),
+    "class scores": Fact("an objective that scores classes"),
+    "choice scores": Fact("an objective that scores choices"),
+}
+
+
+def fact(name: str) -> Fact:
+    """An entry of the list; of `column:` and `targets:` facts, made from their name."""
+    kind, _, inner = name.partition(":")
+    if kind == "column" and inner:
+        return Fact(f"the column {inner!r} in the data")
+    if kind == "targets" and inner:
+        ahead = inner.removeprefix("ahead_")
+        giver = f"hide=Next(ahead={ahead})" if ahead.isdecimal() else "hide=Masked"
+        return Fact(f"the targets {inner!r}", (giver,))
+    return FACTS[name]
+
+
+@dataclass(frozen=True)
+class Need:
+    """What a part cannot work without."""
+
+    fact: str  # a fact, or alternatives with | between them
+    because: str  # a clause with the part as its subject: "it predicts the next token"
+    unless: str = ""  # a setting of this part that removes the need, such as "memory=0"
+
+    @property
+    def alternatives(self) -> tuple[str, ...]:
+        return tuple(self.fact.split("|"))
+
+
+class Part:
+    """A frozen dataclass of a recipe. These are the facts of a part that has none."""
+
+    __dataclass_fields__: ClassVar[dict[str, Any]]
+
+    @property
+    def needs(self) -> tuple[Need, ...]:
+        """What other parts of the recipe must give."""
+        return ()
+
+    @property
+    def gives(self) -> frozenset[str]:
+        """What other parts may rely on."""
+        return frozenset()
+
+    @property
+    def must_use(self) -> frozenset[str]:
+        """What is given and must be read by some part: otherwise an option has no effect."""
+        return frozenset()
+
+
+class PartLike(Protocol):
+    """What every part declares; a part outside the package may, but need not, inherit `Part`."""
+
+    __dataclass_fields__: ClassVar[dict[str, Any]]
+
+    @property
+    def needs(self) -> tuple[Need, ...]: ...
+
+    @property
+    def gives(self) -> frozenset[str]: ...
+
+    @property
+    def must_use(self) -> frozenset[str]: ...
+
+
+class TokenizerKind(PartLike, Protocol):
+    """A recipe's `tokenizer`: the kind to train."""
+
+    @property
+    def vocab(self) -> int: ...
+
+
+class Curve(PartLike, Protocol):
+    """A number that changes while a network is trained."""
+
+    @property
+    def most(self) -> float:
+        """Its largest value."""
+
+    def at(self, done: Any) -> Any:
+        """Its value when this share of the training is done: a number for a number, a tensor for a tensor."""
+
+
+class Arrange(PartLike, Protocol):
+    """A recipe's `arrange`: how documents become examples and rows."""
+
+    @property
+    def classes(self) -> int:
+        """Answers of the sentence task that comes with it; 0 for none."""
+
+    @property
+    def answers(self) -> tuple[str, ...]:
+        """What each answer means."""
+
+    @property
+    def packed(self) -> bool:
+        """Whether several examples may share a row."""
+
+    @property
+    def continuous(self) -> bool:
+        """Whether each row continues the same row of the batch before it."""
+
+    def runs(self, texts: Any, layout: str, length: int, rng: Any) -> Any:
+        """Examples of at most `length` tokens."""
+
+
+class Units(PartLike, Protocol):
+    """A rule's `units`: what is hidden as a whole."""
+
+    @property
+    def longest(self) -> int:
+        """The most words, or tokens, of one unit."""
+
+    @property
+    def least(self) -> int:
+        """The fewest tokens that a row must have places for."""
+
+    def label(self, batch: Batch, seed: int, visit: Tensor) -> Tensor:
+        """B T, the number of each token's unit in its row, below T; -1 where there is none."""
+
+    def parts(self, batch: Batch, seed: int, visit: Tensor) -> Tensor | None:
+        """B T, the same for the parts of units that are cut where the budget ends; None where units stay whole."""
+
+
+class Replace(PartLike, Protocol):
+    """A rule's `replace`: what is put in the place of chosen tokens."""
+
+    @property
+    def purpose(self) -> str:
+        """The name of the draw that chooses the tokens: rules of one recipe must not share it."""
+
+    def apply(
+        self, batch: Batch, chosen: Tensor, units: Tensor, vocabulary: Vocabulary, seed: int, visit: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        """B T twice: the new ids, and the place that each token came from, -1 where it is new."""
+
+
+class Hide(PartLike, Protocol):
+    """A recipe's `hide`, or one rule of it: a pure function from a batch to the batch with targets."""
+
+    @property
+    def share(self) -> float:
+        """The most predictions per token of a row."""
+
+    @property
+    def longest(self) -> int:
+        """The most words, or tokens, that one hidden unit has."""
+
+    def apply(self, batch: Batch, vocabulary: Vocabulary, seed: int) -> Batch: ...
+
+
+class See(PartLike, Protocol):
+    """A recipe's `see`: who sees whom, as one whole number per token."""
+
+    @property
+    def pattern(self) -> Pattern: ...
+
+    @property
+    def reading(self) -> See:
+        """The view that a finished model reads with."""
+
+    def draw(self, batch: Batch, seed: int) -> Batch:
+        """The batch with what the view draws at random; done before hiding."""
+
+    def apply(self, batch: Batch) -> Batch:
+        """The batch with the rank of every token."""
+
+
+class Backbone(PartLike, Protocol):
+    """A network from tokens to vectors."""
+
+    @property
+    def layers(self) -> int: ...
+
+    @property
+    def width(self) -> int: ...
+
+    @property
+    def length(self) -> int:
+        """The longest example, in tokens."""
+
+    @property
+    def segments(self) -> int:
+        """How many kinds of segments it distinguishes; 0 for none."""
+
+    @property
+    def embedding(self) -> int | None:
+        """The width of the embeddings; None: that of the layers."""
+
+    @property
+    def memory(self) -> int:
+        """Tokens of earlier rows that stay visible; 0 for none."""
+
+    @property
+    def bounded(self) -> bool:
+        """Whether it knows only the positions that it was trained on."""
+
+    @property
+    def fresh(self) -> InitWeights:
+        """How its layers and its heads are initialised."""
+
+    def build(self, vocabulary: int, pattern: Pattern, embed: Any = None) -> nn.Module:
+        """The network with new weights; `embed`: the embeddings of another network, shared with it."""
+
+    def flops(self, length: int, pattern: Pattern, asked: float = 0.0) -> float:
+        """Floating-point operations per token of one forward pass."""
+
+    def outputs(self, vocabulary: int) -> float:
+        """How many rows of full width the token table has."""
+
+
+class Objective(PartLike, Protocol):
+    """An entry of a recipe's `predict`."""
+
+    @property
+    def asked_at(self) -> AskedAt: ...
+
+    @property
+    def layer(self) -> int | None:
+        """The layer that it reads, counted from 1; None: the last."""
+
+    @property
+    def target(self) -> str | None:
+        """The targets that it predicts; None if it predicts none."""
+
+    def each(self, name: str, layers: int) -> dict[str, Objective]:
+        """The objectives that it stands for in a network with this number of layers, by the names of their losses."""
+
+    def build(self, width: int, embedding: Any, initial: InitWeights) -> nn.Module:
+        """A module with `forward(hidden, batch) -> Loss`, `count(batch)` and, for inference, `decode(hidden, batch)`."""
+
+    def flops(self, width: int, embedding: int, vocabulary: float, share: float) -> float:
+        """Floating-point operations per token of one forward pass."""
+
+
+class System(PartLike, Protocol):
+    """A recipe's `system`: how networks and objectives become one training step."""
+
+    @property
+    def backbone(self) -> Backbone:
+        """The network that is adapted and served."""
+
+    @property
+    def networks(self) -> dict[str, Backbone]:
+        """All its networks, by the names of their fields."""
+
+    @property
+    def losses(self) -> tuple[str, ...]:
+        """The names of losses that it adds to those of the objectives."""
+
+    def build(self, recipe: Any, vocabulary: Vocabulary, seed: int) -> nn.Module: ...
+
+    def flops(self, recipe: Any, vocabulary: int, length: int, share: float) -> float:
+        """Floating-point operations per token of one forward pass; `share`: of the tokens that are predicted."""
+
+
+class Optimise(PartLike, Protocol):
+    """A recipe's `optimise`."""
+
+    @property
+    def rate(self) -> float: ...
+
+    @property
+    def warmup(self) -> float: ...
+
+    @property
+    def clip(self) -> float | None: ...
+
+    def build(self, model: nn.Module) -> torch.optim.Optimizer: ...
+
+    def set(self, optimiser: torch.optim.Optimizer, moment: Any) -> float:
+        """Set the rate for a step; returns it."""
+
+
+def all_gives(parts: Sequence[PartLike]) -> frozenset[str]:
+    """What some parts give together."""
+    return frozenset().union(*(part.gives for part in parts))

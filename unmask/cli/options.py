@@ -1,0 +1,85 @@
+"""The options that verbs share, and how their values are read."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from unmask import screen
+from unmask.errors import UserError
+
+Settings = Annotated[
+    list[str], typer.Option("--set", metavar="NAME=VALUE", help="Change any value, e.g. hide.budget=0.2.")
+]
+Size = Annotated[str, typer.Option(help="tiny, mini, small, medium, base or large.")]
+Variant = Annotated[str, typer.Option(help="paper, or another that the recipe names.")]
+Json = Annotated[
+    bool, typer.Option("--json", help="Print JSON; notices, notes and errors as JSON lines on the error output.")
+]
+Seed = Annotated[int, typer.Option(help="The seed of everything random.")]
+Device = Annotated[str | None, typer.Option(help="cpu or cuda; by default the GPU if there is one.")]
+Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace what is at --out.")]
+Errors = Annotated[str, typer.Option(help="strict, or replace: read on where bytes are damaged, and count such lines.")]
+Encoding = Annotated[
+    str, typer.Option(help="How the files are encoded: utf-8, gb18030, big5, utf-16 or another that Python knows.")
+]
+Fold = Annotated[
+    bool,
+    typer.Option(
+        "--fold",
+        help="Read full-width letters, digits and marks as half-width ones. The tokenizer that is written does so too.",
+    ),
+]
+Lines = Annotated[bool, typer.Option("--lines", help="Every line of a .txt file is a document.")]
+Whole = Annotated[
+    bool,
+    typer.Option("--whole", help="A .txt file is one document, and blank lines are text: for characters and bytes."),
+]
+TextColumns = Annotated[
+    list[str],
+    typer.Option(
+        "--text",
+        metavar="NAME",
+        help="The column of the text, twice for a pair; by default text, or text_a and text_b.",
+    ),
+]
+LabelColumn = Annotated[
+    str | None, typer.Option("--label", metavar="NAME", help="The column of the label; by default label.")
+]
+Font = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", help="A font file (.ttf, .otf, .ttc) for what the usual fonts cannot draw."),
+]
+Run = Annotated[Path, typer.Argument(metavar="RUN", help="A run folder.")]
+CORPUS = "Files, folders or globs of .txt (blank line between documents), .jsonl or .parquet, also .gz, .xz, .zst."
+Corpora = Annotated[
+    list[str], typer.Argument(metavar="CORPUS...", help=CORPUS + " PATH:0.3 takes 30% of its documents.")
+]
+OptionalCorpora = Annotated[
+    list[str], typer.Argument(metavar="CORPUS", help=CORPUS + " PATH:0.3 takes 30% of its documents.")
+]
+
+
+def share(text: str) -> float:
+    """A share such as 0.5% or 0.005."""
+    try:
+        return float(text[:-1]) / 100 if text.endswith("%") else float(text)
+    except ValueError:
+        raise UserError(f"--holdout must be a share such as 0.5% or 0.005, got {text!r}") from None
+
+
+def interrupt() -> Callable[[], bool]:
+    """True after Ctrl-C, so that the loop can finish its step and save; a second Ctrl-C ends at once."""
+    pressed: list[bool] = []
+
+    def note(*_: Any) -> None:
+        pressed.append(True)
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        screen.err.print("\n[yellow]stopping after this step and saving; press Ctrl-C again to stop at once[/]")
+
+    signal.signal(signal.SIGINT, note)
+    return lambda: bool(pressed)

@@ -1,0 +1,152 @@
+"""A report: one HTML page that needs nothing else, with curves and comparisons drawn as SVG."""
+
+from __future__ import annotations
+
+import html
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+COLOURS = ("#2563eb", "#d97706", "#059669", "#9333ea", "#dc2626")
+WIDTH, HEIGHT, LEFT, BOTTOM, TOP = 640, 300, 56, 44, 16
+
+_PAGE = """<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
+<title>{title}</title><style>
+body {{ font: 16px/1.5 system-ui, sans-serif; color: #1f2937; max-width: 720px; margin: 2.5rem auto; padding: 0 1rem; }}
+h1 {{ font-size: 1.6rem; margin-bottom: .2rem; }} h2 {{ font-size: 1.1rem; margin-top: 2rem; }}
+table {{ border-collapse: collapse; }} td, th {{ padding: .3rem .9rem .3rem 0; text-align: right; border-bottom: 1px solid #e5e7eb; }}
+td:first-child, th:first-child {{ text-align: left; }} svg {{ max-width: 100%; height: auto; }}
+text {{ font: 12px system-ui, sans-serif; fill: #4b5563; }} code, pre {{ background: #f3f4f6; padding: .1rem .3rem; border-radius: 4px; }}
+pre {{ padding: .7rem; overflow-x: auto; }}
+</style></head><body><h1>{title}</h1>
+{body}
+</body></html>
+"""
+
+
+@dataclass(frozen=True)
+class ReportCurve:
+    """One curve."""
+
+    name: str
+    points: tuple[tuple[float, float], ...]
+
+
+@dataclass(frozen=True)
+class Group:
+    """Scores of one kind, several runs for each name: drawn as a bar at the mean and a dot per run."""
+
+    name: str
+    scores: dict[str, tuple[float, ...]]
+
+
+def page(path: str | Path, title: str, parts: Sequence[str]) -> None:
+    Path(path).write_text(_PAGE.format(title=html.escape(title), body="\n".join(parts)), encoding="utf-8")
+
+
+def heading(text: str) -> str:
+    return f"<h2>{html.escape(text)}</h2>"
+
+
+def paragraph(text: str) -> str:
+    return f"<p>{html.escape(text)}</p>"
+
+
+def commands(lines: Sequence[str]) -> str:
+    return f"<pre>{html.escape(chr(10).join(lines))}</pre>"
+
+
+def table(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
+    head = "".join(f"<th>{html.escape(c)}</th>" for c in columns)
+    body = "".join("<tr>" + "".join(f"<td>{html.escape(str(cell))}</td>" for cell in row) + "</tr>" for row in rows)
+    return f"<table><tr>{head}</tr>{body}</table>"
+
+
+def curves(lines: Sequence[ReportCurve], x_name: str, y_name: str) -> str:
+    points = [point for line in lines for point in line.points]
+    if not points:
+        return paragraph("nothing to draw")
+    x, y = _Axis([p[0] for p in points], LEFT, WIDTH - 12), _Axis([p[1] for p in points], HEIGHT - BOTTOM, TOP)
+    drawn = [_frame(x, y, x_name, y_name)]
+    for number, line in enumerate(lines):
+        colour = COLOURS[number % len(COLOURS)]
+        path = " ".join(f"{x.at(a):.1f},{y.at(b):.1f}" for a, b in line.points)
+        drawn.append(f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-width="2"/>')
+        drawn.append(_key(line.name, number))
+    return _svg(drawn)
+
+
+def bars(groups: Sequence[Group], y_name: str) -> str:
+    """Grouped bars from 0 to 1, a dot for every run."""
+    names = list(dict.fromkeys(name for group in groups for name in group.scores))
+    y = _Axis([0.0, 1.0], HEIGHT - BOTTOM, TOP)
+    slot = (WIDTH - LEFT - 12) / len(groups)
+    drawn = [_frame(None, y, "", y_name)]
+    for place, group in enumerate(groups):
+        width = slot * 0.7 / len(names)
+        for number, name in enumerate(names):
+            scores = group.scores.get(name, ())
+            if not scores:
+                continue
+            left = LEFT + place * slot + slot * 0.15 + number * width
+            mean, colour = sum(scores) / len(scores), COLOURS[number % len(COLOURS)]
+            drawn.append(
+                f'<rect x="{left:.1f}" y="{y.at(mean):.1f}" width="{width * 0.9:.1f}" height="{y.at(0) - y.at(mean):.1f}" fill="{colour}" opacity="0.75"/>'
+            )  # noqa: E501
+            drawn.append(
+                f'<text x="{left + width * 0.45:.1f}" y="{y.at(max(scores)) - 7:.1f}" text-anchor="middle">{mean:.1%}</text>'
+            )  # noqa: E501
+            drawn += [
+                f'<circle cx="{left + width * 0.45:.1f}" cy="{y.at(s):.1f}" r="3" fill="#111827"/>' for s in scores
+            ]
+        drawn.append(
+            f'<text x="{LEFT + (place + 0.5) * slot:.1f}" y="{HEIGHT - BOTTOM + 18}" text-anchor="middle">{html.escape(group.name)}</text>'
+        )  # noqa: E501
+    return _svg([*drawn, *(_key(name, number) for number, name in enumerate(names))])
+
+
+class _Axis:
+    """From values to places on the page, with round marks."""
+
+    def __init__(self, values: Sequence[float], begin: float, end: float) -> None:
+        low, high = min(values), max(values)
+        self.low, self.high = low, high if high > low else low + 1
+        self.begin, self.end = begin, end
+
+    def at(self, value: float) -> float:
+        return self.begin + (value - self.low) / (self.high - self.low) * (self.end - self.begin)
+
+    def marks(self) -> list[float]:
+        raw = (self.high - self.low) / 5
+        unit = 10 ** math.floor(math.log10(raw))
+        step = next(m * unit for m in (1, 2, 5, 10) if m * unit >= raw)
+        first = math.ceil(self.low / step)
+        return [i * step for i in range(first, int(self.high / step) + 1)]
+
+
+def _frame(x: _Axis | None, y: _Axis, x_name: str, y_name: str) -> str:
+    parts = [f'<text x="{LEFT}" y="{TOP - 4}">{html.escape(y_name)}</text>']
+    for mark in y.marks():
+        parts.append(
+            f'<line x1="{LEFT}" x2="{WIDTH - 12}" y1="{y.at(mark):.1f}" y2="{y.at(mark):.1f}" stroke="#e5e7eb"/>'
+        )
+        parts.append(f'<text x="{LEFT - 6}" y="{y.at(mark) + 4:.1f}" text-anchor="end">{mark:g}</text>')
+    for mark in x.marks() if x else []:
+        parts.append(f'<text x="{x.at(mark):.1f}" y="{HEIGHT - BOTTOM + 18}" text-anchor="middle">{mark:,.10g}</text>')  # type: ignore[union-attr]
+    parts.append(f'<text x="{(LEFT + WIDTH) / 2}" y="{HEIGHT - 6}" text-anchor="middle">{html.escape(x_name)}</text>')
+    return "".join(parts)
+
+
+def _key(name: str, number: int) -> str:
+    left, top = WIDTH - 170, TOP + 6 + number * 18
+    colour = COLOURS[number % len(COLOURS)]
+    return (
+        f'<rect x="{left}" y="{top - 9}" width="10" height="10" fill="{colour}"/>'
+        f'<text x="{left + 16}" y="{top}">{html.escape(name)}</text>'
+    )
+
+
+def _svg(parts: Sequence[str]) -> str:
+    return f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" width="{WIDTH}" height="{HEIGHT}" role="img">{"".join(parts)}</svg>'

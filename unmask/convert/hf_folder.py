@@ -1,0 +1,123 @@
+"""A Hugging Face folder: its JSON, its tensors in one file or several, its tokenizer; nothing is unpickled."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from torch import Tensor
+
+from unmask.convert import config as configs
+from unmask.convert import names
+from unmask.convert import tokenizer as tokenizers
+from unmask.convert.names import NAMES, Kind, Table
+from unmask.errors import UserError, require
+from unmask.recipe import check_types
+from unmask.text import Tokenizer
+from unmask.train import checkpoint
+
+WEIGHTS = "model.safetensors"
+INDEX = "model.safetensors.index.json"
+PICKLES = ("pytorch_model.bin", "pytorch_model.bin.index.json")
+CONVERT = "transformers.AutoModelForPreTraining.from_pretrained(OLD).save_pretrained(NEW)"
+CONVERT_DROPPED = (  # where transformers has no such class any more
+    'import torch, safetensors.torch as s; old = torch.load("pytorch_model.bin", weights_only=True); '
+    's.save_file({name: tensor.clone() for name, tensor in old.items()}, "model.safetensors")'
+)
+
+
+@dataclass(frozen=True)
+class HFFolder:
+    """A Hugging Face checkpoint in memory."""
+
+    kind: Kind
+    config: dict[str, Any]  # config.json
+    tensors: dict[str, Tensor]  # by canonical name, in float32
+    written: dict[str, str]  # the name that each has in the file
+    tokenizer: Tokenizer
+    added: int = 0  # special tokens that the checkpoint's own tokenizer lacks, at the end of this one
+    longest: float | None = None  # longest text in tokens, where tokenizer_config.json says it
+
+    @property
+    def architecture(self) -> str | None:
+        """Hugging Face's name for it, where config.json says one."""
+        return next(iter(self.config.get("architectures") or ()), None)
+
+    @property
+    def classes(self) -> int:
+        """How many classes of texts it tells apart; 0 where it does not classify texts."""
+        called = NAMES[self.kind].label
+        output = called.get("out.weight", ("",))[0]
+        if output not in self.tensors:
+            return 0
+        # Heads for tokens and texts may share their names: the pooler, or better the architecture, tells them apart.
+        whole = all(name in self.tensors for theirs in called.values() for name in theirs)
+        ours = whole if self.architecture is None else self.architecture.endswith("ForSequenceClassification")
+        return len(self.tensors[output]) if ours else 0
+
+    def has(self, head: Table) -> bool:
+        """Does it hold anything of this head? The pooler is no sign: it is a part of the network."""
+        theirs = {name for several in head.values() for name in several}
+        return any(name in self.tensors for name in theirs if not name.startswith(NAMES[self.kind].prefix))
+
+
+def read(folder: Path) -> HFFolder:
+    require(folder.is_dir(), f"no folder at {folder}: download the model first, with its config.json and {WEIGHTS}")
+    require((folder / "config.json").is_file(), f"{folder} is not a Hugging Face model: it has no config.json")
+    config = read_json(folder / "config.json")
+    kind = configs.checked(config)
+    tensors, written = _tensors(folder, kind)
+    require(
+        NAMES[kind].token in tensors,
+        f"{folder} holds no {kind} network: it has no {NAMES[kind].token}, "
+        f"but for example {min(tensors, default='nothing')}; check model_type in config.json",
+    )
+    said = read_settings(folder / "tokenizer_config.json")
+    number = said.get("model_max_length")
+    longest = float(number) if isinstance(number, int | float) and number >= 8 else None
+    return HFFolder(
+        kind, config, tensors, written, *tokenizers.completed(tokenizers.load(folder, said), kind), longest=longest
+    )
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise UserError(f"{path} is damaged or not JSON: {error}") from None
+    require(isinstance(found, dict), f"{path} must hold a JSON object, got {type(found).__name__}")
+    return found  # type: ignore[no-any-return]
+
+
+def read_settings(path: Path) -> dict[str, Any]:
+    """tokenizer_config.json, where there is one."""
+    settings = read_json(path) if path.is_file() else {}
+    check_types(tokenizers.TYPES, settings, f"{path}: ")
+    return settings
+
+
+def _tensors(folder: Path, kind: Kind) -> tuple[dict[str, Tensor], dict[str, str]]:
+    stored = {name: tensor for file in _files(folder, kind) for name, tensor in checkpoint.read(file).items()}
+    # Of two names for one tensor the last stays: where they differ, "decoder.bias" is the one that is used.
+    written = {names.canonical(kind, name): name for name in sorted(stored) if not names.computed(name)}
+    return {known: stored[name].float() for known, name in written.items()}, written
+
+
+def _files(folder: Path, kind: Kind) -> list[Path]:
+    if (folder / WEIGHTS).is_file():
+        return [folder / WEIGHTS]
+    if (folder / INDEX).is_file():
+        listed = sorted(set(read_json(folder / INDEX).get("weight_map", {}).values()))
+        require(bool(listed), f"{folder / INDEX} names no files: download the folder again")
+        for name in listed:
+            require(Path(name).name == name, f"{folder / INDEX} names a file outside its folder: {name!r}")
+        return [folder / name for name in listed]
+    pickle = next((name for name in PICKLES if (folder / name).is_file()), None)
+    require(
+        pickle is None,
+        f"{folder} holds its weights as a pickle ({pickle}), which can run any code when it is read; "
+        f"convert it where you trust it: {CONVERT_DROPPED if NAMES[kind].dropped else CONVERT}",
+    )
+    raise UserError(f"{folder} holds no weights: it needs {WEIGHTS}, or {INDEX} and the files that it names")

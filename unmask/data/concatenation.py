@@ -1,0 +1,187 @@
+"""Concatenation: all documents of a data set end to end, forward or backward; any stretch of it is reached at once.
+
+A line copies nothing: a place in it is a document and an offset, found by bisection. Backward, the documents come from
+the last to the first and every one is read from its end to its beginning.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from unmask.data.shards import Collection, Shard, Texts
+
+TEXT = -1  # the role of what is no special token
+
+
+@dataclass(frozen=True)
+class Pieces:
+    """Parts of a line as runs of tokens of one document each, in order of part and place."""
+
+    part: np.ndarray  # which of the parts asked for
+    role: np.ndarray  # number of the special token in `arrange.ROLES`, or TEXT
+    shard: np.ndarray
+    start: np.ndarray  # index in its shard of the token that is read first
+    length: np.ndarray
+
+
+@dataclass(frozen=True)
+class _Spans:
+    """The same before the shards are looked into."""
+
+    part: np.ndarray
+    document: np.ndarray  # place in the order of the line
+    role: np.ndarray
+    at: np.ndarray  # place in the line
+    offset: np.ndarray  # in the text of the document, as the line reads it
+    length: np.ndarray
+
+
+class Concatenation:
+    """Documents in an order, each with special tokens before and after it (numbers of `arrange.ROLES`)."""
+
+    def __init__(
+        self, collection: Collection, order: np.ndarray, before: tuple[int, ...], after: tuple[int, ...],
+        backward: bool = False,
+    ) -> None:  # fmt: skip
+        self.collection, self.order, self.before, self.after, self.backward = collection, order, before, after, backward
+        self.gap = len(before) + len(after)  # special tokens between two documents
+        self.texts = collection.lengths[order]
+        self.ends = np.cumsum(self.texts + self.gap)
+
+    def __len__(self) -> int:
+        return int(self.ends[-1])
+
+    @cached_property
+    def reversed(self) -> Concatenation:
+        """The same text from its end to its beginning."""
+        return Concatenation(self.collection, self.order[::-1], self.after[::-1], self.before[::-1], not self.backward)
+
+    def pieces(self, low: np.ndarray, high: np.ndarray) -> Pieces:
+        """What stands in the parts from `low` up to, not with, `high`; none of them is empty."""
+        spans = self._spans(low, high)
+        shard, first = self.collection.places(self.order[spans.document])
+        start = first + spans.offset
+        if self.backward:
+            start = first + self.texts[spans.document] - 1 - spans.offset
+        return Pieces(spans.part, spans.role, shard, start, spans.length)
+
+    def read(self, pieces: Pieces) -> tuple[Texts, np.ndarray]:
+        """The texts of the pieces side by side as the line reads them, and where each piece begins in them; a special
+        token stands behind their end."""
+        text = np.flatnonzero(pieces.role == TEXT)
+        begin = np.cumsum(pieces.length[text]) - pieces.length[text]
+        count = int(pieces.length[text].sum())
+        columns = {name: np.empty(count, kind) for name, kind in (("ids", np.int64), ("word", bool))}
+        columns |= {level: np.empty(count, np.uint8) for level in self.collection.levels}
+        sentence = np.zeros(count, bool)
+        for number in np.unique(pieces.shard[text]):
+            mine = pieces.shard[text] == number
+            where = (begin[mine], pieces.start[text][mine], pieces.length[text][mine])
+            _copy(self.collection.shards[number], self.backward, *where, columns, sentence)
+        starts = count + pieces.role
+        starts[text] = begin
+        begins = np.append(np.flatnonzero(sentence), count)
+        return Texts(**columns, sentence=begins, document=np.array([0, len(begins) - 1])), starts
+
+    def sentence_ends(self, low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Sentences that end in each part: the part, the place after the sentence, the place of the text after it."""
+        spans = self._spans(low, high)
+        text = spans.role == TEXT
+        part, document, at, offset, length = (
+            column[text] for column in (spans.part, spans.document, spans.at, spans.offset, spans.length)
+        )
+        shard, first = self.collection.places(self.order[document])
+        whole, found = self.texts[document], []
+        for number in np.unique(shard):
+            mine = np.flatnonzero(shard == number)
+            sentences = self.collection.shards[number].sentence
+            begin, end = offset[mine], offset[mine] + length[mine]
+            if self.backward:
+                first_of = np.searchsorted(sentences, first[mine] + whole[mine] - end, side="left")
+                last_of = np.searchsorted(sentences, first[mine] + whole[mine] - begin, side="left")
+            else:
+                first_of = np.searchsorted(sentences, first[mine] + begin, side="right")
+                last_of = np.searchsorted(sentences, first[mine] + end, side="right")
+            owner, index = ranges(first_of, last_of)
+            inside = sentences[index] - first[mine][owner]
+            inside = whole[mine][owner] - inside if self.backward else inside
+            found.append((mine[owner], inside))
+        span = np.concatenate([np.zeros(0, np.int64), *(owner for owner, _ in found)])
+        inside = np.concatenate([np.zeros(0, np.int64), *(place for _, place in found)])
+        place = at[span] - offset[span] + inside
+        order = np.lexsort((place, part[span]))
+        following = place + np.where(inside == whole[span], self.gap, 0)
+        return part[span][order], place[order], following[order]
+
+    def sentence_start(self, at: np.ndarray) -> np.ndarray:
+        """Where the sentence begins to which the token at each place belongs; a special token counts to the text
+        next to it."""
+        document = np.searchsorted(self.ends, at, side="right")
+        whole = self.texts[document]
+        text = self.ends[document] - len(self.after) - whole
+        inside = np.clip(at - text, 0, whole - 1)
+        shard, first = self.collection.places(self.order[document])
+        found = np.empty_like(at)
+        for number in np.unique(shard):
+            mine = shard == number
+            sentences = self.collection.shards[number].sentence
+            if self.backward:
+                index = first[mine] + whole[mine] - 1 - inside[mine]
+                after = sentences[np.searchsorted(sentences, index, side="right")]
+                found[mine] = first[mine] + whole[mine] - after
+            else:
+                index = first[mine] + inside[mine]
+                found[mine] = sentences[np.searchsorted(sentences, index, side="right") - 1] - first[mine]
+        return text + found
+
+    def _spans(self, low: np.ndarray, high: np.ndarray) -> _Spans:
+        first = np.searchsorted(self.ends, low, side="right")
+        part, document = ranges(first, np.searchsorted(self.ends, high - 1, side="right") + 1)
+        lengths = np.ones((len(document), self.gap + 1), np.int64)  # of what stands before a text, the text, after it
+        lengths[:, len(self.before)] = self.texts[document]
+        ends = (self.ends[document] - lengths.sum(1))[:, None] + np.cumsum(lengths, 1)
+        begin = np.maximum(ends - lengths, low[part][:, None])
+        end = np.minimum(ends, high[part][:, None])
+        span, item = np.nonzero(end > begin)
+        role = np.array([*self.before, TEXT, *self.after])[item]
+        at = begin[span, item]
+        offset = np.where(role == TEXT, at - (ends - lengths)[span, item], 0)
+        return _Spans(part[span], document[span], role, at, offset, end[span, item] - at)
+
+
+def ranges(first: np.ndarray, last: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The numbers from each `first` up to, not with, its `last`; and to which of the ranges each belongs."""
+    counts = last - first
+    owner = np.repeat(np.arange(len(counts)), counts)
+    return owner, np.arange(len(owner)) + np.repeat(first - (np.cumsum(counts) - counts), counts)
+
+
+def _copy(
+    shard: Shard, backward: bool, begin: np.ndarray, start: np.ndarray, length: np.ndarray,
+    columns: dict[str, np.ndarray], sentence: np.ndarray,
+) -> None:  # fmt: skip
+    """Fill the columns, from `begin` on, with `length` tokens from `start` on in the shard."""
+    _, to = ranges(begin, begin + length)
+    within = to - np.repeat(begin, length)
+    index = np.repeat(start, length) + (-within if backward else within)
+    following = np.minimum(index + 1, len(shard.ids) - 1)
+    columns["ids"][to] = shard.ids[index]
+    if backward:  # a unit begins where, forward, it ends
+        columns["word"][to] = shard.word[following].astype(bool) | (following == index)
+    else:
+        columns["word"][to] = shard.word[index]
+    for level in set(columns) - {"ids", "word"}:
+        marks = getattr(shard, level)
+        now = marks[index]
+        if backward:
+            goes_on = (marks[following] == 2) & (following != index)
+            now = np.where(now == 0, 0, np.where(goes_on, 2, 1))
+        columns[level][to] = now
+    # backward, a sentence begins with the token before the first of the next one
+    low, high = (start - length + 2, start + 2) if backward else (start, start + length)
+    owner, which = ranges(np.searchsorted(shard.sentence, low), np.searchsorted(shard.sentence, high))
+    inside = shard.sentence[which] - start[owner]
+    sentence[begin[owner] + (1 - inside if backward else inside)] = True

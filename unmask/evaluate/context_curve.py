@@ -1,0 +1,123 @@
+"""The loss of the same tokens against how far back a language model may look."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from unmask.errors import UserError, require
+from unmask.evaluate.perplexity import Paths, checked_context
+from unmask.evaluate.scored_text import ScoredText, read_scored_text
+from unmask.fonts import fonts
+from unmask.infer.likelihood import PASS, require_predicts_next, score
+from unmask.infer.model import Model
+
+TOKENS = 1024  # measured, at every length, spread evenly over the text: the same for every model of one tokenizer
+SUFFIXES = (".png", ".json")
+
+
+def context_curve(
+    model: Model, files: Paths, *, lengths: Sequence[int] | None = None, tokens: int = TOKENS, whole: bool = False
+) -> dict[str, Any]:
+    """The mean loss of the same tokens when each may look back 1, 2, 4 ... tokens, and how many tokens they are."""
+    *_, last = trace_context(model, files, lengths=lengths, tokens=tokens, whole=whole)
+    return last
+
+
+def trace_context(
+    model: Model,
+    files: Paths,
+    *,
+    context: int | None = None,
+    lengths: Sequence[int] | None = None,
+    tokens: int = TOKENS,
+    whole: bool = False,
+) -> Iterator[dict[str, Any]]:
+    """Measure the curve, yielding a record per pass; the last one holds it.
+
+    By default the lengths double up to what a window of `context` tokens leaves to look back at."""
+    require_predicts_next(model)
+    lengths = checked_lengths(model, context=context, lengths=lengths)
+    yield from trace_read_text(model, read_scored_text(model, files, whole=whole), lengths, tokens=tokens)
+
+
+def checked_lengths(model: Model, *, context: int | None = None, lengths: Sequence[int] | None = None) -> list[int]:
+    """How far back is looked: as asked, or by default doubling up to what a window of `context` tokens leaves."""
+    lengths = _doubling(checked_context(model, context) - 1) if lengths is None else sorted(set(lengths))
+    require(bool(lengths) and lengths[0] >= 1, f"lengths must be 1 token or more, got {list(lengths)}")
+    require(
+        model.system.backbone.endless or lengths[-1] < model.places,
+        f"lengths must be between 1 and {model.places - 1:,} tokens, got {list(lengths)}",
+    )
+    return lengths
+
+
+def trace_read_text(
+    model: Model, stream: ScoredText, lengths: Sequence[int], *, tokens: int = TOKENS
+) -> Iterator[dict[str, Any]]:
+    """The same for a text that was read before, and lengths from the shortest on."""
+    require(tokens >= 1, f"tokens must be 1 or more, got {tokens}")
+    ids, longest = stream.ids, lengths[-1]
+    require(
+        len(ids) > longest,
+        f"no token of {stream.name} has {longest:,} tokens before it: the text has {len(ids) - 1:,}; lower --context",
+    )
+    places = np.unique(np.linspace(1, len(ids) - 1, tokens).round().astype(np.int64))
+    places = places[places >= longest]  # of the others there is not enough before them
+    points, done, total = [], 0, len(places) * sum(lengths)
+    for length in lengths:
+        nats = 0.0
+        for some in np.split(places, range(PASS // length or 1, len(places), PASS // length or 1)):
+            nats -= float(score(model, [ids[at - length : at + 1] for at in some], [1] * len(some)).logs.sum())
+            done += len(some) * length
+            yield {"tokens": done, "tokens_total": total}
+        points.append({"back": length, "loss": nats / len(places)})
+    yield {"tokens": len(places), "points": points}
+
+
+def check_file(path: Path) -> None:
+    """Refuse a name that no curve can be written to, before any work is done."""
+    require(path.suffix in SUFFIXES, f"a curve is drawn as .png or written as .json, got {path}")
+    require(path.parent.is_dir(), f"the folder {path.parent} does not exist: make it, or name another")
+    if path.suffix == ".png":
+        _matplotlib()
+
+
+def write_curve(curve: dict[str, Any], path: Path, title: str, font: Path | None = None) -> str:
+    """As JSON, or drawn: the loss over how far back is looked, each length twice the one before.
+
+    Returns the characters of the title that no font can draw; `font`: a file to draw with."""
+    check_file(path)
+    if path.suffix == ".json":
+        path.write_text(json.dumps(curve, indent=1), encoding="utf-8")
+        return ""
+    known = fonts(font)
+    figure = _matplotlib()(figsize=(7, 4.5), dpi=100, layout="constrained")
+    axes = figure.subplots()
+    back, loss = zip(*((point["back"], point["loss"]) for point in curve["points"]), strict=True)
+    axes.plot(back, loss, marker="o", color="#3b7dc4")
+    axes.set_xscale("log", base=2)
+    axes.set_xticks(back, labels=list(map(str, back)), minor=False)
+    axes.set_xlabel("tokens it may look back")
+    axes.set_ylabel(f"mean loss of the same {curve['tokens']:,} tokens, in nats")
+    axes.set_title(known.drawable(title), loc="left", fontweight="bold", family=known.of(title))
+    axes.spines[["top", "right"]].set_visible(False)
+    figure.savefig(path)
+    return known.lacking(title)
+
+
+def _doubling(furthest: int) -> list[int]:
+    """1, 2, 4 ... and the furthest itself."""
+    return [1 << power for power in range(furthest.bit_length()) if 1 << power < furthest] + [furthest]
+
+
+def _matplotlib() -> Any:
+    try:
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise UserError("a picture needs matplotlib: pip install 'unmask[pictures]'; or name a .json file") from None
+    return Figure

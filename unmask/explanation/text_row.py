@@ -1,0 +1,122 @@
+"""A text becomes a row, as the loader makes rows of prepared data; where there is no tokenizer, a small one is trained."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from functools import cache, lru_cache
+from typing import Any
+
+import numpy as np
+
+from unmask import chance
+from unmask.batch import Batch, Document
+from unmask.data.arrange import Runs, special_ids
+from unmask.data.loader import Group, collate
+from unmask.data.pack import pack
+from unmask.data.shards import Texts
+from unmask.errors import UserError, require
+from unmask.recipe import Recipe
+from unmask.text import Lexicon, Tokenizer, encode_documents, train
+from unmask.text.boundaries import HAN, available, classes_of, codes_of
+from unmask.text.docstrings import docstrings
+
+VOCABULARY = 2_000  # of the tokenizer trained for want of another
+PACKAGES = ("argparse", "difflib", "doctest", "email", "logging", "statistics", "typing", "urllib")
+REPEATS, CHARACTER_REPEATS = 24, 200  # so that the text's short words and its characters become tokens
+_LONG = re.compile(r"\w{11,}|[^\x00-\x7f]+")  # words that a tokenizer cuts, as a larger one would cut rarer words
+# A sentence task may draw a text from another document. Where the user gives only one, it draws from these.
+OTHER = "The river freezes in winter. Children skate on the ice."
+OTHER_HAN = "河水在冬天结冰。孩子们在上面滑冰。"
+
+
+def small_tokenizer(kind: Any, text: str) -> Tokenizer:
+    """A tokenizer of the recipe's kind, as large as the recipe and what there is to train on allow."""
+    return _trained(kind, text, VOCABULARY)
+
+
+@lru_cache(maxsize=8)
+def _trained(kind: Any, text: str, size: int) -> Tokenizer:
+    sample = f"{text}\n{_other(text)}"
+    odd = sorted({character for character in sample if not character.isascii()})
+    texts = [*_documentation(), sample, *[_LONG.sub(" ", sample)] * REPEATS, *odd * CHARACTER_REPEATS]
+    try:
+        return train(dataclasses.replace(kind, vocab=min(size, kind.vocab)), texts)
+    except UserError:
+        if size < 100:
+            raise
+        return _trained(kind, text, size // 2)
+
+
+@cache
+def _documentation() -> tuple[str, ...]:
+    return tuple(text for _, text in docstrings(PACKAGES, workers=1))
+
+
+def first_row(
+    recipe: Recipe, text: str, tokenizer: Tokenizer, *, lexicon: Lexicon | None, length: int, seed: int, visit: int
+) -> tuple[Batch, list[str]]:
+    """The first row of the text, and what is to be said of it. Blank lines in the text separate documents."""
+    parts = [part for part in re.split(r"\n\s*\n", text) if part.strip()]
+    require(bool(parts), "there is no text to explain: give a sentence or more")
+    notes: list[str] = []
+    documents, own = _documents(recipe, parts, tokenizer, lexicon, notes)
+    texts, arrange = Texts.of(documents), recipe.arrange
+    rng = chance.generator(seed, visit, 0, chance.purpose("arrange"))  # as the loader does for its first group
+    runs = _of_user(arrange.runs(texts, recipe.layout, length, rng), own, len(texts.ids))  # type: ignore[attr-defined]
+    require(
+        len(runs.label) > 0,
+        f"{recipe.name} makes pairs of sentences, and this text has only one: give two or more, or set arrange=Blocks",
+    )
+    specials, pad = special_ids(tokenizer, recipe.layout), tokenizer.vocabulary.pad
+    rows = pack(texts, runs, specials, pad, length, arrange.packed)  # type: ignore[attr-defined]
+    if ((runs.start >= own) & (runs.start < len(texts.ids))).any():
+        notes.append(
+            "the text is one document, so where a second document is needed, an example sentence of unmask's own is used: "
+            "separate documents by a blank line"
+        )
+    notes += [f"{name}: {count}" for name, count in runs.notes.items()]
+    if len(rows) > 1:
+        notes.append(f"the text fills {len(rows)} rows of {length} tokens: this is the first")
+    batch = collate([(Group(rows, np.arange(len(rows)), 0, visit, runs.notes), np.array([0]))])
+    return batch.replace(reuse=runs.reuse), notes
+
+
+def _documents(
+    recipe: Recipe, parts: list[str], tokenizer: Tokenizer, lexicon: Lexicon | None, notes: list[str]
+) -> tuple[list[Document], int]:
+    """The documents, and how many tokens of them are the user's; the rest is there to be drawn from."""
+    words = available("auto")
+    if words == "spaces" and any(map(_holds_han, parts)):
+        notes.append("rjieba is not installed, so every Chinese character is a word: pip install 'unmask[zh]'")
+    documents = [document for document in encode_documents(parts, tokenizer, words, lexicon) if len(document.ids)]
+    require(bool(documents), "the tokenizer finds no token in this text: give a sentence or more")
+    own = sum(len(document.ids) for document in documents)
+    if len(documents) == 1 and recipe.arrange.classes:  # type: ignore[attr-defined]
+        documents += encode_documents([_other(parts[0])], tokenizer, words, lexicon)
+    return documents, own
+
+
+def _of_user(runs: Runs, own: int, end: int) -> Runs:
+    """Only the examples whose first text is the user's."""
+    texts = np.flatnonzero(runs.start < end)
+    first = texts[np.unique(runs.example[texts], return_index=True)[1]]  # the first run of text of each example
+    examples = np.flatnonzero(runs.start[first] < own)
+    kept = np.isin(runs.example, examples)
+    return dataclasses.replace(
+        runs,
+        start=runs.start[kept],
+        length=runs.length[kept],
+        segment=runs.segment[kept],
+        example=np.searchsorted(examples, runs.example[kept]),
+        summary=(np.cumsum(kept) - 1)[runs.summary[examples]],
+        label=runs.label[examples],
+    )
+
+
+def _holds_han(text: str) -> bool:
+    return bool((classes_of(codes_of(text)) == HAN).any())
+
+
+def _other(text: str) -> str:
+    return OTHER_HAN if _holds_han(text) else OTHER

@@ -1,0 +1,102 @@
+"""Beam search: several beginnings of every text are followed at once, and the best finished texts are kept.
+
+A text's score is its log probability divided by its length, the end included, to the power of the length penalty. The
+search of a prompt ends when the best beginning, scored at its present length, is no better than the worst text kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from unmask.batch import Record
+from unmask.infer.draw_token import seen_in
+from unmask.infer.sampling import Beams, penalised
+
+_NEVER = -float("inf")
+
+
+@dataclass(frozen=True)
+class Search(Record):
+    """The beginnings that are followed, and the finished texts: for each of B prompts K of both, the best first."""
+
+    state: Any  # of B*K rows
+    number: Tensor  # how many tokens each beginning has
+    written: Tensor  # B K N, the beginnings
+    total: Tensor  # B K, their log probabilities
+    last: Tensor  # B*K, the last token of each
+    finished: Tensor  # B K N, texts that ended, or reached N tokens
+    score: Tensor  # B K, minus infinity where there is none yet
+    length: Tensor  # B K, how many tokens they have
+    open: Tensor  # B, whether a better text may still be found
+    seen: Tensor | None  # B*K V, which tokens stand in each beginning, the prompt included; none: it does not matter
+
+    @property
+    def rows(self) -> Tensor:
+        """The new tokens of each row that the network reads."""
+        return self.written.flatten(0, 1)
+
+    @property
+    def going(self) -> Tensor:
+        """Whether there is anything left to do."""
+        return self.open.any()
+
+
+def first_search(
+    state: Any, scores: Tensor, beams: int, tokens: int, prompts: Sequence[Sequence[int]], penalty: float
+) -> Search:
+    """Nothing is written yet; of the beginnings, all alike, only the first counts. `prompts` and `scores`: B*K."""
+    rows, device = len(scores) // beams, scores.device
+    texts = torch.zeros(rows, beams, tokens, dtype=torch.long, device=device)
+    never = torch.full((rows, beams), _NEVER, device=device)
+    total = never.clone()
+    total[:, 0] = 0.0
+    return Search(
+        state=state, number=torch.zeros((), dtype=torch.long, device=device), written=texts, total=total,
+        last=torch.zeros(rows * beams, dtype=torch.long, device=device), finished=texts.clone(), score=never,
+        length=torch.zeros(rows, beams, dtype=torch.long, device=device),
+        open=torch.ones(rows, dtype=torch.bool, device=device), seen=seen_in(prompts, scores, penalty),
+    )  # fmt: skip
+
+
+def follow(search: Search, scores: Tensor, how: Beams, end: int) -> Search:
+    """The search one token further, given the scores of it (B*K V)."""
+    rows, beams, tokens = search.written.shape
+    found = penalised(scores.log_softmax(-1), search.seen, how.repetition_penalty)
+    size, number = found.shape[1], search.number + 1
+    totals = (search.total[:, :, None] + found.view(rows, beams, size)).flatten(1)
+    # each beginning has one end: among twice as many there are enough that go on
+    total, where = totals.topk(min(2 * beams, totals.shape[1]))
+    parent, token = where // size, where % size
+    texts = _of(search.written, parent).index_copy(2, search.number[None], token[:, :, None])
+    ends = (token == end) | (number >= tokens)
+    search = _keep(search, texts, total, ends, number**how.length_penalty, number)
+    total, chosen = torch.where(ends, _NEVER, total).topk(beams)
+    parent, last = parent.gather(1, chosen), token.gather(1, chosen).flatten()
+    row = (parent + torch.arange(rows, device=parent.device)[:, None] * beams).flatten()
+    hope = total[:, 0] / number**how.length_penalty
+    return search.replace(
+        state=None if search.state is None else search.state.chosen(row), number=number, last=last, total=total,
+        written=_of(texts, chosen), open=search.open & (hope > search.score.amin(1)),
+        seen=None if search.seen is None else search.seen[row].scatter(1, last[:, None], True),
+    )  # fmt: skip
+
+
+def _keep(search: Search, texts: Tensor, total: Tensor, ends: Tensor, divisor: Tensor, number: Tensor) -> Search:
+    """The best finished texts: those from before, and those of the K likeliest candidates that end here."""
+    beams = search.score.shape[1]
+    best = torch.arange(total.shape[1], device=total.device) < beams
+    score = torch.where(ends & best & search.open[:, None], total / divisor, _NEVER)
+    score, kept = torch.cat((search.score, score), 1).topk(beams)
+    finished = _of(torch.cat((search.finished, texts), 1), kept)
+    length = torch.cat((search.length, number.expand(total.shape)), 1).gather(1, kept)
+    return search.replace(finished=finished, score=score, length=length)
+
+
+def _of(texts: Tensor, which: Tensor) -> Tensor:
+    """B K N, for each prompt these of its texts."""
+    return texts.gather(1, which[:, :, None].expand(-1, -1, texts.shape[2]))

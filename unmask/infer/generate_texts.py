@@ -1,0 +1,58 @@
+"""Texts: what a model makes of prompts, in the way that is its own: going on with them, or writing a second text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from unmask.errors import require
+from unmask.infer.generate import Generated, generate, stream
+from unmask.infer.model import Model
+from unmask.infer.sampling import Decoding, Greedy, Sampling
+from unmask.infer.write import write, write_all
+
+
+def texts(
+    model: Model, prompts: Sequence[str], *, tokens: int = 50, sampling: Decoding | None = None, seed: int = 0,
+    samples: int = 1, cut_left: bool = False, cached: bool = True,
+) -> list[Generated]:  # fmt: skip
+    """All that is written, in order."""
+    if not _second(model):
+        return generate(
+            model,
+            prompts,
+            tokens=tokens,
+            sampling=sampling,
+            seed=seed,
+            samples=samples,
+            cut_left=cut_left,
+            cached=cached,
+        )
+    _check(model, samples, cut_left, cached)
+    return [
+        Generated(prompt, 0, *found)
+        for prompt, found in zip(prompts, write_all(model, prompts, tokens, sampling, seed), strict=True)
+    ]
+
+
+def shown(
+    model: Model, prompt: str, *, tokens: int = 50, sampling: Greedy | Sampling | None = None, seed: int = 0,
+    cut_left: bool = False, cached: bool = True,
+) -> Iterator[str]:  # fmt: skip
+    """The text of one prompt, piece by piece, as it is written."""
+    if not _second(model):
+        return stream(model, prompt, tokens=tokens, sampling=sampling, seed=seed, cut_left=cut_left, cached=cached)
+    _check(model, 1, cut_left, cached)
+    return write(model, prompt, tokens=tokens, sampling=sampling, seed=seed)
+
+
+def _second(model: Model) -> bool:
+    return bool(model.recipe.see.writes == "second")  # type: ignore[attr-defined]
+
+
+def _check(model: Model, samples: int, cut_left: bool, cached: bool) -> None:
+    given = {"--samples": samples != 1, "--cut-left": cut_left, "--no-cache": not cached}
+    names = [name for name, value in given.items() if value]
+    require(
+        not names,
+        f"{model.folder} writes a second text, one of each source and without a cache: drop {' '.join(names)}",
+    )

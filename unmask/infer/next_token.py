@@ -1,0 +1,86 @@
+"""Read: the scores of the next token after texts, whole ones or one token further; and the window that is in sight."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from unmask.batch import Batch, Hidden
+from unmask.errors import require
+from unmask.infer.batches import left_padded, one_more
+from unmask.infer.model import Model
+from unmask.predict import Adaptive, Tokens
+
+
+@dataclass(frozen=True)
+class NextToken:
+    """A left-to-right model as generation knows it."""
+
+    model: Model
+    cached: bool = True  # whether what was read is kept; otherwise every text is read anew for every token
+
+    def __post_init__(self) -> None:
+        self.model.head(Tokens | Adaptive, "generate text")
+        onward = self.model.recipe.see.writes == "onward"  # type: ignore[attr-defined]
+        require(onward, f"{self.model.folder} does not read from left to right: use 'unmask fill'")
+        self.model.system.eval()
+
+    @property
+    def end(self) -> int:
+        """The token between two documents: it ends a text, and an empty one begins with it."""
+        return self.model.tokenizer.role("sep")
+
+    @torch.no_grad()
+    def whole(self, texts: Sequence[Sequence[int]], room: int) -> tuple[Tensor, Any]:
+        """B V scores after each text, and the state there, with places for `room` tokens in all."""
+        batch = left_padded(texts, self.model.tokenizer.vocabulary.pad).to(self.model.device)
+        state = self.model.system.backbone.cache(len(texts), room) if self.cached else None
+        hidden, state = self.model.system.read_on(batch, state)
+        return self._scores(hidden, batch), state if self.cached else None
+
+    @torch.no_grad()
+    def further(self, last: Tensor, state: Any) -> tuple[Tensor, Any]:
+        """B V scores after one more token of every row, and the state there. It waits for nothing: it can be recorded."""
+        batch = one_more(last)
+        hidden, state = self.model.system.read_on(batch, state)
+        return self._scores(hidden, batch), state
+
+    def _scores(self, hidden: Hidden, batch: Batch) -> Tensor:
+        """At the last place alone; special tokens are never written, but for the end."""
+        head = self.model.head(Tokens | Adaptive, "generate text")
+        scores = head.decode(Hidden((hidden.last[:, -1:],)), batch)[:, -1].float()  # type: ignore[operator]
+        return scores.index_fill(1, self._never, -float("inf"))
+
+    @cached_property
+    def _never(self) -> Tensor:
+        special = [i for i in self.model.tokenizer.vocabulary.special if i != self.end]
+        return torch.tensor(special, dtype=torch.long, device=self.model.device)
+
+
+class Windows:
+    """Which part of each text is in sight: all of it, until it outgrows the context; then its end, half as long.
+
+    From there it grows again. What a text sees depends on its own length alone, not on the texts beside it."""
+
+    def __init__(self, texts: Sequence[Sequence[int]], context: int) -> None:
+        self.texts, self.context = texts, context
+        self.begins = [max(0, len(text) - context) for text in texts]
+
+    def full(self, written: int) -> bool:
+        """Whether a text has outgrown its window, with so many tokens written after it."""
+        return any(len(t) + written - b > self.context for t, b in zip(self.texts, self.begins, strict=True))
+
+    def of(self, written: Sequence[Sequence[int]]) -> list[list[int]]:
+        """What is in sight of each text and of what was written after it."""
+        found = []
+        for row, (text, more) in enumerate(zip(self.texts, written, strict=True)):
+            ids = [*text, *more]
+            if len(ids) - self.begins[row] > self.context:
+                self.begins[row] = len(ids) - max(1, self.context // 2)
+            found.append(ids[self.begins[row] :])
+        return found

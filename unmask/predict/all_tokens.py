@@ -1,0 +1,55 @@
+"""Predict the original of every token, by keeping what stands there or by writing anew."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from unmask.batch import Batch, Hidden, Loss
+from unmask.init_weights import InitWeights
+from unmask.predict.tokens import Tokens
+
+
+@dataclass(frozen=True)
+class AllTokens:
+    """What stood at each token before a generator replaced some of them; the model may copy its input.
+
+    Paper: ELECTRA's ablation "all-tokens MLM". Needs: a generator's replacements. Produces: a cross-entropy per token.
+    Used by: electra, variant all-tokens. Differs from Replaced: the original itself must be found.
+    """
+
+    epsilon: float = 1e-12  # of the transform's norm
+
+    def build(self, width: int, embedding: Tensor, initial: InitWeights) -> AllTokensModule:
+        return AllTokensModule(self, width, embedding, initial)
+
+    def flops(self, width: int, embedding: int, vocabulary: int, share: float) -> float:
+        """Floating-point operations per token of a row, in one forward pass."""
+        return Tokens().flops(width, embedding, vocabulary, 1.0) + 2 * width
+
+
+class AllTokensModule(nn.Module):
+    def __init__(self, spec: AllTokens, width: int, embedding: Tensor, initial: InitWeights) -> None:
+        super().__init__()
+        self.write = Tokens(epsilon=spec.epsilon).build(width, embedding, initial)
+        self.keep = initial.layer(nn.Linear(width, 1))
+
+    def count(self, batch: Batch) -> Tensor:
+        return batch.real.float().sum()
+
+    def forward(self, hidden: Hidden, batch: Batch) -> Loss:
+        assert batch.original is not None, "no generator has replaced anything"
+        scores, keep = self.write.scores(hidden.last).float(), self.keep(hidden.last).float()[..., 0]
+        wrote = F.logsigmoid(-keep) - F.cross_entropy(
+            scores.flatten(0, 1), batch.original.flatten(), reduction="none"
+        ).view(batch.shape)
+        kept = torch.where(batch.ids == batch.original, F.logsigmoid(keep), -torch.inf)
+        losses = -torch.logaddexp(wrote, kept)  # B T
+        return Loss((losses * batch.real).sum(), batch.real.float().sum())
+
+    def decode(self, hidden: Hidden, batch: Batch) -> Tensor:
+        """B T V, the scores of every token of the vocabulary at every place, if it is written anew."""
+        return self.write.scores(hidden.last)

@@ -1,0 +1,97 @@
+"""Predict the tokens of a hidden span from the two tokens around it: SpanBERT's boundary objective."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from unmask.batch import Batch, Hidden, Loss
+from unmask.errors import require
+from unmask.init_weights import InitWeights
+
+
+@dataclass(frozen=True)
+class SpanBoundary:
+    """Each hidden token, from the nearest tokens left and right that are in sight and its place between them alone.
+
+    Spans that touch count as one: their boundary must not be hidden itself. Both boundaries are tokens of the text: a span
+    at the beginning or the end of its text, next to a special token, is left out, as in SpanBERT's program.
+    Paper: SpanBERT (Joshi et al. 2019). Needs: targets. Produces: a cross-entropy per target between two boundaries.
+    Used by: spanbert. Differs from Tokens: the vector at the token itself is not read.
+    """
+
+    places: int = 20  # in a span that are told apart; those after count as the last
+    width: int = 200  # of the vector of a place
+    epsilon: float = 1e-12  # of the norms
+
+    def __post_init__(self) -> None:
+        for name in ("places", "width"):
+            require(getattr(self, name) >= 1, f"predict.*.{name} must be 1 or more, got {getattr(self, name)}")
+
+    def build(self, width: int, embedding: Tensor, initial: InitWeights) -> SpanBoundaryModule:
+        return SpanBoundaryModule(self, width, embedding, initial)
+
+    def flops(self, width: int, embedding: int, vocabulary: int, share: float) -> float:
+        """Floating-point operations per token of a row, in one forward pass."""
+        return share * 2 * ((2 * width + self.width) * width + width * embedding + embedding * vocabulary)
+
+
+class SpanBoundaryModule(nn.Module):
+    def __init__(self, spec: SpanBoundary, width: int, embedding: Tensor, initial: InitWeights) -> None:
+        super().__init__()
+        self.spec = spec
+        self.place = nn.Embedding(spec.places, spec.width)
+        initial.draw(self.place.weight)
+        self.first = initial.layer(nn.Linear(2 * width + spec.width, width))
+        self.first_norm = nn.LayerNorm(width, eps=spec.epsilon)
+        self.second = initial.layer(nn.Linear(width, embedding.shape[1]))
+        self.second_norm = nn.LayerNorm(embedding.shape[1], eps=spec.epsilon)
+        self.weight = embedding
+        self.bias = nn.Parameter(torch.zeros(len(embedding)))
+
+    def count(self, batch: Batch) -> Tensor:
+        return around(batch).weight.sum()
+
+    def forward(self, hidden: Hidden, batch: Batch) -> Loss:
+        assert batch.targets is not None, "nothing was hidden"
+        near = around(batch)
+        scores = self._scores(hidden.last.flatten(0, 1), near.left, near.right, batch.targets.where)
+        losses = F.cross_entropy(scores.float(), batch.targets.ids, reduction="none")
+        return Loss((losses * near.weight).sum(), near.weight.sum())
+
+    def _scores(self, vectors: Tensor, left: Tensor, right: Tensor, where: Tensor) -> Tensor:
+        """N V, the scores of every token of the vocabulary at every target, from the vectors (B T) D of all tokens."""
+        place = self.place((where - left - 1).clamp(0, self.spec.places - 1)).to(vectors.dtype)
+        x = self.first_norm(F.gelu(self.first(torch.cat((vectors[left], vectors[right], place), -1))))
+        x = self.second_norm(F.gelu(self.second(x)))
+        return F.linear(x, self.weight, self.bias)
+
+
+class Around(NamedTuple):
+    """The boundaries of each target."""
+
+    left: Tensor  # N, flat index of the nearest token before it that is not hidden
+    right: Tensor  # N, the same after it
+    weight: Tensor  # N, 0.0 on unused places, and where a boundary is not a token of the target's text
+
+
+def around(batch: Batch) -> Around:
+    """The boundaries of each target; where a row has none, any place with weight 0."""
+    targets = batch.targets
+    assert targets is not None, "nothing was hidden"
+    count, (rows, length) = batch.ids.numel(), batch.shape
+    place = torch.arange(count, device=targets.where.device).view(rows, length)
+    first = place[:, :1]
+    hidden = torch.zeros(count, device=place.device).scatter_reduce(0, targets.where, targets.weight, "amax") > 0
+    hidden = hidden.view(rows, length)
+    before = torch.where(hidden, first - 1, place).cummax(1).values.flatten()[targets.where]
+    after = torch.where(hidden, first + length, place).flip(1).cummin(1).values.flip(1).flatten()[targets.where]
+    left, right, row = before.clamp(min=0), after.clamp(max=count - 1), targets.where // length
+    text = torch.where(batch.word >= 0, batch.example, -1).flatten()
+    inside = (before // length == row) & (after // length == row)
+    inside &= (text[left] == text[targets.where]) & (text[right] == text[targets.where])
+    return Around(left, right, targets.weight * inside)

@@ -1,0 +1,144 @@
+"""What is decided once, before the first step: the machine, rows in one pass, how long a step takes, the stages as legs."""
+
+from __future__ import annotations
+
+import itertools
+import time
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from unmask.data.loader import Loader
+from unmask.data.stream_loader import ContinuingLoader
+from unmask.errors import require
+from unmask.pretraining.mixture import MICRO_TOKENS, Mixture
+from unmask.recipe import Recipe, Stage
+from unmask.system import step_flops, weights
+from unmask.train import Budget, LoopStage, Machine, Trainer
+
+COMPILING_PAYS = 600.0  # seconds of a budget: compiling takes one or two minutes
+
+
+def machine_for(device: str | None, compiled: bool | None, budget: Budget) -> Machine:
+    """The machine to train on: the GPU if there is one, in bfloat16; otherwise the CPU, in float32.
+
+    Compiling is left to the budget if nothing is said: on a GPU, unless that is a few minutes."""
+    name = device or ("cuda" if torch.cuda.is_available() else "cpu")
+    require(
+        not name.startswith("cuda") or torch.cuda.is_available(), f"no GPU here for --device {name}: use --device cpu"
+    )
+    gpu = name.startswith("cuda")
+    if gpu:
+        torch.set_float32_matmul_precision("high")
+    if compiled is None:
+        compiled = gpu and not (budget.kind == "seconds" and budget.amount < COMPILING_PAYS)
+    return Machine(device=name, half=gpu, compiled=compiled, recorded=gpu)
+
+
+def micro_rows(recipe: Recipe, mixture: Mixture, trainer: Trainer) -> list[int]:
+    """Rows in one pass, for each stage: as many as are quick and fit the memory."""
+    found = []
+    for stage in recipe.schedule:
+        most = min(stage.rows, max(1, MICRO_TOKENS[trainer.machine.device.split(":")[0]] // stage.length))
+        if trainer.machine.device != "cpu":
+            most = _fit(trainer, _passes(recipe, mixture, trainer, stage), most)
+        found.append(most)
+    return found
+
+
+def _passes(
+    recipe: Recipe, mixture: Mixture, trainer: Trainer, stage: Stage
+) -> Callable[[int], Loader | ContinuingLoader]:
+    def batches(rows: int) -> Loader | ContinuingLoader:
+        trainer.memory.clear()  # it is of other rows
+        return mixture.loader(recipe, stage.length, trainer.seed, None, rows)
+
+    return batches
+
+
+def step_costs(recipe: Recipe, mixture: Mixture) -> tuple[float, float]:
+    """Operations of a step of the first stage, and of a step on average."""
+    flops = step_flops(recipe, mixture.tokenizer.vocabulary.size)
+    return flops[0], sum(stage.share * each for stage, each in zip(recipe.schedule, flops, strict=True))
+
+
+def steps_paid(recipe: Recipe, mixture: Mixture, limit: Budget) -> int | None:
+    """The number of steps of a budget; none if it is in time."""
+    return limit.steps(step_tokens=recipe.step_tokens, step_flops=step_costs(recipe, mixture)[1])
+
+
+def _fit(trainer: Trainer, batches: Callable[[int], Loader | ContinuingLoader], rows: int) -> int:
+    """The most rows, halving from these, that one pass has memory for; the second pass remembers the first."""
+    with trainer.plainly():
+        while True:
+            try:
+                loader = batches(rows)
+                for _ in range(2):
+                    trainer.gradients([loader.batch(rows)], {}, 0)
+                return rows
+            except torch.OutOfMemoryError:
+                require(rows > 1, "not even one row fits the memory: lower schedule.*.length, or take a smaller --size")
+                rows //= 2
+                torch.cuda.empty_cache()
+
+
+def step_seconds(recipe: Recipe, mixture: Mixture, trainer: Trainer, micro: int, limit: float) -> float:
+    """Seconds of one step of the first stage, measured within about the limit: on a CPU few rows stand for all."""
+    stage, begin = recipe.schedule[0], time.monotonic()
+    batches, rows = _passes(recipe, mixture, trainer, stage), 1 if trainer.machine.device == "cpu" else micro
+    while True:
+        loader = batches(rows)
+        took = [_pass_seconds(trainer, loader, rows) for _ in range(2 if rows < micro else 3)][-1]  # the first warm up
+        next_rows = min(micro, 4 * rows)
+        if rows == micro or time.monotonic() - begin + 3 * took * next_rows / rows > limit:
+            break
+        rows = next_rows
+    trainer.memory.clear()
+    return took * stage.rows / rows + _update_seconds(trainer)
+
+
+def _pass_seconds(trainer: Trainer, loader: Loader | ContinuingLoader, rows: int) -> float:
+    batch, begin = loader.batch(rows), time.monotonic()
+    trainer.gradients([batch], {}, 0)
+    if trainer.machine.device != "cpu":
+        torch.cuda.synchronize()
+    return time.monotonic() - begin
+
+
+def _update_seconds(trainer: Trainer) -> float:
+    """Time of one move of the weights, made on copies of them: measuring must not train."""
+    copies = torch.nn.ParameterList(p.detach().clone() for p in trainer.system.parameters())
+    for parameter in copies:
+        parameter.grad = torch.ones_like(parameter)
+    optimiser = torch.optim.AdamW(copies, fused=True)  # the others take about as long
+    for timed in (False, True):
+        begin = time.monotonic()
+        torch.nn.utils.clip_grad_norm_(copies, 1.0)
+        optimiser.step()
+        if trainer.machine.device != "cpu":
+            torch.cuda.synchronize()
+        if timed:
+            return time.monotonic() - begin
+    raise AssertionError
+
+
+def legs_of(
+    recipe: Recipe, mixture: Mixture, micro: list[int], seed: int, opened: list[Loader | ContinuingLoader]
+) -> list[LoopStage]:
+    """The stages as the loop runs them; every loader that it opens is noted in `opened`."""
+    legs = []
+    for stage, rows, until in zip(recipe.schedule, micro, ends(recipe), strict=True):
+
+        def open_loader(state: dict[str, Any] | None, stage: Stage = stage) -> Loader | ContinuingLoader:
+            opened.append(mixture.loader(recipe, stage.length, seed, state, stage.rows))
+            return opened[-1]
+
+        legs.append(LoopStage(until, stage.rows, rows, open_loader, weights(recipe, stage), stage.hide))
+    return legs
+
+
+def ends(recipe: Recipe) -> list[float]:
+    """The progress at which each stage ends."""
+    total = list(itertools.accumulate(stage.share for stage in recipe.schedule))
+    return [*total[:-1], 1.0]

@@ -1,0 +1,53 @@
+"""Going on from an earlier run, on new text."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from unmask.errors import require
+from unmask.infer.model import Model
+from unmask.pretraining.mixture import Mixture
+from unmask.recipe import Recipe
+from unmask.system import with_network_of
+from unmask.train import checkpoint
+
+_SEGMENTS = "backbone.embed.segment.weight"
+
+
+def continued(recipe: Recipe, base: Model, mixture: Mixture) -> Recipe:
+    """The recipe with the network of an earlier run, whose tokenizer must be that of the data."""
+    require(
+        base.tokenizer.checksum == mixture.tokenizer.checksum,
+        f"{mixture.shards[0].folder} was made with another tokenizer than {base.folder}: "
+        f"prepare the text again with --tokenizer {base.folder}/tokenizer.json",
+    )
+    return with_network_of(recipe, base.recipe)
+
+
+def inherit(system: Any, base: Model, recipe: Recipe) -> list[str]:
+    """Take over all weights that both have; segments that are new begin as the one of the layout they stand for.
+
+    Returns what is to be said of the others."""
+    missing, left = checkpoint.load_weights(system, base.folder / checkpoint.WEIGHTS, partly=True)
+    before, now = base.system.backbone.embed.segment, system.backbone.embed.segment
+    if before is not None and len(now.weight) > len(before.weight):
+        with torch.no_grad():
+            now.weight.copy_(before.weight[list(recipe.see.kinds)])  # type: ignore[attr-defined]
+        missing, left = ([name for name in names if name != _SEGMENTS] for names in (missing, left))
+    new = [f"fresh weights begin what {base.folder} has not: {_owners(missing)}"] if missing else []
+    return [*new, *([f"this run leaves behind what {base.folder} has besides: {_owners(left)}"] if left else [])]
+
+
+def about_rate(recipe: Recipe, base: Model) -> str:
+    optimise: Any = recipe.optimise
+    return (
+        f"goes on from {base.folder} at a learning rate of {optimise.rate:.2g} after a warmup of {optimise.warmup:.0%} of the "
+        "steps: set optimise.rate and optimise.warmup to change them"
+    )
+
+
+def _owners(names: list[str]) -> str:
+    """The modules that tensors belong to, each once."""
+    return ", ".join(dict.fromkeys(name.rpartition(".")[0] or name for name in names))

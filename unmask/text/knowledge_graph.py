@@ -1,0 +1,64 @@
+"""The names in a knowledge graph: heads and tails of its triples, to be looked for in texts as entities."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from unmask.errors import UserError, require
+from unmask.text.documents import HALF, suffixes
+from unmask.text.lines import numbered_lines
+
+_LEFT_OUT = {
+    "of one character": lambda name: len(name) == 1,
+    "of digits only": lambda name: name.isdigit(),
+    'that begin as a comment ("# ")': lambda name: name.startswith("# "),
+}
+
+
+def names_in(files: Sequence[str | Path]) -> tuple[list[tuple[str, int]], Counter[str]]:
+    """Every name with the number of triples it is in, most first; and how many were left out, by reason."""
+    found: Counter[str] = Counter()
+    for file in files:
+        for head, tail in _triples(Path(file)):
+            found.update({head, tail})
+    notes: Counter[str] = Counter()
+    kept = []
+    for name, count in sorted(found.items(), key=lambda item: (-item[1], item[0])):
+        reason = next((reason for reason, applies in _LEFT_OUT.items() if applies(name)), None)
+        if reason is None:
+            kept.append((name, count))
+        else:
+            notes[f"names {reason}, left out"] += 1
+    return kept, notes
+
+
+def _triples(file: Path) -> Iterator[tuple[str, str]]:
+    """Head and tail of each line: JSON with head, relation and tail, or three columns with tabs between them."""
+    require(file.is_file(), f"no knowledge graph at {file}: give a file of triples, .jsonl or .tsv")
+    read = {".jsonl": _from_json, ".tsv": _from_columns}.get(suffixes(file)[0])
+    if read is None:
+        raise UserError(f"{file} is of no known format: give .jsonl or .tsv, each also with .gz, .xz or .zst")
+    for number, line in numbered_lines(file):
+        if not line.strip():
+            continue
+        head, tail = (" ".join(name.split()) if isinstance(name, str) else "" for name in read(line))
+        if not head or not tail or HALF.search(head + tail):
+            wanted = '{"head": NAME, "relation": ..., "tail": NAME}' if read is _from_json else "NAME, relation, NAME"
+            raise UserError(f"{file}, line {number:,}: not a triple with two names, {wanted}; got {line[:40]!r}")
+        yield head, tail
+
+
+def _from_json(line: str) -> tuple[object, object]:
+    try:
+        triple = json.loads(line)
+        return triple["head"], triple["tail"]
+    except (ValueError, TypeError, KeyError):
+        return None, None
+
+
+def _from_columns(line: str) -> tuple[object, object]:
+    columns = line.split("\t")
+    return (columns[0], columns[2]) if len(columns) == 3 else (None, None)
