@@ -33,7 +33,7 @@ def random_batch(rows: int, length: int, examples: int = 1, seed: int = 0, size:
     starts = ~special & (~joined | torch.roll(special, 1, 1))
     word = torch.where(special, -1, starts.cumsum(1) - 1)
     return Batch(
-        ids=ids, word=word, sentence=torch.where(special, -1, 0), example=example, segment=segment, position=position,
+        ids=ids, columns={"word": word, "sentence": torch.where(special, -1, 0)}, example=example, segment=segment, position=position,
         row=torch.arange(rows) + 1000, visit=torch.zeros(rows, dtype=torch.long), summary=summary.flatten(),
         label=torch.randint(0, 2, (rows * examples,), generator=random), counted=counted.flatten(),
     )  # fmt: skip

@@ -6,7 +6,8 @@ Some facts have a name of their own: `column:word` is a column of the data, `tar
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import dataclasses
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
 
@@ -40,6 +41,7 @@ FACTS: dict[str, Fact] = {
     "mask token": Fact("a tokenizer with a [MASK] token"),
     # fields filled later
     "covered": Fact("predicted tokens that are hidden in the text", ("hide=Masked",)),
+    "one earlier": Fact("hidden tokens that are predicted from the place before them"),
     "original": Fact("a generator that replaces tokens", ("system=GeneratorDiscriminator",)),
     "order": Fact("tokens in a random order", ("see=Permuted",)),
     "second stream": Fact(
@@ -136,6 +138,13 @@ class Curve(PartLike, Protocol):
     def most(self) -> float:
         """Its largest value."""
 
+    @property
+    def least(self) -> float:
+        """Its smallest value."""
+
+    def of(self, number: int, count: int) -> Curve:
+        """The curve of one of a group of losses, counted from 1."""
+
     def at(self, done: Any) -> Any:
         """Its value when this share of the training is done: a number for a number, a tensor for a tensor."""
 
@@ -190,8 +199,8 @@ class Replace(PartLike, Protocol):
 
     def apply(
         self, batch: Batch, chosen: Tensor, units: Tensor, vocabulary: Vocabulary, seed: int, visit: Tensor
-    ) -> tuple[Tensor, Tensor]:
-        """B T twice: the new ids, and the place that each token came from, -1 where it is new."""
+    ) -> tuple[Tensor, Tensor | None]:
+        """B T twice: the new ids, and the place that each token came from; None: every token stays in its place."""
 
 
 class Hide(PartLike, Protocol):
@@ -258,7 +267,7 @@ class Backbone(PartLike, Protocol):
     def fresh(self) -> InitWeights:
         """How its layers and its heads are initialised."""
 
-    def build(self, vocabulary: int, pattern: Pattern, embed: Any = None) -> nn.Module:
+    def build(self, vocabulary: int, pattern: Pattern, embed: Any = None) -> Any:
         """The network with new weights; `embed`: the embeddings of another network, shared with it."""
 
     def flops(self, length: int, pattern: Pattern, asked: float = 0.0) -> float:
@@ -307,7 +316,8 @@ class System(PartLike, Protocol):
     def losses(self) -> tuple[str, ...]:
         """The names of losses that it adds to those of the objectives."""
 
-    def build(self, recipe: Any, vocabulary: Vocabulary, seed: int) -> nn.Module: ...
+    def build(self, recipe: Any, vocabulary: Vocabulary, seed: int) -> Any:
+        """A module with `hide`, `step`, `look`, `read_on`, `keep`, `backbone` and `predict`: see `unmask.system`."""
 
     def flops(self, recipe: Any, vocabulary: int, length: int, share: float) -> float:
         """Floating-point operations per token of one forward pass; `share`: of the tokens that are predicted."""
@@ -331,6 +341,28 @@ class Optimise(PartLike, Protocol):
         """Set the rate for a step; returns it."""
 
 
-def all_gives(parts: Sequence[PartLike]) -> frozenset[str]:
-    """What some parts give together."""
-    return frozenset().union(*(part.gives for part in parts))
+def rules(hide: Hide | tuple[Hide, ...]) -> tuple[Hide, ...]:
+    """A recipe's `hide` as rules, in the order in which they are applied."""
+    return hide if isinstance(hide, tuple) else (hide,)
+
+
+def parts_in(value: Any, path: str = "") -> Iterator[tuple[str, PartLike]]:
+    """Every part in a tree of parts, dicts and tuples, with its dotted name; the outermost first."""
+    if dataclasses.is_dataclass(value):
+        yield path, value  # type: ignore[misc]
+        value = {f.name: getattr(value, f.name) for f in dataclasses.fields(value)}
+    items = enumerate(value) if isinstance(value, tuple) else value.items() if isinstance(value, dict) else ()
+    for name, item in items:
+        yield from parts_in(item, f"{path}.{name}" if path else str(name))
+
+
+def gives_of(*values: Any) -> frozenset[str]:
+    """What all parts in these trees give."""
+    return frozenset(fact for value in values for _, part in parts_in(value) for fact in part.gives)
+
+
+def columns_of(*values: Any) -> frozenset[str]:
+    """The names of the data columns that the parts in these trees need."""
+    needs = (need for value in values for _, part in parts_in(value) for need in part.needs)
+    facts = (fact for need in needs for fact in need.alternatives)
+    return frozenset(fact.partition(":")[2] for fact in facts if fact.startswith("column:"))

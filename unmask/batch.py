@@ -26,14 +26,17 @@ class Record:
         return dataclasses.replace(self, **changes)  # type: ignore[type-var]
 
     def to(self, device: str | torch.device, non_blocking: bool = False) -> Self:
-        moved = {}
-        for f in dataclasses.fields(self):  # type: ignore[arg-type]
-            value = getattr(self, f.name)
-            if hasattr(value, "to"):
-                moved[f.name] = value.to(device, non_blocking=non_blocking)
-            elif isinstance(value, tuple):
-                moved[f.name] = tuple(item.to(device, non_blocking=non_blocking) for item in value)
+        """The same record with all its tensors on a device, those in dicts and tuples too."""
+        moved = {f.name: _moved(getattr(self, f.name), device, non_blocking) for f in dataclasses.fields(self)}  # type: ignore[arg-type]
         return self.replace(**moved)
+
+
+def _moved(value: Any, device: str | torch.device, non_blocking: bool) -> Any:
+    if hasattr(value, "to"):
+        return value.to(device, non_blocking=non_blocking)
+    if isinstance(value, dict):
+        return {name: _moved(item, device, non_blocking) for name, item in value.items()}
+    return tuple(_moved(item, device, non_blocking) for item in value) if isinstance(value, tuple) else value
 
 
 @dataclass(frozen=True)
@@ -60,42 +63,43 @@ class Document:
 
 @dataclass(frozen=True)
 class Targets(Record):
-    """What is to be predicted and where: a fixed number of places, so that shapes are static."""
+    """What is predicted and where: a fixed number of places, so that shapes are static."""
 
-    where: Tensor  # N, flat index into B*T
-    ids: Tensor  # N, the token that stands there
-    start: Tensor  # N, flat index of the first token of the hidden run it belongs to
-    end: Tensor  # N, flat index of its last token
+    where: Tensor  # N, flat index into B*T: the place of the predicted token
+    at: Tensor  # N, flat index of the place whose vector predicts it: the same place, or an earlier one
+    ids: Tensor  # N, the token to predict
+    start: Tensor  # N, flat index of the first token of the hidden run that it belongs to
+    end: Tensor  # N, flat index of the last token of that run
     weight: Tensor  # N, 0.0 on unused places
 
 
 @dataclass(frozen=True)
 class Batch(Record):
-    """Rows of tokens. An *example* is the unit of attention; several may share a row, none sees another."""
+    """Rows of tokens. An *example* is the unit of attention; several may share a row, and none sees another."""
 
     ids: Tensor  # B T
-    word: Tensor  # B T, number of the word in its row; -1 on special tokens and padding
-    sentence: Tensor  # B T, number of the sentence in its row; -1 on special tokens and padding
     example: Tensor  # B T, number of the example in its row; -1 on padding
     segment: Tensor  # B T, 0 for the first text of an example, 1 for the second
     position: Tensor  # B T, place in the example
-    row: Tensor  # B, which stored row this is: the address of its randomness
+    row: Tensor  # B, the number of the stored row: the address of its randomness
     visit: Tensor  # B, how often that row was seen before
-    summary: Tensor  # E, flat index of the token that stands for each example; E K where a task's is read K times
+    summary: Tensor  # E, flat index of the token that stands for each example; E K if a task reads each example K times
     label: Tensor  # E, the class of each example
     counted: Tensor  # E, 0.0 on unused places
-    targets: Targets | None = None  # filled by hide
+    # B T each, by name. word, sentence, phrase, entity: the number of the unit in its row; -1 outside any unit
+    columns: dict[str, Tensor] = dataclasses.field(default_factory=dict)
+    # B each, by name. begins: the row begins its part of the text; backward: it holds its text from the end to the start
+    per_row: dict[str, Tensor] = dataclasses.field(default_factory=dict)
+    tracks: tuple[
+        tuple[str, int], ...
+    ] = ()  # the tracks that share the batch, in order, and their rows; (): all "main"
+    progress: Tensor | None = None  # the share of the training that is done, for curves; None: all of it
+    targets: dict[str, Targets] = dataclasses.field(default_factory=dict)  # filled by hide, by name
     rank: Tensor | None = None  # B T, filled by see: a query sees the keys of no greater rank
-    phrase: Tensor | None = None  # B T, number of the phrase in its row; -1 outside any; None: not prepared
-    entity: Tensor | None = None  # B T, the same for entities
-    mode: Tensor | None = None  # B, which view a row takes (UniLM)
-    original: Tensor | None = None  # B T, what stood there before a generator replaced it (ELECTRA)
-    further: tuple[Targets, ...] = ()  # the token after the next, and so on (the character Transformer)
-    order: Tensor | None = None  # B T, a random order of the tokens of each row (XLNet)
-    backward: Tensor | None = None  # B, True where a row holds its text from the end to the beginning (XLNet)
-    begins: Tensor | None = None  # B, True where a row begins its stretch of text: nothing before it is remembered
-    reuse: int | None = None  # how many tokens of a row, its first, are remembered; none: all (Transformer-XL)
-    decoder: Batch | None = None  # what the decoder reads (BART, MASS)
+    original: Tensor | None = None  # B T, filled by a generator: the tokens before it replaced some
+    order: Tensor | None = None  # B T, filled by see: a random order of the tokens of each row
+    reuse: int | None = None  # how many tokens of a row, its first, go into the memory; None: all
+    decoder: Batch | None = None  # the rows that a decoder reads
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -105,6 +109,11 @@ class Batch(Record):
     def real(self) -> Tensor:
         """B T, True where there is a token and not padding."""
         return self.example >= 0
+
+    @property
+    def text(self) -> Tensor:
+        """B T, True on the tokens of the text: neither padding nor a special token of the layout."""
+        return self.columns["word"] >= 0
 
 
 @dataclass(frozen=True)
@@ -125,10 +134,16 @@ class Hidden(Record):
 
     layers: tuple[Tensor, ...]
     query: Tensor | None = None  # N D, the second stream, at the targets alone (XLNet)
+    decoded: Tensor | None = None  # B T D, what a decoder made of the last layer (DeBERTa)
 
     @property
     def last(self) -> Tensor:
         return self.layers[-1]
+
+    @property
+    def for_prediction(self) -> Tensor:
+        """B T D, what tokens are predicted from: what a decoder made, or the last layer."""
+        return self.last if self.decoded is None else self.decoded
 
 
 @dataclass(frozen=True)

@@ -1,22 +1,16 @@
-"""Curves: how the weight of a loss changes while a network is trained."""
+"""Curves: numbers of a recipe that change while a network is trained."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any
 
+from unmask.axes import Curve, Part
 from unmask.errors import require
 
 
-class Curve(Protocol):
-    """What a weight may be that is no number."""
-
-    def at(self, done: float) -> float:
-        """The weight when this share of all steps is behind us, from 0 to 1."""
-
-
 @dataclass(frozen=True)
-class Until:
+class Until(Part):
     """A weight that holds for the first part of the training, and is 0 afterwards."""
 
     share: float = 0.5  # of all steps
@@ -25,12 +19,23 @@ class Until:
     def __post_init__(self) -> None:
         require(0 <= self.share <= 1, f"the share of Until must be in [0, 1], got {self.share}: write 0.5 for half")
 
-    def at(self, done: float) -> float:
-        return self.value if done < self.share else 0.0
+    @property
+    def most(self) -> float:
+        return self.value
+
+    @property
+    def least(self) -> float:
+        return 0.0
+
+    def at(self, done: Any) -> Any:
+        return self.value * (done < self.share)
+
+    def of(self, number: int, count: int) -> Curve:
+        return self
 
 
 @dataclass(frozen=True)
-class InTurn:
+class InTurn(Part):
     """A group of losses that stop one after the other: each after its part of this share, the last at its end."""
 
     share: float = 0.5  # of all steps
@@ -39,27 +44,46 @@ class InTurn:
     def __post_init__(self) -> None:
         require(0 <= self.share <= 1, f"the share of InTurn must be in [0, 1], got {self.share}: write 0.5 for half")
 
-    def at(self, done: float) -> float:
+    @property
+    def most(self) -> float:
+        return self.value
+
+    @property
+    def least(self) -> float:
+        return 0.0
+
+    def at(self, done: Any) -> Any:
         return self.of(1, 1).at(done)
 
-    def of(self, number: int, count: int) -> Until:
+    def of(self, number: int, count: int) -> Curve:
         """The curve of one of them, counted from 1."""
         return Until(self.share * number / count, self.value)
 
 
 @dataclass(frozen=True)
-class Linear:
+class Linear(Part):
     """A weight that goes evenly from one value to another."""
 
     first: float = 1.0  # before the first step
     last: float = 0.0  # after the last
 
-    def at(self, done: float) -> float:
+    @property
+    def most(self) -> float:
+        return max(self.first, self.last)
+
+    @property
+    def least(self) -> float:
+        return min(self.first, self.last)
+
+    def at(self, done: Any) -> Any:
         return self.first + (self.last - self.first) * done
+
+    def of(self, number: int, count: int) -> Curve:
+        return self
 
 
 @dataclass(frozen=True)
-class Exponential:
+class Exponential(Part):
     """A weight that is multiplied by the same number at every step, from one value to another."""
 
     first: float = 1.0  # before the first step
@@ -71,15 +95,36 @@ class Exponential:
             f"the ends of Exponential must be over 0, got {self.first} and {self.last}: take Linear to end at 0",
         )
 
-    def at(self, done: float) -> float:
-        return float(self.first * (self.last / self.first) ** done)
+    @property
+    def most(self) -> float:
+        return max(self.first, self.last)
+
+    @property
+    def least(self) -> float:
+        return min(self.first, self.last)
+
+    def at(self, done: Any) -> Any:
+        return self.first * (self.last / self.first) ** done
+
+    def of(self, number: int, count: int) -> Curve:
+        return self
 
 
-def at(weight: float | Curve, done: float) -> float:
-    """A weight when this share of all steps is behind us."""
-    return weight if isinstance(weight, int | float) else weight.at(done)
+def at(value: float | Curve, done: Any) -> Any:
+    """A value when this share of the training is done; None: all of it."""
+    return value if isinstance(value, int | float) else value.at(1.0 if done is None else done)
 
 
-def of(weight: float | Curve, number: int, count: int) -> float | Curve:
-    """The weight of one of a group of losses, counted from 1: the same for all, unless they stop in turn."""
-    return weight.of(number, count) if isinstance(weight, InTurn) else weight
+def most(value: float | Curve) -> float:
+    """The largest value."""
+    return value if isinstance(value, int | float) else value.most
+
+
+def least(value: float | Curve) -> float:
+    """The smallest value."""
+    return value if isinstance(value, int | float) else value.least
+
+
+def of(value: float | Curve, number: int, count: int) -> float | Curve:
+    """The value for one of a group of losses, counted from 1: the same for all, unless they stop in turn."""
+    return value if isinstance(value, int | float) else value.of(number, count)

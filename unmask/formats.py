@@ -88,9 +88,63 @@ def _public_names(value: Any) -> Any:
     module, _, name = str(value["part"]).rpartition(".")
     public = ".".join([*module.split(".")[:2], name])
     part = _RENAMED_PARTS.get(public, public)
-    renamed = _RENAMED_VALUES.get(part, {})
-    values = {renamed.get(key, key): _public_names(item) for key, item in value.items() if key != "part"}
-    return {"part": part} | values
+    renamed: dict[Any, str] = dict(_RENAMED_VALUES.get(part, {}))
+    values: dict[str, Any] = {
+        renamed.get(key, key): _public_names(item) for key, item in value.items() if key != "part"
+    }
+    rewrite: Callable[[dict[str, Any]], Any] = _REWRITTEN.get(part, dict)
+    return rewrite({"part": part} | values)
+
+
+def _masked(value: dict[str, Any]) -> Any:
+    """2 to 3: what hides tokens is a rule of its own, with a part that says what is put in their place."""
+    if value.get("replace") or "units" not in value:
+        return value
+    how = {name: value[name] for name in ("mask", "random", "draw", "random_from")}
+    replace = {"part": "unmask.hide.Mask"} | how if value["mask"] or value["random"] else {"part": "unmask.hide.Keep"}
+    rule = {"part": "unmask.hide.Masked", "at": "same", "replace": replace}
+    first = rule | {name: value[name] for name in ("units", "budget", "copies")}
+    shuffle = value["shuffle"]
+    if not shuffle["budget"]:
+        return first
+    runs = {"part": "unmask.hide.Runs", "size": shuffle["size"]}
+    second = {"units": runs, "budget": shuffle["budget"], "replace": {"part": "unmask.hide.Shuffle"}}
+    return [first, first | second]
+
+
+def _targets_by_name(value: dict[str, Any]) -> dict[str, Any]:
+    """2 to 3: targets have names."""
+    ahead = value.get("ahead", 1)
+    rest = {key: item for key, item in value.items() if key != "ahead"}
+    return rest | {"target": "tokens" if ahead == 1 else f"ahead_{ahead}"}
+
+
+_VIEWS = {"prefix": ("Prefix", [4, 5]), "left": ("LeftToRight", [2, 2]), "right": ("RightToLeft", [3, 3])}
+
+
+def _tracks(data: dict[str, Any]) -> dict[str, Any]:
+    """2 to 3: rows with different views are tracks."""
+    see = data["see"]
+    if see["part"] != "unmask.see.Mixed":
+        return data
+    part = {"part": "unmask.recipe.Track", "arrange": None, "hide": None, "predict": ["tokens"]}
+    views = {name: {"part": f"unmask.see.{kind}"} for name, (kind, _) in _VIEWS.items()}
+    if not see["everything"]:  # of a model that was adapted to write
+        return data | {"see": views["prefix"], "segments": _VIEWS["prefix"][1]}
+    tracks = {
+        name: part | {"share": see[name], "see": views[name], "segments": segments}
+        for name, (_, segments) in _VIEWS.items()
+        if see[name]
+    }
+    writes = {"writes_with": "prefix"} if "prefix" in tracks else {}
+    return data | {"see": {"part": "unmask.see.Everything"}, "tracks": tracks} | writes
+
+
+_REWRITTEN: dict[str, Callable[[dict[str, Any]], Any]] = {
+    "unmask.hide.Mask": _masked,
+    "unmask.predict.Tokens": _targets_by_name,
+    "unmask.recipe.Recipe": _tracks,
+}
 
 
 _STEPS: tuple[Callable[[dict[str, Any]], dict[str, Any]], ...] = (_rows_per_stage, _public_names)

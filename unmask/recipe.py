@@ -12,19 +12,17 @@ import typing
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, Protocol, TypeVar
+from typing import Any, Literal, TypeVar
 
 from unmask import formats
+from unmask.axes import Arrange, Curve, Hide, Objective, Optimise, See, System, TokenizerKind
 from unmask.errors import UserError, require, unknown
 
 P = TypeVar("P")
 LARGEST = 2**31  # no whole number of a recipe is as large
 
 
-class Part(Protocol):
-    """A part of a recipe: any frozen dataclass of the package."""
-
-    __dataclass_fields__: typing.ClassVar[dict[str, Any]]
+MAIN = "main"  # the track of a recipe's own fields
 
 
 @dataclass(frozen=True)
@@ -34,9 +32,9 @@ class Stage:
     share: float = 1.0  # of all steps
     rows: int = 256  # in a step
     length: int = 512  # tokens in a row
-    # of each loss, by name: a number, or a curve of unmask.train; 1 where none is given
-    weights: dict[str, float | Part] = field(default_factory=dict, metadata={"parts": "unmask.curves", "able": "at"})
-    hide: Part | None = None  # what this stage hides; none: what the recipe hides
+    # of each loss, by name: a number, or a curve of unmask.curves; 1 where none is given
+    weights: dict[str, float | Curve] = field(default_factory=dict, metadata={"parts": "unmask.curves", "able": "at"})
+    hide: Hide | tuple[Hide, ...] | None = None  # what this stage hides; none: what the recipe hides
 
     def __post_init__(self) -> None:
         require(0 < self.share <= 1, f"schedule.share must be in (0, 1], got {self.share}: write 0.9 for 90%")
@@ -49,6 +47,35 @@ class Stage:
                 f"the weight of a loss must be a number or a curve such as Linear(first=1.0, last=0.0), got {weight!r} for "
                 f"{name}",
             )
+
+
+@dataclass(frozen=True)
+class Track:
+    """One way to make and read rows; what is none is as in the recipe. Tracks share each batch by rows."""
+
+    share: float = 0.5  # of the rows of a batch; the recipe's own fields, the track "main", have the rest
+    arrange: Arrange | None = None
+    hide: Hide | tuple[Hide, ...] | None = None
+    see: See | None = None
+    segments: tuple[int, ...] = ()  # the number of each segment of the layout in this track; (): 0, 1, ...
+    predict: tuple[str, ...] | None = None  # the objectives that are asked; none: all
+
+    def __post_init__(self) -> None:
+        require(
+            0 < self.share < 1, f"tracks.*.share must be in (0, 1), got {self.share}: write 0.5 for half of the rows"
+        )
+
+
+@dataclass(frozen=True)
+class FullTrack:
+    """A track with every choice made."""
+
+    share: float
+    arrange: Arrange
+    hide: Hide | tuple[Hide, ...]
+    see: See
+    segments: tuple[int, ...]
+    predict: tuple[str, ...] | None
 
 
 @dataclass(frozen=True)
@@ -94,14 +121,14 @@ class Recipe:
 
     name: str
     size: str
-    tokenizer: Part
+    tokenizer: TokenizerKind
     layout: str
-    arrange: Part
-    hide: Part
-    see: Part
-    system: Part
-    predict: dict[str, Part]
-    optimise: Part
+    arrange: Arrange
+    hide: Hide | tuple[Hide, ...]  # one rule, or several that are applied in order
+    see: See
+    system: System
+    predict: dict[str, Objective]
+    optimise: Optimise
     schedule: tuple[Stage, ...]
     variant: str = "paper"
     family: str | None = None  # what its results are called elsewhere; none: as their parts say
@@ -109,6 +136,9 @@ class Recipe:
     continuing: Continuing = Continuing()
     shrink: bool = False  # may a short budget take smaller steps and shorter rows? for sizes that no paper has
     reads: int | None = None  # longest text its model reads, in tokens, if the schedule does not say it (see `longest`)
+    segments: tuple[int, ...] = ()  # the number of each segment of the layout; (): 0, 1, ...
+    tracks: dict[str, Track] = field(default_factory=dict)  # other ways to make and read some of the rows
+    writes_with: str | None = None  # the track that a model writes text with; none: "main", if it can
 
     def __post_init__(self) -> None:
         require(
@@ -118,6 +148,31 @@ class Recipe:
         total = sum(stage.share for stage in self.schedule)
         require(abs(total - 1) < 1e-6, f"the shares of the schedule's stages must add up to 1, got {total:g}")
         require(self.reads is None or self.reads >= 8, f"reads must be none or 8 or more tokens, got {self.reads}")
+        shares = sum(track.share for track in self.tracks.values())
+        require(
+            shares < 1, f"the shares of tracks must leave rows for {MAIN!r}: their sum must be below 1, got {shares:g}"
+        )
+        require(
+            self.writes_with is None or self.writes_with in (MAIN, *self.tracks),
+            f"writes_with names no track, got {self.writes_with!r}: use {', '.join((MAIN, *self.tracks))}, or none",
+        )
+
+    def all_tracks(self, stage: Stage | None = None) -> dict[str, FullTrack]:
+        """Every track with its choices made, "main" first; `stage`: with what this stage hides."""
+        hide = self.hide if stage is None or stage.hide is None else stage.hide
+        rest = 1 - sum(track.share for track in self.tracks.values())
+        main = FullTrack(rest, self.arrange, hide, self.see, self.segments, None)
+        return {MAIN: main} | {name: _full(track, main) for name, track in self.tracks.items()}
+
+    @property
+    def writing(self) -> str:
+        """The name of the track that a model writes with."""
+        return self.writes_with or MAIN
+
+    @property
+    def writes(self) -> frozenset[str]:
+        """What a model can write: "left" for more of a text, "prefix" for a second text."""
+        return self.all_tracks()[self.writing].see.gives & {"left", "prefix"}
 
     @property
     def longest(self) -> int:
@@ -126,7 +181,7 @@ class Recipe:
         A network with learned positions knows those of the longest rows of its schedule. `reads` says more: of a model
         from elsewhere or one that goes on from an earlier training, what it was trained on there; of an adapted one,
         what it was adapted with."""
-        backbone: Any = self.system.backbone  # type: ignore[attr-defined]
+        backbone = self.system.backbone
         trained = max(stage.length for stage in self.schedule) if backbone.bounded else backbone.length
         return min(trained if self.reads is None else self.reads, int(backbone.length))
 
@@ -137,6 +192,17 @@ class Recipe:
 
     def replace(self, **changes: Any) -> Recipe:
         return dataclasses.replace(self, **changes)
+
+
+def _full(track: Track, main: FullTrack) -> FullTrack:
+    return FullTrack(
+        track.share,
+        track.arrange or main.arrange,
+        track.hide or main.hide,
+        track.see or main.see,
+        track.segments,
+        track.predict,
+    )
 
 
 def to_json(recipe: Recipe) -> str:
@@ -427,7 +493,7 @@ def _fits(value: Any, hint: Any) -> bool:
         origin = typing.get_origin(option) or option
         if option is Any or (origin is Literal and value in typing.get_args(option)):
             return True
-        if origin is Part:  # where there is none yet, no text can name one: it is not known beside which parts to look
+        if getattr(origin, "_is_protocol", False):  # where there is no part yet, no text can name one
             continue
         if isinstance(origin, type) and isinstance(value, origin) and (origin is bool or not isinstance(value, bool)):
             return True
@@ -440,7 +506,6 @@ def _spell(hint: Any) -> str:
         float: "a number",
         bool: "true or false",
         str: "a word",
-        Part: "a part",
     }
     spelled = []
     for option in _options(hint):

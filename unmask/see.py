@@ -6,78 +6,26 @@ A key is visible to a query iff both belong to the same example and the key's ra
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, Protocol
 
 import torch
 from torch import Tensor
 
 from unmask import chance
+from unmask.axes import Need, Part, Pattern, See
 from unmask.batch import Batch
 from unmask.errors import require
 
-Pattern = Literal["everything", "left", "ranked"]  # what a kernel may rely on; "ranked" is any rule by rank
-Writes = Literal["onward", "second", "nothing"]  # what can be written: more of a text, a second text, neither
 
-
-class See(Protocol):
-    """What a recipe's `see` must be."""
-
-    @property
-    def pattern(self) -> Pattern: ...
-
-    @property
-    def segments(self) -> int:
-        """How many kinds of segments it tells apart; 0: those of the layout."""
-
-    @property
-    def kinds(self) -> tuple[int, ...]:
-        """For each of these, the segment of the layout that it stands for."""
-
-    @property
-    def serving(self) -> See:
-        """The view that a finished model reads with: itself, or one of several."""
-
-    @property
-    def writes(self) -> Writes:
-        """What a model with this view can write."""
-
-    @property
-    def writing(self) -> See:
-        """The view in which a second text is written after the first."""
-
-    def draw(self, batch: Batch, seed: int) -> Batch:
-        """The batch with the view of each row drawn, where there are several; done before hiding."""
-
-    def apply(self, batch: Batch) -> Batch:
-        """The batch with the rank of every token, and what else follows from the view."""
-
-
-class View:
-    """A view that is the same for all rows: what the single views have in common."""
+class View(Part):
+    """What all views have in common."""
 
     @property
     def pattern(self) -> Pattern:
         return "ranked"
 
     @property
-    def segments(self) -> int:
-        return 0
-
-    @property
-    def kinds(self) -> tuple[int, ...]:
-        return ()
-
-    @property
-    def serving(self) -> See:
+    def reading(self) -> See:
         return self
-
-    @property
-    def writes(self) -> Writes:
-        return "nothing"
-
-    @property
-    def writing(self) -> See:
-        return Prefix()
 
     def draw(self, batch: Batch, seed: int) -> Batch:
         return batch
@@ -98,6 +46,10 @@ class Everything(View):
     def pattern(self) -> Pattern:
         return "everything"
 
+    @property
+    def gives(self) -> frozenset[str]:
+        return frozenset({"both sides"})
+
     def rank(self, batch: Batch) -> Tensor:
         return torch.zeros_like(batch.position)
 
@@ -111,8 +63,8 @@ class LeftToRight(View):
         return "left"
 
     @property
-    def writes(self) -> Writes:
-        return "onward"
+    def gives(self) -> frozenset[str]:
+        return frozenset({"left", "future hidden"})
 
     def rank(self, batch: Batch) -> Tensor:
         return batch.position
@@ -121,6 +73,10 @@ class LeftToRight(View):
 @dataclass(frozen=True)
 class RightToLeft(View):
     """Every token sees itself and what stands after it."""
+
+    @property
+    def gives(self) -> frozenset[str]:
+        return frozenset({"right"})
 
     def rank(self, batch: Batch) -> Tensor:
         return -batch.position
@@ -131,8 +87,12 @@ class Prefix(View):
     """The first text sees itself whole; the second sees the first, and its own tokens from left to right (UniLM)."""
 
     @property
-    def writes(self) -> Writes:
-        return "second"
+    def needs(self) -> tuple[Need, ...]:
+        return (Need("pairs", "it shows the second of two texts from left to right"),)
+
+    @property
+    def gives(self) -> frozenset[str]:
+        return frozenset({"prefix"})
 
     def rank(self, batch: Batch) -> Tensor:
         return torch.where(batch.segment > 0, batch.position, 0)
@@ -152,7 +112,18 @@ class Permuted(View):
         require(self.block is None or self.block >= 1, f"see.block must be none or 1 or more tokens, got {self.block}")
 
     @property
-    def serving(self) -> See:
+    def needs(self) -> tuple[Need, ...]:
+        return (
+            Need("second stream", "what it predicts is visible in the text"),
+            Need("targets:tokens", "it puts what is predicted at the end of an order"),
+        )
+
+    @property
+    def gives(self) -> frozenset[str]:
+        return frozenset({"order"})
+
+    @property
+    def reading(self) -> See:
         return Everything()  # what `apply` does with rows whose order was not drawn: the content stream alone
 
     def draw(self, batch: Batch, seed: int) -> Batch:
@@ -166,85 +137,13 @@ class Permuted(View):
         """Within each part: what is given 0, all else its place in the order, from 1. Without an order all is given."""
         if batch.order is None:
             return Everything().rank(batch)
-        assert batch.targets is not None, "nothing was hidden"
-        rows, length = batch.shape
-        where = torch.where(batch.targets.weight > 0, batch.targets.where, rows * length)
+        targets, (rows, length) = batch.targets["tokens"], batch.shape
+        where = torch.where(targets.weight > 0, targets.where, rows * length)
         predicted = torch.zeros(rows * length + 1, dtype=torch.bool, device=where.device).scatter(0, where, True)
-        given = (batch.word >= 0) & ~predicted[:-1].view(rows, length)
+        given = batch.text & ~predicted[:-1].view(rows, length)
         place = torch.arange(length, device=where.device)
         part = (place >= (batch.reuse or length)).long() * (length + 1)
         return part + torch.where(given, 0, batch.order + 1)
-
-
-@dataclass(frozen=True)
-class Mixed:
-    """Each row takes one of four views, drawn by their shares; each view has segments of its own (UniLM)."""
-
-    everything: float = 1 / 3  # the share of rows that see everything; only there the sentence task counts
-    prefix: float = 1 / 3  # whose second text is written after reading the first
-    left: float = 1 / 6  # that read from left to right
-    right: float = 1 / 6  # that read from right to left
-
-    def __post_init__(self) -> None:
-        shares = (self.everything, self.prefix, self.left, self.right)
-        require(
-            min(shares) >= 0 and abs(sum(shares) - 1) < 1e-6,
-            f"the shares of see's views must be 0 or more and add up to 1, got {shares}",
-        )
-
-    @property
-    def pattern(self) -> Pattern:
-        return "ranked"
-
-    @property
-    def segments(self) -> int:
-        return len(self.kinds)
-
-    @property
-    def kinds(self) -> tuple[int, ...]:
-        return (0, 1, 0, 0, 0, 1)  # of everything 0 and 1, of left to right 2, of right to left 3, of prefix 4 and 5
-
-    @property
-    def serving(self) -> See:
-        return Everything()  # what `apply` does with rows whose view was not drawn
-
-    @property
-    def writes(self) -> Writes:
-        return "second" if self.prefix else "nothing"
-
-    @property
-    def writing(self) -> See:
-        return Mixed(everything=0.0, prefix=1.0, left=0.0, right=0.0)
-
-    def draw(self, batch: Batch, seed: int) -> Batch:
-        drawn = chance.uniform(batch.row, seed, batch.visit, chance.purpose("view"))
-        mode, total = torch.zeros_like(batch.row), 0.0
-        for share in (self.everything, self.prefix, self.left):
-            total += share
-            mode += drawn >= total
-        return batch.replace(mode=mode)
-
-    def rank(self, batch: Batch) -> Tensor:
-        return _pick([view.rank(batch) for view in _VIEWS], _mode(batch))
-
-    def apply(self, batch: Batch) -> Batch:
-        mode = _mode(batch)
-        two, three = torch.full_like(batch.segment, 2), torch.full_like(batch.segment, 3)
-        segment = _pick([batch.segment, batch.segment + 4, two, three], mode)
-        answers = (mode == 0).repeat_interleave(len(batch.counted) // len(mode))
-        return batch.replace(rank=self.rank(batch), segment=segment, counted=batch.counted * answers)
-
-
-def _mode(batch: Batch) -> Tensor:
-    return batch.mode if batch.mode is not None else torch.zeros_like(batch.ids[:, 0])
-
-
-def _pick(each: list[Tensor], mode: Tensor) -> Tensor:
-    """B T, for every row the one of these that its mode names."""
-    return torch.stack(each).gather(0, mode[None, :, None].expand(1, *each[0].shape))[0]
-
-
-_VIEWS = (Everything(), Prefix(), LeftToRight(), RightToLeft())  # in the order of Mixed's modes
 
 
 def visible(batch: Batch) -> Tensor:

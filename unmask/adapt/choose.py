@@ -42,7 +42,7 @@ def teach_choosing(
     require(None not in labels, "every question to learn from needs a label")
     rows, notes = rows_of([question.readings for question in questions], labels[: len(questions)], base.tokenizer,  # type: ignore[arg-type]
                           recipe.layout, recipe.schedule[0].length, keep=KEEP)  # fmt: skip
-    system = recipe.system.build(recipe, base.tokenizer.vocabulary, seed)  # type: ignore[attr-defined]
+    system = recipe.system.build(recipe, base.tokenizer.vocabulary, seed)
     if not fresh:
         inherit(system, base, "choice")
     model = Model(system, recipe, base.tokenizer, out, base.device)
@@ -71,6 +71,6 @@ def _chance(questions: Sequence[Question]) -> dict[str, Any]:
 
 def choosing_recipe(base: Model, task: Choose) -> Recipe:
     """The recipe of a pretrained model, turned to choosing."""
-    reads_all = base.recipe.see.serving.pattern == "everything"  # type: ignore[attr-defined]
+    reads_all = "both sides" in base.recipe.see.reading.gives
     head = Choice(**pooler(base, task, usual=reads_all), dropout=task.dropout)
     return answering(base, task, "choice", head)

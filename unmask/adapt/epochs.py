@@ -57,7 +57,7 @@ def rounds(
     checkpoint.write_text(to_json(model.recipe), out / "recipe.json")
     model.tokenizer.save(out / "tokenizer.json")
     machine = Machine(device=model.device, half=model.device != "cpu")
-    trainer = Trainer(system, model.recipe.optimise, machine, seed)  # type: ignore[arg-type]
+    trainer = Trainer(system, model.recipe.optimise, machine, seed)
     batch = min(plan.examples, len(rows))
     epochs = Epochs(max(1, round(len(rows) / batch)))
     steps = max(1, round(plan.epochs * epochs.steps))

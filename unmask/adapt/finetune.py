@@ -51,7 +51,7 @@ def finetune(
     rows, notes = rows_of(readings(label, [e.text for e in examples]), numbers, base.tokenizer, recipe.layout, length)
     if dev:
         notes.update(of_dev(rows_of([e.text for e in dev], dev_numbers, base.tokenizer, recipe.layout, length)[1]))
-    system = recipe.system.build(recipe, base.tokenizer.vocabulary, seed)  # type: ignore[attr-defined]
+    system = recipe.system.build(recipe, base.tokenizer.vocabulary, seed)
     if not fresh:
         inherit(system, base, "label")
     model = Model(system, recipe, base.tokenizer, out, base.device)
@@ -94,7 +94,7 @@ def adapted_recipe(base: Model, task: Classify, names: Sequence[str], texts: Lit
     """The recipe of a pretrained model, turned to the task: the label predicted, and the next token where it is kept.
 
     `texts`: of an example; none: not known."""
-    reads_all = base.recipe.see.serving.pattern == "everything"  # type: ignore[attr-defined]
+    reads_all = "both sides" in base.recipe.see.reading.gives
     head = Label(classes=len(names), names=tuple(names), pool=task.pool, dropout=task.dropout, bias=reads_all,
                  orders=task.orders, texts=texts, **pooler(base, task, usual=reads_all and task.pool == "summary"))  # fmt: skip
     return answering(base, task, "label", head)

@@ -5,12 +5,12 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
+from unmask.axes import Hide, Objective, See
 from unmask.data import FromTask
 from unmask.errors import require
 from unmask.hide import Next, Nothing
 from unmask.infer.model import Model
-from unmask.predict import Adaptive, Tokens
-from unmask.recipe import Part, Recipe, Stage
+from unmask.recipe import Recipe, Stage
 from unmask.system import SENTENCE, Single
 from unmask.tasks._training import Hyperparameters
 from unmask.train import AdamW
@@ -20,16 +20,17 @@ def turned(
     base: Model,
     plan: Hyperparameters,
     *,
-    hide: Part,
-    see: Part,
-    predict: dict[str, Part],
+    hide: Hide,
+    see: See,
+    predict: dict[str, Objective],
     weights: dict[str, Any] | None = None,
+    segments: tuple[int, ...] = (),
 ) -> Recipe:
     """The recipe of a pretrained model with the parts that a task needs, trained as the plan says.
 
     `weights`: of the losses, 1 where none is given."""
     check_length(base, plan.length)
-    usual, backbone = base.recipe.adapt, base.recipe.system.backbone  # type: ignore[attr-defined]
+    usual, backbone = base.recipe.adapt, base.recipe.system.backbone
     kept = any(_predicts_next(part) for part in predict.values())
     return base.recipe.replace(
         arrange=FromTask(),
@@ -40,6 +41,9 @@ def turned(
         optimise=AdamW(rate=plan.rate, decay=plan.decay, warmup=plan.warmup, layer_decay=plan.layer_decay),
         schedule=(Stage(length=plan.length, weights=weights or {}),),
         reads=plan.length,
+        segments=segments,
+        tracks={},
+        writes_with=None,
         adapt=usual if kept else dataclasses.replace(usual, language=0.0),  # what is given up cannot be kept later
     )
 
@@ -53,15 +57,15 @@ def check_length(base: Model, length: int) -> None:
     )
 
 
-def answering(base: Model, task: Any, name: str, head: Part) -> Recipe:
+def answering(base: Model, task: Any, name: str, head: Objective) -> Recipe:
     """The recipe for a head that answers, under this name; with a weight of language, the next token is predicted too."""
     weight = base.recipe.adapt.language if task.language is None else task.language
-    see, plan = base.recipe.see.serving, task.hyperparameters(base.recipe)  # type: ignore[attr-defined]
+    see, plan = base.recipe.see.reading, task.hyperparameters(base.recipe)
     if weight == 0:
         return turned(base, plan, hide=Nothing(), see=see, predict={name: head})
     kept = {key: part for key, part in base.recipe.predict.items() if _predicts_next(part)}
     require(
-        bool(kept) and isinstance(base.recipe.hide, Next),
+        bool(kept) and "future hidden" in base.recipe.see.gives,
         f"language={weight} goes on predicting the next token, and {base.folder} does not predict it: set language=0, "
         "or adapt a model that reads from left to right",
     )
@@ -81,8 +85,8 @@ def pooler(base: Model, task: Any, *, usual: bool) -> dict[str, Any]:
     return {"pooler": dense, "activation": task.activation or (base.recipe.adapt.activation if dense else "tanh")}
 
 
-def _predicts_next(part: Part) -> bool:
-    return isinstance(part, Adaptive) or (isinstance(part, Tokens) and part.ahead == 1 and part.layer is None)
+def _predicts_next(part: Objective) -> bool:
+    return "token scores" in part.gives
 
 
 def inherit(system: Any, base: Model, name: str) -> None:

@@ -13,10 +13,11 @@ from unmask.adapt.epochs import claim, of_dev, rounds
 from unmask.adapt.task_recipe import turned
 from unmask.data.examples import Text, batch_of, rows_of
 from unmask.errors import require
-from unmask.hide import Mask, Second
+from unmask.hide import Masked, Second
 from unmask.infer.model import Model
 from unmask.predict import Tokens
 from unmask.recipe import Recipe
+from unmask.see import Prefix
 from unmask.tasks.write import Write
 from unmask.train import Trainer
 
@@ -50,7 +51,7 @@ def teach_writing(
     rows, notes = rows_from(pairs)
     held, cut = rows_from(dev) if dev else (None, Counter())
     notes.update(of_dev(cut))
-    system = recipe.system.build(recipe, base.tokenizer.vocabulary, seed)  # type: ignore[attr-defined]
+    system = recipe.system.build(recipe, base.tokenizer.vocabulary, seed)
     if not fresh:
         system.backbone.load_state_dict(base.system.backbone.state_dict())
         system.predict["tokens"].load_state_dict(base.head(Tokens, "write").state_dict())
@@ -61,7 +62,7 @@ def teach_writing(
         for begin in range(0, len(held), ROWS):
             batch = batch_of(held, np.arange(begin, min(begin + ROWS, len(held)))).to(base.device)
             with trainer.machine.autocast():
-                losses, _ = system.step(system.prepare(batch)[0])
+                losses, _ = system.step(system.hide(batch)[0])
             total, count = total + float(losses["tokens"].total), count + float(losses["tokens"].count)
         return {"score": -total / max(1.0, count), "loss": total / max(1.0, count)}
 
@@ -86,5 +87,7 @@ def writing_recipe(base: Model, task: Write) -> Recipe:
         f"{base.folder} cannot be adapted to writing, which hides parts of the target: its tokenizer has no [MASK]; one that "
         "reads from left to right goes on with any text as it is: 'unmask generate'",
     )
-    hide, see = Mask(units=Second(), budget=task.hidden), base.recipe.see.writing  # type: ignore[attr-defined]
-    return turned(base, task.hyperparameters(base.recipe), hide=hide, see=see, predict={"tokens": tokens})  # type: ignore[dict-item]
+    hide, tracks = Masked(units=Second(), budget=task.hidden), base.recipe.all_tracks()
+    own = tracks[base.recipe.writing] if "prefix" in base.recipe.writes else None
+    return turned(base, task.hyperparameters(base.recipe), hide=hide, see=own.see if own else Prefix(),
+                  segments=own.segments if own else (), predict={"tokens": tokens})  # type: ignore[dict-item]  # fmt: skip

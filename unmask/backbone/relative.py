@@ -51,12 +51,11 @@ def relate(batch: Batch, memory: Memory | None, waves: Tensor, *, segments: bool
     content = stream_of(sees, same)
     asking = None
     if query:
-        assert batch.targets is not None, "nothing was hidden"
-        at = batch.targets.where.view(batch.shape[0], -1) % batch.shape[1]
+        at = batch.targets["tokens"].at.view(batch.shape[0], -1) % batch.shape[1]
         strict = torch.cat((known & batch.real[:, :, None], visible_before(batch)), 2)
         alike = None if same is None else _rows(same, at)
         asking = stream_of(_rows(strict, at), alike).replace(column=batch.shape[1] - 1 - at)
-    return Relations(waves, content, asking, batch.backward)
+    return Relations(waves, content, asking, batch.per_row.get("backward"))
 
 
 def stream_of(sees: Tensor, same: Tensor | None) -> AttentionSide:

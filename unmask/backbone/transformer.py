@@ -10,6 +10,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from unmask.axes import Part
 from unmask.backbone.attention import Attention, AttentionMask, attention_mask
 from unmask.backbone.embed import Embed, Norm, Positions
 from unmask.backbone.key_value_cache import Cache
@@ -23,7 +24,7 @@ Sharing = Literal["none", "attention", "feedforward", "all"]
 
 
 @dataclass(frozen=True)
-class Transformer:
+class Transformer(Part):
     """A stack of Transformer layers (BERT, GPT); with shared layers and narrow embeddings, ALBERT."""
 
     layers: int = 12  # how many
@@ -69,6 +70,15 @@ class Transformer:
         )
         check_dropout(self, "dropout", "attention_dropout", "activation_dropout")
         require(self.deviation > 0, f"backbone.deviation must be over 0, got {self.deviation}")
+
+    @property
+    def gives(self) -> frozenset[str]:
+        return frozenset({"one table"})
+
+    @property
+    def memory(self) -> int:
+        """Tokens of earlier rows that stay visible: none."""
+        return 0
 
     @property
     def bounded(self) -> bool:

@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from unmask.axes import Need, Part
 from unmask.backbone.adaptive_embedding import AdaptiveEmbedding
 from unmask.backbone.embed import Norm
 from unmask.backbone.relative import Relations, RelativeAttention, relate, waves
@@ -21,7 +22,7 @@ from unmask.see import Pattern
 
 
 @dataclass(frozen=True)
-class TransformerXL:
+class TransformerXL(Part):
     """A stack of layers with relative positions and a memory (Transformer-XL, XLNet)."""
 
     layers: int = 12  # how many
@@ -58,6 +59,19 @@ class TransformerXL:
         require(self.deviation > 0, f"backbone.deviation must be over 0, got {self.deviation}")
         require(self.divide >= 1, f"backbone.divide must be 1 or more, got {self.divide}")
         check_clamp(self.clamp, self.memory)
+
+    @property
+    def needs(self) -> tuple[Need, ...]:
+        rows = Need("continuing rows", "its memory keeps tokens of the row before", "memory=0")
+        order = Need("order", "its second stream predicts the end of a random order", "streams=1")
+        return (*((rows,) if self.memory else ()), *((order,) if self.streams == 2 else ()))
+
+    @property
+    def gives(self) -> frozenset[str]:
+        table = "clusters" if self.cutoffs else "one table"
+        return frozenset(
+            {table, *(["memory"] if self.memory else []), *(["second stream"] if self.streams == 2 else [])}
+        )
 
     @property
     def bounded(self) -> bool:
@@ -205,11 +219,10 @@ class TransformerXLModule(nn.Module):
     def forward(self, batch: Batch, state: Memory | None = None) -> tuple[Hidden, Memory | None]:
         """With a state, the batch goes on from what it remembers, and the state after it is returned; without, none is kept."""
         dtype = compute_dtype(next(self.embed.parameters()))
-        if (
-            state is not None and batch.begins is not None
-        ):  # a text that begins anew is not to be copied from the last time
-            state = state.replace(real=state.real & ~batch.begins[:, None])
-        two = self.mask is not None and batch.targets is not None
+        begins = batch.per_row.get("begins")
+        if state is not None and begins is not None:  # a text that starts again must not be copied from the last time
+            state = state.replace(real=state.real & ~begins[:, None])
+        two = self.mask is not None and "tokens" in batch.targets
         relations = self._relations(batch, state, dtype, two)
         x = self.embed(batch).to(dtype)
         asking = None
@@ -231,7 +244,7 @@ class TransformerXLModule(nn.Module):
         keys = rows + (0 if state is None else state.real.shape[1])
         nearest = 0 if self.pattern == "left" else -rows  # from left to right, nothing is seen that comes after
         table = waves(keys - 1, nearest, self.spec.width, self.spec.clamp, batch.ids.device)[None]
-        if batch.backward is not None:
+        if "backward" in batch.per_row:
             half = self.spec.width // 2  # of the opposite distance: sines change their sign, cosines do not
             table = torch.cat((table, torch.cat((-table[..., :half], table[..., half:]), 2)))
         return relate(batch, state, self.dropout(table).to(dtype), segments=self.spec.segments > 0, query=two)

@@ -245,7 +245,7 @@ def _next_verb(out: Path) -> str:
     recipe: Any = from_json((out / "recipe.json").read_text(encoding="utf-8"))
     if not any(isinstance(part, Tokens | Adaptive) for part in recipe.predict.values()):
         return "adapt"
-    return "generate" if recipe.see.writes == "onward" else "fill"
+    return "generate" if "left" in recipe.writes else "fill"
 
 
 def _last_step(records: Iterable[dict[str, Any]]) -> dict[str, Any]:

@@ -10,10 +10,11 @@ from collections.abc import Iterator
 from typing import Any, Literal
 
 from unmask import data, hide, predict, see
+from unmask.axes import rules
 from unmask.backbone import Transformer, TransformerXL
 from unmask.errors import require
 from unmask.recipe import Recipe
-from unmask.system import GeneratorDiscriminator, Single, hides
+from unmask.system import GeneratorDiscriminator, Single
 
 Fate = Literal[
     "written",  # to config.json, the weights or the tokenizer
@@ -29,6 +30,7 @@ FATES: dict[type, dict[str, Fate]] = {
         "layout": "written", "arrange": "checked", "hide": "checked", "see": "checked", "system": "checked",
         "predict": "checked", "optimise": "training", "continuing": "training", "shrink": "training",
         "reads": "written",
+        "segments": "checked", "tracks": "training", "writes_with": "training",
         "schedule": "training",  # but for what its stages hide, which is checked
         "adapt": "training",
     },
@@ -58,15 +60,11 @@ FATES: dict[type, dict[str, Fate]] = {
     data.FullRows: {},
     data.ContinuingRows: {},
     data.ThreeWay: {"previous": "training", "random": "training", "short": "training"},
-    hide.Mask: {
-        "units": "training", "budget": "training", "mask": "training", "random": "training", "copies": "training",
-        "draw": "training", "random_from": "training", "shuffle": "training",
-    },
+    hide.Masked: {"units": "training", "budget": "training", "replace": "training", "copies": "training", "at": "checked"},
     hide.Next: {"ahead": "training"},  # whether a head reads further ahead is checked
     hide.Nothing: {},
     see.Everything: {},
     see.LeftToRight: {},
-    see.Mixed: {"everything": "checked", "prefix": "training", "left": "training", "right": "training"},
     see.Permuted: {"block": "training"},
     see.Prefix: {},
     see.RightToLeft: {},
@@ -82,7 +80,7 @@ FATES: dict[type, dict[str, Fate]] = {
     predict.Replaced: {"where": "training", "initial": "training"},
     predict.Tokens: {
         "tied": "written", "transform": "checked", "bias": "checked", "activation": "checked", "epsilon": "checked",
-        "ahead": "checked", "layer": "checked",
+        "target": "checked", "layer": "checked",
     },
 }  # fmt: skip
 
@@ -109,8 +107,9 @@ def parts(recipe: Recipe) -> Iterator[tuple[str, Any]]:
     yield "", recipe
     yield "arrange", recipe.arrange
     yield "see", recipe.see
-    for number, part in enumerate(hides(recipe)):
-        yield ("hide" if part is recipe.hide else f"schedule.{number}.hide"), part
+    for stage in recipe.schedule:
+        for number, part in enumerate(rules(stage.hide or recipe.hide)):
+            yield f"hide.{number}", part
     yield "system", recipe.system
     for field in dataclasses.fields(recipe.system):
         part = getattr(recipe.system, field.name)

@@ -13,7 +13,7 @@ from unmask.convert.names import NAMES, Heads, Kind
 from unmask.convert.tokenizer import check_summary
 from unmask.data import FromTask
 from unmask.errors import UserError, require, unknown
-from unmask.hide import Mask, Next
+from unmask.hide import Masked, Next
 from unmask.predict import Label, Replaced, Tokens
 from unmask.recipe import Recipe
 from unmask.system import SENTENCE, Single, objectives
@@ -25,7 +25,7 @@ def backbone_of(recipe: Recipe) -> Backbone:
         isinstance(system, Single) and isinstance(system.backbone, Backbone),
         f"only a single Transformer can be exported, got {type(system).__name__}: use the run folder as it is",
     )
-    backbone: Backbone = system.backbone  # type: ignore[attr-defined]
+    backbone = backbone_of(recipe)
     if isinstance(backbone, Transformer):
         require(
             backbone.positions == "learned",
@@ -56,16 +56,11 @@ def kind_of(recipe: Recipe) -> tuple[Kind, str]:
     Returned with the values that decide it."""
     see: Any = recipe.see
     require(
-        see != see.writing,
+        "prefix" not in see.gives,
         "Hugging Face's families have none that reads one text whole and writes a second after it, got "
-        f"see={type(see).__name__}: export the run that was adapted to write, or use this one as it is",
+        f"see={type(see).__name__}: export the run before it was adapted to write, or use this one as it is",
     )
-    require(
-        getattr(see, "everything", 1) > 0,
-        "Hugging Face's bert reads every text whole, got see.everything=0: no row was read that way in training; train with "
-        "see.everything over 0, or use the run folder as it is",
-    )
-    backbone, pattern = backbone_of(recipe), see.serving.pattern
+    backbone, pattern = backbone_of(recipe), see.reading.pattern
     if isinstance(backbone, TransformerXL):
         _check_xlnet(backbone, see)
         return "xlnet", "system.backbone=TransformerXL"
@@ -83,7 +78,7 @@ def kind_of(recipe: Recipe) -> tuple[Kind, str]:
 
 def _check_xlnet(backbone: TransformerXL, see: Any) -> None:
     require(
-        see.serving.pattern == "everything" and not backbone.cutoffs,
+        see.reading.pattern == "everything" and not backbone.cutoffs,
         "Hugging Face has no Transformer-XL any more, only XLNet, which sees everything at once and has no clusters of "
         f"tokens, got see={type(see).__name__} and system.backbone.cutoffs={backbone.cutoffs}: use the run folder as it is",
     )
@@ -206,10 +201,10 @@ def _has_place(kind: Kind, name: str, part: Any, recipe: Recipe) -> bool:
 def _check_place(recipe: Recipe, kind: Kind) -> None:
     """Refuse a head that was trained to predict another place than Hugging Face's: the same one, or the next."""
     after = NAMES[kind].causal
-    wanted, where = (Next, "that follows each place") if after else (Mask, "at its own place")
+    wanted, where = (Next, "that follows each place") if after else (Masked, "at its own place")
     for name, part in parts(recipe):
         require(
-            not name.endswith("hide") or isinstance(part, wanted),
+            not name.startswith("hide") or (isinstance(part, wanted) and "one earlier" not in part.gives),
             f"Hugging Face's {kind} predicts the token {where}, got {name}={type(part).__name__}: train with "
             f"{name}={wanted.__name__}, or use the run folder as it is",
         )
@@ -217,8 +212,8 @@ def _check_place(recipe: Recipe, kind: Kind) -> None:
 
 def _check_tokens(part: Tokens, backbone: Backbone, kind: Kind) -> None:
     require(
-        part.ahead == 1 and part.layer is None,
-        f"Hugging Face's {kind} predicts tokens off its last layer, and no further than the next, got ahead={part.ahead} "
+        part.target == "tokens" and part.layer is None,
+        f"Hugging Face's {kind} predicts tokens off its last layer, and no further than the next, got target={part.target} "
         f"and layer={part.layer}: use the run folder as it is",
     )
     transform, bias = FAMILIES[kind].transform is not None, "bias" in NAMES[kind].tokens

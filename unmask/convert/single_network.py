@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 from torch import nn
 
@@ -43,10 +43,10 @@ def model(both: Model, *, generator: bool) -> tuple[Model, tuple[str, ...]]:
 
 def _generator(spec: GeneratorDiscriminator) -> Transformer:
     """The generator as it was built."""
-    made = generator_of(spec)
+    made, backbone = generator_of(spec), cast(Transformer, spec.backbone)
     require(
-        not spec.shared or made.epsilon == spec.backbone.epsilon,
-        f"a generator that shares its embeddings has their epsilon, got {made.epsilon} and {spec.backbone.epsilon}: "
+        not spec.shared or made.epsilon == backbone.epsilon,
+        f"a generator that shares its embeddings has their epsilon, got {made.epsilon} and {backbone.epsilon}: "
         "train with those alike",
     )
     return made

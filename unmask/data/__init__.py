@@ -1,11 +1,11 @@
 """From prepared shards to batches: arrange into examples, pack into rows, load in a repeatable order."""
 
-from unmask.data.arrange import Arrange, Blocks, FromTask, FullRows
+from unmask.data.arrange import Blocks, FromTask, FullRows
 from unmask.data.continuing import ContinuingPairs, ContinuingRows
 from unmask.data.pairs import NextSentence, SentenceOrder, ThreeWay
 from unmask.data.shards import Collection, Shards, Texts
 
 __all__ = [
-    "Arrange", "Blocks", "Collection", "ContinuingPairs", "FromTask", "NextSentence", "SentenceOrder", "Shards", "FullRows",
+    "Blocks", "Collection", "ContinuingPairs", "FromTask", "NextSentence", "SentenceOrder", "Shards", "FullRows",
     "ContinuingRows", "Texts", "ThreeWay",
 ]  # fmt: skip

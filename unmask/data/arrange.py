@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
+from unmask.axes import Part
 from unmask.data.shards import Texts
 from unmask.errors import UserError, require
 from unmask.text import Tokenizer
@@ -42,31 +43,8 @@ class Runs:
     reuse: int | None = None  # how many tokens of a row, its first, a memory keeps; none: all
 
 
-class Arrange(Protocol):
-    """What a recipe's `arrange` must be."""
-
-    @property
-    def classes(self) -> int:
-        """Answers of the sentence task that comes with it; 0 for none. The head follows from this number."""
-
-    @property
-    def answers(self) -> tuple[str, ...]:
-        """What each answer means."""
-
-    @property
-    def packed(self) -> bool:
-        """Whether several examples may share a row."""
-
-    @property
-    def continuous(self) -> bool:
-        """Whether each row goes on where the same row of the batch before it ended: for networks with a memory."""
-
-    def runs(self, texts: Texts, layout: str, length: int, rng: Any) -> Runs:
-        """Examples of at most `length` tokens."""
-
-
 @dataclass(frozen=True)
-class Blocks:
+class Blocks(Part):
     """Full sentences until the next does not fit; a block may run on into the next document (RoBERTa).
 
     Only a sentence that is longer than a row is cut."""
@@ -104,7 +82,7 @@ class Blocks:
 
 
 @dataclass(frozen=True)
-class FullRows:
+class FullRows(Part):
     """All documents end to end, cut into full rows wherever they fall (GPT-2)."""
 
     classes = 0
@@ -120,13 +98,17 @@ class FullRows:
 
 
 @dataclass(frozen=True)
-class FromTask:
+class FromTask(Part):
     """Examples as a task gives them; nothing is arranged."""
 
     classes = 0
     answers = ()
     packed = False
     continuous = False
+
+    @property
+    def gives(self) -> frozenset[str]:
+        return frozenset({"pairs", "labels"})
 
     def runs(self, texts: Texts, layout: str, length: int, rng: Any) -> Runs:
         raise UserError(

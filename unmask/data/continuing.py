@@ -9,7 +9,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from unmask.data.arrange import ROLES, Arrange, FullRows, Runs
+from unmask.axes import Arrange, Need, Part
+from unmask.data.arrange import ROLES, FullRows, Runs
 from unmask.data.concatenation import TEXT, Concatenation, Pieces
 from unmask.data.shards import Collection, Shard, Texts
 from unmask.errors import require
@@ -19,7 +20,7 @@ Dice = Callable[[str], np.ndarray]  # a 63-bit number per row for each purpose
 
 
 @dataclass(frozen=True)
-class ContinuingRows:
+class ContinuingRows(Part):
     """All documents end to end; every stream reads its stretch of them row after row (Transformer-XL)."""
 
     classes = 0
@@ -27,13 +28,17 @@ class ContinuingRows:
     packed = False
     continuous = True
 
+    @property
+    def gives(self) -> frozenset[str]:
+        return frozenset({"continuing rows"})
+
     def runs(self, texts: Texts, layout: str, length: int, rng: Any) -> Runs:
         """As one stream; the last row may be shorter."""
         return FullRows().runs(texts, layout, length, rng)
 
 
 @dataclass(frozen=True)
-class ContinuingPairs:
+class ContinuingPairs(Part):
     """Rows that begin with text the memory will hold, and end with two texts; the second follows or not (XLNet)."""
 
     reuse: float = 0.5  # share of a row, its first tokens, that the memory keeps; the next row begins after them
@@ -44,6 +49,15 @@ class ContinuingPairs:
     answers = ("it follows", "it comes from elsewhere")
     packed = False
     continuous = True
+
+    @property
+    def needs(self) -> tuple[Need, ...]:
+        because = "its rows overlap, and what a memory keeps of a row must not have seen what the next row predicts"
+        return (Need("order|future hidden", because),)
+
+    @property
+    def gives(self) -> frozenset[str]:
+        return frozenset({"continuing rows", "pairs"})
 
     def __post_init__(self) -> None:
         require(0 < self.reuse < 1, f"arrange.reuse must be in (0, 1), got {self.reuse}: write 0.5 for half a row")

@@ -15,8 +15,9 @@ import numpy as np
 import torch
 
 from unmask import chance
+from unmask.axes import Arrange
 from unmask.batch import Batch
-from unmask.data.arrange import Arrange, special_ids
+from unmask.data.arrange import special_ids
 from unmask.data.background import begun
 from unmask.data.pack import Rows, pack
 from unmask.data.shards import Collection
@@ -202,16 +203,10 @@ def to_batch(column: Callable[[str], np.ndarray | None], row: np.ndarray, visit:
     def tensor(name: str) -> torch.Tensor:
         return torch.from_numpy(column(name)).long()
 
-    def tensor_or_none(name: str) -> torch.Tensor | None:
-        values = column(name)
-        return None if values is None else torch.from_numpy(values).long()
-
     ids = tensor("ids")
     flat = torch.arange(len(ids))[:, None] * ids.shape[1]
     return Batch(
         ids=ids,
-        word=tensor("word"),
-        sentence=tensor("sentence"),
         example=tensor("example"),
         segment=tensor("segment"),
         position=tensor("position"),
@@ -220,8 +215,7 @@ def to_batch(column: Callable[[str], np.ndarray | None], row: np.ndarray, visit:
         summary=(tensor("summary") + flat).flatten(),
         label=tensor("label").flatten(),
         counted=torch.from_numpy(column("counted")).flatten(),
-        phrase=tensor_or_none("phrase"),
-        entity=tensor_or_none("entity"),
+        columns={n: tensor(n) for n in ("word", "sentence", "phrase", "entity") if column(n) is not None},
     )
 
 

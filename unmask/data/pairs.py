@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from unmask.axes import Part
 from unmask.data.arrange import Runs, render
 from unmask.data.shards import Texts
 from unmask.errors import require
@@ -19,8 +20,16 @@ CUT = "tokens left out: a pair of texts longer than a row loses the ends of its 
 READ = "tokens in all pairs of texts, before those were left out"
 
 
+class Pairs(Part):
+    """What arrangements in pairs give."""
+
+    @property
+    def gives(self) -> frozenset[str]:
+        return frozenset({"pairs", "labels"})
+
+
 @dataclass(frozen=True)
-class NextSentence:
+class NextSentence(Pairs):
     """Pairs of texts; the second follows the first, or comes from another document (BERT)."""
 
     random: float = 0.5  # share of pairs whose second text is drawn from another document
@@ -40,7 +49,7 @@ class NextSentence:
 
 
 @dataclass(frozen=True)
-class SentenceOrder:
+class SentenceOrder(Pairs):
     """Pairs of texts that follow each other; some are swapped (ALBERT)."""
 
     swapped: float = 0.5  # share of pairs whose texts change places
@@ -60,7 +69,7 @@ class SentenceOrder:
 
 
 @dataclass(frozen=True)
-class ThreeWay:
+class ThreeWay(Pairs):
     """Pairs of texts; the second follows the first, goes before it, or comes from another document (StructBERT)."""
 
     previous: float = 1 / 3  # share of pairs whose second text goes before the first

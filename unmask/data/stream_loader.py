@@ -16,8 +16,9 @@ import numpy as np
 import torch
 
 from unmask import chance
+from unmask.axes import Arrange
 from unmask.batch import Batch
-from unmask.data.arrange import Arrange, special_ids
+from unmask.data.arrange import special_ids
 from unmask.data.background import begun
 from unmask.data.concatenation import Concatenation
 from unmask.data.continuing import Parts, cutter, laid
@@ -233,11 +234,12 @@ class ContinuingLoader:
         step, visit = (np.repeat([getattr(c.place, n) for c, _, _ in parts], counts) for n in ("step", "visit"))
         begins = torch.from_numpy(step == 0)
         batch = to_batch(joined, addresses(streams, step), visit.astype(np.int64)).replace(
-            reuse=self.reuse, begins=begins
+            reuse=self.reuse, per_row={"begins": begins}
         )
         if not self.both:
             return batch
-        return batch.replace(backward=torch.from_numpy(np.concatenate([c.backward[i:j] for c, i, j in parts])))
+        backward = torch.from_numpy(np.concatenate([c.backward[i:j] for c, i, j in parts]))
+        return batch.replace(per_row=batch.per_row | {"backward": backward})
 
     def state(self) -> dict[str, Any]:
         places = [asdict(cursor.place) for cursor in self.cursors]

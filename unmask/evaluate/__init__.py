@@ -84,7 +84,7 @@ def evaluate_file(
     if model.chooses:
         questions = choose.read(file)
         return {"examples": len(questions), "accuracy": right(model, questions)}
-    if not model.labels and model.recipe.see.writes == "second":  # type: ignore[attr-defined]
+    if not model.labels and "prefix" in model.recipe.writes:
         return evaluate_writing(model, writing.read(file))
     return evaluate_examples(model, classify.read(file, columns), file)
 

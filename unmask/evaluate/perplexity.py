@@ -58,7 +58,7 @@ def windowing(
     model: Model, *, context: int | None = None, stride: int | None = None, memory: int | None = None
 ) -> Windowing:
     """The way that the options ask for; by default blocks as long as the rows of training, or with a memory its own."""
-    remembered = getattr(model.recipe.system.backbone, "memory", None)  # type: ignore[attr-defined]
+    remembered = model.recipe.system.backbone.memory if model.system.backbone.endless else None
     require(
         memory is None or remembered is not None,
         f"{model.folder} has no memory to set to {memory}: leave --memory out, and give --stride for more context",
@@ -180,7 +180,7 @@ def _reader(model: Model, way: Windowing, tokens: int) -> Read | None:
     def read(batch: Batch) -> Hidden:
         nonlocal state
         hidden: Hidden
-        hidden, state = network(model.system.see.apply(batch), state)
+        hidden, state = model.system.read_on(batch, state)
         return hidden
 
     return read

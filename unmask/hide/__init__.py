@@ -1,11 +1,13 @@
-"""Hide = units x budget x replacement: which part of the text the model must do without."""
+"""Hide = units x budget x replace: which part of the text the model must do without."""
 
 from unmask.hide.lengths import Geometric, Harmonic, Listed
-from unmask.hide.mask import Hide, Mask, Next, Nothing
-from unmask.hide.shuffle import Shuffle
-from unmask.hide.units import Levels, Second, Spans, Tokens, Units, Words
+from unmask.hide.masked import Masked
+from unmask.hide.next import Next, Nothing
+from unmask.hide.replace import Keep, Mask, Shuffle
+from unmask.hide.rules import apply_rules
+from unmask.hide.units import Levels, Runs, Second, Spans, Tokens, Words
 
 __all__ = [
-    "Geometric", "Harmonic", "Hide", "Levels", "Listed", "Mask", "Next", "Nothing", "Second", "Shuffle", "Spans", "Tokens", "Units",
-    "Words",
+    "Geometric", "Harmonic", "Keep", "Levels", "Listed", "Mask", "Masked", "Next", "Nothing", "Runs", "Second", "Shuffle", "Spans",
+    "Tokens", "Words", "apply_rules",
 ]  # fmt: skip

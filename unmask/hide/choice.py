@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
-
 import torch
 from torch import Tensor
 
@@ -20,29 +18,20 @@ def places(budget: float, length: int, *, least: int = 1) -> int:
 
 
 def choose(
-    batch: Batch,
-    units: Tensor,
-    budget: float,
-    seed: int,
-    visit: Tensor,
-    *,
-    parts: Tensor | None = None,
-    of: Tensor | None = None,
-    purpose: str = "choose",
-    least: int = 1,
-    reuse: int | None = None,
-) -> Tensor:
+    batch: Batch, units: Tensor, budget: float | Tensor, most_budget: float, seed: int, visit: Tensor, *,
+    parts: Tensor | None = None, of: Tensor | None = None, purpose: str = "choose", least: int = 1, reuse: int | None = None,
+) -> Tensor:  # fmt: skip
     """B T, True on the tokens of the chosen units.
 
-    The budget is a share of the row's tokens, of those that are in a unit or of those that are `of` interest. Units come
-    in random order, and each is taken if the budget, rounded per row, has room for it; the first is taken even if it
-    alone is larger, as long as the row has places for it: those of the budget, and `least` in any case. Units that are
-    made of `parts` are not passed over but cut: the last has as many parts as there is room for, so that long ones are
+    The budget is a share of the row's tokens: of those that are in a unit, or of those that are `of` interest. Units come
+    in random order, and each is taken if the budget, rounded per row, has room for it. The first is taken even if it
+    alone is larger, as long as the row has places for it: those of `most_budget`, and at least `least`. Units that are
+    made of `parts` are not skipped but cut: the last has as many parts as there is room for, so that long units are
     chosen as often as short ones. `reuse`: the first `reuse` tokens of a row and the rest each have their share of the
     budget, and a unit counts where it begins (XLNet).
     """
     hideable = units >= 0
-    most = places(budget, batch.shape[1], least=least)
+    most = places(most_budget, batch.shape[1], least=least)
     limit = ((hideable if of is None else of).sum(1, keepdim=True) * budget).round().clamp(1, most).long()
     key = chance.draw(units, seed, batch.row[:, None], visit[:, None], chance.purpose(purpose))
     if reuse is None:
@@ -112,22 +101,15 @@ def targets(batch: Batch, units: Tensor, chosen: Tensor, count: int) -> Targets:
     unit = slot.gather(1, where)
     weight = chosen.gather(1, where)
     base = torch.arange(rows, device=units.device)[:, None] * length
+    flat = (where + base).flatten()
     return Targets(
-        where=(where + base).flatten(),
+        where=flat,
+        at=flat,
         ids=batch.ids.gather(1, where).flatten(),
         start=(torch.where(weight, start.gather(1, unit), where) + base).flatten(),
         end=(torch.where(weight, end.gather(1, unit), where) + base).flatten(),
         weight=weight.flatten().float(),
     )
-
-
-def side_by_side(first: Targets, second: Targets, rows: int) -> Targets:
-    """Both, those of one row beside each other."""
-    joined = {
-        f.name: torch.cat([getattr(t, f.name).view(rows, -1) for t in (first, second)], 1).flatten()
-        for f in fields(first)
-    }
-    return Targets(**joined)
 
 
 def _count(units: Tensor, hideable: Tensor) -> Tensor:

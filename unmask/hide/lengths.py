@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
+from unmask.axes import Part, PartLike
 from unmask.errors import require
 
 
-class Lengths(Protocol):
+class Lengths(PartLike, Protocol):
     """What `hide.units.lengths` must be."""
 
     @property
@@ -17,7 +18,7 @@ class Lengths(Protocol):
 
 
 @dataclass(frozen=True)
-class Geometric:
+class Geometric(Part):
     """Each further word with the same chance, up to a longest span (SpanBERT: mean 3.8)."""
 
     stop: float = 0.2  # the chance that a span ends after any of its words
@@ -33,7 +34,7 @@ class Geometric:
 
 
 @dataclass(frozen=True)
-class Harmonic:
+class Harmonic(Part):
     """Length n with a share in proportion to 1/n (ALBERT: up to 3; XLNet: up to 5)."""
 
     most: int = 3  # the longest span
@@ -47,7 +48,7 @@ class Harmonic:
 
 
 @dataclass(frozen=True)
-class Listed:
+class Listed(Part):
     """The share of every length, as it is listed (UniLM: 80% single tokens, 10% pairs, 10% threes)."""
 
     of: tuple[float, ...] = (0.8, 0.1, 0.1)  # of length 1, 2, 3 ...

@@ -3,45 +3,27 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Protocol
 
 import torch
 from torch import Tensor
 
 from unmask import chance
+from unmask.axes import Need, Part
 from unmask.batch import Batch, Vocabulary
 from unmask.errors import require
 from unmask.hide.lengths import Geometric, Lengths
 
 
-class Units(Protocol):
-    """What a recipe's `hide.units` must be."""
-
-    @property
-    def longest(self) -> int:
-        """The most words, or tokens, that one unit may be made of; 1 where it is one by itself."""
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """The boundaries that the shards must hold for it: word, phrase, entity."""
-
-    def label(self, batch: Batch, seed: int, visit: Tensor) -> Tensor:
-        """B T, the number of the unit in its row, below T; -1 on special tokens and padding."""
-
-    def parts(self, batch: Batch, seed: int, visit: Tensor) -> Tensor | None:
-        """B T, the same for the parts of units that are cut where the budget ends; None where they stay whole."""
-
-
-class Whole:
-    """What units have in common that are one thing each; those that need boundaries say so."""
+class Whole(Part):
+    """What units have in common that are one thing each."""
 
     @property
     def longest(self) -> int:
         return 1
 
     @property
-    def columns(self) -> tuple[str, ...]:
-        return ()
+    def least(self) -> int:
+        return 1
 
     def parts(self, batch: Batch, seed: int, visit: Tensor) -> Tensor | None:
         return None
@@ -57,7 +39,7 @@ class Tokens(Whole):
 
     def label(self, batch: Batch, seed: int, visit: Tensor) -> Tensor:
         places = torch.arange(batch.shape[1], device=batch.ids.device).expand(batch.shape)
-        return torch.where(batch.word >= 0, places, -1)
+        return torch.where(batch.text, places, -1)
 
 
 @dataclass(frozen=True)
@@ -70,21 +52,21 @@ class Words(Whole):
     """
 
     @property
-    def columns(self) -> tuple[str, ...]:
-        return ("word",)
+    def needs(self) -> tuple[Need, ...]:
+        return (Need("column:word", "it hides whole words"),)
 
     def label(self, batch: Batch, seed: int, visit: Tensor) -> Tensor:
-        return batch.word
+        return batch.columns["word"]
 
 
 @dataclass(frozen=True)
-class Spans:
+class Spans(Part):
     """Runs of a random number of words, or of tokens, that lie side by side.
 
     Paper: SpanBERT (Joshi et al. 2019); ALBERT's and UniLM's n-grams. Needs: what its parts need.
     Produces: units whose lengths follow the given law, cut off where a text ends, and the last of a row where its budget
     does. Used by: spanbert, albert, unilm, xlnet.
-    Differs from Words: a unit may be several words; the row is cut anew at every visit.
+    Differs from Words: a unit may be several words; the row is cut differently at every visit.
     """
 
     of: Words | Tokens = field(default_factory=Words)  # what a span is made of
@@ -95,8 +77,8 @@ class Spans:
         return len(self.lengths.shares)
 
     @property
-    def columns(self) -> tuple[str, ...]:
-        return self.of.columns
+    def least(self) -> int:
+        return 1
 
     def parts(self, batch: Batch, seed: int, visit: Tensor) -> Tensor | None:
         return self.of.label(batch, seed, visit)
@@ -130,9 +112,43 @@ class Second(Whole):
     so that the model learns where to stop.
     """
 
+    @property
+    def needs(self) -> tuple[Need, ...]:
+        return (Need("pairs", "it hides the second of two texts"),)
+
     def label(self, batch: Batch, seed: int, visit: Tensor) -> Tensor:
         places = torch.arange(batch.shape[1], device=batch.ids.device).expand(batch.shape)
         return torch.where(batch.real & (batch.segment > 0), places, -1)
+
+
+@dataclass(frozen=True)
+class Runs(Whole):
+    """Runs of a fixed number of neighbouring tokens, on a grid that each row draws.
+
+    Paper: StructBERT (Wang et al. 2019). Needs: nothing. Produces: units of exactly this number of tokens.
+    Used by: structbert, for its shuffled trigrams. Differs from Spans: all units have one length, and none is cut.
+    """
+
+    size: int = 3  # tokens in a run
+
+    def __post_init__(self) -> None:
+        require(self.size >= 2, f"hide.units.size must be 2 or more tokens, got {self.size}")
+
+    @property
+    def longest(self) -> int:
+        return self.size
+
+    @property
+    def least(self) -> int:
+        return self.size
+
+    def label(self, batch: Batch, seed: int, visit: Tensor) -> Tensor:
+        place = torch.arange(batch.shape[1], device=batch.ids.device).expand(batch.shape)
+        first = chance.below(self.size, torch.zeros_like(batch.row), seed, batch.row, visit, chance.purpose("grid"))
+        runs = joined((place + first[:, None]) // self.size, batch.text)
+        slot = runs.clamp(min=0)
+        whole = torch.zeros_like(runs).scatter_add(1, slot, (runs >= 0).long()).gather(1, slot) == self.size
+        return torch.where(whole, runs, -1)
 
 
 @dataclass(frozen=True)
@@ -157,24 +173,29 @@ class Levels(Whole):
         )
 
     @property
-    def columns(self) -> tuple[str, ...]:
+    def needs(self) -> tuple[Need, ...]:
         larger = self.phrase + self.entity
-        known = {"word": larger + self.token * len(self.of.columns), "phrase": larger, "entity": self.entity}
-        return tuple(name for name, share in known.items() if share)
+        shares = {"word": larger, "phrase": larger, "entity": self.entity}
+        return tuple(Need(f"column:{name}", f"it hides {name} units") for name, share in shares.items() if share)
+
+    @property
+    def levels(self) -> dict[str, float]:
+        """The share of rows that take each level."""
+        shares = {"token": self.token, "phrase": self.phrase, "entity": self.entity}
+        return {name: share / sum(shares.values()) for name, share in shares.items()}
 
     def label(self, batch: Batch, seed: int, visit: Tensor) -> Tensor:
-        phrase = _larger(batch.phrase, batch.word)
-        level = level_of(self, batch, seed, visit)[:, None]
+        phrase = _larger(batch.columns.get("phrase"), batch.columns["word"])
+        level = self.level(batch, seed, visit)[:, None]
         unit = torch.where(level == 0, self.of.label(batch, seed, visit), phrase)
-        unit = torch.where(level == 2, _larger(batch.entity, phrase), unit)
-        return joined(unit, batch.word >= 0)
+        unit = torch.where(level == 2, _larger(batch.columns.get("entity"), phrase), unit)
+        return joined(unit, batch.text)
 
-
-def level_of(units: Levels, batch: Batch, seed: int, visit: Tensor) -> Tensor:
-    """B, which level each row takes: 0 the lowest, 1 phrases, 2 entities."""
-    total = units.token + units.phrase + units.entity
-    drawn = chance.uniform(batch.row, seed, visit, chance.purpose("level")) * total
-    return (drawn >= units.token).long() + (drawn >= units.token + units.phrase)
+    def level(self, batch: Batch, seed: int, visit: Tensor) -> Tensor:
+        """B, the level that each row takes: 0 the lowest, 1 phrases, 2 entities."""
+        total = self.token + self.phrase + self.entity
+        drawn = chance.uniform(batch.row, seed, visit, chance.purpose("level")) * total
+        return (drawn >= self.token).long() + (drawn >= self.token + self.phrase)
 
 
 def _larger(unit: Tensor | None, otherwise: Tensor) -> Tensor:
@@ -186,7 +207,7 @@ def _larger(unit: Tensor | None, otherwise: Tensor) -> Tensor:
 
 def ordinary(batch: Batch, vocabulary: Vocabulary) -> Tensor:
     """B T, True on the tokens of the text, without [UNK] and other special tokens that the text itself holds."""
-    found = batch.word >= 0
+    found = batch.text
     for special in vocabulary.special:
         found = found & (batch.ids != special)
     return found

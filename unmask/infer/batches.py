@@ -30,7 +30,7 @@ def _batch(ids: Tensor, real: Tensor) -> Batch:
     row = torch.arange(rows, device=ids.device)
     zeros = torch.zeros_like(row)
     return Batch(
-        ids=ids, word=place, sentence=only, example=only, segment=torch.zeros_like(ids), position=place.clamp(min=0),
+        ids=ids, columns={"word": place, "sentence": only}, example=only, segment=torch.zeros_like(ids), position=place.clamp(min=0),
         row=row, visit=zeros, summary=row * length + length - 1, label=zeros,
         counted=torch.ones(rows, device=ids.device),
     )  # fmt: skip

@@ -9,20 +9,20 @@ from typing import Final
 import numpy as np
 import torch
 
+from unmask.axes import gives_of
 from unmask.batch import Batch, Targets
 from unmask.data.examples import Text, batch_of, rows_of
 from unmask.errors import require
 from unmask.infer.model import Model
 from unmask.predict import Tokens
-from unmask.see import Writes
 
 # A gap as people write it: [MASK], [mask], <mask>, and with the brackets and letters of a Chinese keyboard.
 _GAP: Final = re.compile(r"[\[［【<＜]\s*(?:mask|ｍａｓｋ)\s*[\]］】>＞]", re.IGNORECASE)
-_WHY_NOT: dict[Writes, str] = {
-    "onward": "sees only what stands before a gap: go on with a text by 'unmask generate'",
-    "second": "was taught to write a second text: let it write by 'unmask generate'",
-    "nothing": "does not see both sides of a gap: take a model that reads everything",
+_WHY_NOT = {
+    "left": "sees only what stands before a gap: continue a text with 'unmask generate'",
+    "prefix": "was trained to write a second text: let it write with 'unmask generate'",
 }
+_NOT_BOTH = "does not see both sides of a gap: take a model that reads everything"
 
 
 @dataclass(frozen=True)
@@ -35,14 +35,16 @@ def fill(model: Model, text: str, *, top: int = 5) -> list[list[Guess]]:
     """For each [MASK] of the text, from left to right, the most likely tokens."""
     require(top >= 1, f"top must be 1 or more, got {top}")
     head = model.head(Tokens, "fill gaps")
-    reading = model.recipe.see.serving  # type: ignore[attr-defined]
-    require(reading.pattern == "everything", f"{model.folder} {_WHY_NOT[reading.writes]}")
+    gives = model.recipe.see.reading.gives
+    why = next((words for fact, words in _WHY_NOT.items() if fact in gives), _NOT_BOTH)
+    require("both sides" in gives, f"{model.folder} {why}")
     batch = _read(model, _GAP.sub("[MASK]", text))
     places = (batch.ids[0] == model.tokenizer.role("mask")).nonzero()[:, 0]
     require(len(places) > 0, f"write [MASK] where a word is missing; there is none in {text!r:.60} (or it was cut off)")
     # of a random order, all gaps come last: none sees another, nor a token that stands for it (XLNet)
-    asked = Targets(places, batch.ids[0, places], places, places, torch.ones(len(places), device=places.device))
-    batch = batch.replace(targets=asked, order=torch.zeros_like(batch.ids))
+    at = places - 1 if "one earlier" in gives_of(model.recipe.hide) else places
+    asked = Targets(places, at, batch.ids[0, places], places, places, torch.ones(len(places), device=places.device))
+    batch = batch.replace(targets={"tokens": asked}, order=torch.zeros_like(batch.ids))
     model.system.eval()
     with torch.no_grad():
         scores = head.at_targets(model.system.look(batch), batch).float()  # type: ignore[operator]

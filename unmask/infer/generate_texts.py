@@ -46,7 +46,7 @@ def shown(
 
 
 def _second(model: Model) -> bool:
-    return bool(model.recipe.see.writes == "second")  # type: ignore[attr-defined]
+    return "prefix" in model.recipe.writes
 
 
 def _check(model: Model, samples: int, cut_left: bool, cached: bool) -> None:

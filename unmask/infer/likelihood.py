@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -38,7 +39,7 @@ class Likelihood:
 
 def predicts_next(model: Model) -> bool:
     """Whether a model reads from left to right and predicts tokens: whether it is a language model."""
-    onward = model.recipe.see.writes == "onward"  # type: ignore[attr-defined]
+    onward = "left" in model.recipe.writes
     return onward and bool(_heads(model))
 
 
@@ -73,7 +74,8 @@ def score(model: Model, rows: Sequence[np.ndarray], scored: Sequence[int], *, re
     model.system.eval()
     logs, likeliest = [], []
     with torch.no_grad(), machine_of(model).autocast():
-        vectors = (read or model.system.look)(batch).last.flatten(0, 1)[where]  # N D
+        look = read or partial(model.system.look, track=model.recipe.writing)
+        vectors = look(batch).last.flatten(0, 1)[where]  # N D
         places = max(1, SCORES // model.tokenizer.vocabulary.size)
         for part, wanted in zip(vectors.split(places), targets.split(places), strict=True):
             scores = head.decode(Hidden((part[None],)), batch)[0].float()
@@ -109,7 +111,7 @@ def _laid_out(rows: Sequence[np.ndarray], scored: Sequence[int], pad: int) -> tu
     real, numbers = torch.from_numpy(example), torch.arange(len(rows))
     nothing, word = torch.zeros_like(real), torch.from_numpy(np.where(example < 0, -1, position))
     batch = Batch(
-        ids=torch.from_numpy(ids), word=word, sentence=real, example=real, segment=nothing,
+        ids=torch.from_numpy(ids), columns={"word": word, "sentence": real}, example=real, segment=nothing,
         position=torch.from_numpy(position), row=numbers, visit=torch.zeros_like(numbers), summary=numbers * width,
         label=torch.zeros_like(numbers), counted=torch.ones(len(rows)),
     )  # fmt: skip

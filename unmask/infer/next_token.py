@@ -26,7 +26,7 @@ class NextToken:
 
     def __post_init__(self) -> None:
         self.model.head(Tokens | Adaptive, "generate text")
-        onward = self.model.recipe.see.writes == "onward"  # type: ignore[attr-defined]
+        onward = "left" in self.model.recipe.writes
         require(onward, f"{self.model.folder} does not read from left to right: use 'unmask fill'")
         self.model.system.eval()
 

@@ -41,7 +41,7 @@ def _drawn(model: Model, source: str, tokens: int, how: Decoding, seed: int) -> 
     """The tokens of the second text, one by one, up to its end."""
     require(tokens >= 1, f"tokens must be 1 or more, got {tokens}")
     head = model.head(Tokens, "write")
-    second = model.recipe.see.writes == "second"  # type: ignore[attr-defined]
+    second = "prefix" in model.recipe.writes
     require(second, f"{model.folder} cannot write a second text: adapt it first with 'unmask adapt --task write'")
     if isinstance(how, Beams):
         raise UserError(f"{model.folder} writes a second text token by token, without beams: drop --beams")
@@ -64,10 +64,8 @@ def _scores(model: Model, head: Any, first: list[int], written: list[int]) -> Te
     """1 V, what the model puts at a [MASK] after what was written."""
     batch = left_padded([[*first, *written, model.tokenizer.role("mask")]], model.tokenizer.vocabulary.pad)
     second = (batch.position >= len(first)).long()
-    batch = batch.replace(segment=second, mode=torch.ones_like(batch.row)).to(
-        model.device
-    )  # where there are several views
-    scores: Tensor = head.decode(model.system.look(batch), batch)[:, -1].float()
+    batch = batch.replace(segment=second).to(model.device)
+    scores: Tensor = head.decode(model.system.look(batch, model.recipe.writing), batch)[:, -1].float()
     never = [i for i in model.tokenizer.vocabulary.special if i != model.tokenizer.role("sep")]
     return scores.index_fill(1, torch.tensor(never, device=scores.device), -float("inf"))
 

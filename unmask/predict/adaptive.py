@@ -10,13 +10,15 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from unmask.axes import Need
 from unmask.batch import Batch, Hidden, Loss
 from unmask.errors import require
 from unmask.init_weights import InitWeights
+from unmask.predict.objective import Predicts, reads_targets
 
 
 @dataclass(frozen=True)
-class Adaptive:
+class Adaptive(Predicts):
     """The frequent tokens and the clusters of rare ones compete first, then the tokens of the cluster.
 
     Paper: Grave et al. 2016; Transformer-XL on WikiText-103. Needs: targets, and adaptive embeddings
@@ -26,10 +28,22 @@ class Adaptive:
 
     own: tuple[int, ...] = ()  # clusters, from 0, whose projection is not that of their embeddings
 
+    @property
+    def target(self) -> str:
+        return "tokens"
+
+    @property
+    def needs(self) -> tuple[Need, ...]:
+        return (*reads_targets("tokens", query=True), Need("clusters", "its weights are those of adaptive embeddings"))
+
+    @property
+    def gives(self) -> frozenset[str]:
+        return frozenset({"token scores"})
+
     def build(self, width: int, embedding: Any, initial: InitWeights) -> AdaptiveModule:
         return AdaptiveModule(self, width, embedding, initial)
 
-    def flops(self, width: int, embedding: int, vocabulary: int, share: float) -> float:
+    def flops(self, width: int, embedding: int, vocabulary: float, share: float) -> float:
         """Floating-point operations per token of a row, in one forward pass; `vocabulary` counts narrow rows by their width."""
         return share * 2 * embedding * vocabulary
 
@@ -57,13 +71,11 @@ class AdaptiveModule(nn.Module):
         self.cluster_bias = nn.Parameter(torch.zeros(len(self.tables) - 1))
 
     def count(self, batch: Batch) -> Tensor:
-        assert batch.targets is not None, "nothing was hidden"
-        return batch.targets.weight.sum()
+        return batch.targets["tokens"].weight.sum()
 
     def forward(self, hidden: Hidden, batch: Batch) -> Loss:
-        targets = batch.targets
-        assert targets is not None, "nothing was hidden"
-        x = hidden.query if hidden.query is not None else hidden.last.flatten(0, 1)[targets.where]
+        targets = batch.targets["tokens"]
+        x = hidden.query if hidden.query is not None else hidden.for_prediction.flatten(0, 1)[targets.at]
         first = self._first(x)
         found = torch.zeros_like(first[:, 0])
         for number, (begin, end) in enumerate(pairwise(self.edges)):
@@ -75,7 +87,7 @@ class AdaptiveModule(nn.Module):
 
     def decode(self, hidden: Hidden, batch: Batch) -> Tensor:
         """B T V, the log-probability of every token of the vocabulary at every place."""
-        x = hidden.last
+        x = hidden.for_prediction
         first = self._first(x)
         parts = [first[..., : self.edges[1]]]
         for number in range(1, len(self.tables)):

@@ -1,4 +1,4 @@
-"""Predict the original of every token, by keeping what stands there or by writing anew."""
+"""Predict the original of every token, either by copying the input or by scoring the vocabulary."""
 
 from __future__ import annotations
 
@@ -8,13 +8,15 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from unmask.axes import AskedAt, Need
 from unmask.batch import Batch, Hidden, Loss
 from unmask.init_weights import InitWeights
+from unmask.predict.objective import Predicts
 from unmask.predict.tokens import Tokens
 
 
 @dataclass(frozen=True)
-class AllTokens:
+class AllTokens(Predicts):
     """What stood at each token before a generator replaced some of them; the model may copy its input.
 
     Paper: ELECTRA's ablation "all-tokens MLM". Needs: a generator's replacements. Produces: a cross-entropy per token.
@@ -23,10 +25,18 @@ class AllTokens:
 
     epsilon: float = 1e-12  # of the transform's norm
 
+    @property
+    def asked_at(self) -> AskedAt:
+        return "tokens"
+
+    @property
+    def needs(self) -> tuple[Need, ...]:
+        return (Need("original", "it finds what stood at each token before a generator replaced some"),)
+
     def build(self, width: int, embedding: Tensor, initial: InitWeights) -> AllTokensModule:
         return AllTokensModule(self, width, embedding, initial)
 
-    def flops(self, width: int, embedding: int, vocabulary: int, share: float) -> float:
+    def flops(self, width: int, embedding: int, vocabulary: float, share: float) -> float:
         """Floating-point operations per token of a row, in one forward pass."""
         return Tokens().flops(width, embedding, vocabulary, 1.0) + 2 * width
 
@@ -51,5 +61,5 @@ class AllTokensModule(nn.Module):
         return Loss((losses * batch.real).sum(), batch.real.float().sum())
 
     def decode(self, hidden: Hidden, batch: Batch) -> Tensor:
-        """B T V, the scores of every token of the vocabulary at every place, if it is written anew."""
+        """B T V, the scores of every token of the vocabulary at every place, if it is not copied."""
         return self.write.scores(hidden.last)

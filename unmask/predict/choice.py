@@ -8,14 +8,16 @@ from typing import Literal
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from unmask.axes import AskedAt, Need
 from unmask.batch import Batch, Hidden, Loss
 from unmask.errors import require
 from unmask.init_weights import InitWeights
 from unmask.predict.label import pooled, summaries
+from unmask.predict.objective import Predicts
 
 
 @dataclass(frozen=True)
-class Choice:
+class Choice(Predicts):
     """One of several choices: each has a row and gets a score, and the scores of an example make one softmax.
 
     Paper: GPT (Radford et al. 2018); with a pooler, BERT. Needs: a row per choice, one label per example.
@@ -35,10 +37,22 @@ class Choice:
             "out, or adapt a model that sees everything",
         )
 
+    @property
+    def asked_at(self) -> AskedAt:
+        return "examples"
+
+    @property
+    def needs(self) -> tuple[Need, ...]:
+        return (Need("labels", "it predicts the right choice of each example"),)
+
+    @property
+    def gives(self) -> frozenset[str]:
+        return frozenset({"choice scores"})
+
     def build(self, width: int, embedding: Tensor, initial: InitWeights) -> ChoiceModule:
         return ChoiceModule(self, width, initial)
 
-    def flops(self, width: int, embedding: int, vocabulary: int, share: float) -> float:
+    def flops(self, width: int, embedding: int, vocabulary: float, share: float) -> float:
         """Floating-point operations per token of a row: too few to count."""
         return 0.0
 

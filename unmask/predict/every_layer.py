@@ -1,22 +1,37 @@
-"""Predict tokens off every layer: what is read off the last, asked of those below it too."""
+"""Predict tokens from every layer: the objective of the last layer, also asked of the layers below it."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
+from torch import Tensor, nn
+
+from unmask.axes import Objective
+from unmask.init_weights import InitWeights
+from unmask.predict.objective import Predicts
 from unmask.predict.tokens import Tokens
 
 
 @dataclass(frozen=True)
-class EveryLayer:
+class EveryLayer(Predicts):
     """The same prediction read off every layer but the last, each with its own output unless it is tied.
 
-    Paper: the character Transformer (Al-Rfou et al. 2018). Needs: targets. Produces: a loss per layer, NAME_1, NAME_2
-    and so on. Used by: char-transformer. Differs from Tokens: as many losses as there are layers below the last.
+    Paper: the character Transformer (Al-Rfou et al. 2018). Needs: what its head needs. Produces: a loss per layer, NAME_1,
+    NAME_2 and so on. Used by: char-transformer. Differs from Tokens: one loss for each layer below the last.
     """
 
     head: Tokens = field(default_factory=Tokens)  # what each layer predicts, and how
 
-    def each(self, name: str, layers: int) -> dict[str, Tokens]:
-        """The objectives of a network of so many layers, from the first layer up."""
+    @property
+    def target(self) -> str:
+        return self.head.target
+
+    def each(self, name: str, layers: int) -> dict[str, Objective]:
+        """The objectives of a network with this number of layers, from the first layer up."""
         return {f"{name}_{layer}": replace(self.head, layer=layer) for layer in range(1, layers)}
+
+    def build(self, width: int, embedding: Tensor, initial: InitWeights) -> nn.Module:
+        raise NotImplementedError("built as its parts: see `each`")
+
+    def flops(self, width: int, embedding: int, vocabulary: float, share: float) -> float:
+        raise NotImplementedError("counted as its parts: see `each`")

@@ -9,13 +9,15 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from unmask.axes import AskedAt, Need
 from unmask.batch import Batch, Hidden, Loss
 from unmask.errors import require
 from unmask.init_weights import InitWeights
+from unmask.predict.objective import Predicts
 
 
 @dataclass(frozen=True)
-class Label:
+class Label(Predicts):
     """The class of an example, read off one vector.
 
     Paper: BERT (pooler and next-sentence head). Needs: labels. Produces: a cross-entropy per example.
@@ -45,10 +47,22 @@ class Label:
             named in (0, self.classes), f"a label of {self.classes} classes needs as many names or none, got {named}"
         )
 
+    @property
+    def asked_at(self) -> AskedAt:
+        return "examples"
+
+    @property
+    def needs(self) -> tuple[Need, ...]:
+        return (Need("labels", "it predicts the class of each example"),)
+
+    @property
+    def gives(self) -> frozenset[str]:
+        return frozenset({"class scores"})
+
     def build(self, width: int, embedding: Tensor, initial: InitWeights) -> LabelModule:
         return LabelModule(self, width, initial)
 
-    def flops(self, width: int, embedding: int, vocabulary: int, share: float) -> float:
+    def flops(self, width: int, embedding: int, vocabulary: float, share: float) -> float:
         """Floating-point operations per token of a row: too few to count."""
         return 0.0
 

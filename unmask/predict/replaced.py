@@ -8,12 +8,14 @@ from typing import Literal
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from unmask.axes import AskedAt, Need
 from unmask.batch import Batch, Hidden, Loss
 from unmask.init_weights import InitWeights, glorot
+from unmask.predict.objective import Predicts
 
 
 @dataclass(frozen=True)
-class Replaced:
+class Replaced(Predicts):
     """Whether each token is the one that stood there, or one that a generator put in its place.
 
     Paper: ELECTRA (Clark et al. 2020). Needs: a generator's replacements. Produces: a binary cross-entropy per token;
@@ -26,10 +28,22 @@ class Replaced:
     # other layers the network soon gives all tokens one vector
     initial: Literal["layers", "glorot"] = "glorot"
 
+    @property
+    def asked_at(self) -> AskedAt:
+        return "tokens" if self.where == "all" else "targets"
+
+    @property
+    def target(self) -> str:
+        return "tokens"
+
+    @property
+    def needs(self) -> tuple[Need, ...]:
+        return (Need("original", "it finds the tokens that a generator replaced"),)
+
     def build(self, width: int, embedding: Tensor, initial: InitWeights) -> ReplacedModule:
         return ReplacedModule(self, width, initial)
 
-    def flops(self, width: int, embedding: int, vocabulary: int, share: float) -> float:
+    def flops(self, width: int, embedding: int, vocabulary: float, share: float) -> float:
         """Floating-point operations per token of a row, in one forward pass."""
         return (1.0 if self.where == "all" else share) * (2 * width**2 + 2 * width)
 
@@ -50,9 +64,9 @@ class ReplacedModule(nn.Module):
         if self.spec.where == "all":
             scores, replaced = self.decode(hidden, batch).flatten(), (batch.ids != batch.original).flatten()
         else:
-            assert batch.targets is not None, "nothing was hidden"
-            at = batch.targets.where
-            scores, replaced = self._scores(hidden.last.flatten(0, 1)[at]), batch.ids.flatten()[at] != batch.targets.ids
+            targets = batch.targets["tokens"]
+            scores = self._scores(hidden.last.flatten(0, 1)[targets.where])
+            replaced = batch.ids.flatten()[targets.where] != targets.ids
         losses = F.binary_cross_entropy_with_logits(scores.float(), replaced.float(), reduction="none")
         return Loss((losses * counted).sum(), counted.sum())
 
@@ -63,8 +77,7 @@ class ReplacedModule(nn.Module):
     def _counted(self, batch: Batch) -> Tensor:
         if self.spec.where == "all":
             return batch.real.flatten().float()
-        assert batch.targets is not None, "nothing was hidden"
-        return batch.targets.weight
+        return batch.targets["tokens"].weight
 
     def _scores(self, x: Tensor) -> Tensor:
         return self.out(F.gelu(self.dense(x)))[..., 0]

@@ -9,13 +9,15 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from unmask.axes import Need
 from unmask.batch import Batch, Hidden, Loss
 from unmask.errors import require
 from unmask.init_weights import InitWeights
+from unmask.predict.objective import Predicts, reads_targets
 
 
 @dataclass(frozen=True)
-class SpanBoundary:
+class SpanBoundary(Predicts):
     """Each hidden token, from the nearest tokens left and right that are in sight and its place between them alone.
 
     Spans that touch count as one: their boundary must not be hidden itself. Both boundaries are tokens of the text: a span
@@ -32,10 +34,18 @@ class SpanBoundary:
         for name in ("places", "width"):
             require(getattr(self, name) >= 1, f"predict.*.{name} must be 1 or more, got {getattr(self, name)}")
 
+    @property
+    def target(self) -> str:
+        return "tokens"
+
+    @property
+    def needs(self) -> tuple[Need, ...]:
+        return reads_targets("tokens", query=False)
+
     def build(self, width: int, embedding: Tensor, initial: InitWeights) -> SpanBoundaryModule:
         return SpanBoundaryModule(self, width, embedding, initial)
 
-    def flops(self, width: int, embedding: int, vocabulary: int, share: float) -> float:
+    def flops(self, width: int, embedding: int, vocabulary: float, share: float) -> float:
         """Floating-point operations per token of a row, in one forward pass."""
         return share * 2 * ((2 * width + self.width) * width + width * embedding + embedding * vocabulary)
 
@@ -57,10 +67,9 @@ class SpanBoundaryModule(nn.Module):
         return around(batch).weight.sum()
 
     def forward(self, hidden: Hidden, batch: Batch) -> Loss:
-        assert batch.targets is not None, "nothing was hidden"
-        near = around(batch)
-        scores = self._scores(hidden.last.flatten(0, 1), near.left, near.right, batch.targets.where)
-        losses = F.cross_entropy(scores.float(), batch.targets.ids, reduction="none")
+        near, targets = around(batch), batch.targets["tokens"]
+        scores = self._scores(hidden.last.flatten(0, 1), near.left, near.right, targets.where)
+        losses = F.cross_entropy(scores.float(), targets.ids, reduction="none")
         return Loss((losses * near.weight).sum(), near.weight.sum())
 
     def _scores(self, vectors: Tensor, left: Tensor, right: Tensor, where: Tensor) -> Tensor:
@@ -81,8 +90,7 @@ class Around(NamedTuple):
 
 def around(batch: Batch) -> Around:
     """The boundaries of each target; where a row has none, any place with weight 0."""
-    targets = batch.targets
-    assert targets is not None, "nothing was hidden"
+    targets = batch.targets["tokens"]
     count, (rows, length) = batch.ids.numel(), batch.shape
     place = torch.arange(count, device=targets.where.device).view(rows, length)
     first = place[:, :1]
@@ -91,7 +99,7 @@ def around(batch: Batch) -> Around:
     before = torch.where(hidden, first - 1, place).cummax(1).values.flatten()[targets.where]
     after = torch.where(hidden, first + length, place).flip(1).cummin(1).values.flip(1).flatten()[targets.where]
     left, right, row = before.clamp(min=0), after.clamp(max=count - 1), targets.where // length
-    text = torch.where(batch.word >= 0, batch.example, -1).flatten()
+    text = torch.where(batch.text, batch.example, -1).flatten()
     inside = (before // length == row) & (after // length == row)
     inside &= (text[left] == text[targets.where]) & (text[right] == text[targets.where])
     return Around(left, right, targets.weight * inside)

@@ -9,13 +9,15 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from unmask.axes import Need
 from unmask.batch import Batch, Hidden, Loss, Targets
 from unmask.errors import require
 from unmask.init_weights import InitWeights
+from unmask.predict.objective import Predicts, reads_targets
 
 
 @dataclass(frozen=True)
-class Tokens:
+class Tokens(Predicts):
     """The token that stands at each target.
 
     Paper: BERT (transform, bias), GPT (neither). Needs: targets. Produces: a cross-entropy per target.
@@ -27,17 +29,25 @@ class Tokens:
     bias: bool = True  # one number per token of the vocabulary
     activation: Literal["gelu", "gelu_tanh", "relu"] = "gelu"  # of the transform
     epsilon: float = 1e-12  # of the transform's norm
-    ahead: int = 1  # which targets: where the next token is predicted, 2 is the one after it
+    target: str = "tokens"  # the name of the targets, as `hide` gives them: "ahead_2" is the token after the next
     layer: int | None = None  # whose vectors are read, counted from 1, 0 is the embeddings; none: the last
 
     def __post_init__(self) -> None:
-        require(self.ahead >= 1, f"predict.*.ahead must be 1 or more, got {self.ahead}")
         require(self.layer is None or self.layer >= 0, f"predict.*.layer must be none or 0 or more, got {self.layer}")
+
+    @property
+    def needs(self) -> tuple[Need, ...]:
+        table = Need("one table", "it scores tokens by their embeddings")
+        return (*reads_targets(self.target, query=self.layer is None), table)
+
+    @property
+    def gives(self) -> frozenset[str]:
+        return frozenset({"token scores"} if self.layer is None and self.target == "tokens" else ())
 
     def build(self, width: int, embedding: Tensor, initial: InitWeights) -> TokensModule:
         return TokensModule(self, width, embedding, initial)
 
-    def flops(self, width: int, embedding: int, vocabulary: int, share: float) -> float:
+    def flops(self, width: int, embedding: int, vocabulary: float, share: float) -> float:
         """Floating-point operations per token of a row, in one forward pass."""
         return share * (2 * embedding * vocabulary + (2 * width * embedding if self.transform else 0))
 
@@ -72,7 +82,7 @@ class TokensModule(nn.Module):
         """N D, of every target: where there is a stream that does not see what it predicts, of that."""
         if hidden.query is not None:
             return hidden.query
-        return self.vectors(hidden).flatten(0, 1)[self.targets(batch).where]
+        return self.vectors(hidden).flatten(0, 1)[self.targets(batch).at]
 
     def loss(self, scores: Tensor, batch: Batch) -> Loss:
         return cross_entropy(scores, self.targets(batch))
@@ -87,13 +97,11 @@ class TokensModule(nn.Module):
 
     def vectors(self, hidden: Hidden) -> Tensor:
         """B T D, of the layer that is read."""
-        return hidden.last if self.spec.layer is None else hidden.layers[self.spec.layer]
+        return hidden.for_prediction if self.spec.layer is None else hidden.layers[self.spec.layer]
 
     def targets(self, batch: Batch) -> Targets:
         """Those that are predicted."""
-        found = batch.targets if self.spec.ahead == 1 else batch.further[self.spec.ahead - 2]
-        assert found is not None, "nothing was hidden"
-        return found
+        return batch.targets[self.spec.target]
 
     def scores(self, x: Tensor) -> Tensor:
         if self.spec.transform:

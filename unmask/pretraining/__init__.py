@@ -104,10 +104,10 @@ def _new_run(
         require(base.folder.resolve() != out.resolve(), f"{out} is the run to continue from: choose another --out")
         recipe = continued(recipe, base, mixture)
     check_training(recipe)
-    system = recipe.system.build(recipe, mixture.tokenizer.vocabulary, seed)  # type: ignore[attr-defined]
+    system = recipe.system.build(recipe, mixture.tokenizer.vocabulary, seed)
     notices = inherit(system, base, recipe) + [about_rate(recipe, base)] if base is not None else []
     _check_data(recipe, mixture, seed)
-    limit, trainer = Budget.parse(budget), Trainer(system, recipe.optimise, machine, seed)  # type: ignore[arg-type]
+    limit, trainer = Budget.parse(budget), Trainer(system, recipe.optimise, machine, seed)
     if limit.kind == "seconds" or machine.device != "cpu":
         yield {"event": "measuring"}
     recipe, micro, measured, steps = _measured(recipe, mixture, trainer, limit, began, now, notices)
@@ -181,10 +181,10 @@ def _resumed(
     began: float, now: Callable[[], float],
 ) -> Ready:  # fmt: skip
     """A run that was cut off, as far as it was planned."""
-    system = recipe.system.build(recipe, mixture.tokenizer.vocabulary, seed)  # type: ignore[attr-defined]
+    system = recipe.system.build(recipe, mixture.tokenizer.vocabulary, seed)
     if run["start"] and checkpoint.newest(out) is None:
         inherit(system, open_run(run["start"], device="cpu"), recipe)
-    trainer = Trainer(system, recipe.optimise, machine, seed)  # type: ignore[arg-type]
+    trainer = Trainer(system, recipe.optimise, machine, seed)
     if limit.kind == "seconds":
         state = checkpoint.last_state(out) or {"spent": 0.0, "seconds": 0.0, "step": 0}
         plans = read_plans(out)

@@ -7,16 +7,22 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from unmask.axes import columns_of
 from unmask.data import Collection, Shards
 from unmask.data.loader import Loader, Reader, collate, held_out
 from unmask.data.stream_loader import ContinuingLoader, ContinuingReader, held_out_streams, shared_out
 from unmask.errors import UserError, require
 from unmask.recipe import Recipe
-from unmask.system import hides
 from unmask.text import Tokenizer
 
 MICRO_TOKENS = {"cpu": 8_192, "cuda": 65_536}  # more in one pass is no faster
 VALIDATION_TOKENS = {"cpu": 8_192, "cuda": 262_144}
+
+
+def needed_columns(recipe: Recipe) -> set[str]:
+    """The columns that the data must have for any stage and track of a recipe."""
+    tracks = [track for stage in recipe.schedule for track in recipe.all_tracks(stage).values()]
+    return {column for track in tracks for column in columns_of(track.arrange, track.hide)}
 
 
 @dataclass(frozen=True)
@@ -47,7 +53,7 @@ class Mixture:
 
     def check(self, recipe: Recipe) -> None:
         """Refuse a recipe that hides units whose boundaries were not prepared, or that would leave out a data set."""
-        needed = {column for hide in hides(recipe) if hasattr(hide, "units") for column in hide.units.columns}
+        needed = needed_columns(recipe)
         for shards in self.shards:
             if "word" in needed and shards.manifest["words"] == "none":
                 raise UserError(
@@ -60,7 +66,7 @@ class Mixture:
                 f"{recipe.name} hides {' and '.join(missing)} units, and {shards.folder} was prepared without them: make a "
                 "lexicon with 'unmask lexicon', then 'unmask prepare CORPUS --lexicon FILE'; or set hide.units=Words",
             )
-        for stage in recipe.schedule if recipe.arrange.continuous else ():  # type: ignore[attr-defined]
+        for stage in recipe.schedule if recipe.arrange.continuous else ():
             for shards, count in zip(self.shards, shared_out(list(self.weights), stage.rows), strict=True):
                 require(
                     count > 0,
@@ -70,7 +76,7 @@ class Mixture:
 
     def empty_levels(self, recipe: Recipe) -> list[str]:
         """Levels that the recipe hides and of which the lexicons had no entry."""
-        needed = {column for hide in hides(recipe) if hasattr(hide, "units") for column in hide.units.columns}
+        needed = needed_columns(recipe)
         files = [file for shards in self.shards for file in shards.manifest.get("lexicon", [])]
         return sorted(level for level in needed - {"word"} if not any(file[level] for file in files))
 
@@ -78,7 +84,7 @@ class Mixture:
         self, recipe: Recipe, length: int, seed: int, state: dict[str, Any] | None, rows: int
     ) -> Loader | ContinuingLoader:
         """Batches for training, `rows` of them in a step: the batches of streams that go on depend on it."""
-        if recipe.arrange.continuous:  # type: ignore[attr-defined]
+        if recipe.arrange.continuous:
             found = [self._stream_reader(shards, "train", recipe, length, seed) for shards in self.shards]
             return ContinuingLoader(found, list(self.weights), rows, state)
         readers = [self._reader(shards, "train", recipe, length, seed) for shards in self.shards]
@@ -88,9 +94,9 @@ class Mixture:
         """Batches of held-out rows, of `most` tokens if fewer than usual; none if nothing was held out. Those of streams
         follow each other."""
         tokens = min(VALIDATION_TOKENS[device], VALIDATION_TOKENS[device] if most is None else most)
-        if recipe.arrange.continuous:  # type: ignore[attr-defined]
+        if recipe.arrange.continuous:
             return self._held_out_streams(recipe, length, seed, device, tokens)
-        needed = 2 if recipe.arrange.classes else 1  # type: ignore[attr-defined]  # documents; a pair takes two
+        needed = 2 if recipe.arrange.classes else 1  # documents; a pair takes two
         sets = [shards for shards in self.shards if shards.documents("holdout") >= needed]
         rows = max(1, tokens // length // max(1, len(sets)))
         try:
@@ -116,8 +122,8 @@ class Mixture:
 
     def _reader(self, shards: Shards, split: str, recipe: Recipe, length: int, seed: int) -> Reader:
         collection = Collection(shards.split(split))
-        return Reader(collection, self.tokenizer, recipe.arrange, recipe.layout, length, seed)  # type: ignore[arg-type]
+        return Reader(collection, self.tokenizer, recipe.arrange, recipe.layout, length, seed)
 
     def _stream_reader(self, shards: Shards, split: str, recipe: Recipe, length: int, seed: int) -> ContinuingReader:
         collection, arrange, shuffled = Collection(shards.split(split)), recipe.arrange, split == "train"
-        return ContinuingReader(collection, self.tokenizer, arrange, recipe.layout, length, seed, shuffled=shuffled)  # type: ignore[arg-type]
+        return ContinuingReader(collection, self.tokenizer, arrange, recipe.layout, length, seed, shuffled=shuffled)

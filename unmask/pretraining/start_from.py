@@ -34,10 +34,18 @@ def inherit(system: Any, base: Model, recipe: Recipe) -> list[str]:
     before, now = base.system.backbone.embed.segment, system.backbone.embed.segment
     if before is not None and len(now.weight) > len(before.weight):
         with torch.no_grad():
-            now.weight.copy_(before.weight[list(recipe.see.kinds)])  # type: ignore[attr-defined]
+            now.weight.copy_(before.weight[_like(recipe, len(now.weight))])
         missing, left = ([name for name in names if name != _SEGMENTS] for names in (missing, left))
     new = [f"fresh weights begin what {base.folder} has not: {_owners(missing)}"] if missing else []
     return [*new, *([f"this run leaves behind what {base.folder} has besides: {_owners(left)}"] if left else [])]
+
+
+def _like(recipe: Recipe, count: int) -> list[int]:
+    """For each segment of a network the segment of the layout that it stands for."""
+    found = {number: number for number in range(count)}
+    for track in recipe.tracks.values():
+        found |= {number: segment for segment, number in reversed(list(enumerate(track.segments)))}
+    return [found[number] for number in range(count)]
 
 
 def about_rate(recipe: Recipe, base: Model) -> str:

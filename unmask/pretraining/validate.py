@@ -15,7 +15,7 @@ COLLAPSED = 0.1  # spread of the vectors below which a network tells tokens no l
 
 def validator(trainer: Trainer, held: list[Any], recipe: Recipe) -> Callable[[], dict[str, float]]:
     """Held-out losses with fixed masks; their sum, each with its weight, is the loss, and its negative the score."""
-    weights, continuous = _last_weights(recipe), recipe.arrange.continuous  # type: ignore[attr-defined]
+    weights, continuous = _last_weights(recipe), recipe.arrange.continuous
 
     @trainer.plainly()
     def validate() -> dict[str, float]:
@@ -23,7 +23,7 @@ def validator(trainer: Trainer, held: list[Any], recipe: Recipe) -> Callable[[],
         scales: dict[str, float] = {}
         state = None
         for batch in held:
-            prepared, _ = trainer.system.prepare(batch.to(trainer.machine.device))
+            prepared, _ = trainer.system.hide(batch.to(trainer.machine.device))
             with trainer.machine.autocast():
                 losses, after = trainer.system.step(prepared, state)
             state = after if continuous else None
@@ -47,7 +47,7 @@ def _last_weights(recipe: Recipe) -> dict[str, float]:
 
 def _spread(trainer: Trainer, batch: Any) -> float:
     """How much the vectors of different tokens differ: 0 if all are one and the same, near 1 if nothing is common."""
-    prepared, _ = trainer.system.prepare(batch.to(trainer.machine.device))
+    prepared, _ = trainer.system.hide(batch.to(trainer.machine.device))
     with trainer.machine.autocast():
         vectors = trainer.system.look(prepared).last[prepared.real].float()
     return float((vectors - vectors.mean(0)).norm() / vectors.norm().clamp(min=1e-9))

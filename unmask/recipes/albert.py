@@ -42,8 +42,10 @@ def recipe(size: str = "base", variant: str = "paper") -> Recipe:
         tokenizer=text.Unigram(vocab=30_000),
         layout="[CLS] a [SEP] b [SEP]",
         arrange=data.SentenceOrder(swapped=0.5, short=0.1),
-        hide=hide.Mask(
-            units=hide.Spans(of=hide.Words(), lengths=hide.Harmonic(most=3)), budget=0.15, mask=0.8, random=0.1
+        hide=hide.Masked(
+            units=hide.Spans(of=hide.Words(), lengths=hide.Harmonic(most=3)),
+            budget=0.15,
+            replace=hide.Mask(mask=0.8, random=0.1),
         ),
         see=see.Everything(),
         system=system.Single(backbone=replace(SIZES[size], dropout=VARIANTS[variant]["dropout"])),

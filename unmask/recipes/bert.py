@@ -38,7 +38,9 @@ def recipe(size: str = "base", variant: str = "paper") -> Recipe:
         tokenizer=text.WordPiece(vocab=30_000, lowercase=True),
         layout="[CLS] a [SEP] b [SEP]",
         arrange=data.NextSentence(random=0.5, short=0.1),
-        hide=hide.Mask(units=hide.Tokens(), budget=0.15, mask=0.8, random=0.1, copies=chosen["copies"]),
+        hide=hide.Masked(
+            units=hide.Tokens(), budget=0.15, replace=hide.Mask(mask=0.8, random=0.1), copies=chosen["copies"]
+        ),
         see=see.Everything(),
         system=system.Single(backbone=SIZES[size]),
         predict={"tokens": predict.Tokens(tied=True)},

@@ -39,7 +39,12 @@ def recipe(size: str = "base", variant: str = "paper") -> Recipe:
         tokenizer=text.WordPiece(vocab=21_128, lowercase=True),
         layout="[CLS] a [SEP] b [SEP]",
         arrange=data.NextSentence(random=0.5, short=0.1),
-        hide=hide.Mask(units=hide.Words(), budget=0.15, mask=0.8, random=0.1, copies=VARIANTS[variant]["copies"]),
+        hide=hide.Masked(
+            units=hide.Words(),
+            budget=0.15,
+            replace=hide.Mask(mask=0.8, random=0.1),
+            copies=VARIANTS[variant]["copies"],
+        ),
         see=see.Everything(),
         system=system.Single(backbone=SIZES[size]),
         predict={"tokens": predict.Tokens(tied=True)},

@@ -43,7 +43,7 @@ def recipe(size: str = "base", variant: str = "paper") -> Recipe:
     # an output of its own for every layer and for each of the two characters: only so its sizes have the 44M and 235M
     # parameters of the paper while they are trained
     nearest = predict.Tokens(tied=False, transform=False)
-    second = predict.Tokens(tied=False, transform=False, ahead=2)
+    second = predict.Tokens(tied=False, transform=False, target="ahead_2")
     return Recipe(
         name="char-transformer",
         size=size,

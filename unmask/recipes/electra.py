@@ -70,7 +70,9 @@ def recipe(size: str = "base", variant: str = "paper") -> Recipe:
         layout="[CLS] a [SEP] b [SEP]",
         # one text each: the second segment's row is there for tasks, and never trained
         arrange=data.Blocks(cross=False, fill=True),
-        hide=hide.Mask(units=hide.Tokens(), budget=BUDGET.get(size, 0.15), mask=chosen["mask"], random=0.0),
+        hide=hide.Masked(
+            units=hide.Tokens(), budget=BUDGET.get(size, 0.15), replace=hide.Mask(mask=chosen["mask"], random=0.0)
+        ),
         see=see.Everything(),
         system=system.GeneratorDiscriminator(
             backbone=backbone, generator=generator, learned=chosen.get("learned", False)

@@ -25,7 +25,11 @@ WARMUP = {"tiny": 0.05, "mini": 0.05, "small": 0.05, "medium": 0.05, "base": 0.0
 ROWS = {"tiny": 16, "mini": 32, "small": 64, "medium": 128, "base": 256, "large": 256}
 
 _TOKENS, _PHRASES, _ENTITIES, _ALL = (
-    hide.Mask(units=hide.Levels(token=token, phrase=phrase, entity=entity), budget=0.15, mask=0.8, random=0.1)
+    hide.Masked(
+        units=hide.Levels(token=token, phrase=phrase, entity=entity),
+        budget=0.15,
+        replace=hide.Mask(mask=0.8, random=0.1),
+    )
     for token, phrase, entity in ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0), (1.0, 1.0, 1.0))
 )
 VARIANTS: dict[str, dict[str, Any]] = {

@@ -1,4 +1,4 @@
-"""RoBERTa (Liu et al. 2019, arXiv:1907.11692): hide 15% of tokens anew at every visit, see everything, predict them."""
+"""RoBERTa (Liu et al. 2019, arXiv:1907.11692): hide 15% of tokens, others at every visit, see everything, predict them."""
 
 from typing import Any
 
@@ -36,7 +36,9 @@ def recipe(size: str = "base", variant: str = "paper") -> Recipe:
         tokenizer=text.ByteBPE(vocab=50_265),
         layout="[CLS] a [SEP] [SEP] b [SEP]",
         arrange=data.Blocks(cross=chosen["cross"]),
-        hide=hide.Mask(units=hide.Tokens(), budget=0.15, mask=0.8, random=0.1, copies=chosen["copies"]),
+        hide=hide.Masked(
+            units=hide.Tokens(), budget=0.15, replace=hide.Mask(mask=0.8, random=0.1), copies=chosen["copies"]
+        ),
         see=see.Everything(),
         system=system.Single(backbone=SIZES[size]),
         predict={"tokens": predict.Tokens(tied=True, epsilon=1e-5)},

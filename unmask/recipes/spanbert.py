@@ -41,7 +41,9 @@ def recipe(size: str = "base", variant: str = "paper") -> Recipe:
         tokenizer=text.WordPiece(vocab=28_996, lowercase=False),
         layout="[CLS] a [SEP] b [SEP]",
         arrange=data.Blocks(cross=False),
-        hide=hide.Mask(units=spans, budget=0.15, mask=0.8, random=0.1, draw="span", random_from="row"),
+        hide=hide.Masked(
+            units=spans, budget=0.15, replace=hide.Mask(mask=0.8, random=0.1, draw="span", random_from="row")
+        ),
         see=see.Everything(),
         system=system.Single(backbone=SIZES[size]),
         predict={"tokens": predict.Tokens(tied=True), "boundary": predict.SpanBoundary(places=20, width=200)},

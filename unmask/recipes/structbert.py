@@ -27,8 +27,9 @@ def recipe(size: str = "base", variant: str = "paper") -> Recipe:
         tokenizer=text.WordPiece(vocab=30_000, lowercase=True),
         layout="[CLS] a [SEP] b [SEP]",
         arrange=data.ThreeWay(previous=1 / 3, random=1 / 3, short=0.1),
-        hide=hide.Mask(
-            units=hide.Tokens(), budget=0.15, mask=0.8, random=0.1, shuffle=hide.Shuffle(budget=0.05, size=3)
+        hide=(
+            hide.Masked(units=hide.Tokens(), budget=0.15, replace=hide.Mask(mask=0.8, random=0.1)),
+            hide.Masked(units=hide.Runs(size=3), budget=0.05, replace=hide.Shuffle()),  # of the tokens that are left
         ),
         see=see.Everything(),
         system=system.Single(backbone=SIZES[size]),

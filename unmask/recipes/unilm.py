@@ -2,7 +2,7 @@
 
 from unmask import data, hide, predict, see, system, text, train
 from unmask.backbone import Transformer
-from unmask.recipe import Recipe, Stage
+from unmask.recipe import Recipe, Stage, Track
 
 SIZES = {
     "tiny": Transformer(layers=2, width=128, heads=2, feedforward=512, segments=6),
@@ -28,13 +28,19 @@ def recipe(size: str = "base", variant: str = "paper") -> Recipe:
         tokenizer=text.WordPiece(vocab=28_996, lowercase=False),
         layout="[CLS] a [SEP] b [SEP]",
         arrange=data.NextSentence(random=0.5, short=0.1),
-        hide=hide.Mask(
+        hide=hide.Masked(
             units=hide.Spans(of=hide.Tokens(), lengths=hide.Listed(of=(0.8, 0.1, 0.1))),
             budget=0.15,
-            mask=0.8,
-            random=0.1,
+            replace=hide.Mask(mask=0.8, random=0.1),
         ),
-        see=see.Mixed(everything=1 / 3, prefix=1 / 3, left=1 / 6, right=1 / 6),
+        see=see.Everything(),
+        # a third of the rows sees everything; only there the sentence task is asked. Each view has its own segments.
+        tracks={
+            "prefix": Track(share=1 / 3, see=see.Prefix(), segments=(4, 5), predict=("tokens",)),
+            "left": Track(share=1 / 6, see=see.LeftToRight(), segments=(2, 2), predict=("tokens",)),
+            "right": Track(share=1 / 6, see=see.RightToLeft(), segments=(3, 3), predict=("tokens",)),
+        },
+        writes_with="prefix",
         system=system.Single(backbone=SIZES[size]),
         predict={"tokens": predict.Tokens(tied=True)},
         optimise=train.AdamW(rate=RATES[size], decay=0.01, warmup=0.05),

@@ -35,7 +35,7 @@ def recipe(size: str = "base", variant: str = "paper") -> Recipe:
         layout="a [SEP] b [SEP] [CLS]",
         arrange=data.ContinuingPairs(reuse=0.5, random=0.5),
         # the last sixth of the order, of each half of a row: runs of one to five words, and nothing is put in their place
-        hide=hide.Mask(units=hide.Spans(lengths=hide.Harmonic(most=5)), budget=1 / 6, mask=0.0, random=0.0),
+        hide=hide.Masked(units=hide.Spans(lengths=hide.Harmonic(most=5)), budget=1 / 6, replace=hide.Keep()),
         see=see.Permuted(),
         system=system.Single(backbone=SIZES[size]),
         predict={"tokens": predict.Tokens(tied=True, transform=False, bias=True)},

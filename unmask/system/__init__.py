@@ -1,24 +1,13 @@
-"""Systems: how parts become one training step."""
+"""Systems: how parts become one training step; whether they fit; what they cost."""
 
-from unmask.system.check import (
-    SENTENCE,
-    check,
-    check_training,
-    cost,
-    flops_per_token,
-    hides,
-    objectives,
-    questions,
-    schedule_flops,
-    second_stream,
-    step_flops,
-    weights,
-)
 from unmask.system.continued import check_continued, with_network_of
+from unmask.system.cost import cost, predicted_share, schedule_flops, step_flops
+from unmask.system.fit import check_fit, check_training
 from unmask.system.generator_discriminator import GeneratorDiscriminator
+from unmask.system.objectives import SENTENCE, objectives, predictions, weights
 from unmask.system.single import Single
 
 __all__ = [
-    "SENTENCE", "GeneratorDiscriminator", "Single", "check", "check_continued", "check_training", "cost", "flops_per_token",
-    "hides", "objectives", "questions", "schedule_flops", "second_stream", "step_flops", "with_network_of", "weights",
+    "SENTENCE", "GeneratorDiscriminator", "Single", "check_continued", "check_fit", "check_training", "cost", "objectives",
+    "predicted_share", "predictions", "schedule_flops", "step_flops", "weights", "with_network_of",
 ]  # fmt: skip

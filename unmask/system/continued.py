@@ -1,4 +1,4 @@
-"""Onward: a recipe goes on from an earlier run. What its weights mean is the run's; how they are trained, the recipe's."""
+"""Continued: a recipe that continues from an earlier run. The run decides the network; the recipe, how it is trained."""
 
 from __future__ import annotations
 
@@ -7,10 +7,9 @@ from typing import Any
 
 from unmask.errors import require
 from unmask.recipe import Recipe, flat
-from unmask.see import Permuted
-from unmask.system.check import second_stream
 
 # settings of a system and its networks that do not say what the weights mean
+STREAM = "second stream"
 TRAINING = ("dropout", "attention_dropout", "activation_dropout", "learned")
 
 
@@ -19,17 +18,18 @@ def with_network_of(recipe: Recipe, base: Recipe) -> Recipe:
     kinds = [type(r.system).__name__ for r in (recipe, base)]
     require(
         kinds[0] == kinds[1],
-        f"{recipe.name} trains a {kinds[0]}, and the run to go on from, of {base.name}, has the network of a {kinds[1]}: "
+        f"{recipe.name} trains a {kinds[0]}, and the run to continue from, of {base.name}, has the network of a {kinds[1]}: "
         f"name a run of {recipe.name}, or leave --from out",
     )
+    streams = [STREAM in r.system.backbone.gives for r in (recipe, base)]
     require(
-        isinstance(recipe.see, Permuted) == second_stream(base),
-        f"{recipe.name} {'needs' if second_stream(recipe) else 'has no use for'} a second stream, and the run to go on from, of "
-        f"{base.name}, has {'one' if second_stream(base) else 'none'}: name a run of {recipe.name}, or leave --from out",
+        streams[0] == streams[1],
+        f"{recipe.name} {'needs' if streams[0] else 'has no use for'} a second stream, and the run to continue from, of "
+        f"{base.name}, has {'one' if streams[1] else 'none'}: name a run of {recipe.name}, or leave --from out",
     )
     system: Any = _trained_as(base.system, recipe.system)
-    segments = recipe.see.segments  # type: ignore[attr-defined]
-    if segments and segments > system.backbone.segments:
+    segments = 1 + max((n for track in recipe.all_tracks().values() for n in track.segments), default=-1)
+    if segments > system.backbone.segments:
         system = dataclasses.replace(system, backbone=dataclasses.replace(system.backbone, segments=segments))
     rows = max(stage.length for stage in recipe.schedule)
     return recipe.replace(system=system, size=base.size, reads=max(rows, base.longest))

@@ -2,92 +2,113 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from unmask import chance
-from unmask.backbone import Transformer, TransformerXL
+from unmask.axes import Backbone, Hide, Part, Pattern
+from unmask.backbone import Transformer
 from unmask.batch import Batch, Hidden, Loss, Vocabulary
-from unmask.recipe import Recipe
-from unmask.system.check import check, heads_flops, objectives
+from unmask.recipe import MAIN, Recipe
+from unmask.system.cost import heads_flops
+from unmask.system.fit import check_fit
+from unmask.system.objectives import objectives
+from unmask.system.tracks import hide_tracks, view
 
 
 @dataclass(frozen=True)
-class Single:
+class Single(Part):
     """One network."""
 
-    backbone: Transformer | TransformerXL = field(default_factory=Transformer)  # trained, adapted and served
+    backbone: Backbone = field(default_factory=Transformer)  # trained, adapted and served
+
+    @property
+    def networks(self) -> dict[str, Backbone]:
+        return {"backbone": self.backbone}
 
     @property
     def losses(self) -> tuple[str, ...]:
-        """The names of losses that the system brings besides the objectives."""
         return ()
 
     def build(self, recipe: Recipe, vocabulary: Vocabulary, seed: int) -> SingleModule:
-        """The network with fresh weights, a function of the seed alone."""
+        """The network with new weights, a function of the seed alone."""
         with torch.random.fork_rng():
             torch.manual_seed(first_seed(seed))
             return SingleModule(self, recipe, vocabulary, seed)
 
-    def flops(self, recipe: Recipe, vocabulary: int, length: int) -> float:
+    def flops(self, recipe: Recipe, vocabulary: int, length: int, share: float) -> float:
         """Floating-point operations per token of one forward pass."""
-        pattern, share = recipe.see.pattern, recipe.hide.share  # type: ignore[attr-defined]
-        return self.backbone.flops(length, pattern, share) + heads_flops(recipe, vocabulary)
+        return self.backbone.flops(length, pattern_of(recipe), share) + heads_flops(recipe, vocabulary, share)
 
 
-class SingleModule(nn.Module):
-    """What the training loop knows: `prepare` hides and counts, `step` gives the losses, `keep` is what is served."""
+class SystemModule(nn.Module):
+    """What all systems share: hiding by tracks, and reading for inference. `keep` is the network that is served."""
 
-    def __init__(self, spec: Single, recipe: Recipe, vocabulary: Vocabulary, seed: int) -> None:
+    backbone: Any
+
+    def __init__(self, recipe: Recipe, vocabulary: Vocabulary, seed: int) -> None:
         super().__init__()
-        check(recipe, vocabulary)
+        check_fit(recipe, vocabulary)
         self.vocabulary, self.seed = vocabulary, seed
-        self.hide: Any = recipe.hide
-        self.see: Any = recipe.see
-        self.remembers: bool = recipe.arrange.continuous  # type: ignore[attr-defined]  # does a batch go on with the one before?
-        self.backbone = spec.backbone.build(vocabulary.size, recipe.see.pattern)  # type: ignore[attr-defined]
-        self.predict = heads(recipe, spec.backbone, self.backbone.embed.token.weight)
+        self.tracks, self.writing = recipe.all_tracks(), recipe.writing
+        self.objectives = objectives(recipe)
+        self.remembers = recipe.arrange.continuous  # whether a batch continues the one before it
 
     @property
     def keep(self) -> nn.Module:
-        return self.backbone
+        found: nn.Module = self.backbone
+        return found
 
-    def compile_parts(self, on: bool = True) -> None:
-        """Compile what takes the time, part by part; off: compute plainly again."""
-        compile_forward([*self.backbone.parts, *self.predict.values()], on)
-        self.backbone.compiled = on
+    def hidden(self, batch: Batch, hide: Hide | tuple[Hide, ...] | None) -> Batch:
+        """The batch with tokens hidden and ranked; `hide`: what the track "main" hides, if it is not the recipe's."""
+        main = self.tracks[MAIN]
+        tracks = self.tracks if hide is None else self.tracks | {MAIN: replace(main, hide=hide)}
+        return hide_tracks(tracks, batch, self.vocabulary, self.seed, self.objectives)
 
-    def prepare(self, batch: Batch, hide: Any = None) -> tuple[Batch, dict[str, Tensor]]:
-        """Hide, say who sees whom, and count what each objective will predict. `hide`: if not what the recipe hides."""
-        batch = made_ready(self, batch, hide)
-        return batch, {name: head.count(batch) for name, head in self.predict.items()}  # type: ignore[operator]
-
-    def step(self, batch: Batch, state: Any = None) -> tuple[dict[str, Loss], Any]:
-        if state is None and self.remembers:
-            state = self.backbone.first_state(batch.shape[0])
-        hidden, state = self.backbone(batch, state)
-        return {name: head(hidden, batch) for name, head in self.predict.items()}, state
-
-    def look(self, batch: Batch) -> Hidden:
+    def look(self, batch: Batch, track: str = MAIN) -> Hidden:
         """The vectors of a batch as it is, nothing hidden: for inference."""
-        seen = batch if batch.rank is not None else self.see.apply(batch)
-        return self.backbone(seen)[0]
+        hidden: Hidden = self.backbone(batch if batch.rank is not None else view(self.tracks[track], batch))[0]
+        return hidden
 
     def read_on(self, batch: Batch, state: Any) -> tuple[Hidden, Any]:
-        """The vectors of tokens that go on from a state of `backbone.cache`, and the state after them; none: from nothing."""
-        found: tuple[Hidden, Any] = self.backbone(self.see.apply(batch), state)
+        """The vectors of tokens that continue from a state of `backbone.cache`, and the state after them; None: no state."""
+        found: tuple[Hidden, Any] = self.backbone(view(self.tracks[self.writing], batch), state)
         return found
 
 
-def made_ready(system: Any, batch: Batch, hide: Any) -> Batch:
-    """The batch with something hidden and every token told whom it sees. `hide`: if not what the recipe hides."""
-    batch = system.see.draw(batch, system.seed)
-    batch = (hide or system.hide).apply(batch, system.vocabulary, system.seed)
-    seen: Batch = system.see.apply(batch)
-    return seen
+class SingleModule(SystemModule):
+    """One step: hide, run the network, ask every objective."""
+
+    def __init__(self, spec: Single, recipe: Recipe, vocabulary: Vocabulary, seed: int) -> None:
+        super().__init__(recipe, vocabulary, seed)
+        self.backbone = spec.backbone.build(vocabulary.size, pattern_of(recipe))
+        self.predict = heads(recipe, spec.backbone, self.backbone.embed.token.weight)
+
+    def compile_parts(self, on: bool = True) -> None:
+        """Compile what takes the time, part by part; off: compute without compiling again."""
+        compile_forward([*self.backbone.parts, *self.predict.values()], on)
+        self.backbone.compiled = on
+
+    def hide(self, batch: Batch, hide: Hide | tuple[Hide, ...] | None = None) -> tuple[Batch, dict[str, Tensor]]:
+        """Hide tokens, decide who sees whom, and count what each objective will predict."""
+        batch = self.hidden(batch, hide)
+        return batch, {name: head.count(batch) for name, head in self.predict.items()}  # type: ignore[operator]
+
+    def step(self, batch: Batch, memory: Any = None) -> tuple[dict[str, Loss], Any]:
+        """The losses of a batch, and what the network remembers for the next one."""
+        if memory is None and self.remembers:
+            memory = self.backbone.first_state(batch.shape[0])
+        hidden, memory = self.backbone(batch, memory)
+        return {name: head(hidden, batch) for name, head in self.predict.items()}, memory
+
+
+def pattern_of(recipe: Recipe) -> Pattern:
+    """What attention may rely on in every track."""
+    patterns = {track.see.pattern for track in recipe.all_tracks().values()}
+    return patterns.pop() if len(patterns) == 1 else "ranked"
 
 
 def first_seed(seed: int) -> int:
@@ -95,7 +116,7 @@ def first_seed(seed: int) -> int:
     return int(chance.generator(seed, chance.purpose("initial weights")).integers(2**62))
 
 
-def heads(recipe: Recipe, backbone: Transformer | TransformerXL, embedding: Tensor) -> nn.ModuleDict:
+def heads(recipe: Recipe, backbone: Backbone, embedding: Tensor) -> nn.ModuleDict:
     """All objectives of a recipe, built for a backbone."""
     parts = objectives(recipe).items()
     return nn.ModuleDict({name: part.build(backbone.width, embedding, backbone.fresh) for name, part in parts})

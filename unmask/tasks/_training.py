@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from unmask.axes import Curve
 from unmask.errors import require
-from unmask.recipe import Part, Recipe
+from unmask.recipe import Recipe
 
 
 @dataclass(frozen=True)
@@ -69,7 +70,7 @@ def check_dropout(dropout: float) -> None:
 CURVE = {"parts": "unmask.curves", "able": "at"}  # what a weight may be besides a number
 
 
-def check_language(language: float | Part | None) -> None:
+def check_language(language: float | Curve | None) -> None:
     """A weight is a number, or a curve: what says a number for every share of the steps."""
     number = isinstance(language, int | float) and language >= 0
     require(

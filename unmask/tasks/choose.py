@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
+from unmask.axes import Curve
 from unmask.data.examples import Text
 from unmask.errors import require
-from unmask.recipe import Part
 from unmask.tasks._rows import read_rows
 from unmask.tasks._training import CURVE, Training, check_dropout, check_language
 
@@ -21,7 +21,7 @@ class Choose(Training):
     dropout: float = 0.1  # before the output
     pooler: bool | None = None  # a dense layer before the output; none: the recipe's, in models that see everything
     activation: Literal["tanh", "gelu"] | None = None  # of that layer; none: the recipe's
-    language: float | Part | None = field(  # weight of predicting the next token beside the choice; none: the recipe's
+    language: float | Curve | None = field(  # weight of predicting the next token beside the choice; none: the recipe's
         default=None, metadata=CURVE
     )
 

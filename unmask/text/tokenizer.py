@@ -14,6 +14,7 @@ from typing import Any, Protocol
 from tokenizers import Encoding, Regex, decoders, models, normalizers, pre_tokenizers, processors, trainers
 from tokenizers import Tokenizer as Backend
 
+from unmask.axes import Part
 from unmask.batch import Vocabulary
 from unmask.errors import UserError, require, unknown
 from unmask.text.fold_width import folding, folds
@@ -150,7 +151,7 @@ class Kind(Protocol):
 
 
 @dataclass(frozen=True)
-class WordPiece:
+class WordPiece(Part):
     """Pieces of words, '##' inside a word; Chinese characters apart (BERT)."""
 
     vocab: int = 30_000  # number of tokens, special ones included
@@ -169,7 +170,7 @@ class WordPiece:
 
 
 @dataclass(frozen=True)
-class ByteBPE:
+class ByteBPE(Part):
     """Byte-level BPE: every text can be written, none is unknown (GPT-2, RoBERTa)."""
 
     vocab: int = 50_000  # number of tokens, special ones included
@@ -191,7 +192,7 @@ class ByteBPE:
 
 
 @dataclass(frozen=True)
-class BPE:
+class BPE(Part):
     """BPE over characters, with '▁' for a space and punctuation apart."""
 
     vocab: int = 40_000  # number of tokens, special ones included
@@ -213,7 +214,7 @@ class BPE:
 
 
 @dataclass(frozen=True)
-class WordBPE:
+class WordBPE(Part):
     """BPE within lowercased words, the last piece of each with '</w>' at its end; punctuation apart (GPT)."""
 
     vocab: int = 40_482  # number of tokens, special ones included
@@ -236,7 +237,7 @@ class WordBPE:
 
 
 @dataclass(frozen=True)
-class Unigram:
+class Unigram(Part):
     """SentencePiece's unigram model, with '▁' for a space (XLNet, ALBERT)."""
 
     vocab: int = 32_000  # number of tokens, special ones included
@@ -254,7 +255,7 @@ class Unigram:
 
 
 @dataclass(frozen=True)
-class Characters:
+class Characters(Part):
     """One token per character (Chinese BERT, the character Transformer); the rarest are unknown."""
 
     vocab: int = 10_000  # at most so many tokens, special ones included
@@ -269,7 +270,7 @@ class Characters:
 
 
 @dataclass(frozen=True)
-class Bytes:
+class Bytes(Part):
     """One token per byte of UTF-8: any text can be written, in any language (the character Transformer on enwik8)."""
 
     vocab: int = len(BERT_NAMES) + 256  # number of tokens, special ones included; it cannot be another
@@ -290,7 +291,7 @@ class Bytes:
 
 
 @dataclass(frozen=True)
-class WholeWords:
+class WholeWords(Part):
     """One token per word, as spaces separate them, the frequent ones first; the rest are unknown (Transformer-XL on WikiText)."""
 
     vocab: int = 200_000  # at most so many tokens, special ones included

@@ -9,12 +9,13 @@ from typing import Any
 import torch
 from torch import nn
 
+from unmask.axes import Part
 from unmask.train.optimise import Curve, check_numbers, factor, groups
 from unmask.train.plan import Moment
 
 
 @dataclass(frozen=True)
-class LAMB:
+class LAMB(Part):
     """You et al. 2019; ALBERT, BERT-wwm. Biases and norms neither decay nor are scaled.
 
     Queries, keys and values are one tensor here and share one scale, where the papers' code has three.

@@ -14,13 +14,14 @@ import torch
 from torch import Tensor, nn
 
 from unmask import chance, curves
+from unmask.axes import Curve, Hide, Optimise
 from unmask.batch import Batch
 from unmask.errors import UserError
 from unmask.train import checkpoint
 from unmask.train.cuda_graph import GraphedGradients
-from unmask.train.optimise import Optimise
 from unmask.train.plan import Moment, Plan, Planner, leg_at
 
+Rules = Hide | tuple[Hide, ...]
 MINIMISED = "minimised"  # stands beside the losses: their sum, each with its weight and scale
 
 
@@ -42,8 +43,8 @@ class LoopStage:
     rows: int  # per step
     micro: int  # rows per micro-batch
     open: Callable[[dict[str, Any] | None], BatchSource]  # its batches, from a state on
-    weights: dict[str, float | curves.Curve] = field(default_factory=dict)  # of each loss; 1 where none is given
-    hide: Any = None  # what it hides, if it is not what the recipe does
+    weights: dict[str, float | Curve] = field(default_factory=dict)  # of each loss; 1 where none is given
+    hide: Rules | None = None  # what it hides, if it is not what the recipe does
 
 
 @dataclass(frozen=True)
@@ -71,21 +72,22 @@ class Trainer:
     def __init__(self, system: Any, optimise: Optimise, machine: Machine, seed: int) -> None:
         self.system, self.optimise, self.machine, self.seed = system.to(machine.device), optimise, machine, seed
         self.optimiser = optimise.build(system)
-        self.prepare = torch.compile(system.prepare, dynamic=False) if machine.compiled else system.prepare
+        self.hide = torch.compile(system.hide, dynamic=False) if machine.compiled else system.hide
         self.run: Callable[..., Any] = GraphedGradients(self._run, system) if machine.recorded else self._run
         self.system.compile_parts(machine.compiled)
         self.memory: dict[int, Any] = {}  # what a system carries from one step to the next, by micro-batch
 
     def gradients(
-        self, batches: list[Batch], weights: dict[str, float], step: int, hide: Any = None
+        self, batches: list[Batch], weights: dict[str, float], step: int, hide: Rules | None = None, done: float = 0.0
     ) -> dict[str, Tensor]:
         """Exact gradients of the mean losses over all micro-batches; returns those means and their weighed sum, detached.
 
-        `hide`: what this stage hides, if it is not what the recipe does."""
+        `hide`: what this stage hides, if it is not what the recipe does. `done`: the share of the training that is done."""
         torch.manual_seed(reseed(self.seed, step))
         self.optimiser.zero_grad(set_to_none=True)
-        moved = [batch.to(self.machine.device, non_blocking=True) for batch in batches]
-        prepared = [self.prepare(batch, hide) for batch in moved]
+        progress = torch.full((), done, device=self.machine.device)
+        moved = [batch.to(self.machine.device, non_blocking=True).replace(progress=progress) for batch in batches]
+        prepared = [self.hide(batch, hide) for batch in moved]
         counts = {name: sum(c[name] for _, c in prepared).clamp(min=1) for name in prepared[0][1]}
         scales = {name: weights.get(name, 1.0) / count for name, count in counts.items()}
         totals: dict[str, Tensor] = {}
@@ -106,13 +108,13 @@ class Trainer:
     @contextlib.contextmanager
     def plainly(self) -> Iterator[None]:
         """Within it nothing is compiled or recorded: for work that is done once, or rarely."""
-        ways = (self.prepare, self.run)
-        self.prepare, self.run = self.system.prepare, self._run
+        ways = (self.hide, self.run)
+        self.hide, self.run = self.system.hide, self._run
         self.system.compile_parts(False)
         try:
             yield
         finally:
-            self.prepare, self.run = ways
+            self.hide, self.run = ways
             self.system.compile_parts(self.machine.compiled)
 
     def update(self, moment: Moment) -> tuple[float, Tensor]:
@@ -175,7 +177,7 @@ def train(
         batches = [source.batch(rows) for rows in _portions(leg.rows, leg.micro)]
         step += 1
         weights = {name: curves.at(weight, moment.before) for name, weight in leg.weights.items()}
-        means = trainer.gradients(batches, weights, step, leg.hide)
+        means = trainer.gradients(batches, weights, step, leg.hide, moment.before)
         rate, norm = trainer.update(moment)
         meter.add(step, means, rate, norm)
         tokens += sum(batch.ids.numel() for batch in batches)

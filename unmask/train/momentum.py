@@ -7,13 +7,14 @@ from dataclasses import dataclass
 import torch
 from torch import nn
 
+from unmask.axes import Part
 from unmask.errors import require
 from unmask.train.optimise import Curve, check_rate, factor, groups
 from unmask.train.plan import Moment
 
 
 @dataclass(frozen=True)
-class Momentum:
+class Momentum(Part):
     """Gradient descent with momentum (the character Transformer); biases and norms do not decay."""
 
     rate: float = 3e-3  # the highest learning rate, reached after the warmup

@@ -5,31 +5,20 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 import torch
 from torch import nn
 
+from unmask.axes import Part
 from unmask.errors import require
 from unmask.train.plan import Moment
 
 Curve = Literal["linear", "cosine", "inverse_sqrt", "constant"]
 
 
-class Optimise(Protocol):
-    """What a recipe's `optimise` must be."""
-
-    @property
-    def clip(self) -> float | None: ...
-
-    def build(self, model: nn.Module) -> torch.optim.Optimizer: ...
-
-    def set(self, optimiser: torch.optim.Optimizer, moment: Moment) -> float:
-        """Set the rate for a step; returns it."""
-
-
 @dataclass(frozen=True)
-class AdamW:
+class AdamW(Part):
     """Adam with decoupled weight decay; biases and norms do not decay."""
 
     rate: float = 1e-4  # the highest learning rate, reached after the warmup

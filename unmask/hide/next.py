@@ -1,0 +1,84 @@
+"""Next: every token predicts the one after it. Nothing: no token is predicted."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+
+from unmask.axes import Need, Part
+from unmask.batch import Batch, Targets, Vocabulary
+from unmask.errors import require
+
+
+@dataclass(frozen=True)
+class Next(Part):
+    """Every token predicts the one after it; `see` must hide the future.
+
+    Paper: GPT (Radford et al. 2018). Needs: a view without the future. Produces: the targets "tokens" at every token but
+    the last, and "ahead_2" and so on for tokens further ahead. Used by: gpt, gpt2, char-transformer, transformer-xl.
+    Differs from Masked: the text itself stays as it is.
+    """
+
+    ahead: int = 1  # up to how many tokens ahead there are targets; 2: also the one after the next
+
+    def __post_init__(self) -> None:
+        require(self.ahead >= 1, f"hide.ahead must be 1 or more, got {self.ahead}")
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of its targets, the next token first."""
+        return ("tokens", *(f"ahead_{number}" for number in range(2, self.ahead + 1)))
+
+    @property
+    def needs(self) -> tuple[Need, ...]:
+        return (Need("future hidden", "it predicts the next token"),)
+
+    @property
+    def gives(self) -> frozenset[str]:
+        return frozenset(f"targets:{name}" for name in self.names)
+
+    @property
+    def must_use(self) -> frozenset[str]:
+        return self.gives - {"targets:tokens"}
+
+    @property
+    def share(self) -> float:
+        return 1.0
+
+    @property
+    def longest(self) -> int:
+        return 1
+
+    def apply(self, batch: Batch, vocabulary: Vocabulary, seed: int) -> Batch:
+        found = {name: _ahead(batch, number) for number, name in enumerate(self.names, 1)}
+        return batch.replace(targets=batch.targets | found)
+
+
+@dataclass(frozen=True)
+class Nothing(Part):
+    """Hide nothing: the example's label is what is predicted.
+
+    Paper: every fine-tuning. Needs: labels. Produces: no targets. Used by: adapted models.
+    Differs from Next: the text is not predicted at all.
+    """
+
+    @property
+    def share(self) -> float:
+        return 0.0
+
+    @property
+    def longest(self) -> int:
+        return 1
+
+    def apply(self, batch: Batch, vocabulary: Vocabulary, seed: int) -> Batch:
+        return batch
+
+
+def _ahead(batch: Batch, count: int) -> Targets:
+    """For every token the one this number of places ahead, if that belongs to the same example."""
+    rows, length = batch.shape
+    here = torch.arange(rows * length, device=batch.ids.device).view(rows, length)[:, :-count].flatten()
+    same = batch.real[:, count:] & (batch.example[:, count:] == batch.example[:, :-count])
+    there, weight = here + count, same.flatten().float()
+    return Targets(where=there, at=here, ids=batch.ids[:, count:].flatten(), start=there, end=there, weight=weight)

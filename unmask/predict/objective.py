@@ -1,0 +1,35 @@
+"""What objectives have in common, and the needs of those that predict targets."""
+
+from __future__ import annotations
+
+from typing import cast
+
+from unmask.axes import AskedAt, Need, Objective, Part
+
+
+class Predicts(Part):
+    """An objective that is one loss, asked at its targets and read off the last layer."""
+
+    @property
+    def target(self) -> str | None:
+        return None
+
+    @property
+    def layer(self) -> int | None:
+        return None
+
+    @property
+    def asked_at(self) -> AskedAt:
+        return "targets"
+
+    def each(self, name: str, layers: int) -> dict[str, Objective]:
+        return {name: cast(Objective, self)}
+
+
+def reads_targets(name: str, *, query: bool) -> tuple[Need, ...]:
+    """The needs of an objective that predicts these targets. `query`: it can read a second stream."""
+    hidden = "covered|future hidden|second stream" if query else "covered|future hidden"
+    return (
+        Need(f"targets:{name}", f"it predicts the targets {name!r}"),
+        Need(hidden, "it must not read the token that it predicts" if query else "it reads the tokens themselves"),
+    )

@@ -1,0 +1,52 @@
+"""Cost: how many parameters a recipe has, and how many operations its training takes."""
+
+from __future__ import annotations
+
+import torch
+
+from unmask.axes import rules
+from unmask.batch import Vocabulary
+from unmask.recipe import Recipe, Stage
+from unmask.system.objectives import objectives
+
+
+def cost(recipe: Recipe, vocabulary: int) -> dict[str, float]:
+    """Parameters, and training operations per token over the whole schedule; nothing is allocated."""
+    words = Vocabulary(size=vocabulary, pad=0, special=(), mask=0)
+    with torch.device("meta"):
+        system = recipe.system.build(recipe, words, 0)
+    return {
+        "parameters": sum(p.numel() for p in system.parameters()),
+        "kept": sum(p.numel() for p in system.keep.parameters()),
+        "flops_per_token": schedule_flops(recipe, vocabulary),
+    }
+
+
+def schedule_flops(recipe: Recipe, vocabulary: int) -> float:
+    """Training operations per token over the whole schedule."""
+    shares = [stage.share for stage in recipe.schedule]
+    return sum(s * f for s, f in zip(shares, step_flops(recipe, vocabulary), strict=True)) / recipe.step_tokens
+
+
+def step_flops(recipe: Recipe, vocabulary: int) -> list[float]:
+    """Training operations of a step of each stage, with what it hides."""
+    return [s.rows * s.length * flops_per_token(recipe, vocabulary, s) for s in recipe.schedule]
+
+
+def flops_per_token(recipe: Recipe, vocabulary: int, stage: Stage) -> float:
+    """Training operations per token of a stage: three forward passes, predictions counted where they are made."""
+    share = predicted_share(recipe, stage)
+    return 3 * recipe.system.flops(recipe, vocabulary, stage.length, share)
+
+
+def predicted_share(recipe: Recipe, stage: Stage | None = None) -> float:
+    """Predictions per token of a row, the mean over the tracks."""
+    tracks = recipe.all_tracks(stage).values()
+    return sum(track.share * sum(rule.share for rule in rules(track.hide)) for track in tracks)
+
+
+def heads_flops(recipe: Recipe, vocabulary: int, share: float) -> float:
+    """Operations of one forward pass of all objectives, per token; `share`: of the tokens that are predicted."""
+    backbone = recipe.system.backbone
+    embedding, outputs = backbone.embedding or backbone.width, backbone.outputs(vocabulary)
+    return sum(part.flops(backbone.width, embedding, outputs, share) for part in objectives(recipe).values())

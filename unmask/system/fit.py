@@ -1,0 +1,189 @@
+"""Fit: do the parts of a recipe fit together? Every need must be met, every number must be in range.
+
+Messages are composed from what the parts declare (`unmask.axes`). The advice is a list of settings; following it gives a
+recipe that fits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from unmask.axes import Need, PartLike, fact, parts_in, rules
+from unmask.batch import Vocabulary
+from unmask.errors import UserError, require
+from unmask.recipe import MAIN, Recipe, override
+from unmask.system.objectives import losses, objectives, predictions
+from unmask.text import layout as layouts
+
+MASK_TOKEN = "mask token"
+_MOST_SETTINGS = 3  # in one piece of advice
+
+
+def check_fit(recipe: Recipe, vocabulary: Vocabulary) -> None:
+    """Refuse a recipe whose numbers do not fit, or that hides tokens behind a token that the vocabulary lacks."""
+    _check_numbers(recipe)
+    _check_weights(recipe)
+    for unmet in _unmet(recipe, vocabulary):
+        require(unmet.need.fact != MASK_TOKEN, _mask_message(recipe, unmet))
+
+
+def check_training(recipe: Recipe, vocabulary: Vocabulary | None = None) -> None:
+    """Refuse to train a recipe in which a part needs what no other part gives, or gives what none reads."""
+    unmet = next(_unmet(recipe, vocabulary), None)
+    if unmet is not None:
+        raise UserError(_message(recipe, unmet))
+    unused = next(_unused(recipe), None)
+    if unused is not None:
+        path, part, name = unused
+        raise UserError(
+            f"{path}={type(part).__name__} gives {fact(name).words}, and nothing reads them, so the option has no effect: "
+            f"lower {path}.ahead, or add an objective with target={name.partition(':')[2]}"
+        )
+
+
+@dataclass(frozen=True)
+class Unmet:
+    """A need that no part meets."""
+
+    path: str  # of the part that needs it, as settings name it
+    part: PartLike
+    need: Need
+    track: str
+
+
+def _unmet(recipe: Recipe, vocabulary: Vocabulary | None) -> Iterator[Unmet]:
+    for track, parts in _parts(recipe):
+        given = {name for _, part in parts for name in part.gives}
+        if vocabulary is None or vocabulary.mask is not None:
+            given.add(MASK_TOKEN)
+        for path, part in parts:
+            for need in part.needs:
+                known = any(name in given or name.startswith("column:") for name in need.alternatives)
+                if not known:  # columns are those of the data, which is checked when it is opened
+                    yield Unmet(path, part, need, track)
+
+
+def _unused(recipe: Recipe) -> Iterator[tuple[str, PartLike, str]]:
+    for _, parts in _parts(recipe):
+        read = {name for _, part in parts for need in part.needs for name in need.alternatives}
+        for path, part in parts:
+            for name in sorted(part.must_use - read):
+                yield path, part, name
+
+
+def _parts(recipe: Recipe) -> Iterator[tuple[str, list[tuple[str, PartLike]]]]:
+    """For each stage and track, every part that takes part, with its path."""
+    asked, shared = objectives(recipe), list(parts_in(recipe.system, "system"))
+    for number, stage in enumerate(recipe.schedule):
+        for name, track in recipe.all_tracks(stage).items():
+            prefix = "" if name == MAIN else f"tracks.{name}."
+            hide = f"schedule.{number}.hide" if name == MAIN and stage.hide is not None else f"{prefix}hide"
+            own = [*parts_in(track.arrange, f"{prefix}arrange"), *parts_in(track.see, f"{prefix}see")]
+            chosen = {n: p for n, p in predictions(recipe).items() if track.predict is None or n in track.predict}
+            heads = [pair for n, p in chosen.items() for pair in parts_in(p, f"predict.{n}")]
+            heads += [
+                pair for n, p in asked.items() if n in chosen and n not in recipe.predict for pair in parts_in(p, n)
+            ]
+            yield name, [*own, *parts_in(track.hide, hide), *shared, *heads]
+
+
+def _message(recipe: Recipe, unmet: Unmet) -> str:
+    """Who needs what and why, and the settings that help."""
+    if unmet.need.fact == MASK_TOKEN:
+        return _mask_message(recipe, unmet)
+    words = " or ".join(fact(name).words for name in unmet.need.alternatives)
+    advice = advice_for(recipe, unmet)
+    shown = ", or ".join(" and ".join(settings) for settings in advice)
+    return (
+        f"{unmet.path}={type(unmet.part).__name__} needs {words}, because {unmet.need.because}, and no part of {recipe.name} gives "
+        f"it: " + (f"set {shown}" if shown else f"choose another {unmet.path}")
+    )
+
+
+def _mask_message(recipe: Recipe, unmet: Unmet) -> str:
+    return (
+        f"{recipe.name} hides tokens behind [MASK], and the tokenizer has no mask token: train a tokenizer with "
+        f"'unmask tokenizer', or set {unmet.path}.{unmet.need.unless}"
+    )
+
+
+def advice_for(recipe: Recipe, unmet: Unmet) -> list[list[str]]:
+    """Up to two lists of settings, the shortest first, each of which makes the recipe fit."""
+    found: list[list[str]] = []
+    waiting = [[setting] for setting in _helps(unmet)]
+    while waiting and len(found) < 2:
+        settings = waiting.pop(0)
+        try:
+            changed = override(recipe, settings)
+            _check_numbers(changed)
+        except UserError:  # the setting does not apply to this recipe
+            continue
+        left = next(_unmet(changed, None), None)
+        if left is None:
+            found.append(settings)
+        elif len(settings) < _MOST_SETTINGS:
+            waiting += [[*settings, more] for more in _helps(left) if more not in settings]
+    return found
+
+
+def _helps(unmet: Unmet) -> list[str]:
+    """Settings that give what is needed, or remove the need."""
+    prefix = "" if unmet.track == MAIN else f"tracks.{unmet.track}."
+    gives = [setting for name in unmet.need.alternatives for setting in fact(name).settings]
+    own = [prefix + s if s.startswith(("arrange=", "hide=", "see=")) else s for s in gives]
+    return own + ([f"{unmet.path}.{unmet.need.unless}"] if unmet.need.unless else [])
+
+
+def _check_numbers(recipe: Recipe) -> None:
+    for stage in recipe.schedule:
+        for track in recipe.all_tracks(stage).values():
+            longest = max(rule.longest for rule in rules(track.hide))
+            require(
+                longest <= stage.length,
+                f"a hidden unit may have {longest} words or tokens, and a row has {stage.length} tokens: lower hide.units, or raise "
+                "schedule.*.length",
+            )
+    for name, network in recipe.system.networks.items():
+        _check_network(name, recipe)
+    layers = recipe.system.backbone.layers
+    for name, part in objectives(recipe).items():
+        require(
+            part.layer is None or part.layer <= layers,
+            f"predict.{name} reads layer {part.layer}, and the backbone has {layers}: lower predict.{name}.layer",
+        )
+
+
+def _check_network(name: str, recipe: Recipe) -> None:
+    """Refuse a network, called `system.NAME`, that cannot read the recipe's rows."""
+    network, rows = recipe.system.networks[name], max(stage.length for stage in recipe.schedule)
+    require(
+        rows <= network.length,
+        f"rows of {rows} tokens do not fit a {name} of length {network.length}: lower schedule.*.length or raise "
+        f"system.{name}.length",
+    )
+    for track, choices in recipe.all_tracks().items():
+        laid = 1 + max(item.segment for item in layouts.items(recipe.layout, 2 if "b" in recipe.layout.split() else 1))
+        require(
+            not network.segments or not choices.segments or laid <= len(choices.segments),
+            f"the layout {recipe.layout!r} has {laid} kinds of segments, and the track {track!r} numbers "
+            f"{len(choices.segments)}: set another layout",
+        )
+        known = 1 + max(choices.segments, default=laid - 1)
+        require(
+            not network.segments or known <= network.segments,
+            f"the layout {recipe.layout!r} has {known} kinds of segments, and the {name} distinguishes {network.segments}: set "
+            f"system.{name}.segments={known}, or another layout",
+        )
+
+
+def _check_weights(recipe: Recipe) -> None:
+    known = [*predictions(recipe), *recipe.system.losses]
+    for name in (name for stage in recipe.schedule for name in stage.weights):
+        require(
+            name in known or name in losses(recipe),
+            f"the schedule has a weight for the loss {name!r}, and nothing predicts it: known are {', '.join(known)}",
+        )
+    for name, track in recipe.tracks.items():
+        strange = [one for one in track.predict or () if one not in losses(recipe) and one not in known]
+        require(not strange, f"tracks.{name}.predict names {strange}, and {recipe.name} predicts {', '.join(known)}")

@@ -1,0 +1,38 @@
+"""Objectives: what a recipe predicts, and the weight of each loss."""
+
+from __future__ import annotations
+
+from unmask import curves
+from unmask.axes import Curve, Objective
+from unmask.predict import Label
+from unmask.recipe import Recipe, Stage
+
+SENTENCE = "sentence"  # the name of the objective that follows from a recipe's `arrange`
+
+
+def predictions(recipe: Recipe) -> dict[str, Objective]:
+    """What is predicted: the recipe's own objectives, and the sentence task that its `arrange` brings."""
+    classes = recipe.arrange.classes
+    return recipe.predict | ({SENTENCE: Label(classes=classes)} if classes else {})
+
+
+def objectives(recipe: Recipe) -> dict[str, Objective]:
+    """The same, one entry for each loss: an objective that is asked of every layer becomes several."""
+    layers = recipe.system.backbone.layers
+    return {n: p for name, part in predictions(recipe).items() for n, p in part.each(name, layers).items()}
+
+
+def weights(recipe: Recipe, stage: Stage) -> dict[str, float | Curve]:
+    """The weight of each loss in a stage; a weight given for all layers holds for each layer without its own."""
+    found: dict[str, float | Curve] = {}
+    layers, known = recipe.system.backbone.layers, losses(recipe)
+    for name, weight in stage.weights.items():
+        part = recipe.predict.get(name)
+        each = part.each(name, layers) if part is not None else {}
+        found |= {n: curves.of(weight, head.layer or layers, layers) for n, head in each.items() if n != name}
+    return found | {name: weight for name, weight in stage.weights.items() if name in known}
+
+
+def losses(recipe: Recipe) -> list[str]:
+    """The names of all losses."""
+    return [*objectives(recipe), *recipe.system.losses]

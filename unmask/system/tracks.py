@@ -1,0 +1,94 @@
+"""Tracks: the rows of a batch that are hidden and seen in one way, apart from the others and together again."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from unmask.axes import Objective
+from unmask.batch import Batch, Targets, Vocabulary
+from unmask.hide import apply_rules
+from unmask.recipe import MAIN, FullTrack
+
+_PER_EXAMPLE = ("summary", "label", "counted")
+_FLAT = ("where", "at", "start", "end")  # of targets: indices into the flattened batch
+
+
+def hide_tracks(
+    tracks: dict[str, FullTrack], batch: Batch, vocabulary: Vocabulary, seed: int, objectives: dict[str, Objective]
+) -> Batch:
+    """The batch hidden and ranked, the rows of each track in its own way."""
+    shares = batch.tracks or ((MAIN, batch.shape[0]),)
+    if len(shares) == 1:
+        return _hidden(tracks[shares[0][0]], batch, vocabulary, seed, objectives)
+    parts, begin = [], 0
+    for name, rows in shares:
+        parts.append(_hidden(tracks[name], rows_of(batch, begin, begin + rows), vocabulary, seed, objectives))
+        begin += rows
+    return joined(parts).replace(tracks=batch.tracks)
+
+
+def _hidden(
+    track: FullTrack, batch: Batch, vocabulary: Vocabulary, seed: int, objectives: dict[str, Objective]
+) -> Batch:
+    batch = apply_rules(track.hide, track.see.draw(batch, seed), vocabulary, seed)
+    return only_asked(track, view(track, batch), objectives)
+
+
+def view(track: FullTrack, batch: Batch) -> Batch:
+    """The batch as a track sees it: ranks, and the track's own numbers of segments."""
+    if track.segments:
+        batch = batch.replace(segment=torch.tensor(track.segments, device=batch.ids.device)[batch.segment])
+    return track.see.apply(batch)
+
+
+def only_asked(track: FullTrack, batch: Batch, objectives: dict[str, Objective]) -> Batch:
+    """The batch without targets and examples that no objective of the track asks about."""
+    if track.predict is None:
+        return batch
+    asked = [part for name, part in objectives.items() if name in track.predict]
+    targets = {name: found for name, found in batch.targets.items() if name in {part.target for part in asked}}
+    examples = any(part.asked_at == "examples" for part in asked)
+    return batch.replace(targets=targets, counted=batch.counted if examples else torch.zeros_like(batch.counted))
+
+
+def rows_of(batch: Batch, begin: int, end: int) -> Batch:
+    """Some rows of a batch in which nothing is hidden yet."""
+    rows, length = batch.shape
+    each = len(batch.label) // rows  # examples in a row
+    examples = {name: getattr(batch, name)[begin * each : end * each] for name in _PER_EXAMPLE}
+    rowwise = {
+        name: getattr(batch, name)[begin:end] for name in ("ids", "example", "segment", "position", "row", "visit")
+    }
+    return batch.replace(
+        **rowwise, **examples | {"summary": examples["summary"] - begin * length}, tracks=(),
+        columns={name: column[begin:end] for name, column in batch.columns.items()},
+        per_row={name: values[begin:end] for name, values in batch.per_row.items()},
+    )  # fmt: skip
+
+
+def joined(parts: list[Batch]) -> Batch:
+    """Batches of one row length, one below the other."""
+    length = parts[0].shape[1]
+    begins = [sum(part.shape[0] for part in parts[:i]) * length for i in range(len(parts))]
+    names = [n for n, v in vars(parts[0]).items() if isinstance(v, Tensor) and v.dim() and n not in _PER_EXAMPLE]
+    found = {name: torch.cat([getattr(part, name) for part in parts]) for name in (*names, "label", "counted")}
+    summary = torch.cat([part.summary + begin for part, begin in zip(parts, begins, strict=True)])
+    return parts[0].replace(
+        **found, summary=summary, targets=_joined_targets(parts, begins),
+        columns={name: torch.cat([part.columns[name] for part in parts]) for name in parts[0].columns},
+        per_row={name: torch.cat([part.per_row[name] for part in parts]) for name in parts[0].per_row},
+    )  # fmt: skip
+
+
+def _joined_targets(parts: list[Batch], begins: list[int]) -> dict[str, Targets]:
+    """The targets of all parts by name; a part without those of a name adds none."""
+    found: dict[str, Targets] = {}
+    for name in dict.fromkeys(name for part in parts for name in part.targets):
+        moved = [
+            {key: value + begin if key in _FLAT else value for key, value in vars(part.targets[name]).items()}
+            for part, begin in zip(parts, begins, strict=True)
+            if name in part.targets
+        ]
+        found[name] = Targets(**{key: torch.cat([one[key] for one in moved]) for key in moved[0]})
+    return found
