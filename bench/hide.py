@@ -54,7 +54,7 @@ def measure(name: str, size: str, batch: Batch, machine: Machine) -> dict[str, A
 
     rounds = 20 if machine.half else 4
     whole = seconds(step, rounds, machine)
-    hiding = seconds(lambda: trainer.prepare(batch, None), rounds, machine)
+    hiding = seconds(lambda: trainer.hide(batch, None), rounds, machine)
     return {
         "hide_ms": 1e3 * hiding,
         "step_ms": 1e3 * whole,

@@ -124,7 +124,7 @@ class Bare(nn.Module):
             if on:
                 part.forward = torch.compile(part.forward, dynamic=False)
 
-    def prepare(self, batch: Batch, hide: Any = None) -> tuple[Batch, dict[str, Tensor]]:
+    def hide(self, batch: Batch, hide: Any = None) -> tuple[Batch, dict[str, Tensor]]:
         batch = self.recipe.see.apply(self.recipe.hide.apply(batch, VOCABULARY, 0))
         return batch, {"tokens": self.head.count(batch)}
 
@@ -168,7 +168,7 @@ def made(count: int, seed: int) -> Batch:
     place = torch.arange(LENGTH).expand(count, LENGTH).contiguous()
     zeros, one = torch.zeros_like(ids), torch.zeros(count, dtype=torch.long)
     return Batch(
-        ids=ids, word=place, sentence=zeros, example=zeros, segment=zeros, position=place, row=one, visit=one, summary=one,
+        ids=ids, columns={"word": place, "sentence": zeros}, example=zeros, segment=zeros, position=place, row=one, visit=one, summary=one,
         label=one, counted=torch.ones(count),
     )  # fmt: skip
 

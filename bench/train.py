@@ -142,7 +142,7 @@ def full_rows(rows: int, seed: int) -> Batch:
     place = torch.arange(LENGTH).expand(rows, LENGTH).contiguous()
     zeros = torch.zeros_like(ids)
     return Batch(
-        ids=ids, word=place, sentence=zeros, example=zeros, segment=zeros, position=place, row=torch.arange(rows),
+        ids=ids, columns={"word": place, "sentence": zeros}, example=zeros, segment=zeros, position=place, row=torch.arange(rows),
         visit=torch.zeros(rows, dtype=torch.long), summary=torch.arange(rows) * LENGTH,
         label=torch.zeros(rows, dtype=torch.long), counted=torch.ones(rows),
     )  # fmt: skip

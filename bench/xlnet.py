@@ -73,14 +73,14 @@ def peer(recipe: Recipe, device: str, compiled: bool) -> Callable[[Batch], None]
 
     def step(batch: Batch) -> None:
         nonlocal memory
-        made, _ = system.prepare(batch)
+        made, _ = system.hide(batch)
         count = made.shape[0]
-        where = made.targets.where.view(count, -1) % LENGTH
+        where = made.targets["tokens"].where.view(count, -1) % LENGTH
         mapping = torch.nn.functional.one_hot(where, LENGTH).float()
-        predicted = torch.zeros(made.shape, device=device).scatter(1, where, made.targets.weight.view(count, -1)) > 0
+        predicted = torch.zeros(made.shape, device=device).scatter(1, where, made.targets["tokens"].weight.view(count, -1)) > 0
         ahead = made.rank[:, None, :] - made.rank[:, :, None]
         blocked = torch.where(predicted[:, :, None], ahead >= 0, ahead > 0).float()
-        labels = torch.where(made.targets.weight > 0, made.targets.ids, -100).view(count, -1)
+        labels = torch.where(made.targets["tokens"].weight > 0, made.targets["tokens"].ids, -100).view(count, -1)
         optimiser.zero_grad(set_to_none=True)
         with torch.autocast(device, torch.bfloat16, enabled=device != "cpu"):
             out = run(input_ids=made.ids, perm_mask=blocked, target_mapping=mapping, token_type_ids=made.segment,
@@ -104,7 +104,7 @@ def rows(count: int, seed: int) -> Batch:
     begins = (torch.rand(count, LENGTH, generator=random) < 0.7) & ~special
     segment = (place > LENGTH * 3 // 4).long() + (place == LENGTH - 1)
     return Batch(
-        ids=ids, word=torch.where(special, -1, begins.cumsum(1)), sentence=zeros, example=zeros, segment=segment,
+        ids=ids, columns={"word": torch.where(special, -1, begins.cumsum(1)), "sentence": zeros}, example=zeros, segment=segment,
         position=place, row=torch.arange(count), visit=torch.zeros(count, dtype=torch.long),
         summary=torch.arange(1, count + 1) * LENGTH - 1, label=torch.zeros(count, dtype=torch.long),
         counted=torch.ones(count), reuse=LENGTH // 2,

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import torch
 
+from unmask.axes import Hide
 from unmask.batch import Batch, Vocabulary
+from unmask.hide import Keep, Mask, Masked, Runs, Shuffle
+from unmask.recipe import Recipe
 
 
 def vocabulary(size: int = 200) -> Vocabulary:
@@ -37,3 +40,23 @@ def random_batch(rows: int, length: int, examples: int = 1, seed: int = 0, size:
         row=torch.arange(rows) + 1000, visit=torch.zeros(rows, dtype=torch.long), summary=summary.flatten(),
         label=torch.randint(0, 2, (rows * examples,), generator=random), counted=counted.flatten(),
     )  # fmt: skip
+
+
+def masking(
+    *, mask: float = 0.8, random: float = 0.1, draw: str = "token", random_from: str = "vocabulary", **rule
+) -> Masked:
+    """A rule that puts [MASK], random tokens or the tokens themselves in place of what it chooses."""
+    kept = mask == random == 0
+    return Masked(
+        replace=Keep() if kept else Mask(mask=mask, random=random, draw=draw, random_from=random_from), **rule
+    )
+
+
+def shuffled(budget: float, size: int = 3, copies: int | None = None) -> Masked:
+    """A rule that shuffles runs of tokens."""
+    return Masked(units=Runs(size=size), budget=budget, replace=Shuffle(), copies=copies)
+
+
+def hides(recipe: Recipe) -> list[Hide | tuple[Hide, ...]]:
+    """What each stage of a recipe hides."""
+    return [stage.hide or recipe.hide for stage in recipe.schedule]

@@ -88,7 +88,7 @@ def counted(recipe: Recipe, data: Path, stage: int, seed: int) -> dict[str, Coun
                 continue
             found["hidden"]["all"] += len(tokens)
             found["pieces"][len(tokens)] += 1
-            found["words"][len({batch.word.flatten()[where].item() for where, _, _ in tokens})] += 1
+            found["words"][len({batch.columns["word"].flatten()[where].item() for where, _, _ in tokens})] += 1
             found["units"]["all"] += 1
             for (where, i, _), there in zip(tokens, now, strict=True):
                 ways[where] = "mask" if there == vocabulary.mask else "keep" if there == i else "random"
@@ -100,7 +100,9 @@ def counted(recipe: Recipe, data: Path, stage: int, seed: int) -> dict[str, Coun
         for row in range(rows):
             found["rows"]["all"] += 1
             found["tokens"]["all"] += sum(e >= 0 for e in batch.example[row].tolist())
-            text = [i for i, w in zip(before.ids[row].tolist(), batch.word[row].tolist(), strict=True) if w >= 0]
+            text = [
+                i for i, w in zip(before.ids[row].tolist(), batch.columns["word"][row].tolist(), strict=True) if w >= 0
+            ]
             found["text"]["all"] += len(text)
             found["unknown"]["all"] += text.count(vocabulary.unknown)
             found["examples"]["all"] += len(set(batch.example[row].tolist()) - {-1})

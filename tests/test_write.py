@@ -74,13 +74,13 @@ def test_only_the_second_text_and_its_end_are_ever_hidden(name, tokenizers, tmp_
     ever = torch.zeros(rows.ids.shape, dtype=torch.bool)
     for visit in range(30):
         batch = batch_of(rows, np.arange(8), visit)
-        after, counts = system.prepare(batch)
-        used = after.targets.weight > 0
+        after, counts = system.hide(batch)
+        used = after.targets["tokens"].weight > 0
         chosen = torch.zeros(batch.ids.numel(), dtype=torch.bool)
-        chosen[after.targets.where[used]] = True
+        chosen[after.targets["tokens"].where[used]] = True
         chosen = chosen.view(batch.shape)
         assert torch.equal(after.ids[~chosen], batch.ids[~chosen])
-        assert torch.equal(after.targets.ids[used], batch.ids.flatten()[after.targets.where[used]])
+        assert torch.equal(after.targets["tokens"].ids[used], batch.ids.flatten()[after.targets["tokens"].where[used]])
         assert int(counts["tokens"]) == int(used.sum())
         ever[:, : batch.shape[1]] |= chosen
     for row, pair in enumerate(PAIRS):
@@ -140,7 +140,7 @@ def test_a_model_that_writes_can_still_be_adapted_to_tell_labels_apart(tokenizer
     system = labelled.system.build(labelled, base.tokenizer.vocabulary, 0).eval()
     rows, _ = rows_of(PAIRS, [0, 1] * 4, base.tokenizer, labelled.layout, 48)
     batch = batch_of(rows, np.arange(8))
-    prepared, counts = system.prepare(batch)
+    prepared, counts = system.hide(batch)
     assert int(counts["label"]) == 8
     with torch.no_grad():
         assert torch.equal(system.backbone(prepared)[0].last, system.look(batch).last)

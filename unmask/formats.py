@@ -88,7 +88,7 @@ def _public_names(value: Any) -> Any:
     module, _, name = str(value["part"]).rpartition(".")
     public = ".".join([*module.split(".")[:2], name])
     part = _RENAMED_PARTS.get(public, public)
-    renamed: dict[Any, str] = dict(_RENAMED_VALUES.get(part, {}))
+    renamed = _RENAMED_VALUES.get(part, {})
     values: dict[str, Any] = {
         renamed.get(key, key): _public_names(item) for key, item in value.items() if key != "part"
     }

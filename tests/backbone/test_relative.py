@@ -9,13 +9,13 @@ import torch
 from transformers import XLNetConfig
 from transformers import XLNetModel as Peer
 
-from tests.small import random_batch, vocabulary
+from tests.small import masking, random_batch, vocabulary
 from unmask.backbone import TransformerXL
 from unmask.backbone.biased_attention import look, slid
 from unmask.backbone.relative import RelativeAttention, relate, waves
 from unmask.batch import Batch, Memory
 from unmask.errors import UserError
-from unmask.hide import Harmonic, Mask, Spans
+from unmask.hide import Harmonic, Spans
 from unmask.see import LeftToRight, Permuted
 
 
@@ -24,7 +24,7 @@ def stream(ids: torch.Tensor) -> Batch:
     places = torch.arange(ids.shape[1]).expand(ids.shape)
     zeros, one = torch.zeros_like(ids), torch.zeros(len(ids), dtype=torch.long)
     batch = Batch(
-        ids=ids, word=places, sentence=zeros, example=zeros, segment=zeros, position=places, row=one, visit=one,
+        ids=ids, columns={"word": places, "sentence": zeros}, example=zeros, segment=zeros, position=places, row=one, visit=one,
         summary=one, label=one, counted=torch.ones(len(ids)),
     )  # fmt: skip
     return LeftToRight().apply(batch)
@@ -45,7 +45,7 @@ def permuted(rows: int = 3, length: int = 24, seed: int = 0, *, reuse: int | Non
     batch = random_batch(rows, length, examples=1, seed=seed, size=40, padding=0).replace(reuse=reuse)
     view = Permuted(block=block)
     batch = view.draw(batch, 7)
-    hide = Mask(units=Spans(lengths=Harmonic(most=5)), budget=1 / 6, mask=0.0, random=0.0)
+    hide = masking(units=Spans(lengths=Harmonic(most=5)), budget=1 / 6, mask=0.0, random=0.0)
     return view.apply(hide.apply(batch, vocabulary(40), 7))
 
 
@@ -120,7 +120,7 @@ def test_relations_say_who_is_seen_of_which_segment_and_where_the_seen_begin_and
     batch = permuted(rows=3, length=12, seed=1).replace(segment=torch.arange(12).expand(3, -1) // 5)
     state = Memory(torch.zeros(2, 3, 4, 16), torch.tensor([[False] * 4, [True] * 4, [False, False, True, True]]))
     relations = relate(batch, state, torch.zeros(1, 28, 16), segments=True, query=True)
-    where = batch.targets.where.view(3, -1) % 12
+    where = batch.targets["tokens"].where.view(3, -1) % 12
     assert torch.equal(relations.query.column, 11 - where)
     for strict, asking, at in (
         (False, relations.content, torch.arange(12).expand(3, -1)),
@@ -208,7 +208,7 @@ def test_operations_are_those_of_its_products(pattern):
     two = pattern == "ranked"
     module = network(pattern, streams=1 + two)
     batch = permuted(rows=1, length=24) if two else stream(torch.arange(24)[None])
-    spec, share = module.spec, len(batch.targets.where) / 24 if two else 0.0
+    spec, share = module.spec, len(batch.targets["tokens"].where) / 24 if two else 0.0
     with FlopCounterMode(display=False) as counter:
         module(batch, module.cache(1))
     places = spec.layers * 2 * spec.width * spec.heads * spec.head * (24 + spec.memory + (24 if two else 0))
@@ -247,7 +247,7 @@ def test_a_row_that_stands_backward_gives_what_the_row_gives_forward():
 def test_the_query_stream_sees_neither_its_target_nor_what_comes_after_it():
     module, batch = network("ranked", streams=2, segments=3), permuted(rows=1, length=24)
     rank = batch.rank[0].tolist()
-    where, used = batch.targets.where.tolist(), batch.targets.weight.tolist()
+    where, used = batch.targets["tokens"].where.tolist(), batch.targets["tokens"].weight.tolist()
     with torch.no_grad():
         plain, _ = module(batch)
         for changed in range(24):
@@ -265,7 +265,7 @@ def test_the_first_of_an_order_gathers_nothing_rather_than_everything():
     module = network("ranked", streams=2)
     batch = permuted(rows=1, length=8)
     batch = batch.replace(rank=torch.arange(8)[None])
-    batch = batch.replace(targets=batch.targets.replace(where=torch.tensor([0]), ids=batch.ids[0, :1], start=torch.tensor([0]),
+    batch = batch.replace(targets=batch.targets["tokens"].replace(where=torch.tensor([0]), ids=batch.ids[0, :1], start=torch.tensor([0]),
                                                         end=torch.tensor([0]), weight=torch.ones(1)))  # fmt: skip
     with torch.no_grad():
         plain = module(batch)[0].query
@@ -290,7 +290,7 @@ def test_both_streams_equal_those_of_transformers(reuse, block):
                 output_hidden_states=True, use_mems=False,
             )  # fmt: skip
             found, _ = module(batch, state)
-            real = batch.targets.weight > 0
+            real = batch.targets["tokens"].weight > 0
             assert torch.allclose(found.query[real], expected.last_hidden_state.flatten(0, 1)[real], atol=1e-4)
             assert torch.allclose(found.last, expected.hidden_states[-2], atol=1e-4)
 
@@ -303,16 +303,16 @@ def test_rows_in_both_directions_equal_those_of_transformers():
     with torch.no_grad():
         expected = peer(batch.ids, perm_mask=blocked, target_mapping=chosen, token_type_ids=batch.segment)
         found, _ = module(batch)
-    real = batch.targets.weight > 0
+    real = batch.targets["tokens"].weight > 0
     assert torch.allclose(found.query[real], expected.last_hidden_state.flatten(0, 1)[real], atol=1e-4)
 
 
 def test_orders_are_those_of_the_original_masks():
     """Which places a target and a given token may see, by the rules of XLNet's data code, for each pair."""
     batch = permuted(rows=4, length=20, reuse=10, block=5)
-    targets = set(batch.targets.where[batch.targets.weight > 0].tolist())
+    targets = set(batch.targets["tokens"].where[batch.targets["tokens"].weight > 0].tolist())
     for row in range(4):
-        order, text = batch.order[row].tolist(), batch.word[row].tolist()
+        order, text = batch.order[row].tolist(), batch.columns["word"][row].tolist()
         for i in range(20):
             for j in range(20):
                 free = text[j] >= 0 and row * 20 + j not in targets  # given: neither a target nor special
@@ -334,11 +334,11 @@ def masks_of(batch: Batch) -> tuple[torch.Tensor, torch.Tensor]:
     rows, length = batch.shape
     blocked = (batch.rank[:, None, :] >= batch.rank[:, :, None]).float()
     predicted = torch.zeros(rows, length, dtype=torch.bool)
-    predicted.view(-1)[batch.targets.where[batch.targets.weight > 0]] = True
+    predicted.view(-1)[batch.targets["tokens"].where[batch.targets["tokens"].weight > 0]] = True
     own = torch.eye(length, dtype=torch.bool) & ~predicted[:, :, None]
     ties = (batch.rank[:, None, :] == batch.rank[:, :, None]) & ~predicted[:, :, None]
     blocked = blocked.masked_fill(ties | own, 0.0)
-    where = batch.targets.where.view(rows, -1) % length
+    where = batch.targets["tokens"].where.view(rows, -1) % length
     return blocked, torch.nn.functional.one_hot(where, length).float()
 
 

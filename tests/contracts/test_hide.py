@@ -128,7 +128,7 @@ def _hides() -> list[tuple[str, str, int]]:
 
 
 @pytest.fixture(params=_hides(), ids=lambda given: "-".join(map(str, given)))
-def masked(request, tokenizers, shards):
+def masking(request, tokenizers, shards):
     """What is hidden, the vocabulary, and rows in which some tokens of the text are unknown or special."""
     name, variant, stage = request.param
     recipe = recipes.get(name, size="tiny", variant=variant)

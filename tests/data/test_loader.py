@@ -212,14 +212,14 @@ def test_batches_have_the_levels_of_their_rows(small_groups):
         assert column.dtype == torch.int64
         assert column.numpy().tolist() == getattr(group.rows, level)[group.order[:9]].tolist()
         assert column.max() > 3
-        assert (column[batch.word < 0] == -1).all()
-        assert (column[batch.word >= 0] == -1).any()
+        assert (column[batch.columns["word"] < 0] == -1).all()
+        assert (column[batch.columns["word"] >= 0] == -1).any()
 
 
 def test_batches_of_data_without_a_lexicon_have_no_levels(small_groups):
     batch = Loader([reader()], [1.0]).batch(5)
-    assert batch.phrase is None
-    assert batch.entity is None
+    assert batch.columns["phrase"] is None
+    assert batch.columns["entity"] is None
 
 
 def test_in_a_mixture_rows_of_data_without_a_lexicon_are_in_no_unit(small_groups):
@@ -230,7 +230,7 @@ def test_in_a_mixture_rows_of_data_without_a_lexicon_are_in_no_unit(small_groups
     batch = Loader(both, [0.5, 0.5]).batch(60)
     second = batch.row >= 1 << 48
     assert 0 < second.sum() < 60
-    for column in (batch.phrase, batch.entity):
+    for column in (batch.columns["phrase"], batch.columns["entity"]):
         assert column.shape == batch.ids.shape
         assert (column[second] == -1).all()
         assert (column[~second] >= 0).any()

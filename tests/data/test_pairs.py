@@ -10,12 +10,13 @@ from scipy.stats import chi2
 
 from tests.data.made import FIRST, by_document, random_texts, texts_of
 from tests.data.test_arrange import BERT, dice, pairs_of, places
+from tests.small import hides
 from unmask import recipes
 from unmask.data import NextSentence, SentenceOrder, ThreeWay
 from unmask.data.pairs import CUT, DRAWN, FOLLOWS, READ, SWAPPED, Walk
 from unmask.errors import UserError
 from unmask.predict import Label
-from unmask.system import SENTENCE, cost, hides, objectives
+from unmask.system import SENTENCE, cost, objectives
 
 ROOM = 61  # of 64 tokens, without [CLS] and two [SEP]
 LONG = 10_000  # a row that nothing is cut from

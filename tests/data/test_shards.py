@@ -76,7 +76,12 @@ def test_gathered_documents_stand_side_by_side_in_the_order_asked(folder):
     one, two = (collection.gather(np.array([n])) for n in (7, 0))
     assert texts.ids.tolist() == [*one.ids, *two.ids, *one.ids]
     shift, again = len(one.ids), len(one.ids) + len(two.ids)
-    begins = [*one.sentence[:-1], *(two.sentence[:-1] + shift), *(one.sentence[:-1] + again), again + shift]
+    begins = [
+        *one.columns["sentence"][:-1],
+        *(two.sentence[:-1] + shift),
+        *(one.columns["sentence"][:-1] + again),
+        again + shift,
+    ]
     assert texts.sentence.tolist() == begins
     assert texts.document.tolist() == np.cumsum([0, *(len(t.sentence) - 1 for t in (one, two, one))]).tolist()
     assert collection.lengths[[7, 0]].tolist() == [len(one.ids), len(two.ids)]

@@ -115,7 +115,9 @@ def test_words_and_sentences_are_numbered_within_the_row_and_special_tokens_are_
     made = loader(data=data, streams=3)
     for _ in range(10):
         batch = made.batch(3)
-        for ids, word, sentence in zip(*(x.tolist() for x in (batch.ids, batch.word, batch.sentence)), strict=True):
+        for ids, word, sentence in zip(
+            *(x.tolist() for x in (batch.ids, batch.columns["word"], batch.columns["sentence"])), strict=True
+        ):
             words = sentences = -1
             before = SEP
             for token, w, s in zip(ids, word, sentence, strict=True):
@@ -338,10 +340,10 @@ def test_streams_are_shared_out_by_weight():
     for _ in range(5):
         for rows in (1, 5):
             batch = made.batch(rows)
-            assert batch.phrase.shape == batch.ids.shape
+            assert batch.columns["phrase"].shape == batch.ids.shape
         assert torch.equal(alone.batch(2).ids[1], batch.ids[0])
-        assert (batch.phrase[0] == -1).all()
-        assert (batch.phrase[1:] >= 0).any()
+        assert (batch.columns["phrase"][0] == -1).all()
+        assert (batch.columns["phrase"][1:] >= 0).any()
 
 
 def test_sets_of_a_mixture_begin_their_visits_each_in_its_time():

@@ -16,16 +16,16 @@ pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a G
 def test_packed_rows_in_bfloat16_on_the_gpu_equal_float32_on_the_cpu(name):
     recipe = recipes.get(name, size="tiny")
     system = recipe.system.build(recipe, vocabulary(), 0).eval()
-    batch, counts = system.prepare(random_batch(rows=4, length=64, examples=3))
+    batch, counts = system.hide(random_batch(rows=4, length=64, examples=3))
     with torch.no_grad():
         expected = system.step(batch, None)[0]["tokens"].total
-        on_gpu, gpu_counts = system.cuda().prepare(random_batch(rows=4, length=64, examples=3).to("cuda"))
+        on_gpu, gpu_counts = system.cuda().hide(random_batch(rows=4, length=64, examples=3).to("cuda"))
         with torch.autocast("cuda", torch.bfloat16):
             found = system.step(on_gpu, None)[0]["tokens"].total.cpu()
             last = system.look(on_gpu).last.float().cpu()
         dense = system.cpu().look(batch).last
     assert torch.equal(on_gpu.ids.cpu(), batch.ids), "hiding must be the same on any device"
-    assert torch.equal(on_gpu.targets.where.cpu(), batch.targets.where)
+    assert torch.equal(on_gpu.targets["tokens"].where.cpu(), batch.targets["tokens"].where)
     assert gpu_counts["tokens"].cpu() == counts["tokens"]
     assert abs(found - expected) / expected < 5e-3
     real = batch.real
@@ -36,7 +36,7 @@ def test_packed_rows_in_bfloat16_on_the_gpu_equal_float32_on_the_cpu(name):
 def test_a_compiled_step_gives_the_loss_of_an_eager_one(name):
     recipe = recipes.get(name, size="tiny")
     system = recipe.system.build(recipe, vocabulary(), 0).cuda().eval()
-    batch, _ = system.prepare(random_batch(rows=4, length=64, examples=3).to("cuda"))
+    batch, _ = system.hide(random_batch(rows=4, length=64, examples=3).to("cuda"))
     with torch.autocast("cuda", torch.bfloat16):
         eager = system.step(batch, None)[0]["tokens"].total
         system.compile_parts()
@@ -95,7 +95,7 @@ def test_attention_weights_are_dropped_in_a_recorded_step_and_not_afterwards(nam
             losses.append(float(trainer.gradients([batch], weights, step)["tokens"]))
         system.eval()
         with torch.no_grad(), machine.autocast():
-            served = float(system.step(system.prepare(batch.to("cuda"))[0], None)[0]["tokens"].total)
+            served = float(system.step(system.hide(batch.to("cuda"))[0], None)[0]["tokens"].total)
         found.append((losses, served))
     (dropped, served), (plain, expected) = found
     assert dropped[0] == dropped[1] != dropped[2]
@@ -108,7 +108,7 @@ def test_compiled_hiding_is_the_same_to_the_bit(name):
     recipe = recipes.get(name, size="tiny")
     system = recipe.system.build(recipe, vocabulary(), 0).cuda()
     batch = random_batch(rows=4, length=64, examples=3).to("cuda")
-    eager, counts = system.prepare(batch)
-    compiled, compiled_counts = torch.compile(system.prepare, dynamic=False, fullgraph=True)(batch)
+    eager, counts = system.hide(batch)
+    compiled, compiled_counts = torch.compile(system.hide, dynamic=False, fullgraph=True)(batch)
     for one, other in zip(tensors((eager, counts)), tensors((compiled, compiled_counts)), strict=True):
         assert torch.equal(one, other)

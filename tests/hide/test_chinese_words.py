@@ -12,12 +12,13 @@ import torch
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from tests.small import masking
 from unmask.batch import Batch
 from unmask.data import Blocks, Texts
 from unmask.data.arrange import special_ids
 from unmask.data.examples import batch_of
 from unmask.data.pack import pack
-from unmask.hide import Mask, Words
+from unmask.hide import Words
 from unmask.text import ByteBPE, Characters, Tokenizer, WordPiece, encode_documents, train
 
 rjieba = pytest.importorskip("rjieba")
@@ -96,8 +97,8 @@ def units_of(text: str, tokenizer: Tokenizer) -> list[tuple[list[int], set[int]]
 def check(texts: list[str], tokenizer: Tokenizer, budget: float, seed: int) -> int:
     """Every property of the masked rows; returns how many units were hidden."""
     batch = rows_of_documents(texts, tokenizer)
-    after = Mask(units=Words(), budget=budget).apply(batch, tokenizer.vocabulary, seed)
-    targets, length = after.targets, batch.shape[1]
+    after = masking(units=Words(), budget=budget).apply(batch, tokenizer.vocabulary, seed)
+    targets, length = after.targets["tokens"], batch.shape[1]
     used = targets.weight > 0
     hidden = {int(w): (int(i), int(a), int(b)) for w, i, a, b in
               zip(targets.where[used], targets.ids[used], targets.start[used], targets.end[used], strict=True)}  # fmt: skip
@@ -148,7 +149,7 @@ def test_known_words_are_whole_and_neighbours_are_not_joined():
     assert {"北京大学", "老师", "今天"} <= units[0]
     assert {"T恤", "iPhone14", "3.5"} <= units[2]  # Latin letters, digits and a point within a word
     batch = rows_of_documents(["今天气温是3.5"], TOKENIZERS["wordpiece"])
-    assert batch.word[0, :10].tolist() == [-1, 0, 0, 1, 1, 2, 3, 3, 3, -1]
+    assert batch.columns["word"][0, :10].tolist() == [-1, 0, 0, 1, 1, 2, 3, 3, 3, -1]
 
 
 def test_a_word_with_an_unknown_character_is_not_hidden_and_the_others_are():
@@ -162,8 +163,8 @@ def test_a_word_with_an_unknown_character_is_not_hidden_and_the_others_are():
     assert 0 < len(known) < sum(i != unknown for i in plain)  # a known character of a word with an unknown one
     seen: set[int] = set()
     for seed in range(40):
-        after = Mask(units=Words(), budget=0.5).apply(batch, tokenizer.vocabulary, seed)
-        seen |= set(after.targets.where[after.targets.weight > 0].tolist())
+        after = masking(units=Words(), budget=0.5).apply(batch, tokenizer.vocabulary, seed)
+        seen |= set(after.targets["tokens"].where[after.targets["tokens"].weight > 0].tolist())
         assert unknown not in after.ids[after.ids != batch.ids].tolist()  # never drawn
     assert seen == known
 
@@ -204,11 +205,11 @@ def test_a_whole_clause_is_one_word_for_transformers_and_several_for_us():
     assert shares == {0.0, 1.0}  # all of it or nothing: a clause, not a word
 
     batch = rows_of_documents([clause], ours)
-    text = batch.word >= 0
+    text = batch.columns["word"] >= 0
     hidden = torch.zeros_like(text)
     sizes = set()
     for seed in range(60):
-        targets = Mask(units=Words(), budget=0.3).apply(batch, ours.vocabulary, seed).targets
+        targets = masking(units=Words(), budget=0.3).apply(batch, ours.vocabulary, seed).targets["tokens"]
         used = targets.weight > 0
         sizes |= set((targets.end - targets.start + 1)[used].tolist())
         hidden.flatten()[targets.where[used]] = True

@@ -26,7 +26,7 @@ def batch_of_units(rows: list[list[int]]) -> Batch:
     flat = torch.arange(len(rows) * length).view(len(rows), length)
     zero = torch.zeros_like(word)
     return Batch(
-        ids=flat + 5, word=word, sentence=zero, example=zero, segment=zero, position=zero, row=torch.arange(len(rows)),
+        ids=flat + 5, columns={"word": word, "sentence": zero}, example=zero, segment=zero, position=zero, row=torch.arange(len(rows)),
         visit=torch.zeros(len(rows), dtype=torch.long), summary=flat[:, 0], label=zero[:, 0], counted=zero[:, 0].float(),
     )  # fmt: skip
 
@@ -39,10 +39,10 @@ def batch_of_units(rows: list[list[int]]) -> Batch:
 @settings(max_examples=150, deadline=None)
 def test_any_choice_is_whole_units_within_the_budget(rows, budget, seed):
     batch = batch_of_units(rows)
-    chosen = choose(batch, batch.word, budget, seed, batch.visit)
+    chosen = choose(batch, batch.columns["word"], budget, budget, seed, batch.visit)
     most = places(budget, batch.shape[1])
     for r in range(len(rows)):
-        units = batch.word[r]
+        units = batch.columns["word"][r]
         assert not chosen[r][units < 0].any()
         taken = sorted(set(units[chosen[r]].tolist()))
         sizes = {u: int((units == u).sum()) for u in set(units.tolist()) - {-1}}
@@ -61,13 +61,13 @@ def test_any_choice_is_whole_units_within_the_budget(rows, budget, seed):
 @settings(max_examples=100, deadline=None)
 def test_targets_are_the_chosen_tokens_with_the_ends_of_their_units(rows, budget):
     batch = batch_of_units(rows)
-    chosen = choose(batch, batch.word, budget, 1, batch.visit)
+    chosen = choose(batch, batch.columns["word"], budget, budget, 1, batch.visit)
     most = places(budget, batch.shape[1])
-    found = targets(batch, batch.word, chosen, most)
+    found = targets(batch, batch.columns["word"], chosen, most)
     assert len(found.where) == len(rows) * most
     used = found.weight > 0
     assert found.where[used].tolist() == chosen.flatten().nonzero().flatten().tolist()
-    word = batch.word.tolist()
+    word = batch.columns["word"].tolist()
     length = batch.shape[1]
     for where, ids, start, end in zip(
         *(t[used].tolist() for t in (found.where, found.ids, found.start, found.end)), strict=True
@@ -85,7 +85,7 @@ def test_single_tokens_use_the_whole_budget_rounded_per_row():
     batch = random_batch(rows=20, length=64, examples=2)
     units = Tokens().label(batch, 0, batch.visit)
     for budget in (0.05, 0.15, 0.5, 1.0):
-        count = choose(batch, units, budget, 0, batch.visit).sum(1)
+        count = choose(batch, units, budget, budget, 0, batch.visit).sum(1)
         expected = [max(1, round(budget * n)) for n in (units >= 0).sum(1).tolist()]
         assert count.tolist() == expected
 
@@ -94,12 +94,12 @@ def test_every_token_is_chosen_equally_often():
     batch = random_batch(rows=1, length=40, padding=4)
     again = batch.replace(ids=batch.ids.expand(4000, 40), row=batch.row.expand(4000))
     hits = (
-        choose(again, Tokens().label(batch, 0, batch.visit).expand(4000, 40), 0.15, 0, torch.arange(4000))
+        choose(again, Tokens().label(batch, 0, batch.visit).expand(4000, 40), 0.15, 0.15, 0, torch.arange(4000))
         .sum(0)
         .float()
     )
-    candidates = hits[batch.word[0] >= 0]
-    assert (hits[batch.word[0] < 0] == 0).all()
+    candidates = hits[batch.columns["word"][0] >= 0]
+    assert (hits[batch.columns["word"][0] < 0] == 0).all()
     share = round(0.15 * len(candidates)) / len(candidates)
     expected = 4000 * share
     assert (((candidates - expected) ** 2) / (expected * (1 - share))).sum() < 75  # chi-square of 33 degrees, 99.99%
@@ -108,7 +108,7 @@ def test_every_token_is_chosen_equally_often():
 def test_a_unit_larger_than_all_places_is_passed_over():
     batch = batch_of_units([[9, 1]])
     for visit in range(50):
-        chosen = choose(batch, batch.word, 0.2, 0, batch.visit + visit)
+        chosen = choose(batch, batch.columns["word"], 0.2, 0.2, 0, batch.visit + visit)
         assert chosen[0].tolist() == [False] * 9 + [True]
 
 
@@ -116,28 +116,28 @@ def test_a_first_unit_over_the_budget_is_taken_alone():
     batch = batch_of_units([[2, 2, 2, 2, 0, 0, 0, 0, 0, 0]])  # 8 tokens, 14 with the specials
     assert places(0.15, 14) == 2
     for visit in range(20):
-        assert int(choose(batch, batch.word, 0.15, 0, batch.visit + visit).sum()) == 2
+        assert int(choose(batch, batch.columns["word"], 0.15, 0.15, 0, batch.visit + visit).sum()) == 2
 
 
 def test_a_row_of_special_tokens_hides_nothing():
     batch = batch_of_units([[0, 0, 0], [1, 1, 1]])
-    chosen = choose(batch, batch.word, 0.5, 0, batch.visit)
+    chosen = choose(batch, batch.columns["word"], 0.5, 0.5, 0, batch.visit)
     assert not chosen[0].any()
-    found = targets(batch, batch.word, chosen, places(0.5, 3))
+    found = targets(batch, batch.columns["word"], chosen, places(0.5, 3))
     assert (found.weight.view(2, -1)[0] == 0).all()
 
 
 def test_the_choice_depends_on_seed_row_and_visit_and_not_on_the_neighbours():
     batch = random_batch(rows=6, length=64)
     units = Words().label(batch, 0, batch.visit)
-    chosen = choose(batch, units, 0.3, 1, batch.visit)
+    chosen = choose(batch, units, 0.3, 0.3, 1, batch.visit)
     some = [3, 0]
-    alone = choose(batch.replace(ids=batch.ids[some], row=batch.row[some]), units[some], 0.3, 1, batch.visit[some])
+    alone = choose(batch.replace(ids=batch.ids[some], row=batch.row[some]), units[some], 0.3, 0.3, 1, batch.visit[some])
     assert torch.equal(alone, chosen[some])
     for other in (
-        choose(batch, units, 0.3, 2, batch.visit),
-        choose(batch, units, 0.3, 1, batch.visit + 1),
-        choose(batch.replace(row=batch.row + 1), units, 0.3, 1, batch.visit),
+        choose(batch, units, 0.3, 0.3, 2, batch.visit),
+        choose(batch, units, 0.3, 0.3, 1, batch.visit + 1),
+        choose(batch.replace(row=batch.row + 1), units, 0.3, 0.3, 1, batch.visit),
     ):
         assert not torch.equal(other, chosen)
 

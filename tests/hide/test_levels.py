@@ -8,12 +8,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.hide.test_spans import groups, with_lexicon
-from tests.small import random_batch
+from tests.small import hides, random_batch
 from unmask import recipes
+from unmask.axes import columns_of
 from unmask.batch import Batch
 from unmask.errors import UserError
 from unmask.hide import Levels, Words
-from unmask.system import hides
 
 TOKENS, PHRASES, ENTITIES = Levels(phrase=0.0, entity=0.0), Levels(token=0.0, entity=0.0), Levels(token=0.0, phrase=0.0)
 
@@ -24,14 +24,14 @@ def by_hand(batch: Batch, row: int, level: str) -> list[list[int]]:
 
     def unit(place: int) -> tuple[str, int]:
         for name in columns:
-            column = getattr(batch, name)
+            column = batch.columns.get(name)
             if column is not None and column[row, place] >= 0:
                 return name, int(column[row, place])
         return "token", place
 
     found: list[list[int]] = []
     for place in range(batch.shape[1]):
-        if batch.word[row, place] < 0:
+        if batch.columns["word"][row, place] < 0:
             continue
         if found and found[-1][-1] == place - 1 and unit(found[-1][-1]) == unit(place):
             found[-1].append(place)
@@ -47,10 +47,10 @@ def by_hand(batch: Batch, row: int, level: str) -> list[list[int]]:
 @settings(max_examples=50, deadline=None)
 def test_each_level_has_its_largest_units_and_falls_back_to_the_next_smaller(rows, length, examples, seed, missing):
     batch = with_lexicon(random_batch(rows, length, examples, seed=seed), seed)
-    batch = batch.replace(**dict.fromkeys(missing))
+    batch = batch.replace(columns={n: c for n, c in batch.columns.items() if n not in missing})
     for level, units in (("token", TOKENS), ("phrase", PHRASES), ("entity", ENTITIES)):
         labels = units.label(batch, seed, batch.visit)
-        assert torch.equal(labels < 0, batch.word < 0)
+        assert torch.equal(labels < 0, batch.columns["word"] < 0)
         assert int(labels.max()) < length
         for row in range(rows):
             assert groups(labels[row].tolist()) == by_hand(batch, row, level), level
@@ -61,9 +61,9 @@ def test_a_phrase_of_three_words_an_entity_within_it_and_a_word_of_two_tokens():
     word = torch.tensor([[-1, 0, 1, 1, 2, 3, 4, -1]])
     zero = torch.zeros_like(word)
     batch = Batch(
-        ids=zero + 9, word=word, sentence=zero, example=zero, segment=zero, position=zero, row=zero[:, 0],
+        ids=zero + 9, example=zero, segment=zero, position=zero, row=zero[:, 0],
         visit=zero[:, 0], summary=zero[:, 0], label=zero[:, 0], counted=zero[:, 0].float(),
-        phrase=torch.tensor([[-1, -1, 0, 0, 0, 0, -1, -1]]), entity=torch.tensor([[-1, -1, -1, -1, -1, 0, 0, -1]]),
+        columns={"word": word, "sentence": zero, "phrase": torch.tensor([[-1, -1, 0, 0, 0, 0, -1, -1]]), "entity": torch.tensor([[-1, -1, -1, -1, -1, 0, 0, -1]])},
     )  # fmt: skip
     visit = batch.visit
     assert TOKENS.label(batch, 0, visit).tolist() == [[-1, 0, 1, 2, 3, 4, 5, -1]]
@@ -76,7 +76,8 @@ def test_rows_take_their_level_by_the_shares(shares):
     many = 3000
     one = with_lexicon(random_batch(rows=1, length=48), 1)
     batch = one.replace(
-        **{n: getattr(one, n).expand(many, 48) for n in ("ids", "word", "example", "phrase", "entity")},
+        **{n: getattr(one, n).expand(many, 48) for n in ("ids", "example")},
+        columns={n: c.expand(many, 48) for n, c in one.columns.items()},
         row=torch.arange(many), visit=torch.zeros(many, dtype=torch.long),
     )  # fmt: skip
     known = [by_hand(one, 0, level) for level in ("token", "phrase", "entity")]
@@ -99,11 +100,11 @@ def test_a_row_takes_another_level_at_another_visit_but_keeps_it_within_one():
 
 
 def test_a_level_needs_the_columns_that_it_reads_and_no_others():
-    assert TOKENS.columns == ()
-    assert Levels(phrase=0.0, entity=0.0, of=Words()).columns == ("word",)
-    assert PHRASES.columns == ("word", "phrase")
-    assert ENTITIES.columns == ("word", "phrase", "entity")
-    assert Levels().columns == ("word", "phrase", "entity")
+    assert columns_of(TOKENS) == set()
+    assert columns_of(Levels(phrase=0.0, entity=0.0, of=Words())) == {"word"}
+    assert columns_of(PHRASES) == {"word", "phrase"}
+    assert columns_of(ENTITIES) == {"word", "phrase", "entity"}
+    assert columns_of(Levels()) == {"word", "phrase", "entity"}
 
 
 def test_the_recipe_goes_through_the_levels_one_after_the_other_or_mixes_them():

@@ -24,22 +24,23 @@ def by_loops(batch, ahead):
 
 def used(targets):
     counted = targets.weight > 0
-    return list(zip(targets.where[counted].tolist(), targets.ids[counted].tolist(), strict=True))
+    return list(zip(targets.at[counted].tolist(), targets.ids[counted].tolist(), strict=True))
 
 
 def test_every_token_predicts_those_after_it_in_its_own_example():
     batch = random_batch(rows=4, length=40, examples=3)
     hidden = Next(ahead=3).apply(batch, vocabulary(), 0)
     assert torch.equal(hidden.ids, batch.ids)
-    for ahead, targets in enumerate((hidden.targets, *hidden.further), 1):
+    assert list(hidden.targets) == ["tokens", "ahead_2", "ahead_3"]
+    for ahead, targets in enumerate(hidden.targets.values(), 1):
         assert used(targets) == by_loops(batch, ahead)
         assert set(targets.weight.tolist()) == {0.0, 1.0}
-        assert torch.equal(targets.start, targets.where + ahead)
+        assert torch.equal(targets.where, targets.at + ahead)
+        assert torch.equal(targets.start, targets.where)
         assert torch.equal(targets.end, targets.start)
-    assert len(hidden.further) == 2
 
 
 def test_one_ahead_has_no_further_targets():
     hidden = Next().apply(random_batch(rows=2, length=16), vocabulary(), 0)
-    assert hidden.further == ()
-    assert used(hidden.targets) == by_loops(hidden, 1)
+    assert list(hidden.targets) == ["tokens"]
+    assert used(hidden.targets["tokens"]) == by_loops(hidden, 1)

@@ -10,18 +10,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import chi2
 
-from tests.small import random_batch, vocabulary
+from tests.small import masking, random_batch, shuffled, vocabulary
 from unmask import recipes
 from unmask.errors import UserError
-from unmask.hide import Mask, Shuffle, Spans, Tokens, Words
+from unmask.hide import Spans, Tokens, Words, apply_rules
 from unmask.hide.choice import places
 
 
-def parted(after, rows: int, hide: Mask):
+def parted(after, rows: int, hide):
     """The targets of the masked tokens and of the shuffled ones, each a table of rows by places."""
     length = after.ids.shape[1]
-    masked = places(hide.budget, length)
-    columns = {n: getattr(after.targets, n).view(rows, -1) for n in ("where", "ids", "start", "end", "weight")}
+    masked = places(hide[0].budget, length)
+    columns = {
+        n: getattr(after.targets["tokens"], n).view(rows, -1) for n in ("where", "ids", "start", "end", "weight")
+    }
     first, second = ({n: c[:, part] for n, c in columns.items()} for part in (slice(masked), slice(masked, None)))
     return first, second
 
@@ -43,11 +45,11 @@ def test_only_the_order_changes_inside_runs_of_tokens_that_are_not_hidden(
     rows, length, examples, padding, size, budget, masked, seed, units
 ):
     batch = random_batch(rows, length, examples, seed=seed, padding=padding)
-    hide = Mask(units=units, budget=masked, shuffle=Shuffle(budget=budget, size=size))
-    after = hide.apply(batch, vocabulary(), seed)
-    plain = Mask(units=units, budget=masked).apply(batch, vocabulary(), seed)  # masked alike, nothing shuffled
+    hide = (masking(units=units, budget=masked), shuffled(budget, size))
+    after = apply_rules(hide, batch, vocabulary(), seed)
+    plain = masking(units=units, budget=masked).apply(batch, vocabulary(), seed)  # masked alike, nothing shuffled
     first, second = parted(after, rows, hide)
-    assert torch.equal(first["where"].flatten(), plain.targets.where)
+    assert torch.equal(first["where"].flatten(), plain.targets["tokens"].where)
     for row in range(rows):
         hidden = {
             int(w) - row * length for w, used in zip(first["where"][row], first["weight"][row], strict=True) if used
@@ -59,7 +61,7 @@ def test_only_the_order_changes_inside_runs_of_tokens_that_are_not_hidden(
             assert not moved & set(at)
             moved |= set(at)
             assert not hidden & set(at)
-            assert all(batch.word[row, p] >= 0 for p in at)
+            assert all(batch.columns["word"][row, p] >= 0 for p in at)
             assert len({int(batch.example[row, p]) for p in at}) == 1
             assert sorted(after.ids[row, at].tolist()) == sorted(batch.ids[row, at].tolist())
         for p in set(range(length)) - moved:
@@ -73,11 +75,11 @@ def test_only_the_order_changes_inside_runs_of_tokens_that_are_not_hidden(
 @settings(max_examples=40, deadline=None)
 def test_the_budget_is_a_share_of_the_row_and_one_run_at_least(seed, length, budget, size):
     batch = random_batch(2, length, seed=seed, padding=0)
-    hide = Mask(budget=0.15, shuffle=Shuffle(budget=budget, size=size))
-    first, second = parted(hide.apply(batch, vocabulary(), seed), 2, hide)
+    hide = (masking(budget=0.15), shuffled(budget, size))
+    first, second = parted(apply_rules(hide, batch, vocabulary(), seed), 2, hide)
     for row in range(2):
         hidden = {int(w) % length for w, used in zip(first["where"][row], first["weight"][row], strict=True) if used}
-        free = [p for p in range(length) if batch.word[row, p] >= 0 and p not in hidden]
+        free = [p for p in range(length) if batch.columns["word"][row, p] >= 0 and p not in hidden]
         whole = {  # for each place where the grid may begin, the tokens in runs that are whole
             offset: size * sum(all(p + k in free for k in range(size)) for p in range(length) if p % size == offset)
             for offset in range(size)
@@ -86,7 +88,7 @@ def test_the_budget_is_a_share_of_the_row_and_one_run_at_least(seed, length, bud
         if not any(whole.values()):
             assert not found
             continue
-        text = int((batch.word[row] >= 0).sum())
+        text = int((batch.columns["word"][row] >= 0).sum())
         limit = max(size, round(float(torch.tensor(text) * budget)))
         assert len(found) * size <= limit
         assert len(found) * size > limit - size or len(found) * size >= min(whole.values())
@@ -99,11 +101,12 @@ def test_all_orders_come_equally_often(size):
     assert len(set(batch.ids[0].tolist()) - {2, 3}) == 22
     many = 3000
     again = batch.replace(
-        **{n: getattr(batch, n).expand(many, 24) for n in ("ids", "word", "example")},
+        **{n: getattr(batch, n).expand(many, 24) for n in ("ids", "example")},
+        columns={n: c.expand(many, 24) for n, c in batch.columns.items()},
         row=torch.arange(many), visit=torch.zeros(many, dtype=torch.long),
     )  # fmt: skip
-    hide = Mask(budget=0.05, mask=0.0, random=0.0, shuffle=Shuffle(budget=0.3, size=size))
-    after = hide.apply(again, vocabulary(5000), 3)
+    hide = (masking(budget=0.05, mask=0.0, random=0.0), shuffled(0.3, size))
+    after = apply_rules(hide, again, vocabulary(5000), 3)
     _, second = parted(after, many, hide)
     counts = dict.fromkeys(permutations(range(size)), 0)
     for row in range(many):
@@ -117,8 +120,8 @@ def test_all_orders_come_equally_often(size):
 
 def test_every_place_can_be_shuffled_and_the_grid_moves_from_row_to_row():
     batch = random_batch(rows=200, length=32, padding=0)
-    hide = Mask(budget=0.05, shuffle=Shuffle(budget=0.2, size=3))
-    _, second = parted(hide.apply(batch, vocabulary(), 0), 200, hide)
+    hide = (masking(budget=0.05), shuffled(0.2, 3))
+    _, second = parted(apply_rules(hide, batch, vocabulary(), 0), 200, hide)
     starts = [start for row in range(200) for start, _ in runs_of(second, row, 32)]
     assert {start % 3 for start in starts} == {0, 1, 2}
     assert set(starts) == set(range(1, 29))  # from behind [CLS] to before [SEP]
@@ -128,16 +131,16 @@ def test_every_place_can_be_shuffled_and_the_grid_moves_from_row_to_row():
 def test_the_recipe_shuffles_at_every_row_length(length):
     batch = random_batch(rows=50, length=length, padding=0)
     hide = recipes.get("structbert").hide
-    assert (hide.shuffle.budget, hide.shuffle.size) == (0.05, 3)
-    _, second = parted(hide.apply(batch, vocabulary(), 0), 50, hide)
+    assert (hide[1].budget, hide[1].units.size) == (0.05, 3)
+    _, second = parted(apply_rules(hide, batch, vocabulary(), 0), 50, hide)
     assert (second["weight"].sum(1) >= 3).float().mean() > 0.9
     assert (second["weight"].sum(1) <= max(3, 0.05 * length)).all()
 
 
 def test_another_visit_shuffles_other_runs_and_static_masking_comes_round():
     batch = random_batch(rows=4, length=64)
-    hide = Mask(shuffle=Shuffle(budget=0.2), copies=2)
-    ids = [hide.apply(batch.replace(visit=batch.visit + v), vocabulary(), 0).ids for v in range(4)]
+    hide = (masking(copies=2), shuffled(0.2, copies=2))
+    ids = [apply_rules(hide, batch.replace(visit=batch.visit + v), vocabulary(), 0).ids for v in range(4)]
     assert torch.equal(ids[0], ids[2])
     assert torch.equal(ids[1], ids[3])
     assert not torch.equal(ids[0], ids[1])
@@ -145,27 +148,36 @@ def test_another_visit_shuffles_other_runs_and_static_masking_comes_round():
 
 def test_unknown_tokens_are_in_no_run_and_do_not_count_towards_the_budget():
     batch = random_batch(rows=50, length=96, padding=0)
-    unknown = (batch.word >= 0) & (torch.arange(96) % 7 == 0)
+    unknown = (batch.columns["word"] >= 0) & (torch.arange(96) % 7 == 0)
     batch = batch.replace(ids=torch.where(unknown, 1, batch.ids))
-    hide = Mask(shuffle=Shuffle(budget=0.3, size=3))
-    after = hide.apply(batch, vocabulary(), 0)
+    hide = (masking(), shuffled(0.3, 3))
+    after = apply_rules(hide, batch, vocabulary(), 0)
     _, second = parted(after, 50, hide)
-    limit = (((batch.word >= 0) & ~unknown).sum(1) * 0.3).round()
+    limit = (((batch.columns["word"] >= 0) & ~unknown).sum(1) * 0.3).round()
     assert (second["weight"].sum(1) <= limit).all()
     for row in range(50):
         for start, end in runs_of(second, row, 96):
             assert end - start == 2
             assert not unknown[row, start : end + 1].any()
     assert torch.equal(after.ids[unknown], batch.ids[unknown])
-    assert torch.equal(after.word, batch.word)
+    assert torch.equal(after.columns["word"] < 0, batch.columns["word"] < 0)
 
 
 def test_no_budget_shuffles_nothing_and_adds_no_places():
     batch = random_batch(rows=2, length=64)
-    assert len(Mask().apply(batch, vocabulary(), 0).targets.where) == 2 * places(0.15, 64)
+    assert len(masking().apply(batch, vocabulary(), 0).targets["tokens"].where) == 2 * places(0.15, 64)
 
 
-@pytest.mark.parametrize("options", [{"size": 1}, {"budget": 5}, {"budget": -0.1}])
-def test_impossible_shuffling_is_a_mistake(options):
-    with pytest.raises(UserError, match=r"hide\.shuffle\.(size must be 2 or more|budget must be in)"):
-        Shuffle(**options)
+def test_every_column_follows_its_token():
+    batch = random_batch(rows=20, length=64)
+    batch = batch.replace(columns=batch.columns | {"id": batch.ids})
+    after = apply_rules(shuffled(0.5), batch, vocabulary(), 0)
+    assert not torch.equal(after.ids, batch.ids)
+    assert torch.equal(after.columns["id"], after.ids)
+
+
+def test_impossible_shuffling_is_an_error():
+    with pytest.raises(UserError, match=r"hide\.units\.size must be 2 or more tokens, got 1"):
+        shuffled(0.1, 1)
+    with pytest.raises(UserError, match=r"hide\.budget must be in"):
+        shuffled(5)

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from scipy.stats import chi2
 
 from tests.hide.test_choose import batch_of_units
-from tests.small import random_batch, vocabulary
+from tests.small import masking, random_batch, vocabulary
 from unmask import chance, recipes
 from unmask.batch import Batch
-from unmask.hide import Geometric, Harmonic, Levels, Listed, Mask, Spans, Tokens, Words
+from unmask.hide import Geometric, Harmonic, Levels, Listed, Spans, Tokens, Words
 from unmask.hide.choice import _ROUNDS, choose, places
 
 LAWS = {
@@ -36,8 +36,8 @@ def with_lexicon(batch: Batch, seed: int = 0) -> Batch:
     dice = np.random.default_rng(seed)
     columns = {}
     for name, size in (("phrase", 2), ("entity", 3)):
-        column = torch.full_like(batch.word, -1)
-        for row, words in enumerate(batch.word.tolist()):
+        column = torch.full_like(batch.columns["word"], -1)
+        for row, words in enumerate(batch.columns["word"].tolist()):
             number, first = 0, 0
             while first + size <= max(words) + 1:
                 at = [p for p, word in enumerate(words) if first <= word < first + size]
@@ -47,7 +47,7 @@ def with_lexicon(batch: Batch, seed: int = 0) -> Batch:
                 else:
                     first += 1
         columns[name] = column
-    return batch.replace(**columns)
+    return batch.replace(columns=batch.columns | columns)
 
 
 def lengths_of_tiles(spans: Spans, tiles: int, rows: int = 200) -> list[int]:
@@ -115,11 +115,11 @@ def test_another_visit_cuts_the_row_anew_and_static_masking_comes_round():
     assert torch.equal(cuts[0], spans.label(batch, 0, batch.visit))
     assert not torch.equal(cuts[0], cuts[1])
     assert not torch.equal(cuts[0], spans.label(batch, 1, batch.visit))
-    hide = Mask(units=spans, copies=3)
+    hide = masking(units=spans, copies=3)
     after = [hide.apply(batch.replace(visit=batch.visit + v), vocabulary(), 0) for v in range(6)]
     for v in range(3):
         assert torch.equal(after[v].ids, after[v + 3].ids)
-        assert torch.equal(after[v].targets.start, after[v + 3].targets.start)
+        assert torch.equal(after[v].targets["tokens"].start, after[v + 3].targets.start)
     assert not torch.equal(after[0].ids, after[1].ids)
 
 
@@ -140,9 +140,9 @@ def test_units_are_hidden_whole_and_80_percent_of_their_tokens_are_masked_10_dra
     batch, words = random_batch(rows=200, length=128), vocabulary()
     batch = with_lexicon(batch) if units == Levels() else batch
     labels = units.label(batch, 0, batch.visit)
-    after = Mask(units=units, budget=0.3).apply(batch, words, 0)
+    after = masking(units=units, budget=0.3).apply(batch, words, 0)
     chosen = torch.zeros(batch.ids.numel(), dtype=torch.bool)
-    chosen[after.targets.where[after.targets.weight > 0]] = True
+    chosen[after.targets["tokens"].where[after.targets["tokens"].weight > 0]] = True
     fates, mixed = {"masked": 0, "drawn": 0, "kept": 0}, 0
     for row in range(200):
         now, before, mine = after.ids[row].tolist(), batch.ids[row].tolist(), chosen.view(batch.shape)[row].tolist()
@@ -172,7 +172,7 @@ def test_a_span_ends_at_a_word_with_an_unknown_token_and_a_larger_unit_is_left_o
     word = torch.tensor([[-1, 0, 1, 2, 2, 3, 4, 5, 5, 6, -1]])
     zero = torch.zeros_like(word)
     batch = Batch(
-        ids=ids, word=word, sentence=zero, example=zero, segment=zero, position=zero, row=zero[:, 0],
+        ids=ids, columns={"word": word, "sentence": zero}, example=zero, segment=zero, position=zero, row=zero[:, 0],
         visit=zero[:, 0], summary=zero[:, 0], label=zero[:, 0], counted=zero[:, 0].float(),
         phrase=torch.tensor([[-1, -1, -1, 0, 0, 0, -1, -1, -1, -1, -1]]),
         entity=torch.tensor([[-1, -1, -1, -1, -1, -1, 0, 0, 0, -1, -1]]),
@@ -186,11 +186,13 @@ def test_a_span_ends_at_a_word_with_an_unknown_token_and_a_larger_unit_is_left_o
         Levels(token=0.0, phrase=0.0): [[1], [3, 4, 5], [9]],
     }
     for units, wanted in expected.items():
-        after = Mask(units=units, budget=1.0).apply(batch, vocabulary(), 0)
-        used = after.targets.weight > 0
-        ends = set(zip(after.targets.start[used].tolist(), after.targets.end[used].tolist(), strict=True))
+        after = masking(units=units, budget=1.0).apply(batch, vocabulary(), 0)
+        used = after.targets["tokens"].weight > 0
+        ends = set(
+            zip(after.targets["tokens"].start[used].tolist(), after.targets["tokens"].end[used].tolist(), strict=True)
+        )
         assert ends == {(unit[0], unit[-1]) for unit in wanted}, units
-        assert after.targets.where[used].tolist() == sum(wanted, [])
+        assert after.targets["tokens"].where[used].tolist() == sum(wanted, [])
 
 
 @given(
@@ -201,7 +203,7 @@ def test_a_span_ends_at_a_word_with_an_unknown_token_and_a_larger_unit_is_left_o
 def test_targets_know_the_ends_of_their_unit(rows, length, examples, seed, budget, kind):
     batch = with_lexicon(random_batch(rows, length, examples, seed=seed), seed)
     labels = UNITS[kind].label(batch, seed, batch.visit)
-    found = Mask(units=UNITS[kind], budget=budget).apply(batch, vocabulary(), seed).targets
+    found = masking(units=UNITS[kind], budget=budget).apply(batch, vocabulary(), seed).targets["tokens"]
     assert len(found.where) == rows * places(budget, length)
     for where, ids, start, end, weight in zip(
         *(t.tolist() for t in (found.where, found.ids, found.start, found.end, found.weight)), strict=True
@@ -250,10 +252,10 @@ def greedy(row: list[int], budget: float, number: int, seed: int, most: int) -> 
 @settings(max_examples=80, deadline=None)
 def test_units_are_chosen_as_by_a_walk_that_takes_what_fits(rows, budget, seed):
     batch = batch_of_units(rows)
-    chosen = choose(batch, batch.word, budget, seed, batch.visit)
+    chosen = choose(batch, batch.columns["word"], budget, budget, seed, batch.visit)
     most = places(budget, batch.shape[1])
     for number in range(len(rows)):
-        labels = batch.word[number].tolist()
+        labels = batch.columns["word"][number].tolist()
         taken, rounds = greedy(labels, budget, number, seed, most)
         found = {labels[p] for p in range(len(labels)) if chosen[number, p]}
         assert found == taken if rounds <= _ROUNDS else found <= taken
@@ -263,7 +265,7 @@ def test_units_are_chosen_as_by_a_walk_that_takes_what_fits(rows, budget, seed):
 def test_the_rounds_of_the_choice_lose_next_to_nothing_of_that_walk(name):
     batch = random_batch(rows=30, length=128)
     units = LAWS[name].label(batch, 0, batch.visit)
-    chosen = choose(batch, units, 0.15, 0, batch.visit)
+    chosen = choose(batch, units, 0.15, 0.15, 0, batch.visit)
     for row in range(30):
         labels = units[row].tolist()
         taken, _ = greedy(labels, 0.15, int(batch.row[row]), 0, places(0.15, 128))
@@ -298,7 +300,7 @@ def walked(units: list[int], parts: list[int], budget: float, number: int, seed:
 def test_spans_are_chosen_as_by_a_walk_that_cuts_the_last(rows, length, examples, padding, seed, budget, name):
     batch = random_batch(rows, length, examples, seed=seed, padding=padding)
     units, parts = LAWS[name].label(batch, seed, batch.visit), LAWS[name].parts(batch, seed, batch.visit)
-    chosen = choose(batch, units, budget, seed, batch.visit, parts=parts)
+    chosen = choose(batch, units, budget, budget, seed, batch.visit, parts=parts)
     for row in range(rows):
         expected = walked(
             units[row].tolist(), parts[row].tolist(), budget, int(batch.row[row]), seed, places(budget, length)
@@ -312,7 +314,7 @@ def test_the_spans_that_are_hidden_are_as_long_as_those_there_are(name):
     batch = random_batch(rows=120, length=512)
     law, visit = LAWS[name], batch.visit
     units, parts = law.label(batch, 0, visit), law.parts(batch, 0, visit)
-    chosen = choose(batch, units, 0.15, 0, visit, parts=parts)
+    chosen = choose(batch, units, 0.15, 0.15, 0, visit, parts=parts)
     found = [
         len({parts[row, p].item() for p in at if chosen[row, p]})
         for row in range(120)
@@ -327,11 +329,11 @@ def test_the_spans_that_are_hidden_are_as_long_as_those_there_are(name):
 
 def test_masking_cuts_the_last_span_of_a_row():
     batch, spans = random_batch(rows=40, length=128), LAWS["spanbert"]
-    found = Mask(units=spans).apply(batch, vocabulary(), 0).targets
+    found = masking(units=spans).apply(batch, vocabulary(), 0).targets["tokens"]
     units, parts = spans.label(batch, 0, batch.visit), spans.parts(batch, 0, batch.visit)
-    cut = choose(batch, units, 0.15, 0, batch.visit, parts=parts)
+    cut = choose(batch, units, 0.15, 0.15, 0, batch.visit, parts=parts)
     assert found.where[found.weight > 0].tolist() == cut.flatten().nonzero().flatten().tolist()
-    assert not torch.equal(cut, choose(batch, units, 0.15, 0, batch.visit))
+    assert not torch.equal(cut, choose(batch, units, 0.15, 0.15, 0, batch.visit))
 
 
 def halves(labels: list[int], budget: float, reuse: int, most: int) -> list[tuple[set[int], int, int]]:
@@ -361,7 +363,7 @@ def test_each_half_of_a_row_that_is_reused_spends_its_share_of_the_budget(
     cut = max(1, round(reuse * length))
     law = Spans(lengths=Harmonic(most=5)) if spans else Words()
     units, parts = law.label(batch, seed, batch.visit), law.parts(batch, seed, batch.visit)
-    chosen = choose(batch, units, budget, seed, batch.visit, parts=parts, reuse=cut)
+    chosen = choose(batch, units, budget, budget, seed, batch.visit, parts=parts, reuse=cut)
     most = places(budget, length)
     assert int(chosen.sum(1).max()) <= most
     for row in range(rows):
@@ -386,11 +388,11 @@ def test_xlnet_predicts_43_tokens_of_the_first_half_of_a_row_and_42_of_the_secon
     batch = random_batch(rows=40, length=512, padding=0)
     batch = batch.replace(word=torch.where(torch.arange(512) >= 509, -1, torch.arange(512)).expand(40, -1), reuse=256)
     recipe = recipes.get("xlnet", settings=["hide.units=Tokens"])
-    found = recipe.hide.apply(batch, vocabulary(), 0).targets
+    found = recipe.hide.apply(batch, vocabulary(), 0).targets["tokens"]
     first = found.where.view(40, -1) % 512 < 256
     used = found.weight.view(40, -1) > 0
     assert (used & first).sum(1).tolist() == [85 - 85 // 2] * 40
     assert (used & ~first).sum(1).tolist() == [85 // 2] * 40
-    whole = recipe.hide.apply(batch.replace(reuse=None), vocabulary(), 0).targets
+    whole = recipe.hide.apply(batch.replace(reuse=None), vocabulary(), 0).targets["tokens"]
     spread = ((whole.where.view(40, -1) % 512 < 256) & (whole.weight.view(40, -1) > 0)).sum(1)
     assert len(set(spread.tolist())) > 3  # one budget for the whole row

@@ -8,10 +8,10 @@ import pytest
 import torch
 from torch import nn
 
-from tests.small import random_batch, vocabulary
+from tests.small import masking, random_batch, vocabulary
 from unmask.batch import Batch, Hidden
 from unmask.errors import UserError
-from unmask.hide import Mask, Spans, Words
+from unmask.hide import Spans, Words
 from unmask.init_weights import InitWeights
 from unmask.predict import SpanBoundary, Tokens
 from unmask.predict.span_boundary import around
@@ -52,7 +52,7 @@ def shaken(module: nn.Module) -> nn.Module:
 
 def given(units, width: int, embedding: int, rows: int = 2, length: int = 24):
     batch = random_batch(rows, length, examples=2, size=40)
-    batch = Mask(units=units, budget=0.5).apply(batch, vocabulary(40), 0)
+    batch = masking(units=units, budget=0.5).apply(batch, vocabulary(40), 0)
     dice = torch.Generator().manual_seed(1)
     vectors = torch.randn(rows, length, width, generator=dice, dtype=torch.float64)
     table = nn.Parameter(torch.randn(40, embedding, generator=dice, dtype=torch.float64))
@@ -66,8 +66,10 @@ def pairs_of(batch: Batch) -> list[tuple[int, int]]:
     pair of the places around each, unless it begins at the first or ends at the last token of the text."""
     found = []
     for text in texts_of(batch):
-        used = batch.targets.weight > 0
-        ends = zip(batch.targets.start[used].tolist(), batch.targets.end[used].tolist(), strict=True)
+        used = batch.targets["tokens"].weight > 0
+        ends = zip(
+            batch.targets["tokens"].start[used].tolist(), batch.targets["tokens"].end[used].tolist(), strict=True
+        )
         spans = sorted({(start - text[0], end - text[0]) for start, end in ends if text[0] <= start <= text[-1]})
         merged: list[list[int]] = []
         for start, end in spans:
@@ -83,7 +85,7 @@ def pairs_of(batch: Batch) -> list[tuple[int, int]]:
 def texts_of(batch: Batch) -> list[list[int]]:
     """The flat places of every stretch of text between special tokens, padding and the ends of rows."""
     found: list[list[int]] = []
-    for row, words in enumerate(batch.word.tolist()):
+    for row, words in enumerate(batch.columns["word"].tolist()):
         before = -1
         for place, word in enumerate(words):
             if word >= 0 and before < 0:
@@ -100,7 +102,7 @@ def test_the_boundary_loss_reads_the_two_tokens_around_a_span_and_the_place_in_i
     batch, hidden, table = given(Spans(), WIDTH, embedding, rows=3, length=60)
     module = shaken(SpanBoundary(places=places, width=5).build(WIDTH, table, InitWeights()))
     vectors, weights, bias = hidden.last.flatten(0, 1).tolist(), module.weight.tolist(), module.bias.tolist()
-    token = dict(zip(batch.targets.where.tolist(), batch.targets.ids.tolist(), strict=True))
+    token = dict(zip(batch.targets["tokens"].where.tolist(), batch.targets["tokens"].ids.tolist(), strict=True))
     total = count = 0.0
     pairs = pairs_of(batch)
     for left, right in pairs:
@@ -111,9 +113,11 @@ def test_the_boundary_loss_reads_the_two_tokens_around_a_span_and_the_place_in_i
             x = normed(module.second_norm, [gelu(v) for v in dense(module.second, x)])
             scores = [sum(a * b for a, b in zip(row, x, strict=True)) + c for row, c in zip(weights, bias, strict=True)]
             total, count = total + cross_entropy(scores, token[where]), count + 1
-    runs, used = {right - left - 1 for left, right in pairs}, batch.targets.weight > 0
+    runs, used = {right - left - 1 for left, right in pairs}, batch.targets["tokens"].weight > 0
     assert max(runs) > 2
-    assert runs != set((batch.targets.end - batch.targets.start + 1)[used].tolist()), "some spans touch"
+    assert runs != set((batch.targets["tokens"].end - batch.targets["tokens"].start + 1)[used].tolist()), (
+        "some spans touch"
+    )
     assert 0 < count < int(used.sum()), "some runs stand next to [CLS] or [SEP]"
     loss = module(hidden, batch)
     assert loss.total.item() == pytest.approx(total, rel=1e-5)
@@ -136,7 +140,7 @@ def test_runs_have_boundaries_where_rows_have_no_special_tokens_too(seed):
     """Rows of text alone: a run at the end of a row is not bounded by the next row."""
     batch = random_batch(3, 14, seed=seed, size=40, padding=0)
     batch = batch.replace(word=torch.arange(14).expand(3, 14), ids=batch.ids.clamp(min=5))
-    batch = Mask(units=Spans(), budget=0.6).apply(batch, vocabulary(40), seed)
+    batch = masking(units=Spans(), budget=0.6).apply(batch, vocabulary(40), seed)
     near, wanted = around(batch), set(pairs_of(batch))
     counted = near.weight > 0
     assert set(zip(near.left[counted].tolist(), near.right[counted].tolist(), strict=True)) == wanted
@@ -145,7 +149,7 @@ def test_runs_have_boundaries_where_rows_have_no_special_tokens_too(seed):
 
 def test_a_batch_without_such_runs_has_no_boundary_loss():
     batch = random_batch(1, 14, size=40, padding=0)
-    batch = Mask(budget=1.0).apply(batch, vocabulary(40), 0)
+    batch = masking(budget=1.0).apply(batch, vocabulary(40), 0)
     module = SpanBoundary(width=5).build(WIDTH, nn.Parameter(torch.zeros(40, WIDTH)), InitWeights())
     loss = module(Hidden((torch.zeros(1, 14, WIDTH),)), batch)
     assert (loss.total.item(), loss.count.item()) == (0.0, 0.0)
@@ -169,7 +173,11 @@ def test_tokens_are_predicted_through_narrow_embeddings_too(embedding, activatio
     vectors, weights, bias = hidden.last.flatten(0, 1).tolist(), table.tolist(), module.bias.tolist()
     total = count = 0.0
     for where, token, used in zip(
-        *(t.tolist() for t in (batch.targets.where, batch.targets.ids, batch.targets.weight)), strict=True
+        *(
+            t.tolist()
+            for t in (batch.targets["tokens"].where, batch.targets["tokens"].ids, batch.targets["tokens"].weight)
+        ),
+        strict=True,
     ):
         if used:
             x = normed(module.norm, [curve(v) for v in dense(module.dense, vectors[where])])

@@ -22,7 +22,7 @@ def recipe():
 
 def test_every_layer_predicts_both_tokens_with_an_output_of_its_own(recipe):
     system = recipe.system.build(recipe, vocabulary(), 0).eval()
-    batch, counts = system.prepare(random_batch(rows=2, length=24, examples=2))
+    batch, counts = system.hide(random_batch(rows=2, length=24, examples=2))
     with torch.no_grad():
         layers = system.backbone(batch)[0].layers
         losses = system.step(batch)[0]

@@ -9,9 +9,9 @@ import torch
 from torch import nn
 
 from tests.predict.test_boundary import WIDTH, cross_entropy, dense, gelu, given, normed, shaken
-from tests.small import vocabulary
+from tests.small import masking, vocabulary
 from unmask.batch import Hidden
-from unmask.hide import Mask, Tokens
+from unmask.hide import Tokens
 from unmask.init_weights import InitWeights
 from unmask.predict import AllTokens, Replaced
 from unmask.system.generator_discriminator import filled
@@ -20,7 +20,7 @@ from unmask.system.generator_discriminator import filled
 def judged(embedding: int = WIDTH):
     """A batch whose hidden tokens were replaced: every third by the original itself."""
     batch, hidden, table = given(Tokens(), WIDTH, embedding)
-    targets = batch.targets
+    targets = batch.targets["tokens"]
     drawn = (targets.ids + 7) % 35 + 5
     drawn = torch.where(torch.arange(len(drawn)) % 3 == 0, targets.ids, drawn)
     return filled(batch, drawn), batch, drawn, hidden, table
@@ -32,7 +32,7 @@ def softplus(x: float) -> float:
 
 def test_the_discriminator_reads_the_drawn_tokens_and_keeps_the_original_beside():
     after, before, drawn, *_ = judged()
-    targets = before.targets
+    targets = before.targets["tokens"]
     ids, original = before.ids.flatten().tolist(), before.ids.flatten().tolist()
     for where, new, old, used in zip(
         *(t.tolist() for t in (targets.where, drawn, targets.ids, targets.weight)), strict=True
@@ -49,18 +49,18 @@ def test_an_unused_place_never_undoes_a_used_one():
     from tests.small import random_batch
     from unmask.hide import Shuffle
 
-    hide = Mask(budget=0.3, mask=1.0, random=0.0, shuffle=Shuffle(budget=0.6))
+    hide = masking(budget=0.3, mask=1.0, random=0.0, shuffle=Shuffle(budget=0.6))
     for seed in range(10):
         original = random_batch(rows=3, length=40, examples=2, seed=seed, padding=12)
         batch = hide.apply(original, vocabulary(), seed)
-        drawn = torch.full_like(batch.targets.ids, 199)
+        drawn = torch.full_like(batch.targets["tokens"].ids, 199)
         after = filled(batch, drawn)
-        used = batch.targets.weight > 0
-        assert set(batch.targets.where[~used].tolist()) & set(batch.targets.where[used].tolist())
-        assert (after.ids.flatten()[batch.targets.where[used]] == 199).all()
+        used = batch.targets["tokens"].weight > 0
+        assert set(batch.targets["tokens"].where[~used].tolist()) & set(batch.targets["tokens"].where[used].tolist())
+        assert (after.ids.flatten()[batch.targets["tokens"].where[used]] == 199).all()
         assert torch.equal(after.original, original.ids)
         rest = torch.ones(batch.ids.numel(), dtype=torch.bool)
-        rest[batch.targets.where[used]] = False
+        rest[batch.targets["tokens"].where[used]] = False
         assert torch.equal(after.ids.flatten()[rest], original.ids.flatten()[rest])
 
 
@@ -68,7 +68,7 @@ def test_an_unused_place_never_undoes_a_used_one():
 def test_each_token_is_told_replaced_or_not_and_one_drawn_right_counts_as_original(where):
     after, before, drawn, hidden, table = judged()
     module = shaken(Replaced(where=where).build(WIDTH, table, InitWeights()))
-    targets = before.targets
+    targets = before.targets["tokens"]
     hidden_at = {int(w): k for k, (w, u) in enumerate(zip(targets.where, targets.weight, strict=True)) if u}
     vectors, total, count, answers = hidden.last.flatten(0, 1).tolist(), 0.0, 0, []
     for place in range(before.ids.numel()):

@@ -23,7 +23,11 @@ class Slices:
         zero = torch.zeros_like(place)
         like = random_batch(rows=rows, length=self.length)
         return like.replace(
-            ids=self.ids[begin + place], word=zero, sentence=zero, example=zero, segment=zero, position=place
+            ids=self.ids[begin + place],
+            columns={"word": zero, "sentence": zero},
+            example=zero,
+            segment=zero,
+            position=place,
         )
 
     def state(self):

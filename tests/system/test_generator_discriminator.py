@@ -53,12 +53,12 @@ def test_tokens_are_drawn_by_their_probability():
 def test_the_generator_is_never_asked_for_an_unknown_token_which_is_judged_as_original():
     system = system_of()
     batch = random_batch(rows=8, length=32)
-    unknown = (batch.word >= 0) & (torch.arange(32) % 4 == 0)
+    unknown = (batch.columns["word"] >= 0) & (torch.arange(32) % 4 == 0)
     batch = batch.replace(ids=torch.where(unknown, 1, batch.ids))
-    hidden, counts = system.prepare(batch)
-    used = hidden.targets.weight > 0
-    assert not unknown.flatten()[hidden.targets.where[used]].any()
-    judged = filled(hidden, torch.full_like(hidden.targets.ids, 9))
+    hidden, counts = system.hide(batch)
+    used = hidden.targets["tokens"].weight > 0
+    assert not unknown.flatten()[hidden.targets["tokens"].where[used]].any()
+    judged = filled(hidden, torch.full_like(hidden.targets["tokens"].ids, 9))
     assert torch.equal(judged.ids[unknown], judged.original[unknown])
     assert counts["replaced"] == batch.real.sum()  # asked of every token, unknown ones too
 
@@ -117,7 +117,7 @@ def test_the_generator_reads_whatever_the_discriminator_reads(shared):
 def touched(system, name: str) -> set[str]:
     """The parameters that a loss has a gradient for."""
     system.zero_grad(set_to_none=True)
-    batch, _ = system.prepare(random_batch(rows=4, length=32, examples=2))
+    batch, _ = system.hide(random_batch(rows=4, length=32, examples=2))
     system.step(batch)[0][name].total.backward()
     return {n for n, p in system.named_parameters() if p.grad is not None and p.grad.abs().sum() > 0}
 
@@ -140,7 +140,7 @@ def test_the_two_losses_are_weighed_as_the_schedule_says():
     means = trainer.gradients([batch], recipe.schedule[0].weights, 1)
     found = {n: p.grad.clone() for n, p in trainer.system.named_parameters()}
     trainer.optimiser.zero_grad()
-    losses = trainer.system.step(trainer.system.prepare(batch)[0])[0]
+    losses = trainer.system.step(trainer.system.hide(batch)[0])[0]
     total = losses["tokens"].total / losses["tokens"].count + 50 * losses["replaced"].total / losses["replaced"].count
     total.backward()
     for name, parameter in trainer.system.named_parameters():
@@ -237,10 +237,12 @@ def test_an_objective_may_not_have_the_name_of_the_generators_loss():
 def test_the_discriminator_reads_what_the_generator_guesses():
     system, read = system_of().eval(), []
     system.backbone.register_forward_pre_hook(lambda _, inputs: read.append(inputs[0]))
-    batch, _ = system.prepare(random_batch(rows=4, length=64))
+    batch, _ = system.hide(random_batch(rows=4, length=64))
     with torch.no_grad():
         system.fill.bias[77] = 1e4  # the generator is sure of one token
         system.step(batch)
-    where = batch.targets.where[batch.targets.weight > 0]
+    where = batch.targets["tokens"].where[batch.targets["tokens"].weight > 0]
     assert (read[0].ids.flatten()[where] == 77).all()
-    assert torch.equal(read[0].original.flatten()[where], batch.targets.ids[batch.targets.weight > 0])
+    assert torch.equal(
+        read[0].original.flatten()[where], batch.targets["tokens"].ids[batch.targets["tokens"].weight > 0]
+    )

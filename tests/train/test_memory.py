@@ -33,7 +33,7 @@ class Remembering(nn.Module):
 
     def compile_parts(self, on: bool = True) -> None: ...
 
-    def prepare(self, batch: Batch, hide=None):
+    def hide(self, batch: Batch, hide=None):
         return batch, {"sum": torch.tensor(float(batch.ids.numel()))}
 
     def step(self, batch: Batch, state: Memory | None = None):
