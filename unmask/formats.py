@@ -89,8 +89,20 @@ def _public_names(value: Any) -> Any:
     public = ".".join([*module.split(".")[:2], name])
     part = _RENAMED_PARTS.get(public, public)
     renamed = _RENAMED_VALUES.get(part, {})
-    values = {renamed.get(key, key): _public_names(item) for key, item in value.items() if key != "part"}
-    return {"part": part} | values
+    values: dict[str, Any] = {
+        renamed.get(key, key): _public_names(item) for key, item in value.items() if key != "part"
+    }
+    return {"part": part} | (_positions_as_parts(values) if part == "unmask.backbone.Transformer" else values)
+
+
+_POSITIONS = {"learned": "unmask.backbone.Learned", "sinusoidal": "unmask.backbone.Sinusoidal"}
+
+
+def _positions_as_parts(values: dict[str, Any]) -> dict[str, Any]:
+    """2 to 3: the positions of a Transformer were a word, with `every` next to it; now they are a part."""
+    rest = {key: value for key, value in values.items() if key not in ("positions", "every")}
+    word = values.get("positions", "learned")
+    return rest | {"positions": {"part": _POSITIONS.get(word, word), "every": values.get("every", False)}}
 
 
 _STEPS: tuple[Callable[[dict[str, Any]], dict[str, Any]], ...] = (_rows_per_stage, _public_names)

@@ -7,7 +7,7 @@ from tests.small import random_batch, vocabulary
 from unmask import recipes
 from unmask.recipe import flat
 from unmask.train import Machine, Trainer
-from unmask.train.cuda_graph import tensors
+from unmask.tree import tensors
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 

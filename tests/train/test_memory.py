@@ -11,7 +11,8 @@ from torch import nn
 from tests import command
 from tests.data.test_streams import reader
 from unmask import recipes
-from unmask.batch import Batch, Hidden, Loss, Memory
+from unmask.backbone import LayerMemory
+from unmask.batch import Batch, Hidden, Loss
 from unmask.data import ContinuingRows
 from unmask.data.stream_loader import ContinuingLoader
 from unmask.pretraining import Mixture, pretrain
@@ -29,19 +30,19 @@ class Remembering(nn.Module):
     def __init__(self) -> None:
         super().__init__()
         self.weight = nn.Parameter(torch.linspace(-1, 1, WIDTH))
-        self.states: list[Memory | None] = []
+        self.states: list[LayerMemory | None] = []
 
     def compile_parts(self, on: bool = True) -> None: ...
 
     def prepare(self, batch: Batch, hide=None):
         return batch, {"sum": torch.tensor(float(batch.ids.numel()))}
 
-    def step(self, batch: Batch, state: Memory | None = None):
+    def step(self, batch: Batch, state: LayerMemory | None = None):
         self.states.append(state)
         now = (batch.ids % 7).float().mean(1)[:, None] * self.weight  # B D
-        before = 0 if state is None else state.layers[0].mean(1)
+        before = 0 if state is None else state.layers[:, 0].mean(1)
         vector = torch.tanh(now + before)
-        memory = Memory(vector.detach()[None, :, None].expand(1, -1, 4, -1), torch.ones(len(batch.ids), 4).bool())
+        memory = LayerMemory(vector.detach()[:, None, None].expand(-1, 1, 4, -1), torch.ones(len(batch.ids), 4).bool())
         return {"sum": Loss(vector.square().sum(), torch.tensor(float(batch.ids.numel())))}, memory
 
     def look(self, batch: Batch) -> Hidden:
@@ -83,7 +84,7 @@ def test_a_resumed_run_remembers_what_the_uninterrupted_one_does(tmp_path, stop_
 
 def test_each_micro_batch_has_the_memory_of_its_streams():
     system = run(None, STEPS).system
-    assert [None if s is None else s.layers.shape[1] for s in system.states[:6]] == [None, None, None, 2, 2, 1]
+    assert [None if s is None else s.layers.shape[0] for s in system.states[:6]] == [None, None, None, 2, 2, 1]
 
 
 def test_a_leg_of_another_length_begins_without_memory(tmp_path):

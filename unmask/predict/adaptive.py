@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 import torch.nn.functional as F
@@ -35,6 +35,8 @@ class Adaptive:
 
 
 class AdaptiveModule(nn.Module):
+    heavy: ClassVar[str] = "forward"  # the method that is compiled
+
     def __init__(self, spec: Adaptive, width: int, embedding: Any, initial: InitWeights) -> None:
         super().__init__()
         require(

@@ -177,7 +177,7 @@ def _reads_query(part: Any) -> bool:
 
 def _check_memory(recipe: Recipe) -> None:
     """A memory is of no use where no row goes on with one before it."""
-    memory = getattr(recipe.system.backbone, "memory", 0)  # type: ignore[attr-defined]
+    memory = recipe.system.backbone.memory  # type: ignore[attr-defined]
     looks_ahead = not isinstance(recipe.see, Permuted) and recipe.see.pattern != "left"  # type: ignore[attr-defined]
     require(
         not memory or not hasattr(recipe.arrange, "reuse") or not looks_ahead,

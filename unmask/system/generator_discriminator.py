@@ -113,7 +113,7 @@ class GeneratorDiscriminatorModule(nn.Module):
 
     def compile_parts(self, on: bool = True) -> None:
         """Compile what takes the time, part by part; off: compute plainly again."""
-        compile_forward([*self.backbone.parts, *self.generator.parts, *self.predict.values()], on)
+        compile_forward([self.backbone, self.generator], self.predict, on)
         self.backbone.compiled = self.generator.compiled = on
         self.guess = torch.compile(guess, dynamic=False) if on else guess
 
