@@ -68,8 +68,8 @@ _RENAMED_PARTS = {
     "unmask.predict.Layers": "unmask.predict.EveryLayer",
     "unmask.train.Line": "unmask.curves.Linear",
     "unmask.train.Decay": "unmask.curves.Exponential",
-    "unmask.curves.Until": "unmask.curves.Until",
-    "unmask.curves.InTurn": "unmask.curves.InTurn",
+    "unmask.train.Until": "unmask.curves.Until",
+    "unmask.train.InTurn": "unmask.curves.InTurn",
 }
 _RENAMED_VALUES = {
     "unmask.backbone.Transformer": {"scaled": "scaled_init"},
@@ -89,16 +89,14 @@ def _public_names(value: Any) -> Any:
     public = ".".join([*module.split(".")[:2], name])
     part = _RENAMED_PARTS.get(public, public)
     renamed = _RENAMED_VALUES.get(part, {})
-    values: dict[str, Any] = {
-        renamed.get(key, key): _public_names(item) for key, item in value.items() if key != "part"
-    }
+    values = {renamed.get(key, key): _public_names(item) for key, item in value.items() if key != "part"}
     return {"part": part} | (_positions_as_parts(values) if part == "unmask.backbone.Transformer" else values)
 
 
 _POSITIONS = {"learned": "unmask.backbone.Learned", "sinusoidal": "unmask.backbone.Sinusoidal"}
 
 
-def _positions_as_parts(values: dict[str, Any]) -> dict[str, Any]:
+def _positions_as_parts(values: dict[Any, Any]) -> dict[str, Any]:
     """2 to 3: the positions of a Transformer were a word, with `every` next to it; now they are a part."""
     rest = {key: value for key, value in values.items() if key not in ("positions", "every")}
     word = values.get("positions", "learned")

@@ -18,9 +18,11 @@ _SEQUENCES: dict[str, Any] = {"list": list, "tuple": tuple}
 
 
 def named(value: Any, path: tuple[Any, ...] = ()) -> dict[str, Tensor]:
-    """The tensors of a tree, each under the JSON of its path, such as `[0, "layers"]`."""
+    """Copies of the tensors of a tree, each under the JSON of its path, such as `[0, "layers"]`.
+
+    They are copies because a file cannot hold two tensors that share memory."""
     if isinstance(value, Tensor):
-        return {json.dumps(path): value}
+        return {json.dumps(path): value.detach().to("cpu", copy=True)}
     items = inside(value) or ()
     return {key: tensor for name, item in items for key, tensor in named(item, (*path, name)).items()}
 
