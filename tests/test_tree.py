@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import NamedTuple
 
 import pytest
 import torch
@@ -59,8 +60,14 @@ def test_a_record_moves_with_all_that_its_fields_hold():
     assert (moved.count, moved.inner.count) == (1, 2)
 
 
+class Named(NamedTuple):
+    h: torch.Tensor
+    c: torch.Tensor
+
+
 def test_a_copy_has_its_own_tensors():
-    tree = cells()
+    tree = {"cells": cells(), "named": Named(torch.ones(2), torch.ones(2))}
+    assert isinstance(copied(tree)["named"], Named)
     for one, other in zip(tensors(tree), tensors(copied(tree)), strict=True):
         assert torch.equal(one, other)
         assert one.data_ptr() != other.data_ptr()

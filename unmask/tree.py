@@ -32,7 +32,8 @@ def mapped(value: Any, change: Callable[[Tensor], Tensor]) -> Any:
     if isinstance(value, dict):
         return changed
     if isinstance(value, list | tuple):
-        return type(value)(changed.values())
+        make = getattr(type(value), "_make", type(value))  # named tuples are made in their own way
+        return make(changed.values())
     return dataclasses.replace(value, **changed)
 
 

@@ -187,7 +187,7 @@ def test_memory_carries_no_gradient_and_no_more_tokens_than_it_may():
     assert module(batch)[1] is None, "without a state, none is kept"
 
 
-def test_a_row_that_begins_anew_sees_nothing_of_what_was_remembered():
+def test_a_row_that_begins_again_sees_nothing_of_what_was_remembered():
     module, batch = network(), stream(torch.arange(12).view(2, 6))
     with torch.no_grad():
         _, state = module(batch, module.cache(2))

@@ -6,6 +6,7 @@ import hashlib
 import json
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 import torch
@@ -241,9 +242,16 @@ class Foreign:
     cells: torch.Tensor
 
 
-def test_a_record_from_outside_is_refused_with_what_to_use_instead(tmp_path):
-    with pytest.raises(UserError, match="only records of unmask, got .*Foreign.*use a dict or a tuple"):
-        saved_and_loaded(tmp_path, {0: Foreign(torch.ones(1))})
+class Named(NamedTuple):
+    cells: torch.Tensor
+
+
+@pytest.mark.parametrize("kind", [Foreign, Named])
+def test_a_class_from_outside_is_refused_with_what_to_use_instead(tmp_path, kind):
+    with pytest.raises(
+        UserError, match=rf"can hold dicts.* got .*{kind.__name__} at \[0, 'state'\].*: use one of these"
+    ):
+        saved_and_loaded(tmp_path, {0: {"state": kind(torch.ones(1))}})
 
 
 def test_a_checkpoint_names_only_records_of_the_package():

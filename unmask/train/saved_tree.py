@@ -57,12 +57,13 @@ def rebuilt(outline: Outline, tensors: dict[str, Tensor]) -> Any:
 
 def _kind(value: Any, path: tuple[Any, ...]) -> str:
     """`dict`, `list`, `tuple`, or the public name of a record."""
-    if isinstance(value, dict | list | tuple):
+    if type(value) in (dict, list, tuple):
         return type(value).__name__
     name = public_name(type(value))
     require(
         name.startswith("unmask."),
-        f"a checkpoint can hold only records of unmask, got {name} at {list(path)} of the memory: use a dict or a tuple",
+        f"a checkpoint can hold dicts, lists, tuples and records of unmask, got {name} at {list(path)} of the memory: use "
+        "one of these",
     )
     return name
 
