@@ -192,18 +192,11 @@ class TransformerModule(nn.Module):
 
     def cache(self, rows: int, length: int) -> Cache:
         """An empty cache: with it, this number of rows is read part by part, up to this length."""
-        spec = self.spec
         require(self.pattern == "left", "only a network that reads from left to right can read a text part by part")
-        for name, part, able in (
-            ("attention", spec.attention, spec.attention.cached),
-            ("decoder", spec.decoder, spec.decoder is None),
-        ):
-            require(
-                able,
-                f"system.backbone.{name}={type(part).__name__} cannot continue from a cache of keys and values: generate "
-                "with cached=False (--no-cache)",
-            )
-        like = self.embed.token.weight.new_empty(0, dtype=compute_dtype(self.embed.token.weight))
+        spec, weight = self.spec, self.embed.token.weight
+        _require_cached("attention", spec.attention, spec.attention.cached)
+        _require_cached("decoder", spec.decoder, spec.decoder is None)
+        like = weight.new_empty(0, dtype=compute_dtype(weight))
         return Cache.empty(spec.layers, rows, spec.heads, length, spec.width // spec.heads, like)
 
     def forward(self, batch: Batch, state: Cache | None = None) -> tuple[Hidden, Cache | None]:
@@ -231,6 +224,14 @@ class TransformerModule(nn.Module):
         if self.shared_attention is not None:
             mask = dataclasses.replace(mask, prepared=self.shared_attention(batch, dtype))
         return batch, mask, state
+
+
+def _require_cached(name: str, part: Any, able: bool) -> None:
+    require(
+        able,
+        f"system.backbone.{name}={type(part).__name__} cannot continue from a cache of keys and values: generate with "
+        "cached=False (--no-cache)",
+    )
 
 
 def compute_dtype(weight: Tensor) -> torch.dtype:
