@@ -8,6 +8,7 @@ import pytest
 
 import unmask
 from unmask import formats
+from unmask.backbone import Learned, Sinusoidal
 from unmask.errors import UserError
 from unmask.recipe import from_json, to_json
 from unmask.tasks.choose import Question
@@ -44,6 +45,29 @@ def test_there_are_runs_of_every_earlier_format():
 def test_rows_of_a_stage_come_from_the_tokens_of_a_step():
     recipe = unmask.load(Path(__file__).parent / "runs" / "format_1" / "bert", device="cpu").recipe
     assert [(stage.rows, stage.length) for stage in recipe.schedule] == [(16, 16), (8, 32)]
+
+
+@pytest.mark.parametrize(
+    ("word", "every", "part"),
+    [("learned", False, Learned()), ("learned", True, Learned(every=True)), ("sinusoidal", False, Sinusoidal()),
+     ("sinusoidal", True, Sinusoidal(every=True))],
+)  # fmt: skip
+def test_positions_were_a_word_and_are_a_part(word, every, part):
+    data = json.loads(
+        (Path(__file__).parent / "runs" / "format_2" / "gpt2" / "recipe.json").read_text(encoding="utf-8")
+    )
+    data["system"]["backbone"] |= {"positions": word, "every": every}
+    assert from_json(json.dumps(data)).system.backbone.positions == part
+
+
+@pytest.mark.parametrize("value", ["unknown", 5, None, ["learned"], {}])
+def test_positions_that_never_were_are_refused(value):
+    data = json.loads(
+        (Path(__file__).parent / "runs" / "format_2" / "gpt2" / "recipe.json").read_text(encoding="utf-8")
+    )
+    data["system"]["backbone"] |= {"positions": value}
+    with pytest.raises(UserError):
+        from_json(json.dumps(data))
 
 
 def test_a_format_of_the_future_is_refused():

@@ -144,7 +144,11 @@ def test_every_size_and_variant_builds_and_survives_json(name):
             ["system.shared=false", "system.generator.embedding=64"],
             "system.generator.embedding=64 has no effect",
         ),
-        ("electra", ["system.generator.positions=sinusoidal"], "system.generator.positions=sinusoidal has no effect"),
+        (
+            "electra",
+            ["system.generator.positions=Sinusoidal"],
+            r"system.generator.positions=Sinusoidal\(every=False\) has no effect",
+        ),
         ("electra", ["system.generator.width=1024"], "a generator may not be wider than its discriminator"),
         ("spanbert", ["hide.units.lengths.stop=0"], r"hide.units.lengths.stop must be in \(0, 1\), got 0"),
         (

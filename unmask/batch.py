@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 if TYPE_CHECKING:  # the preparation of text reads this file too, and must not pay for torch
     import numpy as np
@@ -22,21 +22,17 @@ if TYPE_CHECKING:  # the preparation of text reads this file too, and must not p
 class Record:
     """What all frozen nouns can do: make a changed copy of themselves, or move to a device."""
 
+    __dataclass_fields__: ClassVar[dict[str, Any]]
+
     def replace(self, **changes: Any) -> Self:
-        return dataclasses.replace(self, **changes)  # type: ignore[type-var]
+        return dataclasses.replace(self, **changes)
 
     def to(self, device: str | torch.device, non_blocking: bool = False) -> Self:
-        """The same record with all its tensors on a device, those in dicts and tuples too."""
-        moved = {f.name: _moved(getattr(self, f.name), device, non_blocking) for f in dataclasses.fields(self)}  # type: ignore[arg-type]
-        return self.replace(**moved)
+        """The record on a device, with all that its fields hold."""
+        from unmask import tree  # here, since it imports torch
 
-
-def _moved(value: Any, device: str | torch.device, non_blocking: bool) -> Any:
-    if hasattr(value, "to"):
-        return value.to(device, non_blocking=non_blocking)
-    if isinstance(value, dict):
-        return {name: _moved(item, device, non_blocking) for name, item in value.items()}
-    return tuple(_moved(item, device, non_blocking) for item in value) if isinstance(value, tuple) else value
+        moved: Self = tree.mapped(self, lambda tensor: tensor.to(device, non_blocking=non_blocking))
+        return moved
 
 
 @dataclass(frozen=True)
@@ -116,33 +112,27 @@ class Batch(Record):
         return self.columns["word"] >= 0
 
 
-@dataclass(frozen=True)
-class Memory(Record):
-    """What a network remembers of the tokens before those of a batch; row b goes on with row b of the batch before."""
-
-    layers: Tensor  # L B M D, what each layer read
-    real: Tensor  # B M, False where nothing is remembered yet
-
-    def chosen(self, rows: Tensor) -> Memory:
-        """The memory of these rows, in this order."""
-        return Memory(self.layers[:, rows], self.real[rows])
+# What a network keeps of the tokens that it read: row b of a batch continues row b of the batch before. Any tree of
+# tensors, each with its rows first (see tree.py): a Transformer-XL's layers, an LSTM's cells, keys and values.
+Memory = Any
 
 
 @dataclass(frozen=True)
 class Hidden(Record):
-    """What a backbone computed: the embeddings, then the output of every layer, each B T D."""
+    """What a backbone computed."""
 
-    layers: tuple[Tensor, ...]
-    query: Tensor | None = None  # N D, the second stream, at the targets alone (XLNet)
-    decoded: Tensor | None = None  # B T D, what a decoder made of the last layer (DeBERTa)
+    layers: tuple[Tensor, ...]  # the embeddings, then the output of every layer, each B T D
+    query: Tensor | None = None  # N D, the second stream, only at the targets (XLNet)
+    decoded: Tensor | None = None  # B T D, what a decoder made of the layers (DeBERTa)
 
     @property
     def last(self) -> Tensor:
+        """B T D, the output of the last layer."""
         return self.layers[-1]
 
     @property
     def for_prediction(self) -> Tensor:
-        """B T D, what tokens are predicted from: what a decoder made, or the last layer."""
+        """B T D, what an objective reads if it asks for no layer: the decoder's vectors, or those of the last layer."""
         return self.last if self.decoded is None else self.decoded
 
 

@@ -68,8 +68,8 @@ _RENAMED_PARTS = {
     "unmask.predict.Layers": "unmask.predict.EveryLayer",
     "unmask.train.Line": "unmask.curves.Linear",
     "unmask.train.Decay": "unmask.curves.Exponential",
-    "unmask.curves.Until": "unmask.curves.Until",
-    "unmask.curves.InTurn": "unmask.curves.InTurn",
+    "unmask.train.Until": "unmask.curves.Until",
+    "unmask.train.InTurn": "unmask.curves.InTurn",
 }
 _RENAMED_VALUES = {
     "unmask.backbone.Transformer": {"scaled": "scaled_init"},
@@ -90,7 +90,7 @@ def _public_names(value: Any) -> Any:
     part = _RENAMED_PARTS.get(public, public)
     renamed = _RENAMED_VALUES.get(part, {})
     values: dict[str, Any] = {
-        renamed.get(key, key): _public_names(item) for key, item in value.items() if key != "part"
+        renamed.get(str(key), str(key)): _public_names(item) for key, item in value.items() if key != "part"
     }
     rewrite: Callable[[dict[str, Any]], Any] = _REWRITTEN.get(part, dict)
     return rewrite({"part": part} | values)
@@ -140,11 +140,20 @@ def _tracks(data: dict[str, Any]) -> dict[str, Any]:
     return data | {"see": {"part": "unmask.see.Everything"}, "tracks": tracks} | writes
 
 
+_POSITIONS = {"learned": "unmask.backbone.Learned", "sinusoidal": "unmask.backbone.Sinusoidal"}
+
+
+def _positions_as_parts(values: dict[Any, Any]) -> dict[str, Any]:
+    """2 to 3: the positions of a Transformer were a word, with `every` next to it; now they are a part."""
+    rest = {key: value for key, value in values.items() if key not in ("positions", "every")}
+    word = values.get("positions", "learned")
+    return rest | {"positions": {"part": _POSITIONS.get(word, word), "every": values.get("every", False)}}
+
+
 _REWRITTEN: dict[str, Callable[[dict[str, Any]], Any]] = {
+    "unmask.backbone.Transformer": _positions_as_parts,
     "unmask.hide.Mask": _masked,
     "unmask.predict.Tokens": _targets_by_name,
     "unmask.recipe.Recipe": _tracks,
 }
-
-
 _STEPS: tuple[Callable[[dict[str, Any]], dict[str, Any]], ...] = (_rows_per_stage, _public_names)

@@ -37,7 +37,7 @@ def test_a_model_with_learned_positions_reads_as_far_as_its_longest_rows(tokeniz
     assert model.notes["texts longer than 24 tokens, cut"] == 2
 
 
-@pytest.mark.parametrize("settings", [["system.backbone.positions=sinusoidal"], []])
+@pytest.mark.parametrize("settings", [["system.backbone.positions=Sinusoidal"], []])
 def test_a_network_whose_positions_are_not_learned_may_read_more(settings, tokenizers, tmp_path):
     if settings:
         model = base(tokenizers, tmp_path, *settings)

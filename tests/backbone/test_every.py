@@ -5,10 +5,10 @@ from dataclasses import replace
 import torch
 
 from tests.small import random_batch
-from unmask.backbone import Transformer
+from unmask.backbone import Learned, Transformer
 from unmask.see import LeftToRight
 
-SHAPE = Transformer(layers=3, width=16, heads=2, feedforward=32, length=40, every=True, norm="post", dropout=0.0)
+SHAPE = Transformer(layers=3, width=16, heads=2, feedforward=32, length=40, positions=Learned(every=True), dropout=0.0)
 
 
 def test_a_table_of_its_own_is_added_before_every_layer_after_the_first():
@@ -33,5 +33,5 @@ def test_a_table_of_its_own_is_added_before_every_layer_after_the_first():
 
 
 def test_without_it_there_are_no_further_tables():
-    plain = replace(SHAPE, every=False).build(200, "left")
+    plain = replace(SHAPE, positions=Learned()).build(200, "left")
     assert not any(name.startswith("places") for name, _ in plain.named_parameters())

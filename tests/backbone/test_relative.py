@@ -10,10 +10,10 @@ from transformers import XLNetConfig
 from transformers import XLNetModel as Peer
 
 from tests.small import masking, random_batch, vocabulary
-from unmask.backbone import TransformerXL
+from unmask.backbone import LayerMemory, TransformerXL
 from unmask.backbone.biased_attention import look, slid
 from unmask.backbone.relative import RelativeAttention, relate, waves
-from unmask.batch import Batch, Memory
+from unmask.batch import Batch
 from unmask.errors import UserError
 from unmask.hide import Harmonic, Spans
 from unmask.see import LeftToRight, Permuted
@@ -59,7 +59,7 @@ def test_the_score_is_the_four_terms_of_the_paper(nearest):
     x, old = torch.randn(1, rows, width).double(), torch.randn(1, memory, width).double()
     batch = stream(torch.arange(rows)[None])
     table = waves(rows + memory - 1, nearest, width, None, x.device).double()[None]
-    state = Memory(old[None], torch.ones(1, memory, dtype=torch.bool))
+    state = LayerMemory(old[:, None], torch.ones(1, memory, dtype=torch.bool))
     found, _ = attention(x, None, old, relate(batch, state, table, segments=False, query=False))
     read = torch.cat((old, x), 1)[0]
     query, kv = attention.query(x)[0], attention.key_value(read)
@@ -118,7 +118,7 @@ def test_what_is_gathered_is_the_sum_of_values_weighted_by_content_distance_and_
 
 def test_relations_say_who_is_seen_of_which_segment_and_where_the_seen_begin_and_end():
     batch = permuted(rows=3, length=12, seed=1).replace(segment=torch.arange(12).expand(3, -1) // 5)
-    state = Memory(torch.zeros(2, 3, 4, 16), torch.tensor([[False] * 4, [True] * 4, [False, False, True, True]]))
+    state = LayerMemory(torch.zeros(3, 2, 4, 16), torch.tensor([[False] * 4, [True] * 4, [False, False, True, True]]))
     relations = relate(batch, state, torch.zeros(1, 28, 16), segments=True, query=True)
     where = batch.targets["tokens"].where.view(3, -1) % 12
     assert torch.equal(relations.query.column, 11 - where)
@@ -187,7 +187,7 @@ def test_memory_carries_no_gradient_and_no_more_tokens_than_it_may():
     assert module(batch)[1] is None, "without a state, none is kept"
 
 
-def test_a_row_that_begins_anew_sees_nothing_of_what_was_remembered():
+def test_a_row_that_begins_again_sees_nothing_of_what_was_remembered():
     module, batch = network(), stream(torch.arange(12).view(2, 6))
     with torch.no_grad():
         _, state = module(batch, module.cache(2))
@@ -279,11 +279,11 @@ def test_both_streams_equal_those_of_transformers(reuse, block):
     peer = peer_of(module)
     batch = permuted(rows=3, length=24, reuse=reuse, block=block)
     blocked, chosen = masks_of(batch)
-    memory = 0.3 * torch.randn(2, 3, 6, 16, generator=torch.Generator().manual_seed(3))
+    memory = 0.3 * torch.randn(3, 2, 6, 16, generator=torch.Generator().manual_seed(3))
     with torch.no_grad():
         for state, mems in (
             (None, None),
-            (Memory(memory, torch.ones(3, 6, dtype=torch.bool)), [layer.transpose(0, 1) for layer in memory]),
+            (LayerMemory(memory, torch.ones(3, 6, dtype=torch.bool)), list(memory.permute(1, 2, 0, 3))),
         ):
             expected = peer(
                 batch.ids, perm_mask=blocked, target_mapping=chosen, token_type_ids=batch.segment, mems=mems,

@@ -1,11 +1,13 @@
 """Exported models: transformers' Auto classes open them and compute, from raw text, what ours compute."""
 
 import json
+from dataclasses import replace
 
 import pytest
 import torch
 import transformers as hf
 
+from tests.backbone.test_parts import Biased, LastAgain
 from tests.convert.parts import PAIRS, PARITY, TEXTS, look, model_of, recipe_of, score, tokenizer, weights
 from unmask.convert import export_hf, import_hf
 from unmask.data import Blocks, FromTask
@@ -241,7 +243,9 @@ def test_a_fill_mask_pipeline_finds_what_ours_finds(tmp_path):
 
 
 @pytest.mark.parametrize("name, settings, message", [
-    ("bert", ["system.backbone.positions=sinusoidal"], "no sinusoidal positions.*learned"),
+    ("bert", ["system.backbone.positions=Sinusoidal"], "only learned positions, got Sinusoidal.*positions=Learned"),
+    ("bert", ["system.backbone.positions=NoPositions"], "only learned positions, got NoPositions.*positions=Learned"),
+    ("bert", ["system.backbone.positions.every=true"], "add positions once, got system.backbone.positions.every=true"),
     ("bert", ["system.backbone.norm=pre"], "norm='pre'"),
     ("bert", ["predict.tokens.transform=false"], "with a transform"),
     ("bert", ["predict.tokens.epsilon=0.1"], "epsilon"),
@@ -264,6 +268,16 @@ def test_what_transformers_cannot_express_is_refused_with_the_reason(tmp_path, n
     with pytest.raises(UserError, match=message):
         export_hf(pretrained(name, tmp_path, *settings), tmp_path / "hf")
     assert not (tmp_path / "hf").exists()
+
+
+@pytest.mark.parametrize("changes, message", [
+    ({"attention": Biased()}, "full attention, got Biased"), ({"decoder": LastAgain()}, "no decoder, got LastAgain"),
+])  # fmt: skip
+def test_another_attention_or_a_decoder_is_refused_by_name(tmp_path, changes, message):
+    recipe = recipe_of("bert")
+    system = replace(recipe.system, backbone=replace(recipe.system.backbone, **changes))
+    with pytest.raises(UserError, match=message):
+        export_hf(model_of(recipe.replace(system=system), tokenizer(), tmp_path), tmp_path / "hf")
 
 
 @pytest.mark.parametrize("name, changes, message", [

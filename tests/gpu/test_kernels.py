@@ -2,12 +2,14 @@
 
 import pytest
 import torch
+from torch import nn
 
 from tests.small import random_batch, vocabulary
 from unmask import recipes
 from unmask.recipe import flat
 from unmask.train import Machine, Trainer
-from unmask.train.cuda_graph import tensors
+from unmask.train.cuda_graph import GraphedGradients
+from unmask.tree import tensors
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 
@@ -77,6 +79,21 @@ def test_a_recorded_step_draws_its_dropout_from_the_seed_of_the_step():
     first, again, other = (float(trainer.gradients([batch], {}, step)["tokens"]) for step in (1, 1, 2))
     assert first == again
     assert first != other
+
+
+def test_inputs_of_equal_shapes_and_other_values_or_names_get_their_own_recording():
+    model, x = nn.Linear(3, 3).cuda(), torch.ones(2, 3, device="cuda")
+
+    def work(inputs: dict) -> dict:
+        found = model(inputs["x"] if "x" in inputs else -inputs["y"]).sum() * inputs["factor"]
+        found.backward()
+        return {"found": found.detach()}
+
+    graphed = GraphedGradients(work, model)
+    once, twice = (graphed({"x": x, "factor": factor})["found"] for factor in (1, 2))
+    assert torch.equal(2 * once, twice)
+    assert torch.equal(graphed({"y": -x, "factor": 1})["found"], once)
+    assert len(graphed.recordings) == 3
 
 
 @pytest.mark.parametrize("name", ["bert", "gpt2", "unilm", "char-transformer", "transformer-xl", "xlnet"])

@@ -8,6 +8,7 @@ from tests.infer.parts import gpt2
 from unmask import recipes
 from unmask.errors import UserError
 from unmask.infer.batches import left_padded, one_more
+from unmask.tree import rows_of
 
 CLOSE = {"atol": 1e-4, "rtol": 1e-4}
 
@@ -26,7 +27,7 @@ def alone(model, ids):
         return model.system.look(left_padded([ids], 0))
 
 
-@pytest.mark.parametrize("settings", [(), ("system.backbone.positions=sinusoidal", "system.backbone.sharing=all"),
+@pytest.mark.parametrize("settings", [(), ("system.backbone.positions=Sinusoidal", "system.backbone.sharing=all"),
                                       ("system.backbone.norm=post", "system.backbone.segments=2")])  # fmt: skip
 @pytest.mark.parametrize("sizes", [(30,), (1,) * 30, (7, 1, 12, 10)])
 def test_that_cached_equals_uncached_at_every_place_of_a_batch_of_mixed_lengths(sizes, settings, tmp_path):
@@ -54,7 +55,7 @@ def test_that_rows_can_be_chosen_and_go_on_apart(model):
     rows = texts(model)
     with torch.no_grad():
         _, state = model.system.read_on(left_padded(rows, 0), model.system.backbone.cache(len(rows), 32))
-        chosen = state.chosen(torch.tensor([2, 0, 2]))
+        chosen = rows_of(state, torch.tensor([2, 0, 2]))
         hidden, _ = model.system.read_on(one_more(torch.tensor([5, 6, 7])), chosen)
         untouched, _ = model.system.read_on(one_more(torch.tensor([8, 9, 10, 11])), state)
     for row, (parent, token) in enumerate(((2, 5), (0, 6), (2, 7))):

@@ -107,7 +107,7 @@ def test_the_embeddings_are_one_tensor_and_the_generator_writes_with_them():
 
 @pytest.mark.parametrize("shared", ["true", "false"])
 def test_the_generator_reads_whatever_the_discriminator_reads(shared):
-    reads = ["length=40", "segments=4", "positions=sinusoidal", "embedding=12"]
+    reads = ["length=40", "segments=4", "positions=Sinusoidal", "embedding=12"]
     system = system_of("paper", f"system.shared={shared}", *(f"system.backbone.{value}" for value in reads))
     for embed in (system.backbone.embed, system.generator.embed):
         assert embed.position.table.shape == (40, 12)

@@ -2,23 +2,31 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
+from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 import torch
+from safetensors.torch import save_file
 from torch import nn
 
 from tests import command
 from tests.data.test_streams import reader
 from unmask import recipes
-from unmask.batch import Batch, Hidden, Loss, Memory
+from unmask.backbone import LayerMemory
+from unmask.batch import Batch, Hidden, Loss
 from unmask.data import ContinuingRows
 from unmask.data.stream_loader import ContinuingLoader
+from unmask.errors import UserError
 from unmask.pretraining import Mixture, pretrain
 from unmask.pretraining.measure import micro_rows, step_seconds
 from unmask.pretraining.mixture import MICRO_TOKENS
 from unmask.pretraining.validate import validator
-from unmask.train import AdamW, Fixed, Intervals, LoopStage, Machine, Trainer, checkpoint, train
+from unmask.train import AdamW, Fixed, Intervals, LoopStage, Machine, Trainer, checkpoint, saved_tree, train
+from unmask.tree import signature, tensors
 
 STEPS, WIDTH = 12, 3
 
@@ -29,19 +37,19 @@ class Remembering(nn.Module):
     def __init__(self) -> None:
         super().__init__()
         self.weight = nn.Parameter(torch.linspace(-1, 1, WIDTH))
-        self.states: list[Memory | None] = []
+        self.states: list[LayerMemory | None] = []
 
     def compile_parts(self, on: bool = True) -> None: ...
 
     def hide(self, batch: Batch, hide=None):
         return batch, {"sum": torch.tensor(float(batch.ids.numel()))}
 
-    def step(self, batch: Batch, state: Memory | None = None):
+    def step(self, batch: Batch, state: LayerMemory | None = None):
         self.states.append(state)
         now = (batch.ids % 7).float().mean(1)[:, None] * self.weight  # B D
-        before = 0 if state is None else state.layers[0].mean(1)
+        before = 0 if state is None else state.layers[:, 0].mean(1)
         vector = torch.tanh(now + before)
-        memory = Memory(vector.detach()[None, :, None].expand(1, -1, 4, -1), torch.ones(len(batch.ids), 4).bool())
+        memory = LayerMemory(vector.detach()[:, None, None].expand(-1, 1, 4, -1), torch.ones(len(batch.ids), 4).bool())
         return {"sum": Loss(vector.square().sum(), torch.tensor(float(batch.ids.numel())))}, memory
 
     def look(self, batch: Batch) -> Hidden:
@@ -83,7 +91,7 @@ def test_a_resumed_run_remembers_what_the_uninterrupted_one_does(tmp_path, stop_
 
 def test_each_micro_batch_has_the_memory_of_its_streams():
     system = run(None, STEPS).system
-    assert [None if s is None else s.layers.shape[1] for s in system.states[:6]] == [None, None, None, 2, 2, 1]
+    assert [None if s is None else s.layers.shape[0] for s in system.states[:6]] == [None, None, None, 2, 2, 1]
 
 
 def test_a_leg_of_another_length_begins_without_memory(tmp_path):
@@ -185,3 +193,87 @@ def test_too_many_streams_are_refused_before_the_folder_is_made(shards, tmp_path
     with pytest.raises(ValueError, match="would fit, so lower schedule"):
         list(pretrain(recipe, [shards["byte-bpe"]], tmp_path / "run", budget="2steps", device="cpu"))
     assert not (tmp_path / "run").exists()
+
+
+def saved_and_loaded(folder: Path, memory: dict) -> dict:
+    system = Remembering()
+    optimiser = AdamW(rate=0.01).build(system)
+    checkpoint.save_state(folder, system, optimiser, {"step": 1}, publish=True, memory=memory)
+    found: dict = {"of": "an earlier run"}
+    checkpoint.load_state(folder, system, optimiser, found)
+    return found
+
+
+def lstm(rows: int) -> dict:
+    """The cells (h, c) of two layers, in two directions, as a made-up network may keep them."""
+    random = torch.Generator().manual_seed(rows)
+    layers = [tuple(torch.randn(rows, 3, generator=random) for _ in "hc") for _ in range(2)]
+    return {"forward": layers, "backward": tuple(layers[::-1]), "read": torch.tensor(5), "kind": "lstm", "none": None}
+
+
+def test_any_tree_under_any_name_survives_saving(tmp_path):
+    memory = {0: lstm(2), "0": lstm(3), "main/0|x": LayerMemory(torch.randn(2, 1, 4, 3), torch.ones(2, 4).bool())}
+    found = saved_and_loaded(tmp_path, memory | {7: None})
+    assert list(found) == list(memory)
+    assert signature(found) == signature(memory)
+    for one, other in zip(tensors(found), tensors(memory), strict=True):
+        assert torch.equal(one, other)
+
+
+@pytest.mark.parametrize(
+    ("memory", "message"),
+    [
+        ({0: Loss(torch.ones(1), torch.ones(1))}, None),  # any record of unmask
+        ({0: {(1, 2): torch.ones(1)}}, "names in a memory must be words or whole numbers"),
+        ({0: {"at": Path("x")}}, r"got PosixPath at \[0, 'at'\] of the memory"),
+        ({0: LoopStage(1.0, 1, 1, legs)}, r"got function at \[0, 'open'\] of the memory"),
+    ],
+)
+def test_what_a_checkpoint_cannot_hold_is_refused_by_its_path(tmp_path, memory, message):
+    if message is None:
+        assert saved_and_loaded(tmp_path, memory)[0].total == 1
+        return
+    with pytest.raises(UserError, match=message):
+        saved_and_loaded(tmp_path, memory)
+
+
+@dataclass(frozen=True)
+class Foreign:
+    cells: torch.Tensor
+
+
+class Named(NamedTuple):
+    cells: torch.Tensor
+
+
+@pytest.mark.parametrize("kind", [Foreign, Named])
+def test_a_class_from_outside_is_refused_with_what_to_use_instead(tmp_path, kind):
+    with pytest.raises(
+        UserError, match=rf"can hold dicts.* got .*{kind.__name__} at \[0, 'state'\].*: use one of these"
+    ):
+        saved_and_loaded(tmp_path, {0: {"state": kind(torch.ones(1))}})
+
+
+def test_a_checkpoint_names_only_records_of_the_package():
+    with pytest.raises(UserError, match="may name only records of unmask, got 'os.stat_result'"):
+        saved_tree.rebuilt({"os.stat_result": []}, {})
+    with pytest.raises(UserError, match=r"does not exist here: unmask\.backbone\.Gone"):
+        saved_tree.rebuilt({"unmask.backbone.Gone": []}, {})
+
+
+def test_a_memory_that_was_saved_without_an_outline_is_read(tmp_path):
+    """As checkpoints were before memories were trees: layers first, under `MICRO-BATCH|FIELD`."""
+    layers, real = torch.randn(2, 3, 4, 5), torch.ones(3, 4).bool()
+    system = Remembering()
+    optimiser = AdamW(rate=0.01).build(system)
+    checkpoint.save_state(tmp_path, system, optimiser, {"step": 1}, publish=True)
+    place = tmp_path / "state" / "1"
+    save_file({"0|layers": layers, "0|real": real}, place / checkpoint.MEMORY)
+    state = json.loads((place / checkpoint.STATE).read_text())
+    state["sha256"][checkpoint.MEMORY] = hashlib.sha256((place / checkpoint.MEMORY).read_bytes()).hexdigest()
+    (place / checkpoint.STATE).write_text(json.dumps(state))
+    found: dict = {}
+    checkpoint.load_state(tmp_path, system, optimiser, found)
+    assert list(found) == [0]
+    assert torch.equal(found[0].layers, layers.transpose(0, 1))
+    assert torch.equal(found[0].real, real)

@@ -1,6 +1,14 @@
-"""Backbones: from tokens to vectors that know their context."""
+"""Backbones: networks from tokens to vectors that depend on their context; and the parts inside a Transformer."""
 
+from unmask.backbone.attention import Full
+from unmask.backbone.key_value_cache import Cache
+from unmask.backbone.positions import Learned, NoPositions, Sinusoidal
+from unmask.backbone.protocols import AttentionPart, Decoder, Positions
+from unmask.backbone.relative import LayerMemory
 from unmask.backbone.transformer import Transformer
 from unmask.backbone.transformer_xl import TransformerXL
 
-__all__ = ["Transformer", "TransformerXL"]
+__all__ = [
+    "AttentionPart", "Cache", "Decoder", "Full", "LayerMemory", "Learned", "NoPositions", "Positions", "Sinusoidal",
+    "Transformer", "TransformerXL",
+]  # fmt: skip

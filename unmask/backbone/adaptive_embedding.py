@@ -11,9 +11,9 @@ from unmask.errors import require
 
 
 class AdaptiveEmbedding(nn.Module):
-    """Tokens by their number, in clusters; each cluster has vectors `divide` times narrower than the one before it.
+    """Token ids in clusters; each cluster has vectors `divide` times narrower than the cluster before it.
 
-    Token numbers must go from frequent to rare. All clusters are looked up for all tokens, so that shapes are static.
+    Token ids must go from frequent to rare. All clusters are looked up for all tokens, so that shapes are static.
     """
 
     def __init__(self, vocabulary: int, width: int, cutoffs: tuple[int, ...], divide: int, *, deviation: float) -> None:
@@ -32,11 +32,11 @@ class AdaptiveEmbedding(nn.Module):
 
     @property
     def weight(self) -> AdaptiveEmbedding:
-        """What a tied head takes over: tables and projections."""
+        """What a tied head shares: tables and projections."""
         return self
 
     def draw_projection(self, weight: Tensor) -> Tensor:
-        """Fill a projection with fresh weights; a head that has projections of its own starts them in the same way."""
+        """Fill a projection with new weights; a head with its own projections initialises them in the same way."""
         return nn.init.normal_(weight, std=self.deviation)
 
     def forward(self, ids: Tensor) -> Tensor:

@@ -1,4 +1,4 @@
-"""Attention: one function over three facts (queries, keys, who sees whom), and the kernel that suits them.
+"""Full attention: every token gathers from all tokens that it sees, by the fastest kernel for the mask.
 
 Only the dense kernel can drop attention weights: training with `attention_dropout` over 0 takes it on every device. The
 papers drop 10% of them. The recipes drop none, for speed, except the character Transformer's, whose paper drops 55%.
@@ -16,28 +16,30 @@ from torch import Tensor, nn
 from torch.nn.attention.flex_attention import BlockMask, create_block_mask, flex_attention
 from torch.nn.attention.varlen import varlen_attn
 
+from unmask.axes import Part
 from unmask.batch import Batch
 from unmask.see import Pattern, visible
 
 
 @dataclass(frozen=True)
 class AttentionMask:
-    """Who sees whom in one batch, in the form its kernel reads; made once and used by every layer."""
+    """Who sees whom in one batch, in the form that the kernel reads; made once and used by every layer."""
 
-    longest: int
+    longest: int  # the most tokens of an example
     mask: Tensor | None = None  # B 1 T T for the dense kernel; B 1 T M where M keys are kept
-    lengths: Tensor | None = None  # cumulative, of the stretches of tokens, for the variable-length kernel
-    causal: bool = False
+    lengths: Tensor | None = None  # cumulative, of the examples, for the variable-length kernel
+    causal: bool = False  # for the variable-length kernel: only the tokens before are seen
     blocks: BlockMask | None = None  # for FlexAttention
-    place: Tensor | None = None  # T, where the keys and values of these tokens go, if they are kept
+    place: Tensor | None = None  # T, where the cache keeps the keys and values of these tokens
+    prepared: Any = None  # what the shared module of the attention part made of the batch
 
 
 def attention_mask(
     batch: Batch, pattern: Pattern, dtype: torch.dtype, *, compiled: bool = False, dense: bool = False
 ) -> AttentionMask:
-    """Choose the kernel by what is known before any batch: the pattern, the device, the precision.
+    """The mask for the fastest kernel. The choice depends only on the pattern, the device and the precision.
 
-    `dense`: whatever these are, the dense kernel."""
+    `dense`: take the dense kernel in any case."""
     longest = batch.shape[1]
     fast = batch.ids.is_cuda and dtype in (torch.bfloat16, torch.float16) and not dense
     if fast and pattern in ("everything", "left"):
@@ -48,7 +50,7 @@ def attention_mask(
 
 
 def blocks(batch: Batch) -> BlockMask:
-    """Who sees whom, in the form that FlexAttention reads: blocks of the matrix that hold nothing are left out."""
+    """The mask for FlexAttention, which skips blocks in which nothing is seen."""
     example, rank = batch.example, batch.rank
     assert rank is not None, "see has not been applied"
 
@@ -60,7 +62,7 @@ def blocks(batch: Batch) -> BlockMask:
 
 
 def stretches(batch: Batch) -> Tensor:
-    """Where each example begins in the flattened batch, the padding of a row counting as one; a fixed size."""
+    """Where each example begins in the flattened batch. The padding of a row counts as an example. The size is fixed."""
     rows, length = batch.shape
     begins = torch.ones_like(batch.example, dtype=torch.bool)
     begins[:, 1:] = batch.example[:, 1:] != batch.example[:, :-1]
@@ -71,8 +73,31 @@ def stretches(batch: Batch) -> Tensor:
     return ends.scatter_reduce(0, number, here, "amin")
 
 
+@dataclass(frozen=True)
+class Full(Part):
+    """Multi-head attention to all tokens that are seen (Vaswani et al. 2017)."""
+
+    @property
+    def dense(self) -> bool:
+        return False
+
+    @property
+    def cached(self) -> bool:
+        return True
+
+    def build(self, width: int, heads: int, dropout: float) -> nn.Module:
+        return Attention(width, heads, dropout=dropout)
+
+    def shared(self, width: int, heads: int, dropout: float) -> None:
+        return None
+
+    def flops(self, width: int, length: int) -> float:
+        """Four linear layers, the scores and the sums."""
+        return 8 * width**2 + 4 * length * width
+
+
 class Attention(nn.Module):
-    """Multi-head self-attention."""
+    """Multi-head attention of one layer."""
 
     def __init__(self, width: int, heads: int, *, dropout: float = 0.0) -> None:
         super().__init__()
@@ -81,31 +106,51 @@ class Attention(nn.Module):
         self.qkv = nn.Linear(width, 3 * width)
         self.out = nn.Linear(width, width)
 
-    def forward(self, x: Tensor, view: AttentionMask, kept: tuple[Tensor, Tensor] | None = None) -> Tensor:
-        """`kept`: keys and values of the tokens before, each B H M D; those of these tokens are written there."""
+    def forward(
+        self, x: Tensor, mask: AttentionMask, cache: tuple[Tensor, Tensor] | None = None, reads: Tensor | None = None
+    ) -> Tensor:
+        """B T D. `cache`: keys and values of the tokens before, each B H M D; those of these tokens are written there.
+
+        `reads`: the vectors that keys and values come from; None: those of x."""
         rows, length, width = x.shape
-        qkv = self.qkv(x).view(rows, length, 3, self.heads, width // self.heads)
-        if view.lengths is not None:
-            q, k, v = qkv.flatten(0, 1).unbind(1)  # each (B T) H D
-            seen = _varlen(q, k, v, view)
-        elif view.blocks is not None:
-            q, k, v = qkv.permute(2, 0, 3, 1, 4).unbind(0)  # each B H T D
-            seen = flex_attention(q, k, v, block_mask=view.blocks).transpose(1, 2)  # type: ignore[union-attr]
-        else:
-            q, k, v = qkv.permute(2, 0, 3, 1, 4).unbind(0)
-            if kept is not None:
-                k, v = kept[0].index_copy_(2, view.place, k), kept[1].index_copy_(2, view.place, v)  # type: ignore[arg-type]
-            dropped = self.dropout if self.training else 0.0
-            seen = F.scaled_dot_product_attention(q, k, v, attn_mask=view.mask, dropout_p=dropped).transpose(1, 2)
-        return self.out(seen.reshape(rows, length, width))
+        qkv = self.qkv(x)
+        if reads is not None:
+            qkv = torch.cat((qkv[..., :width], self.qkv(reads)[..., width:]), 2)
+        qkv = qkv.view(rows, length, 3, self.heads, width // self.heads)
+        found = self._dense(qkv, mask, cache) if mask.mask is not None else _fast(qkv, mask)
+        gathered: Tensor = self.out(found.reshape(rows, length, width))
+        return gathered
+
+    def _dense(self, qkv: Tensor, mask: AttentionMask, cache: tuple[Tensor, Tensor] | None) -> Tensor:
+        """B T H d, by the kernel that reads a mask."""
+        q, k, v = qkv.permute(2, 0, 3, 1, 4).unbind(0)  # each B H T d
+        if cache is not None:
+            assert mask.place is not None, "the mask does not say where the cache keeps these tokens"
+            k, v = cache[0].index_copy_(2, mask.place, k), cache[1].index_copy_(2, mask.place, v)
+        dropped = self.dropout if self.training else 0.0
+        return F.scaled_dot_product_attention(q, k, v, attn_mask=mask.mask, dropout_p=dropped).transpose(1, 2)
 
 
-def _varlen(q: Tensor, k: Tensor, v: Tensor, view: AttentionMask) -> Tensor:
-    extra = _CAUSAL if view.causal else {}
-    return varlen_attn(q, k, v, view.lengths, view.lengths, view.longest, view.longest, **extra)  # type: ignore[arg-type, return-value]
+def _fast(qkv: Tensor, mask: AttentionMask) -> Tensor:
+    """Queries, keys and values (B T 3 H d) to B T H d or (B T) H d, by a kernel that reads no mask."""
+    if mask.blocks is not None:
+        return _flex(qkv, mask.blocks)
+    assert mask.lengths is not None, "the mask is for no kernel"
+    q, k, v = qkv.flatten(0, 1).unbind(1)  # each (B T) H d
+    extra = _CAUSAL if mask.causal else {}
+    found: Any = varlen_attn(q, k, v, mask.lengths, mask.lengths, mask.longest, mask.longest, **extra)
+    gathered: Tensor = found
+    return gathered
 
 
-# how this version of torch says "left to right"
+def _flex(qkv: Tensor, blocks: BlockMask) -> Tensor:
+    q, k, v = qkv.permute(2, 0, 3, 1, 4).unbind(0)  # each B H T d
+    found: Any = flex_attention(q, k, v, block_mask=blocks)
+    gathered: Tensor = found.transpose(1, 2)
+    return gathered
+
+
+# the option of this version of torch for "left to right"
 _CAUSAL: dict[str, Any] = (
     {"is_causal": True} if "is_causal" in inspect.signature(varlen_attn).parameters else {"window_size": (-1, 0)}
 )

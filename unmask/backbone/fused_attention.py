@@ -1,8 +1,8 @@
 """Fused relative attention, for a GPU: the scores of Q queries with K keys never leave the chip.
 
-What distances add comes from a product with the table of L distances, B H Q L numbers, which the kernels read at the
-column of each pair: nothing is slid, scaled or masked in memory. It is not kept: on the way back it is made anew, and its
-gradient is written over it. biased.py says the same in plain operations, for a CPU.
+The scores of distances are a product with the table of L distances, B H Q L numbers. The kernels read it at the column
+of each pair: nothing is shifted, scaled or masked in memory. It is not kept: the backward pass computes it again, and
+writes its gradient over it. biased_attention.py does the same in plain operations, for a CPU.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ _KNOWN = (torch.float32, torch.bfloat16, torch.float16)
 
 @dataclass(frozen=True)
 class Tile:
-    """How much of the matrix of scores one program of a kernel has at a time, and who works at it."""
+    """How much of the matrix of scores one program of a kernel computes at a time, and with how many warps."""
 
     queries: int
     keys: int
     warps: int
-    stages: int  # how many tiles are on their way from memory at one time
-    ahead: bool = True  # the scores of distances, which take another way, are read a tile ahead
-    registers: int | None = None  # of one thread, at most: with fewer, more programs work side by side
+    stages: int  # how many tiles are loaded from memory at the same time
+    ahead: bool = True  # the scores of distances are read one tile ahead
+    registers: int | None = None  # the most of one thread: with fewer, more programs run at the same time
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class Tiles:
 
 
 def tiles(width: int, dtype: torch.dtype) -> Tiles:
-    """Those for heads of this width: as large as registers and shared memory hold."""
+    """The tiles for heads of this width: as large as fits into registers and shared memory."""
     require(
         dtype in _KNOWN, f"relative attention on a GPU takes {_KNOWN}, got {dtype}: convert the model to one of them"
     )
@@ -71,11 +71,11 @@ def look(
     content: Tensor, key_value: Tensor, placed: Tensor, place: Tensor, both: Tensor | None, seen: Tensor, end: Tensor,
     begin: Tensor, column: Tensor | None,
 ) -> tuple[Tensor, Tensor]:  # fmt: skip
-    """B H Q d, what the queries gather; and, for the way back, B H Q, the base-2 logarithm of the sum of their weights.
+    """B H Q d, what the queries gather; and, for the backward pass, B H Q, the base-2 logarithm of the sum of their weights.
 
     content, placed: B H Q d. key_value: B 2H K d, all keys, then all values. place: B H L d, or 1 H L d for all rows.
-    both: B H Q 2, what is added for tokens of one segment, and of two. The others are those of relative.AttentionSide."""
-    from unmask.backbone import fused_kernels  # here, since not everybody has Triton
+    both: B H Q 2, what is added for keys of the same segment, and of another. The others are those of AttentionSide."""
+    from unmask.backbone import fused_kernels  # here, since Triton is not installed everywhere
 
     rows, heads, queries, width = content.shape
     check_size(content, key_value, place)
@@ -118,7 +118,7 @@ def look_back(
             content, key, value, distant, both, seen, begin, column, gradient, total, inner, of_key, of_value,
             *strides, *_strides(of_key), *sizes, scale, **_options(content, tile),
         )  # fmt: skip
-        tile = chosen.queries_back  # last: it writes over what the other reads
+        tile = chosen.queries_back  # last: it overwrites what the other kernel reads
         fused_kernels.queries_back[-(-queries // tile.queries), heads, rows](
             content, key, value, distant, both, seen, end, column, gradient, total, inner, of_content, of_both,
             *strides, *_strides(of_content), *sizes, scale, **_options(content, tile),
@@ -139,7 +139,7 @@ def check_size(content: Tensor, key_value: Tensor, place: Tensor) -> None:
 
 @contextmanager
 def _alone(x: Tensor) -> Iterator[None]:
-    """On the device of `x`, in the precision of what is given."""
+    """On the device of `x`, in the precision of the inputs."""
     with torch.autocast(x.device.type, enabled=False), torch.cuda.device_of(x):
         yield
 
@@ -153,7 +153,7 @@ def _scores(placed: Tensor, place: Tensor) -> Tensor:
 
 
 def _products_back(gradient: Tensor, placed: Tensor, place: Tensor, of_placed: Tensor, of_place: Tensor) -> None:
-    """What the gradient of the scores makes of those of `placed` and `place`, written there."""
+    """Write the gradients of `placed` and `place`, from the gradient of the scores."""
     if len(place) > 1:
         of_placed.copy_(gradient @ place)
         of_place.copy_(gradient.transpose(2, 3) @ placed)
@@ -164,28 +164,34 @@ def _products_back(gradient: Tensor, placed: Tensor, place: Tensor, of_placed: T
 
 
 def _by_head(x: Tensor) -> Tensor:
-    """H (B Q) d from B H Q d; no copy where heads lie side by side, as projections leave them."""
+    """H (B Q) d from B H Q d; no copy if the heads of a token are contiguous, as projections leave them."""
     return x.transpose(0, 1).flatten(1, 2)
 
 
 def _lined(x: Tensor) -> Tensor:
-    """The same with the numbers of a vector side by side, as the kernels read them."""
+    """The same with contiguous vectors, as the kernels read them."""
     return x if x.stride(-1) == 1 else x.contiguous()
 
 
 def _results(content: Tensor) -> tuple[Tensor, Tensor]:
-    return _beside(content), content.new_empty(content.shape[:3], dtype=torch.float32)
+    return _contiguous_heads(content), content.new_empty(content.shape[:3], dtype=torch.float32)
 
 
 def _gradients(
     content: Tensor, key_value: Tensor, placed: Tensor, place: Tensor, both: Tensor | None
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
     of_both = content.new_empty(0) if both is None else both.new_empty(both.shape)
-    return _beside(content), _beside(key_value), _beside(placed), _beside(place), of_both
+    return (
+        _contiguous_heads(content),
+        _contiguous_heads(key_value),
+        _contiguous_heads(placed),
+        _contiguous_heads(place),
+        of_both,
+    )
 
 
-def _beside(x: Tensor) -> Tensor:
-    """A tensor of this shape, B H T d, whose heads lie side by side: joining them is no copy."""
+def _contiguous_heads(x: Tensor) -> Tensor:
+    """A new tensor of this shape, B H T d, in which the heads of a token are contiguous: joining them is no copy."""
     return torch.empty_permuted(x.shape, (0, 2, 1, 3), dtype=x.dtype, device=x.device)
 
 
@@ -227,7 +233,7 @@ def _keep(ctx: Any, inputs: tuple[Tensor | None, ...], output: tuple[Tensor, Ten
 
 def _backward(ctx: Any, gradient: Tensor, unused: Tensor) -> tuple[Tensor | None, ...]:
     *inputs, found, total = ctx.saved_tensors
-    inner = (gradient.float() * found.float()).sum(-1)  # out here, where a compiler makes one kernel of it
+    inner = (gradient.float() * found.float()).sum(-1)  # outside of the kernel: a compiler fuses it into one
     *each, of_both = look_back(gradient, *inputs, total, inner)
     return *each, None if inputs[4] is None else of_both, None, None, None, None
 

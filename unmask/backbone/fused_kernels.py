@@ -1,6 +1,6 @@
-"""The kernels of fused relative attention (fused.py), in Triton. Only fused.py imports them.
+"""The kernels of fused relative attention, in Triton. Only fused_attention.py imports them.
 
-A program has one head of one row of the batch. Letters as in fused.py: Q queries, K keys, L distances. Capitals are
+A program has one head of one row of the batch. Letters as in fused_attention.py: Q queries, K keys, L distances. Capitals are
 sizes of a tile, known when a kernel is compiled. Scores are in powers of two: exp(x) is exp2(x * log2(e)), and a GPU has
 only the latter.
 """

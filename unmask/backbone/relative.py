@@ -1,9 +1,9 @@
-"""Relative attention: what a token is compared with is a key, and how far away it stands (Dai et al. 2019).
+"""Relative attention: a token is compared with keys and with their distances (Dai et al. 2019).
 
 score(q, k) = ((q + u) . key + (q + v) . place(distance) + (q + s) . same-or-other-segment) / sqrt(head width)
 
-Nothing of size T x K x D is ever made: the second product runs over the distances there are, and each pair of tokens
-takes its own from there: in one kernel on a GPU (fused_attention.py), by sliding rows into place elsewhere (biased_attention.py).
+Nothing of size T x K x D is ever made. The second product runs over all distances, and each pair of tokens picks its
+own: in one kernel on a GPU (fused_attention.py), by shifting rows elsewhere (biased_attention.py).
 """
 
 from __future__ import annotations
@@ -15,37 +15,45 @@ import torch
 from torch import Tensor, nn
 
 from unmask.backbone import biased_attention, fused_attention
-from unmask.batch import Batch, Memory, Record
+from unmask.batch import Batch, Record
 from unmask.see import visible, visible_before
 
 
 @dataclass(frozen=True)
-class AttentionSide(Record):
-    """One side that asks: who is seen, where it stands, what it shares. Q queries, K keys (remembered ones first)."""
+class LayerMemory(Record):
+    """What each layer of a network read of the last M tokens of the rows before."""
 
-    seen: Tensor  # B Q K, 0: not seen; 1: seen, and of one segment (or segments do not matter); 2: of another
-    end: Tensor  # B Q, after how many keys each query sees no more
+    layers: Tensor  # B L M D, the inputs of the layers
+    real: Tensor  # B M, False where nothing was read yet
+
+
+@dataclass(frozen=True)
+class AttentionSide(Record):
+    """The Q queries of one stream and the K keys that they see; the keys of the memory come first."""
+
+    seen: Tensor  # B Q K, 0: not seen; 1: seen, in the same segment (or without segments); 2: seen, in another segment
+    end: Tensor  # B Q, the number of keys after which each query sees no more
     begin: Tensor  # B K, the first query that sees each key
-    column: Tensor | None = None  # B Q, where among the distances each query's first key is; none: T - 1, T - 2, ...
+    column: Tensor | None = None  # B Q, the column of distances of each query's first key; none: T - 1, T - 2, ...
 
 
 @dataclass(frozen=True)
 class Relations(Record):
-    """How the tokens of a batch stand to each other and to what is remembered; made once, used by every layer."""
+    """Who sees whom in a batch and its memory, and at what distance; made once and used by every layer."""
 
-    waves: Tensor  # G L D, the distances there are, as waves, from K - 1 down to -T, or to 0; G is 1, or 2 with backward rows
-    content: AttentionSide
-    query: AttentionSide | None = None  # at the targets alone, which do not see themselves (XLNet)
-    backward: Tensor | None = None  # B, which rows stand from the end to the beginning
+    waves: Tensor  # G L D, all distances as waves, from K - 1 down to -T, or to 0; G is 1, or 2 with backward rows
+    content: AttentionSide  # of the tokens
+    query: AttentionSide | None = None  # of the second stream, only at the targets, which do not see themselves (XLNet)
+    backward: Tensor | None = None  # B, True where a row holds its text from the end to the beginning
 
 
-def relate(batch: Batch, memory: Memory | None, waves: Tensor, *, segments: bool, query: bool) -> Relations:
+def relate(batch: Batch, memory: LayerMemory | None, waves: Tensor, *, segments: bool, query: bool) -> Relations:
     """Who sees whom and at what distance; `query`: also for a second stream at the targets."""
     remembered = memory.real if memory is not None else batch.real[:, :0]
     known = remembered[:, None, :].expand(-1, batch.shape[1], -1)
     sees = torch.cat((known & batch.real[:, :, None], visible(batch)), 2)
     same = None
-    if segments:  # what is remembered counts to the first segment, as in XLNet's code
+    if segments:  # the memory belongs to the first segment, as in XLNet's code
         segment = torch.cat((torch.zeros_like(remembered, dtype=torch.long), batch.segment), 1)
         same = batch.segment[:, :, None] == segment[:, None, :]
     content = stream_of(sees, same)
@@ -59,7 +67,7 @@ def relate(batch: Batch, memory: Memory | None, waves: Tensor, *, segments: bool
 
 
 def stream_of(sees: Tensor, same: Tensor | None) -> AttentionSide:
-    """Of queries in order, from whom they see (B Q K) and with whom they share a segment."""
+    """The side of queries in order, from the keys that they see (B Q K) and the keys of their segment."""
     queries, keys = (torch.arange(size, device=sees.device, dtype=torch.int32) for size in sees.shape[1:])
     end = (sees * (keys + 1)).amax(2)
     begin = torch.where(sees, queries[:, None], len(queries)).amin(1)
@@ -91,14 +99,18 @@ class RelativeAttention(nn.Module):
     def forward(
         self, x: Tensor, asking: Tensor | None, memory: Tensor | None, relations: Relations
     ) -> tuple[Tensor, Tensor | None]:
-        """What the content stream (B T D) and, if there is one, the query stream (B Q D) gather from all keys."""
+        """What the content stream (B T D) and, if there is one, the query stream (B Q D) gather from all keys.
+
+        `memory`: B M D, what this layer read of the rows before."""
         read = x if memory is None else torch.cat((memory.to(x.dtype), x), 1)
         key_value = self._split(self.key_value(read), 2 * self.heads)  # B 2H K d
         place = self._split(self.place(relations.waves), self.heads)  # G H L d
         if relations.backward is not None:
             place = place[relations.backward.long()]
         found = self._look(x, key_value, place, relations.content)
-        return found, None if relations.query is None else self._look(asking, key_value, place, relations.query)  # type: ignore[arg-type]
+        if asking is None or relations.query is None:
+            return found, None
+        return found, self._look(asking, key_value, place, relations.query)
 
     def _look(self, x: Tensor, key_value: Tensor, place: Tensor, stream: AttentionSide) -> Tensor:
         q = self._split(self.query(x), self.heads)  # B H Q d
@@ -107,21 +119,22 @@ class RelativeAttention(nn.Module):
         if self.segment is not None and self.segment_bias is not None:
             both = (q + self.segment_bias[:, None]) @ self.segment.permute(1, 2, 0)  # B H Q 2
         dropped = self.dropout if self.training else 0.0
-        # Windows has no Triton, and the kernels drop no weights: plain operations, there too
+        # Windows has no Triton, and the kernels cannot drop weights: plain operations then
         if x.is_cuda and fused_attention.AVAILABLE and not dropped:
             found, _ = fused_attention.look(
                 content, key_value, placed, place, both, stream.seen, stream.end, stream.begin, stream.column
             )
         else:
             found = biased_attention.look(content, key_value, placed, place, both, stream.seen, stream.column, dropped)
-        return self.out(found.transpose(1, 2).flatten(2))  # type: ignore[no-any-return]
+        gathered: Tensor = self.out(found.transpose(1, 2).flatten(2))
+        return gathered
 
     def _split(self, x: Tensor, heads: int) -> Tensor:
         return x.unflatten(2, (heads, self.head)).transpose(1, 2)
 
 
 def waves(farthest: int, nearest: int, width: int, clamp: int | None, device: torch.device) -> Tensor:
-    """L D, the distances from the farthest down to the nearest as sines, then cosines; those beyond `clamp` as that."""
+    """L D, the distances from the farthest down to the nearest as sines, then cosines; none counts as more than `clamp`."""
     distance = torch.arange(farthest, nearest - 1, -1, device=device, dtype=torch.float32)
     if clamp is not None:
         distance = distance.clamp(-clamp, clamp)

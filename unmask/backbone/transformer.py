@@ -1,25 +1,27 @@
-"""The Transformer: layers of attention and feed-forward, with the norm before each or after it."""
+"""The Transformer: a stack of layers; its attention, its positions and an optional decoder are parts."""
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
 from unmask.axes import Part
-from unmask.backbone.attention import Attention, AttentionMask, attention_mask
-from unmask.backbone.embed import Embed, Norm, Positions
+from unmask.backbone.attention import AttentionMask, Full, attention_mask
+from unmask.backbone.block import Activation, Block
+from unmask.backbone.embed import Embed, Norm
 from unmask.backbone.key_value_cache import Cache
+from unmask.backbone.positions import Learned
+from unmask.backbone.protocols import AttentionPart, Decoder, Positions
 from unmask.batch import Batch, Hidden
 from unmask.errors import require
 from unmask.init_weights import InitWeights, Law, glorot
 from unmask.see import Pattern
 
-Activation = Literal["gelu", "gelu_tanh", "relu"]
 Sharing = Literal["none", "attention", "feedforward", "all"]
 
 
@@ -31,24 +33,23 @@ class Transformer(Part):
     width: int = 768  # of every vector between layers
     heads: int = 12  # of attention
     feedforward: int = 3072  # width inside the feed-forward layer
-    embedding: int | None = None  # width of the embeddings, brought to that of the layers; none: the same
+    embedding: int | None = None  # width of the embeddings, projected to that of the layers; none: the same
     sharing: Sharing = "none"  # which weights all layers have in common
     length: int = 512  # longest example
     norm: Literal["post", "pre"] = "post"  # after the sum (BERT) or before the layer (GPT-2)
-    embedding_norm: bool | None = None  # a norm on the embeddings too; none: where the norm stands after the sum (BERT)
-    positions: Positions = "learned"  # or sinusoidal
-    every: bool = (
-        False  # positions are added before every layer, from a learned table of its own for each after the first
-    )
-    segments: int = 0  # how many kinds of text the embeddings tell apart; 0 for none
+    embedding_norm: bool | None = None  # a norm on the embeddings too; none: only with norm=post (BERT)
+    attention: AttentionPart = Full()  # how tokens gather from the tokens that they see
+    positions: Positions = Learned()  # how the place of a token is known
+    decoder: Decoder | None = None  # makes the vectors that objectives read; none: they read the last layer
+    segments: int = 0  # how many kinds of segments have an embedding; 0 for none
     activation: Activation = "gelu"  # of the feed-forward layer
     dropout: float = 0.1  # on the embeddings and after every sublayer
     attention_dropout: float = 0.0  # on attention weights; over 0, training takes the slower dense kernel
     activation_dropout: float = 0.0  # inside the feed-forward layer, after its activation
     epsilon: float = 1e-12  # of the norms
-    initial: Law = "truncated"  # initial weights: from a normal distribution cut at two deviations, or a whole one
+    initial: Law = "truncated"  # initial weights: a normal distribution cut at two deviations, or a whole one
     deviation: float = 0.02  # of the initial weights
-    # initial weights that bring narrow embeddings to the full width: as in the layers, or Glorot's (ELECTRA)
+    # initial weights of the projection of narrow embeddings: as in the layers, or Glorot's (ELECTRA)
     initial_projection: Literal["layers", "glorot"] = "layers"
     scaled_init: bool = False  # initial output weights divided by the root of the number of sublayers (GPT-2)
 
@@ -83,30 +84,33 @@ class Transformer(Part):
     @property
     def bounded(self) -> bool:
         """Whether it knows only the positions that it was trained on."""
-        return self.positions == "learned" or self.every
-
-    @property
-    def norms_embeddings(self) -> bool:
-        return self.norm == "post" if self.embedding_norm is None else self.embedding_norm
+        return self.positions.bounded
 
     @property
     def fresh(self) -> InitWeights:
-        """How layers and heads start."""
+        """How layers and heads are initialised."""
         return InitWeights(self.initial, self.deviation)
 
     def build(self, vocabulary: int, pattern: Pattern, embed: Embed | None = None) -> TransformerModule:
-        """The network with fresh weights; `embed`: the embeddings of another, shared with it."""
+        """The network with new weights; `embed`: the embeddings of another network, shared with it."""
         return TransformerModule(self, vocabulary, pattern, embed)
 
     def flops(self, length: int, pattern: Pattern, asked: float = 0.0) -> float:
         """Floating-point operations per token of one forward pass over rows of this length; there is no second stream."""
-        dense = 2 * (4 * self.width**2 + 2 * self.width * self.feedforward)
-        project = 2 * self.embedding * self.width if self.embedding not in (None, self.width) else 0  # type: ignore[operator]
-        return self.layers * (dense + 4 * length * self.width) + project
+        layer = self.attention.flops(self.width, length) + 4 * self.width * self.feedforward
+        narrow = self.embedding or self.width
+        project = 2 * narrow * self.width if narrow != self.width else 0
+        decoder = 0.0 if self.decoder is None else self.decoder.flops(self, length)
+        return self.layers * layer + project + decoder
 
     def outputs(self, vocabulary: int) -> float:
-        """How many tokens of full width the table of so many amounts to: all are."""
+        """How many rows of full width the token table has: all."""
         return vocabulary
+
+
+def norms_embeddings(spec: Transformer) -> bool:
+    """Whether there is a norm on the embeddings."""
+    return spec.norm == "post" if spec.embedding_norm is None else spec.embedding_norm
 
 
 def check_dropout(spec: Any, *names: str) -> None:
@@ -116,45 +120,11 @@ def check_dropout(spec: Any, *names: str) -> None:
         require(0 <= value < 1, f"backbone.{name} must be in [0, 1), got {value}")
 
 
-class Block(nn.Module):
-    """One layer. `after_attention` and `after_mlp` are seams: adapters go there."""
-
-    def __init__(self, spec: Transformer) -> None:
-        super().__init__()
-        self.pre = spec.norm == "pre"
-        self.attention = Attention(spec.width, spec.heads, dropout=spec.attention_dropout)
-        self.attention_norm = Norm(spec.width, eps=spec.epsilon)
-        self.mlp = Feedforward(spec.width, spec.feedforward, spec.activation, spec.activation_dropout)
-        self.mlp_norm = Norm(spec.width, eps=spec.epsilon)
-        self.after_attention: nn.Module = nn.Identity()
-        self.after_mlp: nn.Module = nn.Identity()
-        self.dropout = nn.Dropout(spec.dropout)
-
-    def forward(self, x: Tensor, view: AttentionMask, kept: tuple[Tensor, Tensor] | None = None) -> Tensor:
-        if self.pre:
-            x = x + self.after_attention(self.dropout(self.attention(self.attention_norm(x), view, kept)))
-            return x + self.after_mlp(self.dropout(self.mlp(self.mlp_norm(x))))
-        x = self.attention_norm(x + self.after_attention(self.dropout(self.attention(x, view, kept))))
-        return self.mlp_norm(x + self.after_mlp(self.dropout(self.mlp(x))))
-
-
-class Feedforward(nn.Module):
-    def __init__(self, width: int, inner: int, activation: Activation, dropout: float) -> None:
-        super().__init__()
-        self.up = nn.Linear(width, inner)
-        self.down = nn.Linear(inner, width)
-        self.activation = activation
-        self.dropout = nn.Dropout(dropout)
-
-    def forward(self, x: Tensor) -> Tensor:
-        return self.down(self.dropout(activate(self.up(x), self.activation)))  # type: ignore[no-any-return]
-
-
 class TransformerModule(nn.Module):
     """The network itself."""
 
-    endless = False  # a state has places for so many tokens and no more
-    reach = None  # all places are told apart
+    endless = False  # a cache has space for a fixed number of tokens
+    reach = None  # there is no largest distance: all positions differ
 
     def __init__(self, spec: Transformer, vocabulary: int, pattern: Pattern, embed: Embed | None) -> None:
         super().__init__()
@@ -162,34 +132,40 @@ class TransformerModule(nn.Module):
         width = spec.embedding or spec.width
         self.embed = embed or Embed(
             vocabulary, width, length=spec.length, positions=spec.positions, segments=spec.segments,
-            norm=spec.norms_embeddings, dropout=spec.dropout, epsilon=spec.epsilon,
+            norm=norms_embeddings(spec), dropout=spec.dropout, epsilon=spec.epsilon,
         )  # fmt: skip
         self.project: nn.Module = nn.Linear(width, spec.width) if width != spec.width else nn.Identity()
         self.blocks = nn.ModuleList(Block(spec) for _ in range(spec.layers))
         self._share(spec.sharing)
-        # the embeddings hold the positions of the first layer
-        places = range(1, spec.layers if spec.every else 1)
-        self.places = nn.ModuleList(nn.Embedding(spec.length, spec.width) for _ in places)
+        # tables that are added before the layers after the first: the embeddings hold the positions of the first
+        self.places = nn.ModuleList(spec.positions.tables(spec.layers, spec.length, spec.width))
+        self.shared_attention = spec.attention.shared(spec.width, spec.heads, spec.dropout)
         self.final_norm = Norm(spec.width, eps=spec.epsilon) if spec.norm == "pre" else nn.Identity()
-        self.compiled = False  # whether the parts are: then kernels that must be may be chosen
-        self.apply(self._start)
-        if spec.initial_projection == "glorot" and isinstance(self.project, nn.Linear):
-            glorot(self.project)
-        if spec.scaled_init:
-            narrow = InitWeights(spec.initial, spec.deviation / math.sqrt(2 * spec.layers))
-            for block in self.blocks:
-                for linear in (block.attention.out, block.mlp.down):  # type: ignore[union-attr]
-                    narrow.layer(linear)  # type: ignore[arg-type]
+        self.decoder = None if spec.decoder is None else spec.decoder.build(spec, self.blocks, self.embed)
+        self.compiled = False  # whether the parts are: FlexAttention is chosen only then
+        self._draw_weights()
 
     def _share(self, sharing: Sharing) -> None:
-        first = self.blocks[0]
-        for block in self.blocks[1:]:
+        first, *others = list[Any](self.blocks)
+        for block in others:
             if sharing in ("attention", "all"):
                 block.attention, block.attention_norm = first.attention, first.attention_norm
             if sharing in ("feedforward", "all"):
                 block.mlp, block.mlp_norm = first.mlp, first.mlp_norm
 
-    def _start(self, module: nn.Module) -> None:
+    def _draw_weights(self) -> None:
+        """New weights. The order of the draws is fixed: the same seed gives the same weights."""
+        spec = self.spec
+        self.apply(self._draw)
+        if spec.initial_projection == "glorot" and isinstance(self.project, nn.Linear):
+            glorot(self.project)
+        if spec.scaled_init:
+            narrow = InitWeights(spec.initial, spec.deviation / math.sqrt(2 * spec.layers))
+            for block in list[Any](self.blocks):
+                for linear in (block.attention.out, block.mlp.down):
+                    narrow.layer(linear)
+
+    def _draw(self, module: nn.Module) -> None:
         if isinstance(module, nn.Linear):
             self.spec.fresh.layer(module)
         if isinstance(module, nn.Embedding):
@@ -197,42 +173,65 @@ class TransformerModule(nn.Module):
 
     @property
     def parts(self) -> list[nn.Module]:
-        """What is compiled, each for itself: layers that are alike are compiled once."""
-        return [self.embed, *self.blocks]
+        """The modules that are compiled, each alone: layers that are alike are compiled once."""
+        return [self.embed, *self.blocks, *self._optional(self.shared_attention), *self._optional(self.decoder)]
+
+    @property
+    def layer_modules(self) -> list[list[nn.Module]]:
+        """The modules of each layer, the lowest first; all other modules count as embeddings."""
+        found = [[block] for block in self.blocks]
+        found[-1] += [self.final_norm, *self._optional(self.decoder)]
+        return found
+
+    @staticmethod
+    def _optional(module: nn.Module | None) -> list[nn.Module]:
+        return [] if module is None else [module]
 
     def first_state(self, rows: int) -> None:
-        """What the first batch of a training begins with: nothing, a row is all it sees."""
+        """The memory before the first batch of a training: none, a token sees only its row."""
 
     def cache(self, rows: int, length: int) -> Cache:
-        """An empty state, for reading so many tokens of every row bit by bit."""
-        require(self.pattern == "left", "only a network that reads from left to right can read a text bit by bit")
-        like = self.embed.token.weight.new_empty(0, dtype=compute_dtype(self.embed.token.weight))
-        heads = self.spec.heads
-        return Cache.empty(self.spec.layers, rows, heads, length, self.spec.width // heads, like)
+        """An empty cache: with it, this number of rows is read part by part, up to this length."""
+        require(self.pattern == "left", "only a network that reads from left to right can read a text part by part")
+        spec, weight = self.spec, self.embed.token.weight
+        _require_cached("attention", spec.attention, spec.attention.cached)
+        _require_cached("decoder", spec.decoder, spec.decoder is None)
+        like = weight.new_empty(0, dtype=compute_dtype(weight))
+        return Cache.empty(spec.layers, rows, spec.heads, length, spec.width // spec.heads, like)
 
     def forward(self, batch: Batch, state: Cache | None = None) -> tuple[Hidden, Cache | None]:
-        """With a state, the batch goes on from the tokens that it holds; its positions count from the first new one."""
+        """With a cache, the batch continues the tokens in it; its positions count from the first new token."""
         dtype = compute_dtype(self.embed.token.weight)
-        if state is None:
-            dropping = self.training and self.spec.attention_dropout > 0
-            seen = attention_mask(batch, self.pattern, dtype, compiled=self.compiled, dense=dropping)
-        else:
-            batch, seen, state = state.take(batch)
-        x = self.project(self.embed(batch).to(dtype))  # between layers, too, vectors keep the precision of the products
+        batch, mask, state = self._mask(batch, state, dtype)
+        x = self.project(self.embed(batch).to(dtype))  # vectors between layers have the precision of the products
         layers = [x]
         for number, block in enumerate(self.blocks):
-            if number and self.spec.every:
+            if number and self.places:
                 x = x + self.places[number - 1](batch.position).to(dtype)
-            x = block(x, seen) if state is None else block(x, seen, (state.keys[number], state.values[number]))
+            x = block(x, mask) if state is None else block(x, mask, state.layer(number))
             layers.append(x)
         layers[-1] = self.final_norm(x)
-        return Hidden(tuple(layers)), state
+        decoded = None if self.decoder is None else self.decoder(tuple(layers), batch, mask)
+        return Hidden(tuple(layers), decoded=decoded), state
+
+    def _mask(self, batch: Batch, state: Cache | None, dtype: torch.dtype) -> tuple[Batch, AttentionMask, Cache | None]:
+        """Who sees whom, for all layers; with a cache, the batch after the tokens in it, and the cache after the batch."""
+        if state is None:
+            dense = self.spec.attention.dense or (self.training and self.spec.attention_dropout > 0)
+            mask = attention_mask(batch, self.pattern, dtype, compiled=self.compiled, dense=dense)
+        else:
+            batch, mask, state = state.take(batch)
+        if self.shared_attention is not None:
+            mask = dataclasses.replace(mask, prepared=self.shared_attention(batch, dtype))
+        return batch, mask, state
 
 
-def activate(x: Tensor, activation: Activation) -> Tensor:
-    if activation == "relu":
-        return F.relu(x)
-    return F.gelu(x, approximate="tanh" if activation == "gelu_tanh" else "none")
+def _require_cached(name: str, part: Any, able: bool) -> None:
+    require(
+        able,
+        f"system.backbone.{name}={type(part).__name__} cannot continue from a cache of keys and values: generate with "
+        "cached=False (--no-cache)",
+    )
 
 
 def compute_dtype(weight: Tensor) -> torch.dtype:

@@ -1,4 +1,4 @@
-"""Transformer-XL: a Transformer that remembers the rows before and knows distances, not places; with two streams, XLNet."""
+"""Transformer-XL: a Transformer with a memory of the rows before and with relative positions; with two streams, XLNet."""
 
 from __future__ import annotations
 
@@ -12,10 +12,11 @@ from torch import Tensor, nn
 
 from unmask.axes import Need, Part
 from unmask.backbone.adaptive_embedding import AdaptiveEmbedding
+from unmask.backbone.block import Activation, Feedforward
 from unmask.backbone.embed import Norm
-from unmask.backbone.relative import Relations, RelativeAttention, relate, waves
-from unmask.backbone.transformer import Activation, Feedforward, check_dropout, compute_dtype
-from unmask.batch import Batch, Hidden, Memory
+from unmask.backbone.relative import LayerMemory, Relations, RelativeAttention, relate, waves
+from unmask.backbone.transformer import check_dropout, compute_dtype
+from unmask.batch import Batch, Hidden
 from unmask.errors import require
 from unmask.init_weights import InitWeights
 from unmask.see import Pattern
@@ -30,14 +31,12 @@ class TransformerXL(Part):
     heads: int = 8  # of attention
     head: int = 64  # width of one head
     feedforward: int = 2048  # width inside the feed-forward layer
-    memory: int = 512  # tokens of earlier rows that stay in sight; 0 for none
-    length: int = 512  # longest text that is read at once where no memory is carried
-    clamp: int | None = None  # distances beyond it count as that; none: all are told apart
+    memory: int = 512  # tokens of earlier rows that stay visible; 0 for none
+    length: int = 512  # longest text that is read at once without a memory
+    clamp: int | None = None  # larger distances count as this one; none: there is no largest distance
     streams: int = 1  # 2: a second stream, at the targets, that does not see them (XLNet)
-    cutoffs: tuple[
-        int, ...
-    ] = ()  # tokens from each of these numbers on are a cluster with narrower vectors; () for none
-    divide: int = 4  # each cluster's vectors are so many times narrower than those of the cluster before
+    cutoffs: tuple[int, ...] = ()  # a cluster with narrower vectors begins at each of these token ids; () for none
+    divide: int = 4  # the vectors of each cluster are narrower than those of the cluster before by this factor
     segments: int = 0  # 0: none; otherwise it matters whether two tokens belong to one segment (XLNet)
     shared_biases: bool = False  # all layers share the two global biases
     scaled_embeddings: bool = True  # embeddings are multiplied by the root of the width (Transformer-XL)
@@ -46,7 +45,7 @@ class TransformerXL(Part):
     attention_dropout: float = 0.0  # on attention weights; over 0, training takes the slower dense kernel
     epsilon: float = 1e-5  # of the norms
     deviation: float = 0.02  # of the initial weights, drawn from a normal distribution
-    projection_deviation: float = 0.01  # the same, of the projections that bring narrow embeddings to the full width
+    projection_deviation: float = 0.01  # the same, of the projections of narrow embeddings to the full width
 
     def __post_init__(self) -> None:
         for name in ("layers", "width", "heads", "head", "feedforward", "length"):
@@ -62,20 +61,19 @@ class TransformerXL(Part):
 
     @property
     def needs(self) -> tuple[Need, ...]:
-        rows = Need("continuing rows", "its memory keeps tokens of the row before", "memory=0")
-        order = Need("order", "its second stream predicts the end of a random order", "streams=1")
-        return (*((rows,) if self.memory else ()), *((order,) if self.streams == 2 else ()))
+        rows = Need("continuing rows", because="its memory keeps tokens of the row before", unless="memory=0")
+        order = Need("order", because="its second stream predicts the end of a random order", unless="streams=1")
+        return (rows,) * (self.memory > 0) + (order,) * (self.streams == 2)
 
     @property
     def gives(self) -> frozenset[str]:
-        table = "clusters" if self.cutoffs else "one table"
-        return frozenset(
-            {table, *(["memory"] if self.memory else []), *(["second stream"] if self.streams == 2 else [])}
-        )
+        found = {"clusters" if self.cutoffs else "one table"}
+        found |= {"memory"} if self.memory else set()
+        return frozenset(found | ({"second stream"} if self.streams == 2 else set()))
 
     @property
     def bounded(self) -> bool:
-        """Whether it knows only the positions that it was trained on: it knows distances, and may read more."""
+        """Whether it knows only the positions that it was trained on: no, it knows distances, and may read more."""
         return False
 
     @property
@@ -85,17 +83,17 @@ class TransformerXL(Part):
 
     @property
     def fresh(self) -> InitWeights:
-        """How layers and heads start."""
+        """How layers and heads are initialised."""
         return InitWeights("normal", self.deviation)
 
     def build(self, vocabulary: int, pattern: Pattern, embed: nn.Module | None = None) -> TransformerXLModule:
-        """The network with fresh weights; `embed`: the embeddings of another, shared with it."""
+        """The network with new weights; `embed`: the embeddings of another network, shared with it."""
         return TransformerXLModule(self, vocabulary, pattern, embed)
 
     def flops(self, length: int, pattern: Pattern, asked: float = 0.0) -> float:
         """Floating-point operations per token of one forward pass over rows of this length and a full memory.
 
-        `asked`: the share of places at which a second stream asks, if there is one."""
+        `asked`: the share of tokens at which a second stream predicts, if there is one."""
         inner, keys = self.heads * self.head, length + self.memory
         distances = keys if pattern == "left" else keys + length
         look = 4 * self.width * inner + 4 * self.width * self.feedforward + 4 * keys * inner + 2 * distances * inner
@@ -103,13 +101,13 @@ class TransformerXL(Part):
         return self.layers * ((1 + share) * look + 4 * self.width * inner * keys / length)
 
     def outputs(self, vocabulary: int) -> float:
-        """How many tokens of full width the table of so many amounts to."""
+        """How many rows of full width the token table has: rows of narrower clusters count as parts of one."""
         edges = (0, *self.cutoffs, vocabulary)
         return sum((end - begin) / self.divide**i for i, (begin, end) in enumerate(pairwise(edges)))
 
 
 def check_clamp(clamp: int | None, memory: int) -> None:
-    """Refuse a memory that reaches farther than distances are told apart."""
+    """Refuse a memory that reaches farther than the largest distance."""
     require(
         clamp is None or clamp >= memory,
         f"a memory of {memory} tokens reaches farther than the distances that are told apart, {clamp}: lower the memory, "
@@ -118,7 +116,9 @@ def check_clamp(clamp: int | None, memory: int) -> None:
 
 
 class RelativeBlock(nn.Module):
-    """One layer, over the content stream and, where there is one, the query stream. The seams are for adapters."""
+    """One layer, for the content stream and, if there is one, the query stream.
+
+    Adapters replace `after_attention` and `after_mlp`."""
 
     def __init__(self, spec: TransformerXL) -> None:
         super().__init__()
@@ -140,11 +140,12 @@ class RelativeBlock(nn.Module):
 
     def _rest(self, x: Tensor, found: Tensor) -> Tensor:
         x = self.attention_norm(x + self.after_attention(self.dropout(found)))
-        return self.mlp_norm(x + self.after_mlp(self.dropout(self.mlp(x))))  # type: ignore[no-any-return]
+        done: Tensor = self.mlp_norm(x + self.after_mlp(self.dropout(self.mlp(x))))
+        return done
 
 
 class TokenEmbed(nn.Module):
-    """What a token is; where it stands is a matter between tokens."""
+    """The vectors of tokens; distances between tokens are known to attention."""
 
     def __init__(self, vocabulary: int, spec: TransformerXL) -> None:
         super().__init__()
@@ -158,34 +159,34 @@ class TokenEmbed(nn.Module):
         self.dropout = nn.Dropout(spec.dropout)
 
     def forward(self, batch: Batch) -> Tensor:
-        return self.dropout(self.token(batch.ids) * self.scale)  # type: ignore[no-any-return]
+        embedded: Tensor = self.dropout(self.token(batch.ids) * self.scale)
+        return embedded
 
 
 class TransformerXLModule(nn.Module):
-    """The network itself. Its state is a Memory: what each layer read of the rows before, with stopped gradient."""
+    """The network itself. Its memory has no gradient."""
 
-    endless = True  # a state forgets what lies farthest back, and goes on
-    reach: int | None  # the farthest distance that is told apart; none: there is no such
+    endless = True  # a full memory drops its oldest tokens
+    reach: int | None  # the largest distance; none: there is none
 
     def __init__(self, spec: TransformerXL, vocabulary: int, pattern: Pattern, embed: nn.Module | None) -> None:
         super().__init__()
         self.spec, self.pattern, self.reach = spec, pattern, spec.clamp
         self.embed: Any = embed or TokenEmbed(vocabulary, spec)
-        self.mask = (
-            nn.Parameter(torch.zeros(spec.width)) if spec.streams == 2 else None
-        )  # what the query stream begins as
+        # the first vectors of the query stream
+        self.mask = nn.Parameter(torch.zeros(spec.width)) if spec.streams == 2 else None
         self.blocks = nn.ModuleList(RelativeBlock(spec) for _ in range(spec.layers))
         self.dropout = nn.Dropout(spec.dropout)
         self.compiled = False
         if spec.shared_biases:
-            first: Any = self.blocks[0]
-            for block in self.blocks[1:]:
-                block.attention.content_bias = first.attention.content_bias  # type: ignore[union-attr]
-                block.attention.place_bias = first.attention.place_bias  # type: ignore[union-attr]
-        self.apply(self._start)
+            first, *others = list[Any](self.blocks)
+            for block in others:
+                block.attention.content_bias = first.attention.content_bias
+                block.attention.place_bias = first.attention.place_bias
+        self.apply(self._draw)
 
-    def _start(self, module: nn.Module) -> None:
-        """Fresh weights; biases of layers and norms keep theirs, zeros and ones."""
+    def _draw(self, module: nn.Module) -> None:
+        """New weights. Norms keep their ones and zeros; the biases of linear layers are zeros."""
         named = {
             name: p
             for name, p in module.named_parameters(recurse=False)
@@ -201,59 +202,67 @@ class TransformerXLModule(nn.Module):
 
     @property
     def parts(self) -> list[nn.Module]:
-        """What is compiled, each for itself: layers that are alike are compiled once."""
+        """The modules that are compiled, each alone: layers that are alike are compiled once."""
         return [self.embed, *self.blocks]
 
-    def cache(self, rows: int, length: int | None = None) -> Memory:
-        """An empty memory for so many rows; `length`: of so many tokens, none: as many as in training."""
+    @property
+    def layer_modules(self) -> list[list[nn.Module]]:
+        """The modules of each layer, the lowest first; all other modules count as embeddings."""
+        return [[block] for block in self.blocks]
+
+    def cache(self, rows: int, length: int | None = None) -> LayerMemory:
+        """An empty memory; `length`: its tokens, none: as many as in training."""
         weight, size = next(self.embed.parameters()), self.spec.memory if length is None else length
         check_clamp(self.spec.clamp, size)
-        shape = (len(self.blocks), rows, size, self.spec.width)
+        shape = (rows, len(self.blocks), size, self.spec.width)
         layers = torch.zeros(shape, device=weight.device, dtype=compute_dtype(weight))
-        return Memory(layers, torch.zeros(rows, size, dtype=torch.bool, device=weight.device))
+        return LayerMemory(layers, torch.zeros(rows, size, dtype=torch.bool, device=weight.device))
 
-    def first_state(self, rows: int) -> Memory | None:
-        """What the first batch of a training begins with."""
+    def first_state(self, rows: int) -> LayerMemory | None:
+        """The memory before the first batch of a training."""
         return self.cache(rows) if self.spec.memory else None
 
-    def forward(self, batch: Batch, state: Memory | None = None) -> tuple[Hidden, Memory | None]:
-        """With a state, the batch goes on from what it remembers, and the state after it is returned; without, none is kept."""
+    def forward(self, batch: Batch, state: LayerMemory | None = None) -> tuple[Hidden, LayerMemory | None]:
+        """With a memory, the batch continues it, and the memory after the batch is returned; without, none is kept."""
         dtype = compute_dtype(next(self.embed.parameters()))
         begins = batch.per_row.get("begins")
-        if state is not None and begins is not None:  # a text that starts again must not be copied from the last time
+        if state is not None and begins is not None:  # rows that do not continue the rows before
             state = state.replace(real=state.real & ~begins[:, None])
-        two = self.mask is not None and "tokens" in batch.targets
-        relations = self._relations(batch, state, dtype, two)
+        relations = self._relations(batch, state, dtype)
         x = self.embed(batch).to(dtype)
-        asking = None
-        if two:
-            assert self.mask is not None
-            assert relations.query is not None
-            places = (*relations.query.column.shape, self.spec.width)  # type: ignore[union-attr]
-            asking = self.dropout(self.mask.to(dtype).expand(places))
+        asking = self._first_query(relations, dtype)
         layers = [x]
         for number, block in enumerate(self.blocks):
-            x, asking = block(x, asking, None if state is None else state.layers[number], relations)
+            x, asking = block(x, asking, None if state is None else state.layers[:, number], relations)
             layers.append(x)
         memory = self._remember(batch, layers[:-1], state) if state is not None and state.real.shape[1] else None
         layers[-1] = self.dropout(x)
         return Hidden(tuple(layers), None if asking is None else self.dropout(asking).flatten(0, 1)), memory
 
-    def _relations(self, batch: Batch, state: Memory | None, dtype: torch.dtype, two: bool) -> Relations:
+    def _first_query(self, relations: Relations, dtype: torch.dtype) -> Tensor | None:
+        """B Q D, the first vectors of the query stream; None if there is no such stream."""
+        if self.mask is None or relations.query is None or relations.query.column is None:
+            return None
+        places = (*relations.query.column.shape, self.spec.width)
+        started: Tensor = self.dropout(self.mask.to(dtype).expand(places))
+        return started
+
+    def _relations(self, batch: Batch, state: LayerMemory | None, dtype: torch.dtype) -> Relations:
+        two = self.mask is not None and "tokens" in batch.targets
         rows = batch.shape[1]
         keys = rows + (0 if state is None else state.real.shape[1])
-        nearest = 0 if self.pattern == "left" else -rows  # from left to right, nothing is seen that comes after
+        nearest = 0 if self.pattern == "left" else -rows  # from left to right, no later token is seen
         table = waves(keys - 1, nearest, self.spec.width, self.spec.clamp, batch.ids.device)[None]
         if "backward" in batch.per_row:
-            half = self.spec.width // 2  # of the opposite distance: sines change their sign, cosines do not
+            half = self.spec.width // 2  # at the opposite distance, sines change their sign, cosines do not
             table = torch.cat((table, torch.cat((-table[..., :half], table[..., half:]), 2)))
         return relate(batch, state, self.dropout(table).to(dtype), segments=self.spec.segments > 0, query=two)
 
-    def _remember(self, batch: Batch, layers: list[Tensor], before: Memory) -> Memory:
-        """What the next batch will see of this one and those before: as many tokens as the memory has places for."""
+    def _remember(self, batch: Batch, layers: list[Tensor], before: LayerMemory) -> LayerMemory:
+        """The memory for the next batch: the last tokens of this batch and those before, as many as fit."""
         size, kept = before.real.shape[1], slice(0, batch.reuse)
-        read = torch.stack([layer[:, kept] for layer in layers]).detach()
-        return Memory(
+        read = torch.stack([layer[:, kept] for layer in layers], 1).detach()
+        return LayerMemory(
             torch.cat((before.layers.to(read.dtype), read), 2)[:, :, -size:],
             torch.cat((before.real, batch.real[:, kept]), 1)[:, -size:],
         )

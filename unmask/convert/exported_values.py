@@ -41,7 +41,7 @@ FATES: dict[type, dict[str, Fate]] = {
     Transformer: {
         "layers": "written", "width": "written", "heads": "written", "feedforward": "written", "embedding": "written",
         "sharing": "checked", "length": "written", "norm": "checked", "embedding_norm": "checked",
-        "positions": "checked", "every": "checked", "segments": "written", "activation": "written",
+        "attention": "checked", "positions": "checked", "decoder": "checked", "segments": "written", "activation": "written",
         "dropout": "written", "attention_dropout": "written", "activation_dropout": "training", "epsilon": "written",
         "deviation": "written", "initial": "training", "initial_projection": "training", "scaled_init": "training",
     },

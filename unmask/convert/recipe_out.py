@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from unmask.backbone import Transformer, TransformerXL
+from unmask.backbone import Full, Learned, Transformer, TransformerXL
+from unmask.backbone.transformer import norms_embeddings
 from unmask.convert import config as configs
 from unmask.convert import linear
 from unmask.convert.config import FAMILIES, Backbone
@@ -28,13 +29,23 @@ def backbone_of(recipe: Recipe) -> Backbone:
     backbone = backbone_of(recipe)
     if isinstance(backbone, Transformer):
         require(
-            backbone.positions == "learned",
-            f"Hugging Face's families have no {backbone.positions} positions: train with "
-            "system.backbone.positions=learned",
+            isinstance(backbone.positions, Learned),
+            f"Hugging Face's families have only learned positions, got {type(backbone.positions).__name__}: train with "
+            "system.backbone.positions=Learned",
         )
         require(
-            not backbone.every,
-            "Hugging Face's families add positions once, got system.backbone.every=true: use the run folder as it is",
+            backbone.positions == Learned(),
+            "Hugging Face's families add positions once, got system.backbone.positions.every=true: use the run folder as "
+            "it is",
+        )
+        require(
+            backbone.attention == Full(),
+            f"Hugging Face's families have full attention, got {type(backbone.attention).__name__}: use the run folder as "
+            "it is",
+        )
+        require(
+            backbone.decoder is None,
+            f"Hugging Face's families have no decoder, got {type(backbone.decoder).__name__}: use the run folder as it is",
         )
     return backbone
 
@@ -130,7 +141,7 @@ def _check_network(kind: Kind, backbone: Transformer) -> None:
     )
     norms = NAMES[kind].inside("embed.norm.weight") is not None
     require(
-        backbone.norms_embeddings == norms,
+        norms_embeddings(backbone) == norms,
         f"Hugging Face's {kind} has {'a' if norms else 'no'} norm on its embeddings, got system.backbone.norm="
         f"{backbone.norm} and embedding_norm={backbone.embedding_norm}: train with system.backbone.embedding_norm="
         f"{str(norms).lower()}",

@@ -58,15 +58,15 @@ def windowing(
     model: Model, *, context: int | None = None, stride: int | None = None, memory: int | None = None
 ) -> Windowing:
     """The way that the options ask for; by default blocks as long as the rows of training, or with a memory its own."""
-    remembered = model.recipe.system.backbone.memory if model.system.backbone.endless else None
+    remembered: int = model.recipe.system.backbone.memory
     require(
-        memory is None or remembered is not None,
+        memory is None or model.system.backbone.endless,
         f"{model.folder} has no memory to set to {memory}: leave --memory out, and give --stride for more context",
     )
     require(memory is None or memory >= 0, f"memory must be 0 tokens or more, got {memory}")
     length = checked_context(model, context)
-    kept = (remembered or 0) if memory is None else memory
-    if kept > (remembered or 0):
+    kept = remembered if memory is None else memory
+    if kept > remembered:
         model.notes[f"tokens of memory are more than the {remembered:,} in training"] = kept
     require(
         not kept or stride is None,

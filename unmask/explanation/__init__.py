@@ -69,7 +69,7 @@ def explain(
 
 def _about_network(recipe: Recipe) -> Iterator[str]:
     """What the matrix does not show."""
-    memory = getattr(recipe.system.backbone, "memory", 0)  # type: ignore[attr-defined]
+    memory = recipe.system.backbone.memory  # type: ignore[attr-defined]
     if memory:
         yield f"every token also sees what is remembered of the rows before, up to {memory} tokens"
     if system.second_stream(recipe):

@@ -16,6 +16,7 @@ from torch import Tensor
 from unmask.batch import Record
 from unmask.infer.draw_token import seen_in
 from unmask.infer.sampling import Beams, penalised
+from unmask.tree import rows_of
 
 _NEVER = -float("inf")
 
@@ -80,7 +81,7 @@ def follow(search: Search, scores: Tensor, how: Beams, end: int) -> Search:
     row = (parent + torch.arange(rows, device=parent.device)[:, None] * beams).flatten()
     hope = total[:, 0] / number**how.length_penalty
     return search.replace(
-        state=None if search.state is None else search.state.chosen(row), number=number, last=last, total=total,
+        state=rows_of(search.state, row), number=number, last=last, total=total,
         written=_of(texts, chosen), open=search.open & (hope > search.score.amin(1)),
         seen=None if search.seen is None else search.seen[row].scatter(1, last[:, None], True),
     )  # fmt: skip

@@ -1,4 +1,4 @@
-"""Record: a step of generation on a GPU, recorded once and replayed: launching its kernels takes longer than they do."""
+"""CUDA graphs for generation: a step is recorded once and replayed. Its kernels run faster than they launch."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from unmask.train.cuda_graph import copied, tensors
+from unmask.tree import copied, tensors
 
 _WARM = 2  # steps before the recording: libraries choose their kernels
 
@@ -20,9 +20,9 @@ def records(device: str) -> bool:
 
 @contextmanager
 def recording(step: Callable[[Any], Any], key: Any, kept: dict[Any, GraphedStep]) -> Iterator[GraphedStep]:
-    """A recording of a step that nobody else uses now: the one that was kept under this key, or a new one.
+    """A recording of a step that nothing else uses now: the one that was kept under this key, or a new one.
 
-    It is kept afterwards, in place of any other: each holds a state of its own on the GPU."""
+    Afterwards it is kept, and any other is dropped: each holds its own cache on the GPU."""
     found = kept.pop(key, None) or GraphedStep(step)
     try:
         yield found
@@ -32,9 +32,9 @@ def recording(step: Callable[[Any], Any], key: Any, kept: dict[Any, GraphedStep]
 
 
 class GraphedStep:
-    """A function from a record of tensors on a GPU to the next such record, all of the same shapes.
+    """A function from a record of tensors on a GPU to the next such record, all with the same signature.
 
-    It may wait for nothing and may ask the device for no value. What it returns is overwritten by the next call."""
+    It may not wait for the device or read a value from it. Its result is overwritten by the next call."""
 
     def __init__(self, step: Callable[[Any], Any]) -> None:
         self.step = step
@@ -46,7 +46,7 @@ class GraphedStep:
     def __call__(self, record: Any) -> Any:
         if self.record is None:
             self.record = copied(record)
-        _put(self.record, record)  # nothing to do for what came from here
+        _put(self.record, record)  # does nothing if the record came from here
         self._run()
         return self.record
 
@@ -64,7 +64,7 @@ class GraphedStep:
             self.graph.replay()
 
     def _warm(self) -> None:
-        """A step like any other, on a stream of its own, as recording wants it."""
+        """A step without recording, on its own stream, as CUDA graphs require."""
         stream = torch.cuda.Stream()
         stream.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(stream):
@@ -76,12 +76,7 @@ class GraphedStep:
 
 
 def _put(places: Any, values: Any) -> None:
-    """Write every tensor of a record where another has it."""
+    """Copy every tensor of a record into the same tensor of another."""
     for place, value in zip(tensors(places), tensors(values), strict=True):
         if place is not value:
             place.copy_(value)
-
-
-def shapes(record: Any) -> tuple[Any, ...]:
-    """What must be the same for a recording to serve."""
-    return tuple((tensor.shape, tensor.dtype) for tensor in tensors(record))

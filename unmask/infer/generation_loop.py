@@ -1,4 +1,4 @@
-"""Progress: texts from their prompts on, token by token; how the parts of generation become one loop."""
+"""The generation loop: texts are continued from their prompts, token by token."""
 
 from __future__ import annotations
 
@@ -11,13 +11,14 @@ import torch
 from torch import Tensor
 
 from unmask.infer.beam_search import Search, first_search, follow
-from unmask.infer.cuda_graph import recording, records, shapes
+from unmask.infer.cuda_graph import recording, records
 from unmask.infer.draw_token import Draft, draw, first_draft
 from unmask.infer.next_token import NextToken, Windows
 from unmask.infer.sampling import Beams, Greedy, Sampling
+from unmask.tree import rows_of, signature
 
 _UNSEEN = 16  # steps on a GPU between two looks at whether all texts have ended: each look waits for the device
-_ROOM = 64  # a state has places for a multiple of so many tokens, so that a recording serves again
+_ROOM = 64  # the length of a cache is a multiple of it, so that a recording can be used again
 
 
 def drafts(
@@ -63,7 +64,7 @@ def _records(
     room = min(context, network.reach or context, -(-(max(map(len, texts)) + tokens) // _ROOM) * _ROOM)
     scores, state = reader.whole([text[-context:] for text in texts], room)  # a prompt is read once for all its copies
     row = torch.arange(len(texts), device=scores.device).repeat_interleave(copies)
-    scores, state = scores[row], state if state is None or copies == 1 else state.chosen(row)
+    scores, state = scores[row], state if copies == 1 else rows_of(state, row)
 
     def step(record: Any) -> Any:
         scores, state = reader.further(record.last, record.state)
@@ -71,7 +72,7 @@ def _records(
 
     record = choose(start(state, scores), scores)
     yield record
-    key, kept = (how, shapes(record)), reader.model.recordings
+    key, kept = (how, signature(record)), reader.model.recordings
     with recording(step, key, kept) if records(reader.model.device) else nullcontext(step) as further:
         for number in range(1, tokens):
             if record.state is None or (windows.full(number) and not network.endless):

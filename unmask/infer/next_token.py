@@ -1,4 +1,4 @@
-"""Read: the scores of the next token after texts, whole ones or one token further; and the window that is in sight."""
+"""The scores of the next token, after whole texts or after one more token; and the window of a text that is read."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class NextToken:
     """A left-to-right model as generation knows it."""
 
     model: Model
-    cached: bool = True  # whether what was read is kept; otherwise every text is read anew for every token
+    cached: bool = True  # whether a cache is kept; otherwise every text is read again for every token
 
     def __post_init__(self) -> None:
         self.model.head(Tokens | Adaptive, "generate text")
@@ -37,7 +37,7 @@ class NextToken:
 
     @torch.no_grad()
     def whole(self, texts: Sequence[Sequence[int]], room: int) -> tuple[Tensor, Any]:
-        """B V scores after each text, and the state there, with places for `room` tokens in all."""
+        """B V scores after each text, and the cache there, with space for `room` tokens."""
         batch = left_padded(texts, self.model.tokenizer.vocabulary.pad).to(self.model.device)
         state = self.model.system.backbone.cache(len(texts), room) if self.cached else None
         hidden, state = self.model.system.read_on(batch, state)
@@ -45,15 +45,15 @@ class NextToken:
 
     @torch.no_grad()
     def further(self, last: Tensor, state: Any) -> tuple[Tensor, Any]:
-        """B V scores after one more token of every row, and the state there. It waits for nothing: it can be recorded."""
+        """B V scores after one more token of every row, and the cache there. It never waits: it can be recorded."""
         batch = one_more(last)
         hidden, state = self.model.system.read_on(batch, state)
         return self._scores(hidden, batch), state
 
     def _scores(self, hidden: Hidden, batch: Batch) -> Tensor:
-        """At the last place alone; special tokens are never written, but for the end."""
+        """Only at the last token; no special token is ever written, except the end."""
         head = self.model.head(Tokens | Adaptive, "generate text")
-        scores = head.decode(Hidden((hidden.last[:, -1:],)), batch)[:, -1].float()  # type: ignore[operator]
+        scores = head.decode(Hidden((hidden.for_prediction[:, -1:],)), batch)[:, -1].float()  # type: ignore[operator]
         return scores.index_fill(1, self._never, -float("inf"))
 
     @cached_property
@@ -63,20 +63,20 @@ class NextToken:
 
 
 class Windows:
-    """Which part of each text is in sight: all of it, until it outgrows the context; then its end, half as long.
+    """Which part of each text is read: all of it, until it is longer than the context; then its end, half as long.
 
-    From there it grows again. What a text sees depends on its own length alone, not on the texts beside it."""
+    From there it grows again. The window of a text depends only on its own length, not on the other texts."""
 
     def __init__(self, texts: Sequence[Sequence[int]], context: int) -> None:
         self.texts, self.context = texts, context
         self.begins = [max(0, len(text) - context) for text in texts]
 
     def full(self, written: int) -> bool:
-        """Whether a text has outgrown its window, with so many tokens written after it."""
+        """Whether a text is longer than its window, with this number of tokens written after it."""
         return any(len(t) + written - b > self.context for t, b in zip(self.texts, self.begins, strict=True))
 
     def of(self, written: Sequence[Sequence[int]]) -> list[list[int]]:
-        """What is in sight of each text and of what was written after it."""
+        """The window of each text and of the tokens that were written after it."""
         found = []
         for row, (text, more) in enumerate(zip(self.texts, written, strict=True)):
             ids = [*text, *more]

@@ -53,7 +53,7 @@ class Tokens(Predicts):
 
 
 class TokensModule(nn.Module):
-    heavy: ClassVar[str] = "measure"  # what is compiled: it is the same for every layer that is read
+    heavy: ClassVar[str] = "measure"  # the method that is compiled: it is the same for every layer that is read
 
     def __init__(self, spec: Tokens, width: int, embedding: Tensor, initial: InitWeights) -> None:
         super().__init__()

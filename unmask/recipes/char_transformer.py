@@ -6,12 +6,12 @@ Bytes are its characters; prepare the text with `unmask prepare --whole`, so tha
 from typing import Any
 
 from unmask import curves, data, hide, predict, see, system, text, train
-from unmask.backbone import Transformer
+from unmask.backbone import Learned, Transformer
 from unmask.recipe import Recipe, Stage
 
 # Two heads and ReLU: the paper's text as far as known (?). Its layers are those of the first Transformer: norm after.
 _SHAPE: dict[str, Any] = {
-    "length": 512, "every": True, "activation": "relu", "dropout": 0.0, "epsilon": 1e-6, "norm": "post"
+    "length": 512, "positions": Learned(every=True), "activation": "relu", "dropout": 0.0, "epsilon": 1e-6, "norm": "post"
 }  # fmt: skip
 # The paper drops in attention and after ReLU. Smaller sizes keep the fast attention, which drops nothing.
 _PAPER: dict[str, Any] = _SHAPE | {"attention_dropout": 0.55, "activation_dropout": 0.55}

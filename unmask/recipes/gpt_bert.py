@@ -27,7 +27,9 @@ RATES = {"tiny": 4e-3, "mini": 4e-3, "small": 1e-2, "medium": 4e-3, "base": 1e-2
 ROWS = {"tiny": 64, "mini": 128, "small": 256, "medium": 256, "base": 256}
 VARIANTS: dict[str, dict[str, Any]] = {
     "paper": {"left": 1 / 2},
-    "masked": {"left": 1 / 16},  # what the paper enters its competition with: fifteen masked rows for each of the others
+    "masked": {
+        "left": 1 / 16
+    },  # what the paper enters its competition with: fifteen masked rows for each of the others
 }
 
 

@@ -118,7 +118,7 @@ class GeneratorDiscriminatorModule(SystemModule):
 
     def compile_parts(self, on: bool = True) -> None:
         """Compile what takes the time, part by part; off: compute without compiling again."""
-        compile_forward([*self.backbone.parts, *self.generator.parts, *self.predict.values()], on)
+        compile_forward([self.backbone, self.generator], self.predict, on)
         self.backbone.compiled = self.generator.compiled = on
         self.guess = torch.compile(guess, dynamic=False) if on else guess
 

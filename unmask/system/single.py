@@ -89,7 +89,7 @@ class SingleModule(SystemModule):
 
     def compile_parts(self, on: bool = True) -> None:
         """Compile what takes the time, part by part; off: compute without compiling again."""
-        compile_forward([*self.backbone.parts, *self.predict.values()], on)
+        compile_forward([self.backbone], self.predict, on)
         self.backbone.compiled = on
 
     def hide(self, batch: Batch, hide: Hide | tuple[Hide, ...] | None = None) -> tuple[Batch, dict[str, Tensor]]:
@@ -122,10 +122,11 @@ def heads(recipe: Recipe, backbone: Backbone, embedding: Tensor) -> nn.ModuleDic
     return nn.ModuleDict({name: part.build(backbone.width, embedding, backbone.fresh) for name, part in parts})
 
 
-def compile_forward(parts: list[nn.Module], on: bool) -> None:
-    """Let modules run compiled, or plainly again. The whole would take minutes to compile, layer by layer, for nothing."""
-    for part in parts:
-        name = getattr(part, "heavy", "forward")
-        vars(part).pop(name, None)
+def compile_forward(networks: list[Any], heads: nn.ModuleDict, on: bool) -> None:
+    """Compile the modules of networks and of heads, or undo it. A whole network would take minutes to compile."""
+    methods = [(module, "forward") for network in networks for module in network.parts]
+    methods += [(head, vars(type(head)).get("heavy", "forward")) for head in heads.values()]
+    for module, name in methods:
+        vars(module).pop(name, None)
         if on:
-            setattr(part, name, torch.compile(getattr(part, name), dynamic=False))
+            setattr(module, name, torch.compile(getattr(module, name), dynamic=False))

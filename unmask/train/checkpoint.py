@@ -19,8 +19,10 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
+from unmask import tree
 from unmask.batch import Memory
 from unmask.errors import UserError, require
+from unmask.train import saved_tree
 
 WEIGHTS = "weights.safetensors"
 OPTIMISER = "optimiser.safetensors"
@@ -78,20 +80,22 @@ def read(path: Path) -> dict[str, Tensor]:
 
 def save_state(
     folder: Path, model: nn.Module, optimiser: torch.optim.Optimizer, state: dict[str, Any], *, publish: bool,
-    memory: dict[int, Memory | None] | None = None,
+    memory: dict[Any, Memory] | None = None,
 ) -> None:  # fmt: skip
     """Make `state/STEP` whole, or leave everything as it was; then drop the state before it.
 
-    `memory`: what the model remembers of the step, by micro-batch."""
+    `memory`: what the network keeps for the next step, under any names."""
     states = folder / "state"
     step = int(state["step"])
     draft = states / f".{step}"
     shutil.rmtree(draft, ignore_errors=True)
     try:
         draft.mkdir(parents=True)
-        files = {WEIGHTS: unique(model), OPTIMISER: _moments(model, optimiser), MEMORY: _remembered(memory or {})}
-        if not files[MEMORY]:
-            del files[MEMORY]
+        files = {WEIGHTS: unique(model), OPTIMISER: _moments(model, optimiser)}
+        kept = {name: value for name, value in (memory or {}).items() if value is not None}
+        if kept:
+            files[MEMORY] = saved_tree.named(kept)
+            state = state | {"memory": saved_tree.outline(kept)}
         for name, tensors in files.items():
             _write(tensors, draft / name)
         sums = {name: _digest(draft / name) for name in files}
@@ -103,11 +107,11 @@ def save_state(
     except (OSError, SafetensorError) as error:
         shutil.rmtree(draft, ignore_errors=True)
         last = newest(folder)
-        kept = (
+        left = (
             f"the checkpoint of step {last:,} is still there" if last is not None else "no checkpoint was written yet"
         )
         raise NoRoom(
-            f"could not save step {step:,} in {folder} ({error}): {kept}; make room and go on with --resume"
+            f"could not save step {step:,} in {folder} ({error}): {left}; make room and go on with --resume"
         ) from None
     for old in _steps(folder):
         if old != step:
@@ -146,7 +150,7 @@ def last_record(folder: Path) -> dict[str, Any] | None:
 
 
 def load_state(
-    folder: Path, model: nn.Module, optimiser: torch.optim.Optimizer, memory: dict[int, Any] | None = None
+    folder: Path, model: nn.Module, optimiser: torch.optim.Optimizer, memory: dict[Any, Memory] | None = None
 ) -> dict[str, Any]:
     """Put the last state into model, optimiser and memory; returns the rest of it."""
     step = newest(folder)
@@ -163,7 +167,7 @@ def load_state(
     if memory is not None:
         memory.clear()
         if MEMORY in state["sha256"]:
-            memory.update(_memory(read(place / MEMORY), next(model.parameters()).device))
+            memory.update(_memory(read(place / MEMORY), state.get("memory"), next(model.parameters()).device))
     if state["published"]:
         put_in_service(folder, step)  # in case the last save was cut off between the two
     return state
@@ -201,17 +205,10 @@ def _put_moments(model: nn.Module, optimiser: torch.optim.Optimizer, found: dict
         optimiser.state[parameter][key] = value.reshape(()) if key == "step" else value
 
 
-def _remembered(memory: dict[int, Memory | None]) -> dict[str, Tensor]:
-    kept = {index: record for index, record in memory.items() if record is not None}
-    return {f"{index}|{name}": value for index, record in kept.items() for name, value in vars(record).items()}
-
-
-def _memory(found: dict[str, Tensor], device: torch.device) -> dict[int, Memory]:
-    columns: dict[int, dict[str, Tensor]] = {}
-    for name, value in found.items():
-        index, _, column = name.partition("|")
-        columns.setdefault(int(index), {})[column] = value
-    return {index: Memory(**values).to(device) for index, values in sorted(columns.items())}
+def _memory(found: dict[str, Tensor], outline: saved_tree.Outline | None, device: torch.device) -> dict[Any, Memory]:
+    kept = saved_tree.rebuilt(outline, found) if outline is not None else saved_tree.without_outline(found)
+    moved: dict[Any, Memory] = tree.mapped(kept, lambda tensor: tensor.to(device))
+    return moved
 
 
 def save_tensors(tensors: dict[str, Tensor], path: Path) -> None:

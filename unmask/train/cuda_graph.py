@@ -1,15 +1,15 @@
-"""Graph: work on a GPU, recorded once and replayed. A small network's kernels take less time to run than to launch."""
+"""CUDA graphs for training: work is recorded once and replayed. A small network's kernels run faster than they launch."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from unmask.batch import Record
+from unmask.tree import copied, signature, tensors
 
 _WARM = 3  # runs before the recording: the first compile, and libraries choose their kernels
 
@@ -22,23 +22,23 @@ class _Recording:
 
 
 class GraphedGradients:
-    """A function of tensors that adds to the gradients of a model; its kernels are recorded once for every shape.
+    """A function of tensors that adds to the gradients of a model; its kernels are recorded once for every signature.
 
-    The function may wait for nothing and may ask the device for no value. What it returns is copied, so that it
-    outlives the next call. Random numbers follow the generator's seed, as they would without a recording.
+    The function may not wait for the device or read a value from it. Its results are copied, so that the next call does
+    not overwrite them. Random numbers follow the generator's seed, as they would without a recording.
     """
 
     def __init__(self, work: Callable[..., Any], model: nn.Module) -> None:
         self.work, self.parameters = work, [p for p in model.parameters() if p.requires_grad]
         self.gradients: dict[nn.Parameter, Tensor] = {}  # where all recordings add; none for what is never used
-        self.recordings: dict[tuple[Any, ...], _Recording] = {}
+        self.recordings: dict[Hashable, _Recording] = {}  # by the signature of the inputs
 
     def __call__(self, *inputs: Any) -> Any:
-        shapes = tuple((t.shape, t.dtype) for t in tensors(inputs))
-        if shapes not in self.recordings:
+        key = signature(inputs)
+        if key not in self.recordings:
             with torch.cuda.device(self.parameters[0].device):
-                self.recordings[shapes] = self._record(inputs)
-        recording = self.recordings[shapes]
+                self.recordings[key] = self._record(inputs)
+        recording = self.recordings[key]
         for place, value in zip(tensors(recording.inputs), tensors(inputs), strict=True):
             place.copy_(value)
         self._hold()
@@ -46,7 +46,7 @@ class GraphedGradients:
         return copied(recording.outputs)
 
     def _hold(self) -> None:
-        """Gradients that were set to none begin anew as zeros, in the place that the recordings know."""
+        """Gradients that were set to none become zeros again, in the tensors that the recordings write to."""
         fresh = [p for p in self.gradients if p.grad is None]
         if fresh:
             torch._foreach_zero_([self.gradients[p] for p in fresh])
@@ -75,24 +75,3 @@ class GraphedGradients:
             outputs = self.work(*places)
         torch.cuda.set_rng_state(random)
         return _Recording(graph, places, outputs)
-
-
-def tensors(value: Any) -> list[Tensor]:
-    """All tensors in a tree of records, dicts and sequences, in order."""
-    if isinstance(value, Tensor):
-        return [value]
-    if isinstance(value, Record):
-        return tensors(vars(value))
-    items = value.values() if isinstance(value, dict) else value if isinstance(value, list | tuple) else ()
-    return [tensor for item in items for tensor in tensors(item)]
-
-
-def copied(value: Any) -> Any:
-    """The same tree with tensors of its own."""
-    if isinstance(value, Tensor):
-        return value.detach().clone()
-    if isinstance(value, Record):
-        return value.replace(**copied(vars(value)))
-    if isinstance(value, dict):
-        return {key: copied(item) for key, item in value.items()}
-    return type(value)(copied(item) for item in value) if isinstance(value, list | tuple) else value

@@ -90,13 +90,11 @@ def layer_scales(model: Any, decay: float) -> dict[str, float]:
 
     The embeddings are at depth 0, the layers at 1 ... L and the heads at L + 2; the share is decay^(L + 2 - depth).
     Layers that share a parameter give it the depth of the highest of them."""
-    layers = len(model.backbone.blocks)
+    layers = model.backbone.layer_modules
     depth = {id(parameter): 0 for parameter in model.backbone.parameters()}
-    for number, block in enumerate(model.backbone.blocks, 1):
-        depth |= {id(parameter): number for parameter in block.parameters()}
-    if hasattr(model.backbone, "final_norm"):
-        depth |= {id(parameter): layers for parameter in model.backbone.final_norm.parameters()}
-    top = layers + 2
+    for number, modules in enumerate(layers, 1):
+        depth |= {id(parameter): number for module in modules for parameter in module.parameters()}
+    top = len(layers) + 2
     return {name: decay ** (top - depth.get(id(parameter), top)) for name, parameter in model.named_parameters()}
 
 

@@ -1,0 +1,65 @@
+"""One layer of a Transformer: attention and feed-forward, each with a norm before it or after the sum."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal
+
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from unmask.backbone.attention import AttentionMask
+from unmask.backbone.embed import Norm
+
+if TYPE_CHECKING:
+    from unmask.backbone.transformer import Transformer
+
+Activation = Literal["gelu", "gelu_tanh", "relu"]
+
+
+class Block(nn.Module):
+    """One layer. Adapters replace `after_attention` and `after_mlp`."""
+
+    def __init__(self, spec: Transformer) -> None:
+        super().__init__()
+        self.pre = spec.norm == "pre"
+        self.attention: Any = spec.attention.build(spec.width, spec.heads, spec.attention_dropout)
+        self.attention_norm = Norm(spec.width, eps=spec.epsilon)
+        self.mlp = Feedforward(spec.width, spec.feedforward, spec.activation, spec.activation_dropout)
+        self.mlp_norm = Norm(spec.width, eps=spec.epsilon)
+        self.after_attention: nn.Module = nn.Identity()
+        self.after_mlp: nn.Module = nn.Identity()
+        self.dropout = nn.Dropout(spec.dropout)
+
+    def forward(
+        self, x: Tensor, mask: AttentionMask, cache: tuple[Tensor, Tensor] | None = None, reads: Tensor | None = None
+    ) -> Tensor:
+        """B T D. `reads`: the vectors that attention gathers from; None: those of x."""
+        if self.pre:
+            reads = None if reads is None else self.attention_norm(reads)
+            found = self.attention(self.attention_norm(x), mask, cache, reads)
+            x = x + self.after_attention(self.dropout(found))
+            return x + self.after_mlp(self.dropout(self.mlp(self.mlp_norm(x))))
+        x = self.attention_norm(x + self.after_attention(self.dropout(self.attention(x, mask, cache, reads))))
+        return self.mlp_norm(x + self.after_mlp(self.dropout(self.mlp(x))))
+
+
+class Feedforward(nn.Module):
+    """Two linear layers with an activation between them, for each token alone."""
+
+    def __init__(self, width: int, inner: int, activation: Activation, dropout: float) -> None:
+        super().__init__()
+        self.up = nn.Linear(width, inner)
+        self.down = nn.Linear(inner, width)
+        self.activation = activation
+        self.dropout = nn.Dropout(dropout)
+
+    def forward(self, x: Tensor) -> Tensor:
+        down: Tensor = self.down(self.dropout(activate(self.up(x), self.activation)))
+        return down
+
+
+def activate(x: Tensor, activation: Activation) -> Tensor:
+    """The activation, by its name."""
+    if activation == "relu":
+        return F.relu(x)
+    return F.gelu(x, approximate="tanh" if activation == "gelu_tanh" else "none")
