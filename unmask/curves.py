@@ -3,20 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
 
+from unmask.axes import Curve, Part
 from unmask.errors import require
 
 
-class Curve(Protocol):
-    """What a weight may be that is no number."""
-
-    def at(self, done: float) -> float:
-        """The weight when this share of all steps is behind us, from 0 to 1."""
-
-
 @dataclass(frozen=True)
-class Until:
+class Until(Part):
     """A weight that holds for the first part of the training, and is 0 afterwards."""
 
     share: float = 0.5  # of all steps
@@ -25,12 +18,16 @@ class Until:
     def __post_init__(self) -> None:
         require(0 <= self.share <= 1, f"the share of Until must be in [0, 1], got {self.share}: write 0.5 for half")
 
+    @property
+    def most(self) -> float:
+        return self.value
+
     def at(self, done: float) -> float:
         return self.value if done < self.share else 0.0
 
 
 @dataclass(frozen=True)
-class InTurn:
+class InTurn(Part):
     """A group of losses that stop one after the other: each after its part of this share, the last at its end."""
 
     share: float = 0.5  # of all steps
@@ -38,6 +35,10 @@ class InTurn:
 
     def __post_init__(self) -> None:
         require(0 <= self.share <= 1, f"the share of InTurn must be in [0, 1], got {self.share}: write 0.5 for half")
+
+    @property
+    def most(self) -> float:
+        return self.value
 
     def at(self, done: float) -> float:
         return self.of(1, 1).at(done)
@@ -48,18 +49,22 @@ class InTurn:
 
 
 @dataclass(frozen=True)
-class Linear:
+class Linear(Part):
     """A weight that goes evenly from one value to another."""
 
     first: float = 1.0  # before the first step
     last: float = 0.0  # after the last
+
+    @property
+    def most(self) -> float:
+        return max(self.first, self.last)
 
     def at(self, done: float) -> float:
         return self.first + (self.last - self.first) * done
 
 
 @dataclass(frozen=True)
-class Exponential:
+class Exponential(Part):
     """A weight that is multiplied by the same number at every step, from one value to another."""
 
     first: float = 1.0  # before the first step
@@ -70,6 +75,10 @@ class Exponential:
             self.first > 0 and self.last > 0,
             f"the ends of Exponential must be over 0, got {self.first} and {self.last}: take Linear to end at 0",
         )
+
+    @property
+    def most(self) -> float:
+        return max(self.first, self.last)
 
     def at(self, done: float) -> float:
         return float(self.first * (self.last / self.first) ** done)

@@ -5,12 +5,13 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
+from unmask.axes import PartLike
 from unmask.data import FromTask
 from unmask.errors import require
 from unmask.hide import Next, Nothing
 from unmask.infer.model import Model
 from unmask.predict import Adaptive, Tokens
-from unmask.recipe import Part, Recipe, Stage
+from unmask.recipe import Recipe, Stage
 from unmask.system import SENTENCE, Single
 from unmask.tasks._training import Hyperparameters
 from unmask.train import AdamW
@@ -20,9 +21,9 @@ def turned(
     base: Model,
     plan: Hyperparameters,
     *,
-    hide: Part,
-    see: Part,
-    predict: dict[str, Part],
+    hide: PartLike,
+    see: PartLike,
+    predict: dict[str, PartLike],
     weights: dict[str, Any] | None = None,
 ) -> Recipe:
     """The recipe of a pretrained model with the parts that a task needs, trained as the plan says.
@@ -53,7 +54,7 @@ def check_length(base: Model, length: int) -> None:
     )
 
 
-def answering(base: Model, task: Any, name: str, head: Part) -> Recipe:
+def answering(base: Model, task: Any, name: str, head: PartLike) -> Recipe:
     """The recipe for a head that answers, under this name; with a weight of language, the next token is predicted too."""
     weight = base.recipe.adapt.language if task.language is None else task.language
     see, plan = base.recipe.see.serving, task.hyperparameters(base.recipe)  # type: ignore[attr-defined]
@@ -81,7 +82,7 @@ def pooler(base: Model, task: Any, *, usual: bool) -> dict[str, Any]:
     return {"pooler": dense, "activation": task.activation or (base.recipe.adapt.activation if dense else "tanh")}
 
 
-def _predicts_next(part: Part) -> bool:
+def _predicts_next(part: PartLike) -> bool:
     return isinstance(part, Adaptive) or (isinstance(part, Tokens) and part.ahead == 1 and part.layer is None)
 
 

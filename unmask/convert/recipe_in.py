@@ -6,6 +6,7 @@ import dataclasses
 import math
 from typing import Any
 
+from unmask.axes import PartLike
 from unmask.backbone import Transformer, TransformerXL
 from unmask.convert import clusters
 from unmask.convert import config as configs
@@ -17,7 +18,7 @@ from unmask.data import Blocks, FromTask
 from unmask.errors import require
 from unmask.hide import Nothing
 from unmask.predict import Adaptive, Label, Replaced, Tokens
-from unmask.recipe import Part, Recipe, Stage
+from unmask.recipe import Recipe, Stage
 from unmask.recipes import albert, bert, electra, ernie, gpt, gpt2, roberta, transformer_xl, xlnet
 from unmask.system import SENTENCE, GeneratorDiscriminator, Single
 from unmask.system.generator_discriminator import READS
@@ -75,7 +76,7 @@ def _layout(source: HFFolder, heads: Heads, usual: str) -> str:
 
 def _pretrained(recipe: Recipe, source: HFFolder, backbone: Backbone, heads: Heads) -> Recipe:
     """Predicted is what the checkpoint predicts, and a sentence task is there only where it has one."""
-    predict: dict[str, Part] = {}
+    predict: dict[str, PartLike] = {}
     if heads.tokens:
         predict[heads.tokens] = _tokens(source, backbone, heads.tied)
     if heads.replaced:
@@ -87,11 +88,11 @@ def _pretrained(recipe: Recipe, source: HFFolder, backbone: Backbone, heads: Hea
     )
 
 
-def _arranged(usual: Part, heads: Heads) -> Part:
+def _arranged(usual: PartLike, heads: Heads) -> PartLike:
     return Blocks() if usual.classes and not heads.sentence else usual  # type: ignore[attr-defined]
 
 
-def _fitted(stage: Stage, length: int, predict: dict[str, Part]) -> Stage:
+def _fitted(stage: Stage, length: int, predict: dict[str, PartLike]) -> Stage:
     weights = {name: weight for name, weight in stage.weights.items() if name in predict}
     return dataclasses.replace(stage, length=min(stage.length, length), weights=weights)
 

@@ -10,10 +10,10 @@ from tokenizers import AddedToken, decoders, models, normalizers, pre_tokenizers
 from tokenizers import Tokenizer as Backend
 
 from unmask import text
+from unmask.axes import PartLike
 from unmask.convert.config import FAMILIES
 from unmask.convert.names import Kind
 from unmask.errors import UserError, require
-from unmask.recipe import Part
 from unmask.text import Tokenizer
 from unmask.text import layout as layouts
 from unmask.text.tokenizer import BERT_NAMES, GPT_NAMES, ROBERTA_NAMES, ROLES
@@ -93,7 +93,7 @@ def _byte_bpe(backend: Backend, prefix: bool) -> Backend:
     return backend
 
 
-def kind_of(tokenizer: Tokenizer) -> Part:
+def kind_of(tokenizer: Tokenizer) -> PartLike:
     """The kind of a tokenizer as a recipe names it."""
     backend, vocab = tokenizer.backend, tokenizer.vocabulary.size
     model = type(backend.model).__name__

@@ -6,8 +6,9 @@ import dataclasses
 from typing import Any
 
 from unmask.errors import require
-from unmask.recipe import Recipe, flat
+from unmask.recipe import Recipe
 from unmask.see import Permuted
+from unmask.settings import flat
 from unmask.system.check import second_stream
 
 # settings of a system and its networks that do not say what the weights mean

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from unmask.axes import Curve
 from unmask.errors import require
-from unmask.recipe import Part, Recipe
+from unmask.recipe import Recipe
 
 
 @dataclass(frozen=True)
@@ -54,7 +55,7 @@ class Training:
         return Hyperparameters(
             epochs=usual.epochs if self.epochs is None else self.epochs,
             examples=self.examples,
-            rate=usual.rate * 768 / recipe.system.backbone.width if self.rate is None else self.rate,  # type: ignore[attr-defined]
+            rate=usual.rate * 768 / recipe.system.backbone.width if self.rate is None else self.rate,
             warmup=usual.warmup if self.warmup is None else self.warmup,
             decay=usual.decay if self.decay is None else self.decay,
             layer_decay=usual.layer_decay if self.layer_decay is None else self.layer_decay,
@@ -66,10 +67,7 @@ def check_dropout(dropout: float) -> None:
     require(0 <= dropout < 1, f"dropout must be in [0, 1), got {dropout}")
 
 
-CURVE = {"parts": "unmask.curves", "able": "at"}  # what a weight may be besides a number
-
-
-def check_language(language: float | Part | None) -> None:
+def check_language(language: float | Curve | None) -> None:
     """A weight is a number, or a curve: what says a number for every share of the steps."""
     number = isinstance(language, int | float) and language >= 0
     require(
