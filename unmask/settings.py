@@ -156,11 +156,15 @@ def _read(node: ast.expr, old: Any, hint: Any, setting: _Setting) -> Any:
     for option in options(hint):
         inside = typing.get_args(option)
         if isinstance(node, ast.Tuple | ast.List) and typing.get_origin(option) is tuple and inside[1:] == (...,):
-            return tuple(_read(item, None, inside[0], _below(setting, str(i))) for i, item in enumerate(node.elts))
+            before = [*(old if isinstance(old, tuple) else [old]), *[None] * len(node.elts)]
+            items = enumerate(zip(node.elts, before, strict=False))
+            return tuple(_read(item, kept, inside[0], _below(setting, str(i))) for i, (item, kept) in items)
         if isinstance(node, ast.Dict) and typing.get_origin(option) is dict:
             names = [str(_literal(ast.unparse(key))) if key else "**" for key in node.keys]
             pairs = zip(names, node.values, strict=True)
-            return {name: _read(item, None, inside[1], _below(setting, name)) for name, item in pairs}
+            return {
+                name: _read(item, _children(old).get(name), inside[1], _below(setting, name)) for name, item in pairs
+            }
     text, parts = ast.unparse(node), [is_part(option) for option in options(hint)]
     named = isinstance(node, ast.Name | ast.Call) and text.lower() not in _WORDS
     return (
@@ -175,7 +179,8 @@ def _below(setting: _Setting, key: str) -> _Setting:
 
 
 def _read_part(node: ast.expr, old: Any, hint: Any, setting: _Setting) -> Any:
-    """A part such as `Words` or `Blocks(cross=false)`, its values named."""
+    """A part such as `Words` or `Blocks(cross=false)`, its values named; of several parts it replaces, the first counts."""
+    old = old[0] if isinstance(old, tuple) and old else old
     known = parts_of(hint, old, setting.own)
     called, keywords = (node.func, node.keywords) if isinstance(node, ast.Call) else (node, [])
     if not isinstance(called, ast.Name) or getattr(node, "args", ()):

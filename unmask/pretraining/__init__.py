@@ -63,7 +63,7 @@ def pretrain(
     """
     began, out = now() if began is None else began, Path(out)
     earlier = run.request_of(out) if resume else None
-    opened = [Path(start)] if start is not None else [out] if earlier is not None else []
+    opened = [Path(folder) for folder in (start, out if earlier is not None else None) if folder is not None]
     require(
         recipe_file is None or any(map(run.files_of, opened)),
         f"no run that is opened uses parts of {recipe_file}: leave --recipe out (in Python, recipe_file=...)",
