@@ -10,7 +10,7 @@ from typing import Any
 from unmask.axes import PartLike
 from unmask.errors import UserError, require
 from unmask.recipe_file import RecipeFile, file_of
-from unmask.type_check import is_part, options
+from unmask.type_check import is_part, is_protocol, options
 
 # the packages that export parts; they are imported when a part is named, because most of them import torch
 PACKAGES = (
@@ -41,11 +41,11 @@ def part_named(name: str, file: RecipeFile | None) -> type:
     module, _, part_name = name.rpartition(".")
     require(module.startswith("unmask."), f"a recipe may only name parts of unmask, got {name!r}")
     try:
-        part = getattr(importlib.import_module(module), part_name)
+        part: type = getattr(importlib.import_module(module), part_name)
     except (ImportError, AttributeError):
         raise UserError(f"this recipe names a part that does not exist here: {name}") from None
     require(isinstance(part, type) and dataclasses.is_dataclass(part), f"{name} is not a part")
-    return part  # type: ignore[no-any-return]
+    return part
 
 
 def _own_part(name: str, file: RecipeFile | None) -> type:
@@ -73,8 +73,8 @@ def parts_of(hint: Any, old: Any, own: Iterable[type] = ()) -> dict[str, type]:
     that the present part `old` lacks is not asked for. `own`: parts of the recipe's own file."""
     found: dict[str, type] = {}
     for option in filter(is_part, options(hint)):
-        if dataclasses.is_dataclass(option):
-            found[option.__name__] = option  # type: ignore[union-attr]
+        if not is_protocol(option):
+            found[option.__name__] = option
             continue
         members = _members(option) & (_attributes(type(old)) if dataclasses.is_dataclass(old) else _members(option))
         known = [part for part in (*_exported(), *own) if members <= _attributes(part)]
@@ -84,13 +84,13 @@ def parts_of(hint: Any, old: Any, own: Iterable[type] = ()) -> dict[str, type]:
 
 def _members(protocol: type) -> set[str]:
     """What distinguishes an axis: the members of its protocol besides those that every part has."""
-    bases = [base for base in protocol.__mro__ if getattr(base, "_is_protocol", False)]
+    bases = [base for base in protocol.__mro__ if is_protocol(base)]
     names = {name for base in bases for name in (*vars(base), *vars(base).get("__annotations__", ()))}
     return {name for name in names - set(vars(PartLike)) if not name.startswith("_")}
 
 
-def _attributes(part: type) -> set[str]:
-    return {*dir(part), *(field.name for field in dataclasses.fields(part))}  # type: ignore[arg-type]
+def _attributes(part: Any) -> set[str]:
+    return {*dir(part), *(field.name for field in dataclasses.fields(part))}
 
 
 def _exported() -> list[type]:

@@ -54,14 +54,14 @@ class RecipeFile:
             raise unknown(f"size of {self.path}", size, self.sizes)
         if variant not in self.variants:
             raise unknown(f"variant of {self.path}", variant, self.variants)
-        function = getattr(self.module, "recipe", None)
+        function: Any = getattr(self.module, "recipe", None)
         require(callable(function), f"{self.path} has no function recipe: {SHAPE}")
         try:
-            made = function(**_accepted(function, {"size": size, "variant": variant}))  # type: ignore[misc]
+            made: Recipe = function(**_accepted(function, {"size": size, "variant": variant}))
         except Exception as error:
             raise _failed(self.path, error) from None
         require(isinstance(made, Recipe), f"{self.path} returns {type(made).__name__}, not a Recipe: {SHAPE}")
-        return made  # type: ignore[no-any-return]
+        return made
 
 
 def is_path(name: str) -> bool:

@@ -27,13 +27,13 @@ def plain(value: Any) -> Any:
 def recipe_of(data: Any, where: str, file: RecipeFile | None = None) -> Recipe:
     """The recipe that `plain` wrote. `where` names its source in errors; `file`: the user's file that defines parts of it."""
     try:
-        recipe = _read(data, file)
+        recipe: Recipe = _read(data, file)
     except TypeError as error:
         raise UserError(f"{where} is damaged or not a recipe: {error}") from None
     except UserError as error:
         raise UserError(f"{where}: {error}") from None
     require(isinstance(recipe, Recipe), f"{where} is not a recipe")
-    return recipe  # type: ignore[no-any-return]
+    return recipe
 
 
 def _read(value: Any, file: RecipeFile | None) -> Any:

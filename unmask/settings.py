@@ -182,8 +182,8 @@ def _read_part(node: ast.expr, old: Any, hint: Any, setting: _Setting) -> Any:
     """A part such as `Words` or `Blocks(cross=false)`, its values named; of several parts it replaces, the first counts."""
     old = old[0] if isinstance(old, tuple) and old else old
     known = parts_of(hint, old, setting.own)
-    called, keywords = (node.func, node.keywords) if isinstance(node, ast.Call) else (node, [])
-    if not isinstance(called, ast.Name) or getattr(node, "args", ()):
+    called, keywords, unnamed = (node.func, node.keywords, node.args) if isinstance(node, ast.Call) else (node, [], [])
+    if not isinstance(called, ast.Name) or unnamed:
         wanted = _wanted(hint, old, known)
         raise UserError(f"{setting.name} must be {wanted}, its values named, got {ast.unparse(node)!r}")
     if called.id not in known:
@@ -191,10 +191,10 @@ def _read_part(node: ast.expr, old: Any, hint: Any, setting: _Setting) -> Any:
     return _built(known[called.id], old, {keyword.arg or "**": keyword.value for keyword in keywords}, setting)
 
 
-def _built(part: type, old: Any, given: Mapping[str, ast.expr], setting: _Setting) -> Any:
+def _built(part: Any, old: Any, given: Mapping[str, ast.expr], setting: _Setting) -> Any:
     """A new part with the values that are given; where it has a value in common with the old part, with that value."""
     hints = typing.get_type_hints(part)
-    fields = {f.name: f for f in dataclasses.fields(part) if f.init}  # type: ignore[arg-type]
+    fields = {f.name: f for f in dataclasses.fields(part) if f.init}
     kept = {n: v for n, v in _children(old).items() if n in fields and fits(v, hints[n])} if is_part(type(old)) else {}
     values = dict(kept)
     for name, node in given.items():
@@ -211,8 +211,8 @@ def _built(part: type, old: Any, given: Mapping[str, ast.expr], setting: _Settin
 
 
 def _default(field: dataclasses.Field[Any]) -> Any:
-    made = field.default_factory is not dataclasses.MISSING
-    return field.default_factory() if made else field.default  # type: ignore[misc]
+    """The default of a field; `MISSING` if it has none."""
+    return field.default if field.default_factory is dataclasses.MISSING else field.default_factory()
 
 
 def _wanted(hint: Any, old: Any, known: Mapping[str, type]) -> str:

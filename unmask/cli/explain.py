@@ -51,8 +51,9 @@ def explain(
 ) -> None:
     """Show what a recipe does with a text: its tokens, what is hidden, who sees whom, what is predicted."""
     from unmask import api, explanation
+    from unmask.run import RECIPE, TOKENIZER
 
-    run = Path(recipe) if (Path(recipe) / "recipe.json").is_file() else None
+    run = Path(recipe) if (Path(recipe) / RECIPE).is_file() else None
     if run is None and recipe_file is not None:
         raise UserError(f"--recipe is for a run folder, and {recipe} is not one: leave --recipe out")
     if run is not None and (size or variant):
@@ -69,7 +70,7 @@ def explain(
             raise UserError("--statistics reads prepared data: leave --tokenizer, --lexicon and --picture out")
         _measure(chosen, statistics, stage, seed, visit, json_)
         return
-    tokenizer = tokenizer or (run / "tokenizer.json" if run is not None else None)
+    tokenizer = tokenizer or (run / TOKENIZER if run is not None else None)
     found = api.explain(chosen, text or "", tokenizer=tokenizer, lexicon=lexicon, stage=stage, seed=seed, visit=visit)
     if picture is not None:
         from unmask.explanation.picture import draw
