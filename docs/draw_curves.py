@@ -11,7 +11,7 @@ from pathlib import Path
 
 import matplotlib
 
-from unmask.recipe import read_recipe
+from unmask.run import read_recipe
 from unmask.train.log import read
 
 matplotlib.use("Agg")
@@ -38,7 +38,7 @@ def main(out: str, panels: list[str]) -> None:
 
 def draw(axis: plt.Axes, run: Path, name: str, colour: str) -> None:
     """One run: the loss of the objective `tokens`."""
-    recipe = read_recipe(run / "recipe.json")
+    recipe = read_recipe(run)
     name = name or (recipe.name if recipe.variant == "paper" else f"{recipe.name} {recipe.variant}")
     points = [(r["tokens"] / 1e6, r["validation_loss_tokens"]) for r in read(run) if "validation_loss_tokens" in r]
     axis.plot(*zip(*points, strict=True), color=colour, linewidth=1.6, label=name)

@@ -16,8 +16,9 @@ from unmask import explain, list_recipes, recipes
 from unmask.explanation import Explanation
 from unmask.explanation.picture import MOST_TOKENS, draw
 from unmask.fonts import notice
-from unmask.recipe import Recipe, flat
+from unmask.recipe import Recipe
 from unmask.recipes import Entry
+from unmask.settings import flat
 from unmask.system import cost, hides
 
 ENGLISH = "The doctor examined the patient carefully. She prescribed antibiotics for the infection."

@@ -96,7 +96,10 @@ def test_a_view_of_a_second_text_needs_one(name, kind, setting, see, shards, tmp
 
 @pytest.mark.parametrize(
     "setting, lost",
-    [("system=Single", "system.backbone.layers=12"), ("system.backbone.layers=1", "layers=1 would have")],
+    [
+        ("system=Single(backbone=Transformer(layers=12))", "system.backbone.layers=12"),
+        ("system.backbone.layers=1", "layers=1 would have"),
+    ],
 )
 def test_a_network_is_not_changed_where_it_comes_from_a_run(setting, lost, runs, shards, tmp_path):
     words = ("pretrain", "bert", shards["wordpiece"], "--from", runs / "bert", "--out", tmp_path / "run")

@@ -10,7 +10,7 @@ import unmask
 from unmask import formats
 from unmask.backbone import Learned, Sinusoidal
 from unmask.errors import UserError
-from unmask.recipe import from_json, to_json
+from unmask.run import from_json, to_json
 from unmask.tasks.choose import Question
 
 RUNS = sorted(path for path in (Path(__file__).parent / "runs").glob("format_*/*") if path.is_dir())
@@ -72,5 +72,15 @@ def test_positions_that_never_were_are_refused(value):
 
 def test_a_format_of_the_future_is_refused():
     data = json.loads(to_json(unmask.load(RUNS[0], device="cpu").recipe)) | {"format": formats.NEWEST + 1}
+    data["written_by"] = "9.8.7"
+    with pytest.raises(UserError, match=f"reads formats 1 to {formats.NEWEST}: unmask 9.8.7 wrote it: install that"):
+        from_json(json.dumps(data))
+    del data["written_by"]
     with pytest.raises(UserError, match=f"reads formats 1 to {formats.NEWEST}: install a newer unmask"):
         from_json(json.dumps(data))
+
+
+def test_a_recipe_says_which_version_wrote_it():
+    recipe = unmask.load(RUNS[0], device="cpu").recipe
+    assert json.loads(to_json(recipe))["written_by"] == unmask.__version__
+    assert from_json(to_json(recipe)) == recipe

@@ -9,7 +9,9 @@ import pytest
 
 from unmask import curves, data, hide, recipes, see
 from unmask.errors import UserError, unknown
-from unmask.recipe import Stage, flat, from_json, override, to_json
+from unmask.recipe import Stage
+from unmask.run import from_json, to_json
+from unmask.settings import flat, override
 from unmask.system import cost
 
 
@@ -116,7 +118,8 @@ def test_the_later_of_two_equal_settings_counts_and_none_changes_nothing(bert):
         ("schedule.0.weights.tokens.last=1", "unknown setting 'schedule.0.weights.tokens.last'"),
         ("schedule.0.weights={'tokens': 'much'}", "must be a number or a curve"),
         ("schedule.0.weights.tokens=Until(share=15)", "the share of Until must be in [0, 1], got 15"),
-        ("schedule.0.hide=Mask", "schedule.0.hide must be a part or none, got 'Mask'"),
+        ("schedule.0.hide=Words", "unknown part for schedule.0.hide 'Words'"),
+        ("schedule.0.hide=3", "schedule.0.hide must be a part or a list or none, got '3'"),
     ],
 )
 def test_a_wrong_setting_says_what_is_wrong(bert, setting, message):
@@ -159,7 +162,7 @@ def test_the_weight_of_a_loss_that_is_not_predicted_is_refused_with_those_that_a
 
 def test_json_names_the_part_of_every_object(bert):
     written = json.loads(to_json(bert))
-    assert written["hide"]["units"]["part"] == "unmask.hide.units.Tokens"
+    assert written["hide"]["units"]["part"] == "unmask.hide.Tokens"
     assert written["hide"]["budget"] == 0.15
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from unmask import recipes
 from unmask.errors import UserError
-from unmask.recipe import from_json, to_json
+from unmask.run import from_json, to_json
 from unmask.system import cost
 
 MILLION = 1e6

@@ -13,7 +13,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-__version__ = "0.1.0"
+from unmask.version import __version__ as __version__
+
 __all__ = [
     "Model", "explain", "import_hf", "list_recipes", "load", "make_lexicon", "prepare", "pretrain", "train_tokenizer",
 ]  # fmt: skip

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import partial, wraps
@@ -10,12 +11,13 @@ from typing import Any, Concatenate, Literal, ParamSpec, TypeVar
 
 import numpy as np
 
-from unmask import adapt, convert, evaluate, explanation, infer, pretraining, recipes, screen, text
+from unmask import adapt, convert, evaluate, explanation, infer, pretraining, recipes, run, screen, text
 from unmask.data.examples import Text
 from unmask.data.prepare import prepare as prepare_shards
-from unmask.errors import require
+from unmask.errors import Notice, require
 from unmask.progress import Progress, follow, tell, warn_of
 from unmask.recipe import Recipe
+from unmask.recipe_file import RecipeFile, file_used_by
 from unmask.tasks import Choose, Classify, Write
 from unmask.tasks.choose import Question
 from unmask.tasks.classify import Columns
@@ -123,7 +125,7 @@ class Model:
         steps = adapt.adapt_to_files(self.inner, train, out, dev=dev, task=task or Classify(), columns=Columns.of(text, label),
                                      seed=seed, fresh=fresh, overwrite=overwrite)  # fmt: skip
         follow(steps, progress, partial(screen.training, title=f"adapting {self.inner.folder.name}"))
-        return load(out, device=self.inner.device)
+        return load(out, device=self.inner.device, recipe=run.file_for(out, file_used_by(self.recipe)))
 
     @_noted
     def evaluate(
@@ -159,9 +161,16 @@ class Model:
         return convert.export_hf(self.inner, out, generator=generator, overwrite=overwrite)
 
 
-def load(folder: str | Path, *, device: str | None = None, half: bool = False) -> Model:
-    """The model in a run folder; `half`: in bfloat16, for speed on a GPU."""
-    return Model(infer.open_run(folder, device=device, half=half))
+def load(
+    folder: str | Path, *, device: str | None = None, half: bool = False, recipe: str | Path | RecipeFile | None = None
+) -> Model:
+    """The model in a run folder; `half`: in bfloat16, for speed on a GPU.
+
+    `recipe`: the .py file of the run's recipe, if the run uses parts of it."""
+    model = infer.open_run(folder, device=device, half=half, recipe=recipe)
+    for notice in model.notices:
+        warnings.warn(notice, Notice, stacklevel=2)
+    return Model(model)
 
 
 def train_tokenizer(
@@ -222,23 +231,26 @@ def pretrain(
     recipe: str | Recipe | None, data: Paths, out: str | Path, *, size: str | None = None, variant: str = "paper",
     settings: Sequence[str] = (), budget: str | None = None, start: str | Path | None = None, seed: int | None = None,
     device: str | None = None, compiled: bool | None = None, resume: bool = False, overwrite: bool = False,
-    tensorboard: bool = False, progress: Progress = True,
+    tensorboard: bool = False, recipe_file: str | Path | None = None, progress: Progress = True,
 ) -> Model:  # fmt: skip
     """Pretrain a recipe on prepared data, of size base or, from `start`, of that run's size.
+
+    `recipe`: a name, a .py file such as "./mine.py", or a Recipe. `recipe_file`: the .py file of the recipe of the run
+    that `start` or `resume` opens, if that run uses parts of it.
 
     `budget`: 20m (the default), 2h, 1e9tok, 5000steps or 1e17flop. `start`: a run to continue from, on new text. `resume`:
     go on with a run that was cut off; `pretrain(None, (), out, resume=True)` is enough. `compiled`: None compiles on a GPU
     where it pays. `progress`: draw as the command line does (True), draw nothing and warn of notices (False), or a
     function that is called with every record."""
-    chosen = _chosen(recipe, size, variant, settings, start) if recipe is not None else None
+    chosen = _chosen(recipe, size, variant, settings, start, recipe_file) if recipe is not None else None
     records = pretraining.pretrain(
         chosen, _listed(data), out, budget=budget, start=start, seed=seed, device=device, compiled=compiled, resume=resume,
-        overwrite=overwrite, tensorboard=tensorboard,
+        overwrite=overwrite, tensorboard=tensorboard, recipe_file=recipe_file,
     )  # fmt: skip
     follow(
         records, progress, partial(screen.training, title=f"{chosen.name} {chosen.size}" if chosen else Path(out).name)
     )
-    return load(out, device=device)
+    return load(out, device=device, recipe=run.file_for(out, recipe_file or file_used_by(chosen)))
 
 
 def explain(
@@ -266,8 +278,9 @@ def import_hf(
 
 
 def _chosen(
-    recipe: str | Recipe, size: str | None, variant: str, settings: Sequence[str], start: str | Path | None = None
-) -> Recipe:
+    recipe: str | Recipe, size: str | None, variant: str, settings: Sequence[str], start: str | Path | None = None,
+    recipe_file: str | Path | None = None,
+) -> Recipe:  # fmt: skip
     """A recipe as it is, or by its name; to go on from a run it has that run's size."""
     if isinstance(recipe, Recipe):
         named = size is None and variant == "paper" and not settings
@@ -276,7 +289,7 @@ def _chosen(
     if start is None:
         return recipes.get(recipe, size=size or "base", variant=variant, settings=list(settings))
     require(size is None, f"the network comes from {start}: leave size out, or leave start out")
-    return recipes.continued(recipe, start, variant=variant, settings=list(settings))
+    return recipes.continued(recipe, start, variant=variant, settings=list(settings), file=recipe_file)
 
 
 def _listed(paths: Paths) -> list[str | Path]:

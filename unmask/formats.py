@@ -1,4 +1,4 @@
-"""Formats of recipe.json: what an older file must become before it is read. Each function goes one format up, JSON to JSON."""
+"""Formats of recipe.json: each function turns a file of one format into the next, JSON to JSON. `unmask.run` calls them."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ from typing import Any
 from unmask.errors import UserError, require
 
 NEWEST = 3
+HEADER = ("format", "written_by", "files")  # what recipe.json holds besides the recipe
 
 
 def upgraded(data: Any, where: str) -> Any:
-    """The content of a recipe.json of any earlier format, as the newest one has it."""
+    """The recipe in a recipe.json of any format, as the newest format has it."""
     if not isinstance(data, dict) or data.get("part") != "unmask.recipe.Recipe":
         return data
     number = data.get("format", 1)
@@ -19,16 +20,18 @@ def upgraded(data: Any, where: str) -> Any:
         isinstance(number, int) and number >= 1,
         f"{where} is damaged: its format is {number!r}, and formats are numbered 1 to {NEWEST}",
     )
+    writer = data.get("written_by")
+    needed = f"unmask {writer} wrote it: install that version, or a newer one" if writer else "install a newer unmask"
     require(
         number <= NEWEST,
-        f"{where} has format {number}, and this version of unmask reads formats 1 to {NEWEST}: install a newer unmask",
+        f"{where} has format {number}, and this version of unmask reads formats 1 to {NEWEST}: {needed}",
     )
     try:
         for step in _STEPS[number - 1 :]:
             data = step(data)
     except (AttributeError, KeyError, TypeError, ZeroDivisionError) as error:
         raise UserError(f"{where} is damaged or not a recipe: a Recipe of format {number} needs {error}") from None
-    return {key: value for key, value in data.items() if key != "format"}
+    return {key: value for key, value in data.items() if key not in HEADER}
 
 
 def _rows_per_stage(data: dict[str, Any]) -> dict[str, Any]:

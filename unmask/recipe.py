@@ -1,26 +1,13 @@
-"""Recipe, Stage and Adapt: what a paper chose, as frozen values; dotted overrides; to and from JSON."""
+"""Recipe, Track, Stage, Continuing and Adapt: what a paper chose, as frozen values."""
 
 from __future__ import annotations
 
-import ast
 import dataclasses
-import importlib
-import json
-import math
-import types
-import typing
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal
 
-from unmask import formats
 from unmask.axes import Arrange, Curve, Hide, Objective, Optimise, See, System, TokenizerKind
-from unmask.errors import UserError, require, unknown
-
-P = TypeVar("P")
-LARGEST = 2**31  # no whole number of a recipe is as large
-
+from unmask.errors import require
 
 MAIN = "main"  # the track of a recipe's own fields
 
@@ -32,9 +19,8 @@ class Stage:
     share: float = 1.0  # of all steps
     rows: int = 256  # in a step
     length: int = 512  # tokens in a row
-    # of each loss, by name: a number, or a curve of unmask.curves; 1 where none is given
-    weights: dict[str, float | Curve] = field(default_factory=dict, metadata={"parts": "unmask.curves", "able": "at"})
-    hide: Hide | tuple[Hide, ...] | None = None  # what this stage hides; none: what the recipe hides
+    weights: dict[str, float | Curve] = field(default_factory=dict)  # of each loss, by name; 1 where none is given
+    hide: Hide | tuple[Hide, ...] | None = None  # what this stage hides; None: what the recipe hides
 
     def __post_init__(self) -> None:
         require(0 < self.share <= 1, f"schedule.share must be in (0, 1], got {self.share}: write 0.9 for 90%")
@@ -121,13 +107,13 @@ class Recipe:
 
     name: str
     size: str
-    tokenizer: TokenizerKind
-    layout: str
-    arrange: Arrange
-    hide: Hide | tuple[Hide, ...]  # one rule, or several that are applied in order
-    see: See
-    system: System
-    predict: dict[str, Objective]
+    tokenizer: TokenizerKind  # the kind to train
+    layout: str  # special tokens and texts of an example, such as "[CLS] a [SEP] b [SEP]"
+    arrange: Arrange  # how documents become examples and rows
+    hide: Hide | tuple[Hide, ...]  # a rule, or several that are applied in order
+    see: See  # which tokens each token sees
+    system: System  # the networks, and how they become one training step
+    predict: dict[str, Objective]  # the objectives, by the names of their losses
     optimise: Optimise
     schedule: tuple[Stage, ...]
     variant: str = "paper"
@@ -183,7 +169,7 @@ class Recipe:
         what it was adapted with."""
         backbone = self.system.backbone
         trained = max(stage.length for stage in self.schedule) if backbone.bounded else backbone.length
-        return min(trained if self.reads is None else self.reads, int(backbone.length))
+        return min(trained if self.reads is None else self.reads, backbone.length)
 
     @property
     def step_tokens(self) -> float:
@@ -203,319 +189,3 @@ def _full(track: Track, main: FullTrack) -> FullTrack:
         track.segments,
         track.predict,
     )
-
-
-def to_json(recipe: Recipe) -> str:
-    return json.dumps(as_data(recipe), indent=1)
-
-
-def as_data(recipe: Recipe) -> dict[str, Any]:
-    """A recipe as it is written to a file: dicts, lists and numbers, with the number of the format."""
-    return {"format": formats.NEWEST} | plain(recipe)
-
-
-def from_json(text: str, where: str = "this JSON") -> Recipe:
-    """The recipe written by `to_json`; `where` names the source in errors."""
-    try:
-        data = formats.upgraded(json.loads(text), where)
-    except json.JSONDecodeError as error:
-        raise UserError(f"{where} is damaged or not a recipe: {error}") from None
-    try:
-        recipe = _part(data)
-    except TypeError as error:
-        raise UserError(f"{where} is damaged or not a recipe: {error}") from None
-    except UserError as error:
-        raise UserError(f"{where}: {error}") from None
-    require(isinstance(recipe, Recipe), f"{where} is not a recipe")
-    return recipe
-
-
-def read_recipe(path: Path) -> Recipe:
-    """The recipe in a file."""
-    try:
-        text = path.read_text(encoding="utf-8")
-    except UnicodeDecodeError as error:
-        raise UserError(f"{path} is damaged or not a recipe: it is not UTF-8 ({error})") from None
-    return from_json(text, str(path))
-
-
-def plain(value: Any) -> Any:
-    """A part as dicts, lists and numbers; it is written with its qualified name."""
-    if dataclasses.is_dataclass(value):
-        return {"part": public_name(type(value))} | {
-            f.name: plain(getattr(value, f.name)) for f in dataclasses.fields(value)
-        }
-    if isinstance(value, dict):
-        return {key: plain(item) for key, item in value.items()}
-    return [plain(item) for item in value] if isinstance(value, tuple | list) else value
-
-
-def public_name(part: type) -> str:
-    """The name of a part in files: the package that exports it and its class, so that a file may move."""
-    return ".".join([*part.__module__.split(".")[:2], part.__qualname__])
-
-
-def _part(value: Any) -> Any:
-    """The reverse of `plain`. Only names under `unmask.` are ever imported."""
-    if isinstance(value, list):
-        return tuple(_part(item) for item in value)
-    if not isinstance(value, dict):
-        return value
-    values = {key: _part(item) for key, item in value.items() if key != "part"}
-    if "part" not in value:
-        return values
-    module, _, name = str(value["part"]).rpartition(".")
-    require(module.startswith("unmask."), f"a recipe may only name parts of unmask, got {value['part']!r}")
-    try:
-        part = getattr(importlib.import_module(module), name)
-    except (ImportError, AttributeError):
-        raise UserError(f"this recipe names a part that does not exist here: {value['part']}") from None
-    require(dataclasses.is_dataclass(part), f"{value['part']} is not a part")
-    check_types(typing.get_type_hints(part), values, f"{part.__name__}.")
-    return part(**values)
-
-
-def check_types(hints: Mapping[str, Any], values: Mapping[str, Any], before: str) -> None:
-    """Refuse values that are not of the types they must have: what a file holds may be anything.
-
-    `before` stands before a value's name in the error."""
-    for name, value in values.items():
-        large = f" below {LARGEST:,}" if isinstance(value, int) and abs(value) >= LARGEST else ""
-        require(
-            name not in hints or _is(value, hints[name]),
-            f"{before}{name} must be {_spell(hints.get(name))}{large}, got {value!r:.60}",
-        )
-
-
-def _is(value: Any, hint: Any) -> bool:
-    """Whether a value that was read is what a hint says, all through; whole numbers stay within reason."""
-    origin, inside = typing.get_origin(hint), typing.get_args(hint)
-    if hint in (int, float):
-        number = isinstance(value, int) or (hint is float and isinstance(value, float))
-        return number and not isinstance(value, bool) and abs(value) < (LARGEST if hint is int else math.inf)
-    if isinstance(hint, types.UnionType) or origin is typing.Union:
-        return any(_is(value, option) for option in inside)
-    if origin is Literal:
-        return any(type(value) is type(option) and value == option for option in inside)
-    if origin is dict:
-        return isinstance(value, dict) and all(_is(item, inside[1]) for item in value.values())
-    if origin is tuple:
-        if not isinstance(value, tuple | list):  # JSON has lists alone
-            return False
-        each = inside[:1] * len(value) if inside[1:] == (...,) else inside
-        return len(value) == len(each) and all(map(_is, value, each))
-    if getattr(hint, "_is_protocol", False):
-        return dataclasses.is_dataclass(value)
-    return hint is Any or isinstance(value, hint)
-
-
-def flat(recipe: Recipe) -> dict[str, Any]:
-    """Every value of a recipe under its dotted name; a part stands under its own name."""
-    found: dict[str, Any] = {}
-
-    def walk(prefix: str, value: Any) -> None:
-        if dataclasses.is_dataclass(value):
-            found[prefix] = type(value).__name__
-            value = {f.name: getattr(value, f.name) for f in dataclasses.fields(value)}
-            if not value:
-                return
-        if isinstance(value, tuple) and value and dataclasses.is_dataclass(value[0]):
-            value = dict(enumerate(value))
-        if isinstance(value, dict) and value:
-            for key, item in value.items():
-                walk(f"{prefix}.{key}" if prefix else str(key), item)
-        else:
-            found[prefix] = value
-
-    walk("", recipe)
-    found.pop("")
-    return found
-
-
-def override(part: P, settings: Sequence[str]) -> P:
-    """A recipe, or any part, with settings such as "hide.budget=0.2" or "arrange=Blocks(cross=false)" applied at once."""
-    parsed = []
-    for setting in settings:
-        name, equals, text = setting.partition("=")
-        require(bool(equals), f"a setting is written NAME=VALUE, got {setting!r}")
-        parsed.append(_Setting(name.strip(), tuple(name.strip().split(".")), text.strip()))
-    # a whole part comes first, so that "arrange=Blocks" and "arrange.cross=false" may be given in any order
-    return _apply(part, sorted(_for_stages(part, parsed) + parsed, key=lambda setting: len(setting.path)))
-
-
-@dataclass(frozen=True)
-class _Setting:
-    name: str  # as it was written
-    path: tuple[str, ...]  # what is left of it below the current owner
-    text: str
-
-
-def _for_stages(part: Any, settings: list[_Setting]) -> list[_Setting]:
-    """What is set of a recipe's `hide` holds in the stages, too, that hide something of their own."""
-    own = [i for i, stage in enumerate(part.schedule) if stage.hide is not None] if isinstance(part, Recipe) else []
-    hide = [setting for setting in settings if setting.path[0] == "hide"]
-    return [dataclasses.replace(s, path=("schedule", str(i), *s.path)) for i in own for s in hide]
-
-
-def _apply(owner: Any, settings: list[_Setting], room: Mapping[str, str] | None = None) -> Any:
-    """The owner with settings applied. `room`: a dict that takes new names; which parts it takes besides numbers."""
-    known = _children(owner)
-    if isinstance(owner, tuple | dict):  # schedule.*.length: of every stage
-        settings = [
-            dataclasses.replace(s, path=(key, *s.path[1:])) for s in settings for key in _meant(s.path[0], known)
-        ]
-    changed: dict[str, Any] = {}
-    for key in dict.fromkeys(setting.path[0] for setting in settings):
-        mine = [setting for setting in settings if setting.path[0] == key]
-        if key not in known and not room:
-            where = mine[0].name[: len(mine[0].name) - len(".".join(mine[0].path))]
-            raise unknown("setting", mine[0].name, [where + child for child in known])
-        value = known.get(key)
-        for setting in mine:
-            takes = room or (_room(owner, key) if not isinstance(value, dict) else None)
-            if len(setting.path) == 1 and takes:
-                value = _parse_number_or_part(setting.text, takes, setting.name)
-            elif len(setting.path) == 1:
-                value = _parse(setting.text, value, _hint(owner, key), setting.name)
-        below = [dataclasses.replace(s, path=s.path[1:]) for s in mine if len(s.path) > 1]
-        changed[key] = _apply(value, below, _room(owner, key)) if below else value
-    if not changed:
-        return owner
-    if isinstance(owner, tuple):
-        return tuple(changed.get(str(i), item) for i, item in enumerate(owner))
-    return owner | changed if isinstance(owner, dict) else dataclasses.replace(owner, **changed)
-
-
-def _meant(key: str, known: Mapping[str, Any]) -> list[str]:
-    return list(known) if key == "*" else [key]
-
-
-def _children(owner: Any) -> dict[str, Any]:
-    if isinstance(owner, tuple):
-        return {str(i): item for i, item in enumerate(owner)}
-    if isinstance(owner, dict):
-        return {str(key): item for key, item in owner.items()}
-    if dataclasses.is_dataclass(owner):
-        return {f.name: getattr(owner, f.name) for f in dataclasses.fields(owner)}
-    return {}
-
-
-def _hint(owner: Any, key: str) -> Any:
-    if not dataclasses.is_dataclass(owner):
-        return Any
-    return typing.get_type_hints(type(owner)).get(key, Any)
-
-
-def _room(owner: Any, key: str) -> Mapping[str, str] | None:
-    """What a field takes besides numbers, or, if it is a dict, under new names; none: nothing else."""
-    found = getattr(owner, "__dataclass_fields__", {}).get(key)
-    return found.metadata if found is not None and found.metadata else None
-
-
-def _parse(text: str, old: Any, hint: Any, name: str) -> Any:
-    """A value from the command line: a part by its name, or a number, true, false, none, a word."""
-    if dataclasses.is_dataclass(old):
-        return _parse_part(text, old, name)
-    named = any(typing.get_origin(o) is Literal and text in typing.get_args(o) for o in _options(hint))
-    value = text if named else _literal(text)  # "none" may be a word of its own
-    value = float(value) if _allows(hint, float) and type(value) is int and not _allows(hint, int) else value
-    require(_fits(value, hint), f"{name} must be {_spell(hint)}, got {text!r}")
-    return value
-
-
-def _parse_part(text: str, old: Any, name: str) -> Any:
-    """A part such as `Words` or `Blocks(cross=false)`, looked up beside the part it replaces."""
-    package = ".".join(type(old).__module__.split(".")[:2])
-    known = _parts(package, _abilities(type(old)))
-    return _parse_one_of(text, known, f"a part, such as {type(old).__name__}()", name)
-
-
-def _parse_number_or_part(text: str, room: Mapping[str, str], name: str) -> Any:
-    value = _literal(text)
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        return float(value)
-    known = _parts(room["parts"], {room["able"]})
-    return _parse_one_of(text, known, f"a number, or one of {', '.join(known)} such as {next(iter(known))}()", name)
-
-
-def _parts(package: str, abilities: set[str]) -> dict[str, Any]:
-    """The parts of a package that have these abilities."""
-    parts = vars(importlib.import_module(package)).items()
-    return {n: p for n, p in parts if isinstance(p, type) and dataclasses.is_dataclass(p) and abilities <= set(dir(p))}
-
-
-def _parse_one_of(text: str, known: dict[str, Any], wanted: str, name: str) -> Any:
-    """One of these parts, its values named; `wanted` says in errors what it must be."""
-    try:
-        node = ast.parse(text, mode="eval").body
-    except SyntaxError:
-        raise UserError(f"{name} must be {wanted}, got {text!r}") from None
-    called, keywords = (node.func, node.keywords) if isinstance(node, ast.Call) else (node, [])
-    require(
-        isinstance(called, ast.Name) and not getattr(node, "args", ()),
-        f"{name} must be {wanted}, its values named, got {text!r}",
-    )
-    if called.id not in known:  # type: ignore[attr-defined]
-        raise unknown(f"part for {name}", called.id, known)  # type: ignore[attr-defined]
-    part = known[called.id]()  # type: ignore[attr-defined]
-    words = [(keyword.arg or "", ast.unparse(keyword.value)) for keyword in keywords]
-    return _apply(part, [_Setting(f"{name}.{word}", (word,), text) for word, text in words])
-
-
-def _abilities(part: type) -> set[str]:
-    """What a part can do beyond holding its values: only a part that can do the same may take its place."""
-    fields = {f.name for f in dataclasses.fields(part)}
-    return {name for name in dir(part) if not name.startswith("_") and name not in fields}
-
-
-def _literal(text: str) -> Any:
-    words: dict[str, Any] = {"true": True, "false": False, "none": None, "null": None}
-    if text.lower() in words:
-        return words[text.lower()]
-    try:
-        value = ast.literal_eval(text)
-    except (ValueError, SyntaxError):
-        return text
-    return value if not isinstance(value, list) else tuple(value)
-
-
-def _options(hint: Any) -> tuple[Any, ...]:
-    union = isinstance(hint, types.UnionType) or typing.get_origin(hint) is typing.Union
-    return typing.get_args(hint) if union else (hint,)
-
-
-def _allows(hint: Any, kind: type) -> bool:
-    return kind in _options(hint)
-
-
-def _fits(value: Any, hint: Any) -> bool:
-    for option in _options(hint):
-        origin = typing.get_origin(option) or option
-        if option is Any or (origin is Literal and value in typing.get_args(option)):
-            return True
-        if getattr(origin, "_is_protocol", False):  # where there is no part yet, no text can name one
-            continue
-        if isinstance(origin, type) and isinstance(value, origin) and (origin is bool or not isinstance(value, bool)):
-            return True
-    return False
-
-
-def _spell(hint: Any) -> str:
-    names: dict[Any, str] = {
-        int: "a whole number",
-        float: "a number",
-        bool: "true or false",
-        str: "a word",
-    }
-    spelled = []
-    for option in _options(hint):
-        if typing.get_origin(option) is Literal:
-            spelled.append("one of " + ", ".join(map(str, typing.get_args(option))))
-        elif typing.get_origin(option) in (tuple, dict):
-            spelled.append("a list" if typing.get_origin(option) is tuple else "named values")
-        else:
-            known = (
-                "a part" if getattr(option, "_is_protocol", False) or dataclasses.is_dataclass(option) else str(option)
-            )
-            spelled.append("none" if option is type(None) else names.get(option, known))
-    return " or ".join(spelled)

@@ -14,7 +14,8 @@ from unmask.data.examples import Text, batch_of, rows_of
 from unmask.errors import UserError
 from unmask.hide import Next, Nothing
 from unmask.infer.model import open_run, save_run
-from unmask.recipe import Adapt, override
+from unmask.recipe import Adapt
+from unmask.settings import override
 from unmask.tasks.choose import Choose
 from unmask.tasks.classify import Classify, Example
 from unmask.train import Machine, Trainer

@@ -5,8 +5,8 @@ import pytest
 from tests.small import vocabulary
 from unmask import recipes
 from unmask.errors import UserError
-from unmask.pretraining import folder
-from unmask.recipe import as_data
+from unmask.pretraining.same_request import check_same
+from unmask.recipe_json import plain
 from unmask.system import check_training
 
 
@@ -60,15 +60,15 @@ def test_impossible_values_are_refused(settings, expected):
 
 
 def test_a_run_resumed_with_another_batch_is_told_what_differs(tmp_path):
-    asked = {"recipe": as_data(recipes.get("transformer-xl", size="tiny")), "seed": 0}
-    folder.check_same(tmp_path, asked | {"micro": [5]}, asked)
-    other = as_data(recipes.get("transformer-xl", size="tiny", settings=["schedule.0.rows=64", "shrink=true"]))
+    asked = {"recipe": plain(recipes.get("transformer-xl", size="tiny")), "seed": 0}
+    check_same(tmp_path, asked | {"micro": [5]}, asked)
+    other = plain(recipes.get("transformer-xl", size="tiny", settings=["schedule.0.rows=64", "shrink=true"]))
     with pytest.raises(
         UserError, match=r"another recipe \(schedule.0.rows was 32, got 64\): give the same to resume it"
     ):
-        folder.check_same(tmp_path, asked, asked | {"recipe": other})
+        check_same(tmp_path, asked, asked | {"recipe": other})
     with pytest.raises(UserError, match=r"another seed \(0, got 1\)"):
-        folder.check_same(tmp_path, asked, asked | {"seed": 1})
+        check_same(tmp_path, asked, asked | {"seed": 1})
 
 
 def test_targets_that_nothing_predicts_are_refused():

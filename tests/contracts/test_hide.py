@@ -10,7 +10,7 @@ import torch
 from tests.contracts.conftest import KIND, Case, some_rows
 from unmask import recipes
 from unmask.hide import Mask, Next, Shuffle
-from unmask.recipe import override
+from unmask.settings import override
 from unmask.system import hides
 
 

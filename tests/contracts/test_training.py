@@ -8,7 +8,8 @@ import torch
 from tests.contracts.conftest import some_rows
 from unmask.infer.model import open_run
 from unmask.pretraining import pretrain
-from unmask.recipe import flat, from_json, override, to_json
+from unmask.run import from_json, to_json
+from unmask.settings import flat, override
 from unmask.train import Fixed, Intervals, LoopStage, Machine, Trainer, train
 
 

@@ -22,7 +22,7 @@ from unmask.convert.tokenizer import check_roles
 from unmask.errors import UserError
 from unmask.hide import Mask
 from unmask.infer.model import Model
-from unmask.recipe import override
+from unmask.settings import override
 
 XLNET = ["system.backbone.head=8", "system.backbone.memory=12", "system.backbone.length=96"]
 RECIPES = {

@@ -19,8 +19,8 @@ from unmask.data.pack import pack
 from unmask.data.shards import Shard
 from unmask.data.stream_loader import ContinuingLoader, ContinuingReader, held_out_streams, shared_out
 from unmask.errors import UserError
-from unmask.recipe import override
 from unmask.recipes import get
+from unmask.settings import override
 from unmask.text import Characters, train
 
 TOKENIZER = train(Characters(vocab=20), ["some text"])

@@ -6,7 +6,7 @@ from tests.explanation.given import CHINESE, MASKED, NAMES, PAIR, tiny
 from unmask import explanation as module
 from unmask.explanation import explain
 from unmask.explanation.hidden_units import Made
-from unmask.recipe import override
+from unmask.settings import override
 from unmask.text import Tokenizer
 
 

@@ -11,7 +11,7 @@ from tests.command import mistake, works
 from tests.explanation.given import CHINESE, LEXICON, NAMES, PAIR, screen, tiny
 from unmask.explanation import Explanation, explain, to_json
 from unmask.explanation.records import shown
-from unmask.recipe import override
+from unmask.settings import override
 from unmask.text import Tokenizer
 
 

@@ -6,7 +6,7 @@ from torch import nn
 
 from tests.small import random_batch, vocabulary
 from unmask import recipes
-from unmask.recipe import flat
+from unmask.settings import flat
 from unmask.train import Machine, Trainer
 from unmask.train.cuda_graph import GraphedGradients
 from unmask.tree import tensors

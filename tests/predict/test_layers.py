@@ -9,7 +9,7 @@ from tests.small import random_batch, vocabulary
 from unmask import recipes
 from unmask.curves import Linear, Until
 from unmask.predict import EveryLayer, Tokens
-from unmask.recipe import override
+from unmask.settings import override
 from unmask.system import flops_per_token, objectives, weights
 
 

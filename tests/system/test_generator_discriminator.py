@@ -229,7 +229,8 @@ def test_networks_that_do_not_fit_are_a_mistake(settings, message):
 
 
 def test_an_objective_may_not_have_the_name_of_the_generators_loss():
-    recipe = recipes.get("bert", size="tiny", settings=["system=GeneratorDiscriminator"])
+    setting = "system=GeneratorDiscriminator(generator=Transformer(layers=2, width=128, heads=2))"
+    recipe = recipes.get("bert", size="tiny", settings=[setting])
     with pytest.raises(UserError, match="bert predicts tokens, which is the name of a loss that the generator brings"):
         recipe.system.build(recipe, vocabulary(), 0)
 

@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from unmask.adapt.epochs import claim, rounds
+from unmask import run
+from unmask.adapt.epochs import rounds
 from unmask.adapt.task_recipe import answering, inherit, pooler
 from unmask.data.examples import rows_of
 from unmask.errors import require
@@ -37,7 +38,7 @@ def teach_choosing(
     task = task or Choose()
     recipe = choosing_recipe(base, task)
     out = Path(out)
-    claim(base, out, overwrite)
+    run.claim(out, overwrite=overwrite, base=base.folder)
     labels = [question.label for question in (*questions, *dev)]
     require(None not in labels, "every question to learn from needs a label")
     rows, notes = rows_of([question.readings for question in questions], labels[: len(questions)], base.tokenizer,  # type: ignore[arg-type]

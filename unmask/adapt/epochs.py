@@ -4,29 +4,20 @@ from __future__ import annotations
 
 import dataclasses
 import math
-import shutil
 from collections import Counter
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
+from unmask import run
 from unmask.data.examples import Examples
 from unmask.data.pack import Rows
-from unmask.errors import require
 from unmask.infer.model import Model
-from unmask.recipe import to_json
 from unmask.system import weights
 from unmask.tasks._training import Hyperparameters
 from unmask.train import Fixed, Intervals, LoopStage, Machine, Trainer, checkpoint, train
 from unmask.train.log import Log
 
 _DEV = "validation_"  # what the loop puts before the names of scores
-
-
-def claim(base: Model, out: Path, overwrite: bool) -> None:
-    """Refuse a folder that may not be written, before any work is done."""
-    require(overwrite or not out.exists(), f"{out} exists already: choose another --out, or pass --overwrite")
-    require(base.folder.resolve() != out.resolve(), f"{out} is the run to adapt: choose another --out")
 
 
 def of_dev(notes: Counter[str]) -> dict[str, int]:
@@ -52,10 +43,7 @@ def rounds(
     weights are the best so far. The last has the scores of all `epochs`, those of the `kept_epoch` (none if it was
     stopped before), what `start` had, and the `notices`, from `remarks`. All records are in the log of the run."""
     out, system = model.folder, model.system
-    shutil.rmtree(out, ignore_errors=True)  # nothing was wrong: what is there may go
-    out.mkdir(parents=True)
-    checkpoint.write_text(to_json(model.recipe), out / "recipe.json")
-    model.tokenizer.save(out / "tokenizer.json")
+    run.create(out, model.recipe, model.tokenizer)
     machine = Machine(device=model.device, half=model.device != "cpu")
     trainer = Trainer(system, model.recipe.optimise, machine, seed)
     batch = min(plan.examples, len(rows))

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final, Literal
 
-from unmask import chance, metrics
-from unmask.adapt.epochs import claim, of_dev, rounds
+from unmask import chance, metrics, run
+from unmask.adapt.epochs import of_dev, rounds
 from unmask.adapt.task_recipe import answering, inherit, pooler
 from unmask.data.examples import rows_of
 from unmask.errors import require
@@ -42,7 +42,7 @@ def finetune(
     recipe = adapted_recipe(base, task, names, texts=1 if examples[0].text.b is None else 2)
     label, length = recipe.predict["label"], recipe.schedule[0].length
     out = Path(out)
-    claim(base, out, overwrite)
+    run.claim(out, overwrite=overwrite, base=base.folder)
     for part in (examples, dev):
         check_texts(
             label, [e.text for e in part], "the first training example", [e.where or repr(e.text.a) for e in part]

@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from unmask.adapt.epochs import claim, of_dev, rounds
+from unmask import run
+from unmask.adapt.epochs import of_dev, rounds
 from unmask.adapt.task_recipe import turned
 from unmask.data.examples import Text, batch_of, rows_of
 from unmask.errors import require
@@ -43,7 +44,7 @@ def teach_writing(
     task = task or Write()
     recipe = writing_recipe(base, task)
     out = Path(out)
-    claim(base, out, overwrite)
+    run.claim(out, overwrite=overwrite, base=base.folder)
 
     def rows_from(texts: Sequence[Text]) -> Any:
         return rows_of(texts, [0] * len(texts), base.tokenizer, recipe.layout, recipe.schedule[0].length)

@@ -10,7 +10,8 @@ import typer
 
 from unmask import screen
 from unmask.cli import output
-from unmask.cli.options import Json, Overwrite, Run
+from unmask.cli.opening import opened
+from unmask.cli.options import Json, Overwrite, OwnRecipe, Run
 from unmask.cli.program import verb
 
 
@@ -21,6 +22,7 @@ def export(
     generator: Annotated[
         bool, typer.Option("--generator", help="Of an ELECTRA run: write the generator, not the discriminator.")
     ] = False,
+    recipe_file: OwnRecipe = None,
     json_: Json = False,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Write into a folder that exists already.")] = False,
 ) -> None:
@@ -29,7 +31,8 @@ def export(
     If Hugging Face has no architecture that computes the same, the value that differs is named and nothing is written."""
     from unmask import api
 
-    made = api.load(run, device="cpu").export(out, generator=generator, overwrite=overwrite)
+    model = api.Model(opened(run, recipe_file, device="cpu", json_=json_))
+    made = model.export(out, generator=generator, overwrite=overwrite)
     if made.left_out and not json_:
         screen.note(f"{made.architecture} has no place for, and leaves out: {', '.join(made.left_out)}")
     for note in made.notes if not json_ else ():

@@ -9,7 +9,7 @@ import typer
 
 from unmask import screen
 from unmask.cli import output
-from unmask.cli.options import Font, Json, Seed, Settings
+from unmask.cli.options import Font, Json, OwnRecipe, Seed, Settings
 from unmask.cli.program import verb
 from unmask.errors import UserError
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @verb('unmask explain bert "The doctor examined the patient." --picture bert.png')
 def explain(
-    recipe: Annotated[str, typer.Argument(help="A recipe's name, or a run folder.")],
+    recipe: Annotated[str, typer.Argument(help="A recipe's name, a .py file with a recipe, or a run folder.")],
     text: Annotated[str | None, typer.Argument(help="Any text; a blank line separates documents.")] = None,
     size: Annotated[str | None, typer.Option(help="tiny, mini, small, medium, base (the default) or large.")] = None,
     variant: Annotated[str | None, typer.Option(help="paper (the default), or another that the recipe names.")] = None,
@@ -45,18 +45,24 @@ def explain(
             metavar="DATA", help="Instead of a text: what is hidden in many rows of data made by 'unmask prepare'."
         ),
     ] = None,
+    recipe_file: OwnRecipe = None,
     seed: Seed = 0,
     json_: Json = False,
 ) -> None:
     """Show what a recipe does with a text: its tokens, what is hidden, who sees whom, what is predicted."""
     from unmask import api, explanation
+    from unmask.run import RECIPE, TOKENIZER
 
-    run = Path(recipe) if (Path(recipe) / "recipe.json").is_file() else None
+    run = Path(recipe) if (Path(recipe) / RECIPE).is_file() else None
+    if run is None and recipe_file is not None:
+        raise UserError(f"--recipe is for a run folder, and {recipe} is not one: leave --recipe out")
     if run is not None and (size or variant):
         raise UserError(f"the recipe comes from {run}: leave --size and --variant out")
     if (text is None) == (statistics is None):
         raise UserError("give a TEXT to explain, or --statistics DATA to measure: one of them")
-    chosen = _of_run(run, settings) if run is not None else _of_family(recipe, size, variant, settings)
+    chosen = (
+        _of_run(run, recipe_file, settings, json_) if run is not None else _of_family(recipe, size, variant, settings)
+    )
     if font is not None and picture is None:
         raise UserError("--font is for a picture: give --picture too, or leave --font out")
     if statistics is not None:
@@ -64,7 +70,7 @@ def explain(
             raise UserError("--statistics reads prepared data: leave --tokenizer, --lexicon and --picture out")
         _measure(chosen, statistics, stage, seed, visit, json_)
         return
-    tokenizer = tokenizer or (run / "tokenizer.json" if run is not None else None)
+    tokenizer = tokenizer or (run / TOKENIZER if run is not None else None)
     found = api.explain(chosen, text or "", tokenizer=tokenizer, lexicon=lexicon, stage=stage, seed=seed, visit=visit)
     if picture is not None:
         from unmask.explanation.picture import draw
@@ -80,10 +86,14 @@ def explain(
         screen.err.print(f"[dim]drawn into {picture}[/]")
 
 
-def _of_run(run: Path, settings: list[str]) -> Recipe:
-    from unmask.recipe import override, read_recipe
+def _of_run(run: Path, recipe_file: Path | None, settings: list[str], json_: bool) -> Recipe:
+    from unmask import run as runs
+    from unmask.settings import override
 
-    return override(read_recipe(run / "recipe.json"), settings)
+    file = runs.given_file(run, recipe_file)
+    for notice in runs.notices_of(run, file):
+        output.notice(notice, json_)
+    return override(runs.read_recipe(run, file), settings, own=tuple(file.parts.values()) if file else ())
 
 
 def _of_family(name: str, size: str | None, variant: str | None, settings: list[str]) -> Recipe:

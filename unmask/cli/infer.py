@@ -12,7 +12,8 @@ import typer
 
 from unmask import screen
 from unmask.cli import output, predictions
-from unmask.cli.options import Device, Json, Overwrite, Run, Seed, TextColumns
+from unmask.cli.opening import opened
+from unmask.cli.options import Device, Json, Overwrite, OwnRecipe, Run, Seed, TextColumns
 from unmask.cli.program import verb
 
 
@@ -34,6 +35,7 @@ def predict(
         Path | None,
         typer.Option(help="Write a .csv, .tsv or .jsonl file: all columns of the input, and label and probability."),
     ] = None,
+    recipe_file: OwnRecipe = None,
     device: Device = None,
     json_: Json = False,
     overwrite: Overwrite = False,
@@ -41,14 +43,14 @@ def predict(
     """The label of a text, or of every text of a file; of a model that chooses, the choice for every question of one.
 
     Without --out, a line for each text on the output, separated by tabs: label, probability, text."""
-    from unmask.infer import choose, classify, open_run
+    from unmask.infer import choose, classify
     from unmask.tasks.choose import read
     from unmask.tasks.classify import Columns, described
 
     if out is not None:
         predictions.check_output(out, overwrite)
     columns = Columns.of(text)
-    model = open_run(run, device=device)
+    model = opened(run, recipe_file, device=device, json_=json_)
     predictions.check_top(top, model.labels)
     if model.chooses:
         file = predictions.question_file(input_, second)
@@ -77,13 +79,14 @@ def fill(
     run: Run,
     text: Annotated[str, typer.Argument(help="A text with [MASK] (or <mask>, 【MASK】) where a word is missing.")],
     top: Annotated[int, typer.Option(help="How many guesses for each [MASK].")] = 5,
+    recipe_file: OwnRecipe = None,
     device: Device = None,
     json_: Json = False,
 ) -> None:
     """Show the most likely tokens at each [MASK]. For models that see both sides (bert, roberta, albert, xlnet ...)."""
     from unmask import api
 
-    model = api.load(run, device=device)
+    model = api.Model(opened(run, recipe_file, device=device, json_=json_))
     guesses = model.fill(text, top=top)
     output.notes(model.inner.notes, json_)
     if json_:
@@ -137,13 +140,14 @@ def generate(
     ] = False,
     half: Annotated[bool, typer.Option("--half", help="Compute in bfloat16: faster on a GPU.")] = False,
     seed: Seed = 0,
+    recipe_file: OwnRecipe = None,
     device: Device = None,
     json_: Json = False,
 ) -> None:
     """Continue a text, shown while it is written. For models that read from left to right (gpt, gpt2, transformer-xl ...).
 
     A model that was adapted with --task write writes a new text from the prompt."""
-    from unmask.infer import decoding, open_run, shown, texts
+    from unmask.infer import decoding, shown, texts
     from unmask.infer.model import ROWS
 
     how = decoding(
@@ -151,7 +155,7 @@ def generate(
         beams=beams, length_penalty=length_penalty,
     )  # fmt: skip
     prompts, left_out = _prompts(prompt, file)
-    model = open_run(run, device=device, half=half)
+    model = opened(run, recipe_file, device=device, half=half, json_=json_)
     options: dict[str, Any] = {
         "tokens": tokens,
         "sampling": how,
@@ -192,6 +196,7 @@ def embed(
         typer.Option(help="mean of all tokens, or summary: the vector of the token that stands for the text ([CLS])."),
     ] = "mean",
     layer: Annotated[int, typer.Option(help="Which layer to read: 0 is the embeddings, -1 the last layer.")] = -1,
+    recipe_file: OwnRecipe = None,
     device: Device = None,
     json_: Json = False,
     overwrite: Overwrite = False,
@@ -205,7 +210,7 @@ def embed(
     check_name(out)
     require(overwrite or not out.exists(), f"{out} exists already: choose another --out, or pass --overwrite")
     texts, left_out = read_texts(file)
-    model = infer.open_run(run, device=device)
+    model = opened(run, recipe_file, device=device, json_=json_)
     vectors = infer.embed(model, [text.a for text in texts], pool=pool, layer=layer)  # type: ignore[arg-type]
     output.notes(left_out + model.notes, json_)
     write_vectors(out, [text.a for text in texts], vectors)

@@ -10,7 +10,8 @@ import typer
 
 from unmask import screen
 from unmask.cli import labels, output
-from unmask.cli.options import Device, Json, Run
+from unmask.cli.opening import opened
+from unmask.cli.options import Device, Json, OwnRecipe, Run
 from unmask.cli.program import verb
 from unmask.errors import require
 
@@ -105,19 +106,19 @@ def zero_shot(
         bool,
         typer.Option("--cut-left", help="Cut a prompt that is too long at its beginning; otherwise it is an error."),
     ] = False,
+    recipe_file: OwnRecipe = None,
     device: Device = None,
     json_: Json = False,
 ) -> None:
     """Score a language model on questions put in words, without training on them: it takes the likeliest of several
     answers, or must continue with the right words. For models that read from left to right (gpt, gpt2, transformer-xl)."""
     from unmask import evaluate
-    from unmask.infer import open_run
     from unmask.tasks.prompt import read
     from unmask.text.template import Template
 
     scoring = evaluate.Scoring(normalise, unconditional, cut_left)  # type: ignore[arg-type]
     questions = read(file, Template.read(prompt))
-    model = open_run(run, device=device)
+    model = opened(run, recipe_file, device=device, json_=json_)
     scores = _last(evaluate.ask(model, questions, scoring), "asking", json_)
     output.notes(model.notes, json_)
     if json_:

@@ -55,6 +55,10 @@ Font = Annotated[
     typer.Option(metavar="FILE", help="A font file (.ttf, .otf, .ttc) for what the usual fonts cannot draw."),
 ]
 Run = Annotated[Path, typer.Argument(metavar="RUN", help="A run folder.")]
+OwnRecipe = Annotated[
+    Path | None,
+    typer.Option("--recipe", metavar="FILE", help="The .py file of the run's recipe, if the run uses parts of it."),
+]
 CORPUS = "Files, folders or globs of .txt (blank line between documents), .jsonl or .parquet, also .gz, .xz, .zst."
 Corpora = Annotated[
     list[str], typer.Argument(metavar="CORPUS...", help=CORPUS + " PATH:0.3 takes 30% of its documents.")

@@ -27,7 +27,7 @@ def recipes(json_: Json = False) -> None:
 
 @verb("unmask show bert --size tiny --set hide.budget=0.2")
 def show(
-    recipe: Annotated[str, typer.Argument(help="A recipe's name.")],
+    recipe: Annotated[str, typer.Argument(help="A recipe's name, or a .py file with a recipe.")],
     size: Size = "base",
     variant: Variant = "paper",
     settings: Settings = [],  # noqa: B006
@@ -36,11 +36,12 @@ def show(
     """Show every value of a recipe, with the names that --set takes; how many parameters are trained, how many are kept
     for use (the network without its heads), and the training operations per token."""
     from unmask import recipes as family
-    from unmask.recipe import flat, plain
+    from unmask.recipe_json import plain
+    from unmask.settings import flat
     from unmask.system import cost
 
     chosen = family.get(recipe, size=size, variant=variant, settings=settings)
-    price = cost(chosen, chosen.tokenizer.vocab)  # type: ignore[attr-defined]
+    price = cost(chosen, chosen.tokenizer.vocab)
     if json_:
         output.as_json({"recipe": plain(chosen)} | price)
         return
@@ -53,14 +54,14 @@ def show(
 
 @verb("unmask diff bert roberta")
 def diff(
-    first: Annotated[str, typer.Argument(help="A recipe's name.")],
-    second: Annotated[str, typer.Argument(help="Another recipe's name.")],
+    first: Annotated[str, typer.Argument(help="A recipe's name, or a .py file with a recipe.")],
+    second: Annotated[str, typer.Argument(help="Another name or file.")],
     size: Size = "base",
     json_: Json = False,
 ) -> None:
     """Show the values in which two recipes differ."""
     from unmask import recipes as family
-    from unmask.recipe import flat
+    from unmask.settings import flat
 
     a, b = flat(family.get(first, size=size)), flat(family.get(second, size=size))
     names = [name for name in [*a, *(n for n in b if n not in a)] if name != "name" and a.get(name) != b.get(name)]

@@ -11,6 +11,7 @@ import typer
 
 from unmask import screen
 from unmask.cli import labels, options, output
+from unmask.cli.opening import opened
 from unmask.cli.options import (
     Device,
     Encoding,
@@ -19,6 +20,7 @@ from unmask.cli.options import (
     LabelColumn,
     Lines,
     Overwrite,
+    OwnRecipe,
     Run,
     Seed,
     Settings,
@@ -32,7 +34,9 @@ from unmask.errors import UserError
 
 @verb("unmask pretrain bert data/wiki --size small --budget 20m --out runs/bert")
 def pretrain(
-    recipe: Annotated[str | None, typer.Argument(help="A recipe's name: see 'unmask recipes'.")] = None,
+    recipe: Annotated[
+        str | None, typer.Argument(help="A recipe's name (see 'unmask recipes'), or a .py file with a recipe.")
+    ] = None,
     data: Annotated[
         list[str] | None, typer.Argument(help="Folders made by 'unmask prepare'; FOLDER:0.3 for its weight.")
     ] = None,
@@ -56,6 +60,7 @@ def pretrain(
     ] = None,
     tensorboard: Annotated[bool, typer.Option("--tensorboard", help="Also write TensorBoard files.")] = False,
     seed: Annotated[int | None, typer.Option(help="The seed of everything random, 0 by default.")] = None,
+    recipe_file: OwnRecipe = None,
     device: Device = None,
     json_: Json = False,
     overwrite: Overwrite = False,
@@ -63,6 +68,7 @@ def pretrain(
     """Train a recipe on prepared data within a budget; the rate's curve spans the whole budget."""
     from unmask import pretraining
     from unmask import recipes as family
+    from unmask.recipe_file import file_used_by
 
     if resume and overwrite:
         raise UserError("--resume goes on with a run and --overwrite replaces it: give one of them")
@@ -74,18 +80,20 @@ def pretrain(
         raise UserError(f"the network comes from {start}: leave --size out, or leave --from out")
     chosen = None
     if recipe is not None and start is not None:
-        chosen = family.continued(recipe, start, variant=variant, settings=settings)
+        chosen = family.continued(recipe, start, variant=variant, settings=settings, file=recipe_file)
     elif recipe is not None:
         chosen = family.get(recipe, size=size or "base", variant=variant, settings=settings)
     records = pretraining.pretrain(chosen, data or [], out, budget=budget, start=start, seed=seed, device=device,
                                    compiled=compiled, resume=resume, overwrite=overwrite, tensorboard=tensorboard,
-                                   stop=options.interrupt(), began=began())  # fmt: skip
+                                   recipe_file=recipe_file, stop=options.interrupt(), began=began())  # fmt: skip
     last = _last_step(screen.training(records, f"{recipe or out.name} {size or ''}".strip(), json_))
     if last.get("stopped"):
         command = shlex.join(["--out", str(out), "--resume"])
         output.done(last, f"saved at step {last['step']:,}; go on with: unmask pretrain {command}", json_)
         raise typer.Exit(130)
-    output.done(last, f"written to {out}; try: unmask {_next_verb(out)} {out} ...", json_)
+    output.done(
+        last, f"written to {out}; try: unmask {_next_verb(out, recipe_file or file_used_by(chosen))} {out} ...", json_
+    )
 
 
 @verb("unmask adapt runs/bert train.jsonl --dev dev.jsonl --out runs/bert-sst2")
@@ -120,6 +128,7 @@ def adapt(
         bool, typer.Option("--fresh", help="Start from random weights: the control of a comparison.")
     ] = False,
     seed: Seed = 0,
+    recipe_file: OwnRecipe = None,
     device: Device = None,
     json_: Json = False,
     overwrite: Overwrite = False,
@@ -129,12 +138,12 @@ def adapt(
     Texts longer than the model was pretrained with are cut. After each epoch the scores on --dev are shown."""
     from unmask import adapt as adapting
     from unmask import tasks
-    from unmask.infer import open_run
-    from unmask.recipe import override
+    from unmask.settings import override
     from unmask.tasks.classify import Columns
 
     chosen, columns = override(tasks.get(task), settings), Columns.of(text, label)
-    records = adapting.adapt_to_files(open_run(run, device=device), train, out, dev=dev, task=chosen, columns=columns,
+    model = opened(run, recipe_file, device=device, json_=json_)
+    records = adapting.adapt_to_files(model, train, out, dev=dev, task=chosen, columns=columns,
                                       seed=seed, fresh=fresh, overwrite=overwrite, stop=options.interrupt())  # fmt: skip
     last = _last_step(screen.training(records, f"adapting {run.name}", json_))
     if last.get("stopped"):
@@ -164,6 +173,7 @@ def evaluate(
     confusion: Annotated[
         Path | None, typer.Option(help="Also write the whole confusion matrix to this .csv file, truth in rows.")
     ] = None,
+    recipe_file: OwnRecipe = None,
     device: Device = None,
     json_: Json = False,
 ) -> None:
@@ -177,7 +187,7 @@ def evaluate(
     from unmask.evaluate import is_language_model
     from unmask.tasks.classify import Columns, described
 
-    model = api.load(run, device=device)
+    model = api.Model(opened(run, recipe_file, device=device, json_=json_))
     if not model.labels and (text or label or confusion):
         raise UserError(
             f"--text, --label and --confusion are for labels, and {run} was not adapted to any: leave them out"
@@ -237,12 +247,12 @@ def _numbers(scores: dict[str, Any]) -> Iterator[list[str]]:
             ]
 
 
-def _next_verb(out: Path) -> str:
-    """What to try with a new run."""
+def _next_verb(out: Path, recipe_file: Any) -> str:
+    """What to try with a new run. `recipe_file`: the recipe file, if the run uses parts of one."""
+    from unmask import run
     from unmask.predict import Adaptive, Tokens
-    from unmask.recipe import from_json
 
-    recipe: Any = from_json((out / "recipe.json").read_text(encoding="utf-8"))
+    recipe: Any = run.read_recipe(out, run.given_file(out, run.file_for(out, recipe_file)))
     if not any(isinstance(part, Tokens | Adaptive) for part in recipe.predict.values()):
         return "adapt"
     return "generate" if "left" in recipe.writes else "fill"

@@ -13,7 +13,7 @@ from unmask.convert import xl
 from unmask.convert.names import Kind
 from unmask.data import NextSentence, SentenceOrder
 from unmask.errors import require, unknown
-from unmask.recipe import check_types
+from unmask.type_check import check_types
 
 Backbone = Transformer | TransformerXL
 # Field of Transformer: name in config.json, and the value that holds where the file has none.

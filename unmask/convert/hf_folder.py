@@ -14,9 +14,9 @@ from unmask.convert import names
 from unmask.convert import tokenizer as tokenizers
 from unmask.convert.names import NAMES, Kind, Table
 from unmask.errors import UserError, require
-from unmask.recipe import check_types
 from unmask.text import Tokenizer
 from unmask.train import checkpoint
+from unmask.type_check import check_types
 
 WEIGHTS = "model.safetensors"
 INDEX = "model.safetensors.index.json"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -18,7 +17,7 @@ from unmask.convert.names import NAMES, Heads
 from unmask.convert.recipe_in import backbone_of, heads_of, paired, recipe_of
 from unmask.convert.tensor_pairs import Link, links
 from unmask.errors import require
-from unmask.infer.model import IMPORTED, Model, save_run
+from unmask.infer.model import Model, save_run
 from unmask.recipe import Recipe
 from unmask.train import checkpoint
 
@@ -66,7 +65,6 @@ def import_hf(
     if second:
         more, left = _fill(single_network.network(system, generator=True), second)
         filled, left_over = filled | more, left_over + [f"{name} (generator)" for name in left]
-    save_run(Model(system.eval(), recipe, source.tokenizer, Path(out)), out, overwrite=overwrite)
     wanted = checkpoint.unique(system)
     absent = [name for name, tensor in wanted.items() if tensor.data_ptr() not in filled]
     loaded = [tensor.numel() for tensor in wanted.values() if tensor.data_ptr() in filled]
@@ -79,7 +77,8 @@ def import_hf(
         left_over=tuple(sorted(left_over)),
         notes=(*_random(absent), *(xl.notes(source.config, backbone) if isinstance(backbone, TransformerXL) else ())),
     )
-    checkpoint.write_text(json.dumps(asdict(report), indent=1), Path(out) / IMPORTED)
+    model = Model(system.eval(), recipe, source.tokenizer, Path(out))
+    save_run(model, out, overwrite=overwrite, report=asdict(report))
     return report
 
 

@@ -24,8 +24,8 @@ import numpy as np
 
 from unmask.batch import Document
 from unmask.errors import UserError, require
-from unmask.recipe import check_types
 from unmask.text.lexicon import LEVELS
+from unmask.type_check import check_types
 
 VERSION = 1
 COLUMNS = ("ids", "word", "sentence", "document")

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
-import shutil
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -14,18 +12,19 @@ import numpy as np
 import torch
 from torch import nn
 
+from unmask import run
 from unmask.batch import Batch, Hidden
 from unmask.data.examples import Text, batch_of, rows_of
 from unmask.errors import UserError, require
 from unmask.predict.choice import Choice
 from unmask.predict.label import Label
-from unmask.recipe import Recipe, read_recipe, to_json
+from unmask.recipe import Recipe
+from unmask.recipe_file import RecipeFile
 from unmask.text import Tokenizer
 from unmask.text import layout as layouts
 from unmask.train import checkpoint
 
 ROWS = 32  # examples in one pass
-IMPORTED = "import.json"  # what became of an imported checkpoint: the report of 'unmask import'
 RANDOM = (
     "tensors of the head {head!r} have random weights: the imported checkpoint has no such head; train it first with "
     "'unmask pretrain ... --from'"
@@ -43,6 +42,7 @@ class Model:
     device: str = "cpu"
     notes: Counter[str] = field(default_factory=Counter, compare=False)  # what was cut from texts given to it
     fresh: tuple[str, ...] = ()  # tensors that an imported checkpoint did not have: their weights are random
+    notices: tuple[str, ...] = ()  # what the user should know about the run that it was opened from
     recordings: dict[Any, Any] = field(
         default_factory=dict, compare=False, repr=False
     )  # of generation's steps, on a GPU
@@ -55,7 +55,7 @@ class Model:
     @property
     def places(self) -> int:
         """The longest text that its network has positions for, trained or not."""
-        return int(self.recipe.system.backbone.length)  # type: ignore[attr-defined]
+        return self.recipe.system.backbone.length
 
     @property
     def opening(self) -> list[int]:
@@ -105,41 +105,30 @@ class Model:
                 yield chosen, batch, self.system.look(batch)
 
 
-def open_run(folder: str | Path, *, device: str | None = None, half: bool = False) -> Model:
-    """The model in a run folder; `half`: in bfloat16, for speed on a GPU."""
-    folder = Path(folder)
-    require(folder.is_dir(), f"no run at {folder}: make one with 'unmask pretrain' or 'unmask import'")
-    for name in ("recipe.json", "tokenizer.json", checkpoint.WEIGHTS):
-        require((folder / name).is_file(), f"{folder} is not a finished run: it has no {name}")
-    recipe = read_recipe(folder / "recipe.json")
-    tokenizer = Tokenizer.load(folder)
-    system = recipe.system.build(recipe, tokenizer.vocabulary, 0)  # type: ignore[attr-defined]
-    checkpoint.load_weights(system, folder / checkpoint.WEIGHTS)
+def open_run(
+    folder: str | Path, *, device: str | None = None, half: bool = False, recipe: str | Path | RecipeFile | None = None
+) -> Model:
+    """The model in a run folder; `half`: in bfloat16, for speed on a GPU.
+
+    `recipe`: the user's recipe file, for a run that uses parts of one."""
+    found = run.open(folder, recipe=recipe)
+    system = found.recipe.system.build(found.recipe, found.tokenizer.vocabulary, 0)
+    checkpoint.load_weights(system, found.weights)
     place = device or ("cuda" if torch.cuda.is_available() else "cpu")
     require(place.split(":")[0] in ("cpu", "cuda"), f"a device is cpu, cuda or cuda:0, got {place!r}")
     require(
         not place.startswith("cuda") or torch.cuda.is_available(), f"no GPU here for --device {place}: use --device cpu"
     )
     system = system.to(place, torch.bfloat16) if half else system.to(place)
-    return Model(system.eval(), recipe, tokenizer, folder, place, fresh=_fresh(folder / IMPORTED))
+    return Model(
+        system.eval(), found.recipe, found.tokenizer, found.folder, place, fresh=found.random, notices=found.notices
+    )
 
 
-def _fresh(report: Path) -> tuple[str, ...]:
-    """The tensors that an import did not find; none where the run was not imported."""
-    if not report.is_file():
-        return ()
-    try:
-        return tuple(map(str, json.loads(report.read_text(encoding="utf-8"))["missing"]))
-    except (ValueError, TypeError, KeyError):
-        raise UserError(f"{report} is damaged: import the model again, or delete that file") from None
-
-
-def save_run(model: Model, folder: str | Path, *, overwrite: bool = False) -> None:
-    """Write what inference needs: weights, recipe, tokenizer."""
-    folder = Path(folder)
-    require(overwrite or not folder.exists(), f"{folder} exists already: choose another --out, or pass --overwrite")
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir(parents=True)
-    (folder / "recipe.json").write_text(to_json(model.recipe), encoding="utf-8")
-    model.tokenizer.save(folder / "tokenizer.json")
-    checkpoint.save_weights(model.system, folder / checkpoint.WEIGHTS)
+def save_run(
+    model: Model, folder: str | Path, *, overwrite: bool = False, report: Mapping[str, Any] | None = None
+) -> None:
+    """Write what inference needs: weights, recipe, tokenizer; and the report of an import, where there is one."""
+    run.claim(Path(folder), overwrite=overwrite)
+    more = {run.IMPORTED: report} if report is not None else {}
+    run.create(Path(folder), model.recipe, model.tokenizer, system=model.system, more=more)

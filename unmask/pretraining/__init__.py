@@ -11,18 +11,21 @@ from typing import Any
 
 import torch
 
+from unmask import run
 from unmask.data.loader import Loader
 from unmask.data.stream_loader import ContinuingLoader
 from unmask.errors import UserError, require
-from unmask.infer.model import open_run
-from unmask.pretraining import folder
+from unmask.infer.model import Model, open_run
 from unmask.pretraining.measure import ends, legs_of, machine_for, micro_rows, step_costs, step_seconds, steps_paid
 from unmask.pretraining.mixture import Mixture
+from unmask.pretraining.same_request import check_same
 from unmask.pretraining.short_budget import TOO_FEW_STEPS, about_shrinking, about_too_few, shrunk
 from unmask.pretraining.start_from import about_rate, continued, inherit
 from unmask.pretraining.time_budget import TimeBudget, read_plans
 from unmask.pretraining.validate import COLLAPSED, validator
-from unmask.recipe import Recipe, as_data, read_recipe
+from unmask.recipe import Recipe
+from unmask.recipe_file import RecipeFile, file_used_by
+from unmask.recipe_json import plain
 from unmask.system import check_training, step_flops
 from unmask.train import Budget, Fixed, Machine, Planner, Trainer, checkpoint, train
 from unmask.train.log import Log, check_tensorboard
@@ -47,6 +50,7 @@ def pretrain(
     resume: bool = False,
     overwrite: bool = False,
     tensorboard: bool = False,
+    recipe_file: str | Path | None = None,
     stop: Callable[[], bool] = lambda: False,
     began: float | None = None,
     now: Callable[[], float] = time.monotonic,
@@ -54,30 +58,47 @@ def pretrain(
     """Train a recipe on prepared data, yielding records; the run folder `out` holds all that comes of it.
 
     `start` names a run to continue from, on new text; `resume` goes on with a run that was cut off, for which `out` is
-    enough. The default budget is 20 minutes, the default seed 0. A budget in time runs from `began`, by the clock `now`.
+    enough. `recipe_file`: the user's recipe file, if one of these runs uses parts of it. The default budget is 20 minutes,
+    the default seed 0. A budget in time runs from `began`, by the clock `now`.
     """
     began, out = now() if began is None else began, Path(out)
-    earlier = folder.asked_for(out) if resume else None
+    earlier = run.request_of(out) if resume else None
+    opened = [Path(folder) for folder in (start, out if earlier is not None else None) if folder is not None]
+    require(
+        recipe_file is None or any(map(run.files_of, opened)),
+        f"no run that is opened uses parts of {recipe_file}: leave --recipe out (in Python, recipe_file=...)",
+    )
+    file = recipe_file if recipe_file is not None else file_used_by(recipe)
+    notices: tuple[str, ...] = ()
     if earlier is None:
         require(recipe is not None, f"there is no run to resume in {out}: name a recipe and data to start one")
         assert recipe is not None
         budget, seed = budget or "20m", seed or 0
     else:
-        asked = {"recipe": as_data(recipe) if recipe else None, "data": [str(d) for d in data] or None,
-                 "start": str(start) if start else None, "seed": seed, "budget": budget}  # fmt: skip
-        folder.check_same(out, earlier, {name: value for name, value in asked.items() if value is not None})
+        asked = {"recipe": plain(recipe) if recipe else None, "data": [str(d) for d in data] or None,
+                 "start": str(Path(start)) if start else None, "seed": seed, "budget": budget}  # fmt: skip
+        check_same(out, earlier, {name: value for name, value in asked.items() if value is not None})
         budget, seed, data = earlier["budget"], earlier["seed"], earlier["data"]
-        recipe = read_recipe(out / "recipe.json")
+        recipe, notices = _read_again(out, file)
     limit = Budget.parse(budget)
     machine, mixture = machine_for(device, compiled, limit), Mixture.open(data)
     if tensorboard:
         check_tensorboard()
     if earlier is None:
-        folder.check_free(out, overwrite, resume)
-        ready = yield from _new_run(recipe, mixture, machine, data, out, budget, start, seed, began, now)
+        run.claim(out, overwrite=overwrite, base=Path(start) if start is not None else None, resume=resume)
+        base = open_run(start, device="cpu", recipe=run.file_for(start, file)) if start is not None else None
+        ready = yield from _new_run(recipe, mixture, machine, data, out, budget, base, seed, began, now)
     else:
-        ready = _resumed(recipe, mixture, machine, earlier, out, limit, seed, began, now)
+        ready = _resumed(recipe, mixture, machine, earlier, out, limit, seed, began, now, file)
+    for notice in notices:
+        yield {"event": "notice", "text": notice}
     yield from _trained(ready, mixture, out, seed, tensorboard, stop, now)
+
+
+def _read_again(out: Path, file: str | Path | RecipeFile | None) -> tuple[Recipe, tuple[str, ...]]:
+    """The recipe of a run that is resumed, and what to say of the recipe file that is given for it."""
+    given = run.given_file(out, run.file_for(out, file))
+    return run.read_recipe(out, given), run.notices_of(out, given)
 
 
 @dataclass(frozen=True)
@@ -94,14 +115,12 @@ class Ready:
 
 def _new_run(
     recipe: Recipe, mixture: Mixture, machine: Machine, data: Sequence[str | Path], out: Path, budget: str,
-    start: str | Path | None, seed: int, began: float, now: Callable[[], float],
+    base: Model | None, seed: int, began: float, now: Callable[[], float],
 ) -> Generator[dict[str, Any], None, Ready]:  # fmt: skip
     """Check, measure, plan, and make the folder; yields what is worth saying, returns the run."""
-    asked = {"recipe": as_data(recipe), "data": [str(d) for d in data], "start": str(start) if start else None,
+    asked = {"recipe": run.as_data(recipe), "data": [str(d) for d in data], "start": str(base.folder) if base else None,
              "seed": seed, "budget": budget}  # fmt: skip
-    base = open_run(start, device="cpu") if start is not None else None
     if base is not None:
-        require(base.folder.resolve() != out.resolve(), f"{out} is the run to continue from: choose another --out")
         recipe = continued(recipe, base, mixture)
     check_training(recipe)
     system = recipe.system.build(recipe, mixture.tokenizer.vocabulary, seed)
@@ -118,7 +137,7 @@ def _new_run(
     if base is None and steps < TOO_FEW_STEPS and limit.kind != "steps":
         notices.append(about_too_few(steps, limit.amount if limit.kind == "seconds" else None))
     held_out = _held_out(recipe, measured, limit) if measured else None
-    folder.make(out, recipe, mixture.tokenizer, asked | {"micro": micro, "held_out": held_out})
+    run.create(out, recipe, mixture.tokenizer, more={run.REQUEST: asked | {"micro": micro, "held_out": held_out}})
     planner = _planner(recipe, mixture, limit, out, measured, began, now) if measured else Fixed(steps)
     return Ready(recipe, trainer, micro, planner, notices, held_out)
 
@@ -177,13 +196,14 @@ def _planner(
 
 
 def _resumed(
-    recipe: Recipe, mixture: Mixture, machine: Machine, run: dict[str, Any], out: Path, limit: Budget, seed: int,
-    began: float, now: Callable[[], float],
+    recipe: Recipe, mixture: Mixture, machine: Machine, earlier: dict[str, Any], out: Path, limit: Budget, seed: int,
+    began: float, now: Callable[[], float], file: str | Path | RecipeFile | None,
 ) -> Ready:  # fmt: skip
     """A run that was cut off, as far as it was planned."""
     system = recipe.system.build(recipe, mixture.tokenizer.vocabulary, seed)
-    if run["start"] and checkpoint.newest(out) is None:
-        inherit(system, open_run(run["start"], device="cpu"), recipe)
+    if earlier["start"] and checkpoint.newest(out) is None:
+        base = open_run(earlier["start"], device="cpu", recipe=run.file_for(earlier["start"], file))
+        inherit(system, base, recipe)
     trainer = Trainer(system, recipe.optimise, machine, seed)
     if limit.kind == "seconds":
         state = checkpoint.last_state(out) or {"spent": 0.0, "seconds": 0.0, "step": 0}
@@ -194,7 +214,7 @@ def _resumed(
         planner: Planner = _planner(recipe, mixture, limit, out, measured, began, now, state["spent"])
     else:
         planner = Fixed(steps_paid(recipe, mixture, limit) or 1)
-    return Ready(recipe, trainer, run["micro"], planner, [], run.get("held_out"))
+    return Ready(recipe, trainer, earlier["micro"], planner, [], earlier.get("held_out"))
 
 
 def _trained(

@@ -15,8 +15,8 @@ from dataclasses import asdict
 from pathlib import Path
 
 from unmask.errors import require
-from unmask.recipe import check_types
 from unmask.train import Plan, checkpoint
+from unmask.type_check import check_types
 
 PLANS = "plan.jsonl"
 NOTICED = 0.02  # a plan changes when its rest is wrong by more than this share

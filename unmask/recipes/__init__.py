@@ -1,4 +1,4 @@
-"""One file per paper. Recipes are found by file name; each holds choices and no logic."""
+"""One file per paper. Recipes are found by file name; each holds choices and no logic. A path names a file of the user's."""
 
 from __future__ import annotations
 
@@ -6,12 +6,15 @@ import ast
 import dataclasses
 import importlib
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from unmask.errors import require, unknown
-from unmask.recipe import Recipe, override, read_recipe
+from unmask import recipe_file
+from unmask.errors import unknown
+from unmask.recipe import Recipe
+from unmask.settings import override
 
 _FOLDER = Path(__file__).parent
 
@@ -48,33 +51,49 @@ def _age(entry: Entry) -> tuple[str, str]:
 
 
 def get(name: str, *, size: str = "base", variant: str = "paper", settings: list[str] | tuple[str, ...] = ()) -> Recipe:
-    """The recipe of this name, with a size, a variant and settings such as "hide.budget=0.2"."""
-    if name not in names():
-        raise unknown("recipe", name, names())
-    module = importlib.import_module(f"unmask.recipes.{_file(name).stem}")
+    """The recipe of this name, or of a recipe file such as "./mine.py", with settings such as "hide.budget=0.2"."""
+    if recipe_file.is_path(name):
+        file = recipe_file.load(name)
+        return _set(file.recipe(size=size, variant=variant), settings, tuple(file.parts.values()))
+    module = _module(name)
     if size not in module.SIZES:
         raise unknown(f"size of {name}", size, module.SIZES)
     if variant not in module.VARIANTS:
         raise unknown(f"variant of {name}", variant, module.VARIANTS)
-    recipe: Recipe = module.recipe(size=size, variant=variant)
-    return override(recipe.replace(shrink=recipe.shrink and not _size_of_a_step(settings)), settings)
+    return _set(module.recipe(size=size, variant=variant), settings)
+
+
+def _set(recipe: Recipe, settings: Sequence[str], own: Sequence[type] = ()) -> Recipe:
+    return override(recipe.replace(shrink=recipe.shrink and not _size_of_a_step(settings)), settings, own=own)
+
+
+def _sizes(name: str) -> Collection[str]:
+    return recipe_file.load(name).sizes if recipe_file.is_path(name) else _module(name).SIZES
+
+
+def _module(name: str) -> Any:
+    if name not in names():
+        raise unknown("recipe", name, names())
+    return importlib.import_module(f"unmask.recipes.{_file(name).stem}")
 
 
 def continued(
-    name: str, run: str | Path, *, variant: str = "paper", settings: list[str] | tuple[str, ...] = ()
-) -> Recipe:
-    """The recipe of this name to go on from a run with: rates and batches of the run's size, where the recipe has it."""
-    from unmask.system import check_continued  # it brings torch, which listing the family does not need
+    name: str, start: str | Path, *, variant: str = "paper", settings: list[str] | tuple[str, ...] = (),
+    file: str | Path | None = None,
+) -> Recipe:  # fmt: skip
+    """The recipe of this name, or of a recipe file, to continue from a run: rates and batches of the run's size, if the
+    recipe has that size. `file`: the recipe file of the run, if it uses parts of one; by default the recipe's own file."""
+    from unmask import run  # run and system import torch, and listing the recipes does not need it
+    from unmask.system import check_continued
 
-    path = Path(run) / "recipe.json"
-    require(path.is_file(), f"no run to go on from at {run}: make one with 'unmask pretrain' or 'unmask import'")
-    base = read_recipe(path)
-    known = importlib.import_module(f"unmask.recipes.{_file(name).stem}").SIZES if name in names() else {}
-    size = base.size if base.size in known else "base"
+    own = recipe_file.load(name) if recipe_file.is_path(name) else None
+    base = run.recipe_to_continue(Path(start), file or own)
+    size = base.size if base.size in _sizes(name) else "base"
     asked = get(name, size=size, variant=variant, settings=settings)
     check_continued(asked, get(name, size=size), base)
     asked = gentle(asked, base).replace(shrink=not _size_of_a_step(settings))
-    return override(asked, [setting for setting in settings if setting.startswith(("optimise", "shrink"))])
+    again = [setting for setting in settings if setting.startswith(("optimise", "shrink"))]
+    return override(asked, again, own=tuple(own.parts.values()) if own else ())
 
 
 def _size_of_a_step(settings: Sequence[str]) -> bool:
@@ -85,9 +104,8 @@ def _size_of_a_step(settings: Sequence[str]) -> bool:
 def gentle(recipe: Recipe, base: Recipe) -> Recipe:
     """The recipe with the rate and the warmup for a network that is trained already, of this width; its own, if lower."""
     usual, optimise = recipe.continuing, recipe.optimise
-    width = base.system.backbone.width  # type: ignore[attr-defined]
-    rate = min(optimise.rate, usual.rate * 768 / width)  # type: ignore[attr-defined]
-    return recipe.replace(optimise=dataclasses.replace(optimise, rate=rate, warmup=usual.warmup))  # type: ignore[type-var]
+    rate = min(optimise.rate, usual.rate * 768 / base.system.backbone.width)
+    return recipe.replace(optimise=dataclasses.replace(optimise, rate=rate, warmup=usual.warmup))
 
 
 def _file(name: str) -> Path:

@@ -6,7 +6,8 @@ import dataclasses
 from typing import Any
 
 from unmask.errors import require
-from unmask.recipe import Recipe, flat
+from unmask.recipe import Recipe
+from unmask.settings import flat
 
 # settings of a system and its networks that do not say what the weights mean
 STREAM = "second stream"

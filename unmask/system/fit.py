@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from unmask.axes import Need, PartLike, fact, parts_in, rules
 from unmask.batch import Vocabulary
 from unmask.errors import UserError, require
-from unmask.recipe import MAIN, Recipe, override
+from unmask.recipe import MAIN, Recipe
+from unmask.settings import override
 from unmask.system.objectives import losses, objectives, predictions
 from unmask.text import layout as layouts
 

@@ -55,7 +55,7 @@ class Training:
         return Hyperparameters(
             epochs=usual.epochs if self.epochs is None else self.epochs,
             examples=self.examples,
-            rate=usual.rate * 768 / recipe.system.backbone.width if self.rate is None else self.rate,  # type: ignore[attr-defined]
+            rate=usual.rate * 768 / recipe.system.backbone.width if self.rate is None else self.rate,
             warmup=usual.warmup if self.warmup is None else self.warmup,
             decay=usual.decay if self.decay is None else self.decay,
             layer_decay=usual.layer_decay if self.layer_decay is None else self.layer_decay,
@@ -65,9 +65,6 @@ class Training:
 
 def check_dropout(dropout: float) -> None:
     require(0 <= dropout < 1, f"dropout must be in [0, 1), got {dropout}")
-
-
-CURVE = {"parts": "unmask.curves", "able": "at"}  # what a weight may be besides a number
 
 
 def check_language(language: float | Curve | None) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
@@ -11,7 +11,7 @@ from unmask.axes import Curve
 from unmask.data.examples import Text
 from unmask.errors import require
 from unmask.tasks._rows import read_rows
-from unmask.tasks._training import CURVE, Training, check_dropout, check_language
+from unmask.tasks._training import Training, check_dropout, check_language
 
 
 @dataclass(frozen=True)
@@ -21,9 +21,8 @@ class Choose(Training):
     dropout: float = 0.1  # before the output
     pooler: bool | None = None  # a dense layer before the output; none: the recipe's, in models that see everything
     activation: Literal["tanh", "gelu"] | None = None  # of that layer; none: the recipe's
-    language: float | Curve | None = field(  # weight of predicting the next token beside the choice; none: the recipe's
-        default=None, metadata=CURVE
-    )
+    # weight of predicting the next token in addition to the choice; None: the recipe's
+    language: float | Curve | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()

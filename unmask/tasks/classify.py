@@ -13,7 +13,7 @@ from unmask.axes import Curve
 from unmask.data.examples import Text
 from unmask.errors import UserError, require
 from unmask.tasks._rows import DELIMITERS, delimiter, is_csv, read_rows
-from unmask.tasks._training import CURVE, Training, check_dropout, check_language
+from unmask.tasks._training import Training, check_dropout, check_language
 from unmask.text.encodings import SAMPLE, undecodable
 
 
@@ -26,9 +26,8 @@ class Classify(Training):
     pooler: bool | None = None  # a dense layer before the output; none: the recipe's, in models that see everything
     activation: Literal["tanh", "gelu"] | None = None  # of that layer; none: the recipe's
     orders: Literal["one", "both"] = "one"  # both: a pair is read in both orders, and what is read added up (GPT)
-    language: float | Curve | None = field(  # weight of predicting the next token beside the label; none: the recipe's
-        default=None, metadata=CURVE
-    )
+    # weight of predicting the next token in addition to the label; None: the recipe's
+    language: float | Curve | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()

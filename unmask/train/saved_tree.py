@@ -10,7 +10,7 @@ from typing import Any
 from torch import Tensor
 
 from unmask.errors import require
-from unmask.recipe import public_name
+from unmask.part_names import public_name
 from unmask.tree import inside
 
 Outline = dict[str, Any]  # one entry: the kind of the value, and what is in it

@@ -1,0 +1,99 @@
+"""Parts by name: what a part is called in files, and which parts an axis has."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+from collections.abc import Iterable
+from typing import Any
+
+from unmask.axes import PartLike
+from unmask.errors import UserError, require
+from unmask.recipe_file import RecipeFile, file_of
+from unmask.type_check import is_part, is_protocol, options
+
+# the packages that export parts; they are imported when a part is named, because most of them import torch
+PACKAGES = (
+    "unmask.text", "unmask.data", "unmask.hide", "unmask.see", "unmask.backbone", "unmask.predict", "unmask.system",
+    "unmask.train", "unmask.curves",
+)  # fmt: skip
+
+
+def public_name(part: type) -> str:
+    """The name of a part in files: `unmask.hide.Words`, or `mine.py:Vowels` for a part of a recipe file.
+
+    Of a module in the package only the first two names are written, so that a part may move between files."""
+    if part.__module__.split(".")[0] == "unmask":
+        return ".".join([*part.__module__.split(".")[:2], part.__qualname__])
+    file = file_of(part)
+    if file is None:
+        raise UserError(
+            f"the part {part.__qualname__} is defined in {part.__module__}, and a run can only name parts of unmask and of a "
+            "recipe file: move it to a .py file with a function recipe(size, variant), and give that file as the recipe"
+        )
+    return f"{file.name}:{part.__qualname__}"
+
+
+def part_named(name: str, file: RecipeFile | None) -> type:
+    """The part with this public name. Only `unmask.` is ever imported; `file` was given by the user and is loaded."""
+    if ":" in name:
+        return _own_part(name, file)
+    module, _, part_name = name.rpartition(".")
+    require(module.startswith("unmask."), f"a recipe may only name parts of unmask, got {name!r}")
+    try:
+        part: type = getattr(importlib.import_module(module), part_name)
+    except (ImportError, AttributeError):
+        raise UserError(f"this recipe names a part that does not exist here: {name}") from None
+    require(isinstance(part, type) and dataclasses.is_dataclass(part), f"{name} is not a part")
+    return part
+
+
+def _own_part(name: str, file: RecipeFile | None) -> type:
+    file_name, _, part_name = name.partition(":")
+    if file is None:
+        raise UserError(
+            f"it uses the part {part_name} of the recipe file {file_name}: give that file, with --recipe {file_name} or in "
+            f'Python with recipe="{file_name}"'
+        )
+    require(
+        file.name == file_name,
+        f"it uses the part {part_name} of the recipe file {file_name}, and {file.path} was given: give {file_name}",
+    )
+    require(
+        part_name in file.parts,
+        f"it uses the part {part_name}, and {file.path} has no such part: give the file that the run was made with",
+    )
+    return file.parts[part_name]
+
+
+def parts_of(hint: Any, old: Any, own: Iterable[type] = ()) -> dict[str, type]:
+    """The parts that a field with this hint takes, by name.
+
+    A dataclass in the hint stands for itself. A protocol stands for every exported part that has its members; a member
+    that the present part `old` lacks is not asked for. `own`: parts of the recipe's own file."""
+    found: dict[str, type] = {}
+    for option in filter(is_part, options(hint)):
+        if not is_protocol(option):
+            found[option.__name__] = option
+            continue
+        members = _members(option) & (_attributes(type(old)) if dataclasses.is_dataclass(old) else _members(option))
+        known = [part for part in (*_exported(), *own) if members <= _attributes(part)]
+        found |= {part.__name__: part for part in known}
+    return dict(sorted(found.items()))
+
+
+def _members(protocol: type) -> set[str]:
+    """What distinguishes an axis: the members of its protocol besides those that every part has."""
+    bases = [base for base in protocol.__mro__ if is_protocol(base)]
+    names = {name for base in bases for name in (*vars(base), *vars(base).get("__annotations__", ()))}
+    return {name for name in names - set(vars(PartLike)) if not name.startswith("_")}
+
+
+def _attributes(part: Any) -> set[str]:
+    return {*dir(part), *(field.name for field in dataclasses.fields(part))}
+
+
+def _exported() -> list[type]:
+    modules = [importlib.import_module(package) for package in PACKAGES]
+    values = [vars(module)[name] for module in modules for name in getattr(module, "__all__", vars(module))]
+    return [value for value in values if isinstance(value, type) and dataclasses.is_dataclass(value)]

@@ -1,0 +1,133 @@
+"""A recipe file of the user's own: a .py file like those of `unmask.recipes`. It is run only when the user names it."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import inspect
+import sys
+import traceback
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from unmask.errors import UserError, require, unknown
+from unmask.recipe import Recipe
+
+_SELF = "__recipe_file__"  # the variable of a loaded module that holds its RecipeFile
+SHAPE = "a recipe file has a function recipe(size, variant) that returns an unmask.recipe.Recipe"
+
+
+@dataclass(frozen=True)
+class RecipeFile:
+    """A recipe file that is loaded."""
+
+    path: Path  # as the user gave it
+    sha256: str  # of its content
+    module: ModuleType = dataclasses.field(repr=False, compare=False)
+
+    @property
+    def name(self) -> str:
+        """What a run calls it: the name without its folder."""
+        return self.path.name
+
+    @property
+    def parts(self) -> dict[str, type]:
+        """The dataclasses that it defines."""
+        own = [
+            value for value in vars(self.module).values() if getattr(value, "__module__", "") == self.module.__name__
+        ]
+        return {part.__qualname__: part for part in own if isinstance(part, type) and dataclasses.is_dataclass(part)}
+
+    @property
+    def sizes(self) -> tuple[str, ...]:
+        return tuple(getattr(self.module, "SIZES", ("base",)))
+
+    @property
+    def variants(self) -> tuple[str, ...]:
+        return tuple(getattr(self.module, "VARIANTS", ("paper",)))
+
+    def recipe(self, *, size: str, variant: str) -> Recipe:
+        """What its function `recipe` returns for a size and a variant."""
+        if size not in self.sizes:
+            raise unknown(f"size of {self.path}", size, self.sizes)
+        if variant not in self.variants:
+            raise unknown(f"variant of {self.path}", variant, self.variants)
+        function: Any = getattr(self.module, "recipe", None)
+        require(callable(function), f"{self.path} has no function recipe: {SHAPE}")
+        try:
+            made: Recipe = function(**_accepted(function, {"size": size, "variant": variant}))
+        except Exception as error:
+            raise _failed(self.path, error) from None
+        require(isinstance(made, Recipe), f"{self.path} returns {type(made).__name__}, not a Recipe: {SHAPE}")
+        return made
+
+
+def is_path(name: str) -> bool:
+    """Whether this names a recipe file, and not a recipe of the family."""
+    return name.endswith(".py")
+
+
+def load(path: str | Path) -> RecipeFile:
+    """Run a recipe file; a file with the same content at the same place is run once."""
+    path = Path(path)
+    require(path.is_file(), f"no recipe file at {path}: give a .py file; {SHAPE}")
+    source = path.read_bytes()
+    place = hashlib.sha256(str(path.resolve()).encode() + b"\0" + source).hexdigest()
+    name = f"unmask_recipe_file_{place[:16]}"
+    if name not in sys.modules:
+        sys.modules[name] = ModuleType(name)  # dataclasses look their module up
+        try:
+            _run(source, path, sys.modules[name])
+        except BaseException:
+            del sys.modules[name]
+            raise
+    module = sys.modules[name]
+    file = RecipeFile(path, hashlib.sha256(source).hexdigest(), module)
+    setattr(module, _SELF, file)
+    return file
+
+
+def file_of(part: type) -> RecipeFile | None:
+    """The recipe file that defines a part; None if no recipe file does."""
+    return getattr(sys.modules.get(part.__module__), _SELF, None)
+
+
+def file_used_by(value: Any) -> RecipeFile | None:
+    """The recipe file that defines a part of this recipe; None if every part is one of unmask."""
+    if isinstance(value, dict | tuple | list):
+        items = list(value.values() if isinstance(value, dict) else value)
+    elif dataclasses.is_dataclass(value):
+        items = [getattr(value, field.name) for field in dataclasses.fields(value)]
+    else:
+        return None
+    return file_of(type(value)) or next(filter(None, map(file_used_by, items)), None)
+
+
+def _run(source: bytes, path: Path, module: ModuleType) -> None:
+    module.__file__ = str(path.resolve())
+    try:
+        exec(compile(source, str(path), "exec", dont_inherit=True), vars(module))
+    except Exception as error:
+        raise _failed(path, error) from None
+    for name, value in vars(module).items():
+        mine = isinstance(value, type) and value.__module__ == module.__name__ and dataclasses.is_dataclass(value)
+        require(
+            not mine or all(hasattr(value, fact) for fact in ("needs", "gives", "must_use")),
+            f"the part {name} of {path} does not say what it needs and gives: let it inherit unmask.axes.Part",
+        )
+
+
+def _accepted(function: Any, values: dict[str, str]) -> dict[str, str]:
+    """The values that a function has parameters for."""
+    return {name: value for name, value in values.items() if name in inspect.signature(function).parameters}
+
+
+def _failed(path: Path, error: Exception) -> UserError:
+    """One line for an error in a recipe file: where it is, and what is wrong."""
+    if isinstance(error, SyntaxError):
+        return UserError(f"{path}, line {error.lineno}: {error.msg}; correct the file")
+    lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(path)]
+    what = str(error) if isinstance(error, UserError) else f"{type(error).__name__}: {error}"
+    return UserError(f"{path}{f', line {lines[-1]}' if lines else ''}: {what}".replace("\n", " "))

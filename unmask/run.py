@@ -1,0 +1,218 @@
+"""The run folder: its files, the format of recipe.json, and how a run is created, opened and saved. Nothing else writes there
+but the training loop, which owns `state/`, the log and the plan (`unmask.train`)."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from torch import nn
+
+from unmask import formats, recipe_file
+from unmask.errors import UserError, require
+from unmask.recipe import Recipe
+from unmask.recipe_file import RecipeFile
+from unmask.recipe_json import plain, recipe_of
+from unmask.text import Tokenizer
+from unmask.train import checkpoint
+from unmask.type_check import check_types
+from unmask.version import __version__
+
+RECIPE = "recipe.json"
+TOKENIZER = "tokenizer.json"
+WEIGHTS = checkpoint.WEIGHTS
+REQUEST = "run.json"  # what a pretraining was asked for, and its rows in one pass
+IMPORTED = "import.json"  # the report of 'unmask import'
+_MAKE = "make one with 'unmask pretrain' or 'unmask import'"
+
+
+@dataclass(frozen=True)
+class Run:
+    """What a run folder holds, besides the state of a training that is not finished."""
+
+    folder: Path
+    recipe: Recipe
+    tokenizer: Tokenizer
+    weights: Path  # the file
+    random: tuple[str, ...] = ()  # tensors with random weights, because an imported checkpoint did not have them
+    notices: tuple[str, ...] = ()  # what the user should know
+
+
+def open(folder: str | Path, *, recipe: str | Path | RecipeFile | None = None) -> Run:
+    """The run in a folder. `recipe`: the user's recipe file, for a run that uses parts of one."""
+    folder = Path(folder)
+    require(folder.is_dir(), f"no run at {folder}: {_MAKE}")
+    for name in (RECIPE, TOKENIZER, WEIGHTS):
+        require((folder / name).is_file(), f"{folder} is not a finished run: it has no {name}")
+    file = given_file(folder, recipe)
+    read = read_recipe(folder, file)
+    notices = notices_of(folder, file)
+    return Run(folder, read, Tokenizer.load(folder), folder / WEIGHTS, _random(folder / IMPORTED), notices)
+
+
+def claim(out: Path, *, overwrite: bool, base: Path | None = None, resume: bool | None = None) -> None:
+    """Refuse a folder that a new run may not be written to, before any work is done.
+
+    `base`: the run that the new one starts from. `resume`: whether --resume was given; None: there is no such option."""
+    require(out.is_dir() or not out.exists(), f"{out} is a file, and a run is a folder: choose another --out")
+    choices = {None: "choose another --out", False: "choose another --out, resume it with --resume"}
+    require(
+        overwrite or not out.exists() or (bool(resume) and not any(out.iterdir())),
+        f"{out} exists already and is not a run to resume: choose another --out, or pass --overwrite"
+        if resume
+        else f"{out} exists already: {choices[resume]}, or pass --overwrite",
+    )
+    require(
+        base is None or base.resolve() != out.resolve(),
+        f"{out} is the run that the new one starts from: choose another --out",
+    )
+    parent = next(folder for folder in out.absolute().parents if folder.exists())
+    require(
+        parent.is_dir() and os.access(parent, os.W_OK),
+        f"{out} cannot be written: {parent} is not a folder with permission to write; choose another --out",
+    )
+
+
+def create(
+    out: Path, recipe: Recipe, tokenizer: Tokenizer, *, system: nn.Module | None = None,
+    more: Mapping[str, Mapping[str, Any]] | None = None,
+) -> None:  # fmt: skip
+    """A run folder, whole or not at all; it replaces what is there (see `claim`).
+
+    `system`: its weights are saved too. `more`: other files, JSON by file name."""
+    draft = out.with_name(f".{out.name}.draft")
+    shutil.rmtree(draft, ignore_errors=True)
+    try:
+        draft.mkdir(parents=True)
+        checkpoint.write_text(to_json(recipe), draft / RECIPE)
+        tokenizer.save(draft / TOKENIZER)
+        for name, content in (more or {}).items():
+            checkpoint.write_text(json.dumps(content, indent=1), draft / name)
+        if system is not None:
+            checkpoint.save_weights(system, draft / WEIGHTS)
+        shutil.rmtree(out, ignore_errors=True)  # what is replaced goes last
+        draft.rename(out)
+    except BaseException:
+        shutil.rmtree(draft, ignore_errors=True)
+        raise
+
+
+def to_json(recipe: Recipe) -> str:
+    """A recipe as recipe.json holds it."""
+    return json.dumps(as_data(recipe), indent=1)
+
+
+def as_data(recipe: Recipe) -> dict[str, Any]:
+    """The content of recipe.json: the format, who wrote it, the recipe files whose parts it uses, and the recipe."""
+    used = recipe_file.file_used_by(recipe)
+    files = {"files": {used.name: used.sha256}} if used else {}
+    return {"format": formats.NEWEST, "written_by": __version__} | files | plain(recipe)
+
+
+def from_json(text: str, where: str = "this JSON", file: RecipeFile | None = None) -> Recipe:
+    """The recipe that `to_json` wrote, now or in an earlier format; `where` names the source in errors."""
+    return recipe_of(formats.upgraded(_json(text, where), where), where, file)
+
+
+def read_recipe(folder: Path, file: RecipeFile | None = None) -> Recipe:
+    """The recipe of a run. `file`: the user's recipe file, for a run that uses parts of one."""
+    return from_json(_text(folder / RECIPE), str(folder / RECIPE), file)
+
+
+def recipe_to_continue(folder: Path, recipe: str | Path | RecipeFile | None) -> Recipe:
+    """The recipe of a run that a new one starts from; its weights are not read yet. `recipe`: as for `open`."""
+    require((folder / RECIPE).is_file(), f"no run to continue from at {folder}: {_MAKE}")
+    return read_recipe(folder, given_file(folder, file_for(folder, recipe)))
+
+
+def given_file(folder: Path, recipe: str | Path | RecipeFile | None) -> RecipeFile | None:
+    """The recipe file that the user gives for a run, loaded; refused for a run that uses parts of none."""
+    if recipe is None:
+        return None
+    require(
+        bool(files_of(folder)),
+        f"{folder} uses no parts of a recipe file: leave --recipe out (in Python, recipe=...)",
+    )
+    return recipe if isinstance(recipe, RecipeFile) else recipe_file.load(recipe)
+
+
+def file_for(folder: str | Path, recipe: str | Path | RecipeFile | None) -> str | Path | RecipeFile | None:
+    """The recipe file, if the run in a folder uses parts of one; None otherwise."""
+    return recipe if files_of(Path(folder)) else None
+
+
+def files_of(folder: Path) -> dict[str, str]:
+    """The recipe files whose parts a run uses: the SHA-256 of each by its name. They are never searched for."""
+    if not (folder / RECIPE).is_file():
+        return {}
+    data = _json(_text(folder / RECIPE), str(folder / RECIPE))
+    files = data.get("files", {}) if isinstance(data, dict) else {}
+    require(
+        isinstance(files, dict), f"{folder / RECIPE} is damaged: files must be names with hashes, got {files!r:.60}"
+    )
+    return {str(name): str(value) for name, value in files.items()}
+
+
+def notices_of(folder: Path, file: RecipeFile | None) -> tuple[str, ...]:
+    """What to say of a recipe file that is not the one that a run was made with."""
+    if file is None or files_of(folder).get(file.name) == file.sha256:
+        return ()
+    return (f"{file.path} was changed since {folder} was made: the model may differ from the one that was trained",)
+
+
+def request_of(out: Path) -> dict[str, Any] | None:
+    """What the pretraining in `out` was asked for, and its rows in one pass; None if there is no run."""
+    if not (out / REQUEST).is_file():
+        return None
+    try:
+        request: dict[str, Any] = json.loads((out / REQUEST).read_text(encoding="utf-8"))
+    except ValueError:
+        raise UserError(f"{out / REQUEST} is damaged: the run cannot be resumed") from None
+    _check_request(request, out)
+    return request | {"recipe": formats.upgraded(request["recipe"], str(out / REQUEST))}
+
+
+def _check_request(request: Any, out: Path) -> None:
+    """Refuse a request if something is missing, or of another type."""
+    known = {"recipe": dict[str, Any], "data": tuple[str, ...], "start": str | None, "seed": int, "budget": str,
+             "micro": tuple[int, ...]}  # fmt: skip
+    where = out / REQUEST
+    require(
+        not isinstance(request, dict) or "steps" not in request,
+        f"{out} was begun by an earlier version of unmask and cannot be resumed: start a new run with --from {out}",
+    )
+    lacking = sorted(known.keys() - (request.keys() if isinstance(request, dict) else set()))
+    require(not lacking, f"{where} is damaged, it has no {', '.join(lacking)}: the run cannot be resumed")
+    check_types(known, request, f"{where} is damaged: ")
+    require(
+        min(request["micro"], default=0) >= 1, f"{where} is damaged: micro must be 1 or more, got {request['micro']}"
+    )
+
+
+def _random(report: Path) -> tuple[str, ...]:
+    """The tensors that an import did not find; none if the run was not imported."""
+    if not report.is_file():
+        return ()
+    try:
+        return tuple(map(str, json.loads(report.read_text(encoding="utf-8"))["missing"]))
+    except (ValueError, TypeError, KeyError):
+        raise UserError(f"{report} is damaged: import the model again, or delete that file") from None
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise UserError(f"{path} is damaged or not a recipe: it is not UTF-8 ({error})") from None
+
+
+def _json(text: str, where: str) -> Any:
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError as error:
+        raise UserError(f"{where} is damaged or not a recipe: {error}") from None

@@ -1,0 +1,240 @@
+"""Settings: "hide.budget=0.2" or "arrange=Blocks(cross=false)" applied to a recipe, and every value under its dotted name.
+
+The type hint of a field says what it takes. Where the hint names the protocol of an axis, the field takes any part of
+that axis. The new part keeps the values that it has in common with the part before it, so that a size stays."""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+import typing
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, TypeVar
+
+from unmask.errors import UserError, require, unknown
+from unmask.part_names import parts_of
+from unmask.recipe import Recipe
+from unmask.type_check import fits, is_part, options, spell
+
+P = TypeVar("P")
+_WORDS: dict[str, Any] = {"true": True, "false": False, "none": None, "null": None}
+
+
+@dataclass(frozen=True)
+class _Setting:
+    name: str  # as it was written
+    path: tuple[str, ...]  # what is left of the name below the current owner
+    text: str  # the value as it was written
+    own: tuple[type, ...]  # parts of the recipe's own file, which the value may name too
+
+
+def flat(recipe: Recipe) -> dict[str, Any]:
+    """Every value of a recipe under its dotted name; a part stands under its own name."""
+    found: dict[str, Any] = {}
+
+    def walk(prefix: str, value: Any) -> None:
+        if dataclasses.is_dataclass(value):
+            found[prefix] = type(value).__name__
+            value = {f.name: getattr(value, f.name) for f in dataclasses.fields(value)}
+            if not value:
+                return
+        if isinstance(value, tuple) and value and dataclasses.is_dataclass(value[0]):
+            value = dict(enumerate(value))
+        if isinstance(value, dict) and value:
+            for key, item in value.items():
+                walk(f"{prefix}.{key}" if prefix else str(key), item)
+        else:
+            found[prefix] = value
+
+    walk("", recipe)
+    found.pop("")
+    return found
+
+
+def override(part: P, settings: Sequence[str], *, own: Sequence[type] = ()) -> P:
+    """A recipe, or any part, with settings applied all at once. `own`: more parts that settings may name."""
+    parsed = []
+    for setting in settings:
+        name, equals, text = setting.partition("=")
+        require(bool(equals), f"a setting is written NAME=VALUE, got {setting!r}")
+        parsed.append(_Setting(name.strip(), tuple(name.strip().split(".")), text.strip(), tuple(own)))
+    # a whole part comes first, so that "arrange=Blocks" and "arrange.cross=false" may be given in any order
+    ordered = sorted(_for_stages(part, parsed) + parsed, key=lambda setting: len(setting.path))
+    changed: P = _apply(part, Any, ordered)
+    return changed
+
+
+def _for_stages(part: Any, settings: list[_Setting]) -> list[_Setting]:
+    """What is set of a recipe's `hide` is also set in the stages that hide something of their own."""
+    own = [i for i, stage in enumerate(part.schedule) if stage.hide is not None] if isinstance(part, Recipe) else []
+    hide = [setting for setting in settings if setting.path[0] == "hide"]
+    return [dataclasses.replace(s, path=("schedule", str(i), *s.path)) for i in own for s in hide]
+
+
+def _apply(owner: Any, hint: Any, settings: list[_Setting]) -> Any:
+    """The owner, a value with this hint, with settings applied."""
+    known = _children(owner)
+    settings = _without_stars(owner, hint, known, settings)
+    changed: dict[str, Any] = {}
+    for key in dict.fromkeys(setting.path[0] for setting in settings if setting.path):
+        mine = [setting for setting in settings if setting.path[0] == key]
+        # a dict takes new names, if their whole value is given
+        if key not in known and not (isinstance(owner, dict) and len(mine[0].path) == 1):
+            raise _unknown(owner, known, mine[0])
+        value, inner = known.get(key), _hint_of(owner, hint, key)
+        for setting in mine:
+            value = _parsed(setting, value, inner) if len(setting.path) == 1 else value
+        below = [dataclasses.replace(s, path=s.path[1:]) for s in mine if len(s.path) > 1]
+        changed[key] = _apply(value, inner, below) if below else value
+    if not changed:
+        return owner
+    if isinstance(owner, tuple):
+        return tuple(changed.get(str(i), item) for i, item in enumerate(owner))
+    return owner | changed if isinstance(owner, dict) else dataclasses.replace(owner, **changed)
+
+
+def _children(owner: Any) -> dict[str, Any]:
+    if isinstance(owner, tuple):
+        return {str(i): item for i, item in enumerate(owner)}
+    if isinstance(owner, dict):
+        return {str(key): item for key, item in owner.items()}
+    if dataclasses.is_dataclass(owner):
+        return {f.name: getattr(owner, f.name) for f in dataclasses.fields(owner)}
+    return {}
+
+
+def _hint_of(owner: Any, hint: Any, key: str) -> Any:
+    """What a field, an entry of a dict or an item of a tuple takes."""
+    if dataclasses.is_dataclass(owner):
+        return typing.get_type_hints(type(owner)).get(key, Any)
+    inside = [typing.get_args(o) for o in options(hint) if typing.get_origin(o) is type(owner)]
+    if not inside:
+        return Any
+    repeated = isinstance(owner, dict) or inside[0][1:] == (...,)
+    return inside[0][1 if isinstance(owner, dict) else 0] if repeated else inside[0][int(key)]
+
+
+def _without_stars(owner: Any, hint: Any, known: Mapping[str, Any], settings: list[_Setting]) -> list[_Setting]:
+    """A star stands for every entry: of a tuple, of a dict, or of one part where a tuple of parts may be."""
+    several = isinstance(owner, tuple | dict)
+    one = not several and any(typing.get_origin(option) is tuple for option in options(hint))
+    found = []
+    for setting in settings:
+        starred = setting.path[0] == "*" and (several or (one and len(setting.path) > 1))
+        paths = [(key, *setting.path[1:]) for key in known] if several else [setting.path[1:]]
+        found += [dataclasses.replace(setting, path=path) for path in (paths if starred else [setting.path])]
+    return found
+
+
+def _unknown(owner: Any, known: Mapping[str, Any], setting: _Setting) -> UserError:
+    left = ".".join(setting.path)
+    where = setting.name[: len(setting.name) - len(left)]
+    below = "." + left if isinstance(owner, tuple) and not setting.path[0].isdecimal() else ""
+    return unknown("setting", setting.name, [where + child + below for child in known])
+
+
+def _parsed(setting: _Setting, old: Any, hint: Any) -> Any:
+    """A value from the command line: a part, or several, by name; or a number, true, false, none, a word."""
+    if not any(map(_takes_parts, options(hint))):
+        return _word_or_number(setting.text, hint, setting.name)
+    try:
+        node = ast.parse(setting.text, mode="eval").body
+    except SyntaxError:
+        known = parts_of(hint, old, setting.own)
+        raise UserError(f"{setting.name} must be {_wanted(hint, old, known)}, got {setting.text!r}") from None
+    return _read(node, old, hint, setting)
+
+
+def _takes_parts(option: Any) -> bool:
+    inside = [o for arg in typing.get_args(option) if arg is not ... for o in options(arg)]
+    return is_part(option) or (typing.get_origin(option) in (tuple, dict) and any(map(is_part, inside)))
+
+
+def _read(node: ast.expr, old: Any, hint: Any, setting: _Setting) -> Any:
+    """What an expression means where a value with this hint is wanted."""
+    for option in options(hint):
+        inside = typing.get_args(option)
+        if isinstance(node, ast.Tuple | ast.List) and typing.get_origin(option) is tuple and inside[1:] == (...,):
+            before = [*(old if isinstance(old, tuple) else [old]), *[None] * len(node.elts)]
+            items = enumerate(zip(node.elts, before, strict=False))
+            return tuple(_read(item, kept, inside[0], _below(setting, str(i))) for i, (item, kept) in items)
+        if isinstance(node, ast.Dict) and typing.get_origin(option) is dict:
+            names = [str(_literal(ast.unparse(key))) if key else "**" for key in node.keys]
+            pairs = zip(names, node.values, strict=True)
+            return {
+                name: _read(item, _children(old).get(name), inside[1], _below(setting, name)) for name, item in pairs
+            }
+    text, parts = ast.unparse(node), [is_part(option) for option in options(hint)]
+    named = isinstance(node, ast.Name | ast.Call) and text.lower() not in _WORDS
+    return (
+        _read_part(node, old, hint, setting)
+        if all(parts) or (any(parts) and named)
+        else _word_or_number(text, hint, setting.name)
+    )
+
+
+def _below(setting: _Setting, key: str) -> _Setting:
+    return dataclasses.replace(setting, name=f"{setting.name}.{key}")
+
+
+def _read_part(node: ast.expr, old: Any, hint: Any, setting: _Setting) -> Any:
+    """A part such as `Words` or `Blocks(cross=false)`, its values named; of several parts it replaces, the first counts."""
+    old = old[0] if isinstance(old, tuple) and old else old
+    known = parts_of(hint, old, setting.own)
+    called, keywords, unnamed = (node.func, node.keywords, node.args) if isinstance(node, ast.Call) else (node, [], [])
+    if not isinstance(called, ast.Name) or unnamed:
+        wanted = _wanted(hint, old, known)
+        raise UserError(f"{setting.name} must be {wanted}, its values named, got {ast.unparse(node)!r}")
+    if called.id not in known:
+        raise unknown(f"part for {setting.name}", called.id, known)
+    return _built(known[called.id], old, {keyword.arg or "**": keyword.value for keyword in keywords}, setting)
+
+
+def _built(part: Any, old: Any, given: Mapping[str, ast.expr], setting: _Setting) -> Any:
+    """A new part with the values that are given; where it has a value in common with the old part, with that value."""
+    hints = typing.get_type_hints(part)
+    fields = {f.name: f for f in dataclasses.fields(part) if f.init}
+    kept = {n: v for n, v in _children(old).items() if n in fields and fits(v, hints[n])} if is_part(type(old)) else {}
+    values = dict(kept)
+    for name, node in given.items():
+        if name not in fields:
+            raise unknown("setting", f"{setting.name}.{name}", [f"{setting.name}.{field}" for field in fields])
+        values[name] = _read(node, kept.get(name, _default(fields[name])), hints[name], _below(setting, name))
+    lacking = [name for name, field in fields.items() if name not in values and _default(field) is dataclasses.MISSING]
+    require(
+        not lacking,
+        f"{part.__name__} for {setting.name} needs {' and '.join(lacking)}: write "
+        f"{setting.name}={part.__name__}({', '.join(f'{name}=...' for name in lacking)})",
+    )
+    return part(**values)
+
+
+def _default(field: dataclasses.Field[Any]) -> Any:
+    """The default of a field; `MISSING` if it has none."""
+    return field.default if field.default_factory is dataclasses.MISSING else field.default_factory()
+
+
+def _wanted(hint: Any, old: Any, known: Mapping[str, type]) -> str:
+    """What a field that takes parts must be, in the words of an error."""
+    if float in options(hint):
+        return f"a number, or one of {', '.join(known)} such as {next(iter(known), '')}()"
+    return f"a part, such as {type(old).__name__ if is_part(type(old)) else next(iter(known), '')}()"
+
+
+def _word_or_number(text: str, hint: Any, name: str) -> Any:
+    named = any(typing.get_origin(o) is Literal and text in typing.get_args(o) for o in options(hint))
+    value = text if named else _literal(text)  # "none" may be a word of its own
+    value = float(value) if type(value) is int and float in options(hint) and int not in options(hint) else value
+    require(fits(value, hint), f"{name} must be {spell(hint)}, got {text!r}")
+    return value
+
+
+def _literal(text: str) -> Any:
+    if text.lower() in _WORDS:
+        return _WORDS[text.lower()]
+    try:
+        value = ast.literal_eval(text)
+    except (ValueError, SyntaxError):
+        return text
+    return value if not isinstance(value, list) else tuple(value)

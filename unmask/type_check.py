@@ -1,0 +1,91 @@
+"""Type hints as rules: whether a value is of its declared type, and what that type is called in an error."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import types
+import typing
+from collections.abc import Mapping
+from typing import Any, Literal
+
+from unmask.axes import Curve
+from unmask.errors import require
+
+LARGEST = 2**31  # every whole number of a recipe is below it
+_NAMES: dict[Any, str] = {
+    int: "a whole number",
+    float: "a number",
+    bool: "true or false",
+    str: "a word",
+    type(None): "none",
+    Curve: "a curve",
+}
+
+
+def check_types(hints: Mapping[str, Any], values: Mapping[str, Any], before: str) -> None:
+    """Refuse values that are not of their declared types: a file may hold anything.
+
+    `before` stands before a value's name in the error."""
+    for name, value in values.items():
+        large = f" below {LARGEST:,}" if isinstance(value, int) and abs(value) >= LARGEST else ""
+        require(
+            name not in hints or fits(value, hints[name]),
+            f"{before}{name} must be {spell(hints.get(name))}{large}, got {value!r:.60}",
+        )
+
+
+def fits(value: Any, hint: Any) -> bool:
+    """Whether a value is of the declared type, with everything in it."""
+    origin, inside = typing.get_origin(hint), typing.get_args(hint)
+    if hint in (int, float):
+        number = isinstance(value, int) or (hint is float and isinstance(value, float))
+        return number and not isinstance(value, bool) and abs(value) < (LARGEST if hint is int else math.inf)
+    if is_union(hint):
+        return any(fits(value, option) for option in inside)
+    if origin is Literal:
+        return any(type(value) is type(option) and value == option for option in inside)
+    if origin is dict:
+        return isinstance(value, dict) and all(fits(item, inside[1]) for item in value.values())
+    if origin is tuple:
+        if not isinstance(value, tuple | list):  # JSON has only lists
+            return False
+        each = inside[:1] * len(value) if inside[1:] == (...,) else inside
+        return len(value) == len(each) and all(map(fits, value, each))
+    if is_protocol(hint):
+        return dataclasses.is_dataclass(value)
+    return hint is Any or isinstance(value, hint)
+
+
+def options(hint: Any) -> tuple[Any, ...]:
+    """The alternatives of a hint; a hint without alternatives is its only one."""
+    return typing.get_args(hint) if is_union(hint) else (hint,)
+
+
+def is_union(hint: Any) -> bool:
+    return isinstance(hint, types.UnionType) or typing.get_origin(hint) is typing.Union
+
+
+def is_protocol(hint: Any) -> bool:
+    return bool(getattr(hint, "_is_protocol", False))
+
+
+def is_part(hint: Any) -> bool:
+    """Whether a value of this type is a part: the hint is the protocol of an axis, or a dataclass."""
+    return is_protocol(hint) or dataclasses.is_dataclass(hint)
+
+
+def spell(hint: Any) -> str:
+    """A type in the words of an error."""
+    return " or ".join(_spell(option) for option in options(hint))
+
+
+def _spell(option: Any) -> str:
+    origin, inside = typing.get_origin(option), typing.get_args(option)
+    if origin is Literal:
+        return "one of " + ", ".join(map(str, inside))
+    if origin is dict:
+        return f"a dict, in which each value must be {spell(inside[1])}"
+    if origin is tuple:
+        return "a list"
+    return _NAMES.get(option) or ("a part" if is_part(option) else str(option))
