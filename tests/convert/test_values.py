@@ -18,6 +18,7 @@ from tests.convert.test_export import KINDS, classifier, from_text, opened
 from unmask import recipes
 from unmask.convert import export_hf
 from unmask.convert.exported_values import FATES, check_known, parts
+from unmask.convert.families import all_values
 from unmask.convert.tokenizer import check_roles
 from unmask.errors import UserError
 from unmask.hide import Mask
@@ -66,7 +67,7 @@ def settings_of(recipe):
         for field in dataclasses.fields(part):
             dotted, value = f"{name}.{field.name}".strip("."), getattr(part, field.name)
             for other in INSTEAD.get(dotted) or other_values(hints[field.name], value):
-                yield f"{dotted}={'none' if other is None else other}", FATES[type(part)][field.name]
+                yield f"{dotted}={'none' if other is None else other}", all_values()[type(part)][field.name]
 
 
 def made(recipe, tokens, folder):
@@ -162,14 +163,14 @@ def test_the_recipes_of_these_tests_are_exported_as_they_are(tmp_path, name):
 
 
 def test_every_value_of_every_part_has_a_line_in_the_table():
-    for part, known in FATES.items():
+    for part, known in all_values().items():
         assert set(known) == {field.name for field in dataclasses.fields(part)}, part
 
 
 @pytest.mark.parametrize("name", recipes.names())
 def test_every_part_of_every_recipe_has_a_line_in_the_table(name):
     for variant in importlib.import_module(f"unmask.recipes.{name.replace('-', '_')}").VARIANTS:
-        check_known(recipes.get(name, size="tiny", variant=variant))
+        check_known(recipes.get(name, size="tiny", variant=variant), all_values())
 
 
 @dataclasses.dataclass(frozen=True)
