@@ -25,8 +25,7 @@ from unmask.infer.model import Model
 from unmask.recipe import override
 
 RECIPES = {name: recipe_of(name) for name in NAMES}
-FAMILIES = {name: architecture_of(recipe).family for name, recipe in RECIPES.items()}
-LABELS = {(family.pooler, family.summary): name for name, family in reversed(FAMILIES.items())}  # heads that differ
+LABELS = {architecture_of(recipe).family.model_type: name for name, recipe in reversed(RECIPES.items())}  # one of each
 RECIPES |= {f"{name} label": classifier(name, Path()).recipe for name in LABELS.values()}
 # What a user may set in place of a whole part, or of a value that is no number.
 INSTEAD = {

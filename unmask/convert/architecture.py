@@ -49,12 +49,12 @@ def architecture_of(recipe: Recipe, *, generator: bool = False) -> Architecture:
 
 def backbone_of(recipe: Recipe) -> Any:
     """The network of a recipe that has a single one."""
-    system = recipe.system
+    system: Any = recipe.system
     require(
         isinstance(system, Single),
         f"export writes a single network, got system={type(system).__name__}: use the run folder as it is",
     )
-    return system.backbone  # type: ignore[attr-defined]
+    return system.backbone
 
 
 def _family_of(recipe: Recipe, backbone: Any) -> tuple[Family, str]:

@@ -40,7 +40,7 @@ class Config:
     attention_dropout: str | None = "attention_probs_dropout_prob"
     embedding_dropout: str | None = None  # the dropout on the embeddings, where it has its own name
     always: Mapping[str, Any] = field(default_factory=dict)  # values that are written whatever the network is
-    only: Mapping[str, Any] = field(default_factory=dict)  # values of which our network can compute only this one
+    only: Mapping[str, Any] = field(default_factory=dict)  # our network can compute only this value of each
     only_label: Mapping[str, Any] = field(default_factory=dict)  # the same, where there is a head for a label
     types: Mapping[str, Any] = field(default_factory=dict)  # types of what is read besides `fields`
 
@@ -82,7 +82,9 @@ class Family:
     always_projects: bool = False  # embeddings are projected to the layers' width also if that is their own
 
     # Its tokenizer.
-    tokenizer: str | None = None  # the class that many open its folders with, which splits every text as BERT does
+    tokenizer: str | None = (
+        None  # the class that many open its folders with, for tokenizers that split texts as BertTokenizer does
+    )
     added_tokens: Mapping[str, str] = field(default_factory=dict)  # roles that it lacks, and the tokens an import adds
     padding_side: Literal["left", "right"] = "right"
     needs_own_pad: bool = False  # its positions skip padding, so no other token may be the padding token

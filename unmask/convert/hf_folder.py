@@ -42,12 +42,12 @@ class HFFolder:
 
     @property
     def classes(self) -> int:
-        """How many classes of texts it tells apart; 0 where it does not classify texts."""
+        """The number of classes of texts; 0 where it does not classify texts."""
         called = self.family.names.label
         output = called.get("out.weight", ("",))[0]
         if output not in self.tensors:
             return 0
-        # Heads for tokens and texts may share their names: the pooler, or better the architecture, tells them apart.
+        # Heads for tokens and texts may share their names: the pooler shows which it is, or better the architecture.
         whole = all(name in self.tensors for theirs in called.values() for name in theirs)
         ours = whole if self.architecture is None else self.architecture.endswith("ForSequenceClassification")
         return len(self.tensors[output]) if ours else 0
@@ -92,11 +92,11 @@ def _family_of(config: dict[str, Any]) -> Family:
 
 def read_json(path: Path) -> dict[str, Any]:
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
+        found: Any = json.loads(path.read_text(encoding="utf-8"))
     except ValueError as error:
         raise UserError(f"{path} is damaged or not JSON: {error}") from None
     require(isinstance(found, dict), f"{path} must hold a JSON object, got {type(found).__name__}")
-    return found  # type: ignore[no-any-return]
+    return dict(found)
 
 
 def read_settings(path: Path) -> dict[str, Any]:

@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -56,31 +57,43 @@ def import_hf(
     A discriminator may come with the folder of its `generator`; without one, the run has a fresh one."""
     first = _read(Path(folder))
     second = _read_generator(Path(generator), first) if generator is not None else None
-    source, recipe, backbone = first.source, first.recipe, backbone_of(first.recipe)
-    if first.heads.replaced:
-        shared = second is None or _same_embeddings(first, second)
-        usual = source.family.recipe.recipe(size=recipe.size).system
-        recipe = paired(usual, recipe, second.recipe if second else None, shared=shared)
-    system = recipe.system.build(recipe, source.tokenizer.vocabulary, 0)  # type: ignore[attr-defined]
+    recipe = _recipe_of(first, second)
+    spec: Any = recipe.system
+    system = spec.build(recipe, first.source.tokenizer.vocabulary, 0)
     filled, left_over = _fill(single_module(system), first)
     if second:
         more, left = _fill(single_module(system, generator=True), second)
         filled, left_over = filled | more, left_over + [f"{name} (generator)" for name in left]
-    save_run(Model(system.eval(), recipe, source.tokenizer, Path(out)), out, overwrite=overwrite)
-    wanted = checkpoint.unique(system)
+    save_run(Model(system.eval(), recipe, first.source.tokenizer, Path(out)), out, overwrite=overwrite)
+    report = _report(first, recipe, checkpoint.unique(system), filled, left_over)
+    checkpoint.write_text(json.dumps(asdict(report), indent=1), Path(out) / IMPORTED)
+    return report
+
+
+def _recipe_of(first: _Network, second: _Network | None) -> Recipe:
+    """The recipe of the run: of one network, or of a discriminator and its generator."""
+    if not first.heads.replaced:
+        return first.recipe
+    usual = first.source.family.recipe.recipe(size=first.recipe.size).system
+    shared = second is None or _same_embeddings(first, second)
+    return paired(usual, first.recipe, second.recipe if second else None, shared=shared)
+
+
+def _report(
+    network: _Network, recipe: Recipe, wanted: Mapping[str, Tensor], filled: set[int], left_over: list[str]
+) -> Report:
     absent = [name for name, tensor in wanted.items() if tensor.data_ptr() not in filled]
     loaded = [tensor.numel() for tensor in wanted.values() if tensor.data_ptr() in filled]
-    report = Report(
-        architecture=_title(first),
+    source = network.source
+    return Report(
+        architecture=_title(network),
         recipe=recipe.name,
         loaded=len(loaded),
         parameters=sum(loaded),
-        missing=tuple(sorted(absent + first.adjusted.fresh)),
+        missing=tuple(sorted(absent + network.adjusted.fresh)),
         left_over=tuple(sorted(left_over)),
-        notes=(*_random(absent), *source.family.notes(source.config, backbone)),
+        notes=(*_random(absent), *source.family.notes(source.config, backbone_of(network.recipe))),
     )
-    checkpoint.write_text(json.dumps(asdict(report), indent=1), Path(out) / IMPORTED)
-    return report
 
 
 def _random(absent: list[str]) -> list[str]:

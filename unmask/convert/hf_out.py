@@ -53,7 +53,7 @@ def export_hf(model: Model, out: str | Path, *, generator: bool = False, overwri
 
 
 def _tokenizer(model: Model, found: Architecture) -> Tokenizer:
-    """The tokenizer with a padding token that Hugging Face can tell from the text.
+    """The tokenizer with a padding token that Hugging Face can distinguish from the text.
 
     A label that is read from the last token is read from the last one that is not padding."""
     specials = [layouts.SPECIALS[word] for word in model.recipe.layout.split() if word in layouts.SPECIALS]

@@ -12,7 +12,8 @@ from unmask.recipe import Recipe
 
 def reading_view(recipe: Recipe) -> Any:
     """The `see` that a finished model reads with."""
-    return recipe.see.serving  # type: ignore[attr-defined]
+    see: Any = recipe.see
+    return see.serving
 
 
 def sees(recipe: Recipe) -> Pattern:

@@ -15,13 +15,13 @@ from unmask.data import Blocks, FromTask
 from unmask.errors import require
 from unmask.hide import Nothing
 from unmask.predict import Label, Replaced
-from unmask.recipe import Part, Recipe, Stage
+from unmask.recipe import Recipe, Stage
 from unmask.system import SENTENCE, GeneratorDiscriminator, Single
 from unmask.system.generator_discriminator import READS
 
 
 def heads_of(source: HFFolder) -> Heads:
-    """The heads of the run. A checkpoint that has none gets a fresh one, so that pretraining can go on."""
+    """The heads of the run. A checkpoint that has none gets a fresh one, so that pretraining can continue."""
     called = source.family.names
     if source.classes:
         return Heads(label="label")
@@ -49,7 +49,8 @@ def recipe_of(source: HFFolder, heads: Heads) -> Recipe:
 
 
 def backbone_of(recipe: Recipe) -> Any:
-    return recipe.system.backbone  # type: ignore[attr-defined]
+    system: Any = recipe.system
+    return system.backbone
 
 
 def _weights(backbone: Any) -> int:
@@ -58,7 +59,7 @@ def _weights(backbone: Any) -> int:
 
 
 def _layout(source: HFFolder, heads: Heads, usual: str) -> str:
-    """As the tokenizer says. One that says nothing takes the usual one, but a GPT classifier reads the bare text."""
+    """As the tokenizer says. Otherwise the usual one; but a head without a pooler, at the last token, reads the bare text."""
     bare = heads.label and source.family.summary == "last" and source.family.pooler is None
     layout = tokenizers.layout_of(source.tokenizer, "a b" if bare else usual)
     tokenizers.check_roles(source.tokenizer, layout)
@@ -68,8 +69,8 @@ def _layout(source: HFFolder, heads: Heads, usual: str) -> str:
 
 
 def _pretrained(recipe: Recipe, source: HFFolder, backbone: Any, heads: Heads) -> Recipe:
-    """Predicted is what the checkpoint predicts, and a sentence task is there only where it has one."""
-    predict: dict[str, Part] = {}
+    """It predicts what the checkpoint predicts."""
+    predict: dict[str, Any] = {}
     if heads.tokens:
         predict[heads.tokens] = source.family.token_head(source, backbone, heads.tied)
     if heads.replaced:
@@ -81,11 +82,12 @@ def _pretrained(recipe: Recipe, source: HFFolder, backbone: Any, heads: Heads) -
     )
 
 
-def _arranged(usual: Part, heads: Heads) -> Part:
-    return Blocks() if usual.classes and not heads.sentence else usual  # type: ignore[attr-defined]
+def _arranged(usual: Any, heads: Heads) -> Any:
+    """A sentence task is there only where the checkpoint has a head for it."""
+    return Blocks() if usual.classes and not heads.sentence else usual
 
 
-def _cut(stage: Stage, length: int, predict: dict[str, Part]) -> Stage:
+def _cut(stage: Stage, length: int, predict: dict[str, Any]) -> Stage:
     weights = {name: weight for name, weight in stage.weights.items() if name in predict}
     return dataclasses.replace(stage, length=min(stage.length, length), weights=weights)
 

@@ -11,7 +11,6 @@ from tokenizers import Tokenizer as Backend
 
 from unmask import text
 from unmask.errors import UserError, require
-from unmask.recipe import Part
 from unmask.text import Tokenizer
 from unmask.text import layout as layouts
 from unmask.text.tokenizer import BERT_NAMES, GPT_NAMES, ROBERTA_NAMES, ROLES
@@ -76,7 +75,7 @@ def _byte_bpe(backend: Backend, prefix: bool) -> Backend:
     backend.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=prefix)
     backend.decoder = decoders.ByteLevel()
     backend.post_processor = processors.ByteLevel(trim_offsets=True)
-    # RoBERTa's mask takes the space before it, as a word of this vocabulary would
+    # the mask takes the space before it, as a word of this vocabulary would
     backend.add_special_tokens([
         AddedToken(name, lstrip=name in ROLES["mask"], special=True, normalized=False)
         for name in [*ROBERTA_NAMES, "<|endoftext|>"]
@@ -85,7 +84,7 @@ def _byte_bpe(backend: Backend, prefix: bool) -> Backend:
     return backend
 
 
-def kind_of(tokenizer: Tokenizer) -> Part:
+def kind_of(tokenizer: Tokenizer) -> Any:
     """The kind of a tokenizer as a recipe names it."""
     backend, vocab = tokenizer.backend, tokenizer.vocabulary.size
     model = type(backend.model).__name__
@@ -136,7 +135,7 @@ def _framed(tokenizer: Tokenizer, a: str, b: str | None = None) -> list[str]:
 
 
 def _special(tokenizer: Tokenizer, index: int) -> str:
-    # GPT-2 has one token for all of them: it ends texts. GPT's extract token ends them too.
+    # One token may have all these roles (GPT-2): then it ends texts. An extract token (GPT) ends them too.
     for role in ("start", "delimiter", "extract", "sep", "cls", "mask"):
         if tokenizer.roles.get(role) == index:
             return _SPELLED[role]
