@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from functools import cache
 from pathlib import Path
@@ -13,10 +14,14 @@ from tokenizers import Tokenizer as Backend
 from torch import Tensor, nn
 
 from unmask import recipes, text
+from unmask.backbone import TransformerXL
 from unmask.batch import Batch, Hidden
+from unmask.convert import architecture_of
 from unmask.data.examples import Text, batch_of, rows_of
+from unmask.errors import UserError
 from unmask.infer.model import Model, open_run
 from unmask.recipe import Recipe
+from unmask.system import GeneratorDiscriminator
 from unmask.text import Tokenizer
 
 SENTENCES = [
@@ -39,6 +44,17 @@ def _trained(kind: str) -> str:
         "word": text.WordBPE(vocab=90),
     }
     return text.train(kinds[kind], SENTENCES * 3).backend.to_str()
+
+
+_NAMES = {text.WordPiece: "wordpiece", text.ByteBPE: "byte", text.Unigram: "unigram", text.WordBPE: "word"}
+
+
+def tokenizer_for(recipe: Recipe) -> Tokenizer:
+    """A small tokenizer of the kind that a recipe has."""
+    kind = type(recipe.tokenizer)
+    if kind in _NAMES:
+        return tokenizer(_NAMES[kind])
+    return text.train(dataclasses.replace(recipe.tokenizer, vocab=300), SENTENCES * 3)
 
 
 def tokenizer(kind: str = "wordpiece") -> Tokenizer:
@@ -86,16 +102,35 @@ def model_of(recipe: Recipe, tokens: Tokenizer, folder: Path) -> Model:
 
 
 SHAPE = [f"system.backbone.{name}" for name in ("layers=2", "width=16", "heads=2", "feedforward=24", "length=64")]
-MORE = {  # what some recipes have besides
-    "albert": ["system.backbone.embedding=12", "system.backbone.length=96"],
-    "electra": ["system.backbone.embedding=12", "system.generator.width=8", "system.generator.heads=1",
-                "system.generator.feedforward=12"],
-    "gpt": ["system.backbone.feedforward=64"],
-}  # fmt: skip
+GENERATOR = [f"system.generator.{name}" for name in ("width=8", "heads=1", "feedforward=12")]
+
+
+@cache
+def _shape(name: str) -> list[str]:
+    """The settings that make a recipe's network tiny."""
+    recipe = recipes.get(name, size="tiny")
+    backbone, found = recipe.system.backbone, list(SHAPE)
+    if isinstance(recipe.tokenizer, text.Unigram):  # it splits these sentences into more tokens
+        found.append("system.backbone.length=96")
+    if isinstance(backbone, TransformerXL):
+        found += ["system.backbone.head=8", "system.backbone.memory=12"]
+    if isinstance(recipe.system, GeneratorDiscriminator):
+        found += GENERATOR
+    return found + _of_architecture(recipe)
+
+
+def _of_architecture(recipe: Recipe) -> list[str]:
+    """Some architectures have embeddings of their own width; some a feed-forward layer four times as wide as others."""
+    try:
+        fields = architecture_of(recipe).family.config.fields
+    except UserError:
+        return []
+    wide = [] if "feedforward" in fields else ["system.backbone.feedforward=64"]
+    return wide + (["system.backbone.embedding=12"] if "embedding" in fields else [])
 
 
 def recipe_of(name: str, *settings: str) -> Recipe:
-    recipe = recipes.get(name, size="tiny", settings=[*SHAPE, *MORE.get(name, ()), *settings])
+    recipe = recipes.get(name, size="tiny", settings=[*_shape(name), *settings])
     return recipe.replace(schedule=(type(recipe.schedule[0])(length=32),), reads=recipe.system.backbone.length)
 
 

@@ -1,70 +1,21 @@
 """Exported models: transformers' Auto classes open them and compute, from raw text, what ours compute."""
 
-import json
-from dataclasses import replace
-
 import pytest
 import torch
 import transformers as hf
 
-from tests.backbone.test_parts import Biased, LastAgain
-from tests.convert.parts import PAIRS, PARITY, TEXTS, look, model_of, recipe_of, score, tokenizer, weights
-from unmask.convert import export_hf, import_hf
-from unmask.data import Blocks, FromTask
+from tests.convert.in_transformers import classifier, from_text, opened
+from tests.convert.parts import PAIRS, PARITY, TEXTS, look, model_of, recipe_of, score, tokenizer, tokenizer_for
+from unmask.convert import export_hf
+from unmask.data import Blocks
 from unmask.errors import UserError
-from unmask.hide import Nothing
-from unmask.infer.model import save_run
 from unmask.predict import Label
-from unmask.system import Single
 from unmask.text import Tokenizer
-
-KINDS = {
-    "bert": "wordpiece", "roberta": "byte", "gpt2": "gpt2", "ernie": "wordpiece", "electra": "wordpiece",
-    "albert": "unigram", "gpt": "word",
-}  # fmt: skip
-SHAPED_LIKE_BERT = ("bert-wwm", "bert-wwm-ext", "spanbert", "structbert", "unilm")
 
 
 def pretrained(name, folder, *settings, tokens=None, **changes):
     recipe = recipe_of(name, *settings).replace(**changes)
-    return model_of(recipe, tokens or tokenizer(KINDS.get(name, "wordpiece")), folder)
-
-
-def classifier(name, folder, tokens=None, **changes):
-    reads_all = name not in ("gpt", "gpt2")
-    head = {
-        "classes": 3,
-        "names": ("bad", "fair", "good"),
-        "pooler": reads_all,
-        "activation": "gelu" if name == "electra" else "tanh",
-        "bias": reads_all,
-        "dropout": 0.1,
-    } | changes
-    recipe = recipe_of(name)
-    parts = {
-        "arrange": FromTask(),
-        "hide": Nothing(),
-        "see": recipe.see.serving,
-        "system": Single(backbone=recipe.system.backbone),
-        "predict": {"label": Label(**head)},
-    }
-    return pretrained(name, folder, tokens=tokens, **parts)
-
-
-def opened(auto, folder):
-    network, info = auto.from_pretrained(folder, output_loading_info=True)
-    assert not info["missing_keys"]
-    assert not info["unexpected_keys"]
-    assert not info["mismatched_keys"]
-    return network.eval()
-
-
-def from_text(network, folder, texts):
-    """What transformers makes of raw text with what lies in the folder alone."""
-    second = [text.b for text in texts] if texts[0].b is not None else None
-    encoded = hf.AutoTokenizer.from_pretrained(folder)([t.a for t in texts], second, padding=True, return_tensors="pt")
-    with torch.no_grad():
-        return network(**encoded, output_hidden_states=True), encoded
+    return model_of(recipe, tokens or tokenizer_for(recipe), folder)
 
 
 def assert_same_from_text(model, folder, auto, texts, head, field="logits"):
@@ -85,45 +36,11 @@ def assert_same_from_text(model, folder, auto, texts, head, field="logits"):
 
 
 @pytest.mark.parametrize("texts", [TEXTS, PAIRS], ids=["one text", "two texts"])
-@pytest.mark.parametrize("name, auto, head, field", [
-    ("bert", hf.AutoModelForPreTraining, "tokens", "prediction_logits"),
-    ("bert", hf.AutoModelForPreTraining, "sentence", "seq_relationship_logits"),
-    ("roberta", hf.AutoModelForMaskedLM, "tokens", "logits"),
-    ("gpt2", hf.AutoModelForCausalLM, "tokens", "logits"),
-    ("gpt", hf.AutoModelForCausalLM, "tokens", "logits"),
-    ("ernie", hf.AutoModelForPreTraining, "tokens", "prediction_logits"),
-    ("ernie", hf.AutoModelForPreTraining, "sentence", "seq_relationship_logits"),
-    ("albert", hf.AutoModelForPreTraining, "tokens", "prediction_logits"),
-    ("albert", hf.AutoModelForPreTraining, "sentence", "sop_logits"),
-    ("electra", hf.AutoModelForPreTraining, "replaced", "logits"),
-    ("bert-wwm", hf.AutoModelForPreTraining, "sentence", "seq_relationship_logits"),
-    ("bert-wwm-ext", hf.AutoModelForPreTraining, "tokens", "prediction_logits"),
-    ("unilm", hf.AutoModelForPreTraining, "tokens", "prediction_logits"),
-    ("unilm", hf.AutoModelForPreTraining, "sentence", "seq_relationship_logits"),
-    ("spanbert", hf.AutoModelForMaskedLM, "tokens", "logits"),
-    ("structbert", hf.AutoModelForMaskedLM, "tokens", "logits"),
-])  # fmt: skip
-def test_a_pretrained_model_is_the_same_in_transformers_from_raw_text(tmp_path, texts, name, auto, head, field):
-    assert_same_from_text(pretrained(name, tmp_path), tmp_path / "hf", auto, texts, head, field)
-
-
-@pytest.mark.parametrize("name", KINDS)
-def test_attention_dropout_is_written_where_the_architecture_has_it(tmp_path, name):
-    theirs = "attn_pdrop" if name in ("gpt", "gpt2") else "attention_probs_dropout_prob"
-    for share in (0.0, 0.1):
-        model = pretrained(name, tmp_path / f"{share}", f"system.backbone.attention_dropout={share}")
-        export_hf(model, tmp_path / f"hf{share}")
-        assert getattr(hf.AutoConfig.from_pretrained(tmp_path / f"hf{share}"), theirs) == share
-
-
-@pytest.mark.parametrize("texts", [TEXTS, PAIRS], ids=["one text", "two texts"])
-@pytest.mark.parametrize("name", [*KINDS, *SHAPED_LIKE_BERT])
-def test_a_classifier_is_the_same_in_transformers_from_raw_text(tmp_path, texts, name):
-    model = classifier(name, tmp_path)
-    assert_same_from_text(model, tmp_path / "hf", hf.AutoModelForSequenceClassification, texts, "label")
-    config = hf.AutoConfig.from_pretrained(tmp_path / "hf")
-    assert config.id2label == {0: "bad", 1: "fair", 2: "good"}
-    assert config.label2id["good"] == 2
+def test_a_tokenizer_with_a_single_special_token_gives_the_same_numbers(tmp_path, texts):
+    model = pretrained("gpt2", tmp_path, tokens=tokenizer("gpt2"))
+    assert_same_from_text(model, tmp_path / "hf", hf.AutoModelForCausalLM, texts, "tokens")
+    model = classifier("gpt2", tmp_path, tokenizer("gpt2"))
+    assert_same_from_text(model, tmp_path / "label", hf.AutoModelForSequenceClassification, texts, "label")
 
 
 @pytest.mark.parametrize("name, architecture, left_out", [
@@ -177,37 +94,8 @@ def test_a_sentence_task_without_segments_becomes_bert(tmp_path):
     )
 
 
-@pytest.mark.parametrize("name", KINDS)
-def test_the_bare_network_opens_with_auto_model(tmp_path, name):
-    model = pretrained(name, tmp_path)
-    assert sorted(export_hf(model, tmp_path / "hf").files) == sorted(path.name for path in (tmp_path / "hf").iterdir())
-    theirs, encoded = from_text(hf.AutoModel.from_pretrained(tmp_path / "hf").eval(), tmp_path / "hf", TEXTS)
-    _, hidden = look(model, TEXTS)
-    real = encoded["attention_mask"].bool()
-    torch.testing.assert_close(hidden.last[:, : real.shape[1]][real], theirs.last_hidden_state[real], **PARITY)
-
-
-@pytest.mark.parametrize(
-    "build, name",
-    [(pretrained, name) for name in KINDS if name != "electra"] + [(classifier, name) for name in KINDS],
-)
-def test_import_of_an_export_has_identical_weights_and_recipe_parts(tmp_path, build, name):
-    model = build(name, tmp_path, tokens=tokenizer("byte" if name == "gpt2" else KINDS[name]))
-    save_run(model, tmp_path / "a")
-    export_hf(model, tmp_path / "hf")
-    report = import_hf(tmp_path / "hf", tmp_path / "b")
-    assert not report.missing
-    assert not report.left_over
-    before, after = weights(tmp_path / "a"), weights(tmp_path / "b")
-    assert before.keys() == after.keys()
-    assert all(torch.equal(before[key], after[key]) for key in before)
-    one, other = (json.loads((tmp_path / run / "recipe.json").read_text()) for run in ("a", "b"))
-    assert {key: (one[key], other[key]) for key in ("layout", "predict", "see", "arrange", "hide", "system")
-            if one[key] != other[key]} == {}  # fmt: skip
-
-
 def test_a_gpt2_classifier_whose_padding_ends_texts_gets_a_padding_of_its_own(tmp_path):
-    model = classifier("gpt2", tmp_path)
+    model = classifier("gpt2", tmp_path, tokenizer("gpt2"))
     export_hf(model, tmp_path / "hf")
     config = hf.AutoConfig.from_pretrained(tmp_path / "hf")
     assert config.vocab_size == model.tokenizer.vocabulary.size + 1
@@ -243,9 +131,7 @@ def test_a_fill_mask_pipeline_finds_what_ours_finds(tmp_path):
 
 
 @pytest.mark.parametrize("name, settings, message", [
-    ("bert", ["system.backbone.positions=Sinusoidal"], "only learned positions, got Sinusoidal.*positions=Learned"),
-    ("bert", ["system.backbone.positions=NoPositions"], "only learned positions, got NoPositions.*positions=Learned"),
-    ("bert", ["system.backbone.positions.every=true"], "add positions once, got system.backbone.positions.every=true"),
+    ("bert", ["system.backbone.positions=sinusoidal"], "no sinusoidal positions.*learned"),
     ("bert", ["system.backbone.norm=pre"], "norm='pre'"),
     ("bert", ["predict.tokens.transform=false"], "with a transform"),
     ("bert", ["predict.tokens.epsilon=0.1"], "epsilon"),
@@ -268,16 +154,6 @@ def test_what_transformers_cannot_express_is_refused_with_the_reason(tmp_path, n
     with pytest.raises(UserError, match=message):
         export_hf(pretrained(name, tmp_path, *settings), tmp_path / "hf")
     assert not (tmp_path / "hf").exists()
-
-
-@pytest.mark.parametrize("changes, message", [
-    ({"attention": Biased()}, "full attention, got Biased"), ({"decoder": LastAgain()}, "no decoder, got LastAgain"),
-])  # fmt: skip
-def test_another_attention_or_a_decoder_is_refused_by_name(tmp_path, changes, message):
-    recipe = recipe_of("bert")
-    system = replace(recipe.system, backbone=replace(recipe.system.backbone, **changes))
-    with pytest.raises(UserError, match=message):
-        export_hf(model_of(recipe.replace(system=system), tokenizer(), tmp_path), tmp_path / "hf")
 
 
 @pytest.mark.parametrize("name, changes, message", [

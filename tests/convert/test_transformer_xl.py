@@ -13,8 +13,8 @@ from tokenizers import models, pre_tokenizers
 
 from tests.backbone.test_relative import stream
 from tests.convert.parts import PARITY, edit_json, weights
-from unmask.convert import export_hf, hf_folder, import_hf
-from unmask.convert import tokenizer as tokenizers
+from unmask.convert import export_hf, import_hf
+from unmask.convert.transfo_xl import CONVERT_PICKLE, PICKLED_WORDS, READ_WORDS
 from unmask.errors import UserError
 from unmask.infer.model import open_run
 from unmask.predict import Adaptive, Tokens
@@ -346,6 +346,6 @@ def test_it_cannot_be_exported_and_the_reason_is_told(tmp_path):
 
 def test_the_documentation_gives_the_commands_of_the_messages():
     page = (Path(__file__).parents[2] / "docs/hugging_face.md").read_text(encoding="utf-8")
-    assert hf_folder.CONVERT_DROPPED in page
-    assert tokenizers.WORDS.format(read=tokenizers.PICKLES["vocab.pkl"]) in page
-    assert tokenizers.PICKLES["vocab.bin"] in page
+    assert CONVERT_PICKLE in page
+    assert PICKLED_WORDS["vocab.pkl"] in page
+    assert READ_WORDS["vocab.bin"] in page

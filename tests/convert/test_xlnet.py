@@ -8,6 +8,7 @@ import transformers as hf
 from tokenizers import Tokenizer as Backend
 
 from tests.backbone.test_relative import masks_of, permuted
+from tests.convert.in_transformers import from_text, opened
 from tests.convert.parts import (
     PAIRS,
     PARITY,
@@ -24,7 +25,6 @@ from tests.convert.parts import (
     tokenizer,
     weights,
 )
-from tests.convert.test_export import from_text, opened
 from unmask.backbone import TransformerXL
 from unmask.convert import export_hf, import_hf
 from unmask.data import FromTask

@@ -1,17 +1,18 @@
-"""What `export` does with every value of a recipe. A value without a line here is refused by name.
+"""What `export` does with every value of a recipe. A value without a line is refused by name.
 
 A new field of a part gets a line when somebody has decided which of the four it is; until then nothing is exported.
+Parts that every family can hold have their lines here; parts of one family alone, in the `values` of its file.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, Literal
 
-from unmask import data, hide, predict, see
+from unmask import backbone, data, hide, predict, see
 from unmask.axes import rules
-from unmask.backbone import Transformer, TransformerXL
+from unmask.backbone import Transformer
 from unmask.errors import require
 from unmask.recipe import Recipe
 from unmask.system import GeneratorDiscriminator, Single
@@ -45,13 +46,6 @@ FATES: dict[type, dict[str, Fate]] = {
         "dropout": "written", "attention_dropout": "written", "activation_dropout": "training", "epsilon": "written",
         "deviation": "written", "initial": "training", "initial_projection": "training", "scaled_init": "training",
     },
-    TransformerXL: {
-        "layers": "written", "width": "written", "heads": "written", "head": "checked", "feedforward": "written",
-        "memory": "written", "length": "written", "clamp": "written", "streams": "checked", "cutoffs": "checked",
-        "divide": "training",  # it matters with cutoffs alone, and those are refused
-        "segments": "written", "shared_biases": "checked", "scaled_embeddings": "checked", "activation": "written", "dropout": "written",
-        "attention_dropout": "training", "epsilon": "written", "deviation": "written", "projection_deviation": "training",
-    },
     data.Blocks: {"cross": "training", "fill": "training"},
     data.ContinuingPairs: {"reuse": "training", "random": "training", "both": "training"},
     data.FromTask: {},
@@ -60,6 +54,10 @@ FATES: dict[type, dict[str, Fate]] = {
     data.FullRows: {},
     data.ContinuingRows: {},
     data.ThreeWay: {"previous": "training", "random": "training", "short": "training"},
+    backbone.Full: {},
+    backbone.Learned: {"every": "checked"},
+    backbone.NoPositions: {},
+    backbone.Sinusoidal: {"every": "checked"},
     hide.Masked: {"units": "training", "budget": "training", "replace": "training", "copies": "training", "at": "checked"},
     hide.Next: {"ahead": "training"},  # whether a head reads further ahead is checked
     hide.Nothing: {},
@@ -85,21 +83,26 @@ FATES: dict[type, dict[str, Fate]] = {
 }  # fmt: skip
 
 
-def check_known(recipe: Recipe) -> None:
-    """Refuse a recipe with a part, or a value of a part, that the table does not know."""
+def check_known(recipe: Recipe, known: Mapping[type, Mapping[str, Fate]]) -> None:
+    """Refuse a recipe with a part, or a value of a part, that is not in this table of all parts."""
     for name, part in parts(recipe):
-        known = FATES.get(type(part))
+        fates = known.get(type(part))
         require(
-            known is not None,
+            fates is not None,
             f"export does not know what {name}={type(part).__name__} is in Hugging Face's format: use the run folder as "
-            f"it is, or add the part to {__name__}",
+            f"it is, or add the part to {__name__} or to the `values` of a family",
         )
         for field in dataclasses.fields(part):
             require(
-                field.name in (known or {}),
+                field.name in (fates or {}),
                 f"export does not know what {name + '.' if name else ''}{field.name}={getattr(part, field.name)} is in "
                 f"Hugging Face's format: use the run folder as it is, or add the value to {__name__}",
             )
+
+
+def strange_parts(recipe: Recipe, own: Mapping[type, Mapping[str, Fate]]) -> list[str]:
+    """The parts, with their dotted names, that neither all families nor one with these values can hold."""
+    return [f"{name}={part}" for name, part in parts(recipe) if type(part) not in FATES and type(part) not in own]
 
 
 def parts(recipe: Recipe) -> Iterator[tuple[str, Any]]:
@@ -107,13 +110,18 @@ def parts(recipe: Recipe) -> Iterator[tuple[str, Any]]:
     yield "", recipe
     yield "arrange", recipe.arrange
     yield "see", recipe.see
-    for stage in recipe.schedule:
-        for number, part in enumerate(rules(stage.hide or recipe.hide)):
-            yield f"hide.{number}", part
-    yield "system", recipe.system
-    for field in dataclasses.fields(recipe.system):
-        part = getattr(recipe.system, field.name)
-        if dataclasses.is_dataclass(part):
-            yield f"system.{field.name}", part
+    for number, stage in enumerate(recipe.schedule):
+        for rule in rules(stage.hide or recipe.hide):
+            yield ("hide" if stage.hide is None else f"schedule.{number}.hide"), rule
+    yield from _inside("system", recipe.system)
     for name, head in recipe.predict.items():
         yield f"predict.{name}", head
+
+
+def _inside(name: str, part: Any) -> Iterator[tuple[str, Any]]:
+    """A part and the parts that it is made of."""
+    yield name, part
+    for field in dataclasses.fields(part):
+        value = getattr(part, field.name)
+        if dataclasses.is_dataclass(value):
+            yield from _inside(f"{name}.{field.name}", value)

@@ -9,11 +9,11 @@ from typing import Any
 
 from torch import Tensor
 
-from unmask.convert import config as configs
-from unmask.convert import names
 from unmask.convert import tokenizer as tokenizers
-from unmask.convert.names import NAMES, Kind, Table
-from unmask.errors import UserError, require
+from unmask.convert.config_json import TYPES, check_config
+from unmask.convert.family import Family
+from unmask.convert.names import Table
+from unmask.errors import UserError, require, unknown
 from unmask.text import Tokenizer
 from unmask.train import checkpoint
 from unmask.type_check import check_types
@@ -21,18 +21,13 @@ from unmask.type_check import check_types
 WEIGHTS = "model.safetensors"
 INDEX = "model.safetensors.index.json"
 PICKLES = ("pytorch_model.bin", "pytorch_model.bin.index.json")
-CONVERT = "transformers.AutoModelForPreTraining.from_pretrained(OLD).save_pretrained(NEW)"
-CONVERT_DROPPED = (  # where transformers has no such class any more
-    'import torch, safetensors.torch as s; old = torch.load("pytorch_model.bin", weights_only=True); '
-    's.save_file({name: tensor.clone() for name, tensor in old.items()}, "model.safetensors")'
-)
 
 
 @dataclass(frozen=True)
 class HFFolder:
     """A Hugging Face checkpoint in memory."""
 
-    kind: Kind
+    family: Family
     config: dict[str, Any]  # config.json
     tensors: dict[str, Tensor]  # by canonical name, in float32
     written: dict[str, str]  # the name that each has in the file
@@ -47,12 +42,12 @@ class HFFolder:
 
     @property
     def classes(self) -> int:
-        """How many classes of texts it tells apart; 0 where it does not classify texts."""
-        called = NAMES[self.kind].label
+        """The number of classes of texts; 0 where it does not classify texts."""
+        called = self.family.names.label
         output = called.get("out.weight", ("",))[0]
         if output not in self.tensors:
             return 0
-        # Heads for tokens and texts may share their names: the pooler, or better the architecture, tells them apart.
+        # Heads for tokens and texts may share their names: the pooler shows which it is, or better the architecture.
         whole = all(name in self.tensors for theirs in called.values() for name in theirs)
         ours = whole if self.architecture is None else self.architecture.endswith("ForSequenceClassification")
         return len(self.tensors[output]) if ours else 0
@@ -60,35 +55,48 @@ class HFFolder:
     def has(self, head: Table) -> bool:
         """Does it hold anything of this head? The pooler is no sign: it is a part of the network."""
         theirs = {name for several in head.values() for name in several}
-        return any(name in self.tensors for name in theirs if not name.startswith(NAMES[self.kind].prefix))
+        return any(name in self.tensors for name in theirs if not name.startswith(self.family.names.prefix))
 
 
 def read(folder: Path) -> HFFolder:
     require(folder.is_dir(), f"no folder at {folder}: download the model first, with its config.json and {WEIGHTS}")
     require((folder / "config.json").is_file(), f"{folder} is not a Hugging Face model: it has no config.json")
     config = read_json(folder / "config.json")
-    kind = configs.checked(config)
-    tensors, written = _tensors(folder, kind)
+    family = _family_of(config)
+    check_config(family, config)
+    tensors, written = _tensors(folder, family)
     require(
-        NAMES[kind].token in tensors,
-        f"{folder} holds no {kind} network: it has no {NAMES[kind].token}, "
+        family.names.token in tensors,
+        f"{folder} holds no {family.model_type} network: it has no {family.names.token}, "
         f"but for example {min(tensors, default='nothing')}; check model_type in config.json",
     )
     said = read_settings(folder / "tokenizer_config.json")
     number = said.get("model_max_length")
     longest = float(number) if isinstance(number, int | float) and number >= 8 else None
-    return HFFolder(
-        kind, config, tensors, written, *tokenizers.completed(tokenizers.load(folder, said), kind), longest=longest
+    tokenizer, added = tokenizers.completed(tokenizers.load(folder, said, family.pickled_words), family)
+    return HFFolder(family, config, tensors, written, tokenizer, added, longest)
+
+
+def _family_of(config: dict[str, Any]) -> Family:
+    from unmask.convert.families import families  # the families' files import this one
+
+    check_types(TYPES, config, "config.json: ")
+    require(
+        "model_type" in config,
+        f'config.json has no "model_type": add the one that fits, of {", ".join(families())}',
     )
+    if config["model_type"] not in families():
+        raise unknown("model_type in config.json", config["model_type"], families())
+    return families()[config["model_type"]]
 
 
 def read_json(path: Path) -> dict[str, Any]:
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
+        found: Any = json.loads(path.read_text(encoding="utf-8"))
     except ValueError as error:
         raise UserError(f"{path} is damaged or not JSON: {error}") from None
     require(isinstance(found, dict), f"{path} must hold a JSON object, got {type(found).__name__}")
-    return found  # type: ignore[no-any-return]
+    return dict(found)
 
 
 def read_settings(path: Path) -> dict[str, Any]:
@@ -98,14 +106,15 @@ def read_settings(path: Path) -> dict[str, Any]:
     return settings
 
 
-def _tensors(folder: Path, kind: Kind) -> tuple[dict[str, Tensor], dict[str, str]]:
-    stored = {name: tensor for file in _files(folder, kind) for name, tensor in checkpoint.read(file).items()}
+def _tensors(folder: Path, family: Family) -> tuple[dict[str, Tensor], dict[str, str]]:
+    stored = {name: tensor for file in _files(folder, family) for name, tensor in checkpoint.read(file).items()}
     # Of two names for one tensor the last stays: where they differ, "decoder.bias" is the one that is used.
-    written = {names.canonical(kind, name): name for name in sorted(stored) if not names.computed(name)}
+    names = family.names
+    written = {names.canonical(name): name for name in sorted(stored) if not names.is_computed(name)}
     return {known: stored[name].float() for known, name in written.items()}, written
 
 
-def _files(folder: Path, kind: Kind) -> list[Path]:
+def _files(folder: Path, family: Family) -> list[Path]:
     if (folder / WEIGHTS).is_file():
         return [folder / WEIGHTS]
     if (folder / INDEX).is_file():
@@ -118,6 +127,6 @@ def _files(folder: Path, kind: Kind) -> list[Path]:
     require(
         pickle is None,
         f"{folder} holds its weights as a pickle ({pickle}), which can run any code when it is read; "
-        f"convert it where you trust it: {CONVERT_DROPPED if NAMES[kind].dropped else CONVERT}",
+        f"convert it where you trust it: {family.convert_pickle}",
     )
     raise UserError(f"{folder} holds no weights: it needs {WEIGHTS}, or {INDEX} and the files that it names")

@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from unmask.backbone import TransformerXL
-from unmask.convert import clusters, names, single_network, xl
-from unmask.convert.fit_tensors import Fitted, fit
+from unmask.convert.adjust_tensors import Adjusted
 from unmask.convert.hf_folder import HFFolder, read
-from unmask.convert.names import NAMES, Heads
+from unmask.convert.names import Heads
 from unmask.convert.recipe_in import backbone_of, heads_of, paired, recipe_of
-from unmask.convert.tensor_pairs import Link, links
+from unmask.convert.single_network import single_module
+from unmask.convert.tensor_links import Link, links
 from unmask.errors import require
 from unmask.infer.model import Model, save_run
 from unmask.recipe import Recipe
@@ -27,7 +27,7 @@ class Report:
     """What became of a checkpoint."""
 
     architecture: str  # Hugging Face's name for it
-    recipe: str  # the recipe that it goes on with
+    recipe: str  # the recipe that it continues with
     loaded: int  # tensors of the run that came from the file
     parameters: int  # numbers in them
     missing: tuple[str, ...]  # tensors of the run, or rows of them, that the file does not have: they are fresh
@@ -39,13 +39,13 @@ class Report:
 class _Network:
     """One network as a folder holds it."""
 
-    fitted: Fitted  # its tensors fit our network
+    adjusted: Adjusted  # its tensors are those of our network
     heads: Heads
     recipe: Recipe  # of this network alone
 
     @property
     def source(self) -> HFFolder:
-        return self.fitted.source
+        return self.adjusted.source
 
 
 def import_hf(
@@ -56,30 +56,43 @@ def import_hf(
     A discriminator may come with the folder of its `generator`; without one, the run has a fresh one."""
     first = _read(Path(folder))
     second = _read_generator(Path(generator), first) if generator is not None else None
-    source, recipe, backbone = first.source, first.recipe, backbone_of(first.recipe)
-    if first.heads.replaced:
-        shared = second is None or _same_embeddings(first, second)
-        recipe = paired(source.kind, recipe, second.recipe if second else None, shared=shared)
-    system = recipe.system.build(recipe, source.tokenizer.vocabulary, 0)  # type: ignore[attr-defined]
-    filled, left_over = _fill(single_network.network(system), first)
+    recipe = _recipe_of(first, second)
+    spec: Any = recipe.system
+    system = spec.build(recipe, first.source.tokenizer.vocabulary, 0)
+    filled, left_over = _fill(single_module(system), first)
     if second:
-        more, left = _fill(single_network.network(system, generator=True), second)
+        more, left = _fill(single_module(system, generator=True), second)
         filled, left_over = filled | more, left_over + [f"{name} (generator)" for name in left]
-    wanted = checkpoint.unique(system)
+    report = _report(first, recipe, checkpoint.unique(system), filled, left_over)
+    model = Model(system.eval(), recipe, first.source.tokenizer, Path(out))
+    save_run(model, out, overwrite=overwrite, report=asdict(report))
+    return report
+
+
+def _recipe_of(first: _Network, second: _Network | None) -> Recipe:
+    """The recipe of the run: of one network, or of a discriminator and its generator."""
+    if not first.heads.replaced:
+        return first.recipe
+    usual = first.source.family.recipe.recipe(size=first.recipe.size).system
+    shared = second is None or _same_embeddings(first, second)
+    return paired(usual, first.recipe, second.recipe if second else None, shared=shared)
+
+
+def _report(
+    network: _Network, recipe: Recipe, wanted: Mapping[str, Tensor], filled: set[int], left_over: list[str]
+) -> Report:
     absent = [name for name, tensor in wanted.items() if tensor.data_ptr() not in filled]
     loaded = [tensor.numel() for tensor in wanted.values() if tensor.data_ptr() in filled]
-    report = Report(
-        architecture=_title(first),
+    source = network.source
+    return Report(
+        architecture=_title(network),
         recipe=recipe.name,
         loaded=len(loaded),
         parameters=sum(loaded),
-        missing=tuple(sorted(absent + first.fitted.fresh)),
+        missing=tuple(sorted(absent + network.adjusted.fresh)),
         left_over=tuple(sorted(left_over)),
-        notes=(*_random(absent), *(xl.notes(source.config, backbone) if isinstance(backbone, TransformerXL) else ())),
+        notes=(*_random(absent), *source.family.notes(source.config, backbone_of(network.recipe))),
     )
-    model = Model(system.eval(), recipe, source.tokenizer, Path(out))
-    save_run(model, out, overwrite=overwrite, report=asdict(report))
-    return report
 
 
 def _random(absent: list[str]) -> list[str]:
@@ -96,24 +109,20 @@ def _read(folder: Path) -> _Network:
     source = read(folder)
     heads = heads_of(source)
     recipe = recipe_of(source, heads)
-    backbone = backbone_of(recipe)
-    if source.kind == "transfo-xl":
-        assert isinstance(backbone, TransformerXL)
-        return _Network(clusters.fit(source, backbone, heads.tied), heads, recipe)
-    return _Network(fit(source, backbone, heads), heads, recipe)
+    return _Network(source.family.adjust(source, backbone_of(recipe), heads), heads, recipe)
 
 
 def _read_generator(folder: Path, first: _Network) -> _Network:
     """The generator of a discriminator that was read."""
-    kind = first.source.kind
+    family = first.source.family
     require(
         bool(first.heads.replaced),
         f"a generator comes with a discriminator, and the first folder is {_title(first)}: leave --generator out",
     )
     second = _read(folder)
     require(
-        second.source.kind == kind and bool(second.heads.tokens),
-        f"{folder} is no generator but {_title(second)}: give a folder of {names.architecture(kind, Heads('tokens'))}",
+        second.source.family == family and bool(second.heads.tokens),
+        f"{folder} is no generator but {_title(second)}: give a folder of {family.architecture(Heads('tokens'))}",
     )
     require(
         second.source.tokenizer.backend.get_vocab() == first.source.tokenizer.backend.get_vocab(),
@@ -123,11 +132,11 @@ def _read_generator(folder: Path, first: _Network) -> _Network:
 
 
 def _title(network: _Network) -> str:
-    return network.source.architecture or names.architecture(network.source.kind, network.heads)
+    return network.source.architecture or network.source.family.architecture(network.heads)
 
 
 def _same_embeddings(one: _Network, other: _Network) -> bool:
-    called = NAMES[one.source.kind]
+    called = one.source.family.names
     embeds = [called.prefix + theirs[0] for ours, theirs in called.network.items() if ours.startswith("embed.")]
     pairs = [(one.source.tensors.get(name), other.source.tensors.get(name)) for name in embeds]
     same = all(a is b or (a is not None and b is not None and torch.equal(a, b)) for a, b in pairs)
@@ -138,7 +147,7 @@ def _fill(system: nn.Module, network: _Network) -> tuple[set[int], list[str]]:
     """Put the tensors in their places; returns the addresses of those places, and what has none."""
     tensors, written = network.source.tensors, network.source.written
     wanted = checkpoint.unique(system)
-    known = links(network.source.kind, network.heads, wanted, backbone_of(network.recipe))
+    known = links(network.source.family, network.heads, wanted, backbone_of(network.recipe))
     found = [link for link in known if tensors.keys() >= set(link.theirs)]
     absent = [link for link in known if link not in found and link.ours.startswith("backbone.")]
     require(
@@ -149,7 +158,7 @@ def _fill(system: nn.Module, network: _Network) -> tuple[set[int], list[str]]:
     for link in found:
         _put(link, tensors, wanted[link.ours])
     used = {name for link in found for name in link.theirs}
-    return {wanted[link.ours].data_ptr() for link in found}, network.fitted.cut + [
+    return {wanted[link.ours].data_ptr() for link in found}, network.adjusted.cut + [
         written[n] for n in tensors.keys() - used
     ]
 

@@ -1,4 +1,4 @@
-"""The recipe that an imported checkpoint goes on with: that of its family, with its numbers, heads and tokenizer."""
+"""The recipe that an imported checkpoint continues with: that of its family, with its numbers, heads and tokenizer."""
 
 from __future__ import annotations
 
@@ -6,32 +6,23 @@ import dataclasses
 import math
 from typing import Any
 
-from unmask.axes import Arrange, Objective
-from unmask.backbone import Transformer, TransformerXL
-from unmask.convert import clusters
-from unmask.convert import config as configs
+from unmask.backbone import Transformer
+from unmask.convert import config_json, recipe_facts
 from unmask.convert import tokenizer as tokenizers
-from unmask.convert.config import FAMILIES, Backbone
 from unmask.convert.hf_folder import HFFolder
-from unmask.convert.names import NAMES, Heads, Kind
+from unmask.convert.names import Heads
 from unmask.data import Blocks, FromTask
 from unmask.errors import require
 from unmask.hide import Nothing
-from unmask.predict import Adaptive, Label, Replaced, Tokens
+from unmask.predict import Label, Replaced
 from unmask.recipe import Recipe, Stage
-from unmask.recipes import albert, bert, electra, ernie, gpt, gpt2, roberta, transformer_xl, xlnet
 from unmask.system import SENTENCE, GeneratorDiscriminator, Single
 from unmask.system.generator_discriminator import READS
 
-_RECIPES: dict[Kind, Any] = {
-    "albert": albert, "bert": bert, "electra": electra, "ernie": ernie, "gpt2": gpt2, "openai-gpt": gpt,
-    "roberta": roberta, "transfo-xl": transformer_xl, "xlnet": xlnet,
-}  # fmt: skip
-
 
 def heads_of(source: HFFolder) -> Heads:
-    """The heads of the run. A checkpoint that has none gets a fresh one, so that pretraining can go on."""
-    called = NAMES[source.kind]
+    """The heads of the run. A checkpoint that has none gets a fresh one, so that pretraining can continue."""
+    called = source.family.names
     if source.classes:
         return Heads(label="label")
     if called.replaced and not source.has(called.tokens):
@@ -42,8 +33,9 @@ def heads_of(source: HFFolder) -> Heads:
 
 def recipe_of(source: HFFolder, heads: Heads) -> Recipe:
     """The recipe of one network, alone."""
-    usual: dict[str, Recipe] = {size: _RECIPES[source.kind].recipe(size=size) for size in _RECIPES[source.kind].SIZES}
-    backbone = configs.backbone(source.kind, source.config, backbone_of(usual["base"]))
+    family = source.family
+    usual: dict[str, Recipe] = {size: family.recipe.recipe(size=size) for size in family.recipe.SIZES}
+    backbone = family.read_network(family, source.config, backbone_of(usual["base"]))
     # The size sets the rate and the batch: the nearest in number of weights has the best ones.
     size = min(usual, key=lambda name: abs(math.log(_weights(backbone_of(usual[name])) / _weights(backbone))))
     base = usual[size]
@@ -56,70 +48,63 @@ def recipe_of(source: HFFolder, heads: Heads) -> Recipe:
     return _classifying(recipe, source, backbone) if heads.label else _pretrained(recipe, source, backbone, heads)
 
 
-def backbone_of(recipe: Recipe) -> Backbone:
-    found: Any = recipe.system.backbone
-    return found  # type: ignore[no-any-return]
+def backbone_of(recipe: Recipe) -> Any:
+    system: Any = recipe.system
+    return system.backbone
 
 
-def _weights(backbone: Backbone) -> int:
-    return backbone.layers * backbone.width * (4 * backbone.width + 2 * backbone.feedforward)
+def _weights(backbone: Any) -> int:
+    """The number of weights of the layers."""
+    return int(backbone.layers * backbone.width * (4 * backbone.width + 2 * backbone.feedforward))
 
 
 def _layout(source: HFFolder, heads: Heads, usual: str) -> str:
-    """As the tokenizer says. One that says nothing takes the usual one, but a GPT classifier reads the bare text."""
-    bare = heads.label and FAMILIES[source.kind].last and FAMILIES[source.kind].pooler is None
+    """As the tokenizer says. Otherwise the usual one; but a head without a pooler, at the last token, reads the bare text."""
+    bare = heads.label and source.family.summary == "last" and source.family.pooler is None
     layout = tokenizers.layout_of(source.tokenizer, "a b" if bare else usual)
     tokenizers.check_roles(source.tokenizer, layout)
     if heads.label or heads.sentence:
-        tokenizers.check_summary(source.kind, layout)
+        tokenizers.check_summary(source.family, layout)
     return layout
 
 
-def _pretrained(recipe: Recipe, source: HFFolder, backbone: Backbone, heads: Heads) -> Recipe:
-    """Predicted is what the checkpoint predicts, and a sentence task is there only where it has one."""
-    predict: dict[str, Objective] = {}
+def _pretrained(recipe: Recipe, source: HFFolder, backbone: Any, heads: Heads) -> Recipe:
+    """It predicts what the checkpoint predicts."""
+    predict: dict[str, Any] = {}
     if heads.tokens:
-        predict[heads.tokens] = _tokens(source, backbone, heads.tied)
+        predict[heads.tokens] = source.family.token_head(source, backbone, heads.tied)
     if heads.replaced:
         predict[heads.replaced] = _replaced(source)
     return recipe.replace(
         predict=predict,
         arrange=_arranged(recipe.arrange, heads),
-        schedule=tuple(_fitted(stage, backbone.length, predict) for stage in recipe.schedule),
+        schedule=tuple(_cut(stage, backbone.length, predict) for stage in recipe.schedule),
     )
 
 
-def _arranged(usual: Arrange, heads: Heads) -> Arrange:
-    return Blocks() if usual.classes and not heads.sentence else usual  # type: ignore[attr-defined]
+def _arranged(usual: Any, heads: Heads) -> Any:
+    """A sentence task is there only where the checkpoint has a head for it."""
+    return Blocks() if usual.classes and not heads.sentence else usual
 
 
-def _fitted(stage: Stage, length: int, predict: dict[str, Objective]) -> Stage:
+def _cut(stage: Stage, length: int, predict: dict[str, Any]) -> Stage:
     weights = {name: weight for name, weight in stage.weights.items() if name in predict}
     return dataclasses.replace(stage, length=min(stage.length, length), weights=weights)
 
 
-def _tokens(source: HFFolder, backbone: Backbone, tied: bool) -> Tokens | Adaptive:
-    kind = source.kind
-    if isinstance(backbone, TransformerXL) and backbone.cutoffs:
-        return Adaptive(own=clusters.own(source))
-    if FAMILIES[kind].transform is None:
-        return Tokens(tied=tied, transform=False, bias="bias" in NAMES[kind].tokens)
-    return Tokens(tied=tied, activation=configs.tokens_activation(kind, backbone), epsilon=backbone.epsilon)
-
-
 def _replaced(source: HFFolder) -> Replaced:
-    found = configs.activation(source.kind, source.config)
+    found = config_json.activation(source.family, source.config)
     require(
-        found == "gelu" or not source.has(NAMES[source.kind].replaced),
+        found == "gelu" or not source.has(source.family.names.replaced),
         f"config.json says hidden_act={found!r}, and the head that finds replaced tokens can only have gelu: "
-        f"save the checkpoint without that head, as {NAMES[source.kind].title}Model",
+        f"save the checkpoint without that head, as {source.family.alone}",
     )
     return Replaced()
 
 
-def _classifying(recipe: Recipe, source: HFFolder, backbone: Backbone) -> Recipe:
+def _classifying(recipe: Recipe, source: HFFolder, backbone: Any) -> Recipe:
     """Nothing is hidden, the label is predicted."""
-    configs.check_only(source.config, dict(FAMILIES[source.kind].only_label))
+    config_json.check_only(source.config, source.family.config.only_label)
     problem = source.config.get("problem_type")
     require(
         problem in (None, "single_label_classification") and source.classes > 1,
@@ -129,22 +114,22 @@ def _classifying(recipe: Recipe, source: HFFolder, backbone: Backbone) -> Recipe
     return recipe.replace(
         arrange=FromTask(),
         hide=Nothing(),
-        see=recipe.see.serving,  # type: ignore[attr-defined]
+        see=recipe_facts.reading_view(recipe),
         predict={"label": _label(source, backbone)},
         adapt=dataclasses.replace(recipe.adapt, language=0.0),  # it has no head for tokens
         schedule=(Stage(length=backbone.length),),
     )
 
 
-def _label(source: HFFolder, backbone: Backbone) -> Label:
+def _label(source: HFFolder, backbone: Any) -> Label:
     written = source.config.get("id2label") or {}
     require(
         all(map(str.isdecimal, written)), f"config.json: id2label must be numbered from 0, got {', '.join(written):.60}"
     )
     known = {int(key): str(name) for key, name in written.items()}
     class_names = tuple(known.get(i, f"LABEL_{i}") for i in range(source.classes))
-    family = FAMILIES[source.kind]
-    called, otherwise = family.dropout
+    family = source.family
+    called, otherwise = family.config.label_dropout
     dropout = source.config.get(called)
     if dropout is None:
         dropout = backbone.dropout if otherwise is None else otherwise
@@ -153,9 +138,9 @@ def _label(source: HFFolder, backbone: Backbone) -> Label:
                  dropout=dropout)  # fmt: skip
 
 
-def paired(kind: Kind, alone: Recipe, generator: Recipe | None, *, shared: bool) -> Recipe:
-    """The recipe of a discriminator and its generator; one that is not given has the share of the width that is usual."""
-    backbone, usual = _transformer_of(alone), _RECIPES[kind].recipe(size=alone.size).system
+def paired(usual: Any, alone: Recipe, generator: Recipe | None, *, shared: bool) -> Recipe:
+    """The recipe of a discriminator and its generator; without one, it has the share of the width as in `usual`."""
+    backbone = _transformer_of(alone)
     if generator is None:
         made, fill = _smaller(backbone, usual.backbone.width // usual.generator.width), usual.fill
     else:
@@ -184,7 +169,7 @@ def _check_pair(generator: Transformer, backbone: Transformer) -> None:
 
 
 def _smaller(backbone: Transformer, part: int) -> Transformer:
-    """A network whose layers are so many times narrower, its heads of attention as wide as before."""
+    """A network whose layers have a fraction (1 / part) of the width; attention heads keep their width."""
     heads = max(1, backbone.heads // part)
     width = heads * (backbone.width // backbone.heads)
     return dataclasses.replace(backbone, heads=heads, width=width, feedforward=max(1, backbone.feedforward // part))

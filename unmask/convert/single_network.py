@@ -1,4 +1,4 @@
-"""Alone: of a generator and its discriminator, the one or the other as a network of its own."""
+"""Single network: of a generator and its discriminator, the one or the other as a network of its own."""
 
 from __future__ import annotations
 
@@ -11,42 +11,50 @@ from unmask.backbone import Transformer
 from unmask.data import FromTask
 from unmask.errors import require
 from unmask.infer.model import Model
+from unmask.recipe import Recipe
 from unmask.system import GeneratorDiscriminator, Single
 from unmask.system.generator_discriminator import generator_of
 
 
-def network(system: Any, *, generator: bool = False) -> nn.Module:
+def single_module(system: Any, *, generator: bool = False) -> nn.Module:
     """A network of the system with its heads, under the names that a single one has; the weights are the same."""
     body, heads = (system.generator, {"tokens": system.fill}) if generator else (system.backbone, system.predict)
     return nn.ModuleDict({"backbone": body, "predict": nn.ModuleDict(heads)})
 
 
-def model(both: Model, *, generator: bool) -> tuple[Model, tuple[str, ...]]:
-    """The model of one network, and what of the run is not in it."""
-    spec, recipe = both.recipe.system, both.recipe
-    if not isinstance(spec, GeneratorDiscriminator):
+def single_recipe(recipe: Recipe, *, generator: bool = False) -> tuple[Recipe, tuple[str, ...]]:
+    """The recipe of one network, and the networks of the run that are not in it."""
+    system = recipe.system
+    if not isinstance(system, GeneratorDiscriminator):
         require(
             not generator,
-            f"{both.folder} has no generator, {recipe.name} trained a single network: leave --generator out",
+            f"the run has no generator, {recipe.name} trained a single network: leave --generator out",
         )
-        return both, ()
-    body = network(both.system, generator=generator)
+        return recipe, ()
     if not generator:
-        return replace(both, system=body, recipe=recipe.replace(system=Single(backbone=spec.backbone))), ("generator",)
+        return recipe.replace(system=Single(backbone=system.backbone)), ("generator",)
     single = recipe.replace(
-        system=Single(backbone=_generator(spec)),
-        predict={"tokens": spec.fill},
+        system=Single(backbone=_generator(system)),
+        predict={"tokens": system.fill},
         arrange=FromTask(),  # the sentence task is the discriminator's
     )
-    return replace(both, system=body, recipe=single), ("discriminator",)
+    return single, ("discriminator",)
 
 
-def _generator(spec: GeneratorDiscriminator) -> Transformer:
+def single_model(model: Model, *, generator: bool) -> tuple[Model, tuple[str, ...]]:
+    """The model of one network, and the networks of the run that are not in it."""
+    recipe, others = single_recipe(model.recipe, generator=generator)
+    if not others:
+        return model, ()
+    return replace(model, system=single_module(model.system, generator=generator), recipe=recipe), others
+
+
+def _generator(system: GeneratorDiscriminator) -> Transformer:
     """The generator as it was built."""
-    made, backbone = generator_of(spec), cast(Transformer, spec.backbone)
+    made, backbone = generator_of(system), cast(Transformer, system.backbone)
     require(
-        not spec.shared or made.epsilon == backbone.epsilon,
+        not system.shared or made.epsilon == backbone.epsilon,
         f"a generator that shares its embeddings has their epsilon, got {made.epsilon} and {backbone.epsilon}: "
-        "train with those alike",
+        "train with the same epsilon in both",
     )
     return made

@@ -4,51 +4,42 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tokenizers import AddedToken, decoders, models, normalizers, pre_tokenizers, processors
 from tokenizers import Tokenizer as Backend
 
 from unmask import text
-from unmask.axes import TokenizerKind
-from unmask.convert.config import FAMILIES
-from unmask.convert.names import Kind
 from unmask.errors import UserError, require
 from unmask.text import Tokenizer
 from unmask.text import layout as layouts
 from unmask.text.tokenizer import BERT_NAMES, GPT_NAMES, ROBERTA_NAMES, ROLES
 
+if TYPE_CHECKING:
+    from unmask.convert.family import Family
+
 VOCABULARY = "vocab.txt"
-PICKLES = {  # of old Transformer-XL, and how each is read
-    "vocab.pkl": 'pickle.load(open("vocab.pkl", "rb"))',
-    "vocab.bin": 'torch.load("vocab.bin", weights_only=False)',
-}
-# Makes a tokenizer.json of such a file: words stand between spaces, as in WikiText.
-WORDS = (
-    "import pickle, torch, tokenizers as t; "
-    'made = t.Tokenizer(t.models.WordLevel(dict({read}["sym2idx"]), unk_token="<unk>")); '
-    "made.pre_tokenizer = t.pre_tokenizers.WhitespaceSplit(); "
-    'made.add_special_tokens(["<eos>", "<unk>"]); made.save("tokenizer.json")'
-)
 TYPES: dict[str, Any] = {  # of what is read from tokenizer_config.json
     "do_lower_case": bool, "strip_accents": bool | None, "tokenize_chinese_chars": bool, "add_prefix_space": bool,
 }  # fmt: skip
 _SPELLED = {role: word for word, role in layouts.SPECIALS.items()}
 
 
-def load(folder: Path, settings: Mapping[str, Any]) -> Tokenizer:
-    """The tokenizer of a folder: its tokenizer.json, or built from its vocabulary and tokenizer_config.json."""
+def load(folder: Path, settings: Mapping[str, Any], pickled: Mapping[str, str]) -> Tokenizer:
+    """The tokenizer of a folder: its tokenizer.json, or built from its vocabulary and tokenizer_config.json.
+
+    `pickled`: files that are not read, each with the Python that makes a tokenizer.json of it."""
     if (folder / "tokenizer.json").is_file():
         return Tokenizer.load(folder)
     if (folder / VOCABULARY).is_file():
         return Tokenizer(_wordpiece(folder, settings))
     if (folder / "vocab.json").is_file() and (folder / "merges.txt").is_file():
         return Tokenizer(_bpe(folder, settings))
-    pickle = next((name for name in PICKLES if (folder / name).is_file()), None)
+    pickle = next((name for name in pickled if (folder / name).is_file()), None)
     require(
         pickle is None,
         f"{folder} holds its words as a pickle ({pickle}), which can run any code when it is read; where you trust it, "
-        f"make a tokenizer.json in that folder with Python: {WORDS.format(read=PICKLES.get(pickle or ''))}",
+        f"make a tokenizer.json in that folder with Python: {pickled.get(pickle or '')}",
     )
     raise UserError(f"{folder} has no tokenizer: it needs tokenizer.json, or vocab.txt, or vocab.json and merges.txt")
 
@@ -84,7 +75,7 @@ def _byte_bpe(backend: Backend, prefix: bool) -> Backend:
     backend.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=prefix)
     backend.decoder = decoders.ByteLevel()
     backend.post_processor = processors.ByteLevel(trim_offsets=True)
-    # RoBERTa's mask takes the space before it, as a word of this vocabulary would
+    # the mask takes the space before it, as a word of this vocabulary would
     backend.add_special_tokens([
         AddedToken(name, lstrip=name in ROLES["mask"], special=True, normalized=False)
         for name in [*ROBERTA_NAMES, "<|endoftext|>"]
@@ -93,7 +84,7 @@ def _byte_bpe(backend: Backend, prefix: bool) -> Backend:
     return backend
 
 
-def kind_of(tokenizer: Tokenizer) -> TokenizerKind:
+def kind_of(tokenizer: Tokenizer) -> Any:
     """The kind of a tokenizer as a recipe names it."""
     backend, vocab = tokenizer.backend, tokenizer.vocabulary.size
     model = type(backend.model).__name__
@@ -144,7 +135,7 @@ def _framed(tokenizer: Tokenizer, a: str, b: str | None = None) -> list[str]:
 
 
 def _special(tokenizer: Tokenizer, index: int) -> str:
-    # GPT-2 has one token for all of them: it ends texts. GPT's extract token ends them too.
+    # One token may have all these roles (GPT-2): then it ends texts. An extract token (GPT) ends them too.
     for role in ("start", "delimiter", "extract", "sep", "cls", "mask"):
         if tokenizer.roles.get(role) == index:
             return _SPELLED[role]
@@ -161,21 +152,21 @@ def check_roles(tokenizer: Tokenizer, layout: str) -> None:
             tokenizer.role(layouts.SPECIALS[word])
 
 
-def check_summary(kind: Kind, layout: str) -> None:
-    """Refuse a layout whose summary is not the token that Hugging Face's heads read: the first, GPT-2's the last."""
+def check_summary(family: Family, layout: str) -> None:
+    """Refuse a layout whose summary is not the token that Hugging Face's heads read: the first or the last."""
     for texts in (1, 2) if "b" in layout.split() else (1,):
         last = len(layouts.items(layout, texts)) - 1
-        wanted = last if FAMILIES[kind].last else 0
+        wanted = last if family.summary == "last" else 0
         require(
             layouts.summary(layout, texts) == wanted,
-            f"Hugging Face's {kind} reads a label off the {'last' if wanted else 'first'} token, not so the layout "
+            f"Hugging Face's {family.model_type} reads a label from the {family.summary} token, got the layout "
             f"{layout!r}: train with one such as {'a [SEP] b [SEP]' if wanted else '[CLS] a [SEP] b [SEP]'!r}",
         )
 
 
-def completed(tokenizer: Tokenizer, kind: Kind) -> tuple[Tokenizer, int]:
+def completed(tokenizer: Tokenizer, family: Family) -> tuple[Tokenizer, int]:
     """A copy with a token for every role that its family's recipe needs, and how many were added, all at the end."""
-    lacking = [name for role, name in FAMILIES[kind].adds if role not in tokenizer.roles]
+    lacking = [name for role, name in family.added_tokens.items() if role not in tokenizer.roles]
     copy = Backend.from_str(tokenizer.backend.to_str())
     return (Tokenizer(copy), copy.add_special_tokens(lacking)) if lacking else (tokenizer, 0)
 
@@ -223,9 +214,9 @@ def vocabulary_file(tokenizer: Tokenizer) -> dict[str, str]:
     return {VOCABULARY: "".join(f"{token}\n" for token in sorted(known, key=known.__getitem__))}
 
 
-def notes(tokenizer: Tokenizer, kind: Kind) -> tuple[str, ...]:
+def notes(tokenizer: Tokenizer, family: Family) -> tuple[str, ...]:
     """What somebody who opens the folder must know."""
-    usual = FAMILIES[kind].tokenizer
+    usual = family.tokenizer
     if usual is None or _like_bert(tokenizer):
         return ()
     what = type(kind_of(tokenizer)).__name__
@@ -251,7 +242,7 @@ def _cased(tokenizer: Tokenizer) -> dict[str, Any]:
     }
 
 
-def settings(tokenizer: Tokenizer, kind: Kind, layout: str, length: int, segments: bool) -> dict[str, Any]:
+def settings(tokenizer: Tokenizer, family: Family, layout: str, length: int, segments: bool) -> dict[str, Any]:
     """What tokenizer_config.json says."""
     begin, end = ends(tokenizer, layout)
     roles = tokenizer.roles | {name: index for name, index in (("bos", begin), ("eos", end)) if index is not None}
@@ -259,7 +250,7 @@ def settings(tokenizer: Tokenizer, kind: Kind, layout: str, length: int, segment
         {
             "tokenizer_class": "PreTrainedTokenizerFast",  # reads tokenizer.json as it is
             "model_max_length": length,
-            "padding_side": FAMILIES[kind].pads,
+            "padding_side": family.padding_side,
             "model_input_names": ["input_ids", *(["token_type_ids"] if segments else []), "attention_mask"],
             "clean_up_tokenization_spaces": False,
         }

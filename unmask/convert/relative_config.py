@@ -1,46 +1,38 @@
-"""The families with a memory: what config.json says of XLNet and Transformer-XL, and our backbone of both."""
+"""What the families with relative positions and a memory have in common: config.json as our TransformerXL."""
 
 from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from unmask.backbone import TransformerXL
+from unmask.convert.config_json import read_values
+from unmask.convert.exported_values import Fate
 from unmask.errors import require
 
-# Field of TransformerXL: name in config.json, and the value that holds where the file has none.
-XLNET: dict[str, tuple[str, Any]] = {
-    "layers": ("n_layer", 24),
-    "width": ("d_model", 1024),
-    "heads": ("n_head", 16),
-    "feedforward": ("d_inner", 4096),
-    "activation": ("ff_activation", "gelu"),
-    "memory": ("mem_len", None),
-    "clamp": ("clamp_len", -1),
-    "dropout": ("dropout", 0.1),
-    "epsilon": ("layer_norm_eps", 1e-12),
-    "deviation": ("initializer_range", 0.02),
-}
-TRANSFO_XL: dict[str, tuple[str, Any]] = {
-    "layers": ("n_layer", 18),
-    "width": ("d_model", 1024),
-    "heads": ("n_head", 16),
-    "head": ("d_head", 64),
-    "feedforward": ("d_inner", 4096),
-    "memory": ("mem_len", 1600),
-    "clamp": ("clamp_len", 1000),
-    "cutoffs": ("cutoffs", (20_000, 40_000, 200_000)),
-    "divide": ("div_val", 4),
-    "dropout": ("dropout", 0.1),
-    "epsilon": ("layer_norm_epsilon", 1e-5),
-    "deviation": ("init_std", 0.02),
-    "projection_deviation": ("proj_init_std", 0.01),
-}
+if TYPE_CHECKING:
+    from unmask.convert.family import Family
+
+TYPES: dict[str, Any] = {
+    "tie_weight": bool | None, "untie_r": bool | None, "same_length": bool | None, "bi_data": bool | None, "d_embed": int,
+}  # fmt: skip
+
+VALUES: dict[type, dict[str, Fate]] = {
+    TransformerXL: {
+        "layers": "written", "width": "written", "heads": "written", "head": "checked", "feedforward": "written",
+        "memory": "written", "length": "written", "clamp": "written", "streams": "checked", "cutoffs": "checked",
+        "divide": "training",  # it matters with cutoffs alone, and those are refused
+        "segments": "written", "shared_biases": "checked", "scaled_embeddings": "checked", "activation": "written",
+        "dropout": "written", "attention_dropout": "training", "epsilon": "written", "deviation": "written",
+        "projection_deviation": "training",
+    },
+}  # fmt: skip
 
 
-def backbone(values: dict[str, Any], config: Mapping[str, Any], like: TransformerXL) -> TransformerXL:
-    """A backbone with these values of config.json; what they do not say is as in `like`."""
+def read_network(family: Family, config: Mapping[str, Any], like: TransformerXL) -> TransformerXL:
+    """A network with the values of config.json; what they do not say is as in `like`."""
+    values = read_values(family, config)
     embedding = config.get("d_embed", values["width"])
     require(
         embedding == values["width"],
@@ -75,8 +67,3 @@ def notes(config: Mapping[str, Any], made: TransformerXL) -> tuple[str, ...]:
         "bi_data=true is not kept: rows are read forward, and backward where the data is": bool(config.get("bi_data")),
     }
     return tuple(note for note, holds in found.items() if holds)
-
-
-def numbers(made: TransformerXL) -> dict[str, Any]:
-    """The values of our fields as config.json writes them, where they are not ours."""
-    return {"clamp": -1 if made.clamp is None else made.clamp}

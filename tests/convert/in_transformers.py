@@ -1,0 +1,106 @@
+"""Exported models in transformers: which recipes have an architecture there, and how both sides are compared."""
+
+from __future__ import annotations
+
+import importlib
+from pathlib import Path
+from typing import Any
+
+import torch
+import transformers as hf
+
+from tests.convert.parts import PAIRS, PARITY, TEXTS, look, model_of, recipe_of, score, tokenizer_for
+from unmask import recipes
+from unmask.convert import architecture_of
+from unmask.data import FromTask
+from unmask.data.examples import Text
+from unmask.errors import UserError
+from unmask.hide import Nothing
+from unmask.infer.model import Model
+from unmask.predict import Label
+from unmask.recipe import Recipe
+from unmask.system import Single
+
+AUTO = {  # how the name of a class ends, and what opens it
+    "ForPreTraining": hf.AutoModelForPreTraining,
+    "ForMaskedLM": hf.AutoModelForMaskedLM,
+    "LMHeadModel": hf.AutoModelForCausalLM,
+    "ForSequenceClassification": hf.AutoModelForSequenceClassification,
+    "Model": hf.AutoModel,
+}
+HEADS = {"tokens": ("prediction_logits", "logits"), "sentence": ("seq_relationship_logits", "sop_logits", "logits")}
+
+
+def refusal(recipe: Recipe) -> str | None:
+    """Why there is no architecture for a recipe; None if there is one."""
+    try:
+        architecture_of(recipe)
+    except UserError as error:
+        return str(error)
+    return None
+
+
+def variants(name: str) -> list[str]:
+    return list(importlib.import_module(f"unmask.recipes.{name.replace('-', '_')}").VARIANTS)
+
+
+ALL = [(name, variant) for name in recipes.names() for variant in variants(name)]
+EXPORTED = [(n, v) for n, v in ALL if refusal(recipes.get(n, size="tiny", variant=v)) is None]
+REFUSED = [case for case in ALL if case not in EXPORTED]
+NAMES = [name for name, variant in EXPORTED if variant == "paper"]
+
+
+def classifier(name: str, folder: Path, tokens: Any = None, **changes: Any) -> Model:
+    """A model with a label, its head as the architecture of the recipe has it."""
+    recipe = recipe_of(name)
+    pooler = architecture_of(recipe).family.pooler
+    head = {"classes": 3, "names": ("bad", "fair", "good"), "pooler": pooler is not None, "activation": pooler or "tanh",
+            "bias": pooler is not None, "dropout": 0.1} | changes  # fmt: skip
+    adapted = recipe.replace(
+        arrange=FromTask(),
+        hide=Nothing(),
+        see=recipe.see.serving,
+        system=Single(backbone=recipe.system.backbone),
+        predict={"label": Label(**head)},
+    )
+    return model_of(adapted, tokens or tokenizer_for(recipe), folder)
+
+
+def opened(auto: Any, folder: Path) -> Any:
+    """A network of transformers that lacks nothing and has nothing left over."""
+    network, info = auto.from_pretrained(folder, output_loading_info=True)
+    assert not info["missing_keys"]
+    assert not info["unexpected_keys"]
+    assert not info["mismatched_keys"]
+    return network.eval()
+
+
+def opened_by_auto(architecture: str, folder: Path) -> Any:
+    network = opened(next(auto for ending, auto in AUTO.items() if architecture.endswith(ending)), folder)
+    assert type(network).__name__ == architecture
+    return network
+
+
+def from_text(network: Any, folder: Path, texts: list[Text]) -> tuple[Any, Any]:
+    """What transformers makes of raw text with what lies in the folder alone."""
+    second = [text.b for text in texts] if texts[0].b is not None else None
+    encoded = hf.AutoTokenizer.from_pretrained(folder)([t.a for t in texts], second, padding=True, return_tensors="pt")
+    with torch.no_grad():
+        return network(**encoded, output_hidden_states=True), encoded
+
+
+def assert_same_numbers(model: Model, folder: Path, network: Any, left_out: tuple[str, ...]) -> None:
+    """Every vector and every score that transformers computes from raw text is ours."""
+    for texts in [TEXTS, PAIRS] if "b" in model.recipe.layout.split() else [TEXTS]:
+        theirs, encoded = from_text(network, folder, texts)
+        there = encoded["attention_mask"].bool()
+        batch, hidden = look(model, texts)
+        assert torch.equal(encoded["input_ids"][there], batch.ids[batch.real])
+        for mine, other in zip(hidden.layers, theirs.hidden_states, strict=True):
+            torch.testing.assert_close(mine[batch.real], other[there], **PARITY)
+        for head in (head for head in model.system.predict if head not in left_out):
+            mine = score(model, head, batch, hidden)
+            other = theirs[next(name for name in HEADS.get(head, ("logits",)) if name in theirs)]
+            per_token = mine.shape[:2] == batch.shape
+            both = (mine[batch.real], other[there]) if per_token else (mine, other)
+            torch.testing.assert_close(*both, **PARITY)

@@ -1,0 +1,107 @@
+"""Adjust: the tensors of a checkpoint cut and added up to those of our network; what is cut off or fresh is listed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from unmask.convert import config_json
+from unmask.convert.names import Heads
+from unmask.errors import require
+
+if TYPE_CHECKING:
+    from unmask.convert.hf_folder import HFFolder
+
+
+@dataclass(frozen=True)
+class Adjusted:
+    """A checkpoint whose tensors are those of our network, under Hugging Face's names."""
+
+    source: HFFolder
+    cut: list[str]  # rows of tensors that have no place
+    fresh: list[str]  # rows of tensors of ours that the checkpoint does not have
+
+
+def adjust(source: HFFolder, backbone: Any, heads: Heads) -> Adjusted:
+    """The checkpoint with one row per token, our first position in the first row, and nothing twice."""
+    source, rows = _vocabulary(source)
+    source = _positions(source, backbone)
+    source = _without_copy(_without_projection(source, backbone), heads)
+    source, fresh = _with_added(source, backbone.deviation)
+    return Adjusted(source, rows, fresh)
+
+
+def _vocabulary(source: HFFolder) -> tuple[HFFolder, list[str]]:
+    """One row per token: rows that no token has (tables are padded to round numbers) are cut off, and listed."""
+    names = source.family.names
+    size, rows = source.tokenizer.vocabulary.size - source.added, len(source.tensors[names.token])
+    highest = max(source.tokenizer.backend.get_vocab().values())
+    require(
+        highest < size + source.added,
+        f"the tokenizer has {size:,} tokens and numbers them up to {highest:,}: "
+        "give every number a token in tokenizer.json",
+    )
+    require(
+        size <= rows,
+        f"the tokenizer has {size:,} tokens and the checkpoint {rows:,} embeddings: save it again after "
+        f"model.resize_token_embeddings({size})",
+    )
+    long = [name for name in names.per_token if name in source.tensors and len(source.tensors[name]) > size]
+    tensors = source.tensors | {name: source.tensors[name][:size] for name in long}
+    return replace(source, tensors=tensors), [f"{source.written[name]}[{size}:]" for name in long]
+
+
+def _with_added(source: HFFolder, deviation: float) -> tuple[HFFolder, list[str]]:
+    """With a random row for each special token that was added to the tokenizer."""
+    names, random = source.family.names, torch.Generator().manual_seed(0)
+    if not source.added:
+        return source, []
+    tables = {names.token: "backbone.embed.token.weight", names.output: "predict.tokens.weight"}
+    found = {name: source.tensors[name] for name in tables if name in source.tensors}
+    more = {
+        name: torch.cat((table, torch.randn(source.added, table.shape[1], generator=random) * deviation))
+        for name, table in found.items()
+    }
+    return replace(source, tensors=source.tensors | more), [f"{tables[n]}[{len(t)}:]" for n, t in found.items()]
+
+
+def _positions(source: HFFolder, backbone: Any) -> HFFolder:
+    """Our first position in the first row; a single segment is added to every position."""
+    tensors, family = dict(source.tensors), source.family
+    position, segment = family.names.position, family.names.segment
+    if position is None or position not in tensors:
+        return source
+    table = tensors[position][family.position_offset(config_json.pad(family, source.config)) :]
+    if not backbone.segments and segment in tensors:
+        table = table + tensors.pop(segment)[0]
+    return replace(source, tensors=tensors | {position: table})
+
+
+def _without_projection(source: HFFolder, backbone: Any) -> HFFolder:
+    """Without a projection of the embeddings that changes nothing; where widths are equal, our network has no other."""
+    names = [source.family.names.inside(f"project.{which}") for which in ("weight", "bias")]
+    found = [source.tensors[name] for name in names if name in source.tensors]
+    if not found or backbone.embedding is not None:
+        return source
+    require(
+        torch.equal(found[0], torch.eye(backbone.width)) and not found[-1].any(),
+        f"the checkpoint maps embeddings of width {backbone.width} to layers of that width, and the backbone here maps "
+        "only between widths that differ: choose a checkpoint whose embedding_size is not its hidden_size",
+    )
+    return _keep(source, lambda name: name not in names)
+
+
+def _without_copy(source: HFFolder, heads: Heads) -> HFFolder:
+    """Without tied output weights that the file repeats; if they differ, they stay and are reported as left over."""
+    names = source.family.names
+    output = source.tensors.get(names.output)
+    if not heads.tied or output is None or not torch.equal(output, source.tensors[names.token]):
+        return source
+    return _keep(source, lambda name: name != names.output)
+
+
+def _keep(source: HFFolder, keep: Callable[[str], bool]) -> HFFolder:
+    return replace(source, tensors={name: tensor for name, tensor in source.tensors.items() if keep(name)})

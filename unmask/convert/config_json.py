@@ -1,0 +1,105 @@
+"""config.json: the numbers of a network under Hugging Face's names and under ours, in both directions."""
+
+from __future__ import annotations
+
+import dataclasses
+import typing
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from unmask.backbone import Transformer
+from unmask.errors import require
+from unmask.type_check import check_types
+
+if TYPE_CHECKING:
+    from unmask.convert.family import Family
+
+# Values that change what a network computes, each with the only one that our networks can compute.
+ONLY: dict[str, Any] = {
+    "position_embedding_type": "absolute",
+    "is_decoder": False,
+    "add_cross_attention": False,
+    "pruned_heads": {},
+}
+TYPES: dict[str, Any] = {  # of what is read of every family
+    "model_type": str, "architectures": tuple[str, ...] | None, "pad_token_id": int | None, "id2label": dict[str, Any] | None,
+    "problem_type": str | None, "tie_word_embeddings": bool | None,
+}  # fmt: skip
+
+
+def check_config(family: Family, config: Mapping[str, Any]) -> None:
+    """Refuse a config.json with a value of another type than the one that is read."""
+    known, ours = family.config, typing.get_type_hints(family.network)
+    hints: dict[str, Any] = {known.label_dropout[0]: float | None, **TYPES, **known.types}
+    for name, (theirs, default) in known.fields.items():
+        hint = str if name == "activation" else ours[name]
+        hints[theirs] = hint | None if default is None else hint
+    check_types(hints, config, "config.json: ")
+
+
+def read_values(family: Family, config: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of our network as config.json has them; a value that our network cannot compute is refused."""
+    check_only(config, ONLY | dict(family.config.only))
+    values = {ours: config.get(theirs, default) for ours, (theirs, default) in family.config.fields.items()}
+    return values | ({"activation": activation(family, config)} if "activation" in values else {})
+
+
+def read_transformer(family: Family, config: Mapping[str, Any], like: Transformer) -> Transformer:
+    """A network with the numbers of a checkpoint; what config.json does not say is as in `like`."""
+    values = read_values(family, config)
+    values["feedforward"] = values.get("feedforward") or 4 * values["width"]
+    values["length"] -= family.position_offset(pad(family, config))
+    # A single segment distinguishes nothing: its row is added to the positions.
+    values["segments"] = values["segments"] if values.get("segments", 0) > 1 else 0
+    values["embedding"] = values["embedding"] if values.get("embedding") not in (None, values["width"]) else None
+    return dataclasses.replace(like, **values)
+
+
+def check_only(config: Mapping[str, Any], known: Mapping[str, Any]) -> None:
+    """Refuse a value of config.json that our network cannot compute."""
+    for name, only in known.items():
+        value = config.get(name, only)
+        require(
+            value == only,
+            f"config.json says {name}={value!r}, the backbone here can only do {only!r}: choose another checkpoint",
+        )
+
+
+def activation(family: Family, config: Mapping[str, Any]) -> str:
+    """Our name of the activation in config.json."""
+    name, default = family.config.fields["activation"]
+    value, known = config.get(name, default), family.config.activations
+    require(
+        value in known,
+        f"config.json says {name}={value!r}, the backbone here can only do {', '.join(known)}: choose another checkpoint",
+    )
+    return known[value]
+
+
+def their_activation(family: Family, ours: str) -> str | None:
+    """What a family calls an activation of ours; None if it does not have it."""
+    return next((theirs for theirs, known in family.config.activations.items() if known == ours), None)
+
+
+def pad(family: Family, config: Mapping[str, Any]) -> int:
+    """The padding token."""
+    found = config.get("pad_token_id")
+    return family.config.pad if found is None else int(found)
+
+
+def write_values(family: Family, backbone: Any, pad: int) -> dict[str, Any]:
+    """What config.json says of a network of ours."""
+    ours = {name: getattr(backbone, name) for name in backbone.__dataclass_fields__} | {
+        "activation": their_activation(family, backbone.activation),
+        "length": backbone.length + family.position_offset(pad),
+        "segments": max(backbone.segments, 1),
+        "embedding": backbone.embedding or backbone.width,
+    }
+    known = family.config
+    dropouts = {known.attention_dropout: backbone.attention_dropout, known.embedding_dropout: backbone.dropout}
+    return (
+        {theirs: ours[name] for name, (theirs, _) in known.fields.items()}
+        | {name: value for name, value in dropouts.items() if name is not None}
+        | dict(known.always)
+        | family.more_config(backbone)
+    )

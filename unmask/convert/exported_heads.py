@@ -1,0 +1,139 @@
+"""Exported heads: which objectives of a recipe have a place in a family, each checked against what the family computes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from unmask.convert import linear_label, recipe_facts
+from unmask.convert.exported_values import parts
+from unmask.convert.family import Family
+from unmask.convert.names import Heads
+from unmask.convert.token_head import token_activation
+from unmask.convert.tokenizer import check_summary
+from unmask.data import FromTask
+from unmask.errors import require
+from unmask.predict import Label, Replaced, Tokens
+from unmask.recipe import Recipe
+from unmask.system import SENTENCE, objectives
+
+
+def exported_heads(family: Family, recipe: Recipe, backbone: Any) -> tuple[Heads, tuple[str, ...]]:
+    """The heads by name, each checked against what the family has; and those that it has no place for."""
+    found: dict[str, Any] = objectives(recipe)
+    out = tuple(name for name, part in found.items() if not _has_place(family, name, part, recipe))
+    kept = {name: part for name, part in found.items() if name not in out}
+    heads = _sorted(kept, recipe)
+    if heads.tokens:
+        _check_predicted_token(family, recipe)
+        _check_tokens(family, kept[heads.tokens], backbone)
+    for part in kept.values():
+        if isinstance(part, Label):
+            _check_label(family, part, backbone.width)
+            check_summary(family, recipe.layout)
+    if heads.replaced:
+        _check_replaced(family, backbone)
+    return heads, out
+
+
+def _sorted(kept: dict[str, Any], recipe: Recipe) -> Heads:
+    """The heads by what they predict; a model has one of a kind."""
+    tokens = [name for name, part in kept.items() if isinstance(part, Tokens)]
+    labels = [name for name, part in kept.items() if isinstance(part, Label) and name != SENTENCE]
+    replaced = [name for name, part in kept.items() if isinstance(part, Replaced)]
+    others = tokens + replaced + [name for name in kept if name == SENTENCE]
+    require(
+        max(len(tokens), len(labels), len(replaced)) <= 1 and not (labels and others) and not (tokens and replaced),
+        f"a Hugging Face model predicts one thing, or tokens and a sentence task, got {', '.join(kept)} (arrange="
+        f"{type(recipe.arrange).__name__}): leave one out",
+    )
+    return Heads(
+        tokens=next(iter(tokens), None),
+        sentence=SENTENCE if SENTENCE in kept else None,
+        label=next(iter(labels), None),
+        replaced=next(iter(replaced), None),
+        tied=all(kept[name].tied for name in tokens),
+    )
+
+
+def _has_place(family: Family, name: str, part: Any, recipe: Recipe) -> bool:
+    """Has the family a head that answers the same question?"""
+    found = objectives(recipe).values()
+    tokens = any(isinstance(other, Tokens) for other in found)
+    if name == SENTENCE:
+        whole = ("sentence",) in family.architectures or tokens
+        return bool(family.names.sentence) and whole and type(recipe.arrange) is family.sentence_task
+    if isinstance(part, Tokens):  # an adapted model may predict tokens as well: its label is what is exported
+        return not (isinstance(recipe.arrange, FromTask) and any(isinstance(other, Label) for other in found))
+    return isinstance(part, Label) or (isinstance(part, Replaced) and bool(family.names.replaced))
+
+
+def _check_predicted_token(family: Family, recipe: Recipe) -> None:
+    """Refuse a head that was trained to predict the token of another position than Hugging Face's."""
+    where = {"own": "at its own place", "next": "that follows each place"}[family.predicts]
+    wanted = recipe_facts.HIDE_FOR[family.predicts]
+    for name, part in parts(recipe):
+        require(
+            not name.endswith("hide") or recipe_facts.predicted_token(part) == family.predicts,
+            f"Hugging Face's {family.model_type} predicts the token {where}, got {name}={type(part).__name__}: train with "
+            f"{name}={wanted}, or use the run folder as it is",
+        )
+
+
+def _check_tokens(family: Family, part: Tokens, backbone: Any) -> None:
+    kind = family.model_type
+    require(
+        not recipe_facts.reads_further(part) and part.layer is None,
+        f"Hugging Face's {kind} predicts tokens from its last layer, and no further than the next, got target={part.target} "
+        f"and layer={part.layer}: use the run folder as it is",
+    )
+    transform, bias = family.transform is not None, "bias" in family.names.tokens
+    way = "with a transform and a bias" if transform else f"without a transform and {'with a' if bias else 'a'} bias"
+    require(
+        part.transform == transform and (bias or not part.bias),
+        f"Hugging Face's {kind} predicts tokens {way}, got "
+        f"transform={part.transform} and bias={part.bias}: train with a head such as that of the {kind} recipe",
+    )
+    if part.transform:
+        activation = token_activation(family, backbone)
+        require(
+            (part.activation, part.epsilon) == (activation, backbone.epsilon),
+            f"Hugging Face's {kind} predicts tokens with activation={activation!r} and epsilon={backbone.epsilon}, got "
+            f"{part.activation!r} and {part.epsilon}: train with those",
+        )
+
+
+def _check_label(family: Family, part: Label, width: int) -> None:
+    kind = family.model_type
+    require(
+        part.pool == "summary",
+        f"Hugging Face's {kind} reads a label from one token, got pool={part.pool!r}: adapt with pool=summary",
+    )
+    require(
+        part.orders == "one",
+        f"Hugging Face's {kind} reads a pair in one order, got orders={part.orders!r}: adapt with orders=one",
+    )
+    if not linear_label.fits(part, family.pooler, width):
+        _check_pooler(family, part)
+
+
+def _check_pooler(family: Family, part: Label) -> None:
+    kind, activation = family.model_type, family.pooler
+    pooler = activation is not None
+    require(
+        part.pooler == pooler and (pooler or not part.bias),
+        f"Hugging Face's {kind} reads a label {'with a pooler' if pooler else 'without a pooler or a bias'}, got "
+        f"pooler={part.pooler} and bias={part.bias}: adapt again with --set pooler={str(pooler).lower()}",
+    )
+    require(
+        not pooler or part.activation == activation,
+        f"Hugging Face's {kind} reads a label with activation={activation!r}, got {part.activation!r}: "
+        f"adapt the model again with 'unmask adapt ... --set activation={activation}'",
+    )
+
+
+def _check_replaced(family: Family, backbone: Any) -> None:
+    require(
+        backbone.activation == "gelu",
+        f"Hugging Face's {family.model_type} finds replaced tokens with the activation of the network, here with gelu, got "
+        f"{backbone.activation!r}: train with system.backbone.activation=gelu",
+    )

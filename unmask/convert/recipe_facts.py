@@ -1,0 +1,52 @@
+"""Recipe facts: what conversion must know of a recipe's parts, one function for each question."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from unmask.axes import Pattern
+from unmask.backbone import Learned, NoPositions, Sinusoidal
+from unmask.hide import Masked, Next
+from unmask.predict import Tokens
+from unmask.recipe import Recipe
+
+
+def reading_view(recipe: Recipe) -> Any:
+    """The `see` that a finished model reads with."""
+    return recipe.see.reading
+
+
+def sees(recipe: Recipe) -> Pattern:
+    """What a token of a finished model sees."""
+    pattern: Pattern = reading_view(recipe).pattern
+    return pattern
+
+
+def writes_second_text(recipe: Recipe) -> bool:
+    """Whether it reads one text whole and writes a second one after it."""
+    return "prefix" in recipe.see.gives
+
+
+def predicted_token(hide: Any) -> str | None:
+    """The token that is predicted at a position: its "own", the "next", or None for another."""
+    if "one earlier" in hide.gives:
+        return None
+    return "own" if isinstance(hide, Masked) else "next" if isinstance(hide, Next) else None
+
+
+HIDE_FOR = {"own": Masked.__name__, "next": Next.__name__}  # the setting of `hide` for each answer of `predicted_token`
+
+
+def reads_further(head: Tokens) -> bool:
+    """Whether a head predicts a token beyond the next one."""
+    return head.target != "tokens"
+
+
+def positions(backbone: Any) -> str:
+    """The kind of absolute positions: "learned", "sinusoidal" ..."""
+    return {Learned: "learned", Sinusoidal: "sinusoidal", NoPositions: "none"}.get(type(backbone.positions), "other")
+
+
+def repeats_positions(backbone: Any) -> bool:
+    """Whether positions are added before every layer."""
+    return bool(backbone.positions.every)

@@ -1,0 +1,77 @@
+"""Links: each tensor of ours, and how it is read from theirs and written to them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+
+from unmask.convert.names import Heads, Table
+
+if TYPE_CHECKING:
+    from unmask.convert.family import Family
+
+
+@dataclass(frozen=True)
+class Link:
+    """One tensor of ours, and those of theirs that hold the same numbers."""
+
+    ours: str
+    theirs: tuple[str, ...]  # several are joined along the first dimension
+    transposed: bool = False  # theirs is stored input first (Conv1D)
+    shape: tuple[int, ...] = ()  # of theirs, where it has more dimensions: all but the first are one of ours
+
+    def read(self, tensors: Mapping[str, Tensor]) -> Tensor:
+        return torch.cat([self._transpose(self._flat(tensors[name])) for name in self.theirs])
+
+    def write(self, tensor: Tensor) -> dict[str, Tensor]:
+        parts = [self._transpose(part) for part in tensor.chunk(len(self.theirs))]
+        shaped = [part.reshape(self.shape) if self.shape else part for part in parts]
+        return {name: part.contiguous() for name, part in zip(self.theirs, shaped, strict=True)}
+
+    def _flat(self, tensor: Tensor) -> Tensor:
+        return tensor.flatten(1).squeeze(0) if self.shape else tensor
+
+    def _transpose(self, tensor: Tensor) -> Tensor:
+        return tensor.T if self.transposed else tensor
+
+
+def links(family: Family, heads: Heads, wanted: Iterable[str], backbone: Any) -> list[Link]:
+    """Those of the wanted tensors of ours that the family has a place for, linked."""
+    names = list(wanted)
+    blocks = [name.split(".")[2] for name in names if name.startswith("backbone.blocks.")]
+    known = {link.ours: link for link in _known(family, heads, sorted(set(blocks), key=int), backbone)}
+    return [known[name] for name in names if name in known]
+
+
+def _known(family: Family, heads: Heads, blocks: list[str], backbone: Any) -> list[Link]:
+    names = family.names
+    found = _linked("backbone.", names.prefix, names.network, family, backbone)
+    for number in blocks:
+        place = f"{names.prefix}{names.place.format(number)}."
+        found += _linked(f"backbone.blocks.{number}.", place, names.block, family, backbone)
+    for name, table in (
+        (heads.tokens, names.tokens),
+        (heads.sentence, names.sentence),
+        (heads.label, names.label),
+        (heads.replaced, names.replaced),
+    ):
+        found += _linked(f"predict.{name}.", "", table, family, backbone) if name else []
+    return found
+
+
+def _linked(before_ours: str, before_theirs: str, table: Table, family: Family, backbone: Any) -> list[Link]:
+    shapes, transposed = family.names.shapes, family.names.transposed
+    return [
+        Link(
+            before_ours + ours.format(number),
+            tuple(before_theirs + name.format(number) for name in theirs),
+            ours in transposed,
+            tuple(getattr(backbone, size) if isinstance(size, str) else size for size in shapes.get(ours, ())),
+        )
+        for ours, theirs in table.items()
+        for number in (range(family.token_tables(backbone)) if "{}" in ours else (None,))
+    ]

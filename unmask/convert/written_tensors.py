@@ -1,0 +1,76 @@
+"""Written tensors: a model's tensors under Hugging Face's names, with the rows and biases that only Hugging Face has."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from unmask.convert import linear_label
+from unmask.convert.architecture import Architecture, backbone_of
+from unmask.convert.family import Family
+from unmask.convert.names import Heads
+from unmask.convert.tensor_links import links
+from unmask.errors import require
+from unmask.infer.model import Model
+from unmask.text import Tokenizer
+from unmask.train import checkpoint
+
+
+def written_tensors(model: Model, found: Architecture, tokenizer: Tokenizer) -> dict[str, Tensor]:
+    """Every tensor that is exported, by Hugging Face's name."""
+    family, heads, backbone = found.family, found.heads, backbone_of(model.recipe)
+    ours = _kept(model, found, backbone)
+    ours = _zero_biases(heads, tokenizer.vocabulary.size, ours) | family.more_tensors(backbone) | ours
+    tensors = {
+        name: tensor
+        for link in links(family, heads, ours, backbone)
+        for name, tensor in link.write(ours[link.ours]).items()
+    }
+    if heads.tokens and not heads.tied and "bias" in family.names.tokens:  # what is not tied has its own bias
+        bias = tensors[family.names.tokens["bias"][0]]
+        tensors[family.names.output.replace("weight", "bias")] = bias.clone()
+    return family.finish(_padded(tensors, family, backbone, tokenizer), backbone)
+
+
+def _kept(model: Model, found: Architecture, backbone: Any) -> dict[str, Tensor]:
+    """The tensors that are exported, by our names; one that has no place is refused."""
+    family, heads = found.family, found.heads
+    gone = tuple(f"predict.{name}." for name in found.left_out)
+    whole = {name: tensor.cpu() for name, tensor in checkpoint.unique(model.system).items()}
+    ours = {name: tensor for name, tensor in whole.items() if not name.startswith(gone)}
+    label: Any = model.recipe.predict[heads.label] if heads.label else None
+    if label and linear_label.fits(label, family.pooler, backbone.width):
+        ours = linear_label.doubled(str(heads.label), ours)
+    strange = sorted(ours.keys() - {link.ours for link in links(family, heads, ours, backbone)})
+    require(
+        not strange,
+        f"Hugging Face's {family.model_type} has no place for {', '.join(strange[:3])}: merge or remove such parts first",
+    )
+    return ours
+
+
+def _zero_biases(heads: Heads, vocabulary: int, ours: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Hugging Face's heads have biases where ours may have none."""
+    found = {f"predict.{heads.tokens}.bias": torch.zeros(vocabulary)} if heads.tokens else {}
+    for name in filter(None, (heads.sentence, heads.label)):
+        found[f"predict.{name}.out.bias"] = torch.zeros(len(ours[f"predict.{name}.out.weight"]))
+    return found
+
+
+def _padded(tensors: dict[str, Tensor], family: Family, backbone: Any, tokenizer: Tokenizer) -> dict[str, Tensor]:
+    """With the rows that say nothing: positions before the first, the only segment, added padding."""
+    found, names = dict(tensors), family.names
+    token = found[names.token]
+    if names.position:
+        before = token.new_zeros(family.position_offset(tokenizer.vocabulary.pad), token.shape[1])
+        found[names.position] = torch.cat((before, found[names.position]))
+    found[names.token] = torch.cat((token, token.new_zeros(tokenizer.vocabulary.size - len(token), token.shape[1])))
+    if names.segment and not backbone.segments:
+        found[names.segment] = token.new_zeros(1, token.shape[1])
+    if family.always_projects and backbone.embedding in (None, backbone.width):
+        weight, bias = (names.prefix + names.network[f"project.{which}"][0] for which in ("weight", "bias"))
+        found |= {weight: torch.eye(backbone.width), bias: torch.zeros(backbone.width)}
+    return found
