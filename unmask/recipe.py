@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, Literal, Protocol, TypeVar
 
 from unmask import formats
+from unmask.axes import Task
 from unmask.errors import UserError, require, unknown
 
 P = TypeVar("P")
@@ -109,6 +110,7 @@ class Recipe:
     continuing: Continuing = Continuing()
     shrink: bool = False  # may a short budget take smaller steps and shorter rows? for sizes that no paper has
     reads: int | None = None  # longest text its model reads, in tokens, if the schedule does not say it (see `longest`)
+    task: Task | None = None  # what the model was adapted to; none: it was not adapted
 
     def __post_init__(self) -> None:
         require(
@@ -427,7 +429,9 @@ def _fits(value: Any, hint: Any) -> bool:
         origin = typing.get_origin(option) or option
         if option is Any or (origin is Literal and value in typing.get_args(option)):
             return True
-        if origin is Part:  # where there is none yet, no text can name one: it is not known beside which parts to look
+        if getattr(
+            origin, "_is_protocol", False
+        ):  # where there is none yet, no text can name one: it is not known beside which parts to look
             continue
         if isinstance(origin, type) and isinstance(value, origin) and (origin is bool or not isinstance(value, bool)):
             return True

@@ -14,6 +14,7 @@ from unmask.hide import Nothing
 from unmask.infer.model import save_run
 from unmask.predict import Label
 from unmask.system import Single
+from unmask.tasks import Classify
 from unmask.text import Tokenizer
 
 KINDS = {
@@ -32,7 +33,6 @@ def classifier(name, folder, tokens=None, **changes):
     reads_all = name not in ("gpt", "gpt2")
     head = {
         "classes": 3,
-        "names": ("bad", "fair", "good"),
         "pooler": reads_all,
         "activation": "gelu" if name == "electra" else "tanh",
         "bias": reads_all,
@@ -45,6 +45,7 @@ def classifier(name, folder, tokens=None, **changes):
         "see": recipe.see.serving,
         "system": Single(backbone=recipe.system.backbone),
         "predict": {"label": Label(**head)},
+        "task": Classify(labels=("bad", "fair", "good")),
     }
     return pretrained(name, folder, tokens=tokens, **parts)
 

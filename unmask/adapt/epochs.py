@@ -30,7 +30,7 @@ def claim(base: Model, out: Path, overwrite: bool) -> None:
 
 
 def of_dev(notes: Counter[str]) -> dict[str, int]:
-    """What is told of the examples that the best epoch is chosen by."""
+    """The notes about the examples that the best epoch is chosen by."""
     return {f"{name} (dev)": count for name, count in notes.items()}
 
 

@@ -31,6 +31,7 @@ FATES: dict[type, dict[str, Fate]] = {
         "reads": "written",
         "schedule": "training",  # but for what its stages hide, which is checked
         "adapt": "training",
+        "task": "checked",  # its labels are written
     },
     Single: {"backbone": "written"},
     GeneratorDiscriminator: {
@@ -76,7 +77,7 @@ FATES: dict[type, dict[str, Fate]] = {
     predict.AllTokens: {"epsilon": "left out"},
     predict.Label: {
         "classes": "written", "pool": "checked", "pooler": "checked", "activation": "checked", "bias": "checked",
-        "dropout": "written", "orders": "checked", "names": "written", "texts": "training",
+        "dropout": "written",
     },
     predict.EveryLayer: {"head": "checked"},
     predict.Replaced: {"where": "training", "initial": "training"},

@@ -157,12 +157,12 @@ def _config(
         "eos_token_id": end,
         "tie_word_embeddings": heads.tied,
         **configs.numbers(kind, backbone_of(model.recipe), tokenizer.vocabulary.pad),
-        **(_classes(kind, labels) if isinstance(labels, Label) else {}),
+        **(_classes(kind, labels, model.labels) if isinstance(labels, Label) else {}),
     }
 
 
-def _classes(kind: Kind, label: Label) -> dict[str, Any]:
-    class_names = label.names or tuple(f"LABEL_{i}" for i in range(label.classes))
+def _classes(kind: Kind, label: Label, known: tuple[str, ...]) -> dict[str, Any]:
+    class_names = known or tuple(f"LABEL_{i}" for i in range(label.classes))
     return {
         "id2label": {str(i): name for i, name in enumerate(class_names)},
         "label2id": {name: i for i, name in enumerate(class_names)},

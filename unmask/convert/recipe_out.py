@@ -17,6 +17,7 @@ from unmask.hide import Mask, Next
 from unmask.predict import Label, Replaced, Tokens
 from unmask.recipe import Recipe
 from unmask.system import SENTENCE, Single, objectives
+from unmask.tasks import Classify
 
 
 def backbone_of(recipe: Recipe) -> Backbone:
@@ -181,6 +182,7 @@ def heads_of(recipe: Recipe, kind: Kind) -> tuple[Heads, tuple[str, ...]]:
     for name, part in kept.items():
         if isinstance(part, Label):
             _check_label(part, kind, backbone_of(recipe).width)
+            _check_orders(recipe, kind)
             check_summary(kind, recipe.layout)
     if replaced:
         _check_replaced(backbone_of(recipe), kind)
@@ -237,14 +239,18 @@ def _check_tokens(part: Tokens, backbone: Backbone, kind: Kind) -> None:
         )
 
 
+def _check_orders(recipe: Recipe, kind: Kind) -> None:
+    orders = recipe.task.orders if isinstance(recipe.task, Classify) else "one"
+    require(
+        orders == "one",
+        f"Hugging Face's {kind} reads a pair in one order, got orders={orders!r}: adapt with orders=one",
+    )
+
+
 def _check_label(part: Label, kind: Kind, width: int) -> None:
     require(
         part.pool == "summary",
         f"Hugging Face's {kind} reads a label off one token, got pool={part.pool!r}: adapt with pool=summary",
-    )
-    require(
-        part.orders == "one",
-        f"Hugging Face's {kind} reads a pair in one order, got orders={part.orders!r}: adapt with orders=one",
     )
     activation = FAMILIES[kind].pooler
     pooler = activation is not None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from threading import Lock
 from typing import Any
 
 import torch
@@ -11,6 +12,7 @@ import torch
 from unmask.train.cuda_graph import copied, tensors
 
 _WARM = 2  # steps before the recording: libraries choose their kernels
+_KEPT = Lock()  # held while a model's recordings change: threads may share a model
 
 
 def records(device: str) -> bool:
@@ -23,12 +25,14 @@ def recording(step: Callable[[Any], Any], key: Any, kept: dict[Any, GraphedStep]
     """A recording of a step that nobody else uses now: the one that was kept under this key, or a new one.
 
     It is kept afterwards, in place of any other: each holds a state of its own on the GPU."""
-    found = kept.pop(key, None) or GraphedStep(step)
+    with _KEPT:
+        found = kept.pop(key, None) or GraphedStep(step)
     try:
         yield found
     finally:
-        kept.clear()
-        kept[key] = found
+        with _KEPT:
+            kept.clear()
+            kept[key] = found
 
 
 class GraphedStep:

@@ -14,7 +14,6 @@ from unmask.batch import Batch, Hidden
 from unmask.errors import require
 from unmask.infer.batches import left_padded, one_more
 from unmask.infer.model import Model
-from unmask.predict import Adaptive, Tokens
 
 
 @dataclass(frozen=True)
@@ -22,11 +21,11 @@ class NextToken:
     """A left-to-right model as generation knows it."""
 
     model: Model
-    cached: bool = True  # whether what was read is kept; otherwise every text is read anew for every token
+    cached: bool = True  # whether what was read is kept; otherwise every text is read again for every token
 
     def __post_init__(self) -> None:
-        self.model.head(Tokens | Adaptive, "generate text")
-        onward = self.model.recipe.see.writes == "onward"  # type: ignore[attr-defined]
+        self.model.head("token scores", "generate text")
+        onward = self.model.writes == "onward"
         require(onward, f"{self.model.folder} does not read from left to right: use 'unmask fill'")
         self.model.system.eval()
 
@@ -52,8 +51,8 @@ class NextToken:
 
     def _scores(self, hidden: Hidden, batch: Batch) -> Tensor:
         """At the last place alone; special tokens are never written, but for the end."""
-        head = self.model.head(Tokens | Adaptive, "generate text")
-        scores = head.decode(Hidden((hidden.last[:, -1:],)), batch)[:, -1].float()  # type: ignore[operator]
+        head: Any = self.model.head("token scores", "generate text")
+        scores = head.decode(Hidden((hidden.last[:, -1:],)), batch)[:, -1].float()
         return scores.index_fill(1, self._never, -float("inf"))
 
     @cached_property
@@ -65,14 +64,14 @@ class NextToken:
 class Windows:
     """Which part of each text is in sight: all of it, until it outgrows the context; then its end, half as long.
 
-    From there it grows again. What a text sees depends on its own length alone, not on the texts beside it."""
+    From there it grows again. What a text sees depends on its own length alone, not on the other texts."""
 
     def __init__(self, texts: Sequence[Sequence[int]], context: int) -> None:
         self.texts, self.context = texts, context
         self.begins = [max(0, len(text) - context) for text in texts]
 
     def full(self, written: int) -> bool:
-        """Whether a text has outgrown its window, with so many tokens written after it."""
+        """Whether a text has outgrown its window, with this number of tokens written after it."""
         return any(len(t) + written - b > self.context for t, b in zip(self.texts, self.begins, strict=True))
 
     def of(self, written: Sequence[Sequence[int]]) -> list[list[int]]:

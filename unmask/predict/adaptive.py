@@ -10,13 +10,14 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from unmask.axes import Part
 from unmask.batch import Batch, Hidden, Loss
 from unmask.errors import require
 from unmask.init_weights import InitWeights
 
 
 @dataclass(frozen=True)
-class Adaptive:
+class Adaptive(Part):
     """The frequent tokens and the clusters of rare ones compete first, then the tokens of the cluster.
 
     Paper: Grave et al. 2016; Transformer-XL on WikiText-103. Needs: targets, and adaptive embeddings
@@ -25,6 +26,10 @@ class Adaptive:
     """
 
     own: tuple[int, ...] = ()  # clusters, from 0, whose projection is not that of their embeddings
+
+    @property
+    def gives(self) -> frozenset[str]:
+        return frozenset({"token scores"})
 
     def build(self, width: int, embedding: Any, initial: InitWeights) -> AdaptiveModule:
         return AdaptiveModule(self, width, embedding, initial)

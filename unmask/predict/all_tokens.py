@@ -8,13 +8,14 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from unmask.axes import Part
 from unmask.batch import Batch, Hidden, Loss
 from unmask.init_weights import InitWeights
 from unmask.predict.tokens import Tokens
 
 
 @dataclass(frozen=True)
-class AllTokens:
+class AllTokens(Part):
     """What stood at each token before a generator replaced some of them; the model may copy its input.
 
     Paper: ELECTRA's ablation "all-tokens MLM". Needs: a generator's replacements. Produces: a cross-entropy per token.

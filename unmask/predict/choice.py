@@ -8,6 +8,7 @@ from typing import Literal
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from unmask.axes import Part
 from unmask.batch import Batch, Hidden, Loss
 from unmask.errors import require
 from unmask.init_weights import InitWeights
@@ -15,7 +16,7 @@ from unmask.predict.label import pooled, summaries
 
 
 @dataclass(frozen=True)
-class Choice:
+class Choice(Part):
     """One of several choices: each has a row and gets a score, and the scores of an example make one softmax.
 
     Paper: GPT (Radford et al. 2018); with a pooler, BERT. Needs: a row per choice, one label per example.
@@ -34,6 +35,10 @@ class Choice:
             f"a choice's activation is that of its pooler, and it has none, got {self.activation!r}: leave activation "
             "out, or adapt a model that sees everything",
         )
+
+    @property
+    def gives(self) -> frozenset[str]:
+        return frozenset({"choice scores"})
 
     def build(self, width: int, embedding: Tensor, initial: InitWeights) -> ChoiceModule:
         return ChoiceModule(self, width, initial)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
+from unmask.axes import Part
 from unmask.predict.tokens import Tokens
 
 
 @dataclass(frozen=True)
-class EveryLayer:
+class EveryLayer(Part):
     """The same prediction read off every layer but the last, each with its own output unless it is tied.
 
     Paper: the character Transformer (Al-Rfou et al. 2018). Needs: targets. Produces: a loss per layer, NAME_1, NAME_2

@@ -8,12 +8,13 @@ from typing import Literal
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from unmask.axes import Part
 from unmask.batch import Batch, Hidden, Loss
 from unmask.init_weights import InitWeights, glorot
 
 
 @dataclass(frozen=True)
-class Replaced:
+class Replaced(Part):
     """Whether each token is the one that stood there, or one that a generator put in its place.
 
     Paper: ELECTRA (Clark et al. 2020). Needs: a generator's replacements. Produces: a binary cross-entropy per token;

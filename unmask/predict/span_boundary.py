@@ -9,13 +9,14 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from unmask.axes import Part
 from unmask.batch import Batch, Hidden, Loss
 from unmask.errors import require
 from unmask.init_weights import InitWeights
 
 
 @dataclass(frozen=True)
-class SpanBoundary:
+class SpanBoundary(Part):
     """Each hidden token, from the nearest tokens left and right that are in sight and its place between them alone.
 
     Spans that touch count as one: their boundary must not be hidden itself. Both boundaries are tokens of the text: a span

@@ -9,13 +9,14 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from unmask.axes import Part
 from unmask.batch import Batch, Hidden, Loss, Targets
 from unmask.errors import require
 from unmask.init_weights import InitWeights
 
 
 @dataclass(frozen=True)
-class Tokens:
+class Tokens(Part):
     """The token that stands at each target.
 
     Paper: BERT (transform, bias), GPT (neither). Needs: targets. Produces: a cross-entropy per target.
@@ -33,6 +34,10 @@ class Tokens:
     def __post_init__(self) -> None:
         require(self.ahead >= 1, f"predict.*.ahead must be 1 or more, got {self.ahead}")
         require(self.layer is None or self.layer >= 0, f"predict.*.layer must be none or 0 or more, got {self.layer}")
+
+    @property
+    def gives(self) -> frozenset[str]:
+        return frozenset({"token scores"} if self.layer is None and self.ahead == 1 else ())
 
     def build(self, width: int, embedding: Tensor, initial: InitWeights) -> TokensModule:
         return TokensModule(self, width, embedding, initial)
