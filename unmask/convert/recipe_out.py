@@ -182,7 +182,7 @@ def heads_of(recipe: Recipe, kind: Kind) -> tuple[Heads, tuple[str, ...]]:
     for name, part in kept.items():
         if isinstance(part, Label):
             _check_label(part, kind, backbone_of(recipe).width)
-            _check_orders(recipe, kind)
+            _check_task(recipe, part, kind)
             check_summary(kind, recipe.layout)
     if replaced:
         _check_replaced(backbone_of(recipe), kind)
@@ -239,12 +239,15 @@ def _check_tokens(part: Tokens, backbone: Backbone, kind: Kind) -> None:
         )
 
 
-def _check_orders(recipe: Recipe, kind: Kind) -> None:
-    orders = recipe.task.orders if isinstance(recipe.task, Classify) else "one"
+def _check_task(recipe: Recipe, part: Label, kind: Kind) -> None:
+    if not isinstance(recipe.task, Classify):
+        return
+    orders, named = recipe.task.orders, len(recipe.task.labels)
     require(
         orders == "one",
         f"Hugging Face's {kind} reads a pair in one order, got orders={orders!r}: adapt with orders=one",
     )
+    require(named == part.classes, f"the head has classes={part.classes}, and the task {named} labels: adapt it again")
 
 
 def _check_label(part: Label, kind: Kind, width: int) -> None:
