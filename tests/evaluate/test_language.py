@@ -16,8 +16,9 @@ from unmask import api, evaluate, recipes
 from unmask.backbone import TransformerXL
 from unmask.errors import UserError
 from unmask.evaluate.perplexity import Windowing, score_text, windows
-from unmask.infer.likelihood import passes, score
+from unmask.infer.likelihood import score
 from unmask.infer.model import Model, save_run
+from unmask.infer.passes import together
 from unmask.system import Single
 
 BYTES = sum(len(text.encode()) for text in DOCUMENTS)
@@ -128,9 +129,9 @@ def test_rows_of_any_length_are_scored_together_as_they_are_alone(model, monkeyp
 
 
 def test_passes_hold_every_row_once_and_not_too_many_tokens(monkeypatch):
-    monkeypatch.setattr("unmask.infer.likelihood.PASS", 20)
+    monkeypatch.setattr("unmask.infer.passes.PASS", 20)
     lengths = [3, 30, 5, 9, 9, 2, 7]
-    found = [chosen.tolist() for chosen in passes(lengths)]
+    found = [chosen.tolist() for chosen in together(lengths)]
     assert sorted(sum(found, [])) == list(range(7))
     assert all(len(some) == 1 or len(some) * max(lengths[i] for i in some) <= 20 for some in found)
     assert len(found) < 7

@@ -68,7 +68,7 @@ def test_that_no_more_is_remembered_than_distances_are_told_apart(tmp_path):
 def test_that_a_gap_is_filled_by_the_stream_that_does_not_see_it(tmp_path):
     model = made("xlnet", "unigram", tmp_path)
     text = "The [MASK] sat on the [MASK]"
-    first, second = fill(model, text, top=3)
+    first, second = fill(model, text, top=3).value
     seen = []
     backbone = model.system.backbone
     plain = type(backbone).forward
@@ -78,7 +78,7 @@ def test_that_a_gap_is_filled_by_the_stream_that_does_not_see_it(tmp_path):
         return plain(backbone, batch, state)
 
     backbone.forward = watched
-    assert fill(model, text, top=3) == [first, second]
+    assert fill(model, text, top=3).value == [first, second]
     batch = next(b for b in seen if b.targets is not None)
     gaps = batch.targets.where.tolist()
     assert len(gaps) == 2
