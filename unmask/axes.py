@@ -462,7 +462,8 @@ class Task(PartLike, Protocol):
         """The examples as they are read: a `Laid` of unmask.data.examples."""
 
     def baseline(self, examples: Sequence[Any]) -> dict[str, Any]:
-        """What the start of a training says of these examples: the scores without a model, and the labels."""
+        """What the start of a training says about these examples. `baseline`, where there is one, has the `label` that is
+        always given (None: a random choice) and one score, by its name; `labels`: the names of the classes."""
 
     def answer(self, model: Reader, examples: Sequence[Any]) -> Answered:
         """What an adapted model answers."""

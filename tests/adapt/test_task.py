@@ -11,7 +11,7 @@ from tests.adapt.made import base_of
 from tests.command import works
 from unmask import recipes, tasks
 from unmask.adapt import adapt
-from unmask.axes import Answered, Judged
+from unmask.axes import Answered, Judged, Task
 from unmask.data.examples import Laid, Text
 from unmask.errors import UserError
 from unmask.evaluate import evaluate_examples
@@ -36,6 +36,13 @@ EXAMPLES = {
 @pytest.fixture
 def base(tokenizers, tmp_path):
     return base_of("bert", tokenizers["wordpiece"], tmp_path / "base")
+
+
+@pytest.mark.parametrize("name", tasks.names())
+def test_every_task_has_all_that_the_protocol_asks_for(name):
+    asked = {member for member in vars(Task) if not member.startswith("_")}
+    assert {"read", "recipe", "lay_out", "answer", "judge"} <= asked
+    assert not asked - set(dir(tasks.get(name)))
 
 
 @pytest.mark.parametrize("name", tasks.names())

@@ -60,7 +60,7 @@ def windowing(
     model: Model, *, context: int | None = None, stride: int | None = None, memory: int | None = None
 ) -> Windowing:
     """The way that the options ask for; by default blocks as long as the rows of training, or with a memory its own."""
-    remembered = getattr(model.recipe.system.backbone, "memory", None)  # type: ignore[attr-defined]
+    remembered = _memory(model)
     require(
         memory is None or remembered is not None,
         f"{model.folder} has no memory to set to {memory}: leave --memory out, and give --stride for more context",
@@ -109,6 +109,11 @@ def about_context(model: Model, context: int) -> Counter[str]:
     return notes
 
 
+def _memory(model: Model) -> int | None:
+    """The tokens that it remembered in training; None: its network has no memory."""
+    return getattr(model.recipe.system.backbone, "memory", None)  # type: ignore[attr-defined]
+
+
 def _trained(model: Model) -> int:
     """The length of the longest rows of training."""
     return min(max(stage.length for stage in model.recipe.schedule), model.length)
@@ -117,7 +122,7 @@ def _trained(model: Model) -> int:
 def _about(model: Model, way: Windowing, stream: ScoredText) -> Counter[str]:
     """The notes about a text and how it is read."""
     notes = stream.notes + about_context(model, way.context)
-    remembered = getattr(model.recipe.system.backbone, "memory", 0)  # type: ignore[attr-defined]
+    remembered = _memory(model) or 0
     if way.memory > remembered:
         notes[f"tokens of memory are more than the {remembered:,} in training"] = way.memory
     if len(stream.ids) < way.context:

@@ -17,7 +17,7 @@ from unmask.infer.next_token import NextToken, Windows
 from unmask.infer.sampling import Beams, Greedy, Sampling
 
 _UNSEEN = 16  # steps on a GPU between two looks at whether all texts have ended: each look waits for the device
-_ROOM = 64  # a state has places for a multiple of so many tokens, so that a recording serves again
+_ROOM = 64  # a state has places for a multiple of this number of tokens, so that a recording serves again
 
 
 def drafts(
