@@ -8,7 +8,7 @@ import pytest
 
 import unmask
 from tests.adapt.made import base_of
-from tests.command import works
+from tests.command import mistake, works
 from unmask import recipes, tasks
 from unmask.adapt import adapt
 from unmask.axes import Answered, Judged, Task
@@ -104,6 +104,8 @@ def test_a_model_that_writes_answers_from_the_command_line_and_in_python(base, t
     (row,) = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines()]
     (found,) = unmask.load(tmp_path / "run", device="cpu").predict("the doctor")
     assert row == {"source": "the doctor", "id": 5, "written": found.text}
+    said = mistake("predict", tmp_path / "run", "the doctor", "--top", 2)
+    assert "--top 2 asks for several answers, and one text is written from each source: leave it out" in said
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from unmask.errors import require
+
 
 @dataclass(frozen=True)
 class Prediction:
@@ -44,7 +46,8 @@ class Written:
     text: str
 
     def columns(self, top: int) -> dict[str, Any]:
+        require(top == 1, f"--top {top} asks for several answers, and one text is written from each source: leave it out")
         return {"written": self.text}
 
     def as_json(self, top: int) -> dict[str, Any]:
-        return {"written": self.text}
+        return self.columns(top)
