@@ -101,7 +101,7 @@ def prompts_of(rows: int, tokens: int) -> list[str]:
 
 
 def unmask(model: Model, prompts: list[str], tokens: int) -> list[list[int]]:
-    return [list(found.ids) for found in generate(model, prompts, tokens=tokens, sampling=Greedy())]
+    return [list(found.ids) for found in generate(model, prompts, tokens=tokens, sampling=Greedy()).value]
 
 
 def peer_run(

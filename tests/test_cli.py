@@ -16,7 +16,7 @@ from unmask import cli
 from unmask.data.examples import Text
 from unmask.errors import UserError
 from unmask.infer import open_run
-from unmask.tasks.classify import read_texts
+from unmask.tasks._labelled import read_texts
 from unmask.train.log import read
 
 VERBS = sorted(c.name or c.callback.__name__ for c in cli.app.registered_commands)

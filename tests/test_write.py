@@ -12,8 +12,6 @@ from tokenizers import models, pre_tokenizers, trainers
 
 from tests.command import mistake, works
 from unmask import adapt, api, recipes
-from unmask.adapt.finetune import adapted_recipe
-from unmask.adapt.write import teach_writing, writing_recipe
 from unmask.data.examples import Text, batch_of, rows_of
 from unmask.errors import UserError
 from unmask.evaluate import evaluate_file
@@ -23,6 +21,7 @@ from unmask.infer.model import Model, save_run
 from unmask.see import Everything, Mixed, Prefix
 from unmask.tasks import Classify, Write
 from unmask.tasks import write as task
+from unmask.tasks.write import Pair
 from unmask.text import Tokenizer
 
 SURE = Greedy()
@@ -37,6 +36,8 @@ PAIRS = [
     )
 ]  # fmt: skip
 
+LEARNT = [Pair(pair.a, pair.b) for pair in PAIRS]
+
 
 def base_of(name: str, tokenizers, folder, *settings: str) -> Model:
     """A small network with fresh weights, as if it had been pretrained."""
@@ -48,7 +49,7 @@ def base_of(name: str, tokenizers, folder, *settings: str) -> Model:
 
 
 def written(model: Model, source: str, **options) -> str:
-    return "".join(write(model, source, sampling=SURE, **options))
+    return "".join(write(model, source, sampling=SURE, **options).value)
 
 
 @pytest.mark.parametrize(
@@ -62,13 +63,15 @@ def written(model: Model, source: str, **options) -> str:
 def test_a_model_that_fills_no_gaps_says_why(see, reason, tokenizers, tmp_path):
     with pytest.raises(UserError, match=reason):
         fill(base_of("bert", tokenizers, tmp_path, f"see={see}"), "The [MASK] slept.")
-    assert len(fill(base_of("unilm", tokenizers, tmp_path), "The [MASK] slept.")) == 1  # one of its views is everything
+    assert (
+        len(fill(base_of("unilm", tokenizers, tmp_path), "The [MASK] slept.").value) == 1
+    )  # one of its views is everything
 
 
 @pytest.mark.parametrize("name", ["bert", "unilm", "roberta"])
 def test_only_the_second_text_and_its_end_are_ever_hidden(name, tokenizers, tmp_path):
     base = base_of(name, tokenizers, tmp_path / "base", "system.backbone.length=96")
-    recipe = writing_recipe(base, Write())
+    recipe = Write().recipe(base)
     system = recipe.system.build(recipe, base.tokenizer.vocabulary, 0)
     rows, _ = rows_of(PAIRS, [0] * 8, base.tokenizer, recipe.layout, 96)
     ever = torch.zeros(rows.ids.shape, dtype=torch.bool)
@@ -98,7 +101,7 @@ def test_only_the_second_text_and_its_end_are_ever_hidden(name, tokenizers, tmp_
 def test_eight_pairs_are_learnt_and_written_exactly(name, tokenizers, tmp_path):
     base = base_of(name, tokenizers, tmp_path / "base")
     how = Write(epochs=8, examples=8, rate=2e-3)
-    records = list(teach_writing(base, PAIRS * 20, tmp_path / "run", task=how))
+    records = list(adapt.adapt(base, LEARNT * 20, tmp_path / "run", task=how))
     assert records[-1]["done"]
     model = open_run(tmp_path / "run", device="cpu")
     assert model.recipe.see == (Mixed(0.0, 1.0, 0.0, 0.0) if name == "unilm" else Prefix())
@@ -120,7 +123,7 @@ def test_eight_pairs_are_learnt_and_written_exactly(name, tokenizers, tmp_path):
 def test_with_a_dev_set_the_loss_there_is_told_and_the_best_weights_are_kept(tokenizers, tmp_path):
     base = base_of("bert", tokenizers, tmp_path / "base")
     records = list(
-        teach_writing(base, PAIRS, tmp_path / "run", dev=PAIRS[:3], task=Write(epochs=3, examples=8, rate=1e-3))
+        adapt.adapt(base, LEARNT, tmp_path / "run", dev=LEARNT[:3], task=Write(epochs=3, examples=8, rate=1e-3))
     )
     scores = [r["validation_score"] for r in records if "validation_score" in r]
     assert scores == [-r["validation_loss"] for r in records if "validation_loss" in r]
@@ -131,11 +134,11 @@ def test_with_a_dev_set_the_loss_there_is_told_and_the_best_weights_are_kept(tok
 def test_a_model_that_writes_can_still_be_adapted_to_tell_labels_apart(tokenizers, tmp_path):
     """It reads with the view of everything, in training as when it is served."""
     base = base_of("unilm", tokenizers, tmp_path / "base")
-    recipe = writing_recipe(base, Write())
+    recipe = Write().recipe(base)
     writer = Model(
         recipe.system.build(recipe, base.tokenizer.vocabulary, 0), recipe, base.tokenizer, tmp_path / "writer"
     )
-    labelled = adapted_recipe(writer, Classify(dropout=0.0), ["no", "yes"])
+    labelled = Classify(dropout=0.0, labels=("no", "yes")).recipe(writer)
     assert labelled.see == Everything()
     system = labelled.system.build(labelled, base.tokenizer.vocabulary, 0).eval()
     rows, _ = rows_of(PAIRS, [0, 1] * 4, base.tokenizer, labelled.layout, 48)
@@ -149,14 +152,13 @@ def test_a_model_that_writes_can_still_be_adapted_to_tell_labels_apart(tokenizer
 def test_long_sources_are_cut_and_counted(tokenizers, tmp_path):
     base = base_of("unilm", tokenizers, tmp_path / "base")
     long = "the doctor examined the report " * 20
-    written(base, PAIRS[0].a, tokens=8)
-    assert not base.notes
+    assert not write(base, PAIRS[0].a, tokens=8).notes
     text = written(base, long, tokens=8)
     room = 48 - 8 - 5
-    assert dict(base.notes) == {f"sources longer than {room} tokens, cut": 1}
+    assert dict(write(base, long, tokens=8).notes) == {f"sources longer than {room} tokens, cut": 1}
     kept = base.tokenizer.decode(base.tokenizer.encode(long)[:room])
     assert text == written(base, kept, tokens=8)
-    assert dict(base.notes) == {f"sources longer than {room} tokens, cut": 1}
+    assert not write(base, kept, tokens=8).notes
     with pytest.raises(
         UserError, match="48 new tokens leave no room for the source in 48: ask for fewer with --tokens"
     ):
@@ -165,15 +167,15 @@ def test_long_sources_are_cut_and_counted(tokenizers, tmp_path):
 
 def test_a_unilm_writes_as_it_was_pretrained_and_the_seed_decides(tokenizers, tmp_path):
     base = base_of("unilm", tokenizers, tmp_path / "base")
-    texts = ["".join(write(base, PAIRS[0].a, tokens=12, seed=seed)) for seed in (0, 0, 1)]
+    texts = ["".join(write(base, PAIRS[0].a, tokens=12, seed=seed).value) for seed in (0, 0, 1)]
     assert texts[0] == texts[1] != texts[2]
     assert "[MASK]" not in texts[0] + texts[2]
 
 
 def test_long_pairs_are_cut_and_counted_when_adapting(tokenizers, tmp_path):
     base = base_of("bert", tokenizers, tmp_path / "base")
-    long = [Text("the doctor examined the report " * 20, "the judge")] * 2
-    first = next(iter(teach_writing(base, [*PAIRS, *long], tmp_path / "run", task=Write(epochs=1, length=32))))
+    long = [Pair("the doctor examined the report " * 20, "the judge")] * 2
+    first = next(iter(adapt.adapt(base, [*LEARNT, *long], tmp_path / "run", task=Write(epochs=1, length=32))))
     assert first["notes"] == {"texts longer than 32 tokens, cut": 2}
 
 
@@ -226,10 +228,10 @@ def test_models_that_cannot_write_say_so_before_anything_is_made(tokenizers, tmp
     with pytest.raises(
         UserError, match=r"hides parts of the target: its tokenizer has no \[MASK\]; .* 'unmask generate'"
     ):
-        list(teach_writing(without_mask(tmp_path / "gpt2"), PAIRS, out))
+        list(adapt.adapt(without_mask(tmp_path / "gpt2"), LEARNT, out, task=Write()))
     electra = base_of("electra", tokenizers, tmp_path / "electra")
     with pytest.raises(UserError, match="electra cannot be adapted to writing: it does not predict tokens"):
-        list(teach_writing(electra, PAIRS, out))
+        list(adapt.adapt(electra, LEARNT, out, task=Write()))
     assert not out.exists()
     bert = base_of("bert", tokenizers, tmp_path / "bert")
     with pytest.raises(UserError, match="cannot write a second text: adapt it first with 'unmask adapt --task write'"):
@@ -239,7 +241,7 @@ def test_models_that_cannot_write_say_so_before_anything_is_made(tokenizers, tmp
     with pytest.raises(UserError, match="electra cannot write: it predicts replaced"):
         written(electra, "the doctor")
     with pytest.raises(UserError, match="use 'unmask fill'"):
-        "".join(run_on(base_of("unilm", tokenizers, tmp_path / "unilm"), "the doctor"))
+        "".join(run_on(base_of("unilm", tokenizers, tmp_path / "unilm"), "the doctor").value)
 
 
 def test_a_folder_that_is_there_is_kept(tokenizers, tmp_path):
@@ -247,9 +249,9 @@ def test_a_folder_that_is_there_is_kept(tokenizers, tmp_path):
     save_run(base, tmp_path / "base")
     for out, message in ((tmp_path, "exists already"), (tmp_path / "base", "exists already")):
         with pytest.raises(UserError, match=message):
-            list(teach_writing(base, PAIRS, out))
+            list(adapt.adapt(base, LEARNT, out, task=Write()))
     with pytest.raises(UserError, match="is the run to adapt: choose another --out"):
-        list(teach_writing(base, PAIRS, tmp_path / "base", overwrite=True))
+        list(adapt.adapt(base, LEARNT, tmp_path / "base", task=Write(), overwrite=True))
 
 
 def test_the_command_line_tells_a_mistake_in_one_line(tokenizers, tmp_path):

@@ -12,14 +12,13 @@ from typing import Any, Concatenate, Literal, ParamSpec, TypeVar
 import numpy as np
 
 from unmask import adapt, convert, evaluate, explanation, infer, pretraining, recipes, run, screen, text
-from unmask.data.examples import Text
+from unmask.axes import Task
 from unmask.data.prepare import prepare as prepare_shards
 from unmask.errors import Notice, require
 from unmask.progress import Progress, follow, tell, warn_of
 from unmask.recipe import Recipe
 from unmask.recipe_file import RecipeFile, file_used_by
-from unmask.tasks import Choose, Classify, Write
-from unmask.tasks.choose import Question
+from unmask.tasks import Classify
 from unmask.tasks.classify import Columns
 from unmask.train import log
 
@@ -28,17 +27,21 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
-def _noted(method: Callable[Concatenate[Model, P], R]) -> Callable[Concatenate[Model, P], R]:
-    """What a method cuts from its texts is a warning (`unmask.errors.Notice`)."""
+def _noted(method: Callable[Concatenate[Model, P], infer.Noted[R]]) -> Callable[Concatenate[Model, P], R]:
+    """A method whose notes are warnings (`unmask.errors.Notice`), such as what it cut from its texts."""
 
     @wraps(method)
     def called(self: Model, *args: P.args, **options: P.kwargs) -> R:
-        before = Counter(self.inner.notes)
         found = method(self, *args, **options)
-        warn_of(self.inner.notes, before, stacklevel=2)
-        return found
+        warn_of(found.notes, Counter(), stacklevel=2)
+        return found.value
 
     return called
+
+
+def _scored(record: dict[str, Any]) -> infer.Noted[dict[str, Any]]:
+    """Scores, apart from their notes."""
+    return infer.Noted({name: value for name, value in record.items() if name != "notes"}, Counter(record["notes"]))
 
 
 class Model:
@@ -68,7 +71,7 @@ class Model:
         return log.read(self.inner.folder)
 
     @_noted
-    def fill(self, sentence: str, *, top: int = 5) -> list[list[infer.Guess]]:
+    def fill(self, sentence: str, *, top: int = 5) -> infer.Noted[list[list[infer.Guess]]]:
         """The most likely tokens at each [MASK]."""
         return infer.fill(self.inner, sentence, top=top)
 
@@ -77,7 +80,7 @@ class Model:
         self, prompt: str | Sequence[str], *, tokens: int = 50, greedy: bool = False, temperature: float | None = None,
         top_k: int | None = None, top_p: float | None = None, repetition_penalty: float = 1.0, beams: int | None = None,
         length_penalty: float | None = None, samples: int = 1, cut_left: bool = False, cached: bool = True, seed: int = 0,
-    ) -> Any:  # fmt: skip
+    ) -> infer.Noted[Any]:  # fmt: skip
         """The prompt and what the model writes after it; of a model adapted to write, the text it writes from it.
 
         A text for a text; for a sequence of them a list, with all samples of the first, then of the second, and so on."""
@@ -93,29 +96,28 @@ class Model:
             self.inner, [prompt] if isinstance(prompt, str) else prompt, tokens=tokens, sampling=sampling, seed=seed,
             samples=samples, cut_left=cut_left, cached=cached,
         )  # fmt: skip
-        return found[0].text if single else [one.text for one in found]
+        texts = [one.text for one in found.value]
+        return infer.Noted(texts[0] if single else texts, found.notes)
 
     @_noted
     def embed(
         self, texts: str | Sequence[str], *, pool: Literal["mean", "summary"] = "mean", layer: int = -1
-    ) -> np.ndarray:
+    ) -> infer.Noted[np.ndarray]:
         """One vector per text."""
         return infer.embed(self.inner, [texts] if isinstance(texts, str) else texts, pool=pool, layer=layer)
 
     @_noted
-    def predict(
-        self, texts: str | tuple[str, str] | Question | Sequence[str | tuple[str, str] | Question]
-    ) -> list[infer.Prediction]:
-        """The label of each text, or of each pair of texts; of a model that chooses, the choice of each question."""
-        if isinstance(texts, Question) or self.inner.chooses:
-            return infer.choose(self.inner, [texts] if isinstance(texts, Question) else texts)  # type: ignore[arg-type]
-        single = isinstance(texts, str) or (isinstance(texts, tuple) and len(texts) == 2)
-        several: Sequence[Any] = [texts] if single else texts  # type: ignore[assignment]
-        return infer.classify(self.inner, [Text(*((t,) if isinstance(t, str) else t)) for t in several])
+    def predict(self, texts: Any) -> infer.Noted[list[Any]]:
+        """The answer to each example of the model's task: the label of each text or pair of texts, the choice of each
+        `Question`, or the text that is written from each source. One example may be given without a list."""
+        pair = isinstance(texts, tuple) and len(texts) == 2 and all(isinstance(text, str) for text in texts)
+        single = pair or isinstance(texts, str) or not isinstance(texts, Sequence)
+        found = infer.answer(self.inner, [texts] if single else texts)
+        return infer.Noted(list(found.answers), found.notes)
 
     def adapt(
         self, train: str | Path, out: str | Path, *, dev: str | Path | None = None,
-        task: Choose | Classify | Write | None = None, text: str | Sequence[str] | None = None, label: str | None = None,
+        task: Task | None = None, text: str | Sequence[str] | None = None, label: str | None = None,
         seed: int = 0, fresh: bool = False, overwrite: bool = False, progress: Progress = True,
     ) -> Model:  # fmt: skip
         """Fine-tune on a file of examples, to tell labels apart, choose or write; returns the adapted model.
@@ -132,29 +134,29 @@ class Model:
         self, file: str | Path, *, context: int | None = None, stride: int | None = None, memory: int | None = None,
         whole: bool = False, lines: bool = False, encoding: str = "utf-8", text: str | Sequence[str] | None = None,
         label: str | None = None,
-    ) -> dict[str, Any]:  # fmt: skip
+    ) -> infer.Noted[dict[str, Any]]:  # fmt: skip
         """The scores on a file of the model's task: accuracy, macro F1, MCC and the confusion matrix, or ROUGE-L.
 
         `text` and `label` name the columns of the file. Of a language model, the scores on a text: loss, perplexity, bits
         per byte; the other options say how it is read."""
-        return evaluate.evaluate_file(self.inner, file, context=context, stride=stride, memory=memory, whole=whole,
-                                      lines=lines, encoding=encoding, columns=Columns.of(text, label))  # fmt: skip
+        return _scored(evaluate.evaluate_file(self.inner, file, context=context, stride=stride, memory=memory, whole=whole,
+                                              lines=lines, encoding=encoding, columns=Columns.of(text, label)))  # fmt: skip
 
     @_noted
     def context_curve(
         self, file: str | Path, *, lengths: Sequence[int] | None = None, whole: bool = False
-    ) -> dict[str, Any]:
+    ) -> infer.Noted[dict[str, Any]]:
         """The loss of the same tokens of a text when the model may look back 1, 2, 4 ... tokens."""
-        return evaluate.context_curve(self.inner, file, lengths=lengths, whole=whole)
+        return _scored(evaluate.context_curve(self.inner, file, lengths=lengths, whole=whole))
 
     @_noted
     def zero_shot(
         self, file: str | Path, *, prompt: str | Path, normalise: Literal["token", "byte", "none"] = "token",
         unconditional: bool = False, cut_left: bool = False,
-    ) -> dict[str, Any]:  # fmt: skip
+    ) -> infer.Noted[dict[str, Any]]:  # fmt: skip
         """The scores on a file of questions, put in the words of a template (its text, or the file that holds it)."""
         scoring = evaluate.Scoring(normalise=normalise, unconditional=unconditional, cut_left=cut_left)
-        return evaluate.evaluate_prompts(self.inner, file, prompt=prompt, scoring=scoring)
+        return _scored(evaluate.evaluate_prompts(self.inner, file, prompt=prompt, scoring=scoring))
 
     def export(self, out: str | Path, *, generator: bool = False, overwrite: bool = False) -> convert.Exported:
         """Write the model, or its generator, in Hugging Face format; returns what was written and what left out."""

@@ -7,11 +7,15 @@ Some facts have a name of their own: `column:word` is a column of the data, `tar
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
 
 if TYPE_CHECKING:  # listing recipes must not wait for torch
+    from pathlib import Path
+
+    import numpy as np
     import torch
     from torch import Tensor, nn
 
@@ -339,6 +343,149 @@ class Optimise(PartLike, Protocol):
 
     def set(self, optimiser: torch.optim.Optimizer, moment: Any) -> float:
         """Set the rate for a step; returns it."""
+
+
+class Pretrained(Protocol):
+    """A model as a task sees it before the model is adapted."""
+
+    @property
+    def recipe(self) -> Any: ...
+
+    @property
+    def tokenizer(self) -> Any: ...
+
+    @property
+    def folder(self) -> Path: ...
+
+    @property
+    def length(self) -> int:
+        """The longest text that it reads, in tokens."""
+
+
+class Reader(Protocol):
+    """A model as a task sees it when the task asks for answers. `laid`: a `Laid` of unmask.data.examples."""
+
+    @property
+    def name(self) -> str:
+        """What errors call the model."""
+
+    @property
+    def length(self) -> int:
+        """The longest text that it reads, in tokens."""
+
+    def encode(self, text: str) -> list[int]:
+        """The tokens of a text."""
+
+    def scores(self, fact: str, laid: Any) -> tuple[list[np.ndarray], Counter[str]]:
+        """For each example what the objective that gives this fact computes, and the notes."""
+
+    def losses(self, laid: Any) -> dict[str, float]:
+        """The mean of each loss over the examples, hidden and seen as in training."""
+
+    def write(self, sources: Sequence[str], tokens: int) -> tuple[list[str], Counter[str]]:
+        """For each source the likeliest text of at most this number of tokens, and the notes."""
+
+
+class Example(Protocol):
+    """One example of a task."""
+
+    @property
+    def where(self) -> str:
+        """What errors call it, such as its file and line; may be empty."""
+
+    @property
+    def row(self) -> Mapping[str, Any]:
+        """All columns that it was read from."""
+
+    @property
+    def shown(self) -> tuple[str, ...]:
+        """The texts that a user recognises it by."""
+
+
+class Answer(Protocol):
+    """What a model answers to one example."""
+
+    def columns(self, top: int) -> dict[str, Any]:
+        """The `top` best answers as columns of a table."""
+
+    def as_json(self, top: int) -> dict[str, Any]:
+        """The whole answer; with `top` over 1, the best ones in order."""
+
+
+@dataclass(frozen=True)
+class Answered:
+    """The answers to some examples."""
+
+    answers: Sequence[Any]  # an `Answer` for each example, in their order
+    notes: Counter[str]  # what was cut from the texts, and what else a user should know
+
+
+@dataclass(frozen=True)
+class Judged:
+    """How good a model is on a dev set."""
+
+    score: float  # the higher the better: the weights with the highest one are kept
+    scores: dict[str, float]  # what is shown
+    answers: Sequence[Any] = ()  # those that the score is computed from, where there are any
+
+
+class Task(PartLike, Protocol):
+    """A recipe's `task`: one kind of downstream task.
+
+    It says which columns it reads, how an example is laid out, how a pretrained recipe becomes one that is trained on
+    the task, how scores become answers, and how answers are scored.
+    """
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The names of the classes; none where answers are not classes."""
+
+    @property
+    def head(self) -> str:
+        """The objective of the adapted recipe that starts with new weights; empty if there is none."""
+
+    def read(self, path: Path, columns: Any, *, labelled: bool = True) -> tuple[list[Any], Counter[str]]:
+        """The examples of a file, and the notes. With `labelled`, each must have its right answer."""
+
+    def described(self, path: Path, columns: Any, *, labelled: bool = True) -> str | None:
+        """How a file is read, for a user to check, where that is not obvious."""
+
+    def given(self, values: Sequence[Any], where: Sequence[str] = ()) -> list[Any]:
+        """Examples from what a caller gives: texts, pairs of texts, or examples. `where`: what errors call each."""
+
+    def learn(self, examples: Sequence[Any]) -> Task:
+        """The task with what its training examples say, such as the names of the labels."""
+
+    def check(self, examples: Sequence[Any], reader: str, *, labelled: bool = True) -> None:
+        """Refuse examples that do not fit the task as it was learned. `reader`: what errors say reads them."""
+
+    def recipe(self, base: Pretrained) -> Any:
+        """The recipe of a pretrained model, turned to the task; its `task` is this one, every value decided."""
+
+    def made(self, *, examples: int, seed: int, fresh: bool) -> Task:
+        """The task of a run that was trained on this number of examples with this seed."""
+
+    def hyperparameters(self, recipe: Any) -> Any:
+        """How a model of this recipe is trained on the task."""
+
+    def lay_out(self, examples: Sequence[Any], *, labelled: bool = True) -> Any:
+        """The examples as they are read: a `Laid` of unmask.data.examples."""
+
+    def baseline(self, examples: Sequence[Any]) -> dict[str, Any]:
+        """What the start of a training says about these examples. `baseline`, where there is one, has the `label` that is
+        always given (None: a random choice) and one score, by its name; `labels`: the names of the classes."""
+
+    def answer(self, model: Reader, examples: Sequence[Any]) -> Answered:
+        """What an adapted model answers."""
+
+    def score(self, model: Reader, examples: Sequence[Any], answers: Sequence[Any]) -> dict[str, Any]:
+        """The scores of these answers; numbers that are shown alone are floats."""
+
+    def judge(self, model: Reader, examples: Sequence[Any]) -> Judged:
+        """How good a model is on a dev set while it is trained."""
+
+    def notices(self, model: Reader, examples: Sequence[Any], dev: Sequence[Any], best: Judged | None) -> list[str]:
+        """What a user should know after training. `best`: of the weights that are kept, where there is a dev set."""
 
 
 def rules(hide: Hide | tuple[Hide, ...]) -> tuple[Hide, ...]:

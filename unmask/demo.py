@@ -19,7 +19,7 @@ from typing import Any
 import torch
 
 from unmask import recipes, screen, text
-from unmask.adapt import few, finetune
+from unmask.adapt import adapt
 from unmask.comparison import report
 from unmask.data.examples import Text
 from unmask.data.prepare import prepare
@@ -28,6 +28,7 @@ from unmask.evaluate import evaluate_examples
 from unmask.infer import Greedy, Model, generate, open_run
 from unmask.pretraining import pretrain
 from unmask.recipe import Recipe
+from unmask.tasks import few
 from unmask.tasks.classify import Classify, Example
 from unmask.text.docstrings import docstrings
 from unmask.train import log
@@ -164,7 +165,7 @@ def _scores(
             )
             folder = out / "adapted" / f"{name}-{labels}-{seed}"
             fresh = name == "untrained"
-            for _ in finetune(model, few(training, labels, seed), folder, task=TASKS[labels], seed=seed, fresh=fresh):
+            for _ in adapt(model, few(training, labels, seed), folder, task=TASKS[labels], seed=seed, fresh=fresh):
                 pass
             found = evaluate_examples(open_run(folder, device=model.device), testing)
             scores[labels].append(found["accuracy"])
@@ -175,7 +176,7 @@ def _scores(
 
 def _written(model: Model) -> list[str]:
     """How the pretrained model goes on with a few beginnings, always taking the likeliest token."""
-    return [written.text for written in generate(model, PROMPTS, tokens=12, sampling=Greedy())]
+    return [written.text for written in generate(model, PROMPTS, tokens=12, sampling=Greedy()).value]
 
 
 def _rows(results: dict[str, Any]) -> Iterator[list[str]]:

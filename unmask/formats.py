@@ -159,4 +159,40 @@ _REWRITTEN: dict[str, Callable[[dict[str, Any]], Any]] = {
     "unmask.predict.Tokens": _targets_by_name,
     "unmask.recipe.Recipe": _tracks,
 }
-_STEPS: tuple[Callable[[dict[str, Any]], dict[str, Any]], ...] = (_rows_per_stage, _public_names)
+
+
+def _task_of(data: dict[str, Any]) -> dict[str, Any] | None:
+    """2 to 3: the task of an adapted run, told by its heads; None for a run that was not adapted."""
+
+    def name(part: dict[str, Any]) -> str:
+        return str(part["part"]).rpartition(".")[2]
+
+    heads = {name(part): part for part in data["predict"].values()}
+    head = heads.get("Label") or heads.get("Choice")
+    writes = name(data["hide"].get("units") or {"part": ""}) == "Second"
+    if name(data["arrange"]) != "Given" or not (head or writes):
+        return None
+    length = data.get("reads") or data["schedule"][0]["length"]
+    if head is None:
+        return {"part": "unmask.tasks.Write", "length": length, "hidden": data["hide"]["budget"]}
+    activation = head["activation"] if head["pooler"] else None
+    values = {"length": length, "dropout": head["dropout"], "pooler": head["pooler"], "activation": activation}
+    if name(head) == "Choice":
+        return {"part": "unmask.tasks.Choose"} | values
+    labels = head.get("names") or [f"LABEL_{i}" for i in range(head["classes"])]
+    both = {"orders": head.get("orders", "one"), "texts": head.get("texts")}
+    return {"part": "unmask.tasks.Classify"} | values | both | {"pool": head["pool"], "labels": labels}
+
+
+def _named_task(data: dict[str, Any]) -> dict[str, Any]:
+    """2 to 3: the head for labels held their names; now the task does. Parts get their public names."""
+    gone = ("names", "orders", "texts")
+    heads = {
+        name: {key: value for key, value in part.items() if not str(part["part"]).endswith(".Label") or key not in gone}
+        for name, part in data["predict"].items()
+    }
+    named: dict[str, Any] = _public_names(data | {"predict": heads})
+    return named | {"task": _task_of(data)}
+
+
+_STEPS: tuple[Callable[[dict[str, Any]], dict[str, Any]], ...] = (_rows_per_stage, _named_task)

@@ -85,6 +85,12 @@ def rouge_l(truth: Sequence[int], written: Sequence[int]) -> float:
     return 2 * best[-1] / max(1, len(truth) + len(written))
 
 
+def softmax(scores: np.ndarray) -> np.ndarray:
+    """The shares of some scores, as float32."""
+    shares = np.exp(scores.astype(np.float64) - scores.max())
+    return np.asarray(shares / shares.sum(), dtype=np.float32)
+
+
 def perplexity(nats: float, count: int) -> float:
     """The number of equally likely guesses that would be as hard, for each of what is counted: tokens, words."""
     mean = nats / count

@@ -6,7 +6,7 @@ import dataclasses
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from unmask.axes import Arrange, Curve, Hide, Objective, Optimise, See, System, TokenizerKind
+from unmask.axes import Arrange, Curve, Hide, Objective, Optimise, See, System, Task, TokenizerKind
 from unmask.errors import require
 
 MAIN = "main"  # the track of a recipe's own fields
@@ -125,6 +125,7 @@ class Recipe:
     segments: tuple[int, ...] = ()  # the number of each segment of the layout; (): 0, 1, ...
     tracks: dict[str, Track] = field(default_factory=dict)  # other ways to make and read some of the rows
     writes_with: str | None = None  # the track that a model writes text with; none: "main", if it can
+    task: Task | None = None  # what the model was adapted to; none: it was not adapted
 
     def __post_init__(self) -> None:
         require(

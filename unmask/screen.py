@@ -129,7 +129,7 @@ def _line(record: dict[str, Any], speed: _Speed) -> str:
     return text
 
 
-SCORES = {"accuracy": "accuracy", "macro_f1": "macro F1", "loss": "loss"}  # of a dev set, as they are shown
+CALLED = {"macro_f1": "macro F1", "rouge_l": "ROUGE-L"}  # scores whose names are shown in another way
 
 
 def _tell_epoch(record: dict[str, Any]) -> None:
@@ -143,11 +143,16 @@ def _tell_epoch(record: dict[str, Any]) -> None:
 
 
 def _epoch(record: dict[str, Any]) -> str:
-    found = [
-        f"dev {SCORES[name]} {record[f'validation_{name}']:.3f}" for name in SCORES if f"validation_{name}" in record
-    ]
+    found = _scores(record, "validation_")
     one = "; one label for all" if record.get("validation_labels") == 1 else ""
     return f"epoch {record['epoch']:g}: " + ", ".join([f"loss {record['epoch_loss']:.3f}", *found]) + one
+
+
+def _scores(record: dict[str, Any], before: str) -> list[str]:
+    """The scores on the dev set, whose names in the record have this before them."""
+    names = [key.removeprefix(before) for key in record if key.startswith(before)]
+    shown = [name for name in names if name not in ("score", "labels")]
+    return [f"dev {CALLED.get(name, name)} {record[before + name]:.3f}" for name in shown]
 
 
 def _adapting(record: dict[str, Any]) -> str:
@@ -159,9 +164,10 @@ def _adapting(record: dict[str, Any]) -> str:
     )
     if "baseline" not in record:
         return said
-    label, accuracy = record["baseline"]["label"], record["baseline"]["accuracy"]
+    label = record["baseline"]["label"]
+    score, value = next(item for item in record["baseline"].items() if item[0] != "label")
     guess = "choosing at random" if label is None else f"always saying {label!r}"
-    return f"{said}\nbaseline: {guess} has {record['baseline_of']} accuracy {accuracy:.3f}"
+    return f"{said}\nbaseline: {guess} has {record['baseline_of']} {CALLED.get(score, score)} {value:.3f}"
 
 
 def _kept(record: dict[str, Any]) -> str:
@@ -171,7 +177,7 @@ def _kept(record: dict[str, Any]) -> str:
         return "the last weights are kept: " + (
             "no epoch was finished" if kept is None else "give --dev to keep the best epoch"
         )
-    scores = ", ".join(f"dev {SCORES[name]} {kept[f'dev_{name}']:.3f}" for name in SCORES if f"dev_{name}" in kept)
+    scores = ", ".join(_scores(kept, "dev_"))
     return f"epoch {kept['epoch']:g} is kept, the best of {len(record['epochs'])}: {scores}"
 
 

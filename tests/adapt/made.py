@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import torch
 
 from unmask import recipes
+from unmask.data.examples import Text
+from unmask.infer import answer
 from unmask.infer.model import Model
 from unmask.text import Tokenizer
 
@@ -16,6 +19,16 @@ SHAPE = [f"system.backbone.{name}" for name in ("layers=2", "width=16", "heads=2
 def loud(head: torch.nn.Module) -> None:
     """Give a fresh head weights that tell its answers well apart: its own are near 0, and would hide mistakes."""
     torch.nn.init.normal_(head.out.weight, generator=torch.Generator().manual_seed(2))
+
+
+def chances(model: Model, examples: list) -> list[np.ndarray]:
+    """The probabilities of every answer to each example."""
+    return [np.array(list(found.probabilities.values())) for found in answer(model, examples).answers]
+
+
+def probabilities(model: Model, texts: list[Text]) -> np.ndarray:
+    """Texts x labels."""
+    return np.array(chances(model, texts))
 
 
 def base_of(name: str, tokenizer: Tokenizer, folder: Path, *settings: str) -> Model:

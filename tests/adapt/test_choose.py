@@ -7,16 +7,14 @@ import pytest
 import torch
 import transformers as hf
 
-from tests.adapt.made import base_of, loud
+from tests.adapt.made import base_of, chances, loud
 from tests.command import mistake, works
 from unmask import api
-from unmask.adapt.choose import choosing_recipe, teach_choosing
-from unmask.adapt.task_recipe import inherit
+from unmask.adapt import adapt, inherit
 from unmask.convert import export_hf
 from unmask.data.examples import Text, batch_of, rows_of
 from unmask.errors import UserError
-from unmask.infer import choose
-from unmask.infer.choose import chances
+from unmask.infer import answer
 from unmask.infer.model import Model, save_run
 from unmask.tasks.choose import Choose, Question, read
 
@@ -30,7 +28,7 @@ KIND = {"gpt": "word-bpe", "gpt2": "byte-bpe", "bert": "wordpiece", "roberta": "
 
 def chooser(name, tokenizers, folder, **task):
     base = base_of(name, tokenizers[KIND[name]], folder)
-    recipe = choosing_recipe(base, Choose(dropout=0.0, **task))
+    recipe = Choose(dropout=0.0, **task).recipe(base)
     system = recipe.system.build(recipe, base.tokenizer.vocabulary, 3)
     inherit(system, base, "choice")
     loud(system.predict["choice"])
@@ -146,19 +144,20 @@ def test_of_a_context_that_is_too_long_the_end_is_kept(tokenizers, tmp_path):
     rows, _ = rows_of([Text(long, "the data")], [0], model.tokenizer, model.recipe.layout, 48, keep="back")
     first, second = (model.tokenizer.encode(text) for text in (long, "the data"))
     assert rows.ids[0, 1 : 46 - len(second)].tolist() == first[-(45 - len(second)) :]
-    assert sum(model.notes.values()) == 6
+    notes = answer(model, [Question(long, ("the data", "no evidence"))]).notes
+    assert notes == {"texts longer than 48 tokens, cut": 2}
 
 
 @pytest.mark.parametrize("name", ["gpt", "bert", "roberta"])
 def test_choices_are_learnt_and_the_best_weights_are_kept(name, tokenizers, tmp_path):
     base = base_of(name, tokenizers[KIND[name]], tmp_path / "base")
     task = Choose(epochs=16, examples=4, rate=5e-3, language=0.1 if name == "gpt" else None)
-    records = list(teach_choosing(base, QUESTIONS * 8, tmp_path / "run", dev=QUESTIONS, task=task))
+    records = list(adapt(base, QUESTIONS * 8, tmp_path / "run", dev=QUESTIONS, task=task))
     assert records[-1]["done"]
     assert max(record.get("validation_accuracy", 0) for record in records) == 1.0
     model = api.load(tmp_path / "run", device="cpu")
     assert [found.label for found in model.predict(QUESTIONS)] == [q.choices[q.label] for q in QUESTIONS]
-    assert model.predict(QUESTIONS[0])[0] == choose(model.inner, QUESTIONS[:1])[0]
+    assert model.predict(QUESTIONS[0])[0] == answer(model.inner, QUESTIONS[:1]).answers[0]
 
 
 def test_from_the_command_line_a_model_learns_to_choose_is_scored_and_chooses(tokenizers, tmp_path):

@@ -10,8 +10,8 @@ from sklearn.dummy import DummyClassifier
 from tests.adapt.made import base_of
 from tests.command import mistake, works
 from unmask import api
+from unmask.adapt import adapt
 from unmask.adapt.epochs import Epochs
-from unmask.adapt.finetune import finetune
 from unmask.data.examples import Text
 from unmask.evaluate import evaluate_examples
 from unmask.infer.model import open_run, save_run
@@ -29,7 +29,7 @@ def base(tokenizers, tmp_path):
 
 def test_every_epoch_has_its_loss_and_scores_and_the_best_is_kept(base, tmp_path):
     task = Classify(epochs=6, examples=4, rate=3e-3)
-    records = list(finetune(base, TRAIN, tmp_path / "run", dev=DEV, task=task))
+    records = list(adapt(base, TRAIN, tmp_path / "run", dev=DEV, task=task))
     ends = [record for record in records if "epoch" in record]
     assert [record["epoch"] for record in ends] == [1, 2, 3, 4, 5, 6]
     assert [record["step"] for record in ends] == [6, 12, 18, 24, 30, 36]
@@ -59,7 +59,7 @@ def test_every_epoch_has_its_loss_and_scores_and_the_best_is_kept(base, tmp_path
 def test_the_baseline_is_the_most_frequent_label(base, tmp_path):
     for number, (dev, of) in enumerate(((DEV, "dev"), ((), "train"))):
         task = Classify(epochs=1, examples=8)
-        first, *_, last = finetune(base, TRAIN, tmp_path / str(number), dev=dev, task=task)
+        first, *_, last = adapt(base, TRAIN, tmp_path / str(number), dev=dev, task=task)
         labels = [example.label for example in dev or TRAIN]
         dummy = DummyClassifier().fit([[0]] * len(labels), labels)
         assert first["baseline_of"] == of
@@ -71,15 +71,15 @@ def test_the_baseline_is_the_most_frequent_label(base, tmp_path):
 @pytest.mark.parametrize("dev", [DEV, ()])
 def test_a_model_that_gives_one_label_only_is_told(base, tmp_path, dev):
     lazy = [Example(Text(WORDS["a"]), "a")] * 40 + [Example(Text(WORDS["b"]), "b"), Example(Text("three"), "c")]
-    records = list(finetune(base, lazy, tmp_path / "run", dev=dev, task=Classify(epochs=2, rate=1e-4)))
+    records = list(adapt(base, lazy, tmp_path / "run", dev=dev, task=Classify(epochs=2, rate=1e-4)))
     where = "4 dev texts" if dev else "42 training texts"
     assert f"one label is predicted for all {where}: " in records[-1]["notices"][0]
-    good = list(finetune(base, TRAIN, tmp_path / "good", dev=dev, task=Classify(epochs=6, examples=4, rate=3e-3)))
+    good = list(adapt(base, TRAIN, tmp_path / "good", dev=dev, task=Classify(epochs=6, examples=4, rate=3e-3)))
     assert good[-1]["notices"] == []
 
 
 def test_fewer_examples_than_a_step_takes_are_read_as_often_as_asked(base, tmp_path):
-    records = list(finetune(base, TRAIN[:5], tmp_path / "run", task=Classify(epochs=3)))
+    records = list(adapt(base, TRAIN[:5], tmp_path / "run", task=Classify(epochs=3)))
     assert (records[0]["steps"], records[-1]["step"], records[-1]["epoch"]) == (3, 3, 3)
 
 

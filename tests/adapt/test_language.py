@@ -1,5 +1,7 @@
 """The next token predicted beside the label: GPT's loss against transformers' network and the paper's sum, by loops."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -7,8 +9,7 @@ import transformers as hf
 
 from tests.adapt.made import base_of, loud
 from unmask import recipes
-from unmask.adapt.finetune import adapted_recipe, finetune
-from unmask.adapt.task_recipe import inherit
+from unmask.adapt import adapt, inherit
 from unmask.convert import export_hf
 from unmask.data.examples import Text, batch_of, rows_of
 from unmask.errors import UserError
@@ -33,7 +34,7 @@ def base(tokenizers, tmp_path):
 
 
 def turned(base, task):
-    recipe = adapted_recipe(base, task, ["no", "yes"])
+    recipe = replace(task, labels=("no", "yes")).recipe(base)
     system = recipe.system.build(recipe, base.tokenizer.vocabulary, 0)
     inherit(system, base, "label")
     loud(system.predict["label"])
@@ -73,7 +74,7 @@ def test_the_loss_is_that_of_the_label_and_a_share_of_that_of_every_token_that_f
 
 
 def test_gpt_keeps_the_language_model_by_default_and_others_do_not(base, tokenizers, tmp_path):
-    recipe = adapted_recipe(base, Classify(), ["no", "yes"])
+    recipe = Classify(labels=("no", "yes")).recipe(base)
     assert recipe.schedule[0].weights == {"tokens": 0.5}
     assert (list(recipe.predict), recipe.hide) == (["label", "tokens"], Next())
     assert recipe.optimise.rate == pytest.approx(6.25e-5 * 768 / 16)
@@ -81,10 +82,10 @@ def test_gpt_keeps_the_language_model_by_default_and_others_do_not(base, tokeniz
     plan = Classify().hyperparameters(recipes.get("gpt"))
     assert (plan.epochs, plan.examples, plan.decay, Classify().dropout) == (3.0, 32, 0.01, 0.1)
     gpt2 = base_of("gpt2", tokenizers["byte-bpe"], tmp_path / "gpt2")
-    other = adapted_recipe(gpt2, Classify(), ["no", "yes"])
+    other = Classify(labels=("no", "yes")).recipe(gpt2)
     assert (list(other.predict), other.hide, other.schedule[0].weights) == (["label"], Nothing(), {})
     assert (other.optimise.rate, other.optimise.warmup) == (pytest.approx(5e-5 * 768 / 16), 0.1)
-    asked = adapted_recipe(gpt2, Classify(language=0.3, rate=1e-3, warmup=0.0), ["no", "yes"])
+    asked = Classify(language=0.3, rate=1e-3, warmup=0.0, labels=("no", "yes")).recipe(gpt2)
     assert asked.schedule[0].weights == {"tokens": 0.3}
     assert (asked.optimise.rate, asked.optimise.warmup) == (1e-3, 0.0)
 
@@ -109,15 +110,15 @@ def test_without_its_language_model_it_can_be_adapted_on_and_with_it_too(base, t
     for language, kept in ((0.0, 0.0), (None, 0.5)):
         out = tmp_path / f"run{language}"
         task = Classify(epochs=1, examples=2, language=language)
-        assert list(finetune(base, EXAMPLES, out, task=task))[-1]["done"]
-        again = adapted_recipe(open_run(out, device="cpu"), Classify(), ["no", "yes"])
+        assert list(adapt(base, EXAMPLES, out, task=task))[-1]["done"]
+        again = Classify(labels=("no", "yes")).recipe(open_run(out, device="cpu"))
         assert again.schedule[0].weights == ({"tokens": kept} if kept else {})
 
 
 def test_a_model_that_predicts_no_next_token_cannot_keep_it(tokenizers, tmp_path):
     bert = base_of("bert", tokenizers["wordpiece"], tmp_path / "bert")
     with pytest.raises(UserError, match="language=0.5 goes on predicting the next token, and .* does not predict it"):
-        adapted_recipe(bert, Classify(language=0.5), ["no", "yes"])
+        Classify(language=0.5, labels=("no", "yes")).recipe(bert)
     with pytest.raises(UserError, match="language must be 0 or more, or a curve, got -1"):
         Classify(language=-1.0)
     with pytest.raises(UserError, match="adapt.language must be 0 or more, got -1"):
@@ -148,7 +149,7 @@ def test_the_weight_is_the_one_that_training_uses(base, tmp_path):
     tables = []
     for number, weight in enumerate((0.0, 1e-30, 1.0)):
         task = Classify(epochs=2, examples=3, dropout=0.0, language=weight)
-        for _ in finetune(base, EXAMPLES, tmp_path / str(number), task=task):
+        for _ in adapt(base, EXAMPLES, tmp_path / str(number), task=task):
             pass
         tables.append(open_run(tmp_path / str(number), device="cpu").system.backbone.embed.token.weight.detach())
     torch.testing.assert_close(tables[0], tables[1])

@@ -6,14 +6,12 @@ import transformers as hf
 from tests.adapt.made import SHAPE, base_of
 from tests.command import mistake, works
 from unmask import recipes
-from unmask.adapt.choose import choosing_recipe
-from unmask.adapt.finetune import adapted_recipe
-from unmask.adapt.write import writing_recipe
 from unmask.convert import export_hf, import_hf
-from unmask.data.examples import Text
+from unmask.data.examples import Laid, Text
 from unmask.errors import UserError
-from unmask.infer import classify, embed
+from unmask.infer import answer, embed
 from unmask.infer.model import Model, open_run, save_run
+from unmask.infer.passes import batches, laid_out
 from unmask.system import with_network_of
 from unmask.tasks import Choose, Classify, Write
 
@@ -26,15 +24,14 @@ def base(tokenizers, folder, *settings):
 
 
 def widest(model, text):
-    return max(batch.real.sum(1).max().item() for _, batch, _ in model.passes([Text(text)]))
+    return max(batch.real.sum(1).max().item() for _, batch in batches(model, laid_out(model, Laid([Text(text)]))[0]))
 
 
 def test_a_model_with_learned_positions_reads_as_far_as_its_longest_rows(tokenizers, tmp_path):
     model = base(tokenizers, tmp_path)
     assert (model.length, model.places) == (24, 48)
     assert widest(model, LONG) == 24
-    embed(model, [LONG])
-    assert model.notes["texts longer than 24 tokens, cut"] == 2
+    assert embed(model, [LONG]).notes == {"texts longer than 24 tokens, cut": 1}
 
 
 @pytest.mark.parametrize("settings", [["system.backbone.positions=Sinusoidal"], []])
@@ -47,13 +44,9 @@ def test_a_network_whose_positions_are_not_learned_may_read_more(settings, token
     assert widest(model, LONG) == 48
 
 
-@pytest.mark.parametrize("task", [Classify(), Choose(), Write()])
+@pytest.mark.parametrize("task", [Classify(labels=("a", "b")), Choose(), Write()])
 def test_by_default_it_is_adapted_at_the_length_it_was_trained_with(task, tokenizers, tmp_path):
-    model, recipe = base(tokenizers, tmp_path), None
-    if isinstance(task, Classify):
-        recipe = adapted_recipe(model, task, ["a", "b"])
-    else:
-        recipe = choosing_recipe(model, task) if isinstance(task, Choose) else writing_recipe(model, task)
+    recipe = task.recipe(base(tokenizers, tmp_path))
     assert recipe.schedule[0].length == recipe.longest == 24
 
 
@@ -62,20 +55,19 @@ def test_what_it_was_adapted_with_is_what_it_reads(tokenizers, tmp_path):
         base(tokenizers, tmp_path),
         base_of("xlnet", tokenizers["unigram"], tmp_path, "system.backbone.head=8"),
     ):
-        recipe = adapted_recipe(model, Classify(length=12), ["a", "b"])
+        recipe = Classify(length=12, labels=("a", "b")).recipe(model)
         system = recipe.system.build(recipe, model.tokenizer.vocabulary, 0)
         adapted = Model(system.eval(), recipe, model.tokenizer, tmp_path)
         assert adapted.length == 12
         assert widest(adapted, LONG) == 12
-        classify(adapted, [Text(LONG)])
-        assert adapted.notes["texts longer than 12 tokens, cut"] == 2
+        assert answer(adapted, [LONG]).notes == {"texts longer than 12 tokens, cut": 1}
 
 
 def test_a_longer_text_than_was_trained_is_refused_with_advice(tokenizers, tmp_path):
     model = base(tokenizers, tmp_path)
     with pytest.raises(UserError, match=r"length=32 is longer than .* trained with at most 24 tokens; leave length out, or "
                        r"pretrain with longer rows \(--set schedule\.\*\.length=32\)"):  # fmt: skip
-        adapted_recipe(model, Classify(length=32), ["a", "b"])
+        Classify(length=32, labels=("a", "b")).recipe(model)
     longer = recipes.get("bert", size="tiny", settings=[*SHAPE, "schedule.*.length=32"])  # the advice, followed
     assert longer.longest == 32
 

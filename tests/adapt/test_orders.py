@@ -6,13 +6,11 @@ import numpy as np
 import pytest
 import torch
 
-from tests.adapt.made import base_of, loud
+from tests.adapt.made import base_of, loud, probabilities
 from tests.command import mistake, works
-from unmask.adapt.finetune import adapted_recipe
 from unmask.convert import export_hf
 from unmask.data.examples import Text, batch_of, rows_of
 from unmask.errors import UserError
-from unmask.infer.classify import probabilities, readings
 from unmask.infer.model import Model, save_run
 from unmask.tasks.classify import Classify
 
@@ -25,7 +23,7 @@ KIND = {"gpt": "word-bpe", "gpt2": "byte-bpe", "bert": "wordpiece"}
 
 def adapted(name, tokenizers, folder, **task):
     base = base_of(name, tokenizers[KIND[name]], folder)
-    recipe = adapted_recipe(base, Classify(orders="both", dropout=0.0, **task), ["no", "so", "yes"])
+    recipe = Classify(orders="both", dropout=0.0, **task, labels=("no", "so", "yes")).recipe(base)
     system = recipe.system.build(recipe, base.tokenizer.vocabulary, 3).eval()
     loud(system.predict["label"])
     return Model(system, recipe, base.tokenizer, folder)
@@ -53,7 +51,11 @@ def test_the_vectors_of_both_orders_are_added_before_the_output(name, task, toke
 def test_an_example_has_two_rows_one_label_and_counts_once(tokenizers, tmp_path):
     model = adapted("gpt", tokenizers, tmp_path)
     rows, _ = rows_of(
-        readings(model.recipe.predict["label"], PAIRS), [2, 0, 1], model.tokenizer, model.recipe.layout, 48
+        model.recipe.task.lay_out(model.recipe.task.given(PAIRS), labelled=False).readings,
+        [2, 0, 1],
+        model.tokenizer,
+        model.recipe.layout,
+        48,
     )
     assert (len(rows), len(rows.ids)) == (3, 6)
     batch, counts = model.system.prepare(batch_of(rows, np.array([2, 0])))

@@ -1,20 +1,20 @@
 """How a model is adapted when the user says nothing: the numbers of each paper, and rates that fall layer by layer."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
 import transformers as hf
 
-from tests.adapt.made import base_of, loud
+from tests.adapt.made import base_of, loud, probabilities
 from tests.command import mistake, works
 from unmask import recipes
-from unmask.adapt.choose import choosing_recipe
-from unmask.adapt.finetune import adapted_recipe
 from unmask.convert import export_hf, import_hf
-from unmask.data.examples import Text
+from unmask.data.examples import Laid, Text
 from unmask.errors import UserError
-from unmask.infer.classify import probabilities
 from unmask.infer.model import Model, open_run, save_run
+from unmask.infer.passes import laid_out, passes
 from unmask.recipe import Adapt
 from unmask.tasks import Choose, Classify
 from unmask.train import LAMB, AdamW, Momentum, Plan
@@ -23,7 +23,7 @@ TEXTS = [Text("The doctor opened the case."), Text("A river."), Text("My teacher
 
 
 def classifier(base: Model, task: Classify, classes: int = 3) -> Model:
-    recipe = adapted_recipe(base, task, [f"class {i}" for i in range(classes)])
+    recipe = replace(task, labels=tuple(f"class {i}" for i in range(classes))).recipe(base)
     system = recipe.system.build(recipe, base.tokenizer.vocabulary, 3)
     system.backbone.load_state_dict(base.system.backbone.state_dict())
     loud(system.predict["label"])
@@ -63,7 +63,7 @@ def test_the_rate_of_every_parameter_is_that_of_electras_code(name, tokenizers, 
         tmp_path,
         *(["system.generator.heads=1", "system.generator.width=8"] * (name == "electra")),
     )
-    recipe = adapted_recipe(base, Classify(rate=1e-3, layer_decay=0.8, warmup=0.0, language=0), ["a", "b"])
+    recipe = Classify(rate=1e-3, layer_decay=0.8, warmup=0.0, language=0, labels=("a", "b")).recipe(base)
     system = recipe.system.build(recipe, base.tokenizer.vocabulary, 0)
     optimiser = recipe.optimise.build(system)
     step, steps = 3, 10
@@ -118,7 +118,7 @@ def test_electra_reads_a_label_off_the_first_token_by_one_linear_layer(tokenizer
     assert head.dense is None
     for text, row in zip(TEXTS, probabilities(model, TEXTS), strict=True):
         ids = [model.tokenizer.role("cls"), *model.tokenizer.encode(text.a), model.tokenizer.role("sep")]
-        ((_, _, hidden),) = model.passes([text])
+        ((_, _, hidden),) = passes(model, laid_out(model, Laid([text]))[0])
         x = hidden.last[0, 0]
         assert hidden.last.shape[1] >= len(ids)
         np.testing.assert_allclose(row, (head.out.weight @ x + head.out.bias).softmax(0).detach().numpy(), atol=1e-5)
@@ -170,8 +170,8 @@ def test_the_dense_layer_before_the_output_is_as_the_task_says_or_the_recipe(
         if name == "electra"
         else base_of(name, tokenizers["byte-bpe" if name == "gpt2" else "wordpiece"], tmp_path)
     )
-    label = adapted_recipe(base, Classify(**task), ["a", "b"]).predict["label"]
-    choice = choosing_recipe(base, Choose(**task)).predict["choice"]
+    label = Classify(**task, labels=("a", "b")).recipe(base).predict["label"]
+    choice = Choose(**task).recipe(base).predict["choice"]
     assert (label.pooler, label.activation) == (choice.pooler, choice.activation) == expected
 
 

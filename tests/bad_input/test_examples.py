@@ -137,11 +137,11 @@ def test_an_impossible_way_to_adapt_is_refused_before_anything_is_written(bert, 
 
 
 def test_an_adaptation_stopped_before_its_first_validation_does_not_claim_to_be_done(bert, tmp_path):
-    from unmask.adapt import finetune
+    from unmask.adapt import adapt
 
     rows = classify.read(examples(tmp_path / "t.jsonl"))
     task = Classify(examples=2, epochs=3)
     model = open_run(bert, device="cpu")
-    records = list(finetune(model, rows, tmp_path / "run", dev=rows, task=task, stop=lambda: True))
+    records = list(adapt(model, rows, tmp_path / "run", dev=rows, task=task, stop=lambda: True))
     assert records[-1]["stopped"]
     assert (tmp_path / "run" / "weights.safetensors").is_file() or not (tmp_path / "run").exists()

@@ -107,7 +107,7 @@ def test_a_folder_with_vocab_and_merges_alone_reads_text_as_transformers_does(tm
 def test_it_goes_on_with_a_text_and_never_writes_a_special_token_but_the_end(tmp_path):
     model, _ = imported(gpt(), tmp_path)
     for seed in range(3):
-        text = "".join(stream(model, "The cat", tokens=12, seed=seed))
+        text = "".join(stream(model, "The cat", tokens=12, seed=seed).value)
         assert text.startswith("the cat")
         assert "<" not in text
 

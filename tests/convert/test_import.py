@@ -285,7 +285,7 @@ def test_a_classifier_without_architectures_in_its_config_is_known_by_its_tensor
     folder = folder_of(bert(hf.BertForSequenceClassification), tokenizer(), tmp_path / "hf")
     edit_json(folder / "config.json", architectures=None)
     assert import_hf(folder, tmp_path / "run").architecture == "BertForSequenceClassification"
-    assert json.loads((tmp_path / "run/recipe.json").read_text())["predict"]["label"]["names"] == ["LABEL_0", "LABEL_1"]
+    assert json.loads((tmp_path / "run/recipe.json").read_text())["task"]["labels"] == ["LABEL_0", "LABEL_1"]
 
 
 def test_a_head_that_the_checkpoint_does_not_have_is_said_to_be_random_by_import_and_by_fill(tmp_path):

@@ -35,7 +35,6 @@ INSTEAD = {
     "hide": ["Next", "Mask"],
     "see": ["Everything", "LeftToRight", "RightToLeft", "Prefix", "Permuted", "Mixed",
             "Mixed(everything=0, prefix=0.5, left=0.25, right=0.25)"],
-    "predict.label.names": [("a", "b", "c")],
 }  # fmt: skip
 
 

@@ -32,6 +32,7 @@ from unmask.errors import UserError
 from unmask.hide import Nothing
 from unmask.infer.model import open_run, save_run
 from unmask.predict import Label
+from unmask.tasks import Classify
 from unmask.text import Tokenizer, Unigram
 
 XLNET_NAMES = ["<unk>", "<s>", "</s>", "<cls>", "<sep>", "<pad>", "<mask>", "<eod>", "<eop>"]
@@ -70,9 +71,10 @@ def pretrained(path, *settings, tokens=None, **changes):
 
 
 def classifier(path, tokens=None, **changes):
-    label = Label(**{"classes": 3, "names": ("bad", "fair", "good"), "dropout": 0.2} | changes)
+    label = Label(**{"classes": 3, "dropout": 0.2} | changes)
     see = recipe_of("xlnet").see.serving
-    return pretrained(path, tokens=tokens, arrange=FromTask(), hide=Nothing(), see=see, predict={"label": label})
+    return pretrained(path, tokens=tokens, arrange=FromTask(), hide=Nothing(), see=see, predict={"label": label},
+                      task=Classify(labels=("bad", "fair", "good")))  # fmt: skip
 
 
 @pytest.mark.parametrize("changes", [

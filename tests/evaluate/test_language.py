@@ -16,8 +16,9 @@ from unmask import api, evaluate, recipes
 from unmask.backbone import TransformerXL
 from unmask.errors import UserError
 from unmask.evaluate.perplexity import Windowing, score_text, windows
-from unmask.infer.likelihood import passes, score
+from unmask.infer.likelihood import score
 from unmask.infer.model import Model, save_run
+from unmask.infer.passes import together
 from unmask.system import Single
 
 BYTES = sum(len(text.encode()) for text in DOCUMENTS)
@@ -97,7 +98,7 @@ def test_a_model_that_knows_nothing_has_the_loss_of_a_fair_die(tmp_path, text, k
     # bytes and words are those of the text, whatever the tokenizer makes of it
     assert found["bits_per_byte"] == pytest.approx(found["tokens"] * math.log2(size) / BYTES)
     assert found["words"] == WORDS
-    lost = [note for note in made.notes if "does not keep" in note]
+    lost = [note for note in found["notes"] if "does not keep" in note]
     assert bool(lost) == (kind != "gpt2")
 
 
@@ -128,9 +129,9 @@ def test_rows_of_any_length_are_scored_together_as_they_are_alone(model, monkeyp
 
 
 def test_passes_hold_every_row_once_and_not_too_many_tokens(monkeypatch):
-    monkeypatch.setattr("unmask.infer.likelihood.PASS", 20)
+    monkeypatch.setattr("unmask.infer.passes.PASS", 20)
     lengths = [3, 30, 5, 9, 9, 2, 7]
-    found = [chosen.tolist() for chosen in passes(lengths)]
+    found = [chosen.tolist() for chosen in together(lengths)]
     assert sorted(sum(found, [])) == list(range(7))
     assert all(len(some) == 1 or len(some) * max(lengths[i] for i in some) <= 20 for some in found)
     assert len(found) < 7
@@ -166,14 +167,13 @@ def test_a_text_without_spaces_has_characters_and_no_words(model, tmp_path):
 
 
 def test_a_text_shorter_than_the_context_is_scored_whole_and_told(model, network, tmp_path):
-    model.notes.clear()
     found = evaluate.evaluate_text(model, written(tmp_path / "short.txt", ["The cat."]), context=LENGTH)
     ids = stream_of(model, ["The cat."])
     assert found["tokens"] == len(ids) - 1 < LENGTH - 1
     assert found["exactness"] == "exact"
     assert found["loss"] == pytest.approx(by_windows(network, ids, LENGTH, LENGTH) / (len(ids) - 1), rel=1e-5)
     assert (
-        model.notes[f"tokens are all of the text, and the context is {LENGTH}: it is scored in one window"]
+        found["notes"][f"tokens are all of the text, and the context is {LENGTH}: it is scored in one window"]
         == len(ids) - 1
     )
 
@@ -259,8 +259,9 @@ def test_a_network_that_knows_distances_reads_windows_of_any_length(tmp_path, te
     whole = evaluate.evaluate_text(made, text, context=longer, memory=0)
     assert whole["exactness"] == "exact"
     assert evaluate.evaluate_text(made, text, context=20, stride=1, memory=0)["exactness"] == "approximation"
-    assert whole["loss"] == pytest.approx(evaluate.evaluate_text(made, text, memory=longer)["loss"], rel=1e-5)
-    assert made.notes["tokens of memory are more than the 8 in training"] == longer
+    remembered = evaluate.evaluate_text(made, text, memory=longer)
+    assert whole["loss"] == pytest.approx(remembered["loss"], rel=1e-5)
+    assert remembered["notes"]["tokens of memory are more than the 8 in training"] == longer
     ids = np.array(stream_of(made))
     found = evaluate.context_curve(made, text, lengths=(len(ids) - 1,))["points"][0]["loss"]
     assert found == pytest.approx(-score(made, [ids], [1]).logs[0], rel=1e-5)

@@ -116,7 +116,6 @@ def test_an_answer_of_which_only_the_first_token_is_the_likeliest_is_not_exact(m
 
 def test_chinese_answers_follow_the_prompt_without_a_space(model, network, tmp_path):
     rows = [{"text": "很好看", "label": "好"}, {"text": "无聊", "label": "坏"}]
-    model.notes.clear()
     found = evaluate.evaluate_prompts(
         model, lines(tmp_path / "q.jsonl", rows), prompt="choices：好，坏\n{text}：",
         scoring=evaluate.Scoring(normalise="none"),
@@ -126,17 +125,15 @@ def test_chinese_answers_follow_the_prompt_without_a_space(model, network, tmp_p
         assert prediction["scores"] == pytest.approx(scores, rel=1e-5)
     assert found["labels"] == ["好", "坏"]
     assert sum(map(sum, found["confusion"])) == 2
-    assert not model.notes
+    assert not found["notes"]
 
 
 def test_a_prompt_that_runs_into_a_word_is_told(model, tmp_path):
-    model.notes.clear()
     file = lines(tmp_path / "q.jsonl", QUESTIONS)
-    evaluate.evaluate_prompts(model, file, prompt="The {animal}:")
-    assert [note for note in model.notes if "without a space" in note]
-    model.notes.clear()
-    evaluate.evaluate_prompts(model, file, prompt="The {animal}: ")
-    assert not model.notes
+    found = evaluate.evaluate_prompts(model, file, prompt="The {animal}:")
+    assert [note for note in found["notes"] if "without a space" in note]
+    found = evaluate.evaluate_prompts(model, file, prompt="The {animal}: ")
+    assert not found["notes"]
 
 
 def test_a_token_across_prompt_and_answer_is_scored_with_the_answer(model, network, tmp_path):
@@ -146,14 +143,13 @@ def test_a_token_across_prompt_and_answer_is_scored_with_the_answer(model, netwo
     before = encode(prompt)
     assert wholes[0][: len(before)] != before  # " the" is one token
     shared = before[:-1]
-    model.notes.clear()
     found = evaluate.evaluate_prompts(
         model, lines(tmp_path / "q.jsonl", [{"p": prompt, "choices": choices, "answer": 0}]), prompt="{p}",
         scoring=evaluate.Scoring(normalise="none"),
     )  # fmt: skip
     scores = [sum(by_loop(network, shared, whole[len(shared) :])) for whole in wholes]
     assert found["predictions"][0]["scores"] == pytest.approx(scores, rel=1e-5)
-    assert [note for note in model.notes if "reaches into the answer" in note]
+    assert [note for note in found["notes"] if "reaches into the answer" in note]
 
 
 def test_a_prompt_that_is_too_long_is_refused_or_cut_at_its_beginning(model, network, tmp_path):
@@ -168,7 +164,7 @@ def test_a_prompt_that_is_too_long_is_refused_or_cut_at_its_beginning(model, net
     room = LENGTH - max(len(answer) for _, answer in both)
     scores = [sum(by_loop(network, before[-room:], answer)) for before, answer in both]
     assert found["predictions"][0]["scores"] == pytest.approx(scores, rel=1e-5)
-    assert [note for note in model.notes if "cut at their beginning" in note]
+    assert [note for note in found["notes"] if "cut at their beginning" in note]
     endless = lines(tmp_path / "e.jsonl", [{"text": "a", "answer": "x y z w " * 9}])
     with pytest.raises(UserError, match="an answer has"):
         evaluate.evaluate_prompts(model, endless, prompt="{text}", scoring=evaluate.Scoring(cut_left=True))

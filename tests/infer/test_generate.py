@@ -27,7 +27,7 @@ def network(model, tmp_path_factory):
 
 
 def written(model, prompts=PROMPTS, **options):
-    return [list(found.ids) for found in generate(model, prompts, **{"tokens": TOKENS} | options)]
+    return [list(found.ids) for found in generate(model, prompts, **{"tokens": TOKENS} | options).value]
 
 
 @pytest.mark.parametrize("penalty", [1.0, 1.3, 0.8])
@@ -62,7 +62,9 @@ def test_that_beams_find_the_texts_of_transformers(beams, length, penalty, sampl
 
 def test_that_among_the_texts_compared_some_end_early_and_some_do_not(model):
     """Otherwise the comparisons above would say little."""
-    several = [generate(model, PROMPTS, tokens=TOKENS, sampling=how) for how in (Greedy(), Beams(4), Beams(4, 0.0))]
+    several = [
+        generate(model, PROMPTS, tokens=TOKENS, sampling=how).value for how in (Greedy(), Beams(4), Beams(4, 0.0))
+    ]
     assert {found.ended for texts in several for found in texts} == {True, False}
     for found in (one for texts in several for one in texts):
         assert len(found.ids) < TOKENS if found.ended else len(found.ids) == TOKENS
@@ -79,19 +81,19 @@ def test_that_a_prompt_gives_the_same_text_alone_and_in_a_batch_with_a_cache_and
 
 
 def test_that_the_seed_and_the_number_of_the_sample_decide_what_is_drawn(model):
-    first, again, other = (generate(model, PROMPTS, tokens=8, samples=3, seed=seed) for seed in (0, 0, 1))
+    first, again, other = (generate(model, PROMPTS, tokens=8, samples=3, seed=seed).value for seed in (0, 0, 1))
     assert first == again
     assert [f.ids for f in first] != [f.ids for f in other]
     assert [(f.prompt, f.sample) for f in first] == [(p, s) for p in PROMPTS for s in range(3)]
     for prompt in PROMPTS:
         mine = [f.ids for f in first if f.prompt == prompt]
         assert len(set(mine)) == 3
-        assert mine[:1] == [f.ids for f in generate(model, [prompt], tokens=8, seed=0)]
+        assert mine[:1] == [f.ids for f in generate(model, [prompt], tokens=8, seed=0).value]
 
 
 def test_that_many_prompts_come_back_in_order(model):
     prompts = [f"{SENTENCES[i % 4][: 1 + i % 23]}{i}" for i in range(40)]
-    found = generate(model, prompts, tokens=2, sampling=Greedy())
+    found = generate(model, prompts, tokens=2, sampling=Greedy()).value
     assert [f.prompt for f in found] == prompts
     assert all(f.text.startswith(f.prompt) for f in found)
 
@@ -131,28 +133,29 @@ def test_that_a_prompt_too_long_is_refused_or_cut_from_the_left(tmp_path):
         generate(model, [long])
     with pytest.raises(UserError, match=f"'The cat .* has {len(ids)} tokens"):
         generate(model, ["rain", long])
-    (found,) = generate(model, [long], tokens=5, sampling=Greedy(), cut_left=True)
-    assert model.notes == {"prompts longer than 32 tokens, cut on the left": 1}
+    several = generate(model, [long], tokens=5, sampling=Greedy(), cut_left=True)
+    (found,) = several.value
+    assert several.notes == {"prompts longer than 32 tokens, cut on the left": 1}
     assert found.text.startswith(long)
     end = model.tokenizer.decode(ids[-32:])
     assert model.tokenizer.encode(end) == ids[-32:]  # a prompt of exactly the context is read whole
-    assert found.ids == generate(model, [end], tokens=5, sampling=Greedy())[0].ids
+    assert found.ids == generate(model, [end], tokens=5, sampling=Greedy()).value[0].ids
 
 
 def test_that_an_empty_prompt_begins_a_document(model):
-    (found,) = generate(model, [""], tokens=6, sampling=Greedy(1.5))
-    network_begins = generate(model, ["<|endoftext|>"], tokens=6, sampling=Greedy(1.5))[0]
+    (found,) = generate(model, [""], tokens=6, sampling=Greedy(1.5)).value
+    network_begins = generate(model, ["<|endoftext|>"], tokens=6, sampling=Greedy(1.5)).value[0]
     assert found.ids == network_begins.ids
     assert found.text == model.tokenizer.decode(found.ids).replace("\ufffd", "")
-    assert "".join(stream(model, "", tokens=6, sampling=Greedy(1.5))) == found.text
+    assert "".join(stream(model, "", tokens=6, sampling=Greedy(1.5)).value) == found.text
 
 
 @pytest.mark.parametrize("seed", range(4))
 def test_that_what_is_streamed_is_never_half_a_character_and_in_the_end_the_text(seed, tmp_path):
     model = gpt2(tmp_path)
     prompt = "The 猫 sat é"
-    parts, so_far = list(stream(model, prompt, tokens=40, seed=seed)), ""
-    (found,) = generate(model, [prompt], tokens=40, seed=seed)
+    parts, so_far = list(stream(model, prompt, tokens=40, seed=seed).value), ""
+    (found,) = generate(model, [prompt], tokens=40, seed=seed).value
     assert parts[0] == prompt
     assert len(parts) > 5
     for part in parts:
@@ -169,13 +172,13 @@ def test_that_bytes_of_chinese_that_are_no_character_are_never_shown(tmp_path, k
     chinese = ["今天天气很好，我们去公园。", "明天下雨，所以在家看书。", "我喜欢吃苹果和香蕉。😀"]
     model = model_of(recipe_of("gpt2"), text.train(kind, chinese * 3), tmp_path)
     prompt = "今天\ufffd"  # what a user wrote stays
-    (found,) = generate(model, [prompt], tokens=40, seed=seed)
+    (found,) = generate(model, [prompt], tokens=40, seed=seed).value
     unicode = {character: byte for byte, character in bytes_to_unicode().items()}
     raw = bytes(unicode[character] for i in found.ids for character in model.tokenizer.token(i))
     with pytest.raises(UnicodeDecodeError):
         raw.decode()  # random weights write halves of characters
     assert found.text == prompt + raw.decode(errors="ignore")
-    parts = list(stream(model, prompt, tokens=40, seed=seed))
+    parts = list(stream(model, prompt, tokens=40, seed=seed).value)
     assert "".join(parts) == found.text
     assert not any("\ufffd" in part for part in parts[1:])
 
@@ -197,7 +200,7 @@ def test_that_special_tokens_are_never_written_but_for_the_end(tokenizers, tmp_p
     with torch.no_grad():
         weight = model.system.backbone.embed.token.weight
         weight[sorted(special - {model.tokenizer.role("sep")})] *= 30
-    drawn = {i for found in generate(model, ["The"], tokens=40, samples=8) for i in found.ids}
+    drawn = {i for found in generate(model, ["The"], tokens=40, samples=8).value for i in found.ids}
     assert len(drawn) > 20
     assert not drawn & special
 
@@ -235,7 +238,7 @@ def test_that_one_text_and_many_are_told_apart(model):
     with pytest.raises(UserError, match="takes a list of prompts"):
         generate(model, "The")
     with pytest.raises(UserError, match="nothing can be shown before"):
-        list(stream(model, "The", sampling=Beams(2)))
+        list(stream(model, "The", sampling=Beams(2)).value)
 
 
 def test_that_options_make_the_way_they_describe():

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import pytest
 
 from tests.convert.parts import model_of, recipe_of, tokenizer
@@ -22,7 +24,7 @@ def gpt(tokenizers, tmp_path):
 
 def test_that_a_prompt_of_gpt_begins_with_its_start_and_an_empty_one_after_the_end_of_another(gpt):
     role, encode = gpt.tokenizer.role, gpt.tokenizer.encode
-    assert _encoded(NextToken(gpt), ["the doctor", ""], False) == [
+    assert _encoded(NextToken(gpt), ["the doctor", ""], False)[0] == [
         [role("start"), *encode("the doctor")],
         [role("sep"), role("start")],
     ]
@@ -30,7 +32,9 @@ def test_that_a_prompt_of_gpt_begins_with_its_start_and_an_empty_one_after_the_e
 
 def test_that_a_question_of_gpt_begins_so_too(gpt):
     role, encode = gpt.tokenizer.role, gpt.tokenizer.encode
-    asked = _asked(gpt, PromptQuestion("the doctor examined ", ("the report", "no evidence"), 0), 1, Scoring())
+    asked = _asked(
+        gpt, PromptQuestion("the doctor examined ", ("the report", "no evidence"), 0), 1, Scoring(), Counter()
+    )
     assert asked.before == [role("start"), *encode("the doctor examined")]
     assert _beginning(gpt) == [role("sep"), role("start")]
 
@@ -38,12 +42,12 @@ def test_that_a_question_of_gpt_begins_so_too(gpt):
 def test_that_gpt2_has_nothing_before_its_text(tmp_path):
     model = model_of(recipe_of("gpt2"), tokenizer("gpt2"), tmp_path)
     assert model.opening == []
-    assert _encoded(NextToken(model), [""], False) == [[model.tokenizer.role("sep")]]
+    assert _encoded(NextToken(model), [""], False)[0] == [[model.tokenizer.role("sep")]]
 
 
 def test_that_answers_of_the_same_tokens_are_refused(gpt):
     with pytest.raises(UserError, match="two answers have the same tokens"):
-        _asked(gpt, PromptQuestion("the doctor", ("the report", "The  report"), 0), 1, Scoring())
+        _asked(gpt, PromptQuestion("the doctor", ("the report", "The  report"), 0), 1, Scoring(), Counter())
 
 
 @pytest.mark.parametrize("value", [float("inf"), 1e39, 1e-40])

@@ -9,7 +9,6 @@ import pytest
 
 from tests.adapt.made import base_of, loud
 from tests.command import mistake, works
-from unmask.adapt.finetune import adapted_recipe
 from unmask.infer.model import Model, save_run
 from unmask.tasks.classify import Classify
 
@@ -21,7 +20,7 @@ TEXTS = ["The doctor opened the case.", 'A "long"\tbridge', "two\nlines", "the r
 def run(tokenizers, tmp_path_factory):
     folder = tmp_path_factory.mktemp("runs") / "run"
     base = base_of("bert", tokenizers["wordpiece"], folder)
-    recipe = adapted_recipe(base, Classify(), LABELS, texts=1)
+    recipe = Classify(labels=LABELS, texts=1).recipe(base)
     system = recipe.system.build(recipe, base.tokenizer.vocabulary, 3)
     loud(system.predict["label"])
     save_run(Model(system.eval(), recipe, base.tokenizer, folder), folder)

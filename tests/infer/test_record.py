@@ -31,21 +31,21 @@ def in_place(monkeypatch):
 @pytest.mark.parametrize("how", WAYS)
 def test_that_writing_in_place_changes_nothing(how, model, in_place):
     prompts = [*PROMPTS[:2], SENTENCES[0]]
-    expected = generate(model, prompts, tokens=70, sampling=how)
+    expected = generate(model, prompts, tokens=70, sampling=how).value
     assert not model.recordings
     in_place()
     for _ in range(2):  # the second time with what was kept of the first
-        assert generate(model, prompts, tokens=70, sampling=how) == expected
+        assert generate(model, prompts, tokens=70, sampling=how).value == expected
         assert len(model.recordings) == 1
 
 
 def test_that_a_recording_serves_only_what_it_was_made_for(model, in_place):
     in_place()
-    first = generate(model, PROMPTS, tokens=5, sampling=Greedy())
+    first = generate(model, PROMPTS, tokens=5, sampling=Greedy()).value
     (kept,) = model.recordings.values()
-    assert generate(model, ["The"], tokens=5, sampling=Greedy())[0].ids == generate(model, ["The"], tokens=5, sampling=Sampling(top_k=1))[0].ids  # fmt: skip
+    assert generate(model, ["The"], tokens=5, sampling=Greedy()).value[0].ids == generate(model, ["The"], tokens=5, sampling=Sampling(top_k=1)).value[0].ids  # fmt: skip
     generate(model, PROMPTS, tokens=5, sampling=Sampling())
-    assert generate(model, PROMPTS, tokens=5, sampling=Greedy()) == first
+    assert generate(model, PROMPTS, tokens=5, sampling=Greedy()).value == first
     assert kept not in model.recordings.values()
     (again,) = model.recordings.values()
     generate(model, PROMPTS[::-1], tokens=5, sampling=Greedy())
@@ -54,9 +54,9 @@ def test_that_a_recording_serves_only_what_it_was_made_for(model, in_place):
 
 def test_that_two_streams_at_once_do_not_disturb_each_other(model, in_place):
     prompts = [SENTENCES[0], SENTENCES[1]]
-    expected = ["".join(stream(model, prompt, tokens=40)) for prompt in prompts]
+    expected = ["".join(stream(model, prompt, tokens=40).value) for prompt in prompts]
     in_place()
-    streams, found = [stream(model, prompt, tokens=40) for prompt in prompts], ["", ""]
+    streams, found = [stream(model, prompt, tokens=40).value for prompt in prompts], ["", ""]
     for _ in range(60):
         for number, pieces in enumerate(streams):
             found[number] += next(pieces, "")

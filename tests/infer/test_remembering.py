@@ -6,7 +6,6 @@ import torch
 
 from tests.convert.parts import tokenizer
 from unmask import recipes
-from unmask.adapt.finetune import adapted_recipe
 from unmask.infer import Greedy, fill, generate
 from unmask.infer.model import Model
 from unmask.see import visible_before
@@ -32,7 +31,7 @@ def test_that_what_is_written_with_a_memory_is_what_is_written_when_all_is_read_
     model = made("transformer-xl", "byte", tmp_path, "system.backbone.length=64", "schedule.0.length=16")
     prompts = ["The cat", "Birds fly over"]
     with_memory, anew = (
-        [found.text for found in generate(model, prompts, tokens=20, sampling=Greedy(), cached=cached)]
+        [found.text for found in generate(model, prompts, tokens=20, sampling=Greedy(), cached=cached).value]
         for cached in (True, False)
     )
     assert with_memory == anew
@@ -41,7 +40,7 @@ def test_that_what_is_written_with_a_memory_is_what_is_written_when_all_is_read_
 def test_that_a_memory_rolls_on_beyond_the_context(tmp_path):
     """Token by token, the likeliest after what the network remembers: as many tokens as its context."""
     model = made("transformer-xl", "byte", tmp_path, "system.backbone.length=16", "schedule.0.length=16")
-    (found,) = generate(model, ["The cat"], tokens=40, sampling=Greedy())
+    (found,) = generate(model, ["The cat"], tokens=40, sampling=Greedy()).value
     assert len(found.ids) == 40
     ids = [*model.tokenizer.encode("The cat"), *found.ids]
     special = [i for i in model.tokenizer.vocabulary.special if i != model.tokenizer.role("sep")]
@@ -61,7 +60,7 @@ def test_that_no_more_is_remembered_than_distances_are_told_apart(tmp_path):
     rest = ("schedule.0.length=16", "system.backbone.clamp=12")
     long = made("transformer-xl", "byte", tmp_path, "system.backbone.length=64", *rest)
     short = made("transformer-xl", "byte", tmp_path, "system.backbone.length=12", "schedule.0.length=12", rest[1])
-    found, expected = (generate(m, ["The cat"], tokens=40, sampling=Greedy())[0].ids for m in (long, short))
+    found, expected = (generate(m, ["The cat"], tokens=40, sampling=Greedy()).value[0].ids for m in (long, short))
     assert len(found) == 40
     assert found == expected
 
@@ -69,7 +68,7 @@ def test_that_no_more_is_remembered_than_distances_are_told_apart(tmp_path):
 def test_that_a_gap_is_filled_by_the_stream_that_does_not_see_it(tmp_path):
     model = made("xlnet", "unigram", tmp_path)
     text = "The [MASK] sat on the [MASK]"
-    first, second = fill(model, text, top=3)
+    first, second = fill(model, text, top=3).value
     seen = []
     backbone = model.system.backbone
     plain = type(backbone).forward
@@ -79,7 +78,7 @@ def test_that_a_gap_is_filled_by_the_stream_that_does_not_see_it(tmp_path):
         return plain(backbone, batch, state)
 
     backbone.forward = watched
-    assert fill(model, text, top=3) == [first, second]
+    assert fill(model, text, top=3).value == [first, second]
     batch = next(b for b in seen if b.targets is not None)
     gaps = batch.targets.where.tolist()
     assert len(gaps) == 2
@@ -97,7 +96,7 @@ def _row(ids):
 
 def test_that_examples_of_a_task_share_no_memory(tmp_path):
     base = made("xlnet", "unigram", tmp_path)
-    recipe = adapted_recipe(base, Classify(), ("no", "yes"))
+    recipe = Classify(labels=("no", "yes")).recipe(base)
     system = recipe.system.build(recipe, base.tokenizer.vocabulary, 0)
     batch, _ = system.prepare(_row([7, 8, 9]))
     assert system.step(batch, None)[1] is None

@@ -9,7 +9,7 @@ import pytest
 
 import unmask
 from unmask.errors import UserError
-from unmask.tasks.classify import read_texts
+from unmask.tasks._labelled import read_texts
 from unmask.text import Corpus, Lexicon
 from unmask.text.encodings import encoding_named, recognised
 

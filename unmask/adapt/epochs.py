@@ -21,7 +21,7 @@ _DEV = "validation_"  # what the loop puts before the names of scores
 
 
 def of_dev(notes: Counter[str]) -> dict[str, int]:
-    """What is told of the examples that the best epoch is chosen by."""
+    """The notes about the examples that the best epoch is chosen by."""
     return {f"{name} (dev)": count for name, count in notes.items()}
 
 

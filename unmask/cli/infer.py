@@ -16,6 +16,8 @@ from unmask.cli.opening import opened
 from unmask.cli.options import Device, Json, Overwrite, OwnRecipe, Run, Seed, TextColumns
 from unmask.cli.program import verb
 
+PROMPTS = 256  # of a file, before their texts are shown
+
 
 @verb('unmask predict runs/bert-sst2 "a great film"')
 def predict(
@@ -43,29 +45,22 @@ def predict(
     """The label of a text, or of every text of a file; of a model that chooses, the choice for every question of one.
 
     Without --out, a line for each text on the output, separated by tabs: label, probability, text."""
-    from unmask.infer import choose, classify
-    from unmask.tasks.choose import read
-    from unmask.tasks.classify import Columns, described
+    from unmask.infer import answer, task_of_model
+    from unmask.tasks.classify import Columns
 
     if out is not None:
         predictions.check_output(out, overwrite)
     columns = Columns.of(text)
     model = opened(run, recipe_file, device=device, json_=json_)
     predictions.check_top(top, model.labels)
-    if model.chooses:
-        file = predictions.question_file(input_, second)
-        questions, notes = read(file, labelled=False), model.notes
-        rows: list[Any] = predictions.rows_of_questions(file)
-        texts, found = [[question.context] for question in questions], choose(model, questions)
-    else:
-        given = predictions.given(input_, second, columns)
-        rows, texts = [example.row for example in given.examples], list(map(predictions.texts_of, given.examples))
-        found = classify(model, [example.text for example in given.examples], [e.where for e in given.examples])
-        notes = given.notes + model.notes
-        output.notice(described(given.file, columns, labelled=False) if given.file else None, json_)
-    output.notes(notes, json_)
+    task = task_of_model(model)
+    given = predictions.given(task, input_, second, columns)
+    answered = answer(model, given.examples)
+    output.notice(task.described(given.file, columns, labelled=False) if given.file else None, json_)
+    output.notes(given.notes + answered.notes, json_)
+    texts, found = [example.shown for example in given.examples], answered.answers
     if out is not None:
-        predictions.write(out, rows, found, top)
+        predictions.write(out, [example.row for example in given.examples], found, top)
         output.done({"file": str(out), "texts": len(found)}, f"{len(found):,} texts, written to {out}", json_)
     elif json_:
         for words, one in zip(texts, found, strict=True):
@@ -84,15 +79,14 @@ def fill(
     json_: Json = False,
 ) -> None:
     """Show the most likely tokens at each [MASK]. For models that see both sides (bert, roberta, albert, xlnet ...)."""
-    from unmask import api
+    from unmask import infer
 
-    model = api.Model(opened(run, recipe_file, device=device, json_=json_))
-    guesses = model.fill(text, top=top)
-    output.notes(model.inner.notes, json_)
+    guesses = infer.fill(opened(run, recipe_file, device=device, json_=json_), text, top=top)
+    output.notes(guesses.notes, json_)
     if json_:
-        output.as_json([[dataclasses.asdict(guess) for guess in place] for place in guesses])
+        output.as_json([[dataclasses.asdict(guess) for guess in place] for place in guesses.value])
         return
-    for number, place in enumerate(guesses, 1):
+    for number, place in enumerate(guesses.value, 1):
         screen.table(
             f"[MASK] {number}".replace("[", r"\["),
             ["token", "probability"],
@@ -148,7 +142,6 @@ def generate(
 
     A model that was adapted with --task write writes a new text from the prompt."""
     from unmask.infer import decoding, shown, texts
-    from unmask.infer.model import ROWS
 
     how = decoding(
         greedy=greedy, temperature=temperature, top_k=top_k, top_p=top_p, repetition_penalty=repetition_penalty,
@@ -163,20 +156,26 @@ def generate(
         "cut_left": cut_left,
         "cached": not no_cache,
     }
+    notes: Counter[str] = Counter()
     if json_ or file is not None or samples != 1 or beams is not None:  # nothing to be shown while it is written
-        for begin in range(0, len(prompts), ROWS):
-            for found in texts(model, prompts[begin : begin + ROWS], samples=samples, **options):
+        for begin in range(0, len(prompts), PROMPTS):
+            several = texts(model, prompts[begin : begin + PROMPTS], samples=samples, **options)
+            notes += several.notes
+            for found in several.value:
                 if json_:
                     kept = ("prompt", "sample", "text", "ended")
                     output.as_json({name: getattr(found, name) for name in kept}, lines=True)
                 else:
                     sys.stdout.write(found.text + "\n")
     else:
-        for piece in shown(model, prompts[0], **options):
+        pieces = shown(model, prompts[0], **options)
+        notes = pieces.notes
+        for piece in pieces.value:
             sys.stdout.write(piece)
             sys.stdout.flush()
         sys.stdout.write("\n")
-    output.notes(left_out + model.notes, json_)
+    notes = Counter({**notes, **model.random_weights("token scores")})  # once, for all prompts
+    output.notes(left_out + notes, json_)
 
 
 @verb("unmask embed runs/bert texts.txt --out vectors.npy")
@@ -205,14 +204,15 @@ def embed(
     from unmask import infer
     from unmask.errors import require
     from unmask.infer.write_vectors import check_name, write_vectors
-    from unmask.tasks.classify import read_texts
+    from unmask.tasks._labelled import read_texts
 
     check_name(out)
     require(overwrite or not out.exists(), f"{out} exists already: choose another --out, or pass --overwrite")
     texts, left_out = read_texts(file)
     model = opened(run, recipe_file, device=device, json_=json_)
-    vectors = infer.embed(model, [text.a for text in texts], pool=pool, layer=layer)  # type: ignore[arg-type]
-    output.notes(left_out + model.notes, json_)
+    found = infer.embed(model, [text.a for text in texts], pool=pool, layer=layer)  # type: ignore[arg-type]
+    output.notes(left_out + found.notes, json_)
+    vectors = found.value
     write_vectors(out, [text.a for text in texts], vectors)
     output.done(
         {"file": str(out), "shape": list(vectors.shape)},
@@ -224,7 +224,7 @@ def embed(
 def _prompts(prompt: str | None, file: Path | None) -> tuple[list[str], Counter[str]]:
     """What to go on with: the prompt that was typed; or those of a file, and notes on what is left out."""
     from unmask.errors import require
-    from unmask.tasks.classify import read_texts
+    from unmask.tasks._labelled import read_texts
 
     require((prompt is None) != (file is None), "give a PROMPT, or prompts with --file: one of the two")
     if file is None:

@@ -72,8 +72,8 @@ def text(
         lengths = evaluate.checked_lengths(model, context=context)
         measured = _last(evaluate.trace_read_text(model, stream, lengths), "looking back", json_)
         output.lacking(evaluate.write_curve(measured, curve, f"{model.folder.name} on {file.name}", font), json_)
-        scores["curve"] = measured["points"]
-    output.notes(model.notes, json_)
+        scores = scores | {"curve": measured["points"], "notes": scores["notes"] | measured["notes"]}
+    output.notes(scores.pop("notes"), json_)
     if json_:
         output.as_json(scores)
         return
@@ -120,7 +120,7 @@ def zero_shot(
     questions = read(file, Template.read(prompt))
     model = opened(run, recipe_file, device=device, json_=json_)
     scores = _last(evaluate.ask(model, questions, scoring), "asking", json_)
-    output.notes(model.notes, json_)
+    output.notes(scores.pop("notes"), json_)
     if json_:
         output.as_json(scores)
         return

@@ -14,8 +14,8 @@ from typing import IO, TYPE_CHECKING, Any
 from unmask.errors import UserError, require
 
 if TYPE_CHECKING:
-    from unmask.infer import Prediction
-    from unmask.tasks.classify import Columns, Example
+    from unmask.axes import Answer, Example, Task
+    from unmask.tasks.classify import Columns
 
 STDIN = "-"
 OUTPUTS = (".csv", ".tsv", ".jsonl")
@@ -23,17 +23,16 @@ OUTPUTS = (".csv", ".tsv", ".jsonl")
 
 @dataclass(frozen=True)
 class Inputs:
-    """What is to be labelled."""
+    """What is to be answered."""
 
-    examples: list[Example]
+    examples: Sequence[Example]
     notes: Counter[str] = field(default_factory=Counter)  # what was left out
     file: Path | None = None  # where it was read from
 
 
-def given(argument: str, second: str | None, columns: Columns) -> Inputs:
-    """The texts of a file, the lines of the standard input, or the one text or pair that was typed."""
-    from unmask.data.examples import Text
-    from unmask.tasks.classify import Columns, Example, lines_of, read_unlabelled
+def given(task: Task, argument: str, second: str | None, columns: Columns) -> Inputs:
+    """The examples of a file, the lines of the standard input, or the one text or pair that was typed."""
+    from unmask.tasks._labelled import Columns, lines_of
 
     file = file_of(argument)
     if file is not None:
@@ -41,13 +40,13 @@ def given(argument: str, second: str | None, columns: Columns) -> Inputs:
             second is None,
             f"{file} is a file: a second text goes with a text; pairs in a file have text_a and text_b",
         )
-        return Inputs(*read_unlabelled(file, columns), file)
+        return Inputs(*task.read(file, columns, labelled=False), file)
     require(columns == Columns(), "--text names a column of a file, and no file was given: leave it out")
     if argument == STDIN and second is None:
-        return Inputs(*lines_of(sys.stdin.read().replace("\r\n", "\n"), "the standard input"))
+        lines, notes = lines_of(sys.stdin.read().replace("\r\n", "\n"), "the standard input")
+        return Inputs(task.given([line.text.a for line in lines], [line.where for line in lines]), notes)
     require(bool(argument.strip()) and (second is None or bool(second.strip())), "the text is empty")
-    row = {"text": argument} if second is None else {"text_a": argument, "text_b": second}
-    return Inputs([Example(Text(argument, second), None, repr(argument[:60]), row)])
+    return Inputs(task.given([argument if second is None else (argument, second)], [repr(argument[:60])]))
 
 
 def file_of(argument: str) -> Path | None:
@@ -66,23 +65,6 @@ def file_of(argument: str) -> Path | None:
     return None
 
 
-def rows_of_questions(file: Path) -> list[Mapping[str, Any]]:
-    """The rows of a file of choices, with all of their columns."""
-    from unmask.tasks._rows import read_rows
-
-    return [row for _, row in read_rows(file)]
-
-
-def question_file(argument: str, second: str | None) -> Path:
-    """The file of choices that a model that chooses needs."""
-    file = file_of(argument) if second is None else None
-    if file is None:
-        raise UserError(
-            f'this model chooses: give a .jsonl file with "context" or "question", and "choices", got {argument!r:.60}'
-        )
-    return file
-
-
 def check_output(out: Path, overwrite: bool) -> None:
     """Refuse a name that no answers can be written to, before any work is done."""
     require(out.suffix in OUTPUTS, f"answers are written as {', '.join(OUTPUTS)}, got {out}")
@@ -94,34 +76,25 @@ def check_top(top: int, labels: Sequence[str]) -> None:
     require(not labels or top <= len(labels), f"--top {top} is more than the {len(labels)} labels of this model")
 
 
-def answers(found: Prediction, top: int, before: str = "") -> dict[str, Any]:
-    """The best labels and their probabilities, by column: label, probability, label_2, probability_2 ..."""
-    numbers = ["" if place == 1 else f"_{place}" for place in range(1, top + 1)]
-    columns: dict[str, Any] = {}
-    best = [(label, round(share, 6)) for label, share in found.top(top)]
-    for number, (label, share) in zip(numbers, [*best, *[("", "")] * top], strict=False):
-        columns |= {f"{before}label{number}": label, f"{before}probability{number}": share}
-    return columns
-
-
-def write(out: Path, rows: Sequence[Mapping[str, Any]], found: Sequence[Prediction], top: int) -> None:
+def write(out: Path, rows: Sequence[Mapping[str, Any]], found: Sequence[Answer], top: int) -> None:
     """The columns of the input and the answers; where the input has a column of that name, predicted_label and so on."""
     names = list(dict.fromkeys(name for row in rows for name in row))
-    before = "predicted_" if set(names) & set(answers(found[0], top)) else ""
-    whole = [dict(row) | answers(one, top, before) for row, one in zip(rows, found, strict=True)]
+    before = "predicted_" if set(names) & set(found[0].columns(top)) else ""
+    answers = [{f"{before}{name}": value for name, value in one.columns(top).items()} for one in found]
+    whole = [dict(row) | one for row, one in zip(rows, answers, strict=True)]
     out.parent.mkdir(parents=True, exist_ok=True)
     with out.open("w", encoding="utf-8", newline="") as file:
         if out.suffix == ".jsonl":
             file.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in whole)
         else:
-            columns = [*names, *answers(found[0], top, before)]
+            columns = [*names, *answers[0]]
             _table(file, "\t" if out.suffix == ".tsv" else ",").writerows([columns, *_cells(whole, columns)])
 
 
-def show(texts: Sequence[Sequence[str]], found: Sequence[Prediction], top: int) -> None:
+def show(texts: Sequence[Sequence[str]], found: Sequence[Answer], top: int) -> None:
     """A line for each text on the output: the best labels with their probabilities, then the text; as TSV, without a header."""
     for text, one in zip(texts, found, strict=True):
-        best = [f"{cell:.4f}" if isinstance(cell, float) else cell for cell in answers(one, top).values()]
+        best = [f"{cell:.4f}" if isinstance(cell, float) else cell for cell in one.columns(top).values()]
         _table(sys.stdout, "\t").writerow([*best, *text])
 
 
@@ -135,12 +108,7 @@ def _cells(rows: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> Iterato
         yield [json.dumps(v, ensure_ascii=False) if isinstance(v, list | dict | bool) else v for v in values]
 
 
-def as_json(texts: Sequence[str], found: Prediction, top: int) -> dict[str, Any]:
-    """A text or a pair, its label and the probability of every label; with `top` over 1, the best of them in order."""
+def as_json(texts: Sequence[str], found: Answer, top: int) -> dict[str, Any]:
+    """A text or a pair, and its answer; with `top` over 1, the best answers in order."""
     named = {"text": texts[0]} if len(texts) == 1 else {"text_a": texts[0], "text_b": texts[1]}
-    best = [{"label": label, "probability": share} for label, share in found.top(top)]
-    return named | {"label": found.label, "probabilities": found.probabilities} | ({"top": best} if top > 1 else {})
-
-
-def texts_of(example: Example) -> list[str]:
-    return [text for text in (example.text.a, example.text.b) if text is not None]
+    return named | found.as_json(top)

@@ -182,38 +182,29 @@ def evaluate(
     of the model's own tokenizer: compare it between models of one tokenizer only.
 
     Of a model that reads from left to right and was not adapted: loss, perplexity and bits per byte on a text."""
-    from unmask import api
     from unmask.cli import language_model
-    from unmask.evaluate import is_language_model
-    from unmask.tasks.classify import Columns, described
+    from unmask.evaluate import evaluate_file, is_language_model
+    from unmask.infer import task_of_model
+    from unmask.tasks.classify import Columns
 
-    model = api.Model(opened(run, recipe_file, device=device, json_=json_))
+    model = opened(run, recipe_file, device=device, json_=json_)
     if not model.labels and (text or label or confusion):
         raise UserError(
             f"--text, --label and --confusion are for labels, and {run} was not adapted to any: leave them out"
         )
     if confusion is not None:
         labels.check_matrix(confusion)
-    if is_language_model(model.inner):
-        language_model.text(model.inner, test, context, stride, memory, curve, whole, lines, encoding, json_, font)
+    if is_language_model(model):
+        language_model.text(model, test, context, stride, memory, curve, whole, lines, encoding, json_, font)
         return
     if curve is not None or font is not None:
         raise UserError(f"--curve measures a language model on a text, and {run} is scored on examples: leave it out")
-    scores = model.evaluate(
-        test,
-        context=context,
-        stride=stride,
-        memory=memory,
-        whole=whole,
-        lines=lines,
-        encoding=encoding,
-        text=text or None,
-        label=label,
-    )
-    if model.labels:
-        output.notice(described(test, Columns.of(text, label)), json_)
-    output.notes(model.inner.notes, json_)
-    output.notice(labels.one_label(scores) if model.labels else None, json_)
+    columns = Columns.of(text, label)
+    scores = evaluate_file(model, test, context=context, stride=stride, memory=memory, whole=whole, lines=lines,
+                           encoding=encoding, columns=columns)  # fmt: skip
+    output.notice(task_of_model(model).described(test, columns), json_)
+    output.notes(scores.pop("notes"), json_)
+    output.notice(labels.one_label(scores) if "confusion" in scores else None, json_)
     if confusion is not None:
         labels.write_matrix(scores, confusion)
     if json_:
@@ -231,15 +222,10 @@ def evaluate(
 def _numbers(scores: dict[str, Any]) -> Iterator[list[str]]:
     """The scores of a task that are one number each, as they are shown."""
     yield ["examples", f"{scores['examples']:,}"]
-    for name, shown in (
-        ("accuracy", "accuracy"),
-        ("macro_f1", "macro F1"),
-        ("mcc", "MCC"),
-        ("rouge_l", "ROUGE-L"),
-        ("exact", "exact"),
-    ):
-        if name in scores:
-            yield [shown, f"{scores[name]:.4f}"]
+    called = {"macro_f1": "macro F1", "mcc": "MCC", "rouge_l": "ROUGE-L"}
+    for name, value in scores.items():
+        if isinstance(value, float):
+            yield [called.get(name, name), f"{value:.4f}"]
         if name == "accuracy" and "majority" in scores:
             yield [
                 f"accuracy of always saying {scores['majority']['label']!r}",

@@ -15,6 +15,7 @@ from unmask.errors import require
 from unmask.predict import Label, Replaced, Tokens
 from unmask.recipe import Recipe
 from unmask.system import SENTENCE, objectives
+from unmask.tasks import Classify
 
 
 def exported_heads(family: Family, recipe: Recipe, backbone: Any) -> tuple[Heads, tuple[str, ...]]:
@@ -28,6 +29,7 @@ def exported_heads(family: Family, recipe: Recipe, backbone: Any) -> tuple[Heads
         _check_tokens(family, kept[heads.tokens], backbone)
     for part in kept.values():
         if isinstance(part, Label):
+            _check_task(family, recipe, part)
             _check_label(family, part, backbone.width)
             check_summary(family, recipe.layout)
     if heads.replaced:
@@ -102,15 +104,22 @@ def _check_tokens(family: Family, part: Tokens, backbone: Any) -> None:
         )
 
 
+def _check_task(family: Family, recipe: Recipe, part: Label) -> None:
+    if not isinstance(recipe.task, Classify):
+        return
+    orders, named = recipe.task.orders, len(recipe.task.labels)
+    require(
+        orders == "one",
+        f"Hugging Face's {family.model_type} reads a pair in one order, got orders={orders!r}: adapt with orders=one",
+    )
+    require(named == part.classes, f"the head has classes={part.classes}, and the task {named} labels: adapt it again")
+
+
 def _check_label(family: Family, part: Label, width: int) -> None:
     kind = family.model_type
     require(
         part.pool == "summary",
         f"Hugging Face's {kind} reads a label from one token, got pool={part.pool!r}: adapt with pool=summary",
-    )
-    require(
-        part.orders == "one",
-        f"Hugging Face's {kind} reads a pair in one order, got orders={part.orders!r}: adapt with orders=one",
     )
     if not linear_label.fits(part, family.pooler, width):
         _check_pooler(family, part)

@@ -33,7 +33,8 @@ FATES: dict[type, dict[str, Fate]] = {
         "reads": "written",
         "segments": "checked", "tracks": "training", "writes_with": "training",
         "schedule": "training",  # but for what its stages hide, which is checked
-        "adapt": "training",
+        "adapt": "training", "task": "checked",
+        "task": "checked",  # its labels are written
     },
     Single: {"backbone": "written"},
     GeneratorDiscriminator: {
@@ -72,7 +73,7 @@ FATES: dict[type, dict[str, Fate]] = {
     predict.AllTokens: {"epsilon": "left out"},
     predict.Label: {
         "classes": "written", "pool": "checked", "pooler": "checked", "activation": "checked", "bias": "checked",
-        "dropout": "written", "orders": "checked", "names": "written", "texts": "training",
+        "dropout": "written",
     },
     predict.EveryLayer: {"head": "checked"},
     predict.Replaced: {"where": "training", "initial": "training"},

@@ -93,12 +93,12 @@ def _config(model: Model, found: Architecture, tokenizer: Tokenizer, tensors: Ma
         "eos_token_id": end,
         "tie_word_embeddings": found.heads.tied,
         **config_json.write_values(found.family, backbone_of(model.recipe), tokenizer.vocabulary.pad),
-        **(_classes(found, label) if isinstance(label, Label) else {}),
+        **(_classes(found, label, model.labels) if isinstance(label, Label) else {}),
     }
 
 
-def _classes(found: Architecture, label: Label) -> dict[str, Any]:
-    class_names = label.names or tuple(f"LABEL_{i}" for i in range(label.classes))
+def _classes(found: Architecture, label: Label, known: tuple[str, ...]) -> dict[str, Any]:
+    class_names = known or tuple(f"LABEL_{i}" for i in range(label.classes))
     return {
         "id2label": {str(i): name for i, name in enumerate(class_names)},
         "label2id": {name: i for i, name in enumerate(class_names)},

@@ -18,6 +18,7 @@ from unmask.predict import Label, Replaced
 from unmask.recipe import Recipe, Stage
 from unmask.system import SENTENCE, GeneratorDiscriminator, Single
 from unmask.system.generator_discriminator import READS
+from unmask.tasks import Classify
 
 
 def heads_of(source: HFFolder) -> Heads:
@@ -116,25 +117,29 @@ def _classifying(recipe: Recipe, source: HFFolder, backbone: Any) -> Recipe:
         hide=Nothing(),
         see=recipe_facts.reading_view(recipe),
         predict={"label": _label(source, backbone)},
+        task=Classify(labels=_class_names(source)),
         adapt=dataclasses.replace(recipe.adapt, language=0.0),  # it has no head for tokens
         schedule=(Stage(length=backbone.length),),
     )
 
 
-def _label(source: HFFolder, backbone: Any) -> Label:
+def _class_names(source: HFFolder) -> tuple[str, ...]:
     written = source.config.get("id2label") or {}
     require(
         all(map(str.isdecimal, written)), f"config.json: id2label must be numbered from 0, got {', '.join(written):.60}"
     )
     known = {int(key): str(name) for key, name in written.items()}
-    class_names = tuple(known.get(i, f"LABEL_{i}") for i in range(source.classes))
+    return tuple(known.get(i, f"LABEL_{i}") for i in range(source.classes))
+
+
+def _label(source: HFFolder, backbone: Any) -> Label:
     family = source.family
     called, otherwise = family.config.label_dropout
     dropout = source.config.get(called)
     if dropout is None:
         dropout = backbone.dropout if otherwise is None else otherwise
     pooler = family.pooler is not None
-    return Label(classes=source.classes, names=class_names, pooler=pooler, activation=family.pooler or "tanh", bias=pooler,
+    return Label(classes=source.classes, pooler=pooler, activation=family.pooler or "tanh", bias=pooler,
                  dropout=dropout)  # fmt: skip
 
 

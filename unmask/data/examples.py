@@ -36,6 +36,21 @@ class Text:
         return self, Text(str(self.b), self.a)
 
 
+@dataclass(frozen=True)
+class Laid:
+    """Examples as they are read: the texts of each, one row for each text."""
+
+    readings: Sequence[Text | tuple[Text, ...]]  # of an example: one text, or one for each time that it is read
+    labels: Sequence[int] = ()  # of each example, counted from 0; none: not known
+    keep: Literal["front", "back"] = "front"  # which end of a first text that is too long
+
+
+def rows_of_task(laid: Laid, tokenizer: Tokenizer, layout: str, length: int) -> tuple[Rows, Counter[str]]:
+    """The rows of examples as a task lays them out; the notes count the texts that were cut."""
+    labels = laid.labels or [0] * len(laid.readings)
+    return rows_of(laid.readings, labels, tokenizer, layout, length, keep=laid.keep)
+
+
 def rows_of(
     examples: Sequence[Text | tuple[Text, ...]], labels: Sequence[int], tokenizer: Tokenizer, layout: str, length: int,
     words: Words = "none", *, keep: Literal["front", "back"] = "front",
@@ -102,7 +117,7 @@ def batch_of(rows: Rows, chosen: np.ndarray, visits: np.ndarray | int = 0) -> Ba
 
 
 class Examples:
-    """A source of batches over given rows: shuffled anew at every visit, endless."""
+    """A source of batches over given rows: shuffled again at every visit, endless."""
 
     def __init__(self, rows: Rows, seed: int, state: dict[str, Any] | None = None) -> None:
         self.rows, self.seed, self.taken = rows, seed, int((state or {}).get("taken", 0))

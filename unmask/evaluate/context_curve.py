@@ -10,11 +10,12 @@ from typing import Any
 import numpy as np
 
 from unmask.errors import UserError, require
-from unmask.evaluate.perplexity import Paths, checked_context
+from unmask.evaluate.perplexity import Paths, about_context, checked_context
 from unmask.evaluate.scored_text import ScoredText, read_scored_text
 from unmask.fonts import fonts
-from unmask.infer.likelihood import PASS, require_predicts_next, score
+from unmask.infer.likelihood import require_predicts_next, score
 from unmask.infer.model import Model
+from unmask.infer.passes import PASS
 
 TOKENS = 1024  # measured, at every length, spread evenly over the text: the same for every model of one tokenizer
 SUFFIXES = (".png", ".json")
@@ -37,7 +38,7 @@ def trace_context(
     tokens: int = TOKENS,
     whole: bool = False,
 ) -> Iterator[dict[str, Any]]:
-    """Measure the curve, yielding a record per pass; the last one holds it.
+    """Measure the curve, yielding a record per pass; the last one holds it, and `notes`.
 
     By default the lengths double up to what a window of `context` tokens leaves to look back at."""
     require_predicts_next(model)
@@ -76,7 +77,8 @@ def trace_read_text(
             done += len(some) * length
             yield {"tokens": done, "tokens_total": total}
         points.append({"back": length, "loss": nats / len(places)})
-    yield {"tokens": len(places), "points": points}
+    notes = stream.notes + about_context(model, longest + 1)
+    yield {"tokens": len(places), "points": points, "notes": dict(notes)}
 
 
 def check_file(path: Path) -> None:

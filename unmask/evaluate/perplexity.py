@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import math
 import time
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,8 +26,9 @@ from unmask.backbone.transformer_xl import check_clamp
 from unmask.batch import Batch, Hidden
 from unmask.errors import require
 from unmask.evaluate.scored_text import ScoredText, read_scored_text
-from unmask.infer.likelihood import PASS, Read, machine_of, require_predicts_next, score
+from unmask.infer.likelihood import Read, machine_of, require_predicts_next, score
 from unmask.infer.model import Model
+from unmask.infer.passes import PASS
 
 Paths = str | Path | Sequence[str | Path]
 
@@ -46,7 +48,7 @@ class Windowing:
         return "sliding" if self.stride == 1 else "blocks" if self.stride == self.context - 1 else "overlapping"
 
     def exact(self, tokens: int, endless: bool = False) -> bool:
-        """Whether every one of so many tokens is scored with all the context that the network could have.
+        """Whether each of this number of tokens is scored with all the context that the network could have.
 
         `endless`: it could look back to the beginning of any text."""
         if self.memory:
@@ -66,8 +68,6 @@ def windowing(
     require(memory is None or memory >= 0, f"memory must be 0 tokens or more, got {memory}")
     length = checked_context(model, context)
     kept = remembered if memory is None else memory
-    if kept > remembered:
-        model.notes[f"tokens of memory are more than the {remembered:,} in training"] = kept
     require(
         not kept or stride is None,
         f"{model.folder} remembers {kept} tokens, its segments do not overlap: leave --stride out, or give --memory 0",
@@ -85,10 +85,9 @@ def windowing(
 
 
 def checked_context(model: Model, context: int | None) -> int:
-    """The length of a window: that of the rows of training if none is given; a longer one is told in the notes."""
-    trained = min(max(stage.length for stage in model.recipe.schedule), model.length)
+    """The length of a window: that of the rows of training if none is given."""
     if context is None:
-        return trained
+        return _trained(model)
     network = model.system.backbone  # one that knows distances, not places, reads any window
     require(
         context >= 2 and (network.endless or context <= model.places),
@@ -96,18 +95,48 @@ def checked_context(model: Model, context: int | None) -> int:
         if network.endless
         else f"context must be between 2 and {model.places:,} tokens, the longest that {model.folder} reads; got {context:,}",
     )
-    if context > trained:
-        model.notes[f"tokens of context are more than the {trained:,} of the rows in training"] = context
-    if network.reach is not None and context > network.reach:
-        model.notes[f"tokens of context: those farther away than {network.reach:,} count as that far"] = context
     return context
+
+
+def about_context(model: Model, context: int) -> Counter[str]:
+    """The notes about a window that is longer than the rows of training."""
+    trained, reach = _trained(model), model.system.backbone.reach
+    notes: Counter[str] = Counter()
+    if context > trained:
+        notes[f"tokens of context are more than the {trained:,} of the rows in training"] = context
+        if reach is not None and context > reach:
+            notes[f"tokens of context: those farther away than {reach:,} count as that far"] = context
+    return notes
+
+
+def _memory(model: Model) -> int | None:
+    """The tokens that it remembered in training; None: its network has no memory."""
+    return getattr(model.recipe.system.backbone, "memory", None)  # type: ignore[attr-defined]
+
+
+def _trained(model: Model) -> int:
+    """The length of the longest rows of training."""
+    return min(max(stage.length for stage in model.recipe.schedule), model.length)
+
+
+def _about(model: Model, way: Windowing, stream: ScoredText) -> Counter[str]:
+    """The notes about a text and how it is read."""
+    notes = stream.notes + about_context(model, way.context)
+    remembered = _memory(model) or 0
+    if way.memory > remembered:
+        notes[f"tokens of memory are more than the {remembered:,} in training"] = way.memory
+    if len(stream.ids) < way.context:
+        notes[f"tokens are all of the text, and the context is {way.context:,}: it is scored in one window"] = (
+            stream.tokens
+        )
+    return notes
 
 
 def score_text(
     model: Model, files: Paths, *, context: int | None = None, stride: int | None = None, memory: int | None = None,
     whole: bool = False, lines: bool = False, encoding: str = "utf-8",
 ) -> Iterator[dict[str, Any]]:  # fmt: skip
-    """Score a text, yielding a record per pass; the last one holds the scores.
+    """Score a text, yielding a record per pass; the last one holds the scores, and `notes`.
 
     `whole`: a file is one document. `lines`: a line is one. `encoding`: of the files."""
     require_predicts_next(model)
@@ -117,17 +146,14 @@ def score_text(
 
 def score_read_text(model: Model, stream: ScoredText, way: Windowing) -> Iterator[dict[str, Any]]:
     """The same for a text that was read before."""
-    if len(stream.ids) < way.context:
-        model.notes[f"tokens are all of the text, and the context is {way.context:,}: it is scored in one window"] = (
-            stream.tokens
-        )
     nats, done, begun, read = 0.0, 0, time.perf_counter(), _reader(model, way, stream.tokens)
     for rows, scored in _passes(stream.ids, way):
         found = score(model, rows, scored, read=read)
         nats, done = nats - float(found.logs.sum()), done + len(found.logs)
         yield {"tokens": done, "tokens_total": stream.tokens, "loss": nats / done}
     require(math.isfinite(nats), f"the loss of {model.folder} on {stream.name} is {nats}: are its weights whole?")
-    yield _summary(stream, nats) | _measured(model, way, stream, time.perf_counter() - begun)
+    measured = _measured(model, way, stream, time.perf_counter() - begun)
+    yield _summary(stream, nats) | measured | {"notes": dict(_about(model, way, stream))}
 
 
 def evaluate_text(

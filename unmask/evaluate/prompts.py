@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,8 +13,9 @@ import numpy as np
 
 from unmask import metrics
 from unmask.errors import require
-from unmask.infer.likelihood import Likelihood, passes, require_predicts_next, score
+from unmask.infer.likelihood import Likelihood, require_predicts_next, score
 from unmask.infer.model import Model
+from unmask.infer.passes import together
 from unmask.tasks.prompt import PromptQuestion, read
 from unmask.text.boundaries import LETTER, classes_of, codes_of
 from unmask.text.template import Template
@@ -55,7 +57,7 @@ def evaluate_prompts(
 
 
 def ask(model: Model, questions: Sequence[PromptQuestion], scoring: Scoring) -> Iterator[dict[str, Any]]:
-    """Put the questions, yielding a record per pass; the last one holds the scores.
+    """Put the questions, yielding a record per pass; the last one holds the scores, and `notes`.
 
     An answer follows the prompt just as the two are written; both are tokenised as one text. Spaces that end a prompt
     count to the answer, since most vocabularies write a space and the word after it as one token. Without a prompt,
@@ -67,26 +69,26 @@ def ask(model: Model, questions: Sequence[PromptQuestion], scoring: Scoring) -> 
         choosing or scoring.normalise == "token",
         f"--normalise {scoring.normalise} compares choices, and these questions have none: leave it out",
     )
-    asked = [_asked(model, question, number, scoring) for number, question in enumerate(questions, 1)]
+    notes: Counter[str] = Counter()
+    asked = [_asked(model, question, number, scoring, notes) for number, question in enumerate(questions, 1)]
     rows = [(a.before, answer) for a in asked for answer in a.answers]
     if scoring.unconditional:
         rows += [(_beginning(model), answer) for _, answer in rows]
     found: list[Likelihood] = []
     for found, done, total in _scored(model, rows):
         yield {"tokens": done, "tokens_total": total}
-    if choosing:
-        yield _chosen(questions, asked, found, scoring)
-    else:
-        yield _completed(questions, found)
+    scores = _chosen(questions, asked, found, scoring) if choosing else _completed(questions, found)
+    yield scores | {"notes": dict(notes)}
 
 
-def _asked(model: Model, question: PromptQuestion, number: int, scoring: Scoring) -> Asked:
+def _asked(model: Model, question: PromptQuestion, number: int, scoring: Scoring, notes: Counter[str]) -> Asked:
+    """A question as tokens; what was cut is counted in the notes."""
     encode, head = model.tokenizer.encode, question.prompt.rstrip()
     before, wholes = encode(head), [encode(question.prompt + choice) for choice in question.choices]
     shared = _common([before, *wholes])
     if shared < len(before):
-        model.notes[_MERGED] += 1
-    model.notes.update({_JOINED: 1} if _joined(question) else {})
+        notes[_MERGED] += 1
+    notes.update({_JOINED: 1} if _joined(question) else {})
     answers = [whole[shared:] for whole in wholes]
     for choice, answer in zip(question.choices, answers, strict=True):
         require(bool(answer), f"question {number:,}: the answer {choice[:40]!r} has no token that the model knows")
@@ -102,7 +104,7 @@ def _asked(model: Model, question: PromptQuestion, number: int, scoring: Scoring
         f"{model.length:,}: shorten the prompt, or cut it at its beginning with --cut-left",
     )
     if shared > room:
-        model.notes[f"prompts longer than the model's {model.length:,} tokens allow, cut at their beginning"] += 1
+        notes[f"prompts longer than the model's {model.length:,} tokens allow, cut at their beginning"] += 1
     require(
         len(set(map(tuple, answers))) == len(answers),
         f"question {number:,}: two answers have the same tokens, so none can be likelier: {list(question.choices)[:4]}",
@@ -120,7 +122,7 @@ def _scored(model: Model, rows: list[tuple[list[int], list[int]]]) -> Iterator[t
     found: list[Likelihood] = [Likelihood(np.empty(0), np.empty(0, bool))] * len(rows)
     joined = [np.array(before + answer) for before, answer in rows]
     lengths, done = [len(row) for row in joined], 0
-    for chosen in passes(lengths):
+    for chosen in together(lengths):
         scored = [len(rows[i][1]) for i in chosen]
         for i, part in zip(chosen, score(model, [joined[i] for i in chosen], scored).split(scored), strict=True):
             found[i] = part

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
@@ -39,6 +39,7 @@ class ScoredText:
     bytes: int  # UTF-8
     characters: int  # Unicode code points
     words: int | None  # between spaces; None: the script puts none between words
+    notes: Counter[str] = field(default_factory=Counter)  # what was cut or not understood
 
     @property
     def tokens(self) -> int:
@@ -50,7 +51,7 @@ def read_scored_text(
     model: Model, files: str | Path | Sequence[str | Path], *, whole: bool = False, lines: bool = False,
     encoding: str = "utf-8",
 ) -> ScoredText:  # fmt: skip
-    """The stream of a corpus; what was cut or not understood is counted in the model's notes.
+    """The stream of a corpus; what was cut or not understood is counted in its notes.
 
     `whole`, `lines`, `encoding`: as in `prepare`."""
     listed = [files] if isinstance(files, str | Path) else files
@@ -63,14 +64,12 @@ def read_scored_text(
                 pieces += _in_layout(model, document.ids)
                 counts.update(_counted(kept(text, whole=whole)))
                 counts["lost"] += not _same(model.tokenizer.decode(document.ids.tolist()), text)
-    model.notes.update(corpus.notes)
     require(counts["documents"] > 0, f"{files} gives the tokenizer nothing to score: it holds no text that it knows")
-    if counts["lost"]:
-        model.notes[_LOST] += counts["lost"]
+    notes = Counter(corpus.notes) + Counter({_LOST: counts["lost"]})
     spaced = counts["letters"] >= counts["han"]
     return ScoredText(
         str(files), np.concatenate(pieces), counts["documents"], counts["bytes"], counts["characters"],
-        counts["words"] if spaced else None,
+        counts["words"] if spaced else None, notes,
     )  # fmt: skip
 
 

@@ -1,16 +1,16 @@
-"""What a trained model does: fill, generate, embed, classify, choose, write."""
+"""What a trained model does: fill, generate, embed, write, answer the examples of its task."""
 
-from unmask.infer.choose import choose
-from unmask.infer.classify import Prediction, classify
+from unmask.infer.answer import TaskReader, answer, task_of_model
 from unmask.infer.embed import embed
 from unmask.infer.fill import Guess, fill
 from unmask.infer.generate import Generated, generate, stream
 from unmask.infer.generate_texts import shown, texts
 from unmask.infer.model import Model, open_run, save_run
+from unmask.infer.passes import Noted
 from unmask.infer.sampling import Beams, Decoding, Greedy, Sampling, decoding
 from unmask.infer.write import write
 
 __all__ = [
-    "Beams", "Generated", "Greedy", "Guess", "Model", "Prediction", "Sampling", "Decoding", "choose", "classify", "embed",
-    "fill", "generate", "open_run", "save_run", "shown", "stream", "texts", "decoding", "write",
+    "Beams", "Decoding", "Generated", "Greedy", "Guess", "Model", "Noted", "Sampling", "TaskReader", "answer", "decoding",
+    "embed", "fill", "generate", "open_run", "save_run", "shown", "stream", "task_of_model", "texts", "write",
 ]  # fmt: skip

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from threading import Lock
 from typing import Any
 
 import torch
@@ -11,6 +12,7 @@ import torch
 from unmask.tree import copied, tensors
 
 _WARM = 2  # steps before the recording: libraries choose their kernels
+_KEPT = Lock()  # held while a model's recordings change: threads may share a model
 
 
 def records(device: str) -> bool:
@@ -22,13 +24,15 @@ def records(device: str) -> bool:
 def recording(step: Callable[[Any], Any], key: Any, kept: dict[Any, GraphedStep]) -> Iterator[GraphedStep]:
     """A recording of a step that nothing else uses now: the one that was kept under this key, or a new one.
 
-    Afterwards it is kept, and any other is dropped: each holds its own cache on the GPU."""
-    found = kept.pop(key, None) or GraphedStep(step)
+    It is kept afterwards, in place of any other: each holds a state of its own on the GPU."""
+    with _KEPT:
+        found = kept.pop(key, None) or GraphedStep(step)
     try:
         yield found
     finally:
-        kept.clear()
-        kept[key] = found
+        with _KEPT:
+            kept.clear()
+            kept[key] = found
 
 
 class GraphedStep:

@@ -65,7 +65,7 @@ def draw(draft: Draft, scores: Tensor, how: Greedy | Sampling, end: int) -> Draf
 
 
 def addresses(prompts: Sequence[str], samples: int, seed: int) -> Tensor:
-    """B, for every sample of every prompt the address of its randomness: what stands beside a prompt is no part of it."""
+    """B, for every sample of every prompt the address of its randomness: the other prompts are no part of it."""
     number = torch.arange(samples)
     return torch.cat([chance.draw(number, seed, _PURPOSE, chance.purpose(prompt)) for prompt in prompts])
 

@@ -7,15 +7,16 @@ from typing import Literal
 
 import numpy as np
 
-from unmask.data.examples import Text
+from unmask.data.examples import Laid, Text
 from unmask.errors import require
 from unmask.infer.model import Model
+from unmask.infer.passes import Noted, laid_out, passes
 from unmask.predict.label import means, summaries
 
 
 def embed(
     model: Model, texts: Sequence[str], *, pool: Literal["mean", "summary"] = "mean", layer: int = -1
-) -> np.ndarray:
+) -> Noted[np.ndarray]:
     """Texts x width: the mean of a layer's vectors, or that of the summary token. Layer 0 is the embeddings."""
     require(bool(texts), "no texts to embed")
     layers = int(model.recipe.system.backbone.layers) + 1  # type: ignore[attr-defined]
@@ -23,10 +24,11 @@ def embed(
     require(pool in ("mean", "summary"), f"pool must be mean or summary, got {pool!r}")
     gather = means if pool == "mean" else summaries
     out: np.ndarray | None = None
-    for chosen, batch, hidden in model.passes([Text(text) for text in texts]):
+    rows, notes = laid_out(model, Laid([Text(text) for text in texts]))
+    for chosen, batch, hidden in passes(model, rows):
         vectors = gather(hidden.layers[layer], batch).float().cpu().numpy()
         if out is None:
             out = np.empty((len(texts), vectors.shape[1]), np.float32)
         out[chosen] = vectors
     assert out is not None
-    return out
+    return Noted(out, notes)

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import torch
 
 from unmask.axes import gives_of
-from unmask.batch import Batch, Targets
-from unmask.data.examples import Text, batch_of, rows_of
+from unmask.batch import Targets
+from unmask.data.examples import Laid, Text, batch_of
 from unmask.errors import require
 from unmask.infer.model import Model
-from unmask.predict import Tokens
+from unmask.infer.passes import Noted, laid_out
 
 # A gap as people write it: [MASK], [mask], <mask>, and with the brackets and letters of a Chinese keyboard.
 _GAP: Final = re.compile(r"[\[［【<＜]\s*(?:mask|ｍａｓｋ)\s*[\]］】>＞]", re.IGNORECASE)
@@ -31,14 +31,15 @@ class Guess:
     probability: float
 
 
-def fill(model: Model, text: str, *, top: int = 5) -> list[list[Guess]]:
+def fill(model: Model, text: str, *, top: int = 5) -> Noted[list[list[Guess]]]:
     """For each [MASK] of the text, from left to right, the most likely tokens."""
     require(top >= 1, f"top must be 1 or more, got {top}")
-    head = model.head(Tokens, "fill gaps")
+    head: Any = model.head("token scores", "fill gaps")
     gives = model.recipe.see.reading.gives
     why = next((words for fact, words in _WHY_NOT.items() if fact in gives), _NOT_BOTH)
     require("both sides" in gives, f"{model.folder} {why}")
-    batch = _read(model, _GAP.sub("[MASK]", text))
+    rows, notes = laid_out(model, Laid([Text(model.tokenizer.with_mask(_GAP.sub("[MASK]", text)))]))
+    batch = batch_of(rows, np.arange(1)).to(model.device)
     places = (batch.ids[0] == model.tokenizer.role("mask")).nonzero()[:, 0]
     require(len(places) > 0, f"write [MASK] where a word is missing; there is none in {text!r:.60} (or it was cut off)")
     # of a random order, all gaps come last: none sees another, nor a token that stands for it (XLNet)
@@ -47,18 +48,11 @@ def fill(model: Model, text: str, *, top: int = 5) -> list[list[Guess]]:
     batch = batch.replace(targets={"tokens": asked}, order=torch.zeros_like(batch.ids))
     model.system.eval()
     with torch.no_grad():
-        scores = head.at_targets(model.system.look(batch), batch).float()  # type: ignore[operator]
+        scores = head.at_targets(model.system.look(batch), batch).float()
     scores[:, list(model.tokenizer.vocabulary.special)] = -float("inf")
     values, ids = scores.softmax(-1).topk(min(top, scores.shape[-1]))
-    return [
+    guesses = [
         [Guess(model.tokenizer.readable(i), p) for i, p in zip(row_ids, row, strict=True)]
         for row_ids, row in zip(ids.tolist(), values.tolist(), strict=True)
     ]
-
-
-def _read(model: Model, text: str) -> Batch:
-    """The text as the network reads it; what was cut is noted."""
-    whole = Text(model.tokenizer.with_mask(text))
-    rows, notes = rows_of([whole], [0], model.tokenizer, model.recipe.layout, model.length)
-    model.notes.update(notes)
-    return batch_of(rows, np.arange(1)).to(model.device)
+    return Noted(guesses, notes + model.random_weights("token scores"))

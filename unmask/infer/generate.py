@@ -1,6 +1,6 @@
 """Generate: go on with texts, token by token, with a model that reads from left to right.
 
-What was read is kept by the network, so a step reads one token. A text that outgrows the context is read anew from its
+What was read is kept by the network, so a step reads one token. A text that outgrows the context is read again from its
 end, half a context of it, and grows from there: the window slides, and what left it is forgotten. Every random draw is
 a function of the seed, the prompt, the number of the sample and the step: a prompt gives the same text alone and among
 others. On a GPU the step is recorded and replayed.
@@ -8,15 +8,19 @@ others. On a GPU the step is recorded and replayed.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 from unmask.errors import require
 from unmask.infer.decode_text import pieces, whole
 from unmask.infer.draw_token import addresses
 from unmask.infer.generation_loop import drafts, last, searches
-from unmask.infer.model import ROWS, Model
+from unmask.infer.likelihood import SCORES
+from unmask.infer.model import Model
 from unmask.infer.next_token import NextToken
+from unmask.infer.passes import Noted, together
 from unmask.infer.sampling import Beams, Decoding, Greedy, Sampling
 
 
@@ -34,39 +38,39 @@ class Generated:
 def generate(
     model: Model, prompts: Sequence[str], *, tokens: int = 50, sampling: Decoding | None = None, seed: int = 0,
     samples: int = 1, cut_left: bool = False, cached: bool = True,
-) -> list[Generated]:  # fmt: skip
-    """So many samples of every prompt, in order, each of so many tokens at most.
+) -> Noted[list[Generated]]:  # fmt: skip
+    """For every prompt, in order, this number of samples, each with at most this number of tokens.
 
-    `cut_left`: of a prompt that is longer than the context, the end is read. `cached=False` reads every text anew for
+    `cut_left`: of a prompt that is longer than the context, the end is read. `cached=False` reads every text again for
     every token: slower, for comparison."""
     require(not isinstance(prompts, str), "generate takes a list of prompts, got one text: write [prompt]")
     how, reader = sampling or Sampling(), NextToken(model, cached)
     _check(how, tokens, samples)
-    texts = _encoded(reader, prompts, cut_left)
-    order = sorted(range(len(texts)), key=lambda i: len(texts[i]))  # alike in length: little padding
-    rows = max(1, ROWS // (how.beams if isinstance(how, Beams) else samples))
+    texts, notes = _encoded(reader, prompts, cut_left)
+    copies = how.beams if isinstance(how, Beams) else samples
+    lengths = [min(len(text) + tokens, model.length) for text in texts]
     found: dict[int, list[Generated]] = {}
-    for begin in range(0, len(order), rows):
-        chosen = order[begin : begin + rows]
+    for some in together(lengths, rows=copies, most=max(1, SCORES // (copies * model.tokenizer.vocabulary.size))):
+        chosen = some.tolist()
         written = _written(reader, [texts[i] for i in chosen], [prompts[i] for i in chosen], how, tokens, seed, samples)
         for number, several in zip(chosen, written, strict=True):
             found[number] = [_result(model, prompts[number], i, *one) for i, one in enumerate(several)]
-    return [one for number in range(len(prompts)) for one in found[number]]
+    return Noted([one for number in range(len(prompts)) for one in found[number]], notes)
 
 
 def stream(
     model: Model, prompt: str, *, tokens: int = 50, sampling: Greedy | Sampling | None = None, seed: int = 0,
     cut_left: bool = False, cached: bool = True,
-) -> Iterator[str]:  # fmt: skip
+) -> Noted[Iterator[str]]:  # fmt: skip
     """The prompt, then each new piece of text as it is drawn, up to its end: the first sample of `generate`."""
     how, reader = sampling or Sampling(), NextToken(model, cached)
     require(not isinstance(how, Beams), "beams are compared at the end, so nothing can be shown before: use generate")
     _check(how, tokens, 1)
-    texts = _encoded(reader, [prompt], cut_left)
+    texts, notes = _encoded(reader, [prompt], cut_left)
     before = model.tokenizer.encode(prompt)
-    yield model.tokenizer.decode(before)
     written = drafts(reader, texts, addresses([prompt], 1, seed), how, tokens)
-    yield from pieces(model.tokenizer, before, _until(reader.end, (int(draft.last[0]) for draft in written)))
+    new = pieces(model.tokenizer, before, _until(reader.end, (int(draft.last[0]) for draft in written)))
+    return Noted(chain([model.tokenizer.decode(before)], new), notes)
 
 
 def _check(how: Decoding, tokens: int, samples: int) -> None:
@@ -81,9 +85,10 @@ def _check(how: Decoding, tokens: int, samples: int) -> None:
     )
 
 
-def _encoded(reader: NextToken, prompts: Sequence[str], cut_left: bool) -> list[list[int]]:
+def _encoded(reader: NextToken, prompts: Sequence[str], cut_left: bool) -> tuple[list[list[int]], Counter[str]]:
     """The tokens of every prompt, which begins as a document does; an empty one comes after the end of another."""
     model, texts = reader.model, []
+    notes = model.random_weights("token scores")
     for prompt in prompts:
         text = model.tokenizer.encode(prompt)
         ids = [*model.opening, *text] if text else [reader.end, *model.opening]
@@ -93,9 +98,9 @@ def _encoded(reader: NextToken, prompts: Sequence[str], cut_left: bool) -> list[
             "(cut_left=True) to have its end read",
         )
         if len(ids) > model.length:
-            model.notes[f"prompts longer than {model.length} tokens, cut on the left"] += 1
+            notes[f"prompts longer than {model.length} tokens, cut on the left"] += 1
         texts.append(ids)
-    return texts
+    return texts, notes
 
 
 def _written(

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from unmask.errors import require
 from unmask.infer.generate import Generated, generate, stream
 from unmask.infer.model import Model
+from unmask.infer.passes import Noted
 from unmask.infer.sampling import Decoding, Greedy, Sampling
 from unmask.infer.write import write, write_all
 
@@ -14,7 +15,7 @@ from unmask.infer.write import write, write_all
 def texts(
     model: Model, prompts: Sequence[str], *, tokens: int = 50, sampling: Decoding | None = None, seed: int = 0,
     samples: int = 1, cut_left: bool = False, cached: bool = True,
-) -> list[Generated]:  # fmt: skip
+) -> Noted[list[Generated]]:  # fmt: skip
     """All that is written, in order."""
     if not _second(model):
         return generate(
@@ -28,16 +29,15 @@ def texts(
             cached=cached,
         )
     _check(model, samples, cut_left, cached)
-    return [
-        Generated(prompt, 0, *found)
-        for prompt, found in zip(prompts, write_all(model, prompts, tokens, sampling, seed), strict=True)
-    ]
+    found = write_all(model, prompts, tokens=tokens, sampling=sampling, seed=seed)
+    both = zip(prompts, found.value, strict=True)
+    return Noted([Generated(prompt, 0, one.text, one.ids, one.ended) for prompt, one in both], found.notes)
 
 
 def shown(
     model: Model, prompt: str, *, tokens: int = 50, sampling: Greedy | Sampling | None = None, seed: int = 0,
     cut_left: bool = False, cached: bool = True,
-) -> Iterator[str]:  # fmt: skip
+) -> Noted[Iterator[str]]:  # fmt: skip
     """The text of one prompt, piece by piece, as it is written."""
     if not _second(model):
         return stream(model, prompt, tokens=tokens, sampling=sampling, seed=seed, cut_left=cut_left, cached=cached)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -14,10 +14,8 @@ from torch import Tensor
 from unmask.batch import Batch, Hidden
 from unmask.errors import require
 from unmask.infer.model import Model
-from unmask.predict import Adaptive, Tokens
 from unmask.train.loop import Machine
 
-PASS = 16_384  # tokens read at once
 SCORES = 1 << 25  # numbers held at once: places x vocabulary
 
 Read = Callable[[Batch], Hidden]
@@ -39,13 +37,8 @@ class Likelihood:
 
 def predicts_next(model: Model) -> bool:
     """Whether a model reads from left to right and predicts tokens: whether it is a language model."""
-    onward = "left" in model.recipe.writes
-    return onward and bool(_heads(model))
-
-
-def _heads(model: Model) -> list[Any]:
-    """What gives every token of the vocabulary a score at every place."""
-    return [model.system.predict[n] for n, part in model.recipe.predict.items() if isinstance(part, Tokens | Adaptive)]
+    scored = any("token scores" in part.gives for part in model.recipe.predict.values())
+    return "left" in model.recipe.writes and scored
 
 
 def require_predicts_next(model: Model) -> None:
@@ -68,7 +61,7 @@ def score(model: Model, rows: Sequence[np.ndarray], scored: Sequence[int], *, re
     The last token of a row is predicted and never read. `read`: how the network looks at a batch, if it also
     remembers the batches before."""
     require_predicts_next(model)
-    head = _heads(model)[0]
+    head: Any = model.head("token scores", "score tokens")
     batch, where, targets = _laid_out(rows, scored, model.tokenizer.vocabulary.pad)
     batch, where, targets = batch.to(model.device), where.to(model.device), targets.to(model.device)
     model.system.eval()
@@ -82,18 +75,6 @@ def score(model: Model, rows: Sequence[np.ndarray], scored: Sequence[int], *, re
             logs.append(scores.log_softmax(-1).gather(1, wanted[:, None])[:, 0])
             likeliest.append(scores.argmax(-1) == wanted)
     return Likelihood(torch.cat(logs).double().cpu().numpy(), torch.cat(likeliest).cpu().numpy())
-
-
-def passes(lengths: Sequence[int]) -> Iterator[np.ndarray]:
-    """Which rows to score together, given how long each is: rows of like length, as many as fit into one pass."""
-    order = np.argsort(lengths, kind="stable")
-    begin = 0
-    while begin < len(order):
-        end = begin + 1
-        while end < len(order) and (end + 1 - begin) * lengths[order[end]] <= PASS:
-            end += 1
-        yield order[begin:end]
-        begin = end
 
 
 def _laid_out(rows: Sequence[np.ndarray], scored: Sequence[int], pad: int) -> tuple[Batch, Tensor, Tensor]:

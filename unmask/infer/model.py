@@ -3,28 +3,22 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
-import numpy as np
 import torch
 from torch import nn
 
 from unmask import run
-from unmask.batch import Batch, Hidden
-from unmask.data.examples import Text, batch_of, rows_of
 from unmask.errors import UserError, require
-from unmask.predict.choice import Choice
-from unmask.predict.label import Label
 from unmask.recipe import Recipe
 from unmask.recipe_file import RecipeFile
 from unmask.text import Tokenizer
 from unmask.text import layout as layouts
 from unmask.train import checkpoint
 
-ROWS = 32  # examples in one pass
 RANDOM = (
     "tensors of the head {head!r} have random weights: the imported checkpoint has no such head; train it first with "
     "'unmask pretrain ... --from'"
@@ -40,12 +34,10 @@ class Model:
     tokenizer: Tokenizer
     folder: Path
     device: str = "cpu"
-    notes: Counter[str] = field(default_factory=Counter, compare=False)  # what was cut from texts given to it
     fresh: tuple[str, ...] = ()  # tensors that an imported checkpoint did not have: their weights are random
     notices: tuple[str, ...] = ()  # what the user should know about the run that it was opened from
-    recordings: dict[Any, Any] = field(
-        default_factory=dict, compare=False, repr=False
-    )  # of generation's steps, on a GPU
+    # of generation's steps, on a GPU; only `infer.cuda_graph.recording` changes it
+    recordings: dict[Any, Any] = field(default_factory=dict, compare=False, repr=False)
 
     @property
     def length(self) -> int:
@@ -63,46 +55,30 @@ class Model:
         names = [item.name for item in layouts.items(self.recipe.layout, 1)]
         return [self.tokenizer.role(name) for name in names[: names.index("a")]]
 
-    def head(self, kind: Any, job: str) -> nn.Module:
-        """The objective of this kind that the model was trained with."""
-        for name, part in self.recipe.predict.items():
-            if isinstance(part, kind):
-                self._note_random(name)
-                return self.system.predict[name]
-        raise UserError(f"{self.folder} cannot {job}: it predicts {', '.join(self.recipe.predict) or 'nothing'}")
-
-    def _note_random(self, head: str) -> None:
-        # a bias starts from zero, and "weight[9:]" are the rows of special tokens that were added
-        mine = [name for name in self.fresh if name.startswith(f"predict.{head}.")]
-        random = [name for name in mine if not name.endswith(("bias", "]"))]
-        if random:
-            self.notes[RANDOM.format(head=head)] = len(random)
-
     @property
     def labels(self) -> tuple[str, ...]:
         """The names of the classes it tells apart, if it was adapted to any."""
-        return next((part.names for part in self.recipe.predict.values() if isinstance(part, Label)), ())
+        return () if self.recipe.task is None else self.recipe.task.labels
 
-    @property
-    def chooses(self) -> bool:
-        """Whether it was adapted to choose one of several texts."""
-        return any(isinstance(part, Choice) for part in self.recipe.predict.values())
+    def head(self, fact: str, job: str) -> nn.Module:
+        """The objective that gives this fact, such as "token scores". `job`: what the caller wants, for the error."""
+        name = self._named(fact)
+        if name is None:
+            raise UserError(f"{self.folder} cannot {job}: it predicts {', '.join(self.recipe.predict) or 'nothing'}")
+        found: nn.Module = self.system.predict[name]
+        return found
 
-    def passes(
-        self, texts: Sequence[Text | tuple[Text, ...]], *, keep: Literal["front", "back"] = "front"
-    ) -> Iterator[tuple[np.ndarray, Batch, Hidden]]:
-        """Run the texts through the network, sorted by length; yields which texts, their batch, their vectors.
+    def random_weights(self, fact: str) -> Counter[str]:
+        """A note if the objective that gives this fact has random weights, as in an imported model."""
+        name = self._named(fact)
+        # a bias starts from zero, and "weight[9:]" are the rows of special tokens that were added
+        mine = [tensor for tensor in self.fresh if tensor.startswith(f"predict.{name}.")]
+        random = [tensor for tensor in mine if not tensor.endswith(("bias", "]"))]
+        return Counter({RANDOM.format(head=name): len(random)} if random else {})
 
-        `keep`: which end of a text stays where it is too long."""
-        rows, notes = rows_of(texts, [0] * len(texts), self.tokenizer, self.recipe.layout, self.length, keep=keep)
-        self.notes.update(notes)
-        order = np.argsort((rows.example >= 0).sum(1).reshape(len(rows), -1).max(1), kind="stable")
-        self.system.eval()
-        with torch.no_grad():
-            for begin in range(0, len(order), ROWS):
-                chosen = order[begin : begin + ROWS]
-                batch = batch_of(rows, chosen).to(self.device)
-                yield chosen, batch, self.system.look(batch)
+    def _named(self, fact: str) -> str | None:
+        parts: dict[str, Any] = self.recipe.predict
+        return next((name for name, part in parts.items() if fact in part.gives), None)
 
 
 def open_run(

@@ -14,7 +14,6 @@ from unmask.batch import Batch, Hidden
 from unmask.errors import require
 from unmask.infer.batches import left_padded, one_more
 from unmask.infer.model import Model
-from unmask.predict import Adaptive, Tokens
 
 
 @dataclass(frozen=True)
@@ -25,7 +24,7 @@ class NextToken:
     cached: bool = True  # whether a cache is kept; otherwise every text is read again for every token
 
     def __post_init__(self) -> None:
-        self.model.head(Tokens | Adaptive, "generate text")
+        self.model.head("token scores", "generate text")
         onward = "left" in self.model.recipe.writes
         require(onward, f"{self.model.folder} does not read from left to right: use 'unmask fill'")
         self.model.system.eval()
@@ -52,8 +51,8 @@ class NextToken:
 
     def _scores(self, hidden: Hidden, batch: Batch) -> Tensor:
         """Only at the last token; no special token is ever written, except the end."""
-        head = self.model.head(Tokens | Adaptive, "generate text")
-        scores = head.decode(Hidden((hidden.for_prediction[:, -1:],)), batch)[:, -1].float()  # type: ignore[operator]
+        head: Any = self.model.head("token scores", "generate text")
+        scores = head.decode(Hidden((hidden.for_prediction[:, -1:],)), batch)[:, -1].float()
         return scores.index_fill(1, self._never, -float("inf"))
 
     @cached_property

@@ -25,7 +25,7 @@ class Sampling:
     """A token drawn by its probability."""
 
     temperature: float = 1.0  # below 1 the likely become likelier
-    top_k: int | None = None  # draw among so many
+    top_k: int | None = None  # draw among this number of tokens
     top_p: float | None = None  # draw among the likeliest that together have this probability
     repetition_penalty: float = 1.0  # over 1: tokens that stand in the text already become less likely (CTRL)
 

@@ -4,7 +4,9 @@ A [MASK] stands where the next token goes; what the model puts there takes its p
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -14,64 +16,108 @@ from unmask.data.arrange import ROLES, special_ids
 from unmask.errors import UserError, require
 from unmask.infer.batches import left_padded
 from unmask.infer.decode_text import pieces, whole
-from unmask.infer.draw_token import addresses, draw, first_draft
+from unmask.infer.draw_token import Draft, addresses, draw, first_draft
+from unmask.infer.likelihood import SCORES
 from unmask.infer.model import Model
+from unmask.infer.passes import Noted, together
 from unmask.infer.sampling import Beams, Decoding, Greedy, Sampling
-from unmask.predict import Tokens
 from unmask.text import layout as layouts
+
+
+@dataclass(frozen=True)
+class SecondText:
+    """A text that was written after a source."""
+
+    text: str
+    ids: tuple[int, ...]  # its tokens, without the end
+    ended: bool  # whether the model ended it, before it had all the tokens asked for
 
 
 def write(
     model: Model, source: str, *, tokens: int = 50, sampling: Greedy | Sampling | None = None, seed: int = 0
-) -> Iterator[str]:
+) -> Noted[Iterator[str]]:
     """Each new piece of the second text as it is drawn; a source that is too long is cut at its end, and counted."""
-    yield from pieces(model.tokenizer, [], _drawn(model, source, tokens, sampling or Sampling(), seed))
+    firsts, notes, how = _begun(model, [source], tokens, sampling)
+    found = _drafts(model, [source], firsts, tokens, how, seed)
+    return Noted(pieces(model.tokenizer, [], _first_text(found)), notes)
 
 
 def write_all(
-    model: Model, sources: Sequence[str], tokens: int, sampling: Decoding | None, seed: int
-) -> Iterator[tuple[str, tuple[int, ...], bool]]:
-    """Of every source the second text, its tokens, and whether it ended before it had as many as asked for."""
-    for source in sources:
-        ids = tuple(_drawn(model, source, tokens, sampling or Sampling(), seed))
-        yield whole(model.tokenizer, [], ids), ids, len(ids) < tokens
+    model: Model, sources: Sequence[str], *, tokens: int, sampling: Decoding | None = None, seed: int = 0
+) -> Noted[list[SecondText]]:
+    """For every source the second text."""
+    firsts, notes, how = _begun(model, sources, tokens, sampling)
+    texts: dict[int, SecondText] = {}
+    most = max(1, SCORES // model.tokenizer.vocabulary.size)
+    for some in together([len(first) + tokens + 1 for first in firsts], most=most):
+        chosen = some.tolist()
+        *_, last = _drafts(model, [sources[i] for i in chosen], [firsts[i] for i in chosen], tokens, how, seed)
+        ids = last.written[:, : int(last.number)].tolist()
+        texts |= {i: _text(model, row) for i, row in zip(chosen, ids, strict=True)}
+    return Noted([texts[i] for i in range(len(sources))], notes)
 
 
-def _drawn(model: Model, source: str, tokens: int, how: Decoding, seed: int) -> Iterator[int]:
-    """The tokens of the second text, one by one, up to its end."""
+def _begun(
+    model: Model, sources: Sequence[str], tokens: int, sampling: Decoding | None
+) -> tuple[list[list[int]], Counter[str], Greedy | Sampling]:
+    """The tokens before each second text, the notes, and how tokens are drawn."""
     require(tokens >= 1, f"tokens must be 1 or more, got {tokens}")
-    head = model.head(Tokens, "write")
+    model.head("token scores", "write")
     second = "prefix" in model.recipe.writes
     require(second, f"{model.folder} cannot write a second text: adapt it first with 'unmask adapt --task write'")
+    how = sampling or Sampling()
     if isinstance(how, Beams):
         raise UserError(f"{model.folder} writes a second text token by token, without beams: drop --beams")
+    notes = model.random_weights("token scores")
+    return [_first(model, source, tokens, notes) for source in sources], notes, how
+
+
+def _drafts(
+    model: Model, sources: Sequence[str], firsts: Sequence[list[int]], tokens: int, how: Greedy | Sampling, seed: int
+) -> Iterator[Draft]:
+    """The second texts after each token, until all have ended."""
     model.system.eval()
-    first, address = _first(model, source, tokens), addresses([source], 1, seed)
-    written: list[int] = []
-    draft = None
+    address, draft = addresses(sources, 1, seed), None
+    written: list[list[int]] = [[] for _ in firsts]
     for _ in range(tokens):
-        scores = _scores(model, head, first, written)
-        draft = draft or first_draft(None, scores, address, tokens, [[]], how.repetition_penalty)
+        scores = _scores(model, firsts, written)
+        draft = draft or first_draft(None, scores, address, tokens, written, how.repetition_penalty)
         draft = draw(draft, scores, how, model.tokenizer.role("sep"))
-        if bool(draft.ended):
+        yield draft
+        if not bool(draft.going):
             return
-        written.append(int(draft.last))
-        yield written[-1]
+        written = draft.written[:, : int(draft.number)].tolist()
+
+
+def _first_text(found: Iterator[Draft]) -> Iterator[int]:
+    """The tokens of the first text, one by one, up to its end."""
+    for draft in found:
+        if bool(draft.ended[0]):
+            return
+        yield int(draft.last[0])
+
+
+def _text(model: Model, ids: list[int]) -> SecondText:
+    end = model.tokenizer.role("sep")
+    kept = ids[: ids.index(end)] if end in ids else ids
+    return SecondText(whole(model.tokenizer, [], kept), tuple(kept), end in ids)
 
 
 @torch.no_grad()
-def _scores(model: Model, head: Any, first: list[int], written: list[int]) -> Tensor:
-    """1 V, what the model puts at a [MASK] after what was written."""
-    batch = left_padded([[*first, *written, model.tokenizer.role("mask")]], model.tokenizer.vocabulary.pad)
-    second = (batch.position >= len(first)).long()
-    batch = batch.replace(segment=second).to(model.device)
+def _scores(model: Model, firsts: Sequence[list[int]], written: Sequence[list[int]]) -> Tensor:
+    """B V, what the model puts at a [MASK] after what was written."""
+    head: Any = model.head("token scores", "write")
+    mask, pad = model.tokenizer.role("mask"), model.tokenizer.vocabulary.pad
+    batch = left_padded([[*first, *new, mask] for first, new in zip(firsts, written, strict=True)], pad)
+    second = batch.position >= torch.tensor([len(first) for first in firsts])[:, None]
+    batch = batch.replace(segment=second.long()).to(model.device)
     scores: Tensor = head.decode(model.system.look(batch, model.recipe.writing), batch)[:, -1].float()
     never = [i for i in model.tokenizer.vocabulary.special if i != model.tokenizer.role("sep")]
     return scores.index_fill(1, torch.tensor(never, device=scores.device), -float("inf"))
 
 
-def _first(model: Model, source: str, tokens: int) -> list[int]:
-    """The tokens up to where the second text begins."""
+def _first(model: Model, source: str, tokens: int, notes: Counter[str]) -> list[int]:
+    """The tokens up to where the second text begins; a source that was cut is counted in the notes."""
     layout = model.recipe.layout
     names = [item.name for item in layouts.items(layout, 2)]
     before = names[: names.index("b")]
@@ -83,5 +129,5 @@ def _first(model: Model, source: str, tokens: int) -> list[int]:
     ids = model.tokenizer.encode(source)
     require(bool(ids), "the source text is empty")
     if len(ids) > room:
-        model.notes[f"sources longer than {room} tokens, cut"] += 1
+        notes[f"sources longer than {room} tokens, cut"] += 1
     return [i for name in before for i in (ids[:room] if name == "a" else [specials[name]])]

@@ -30,9 +30,6 @@ class Label(Predicts):
     activation: Literal["tanh", "gelu"] = "tanh"  # of the pooler
     bias: bool = True  # of the output
     dropout: float = 0.0  # before the output
-    orders: Literal["one", "both"] = "one"  # both: a pair is read in both orders, the two vectors are added (GPT)
-    names: tuple[str, ...] = ()  # of the classes, where they have names
-    texts: Literal[1, 2] | None = None  # of an example; none: not known, one or a pair is read
 
     def __post_init__(self) -> None:
         require(self.classes >= 2, f"a label needs 2 classes or more, got {self.classes}")
@@ -41,10 +38,6 @@ class Label(Predicts):
             self.pooler or self.activation == "tanh",
             f"a label's activation is that of its pooler, and it has none, got {self.activation!r}: leave activation "
             "out, or read the label off the summary token of a model that sees everything",
-        )
-        named = len(self.names)
-        require(
-            named in (0, self.classes), f"a label of {self.classes} classes needs as many names or none, got {named}"
         )
 
     @property

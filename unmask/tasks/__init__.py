@@ -1,4 +1,4 @@
-"""Kinds of downstream task, one file each. They are found by file name: classify.py holds Classify."""
+"""Kinds of downstream task, one file each. A task is found by its file name: classify.py holds Classify."""
 
 from __future__ import annotations
 
@@ -6,18 +6,29 @@ import importlib
 from pathlib import Path
 from typing import Any
 
+from unmask.axes import Task
 from unmask.errors import unknown
+from unmask.recipe import Recipe
+from unmask.tasks._answers import Prediction, Written
+from unmask.tasks._labelled import few
+from unmask.tasks._training import Trained
 from unmask.tasks.choose import Choose
 from unmask.tasks.classify import Classify
 from unmask.tasks.write import Write
 
-__all__ = ["Choose", "Classify", "Write", "get", "names"]
+__all__ = ["Choose", "Classify", "Prediction", "Trained", "Write", "Written", "few", "get", "names", "task_of"]
 
 
 def names() -> list[str]:
     """Those a model can be adapted to; what a prompt asks needs no adapting."""
     found = sorted(path.stem for path in Path(__file__).parent.glob("[!_]*.py"))
     return [name.replace("_", "-") for name in found if hasattr(_module(name), _title(name))]
+
+
+def task_of(recipe: Recipe) -> Task | None:
+    """The task that a model answers: the one it was adapted to, or writing a second text if it was pretrained to."""
+    writes: bool = recipe.see.writes == "second"  # type: ignore[attr-defined]
+    return recipe.task or (Write() if writes else None)
 
 
 def get(name: str) -> Any:

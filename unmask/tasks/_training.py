@@ -1,9 +1,11 @@
-"""What every task says of its training, checked once."""
+"""What every task says about its training, checked once."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Self
 
+from unmask import axes
 from unmask.axes import Curve
 from unmask.errors import require
 from unmask.recipe import Recipe
@@ -23,7 +25,16 @@ class Hyperparameters:
 
 
 @dataclass(frozen=True)
-class Training:
+class Trained:
+    """The training that made a run."""
+
+    examples: int  # that it was trained on
+    seed: int  # of everything random
+    fresh: bool = False  # whether it started from random weights
+
+
+@dataclass(frozen=True)
+class Training(axes.Part):
     """How long a model is trained on the examples of a task, and how fast."""
 
     epochs: float | None = None  # times the examples are read; none: the recipe's
@@ -33,6 +44,7 @@ class Training:
     decay: float | None = None  # of the weights; none: the recipe's
     layer_decay: float | None = None  # rate of a layer as a share of that of the layer above it; none: the recipe's
     length: int | None = None  # longest input in tokens; none: as long as the model can read
+    trained: Trained | None = None  # the training that made the run; none: not trained yet, or not known
 
     def __post_init__(self) -> None:
         require(self.epochs is None or self.epochs > 0, f"epochs must be over 0, got {self.epochs}")
@@ -61,6 +73,14 @@ class Training:
             layer_decay=usual.layer_decay if self.layer_decay is None else self.layer_decay,
             length=recipe.longest if self.length is None else self.length,
         )
+
+    def made(self, *, examples: int, seed: int, fresh: bool) -> Self:
+        """The task of a run that was trained on this number of examples with this seed."""
+        return replace(self, trained=Trained(examples, seed, fresh))
+
+    def decided(self, recipe: Recipe, **changes: Any) -> Self:
+        """The task with every hyperparameter decided, and other values changed."""
+        return replace(self, **asdict(self.hyperparameters(recipe)), **changes)
 
 
 def check_dropout(dropout: float) -> None:

@@ -2,32 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from unmask.axes import Curve
-from unmask.data.examples import Text
-from unmask.errors import require
+import numpy as np
+
+from unmask import metrics
+from unmask.axes import Answered, Curve, Judged, Pretrained, Reader
+from unmask.data.examples import Laid, Text
+from unmask.errors import UserError, require
+from unmask.predict import Choice
+from unmask.recipe import Recipe
+from unmask.tasks._answers import Prediction
+from unmask.tasks._labelled import fixed
+from unmask.tasks._recipe import dense, reads_everything, weight_of_language, with_head
 from unmask.tasks._rows import read_rows
 from unmask.tasks._training import Training, check_dropout, check_language
-
-
-@dataclass(frozen=True)
-class Choose(Training):
-    """How a model is adapted to choosing: every choice is read after the context and the question, and gets a score."""
-
-    dropout: float = 0.1  # before the output
-    pooler: bool | None = None  # a dense layer before the output; none: the recipe's, in models that see everything
-    activation: Literal["tanh", "gelu"] | None = None  # of that layer; none: the recipe's
-    # weight of predicting the next token in addition to the choice; None: the recipe's
-    language: float | Curve | None = None
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_dropout(self.dropout)
-        check_language(self.language)
 
 
 @dataclass(frozen=True)
@@ -37,11 +30,113 @@ class Question:
     context: str  # with the question at its end
     choices: tuple[str, ...]
     label: int | None = None  # which choice is right; none where it is not known
+    where: str = field(default="", compare=False)  # file and line
+    row: Mapping[str, Any] = field(default_factory=dict, compare=False, repr=False)  # all of its columns
 
     @property
     def readings(self) -> tuple[Text, ...]:
         """One per choice."""
         return tuple(Text(self.context, choice) for choice in self.choices)
+
+    @property
+    def shown(self) -> tuple[str, ...]:
+        return (self.context,)
+
+
+@dataclass(frozen=True)
+class Choose(Training):
+    """How a model is adapted to choosing: every choice is read after the context and the question, and gets a score."""
+
+    dropout: float = 0.1  # before the output
+    pooler: bool | None = None  # a dense layer before the output; none: the recipe's, in models that see everything
+    activation: Literal["tanh", "gelu"] | None = None  # of that layer; none: the recipe's
+    # weight of predicting the next token in addition to the choice; none: the recipe's
+    language: float | Curve | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_dropout(self.dropout)
+        check_language(self.language)
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        return ()  # each question has choices of its own
+
+    @property
+    def head(self) -> str:
+        return "choice"
+
+    def read(self, path: Path, columns: Any, *, labelled: bool = True) -> tuple[list[Question], Counter[str]]:
+        fixed(columns, "choose")
+        return read(path, labelled=labelled), Counter()
+
+    def described(self, path: Path, columns: Any, *, labelled: bool = True) -> str | None:
+        return None
+
+    def given(self, values: Sequence[Any], where: Sequence[str] = ()) -> list[Question]:
+        for value in values:
+            require(
+                isinstance(value, Question),
+                'this model chooses: give a .jsonl file with "context" or "question", and "choices" (in Python, a '
+                f"Question), got {value!r:.60}",
+            )
+        return list(values)
+
+    def learn(self, examples: Sequence[Question]) -> Choose:
+        return self
+
+    def check(self, examples: Sequence[Question], reader: str, *, labelled: bool = True) -> None:
+        wrong = next((i for i, question in enumerate(examples) if labelled and question.label is None), None)
+        if wrong is not None:
+            where = examples[wrong].where or f"example {wrong + 1:,} of {len(examples):,}"
+            raise UserError(f"{where}: has no label, the number of the right choice: give one")
+
+    def recipe(self, base: Pretrained) -> Recipe:
+        """The recipe of a pretrained model that chooses, and predicts the next token where that is kept."""
+        language = weight_of_language(base, self.language)
+        head = Choice(**dense(base, self.pooler, self.activation, usual=reads_everything(base)), dropout=self.dropout)
+        task = self.decided(
+            base.recipe, language=language, pooler=head.pooler, activation=head.activation if head.pooler else None
+        )
+        return with_head(base, task, self.head, head, language)
+
+    def lay_out(self, examples: Sequence[Question], *, labelled: bool = True) -> Laid:
+        """A row for each choice. If a context is too long, its end is kept: there the question stands."""
+        labels = [question.label for question in examples if question.label is not None] if labelled else ()
+        return Laid([question.readings for question in examples], labels, keep="back")
+
+    def baseline(self, examples: Sequence[Question]) -> dict[str, Any]:
+        """The accuracy of choosing at random."""
+        chance = sum(1 / len(question.choices) for question in examples) / len(examples)
+        return {"baseline": {"label": None, "accuracy": chance}}
+
+    def answer(self, model: Reader, examples: Sequence[Question]) -> Answered:
+        """The most likely choice of each question, and how likely every choice is."""
+        scores, notes = model.scores("choice scores", self.lay_out(examples, labelled=False))
+        return Answered([_prediction(question, row) for question, row in zip(examples, scores, strict=True)], notes)
+
+    def score(self, model: Reader, examples: Sequence[Question], answers: Sequence[Prediction]) -> dict[str, Any]:
+        """The share of questions whose most likely choice is the right one."""
+        found = [
+            question.choices[question.label or 0] == a.label for question, a in zip(examples, answers, strict=True)
+        ]
+        return {"examples": len(examples), "accuracy": sum(found) / len(found)}
+
+    def judge(self, model: Reader, examples: Sequence[Question]) -> Judged:
+        answers = self.answer(model, examples).answers
+        accuracy = self.score(model, examples, answers)["accuracy"]
+        return Judged(accuracy, {"accuracy": accuracy}, answers)
+
+    def notices(
+        self, model: Reader, examples: Sequence[Question], dev: Sequence[Question], best: Judged | None
+    ) -> list[str]:
+        return []
+
+
+def _prediction(question: Question, scores: np.ndarray) -> Prediction:
+    """Other questions of a pass may have more choices: the places beyond its own are empty."""
+    shares = metrics.softmax(scores[: len(question.choices)])
+    return Prediction(question.choices[int(shares.argmax())], dict(zip(question.choices, shares.tolist(), strict=True)))
 
 
 def read(path: str | Path, *, labelled: bool = True) -> list[Question]:
@@ -64,7 +159,7 @@ def _question(row: dict[str, Any], where: str, labelled: bool) -> Question:
     require(len(set(choices)) == len(choices), f"{where}: two choices are the same text")
     require(not labelled or row.get("label") is not None, f'{where}: has no "label"')
     label = None if row.get("label") is None else choice_number(row["label"], choices, where)
-    return Question(context, tuple(choices), label)
+    return Question(context, tuple(choices), label, where, row)
 
 
 def _context(row: dict[str, Any], where: str) -> str:

@@ -2,19 +2,36 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
-from unmask.axes import Curve
-from unmask.data.examples import Text
+import numpy as np
+
+from unmask import metrics
+from unmask.axes import Answered, Curve, Judged, Pretrained, Reader
+from unmask.data.examples import Laid, Text
 from unmask.errors import UserError, require
-from unmask.tasks._rows import DELIMITERS, delimiter, is_csv, read_rows
+from unmask.predict import Label
+from unmask.recipe import Recipe
+from unmask.tasks._answers import Prediction
+from unmask.tasks._labelled import (
+    Columns,
+    Example,
+    described,
+    label_names,
+    label_numbers,
+    read,
+    read_unlabelled,
+)
+from unmask.tasks._recipe import dense, reads_everything, weight_of_language, with_head
 from unmask.tasks._training import Training, check_dropout, check_language
-from unmask.text.encodings import SAMPLE, undecodable
+
+__all__ = ["Classify", "Columns", "Example", "described", "label_numbers", "read"]
+
+SOME: Final = 256  # training examples that are predicted after training if there is no dev set
 
 
 @dataclass(frozen=True)
@@ -25,188 +42,121 @@ class Classify(Training):
     pool: Literal["summary", "mean"] = "summary"  # the summary token, or the mean of all tokens
     pooler: bool | None = None  # a dense layer before the output; none: the recipe's, in models that see everything
     activation: Literal["tanh", "gelu"] | None = None  # of that layer; none: the recipe's
-    orders: Literal["one", "both"] = "one"  # both: a pair is read in both orders, and what is read added up (GPT)
-    # weight of predicting the next token in addition to the label; None: the recipe's
+    orders: Literal["one", "both"] = "one"  # both: a pair is read in both orders, and the two vectors are added (GPT)
+    # weight of predicting the next token in addition to the label; none: the recipe's
     language: float | Curve | None = None
+    labels: tuple[str, ...] = ()  # the names of the classes; none: those of the training examples, sorted
+    texts: Literal[1, 2] | None = None  # of an example; none: as many as the training examples have, or not known
 
     def __post_init__(self) -> None:
         super().__post_init__()
         check_dropout(self.dropout)
         check_language(self.language)
 
+    @property
+    def head(self) -> str:
+        return "label"
 
-@dataclass(frozen=True)
-class Columns:
-    """Which columns of a file are read."""
+    def read(self, path: Path, columns: Any, *, labelled: bool = True) -> tuple[list[Example], Counter[str]]:
+        return (read(path, columns), Counter()) if labelled else read_unlabelled(path, columns)
 
-    text: tuple[str, ...] = ()  # one, or two for a pair; none: "text", or "text_a" and "text_b"
-    label: str = "label"
+    def described(self, path: Path, columns: Any, *, labelled: bool = True) -> str | None:
+        return described(path, columns, labelled=labelled)
 
-    def __post_init__(self) -> None:
-        require(
-            len(self.text) <= 2, f"an example has one text or two, got {len(self.text)} columns: {', '.join(self.text)}"
+    def given(self, values: Sequence[Any], where: Sequence[str] = ()) -> list[Example]:
+        """Examples from texts, pairs of texts, or examples."""
+        names = where or [f"text number {number:,} of {len(values):,}" for number in range(1, len(values) + 1)]
+        return [_example(value, name) for value, name in zip(values, names, strict=True)]
+
+    def learn(self, examples: Sequence[Example]) -> Classify:
+        names = self.labels or label_names(examples)
+        return replace(self, labels=names, texts=self.texts or _texts(examples[0].text))
+
+    def check(self, examples: Sequence[Example], reader: str, *, labelled: bool = True) -> None:
+        wrong = next((i for i, e in enumerate(examples) if self.texts not in (None, _texts(e.text))), None)
+        if wrong is not None:
+            where = examples[wrong].where or f"example {wrong + 1:,} of {len(examples):,}"
+            raise UserError(
+                f"{where}: one text, and {reader} reads pairs: give two texts (text_a and text_b, or --text twice)"
+                if self.texts == 2
+                else f"{where}: two texts, and {reader} reads one: give one text (text, or --text once)"
+            )
+        if labelled:
+            label_numbers(examples, self.labels, "the examples")
+
+    def recipe(self, base: Pretrained) -> Recipe:
+        """The recipe of a pretrained model that predicts the label, and the next token where that is kept."""
+        all_seen, language = reads_everything(base), weight_of_language(base, self.language)
+        layer = dense(base, self.pooler, self.activation, usual=all_seen and self.pool == "summary")
+        head = Label(classes=len(self.labels), pool=self.pool, dropout=self.dropout, bias=all_seen, **layer)
+        task = self.decided(
+            base.recipe, language=language, pooler=head.pooler, activation=head.activation if head.pooler else None
         )
+        return with_head(base, task, self.head, head, language)
 
-    @classmethod
-    def of(cls, text: str | Sequence[str] | None = None, label: str | None = None) -> Columns:
-        """From what a user names, if anything."""
-        texts = () if text is None else (text,) if isinstance(text, str) else tuple(text)
-        return cls(texts, label or cls.label)
+    def lay_out(self, examples: Sequence[Example], *, labelled: bool = True) -> Laid:
+        texts = [example.text for example in examples]
+        readings = [text.orders for text in texts] if self.orders == "both" else texts
+        return Laid(readings, label_numbers(examples, self.labels, "the examples") if labelled else ())
 
-    def texts_of(self, row: Mapping[str, Any]) -> tuple[str, ...]:
-        """The columns of a row's texts."""
-        return self.text or (("text_a", "text_b") if "text_a" in row else ("text",))
+    def baseline(self, examples: Sequence[Example]) -> dict[str, Any]:
+        """The labels, and the accuracy of always giving the most frequent one."""
+        numbers = label_numbers(examples, self.labels, "the examples")
+        return {"labels": list(self.labels), "baseline": metrics.majority(numbers, self.labels)}
+
+    def answer(self, model: Reader, examples: Sequence[Example]) -> Answered:
+        """The most likely label of each text, and how likely every label is."""
+        self.check(examples, model.name, labelled=False)
+        scores, notes = model.scores("class scores", self.lay_out(examples, labelled=False))
+        return Answered([self._prediction(row) for row in scores], notes)
+
+    def score(self, model: Reader, examples: Sequence[Example], answers: Sequence[Prediction]) -> dict[str, Any]:
+        """Accuracy, that of the majority label, macro F1, MCC, scores per label and the confusion matrix."""
+        truth = label_numbers(examples, self.labels, "the examples")
+        return dict(metrics.classification(truth, self._numbers(answers), self.labels))
+
+    def judge(self, model: Reader, examples: Sequence[Example]) -> Judged:
+        answers = self.answer(model, examples).answers
+        predicted = self._numbers(answers)
+        table = metrics.confusion(label_numbers(examples, self.labels, "dev"), predicted, len(self.labels))
+        accuracy = metrics.accuracy(table)
+        scores = {"accuracy": accuracy, "macro_f1": metrics.macro_f1(table), "labels": len(set(predicted))}
+        return Judged(accuracy, scores, answers)
+
+    def notices(
+        self, model: Reader, examples: Sequence[Example], dev: Sequence[Example], best: Judged | None
+    ) -> list[str]:
+        """What to say if a model has learned nothing but to give one answer."""
+        predicted = self._numbers(best.answers if dev and best else self.answer(model, examples[:SOME]).answers)
+        if len(set(predicted)) != 1 or len({example.label for example in dev or examples}) == 1:
+            return []
+        return [
+            f"one label is predicted for all {len(predicted):,} {'dev' if dev else 'training'} texts: "
+            f"{self.labels[predicted[0]]!r}; the model has not learnt to tell labels apart: train longer (--set epochs=...), "
+            "set another rate, or adapt a model with more pretraining"
+        ]
+
+    def _prediction(self, scores: np.ndarray) -> Prediction:
+        shares = metrics.softmax(scores)
+        return Prediction(self.labels[int(shares.argmax())], dict(zip(self.labels, shares.tolist(), strict=True)))
+
+    def _numbers(self, answers: Sequence[Prediction]) -> list[int]:
+        return [self.labels.index(answer.label) for answer in answers]
 
 
-@dataclass(frozen=True)
-class Example:
-    text: Text
-    label: str | None  # None where it is not read
-    where: str = field(default="", compare=False)  # file and line
-    row: Mapping[str, Any] = field(default_factory=dict, compare=False, repr=False)  # all of its columns
+def _texts(text: Text) -> Literal[1, 2]:
+    return 1 if text.b is None else 2
 
 
-def read(path: str | Path, columns: Columns | None = None, *, labelled: bool = True) -> list[Example]:
-    """The examples of a file. With `labelled`, every one must have a label; otherwise labels are not read."""
-    path, columns = Path(path), columns or Columns()
-    examples = []
-    for number, row in read_rows(path):
-        where = f"{path}, line {number:,}"
-        text = _text(row, columns, where)
-        label = _label(row, columns, where, quoted=not is_csv(path)) if labelled else None
-        examples.append(Example(text, label, where, row))
-    require(bool(examples), f"{path} holds no examples")
-    kinds = {example.text.b is None for example in examples}
+def _example(value: Any, where: str) -> Example:
+    """An example as it is; or made from a text, or from a pair of texts."""
+    if isinstance(value, Example):
+        return value
+    texts = (value,) if isinstance(value, str) else (value.a, value.b) if isinstance(value, Text) else tuple(value)
+    texts = tuple(text for text in texts if text is not None)
     require(
-        len(kinds) == 1,
-        f'{path} mixes examples of one text and of two: give all of them "text", or all "text_a" and "text_b"',
+        1 <= len(texts) <= 2 and all(isinstance(text, str) for text in texts),
+        f"{where}: an example has one text or two, got {value!r:.60}",
     )
-    return examples
-
-
-def _text(row: Mapping[str, Any], columns: Columns, where: str) -> Text:
-    names = columns.texts_of(row)
-    known = f"the columns are {', '.join(map(repr, row)) or 'none'}"
-    if not columns.text:
-        require(
-            names != ("text",) or "text" in row,
-            f'{where}: needs "text", or "text_a" and "text_b"; {known}: name the column to read with --text NAME',
-        )
-        require(
-            names == ("text",) or "text_b" in row,
-            f'{where}: has "text_a" and no "text_b"; {known}: name both columns with --text NAME --text NAME',
-        )
-    for name in names:
-        require(name in row, f"{where}: no column {name!r}; {known}")
-        value = row[name]
-        require(
-            isinstance(value, str) and bool(value.strip()),
-            f"{where}: the text is empty or no string: {name!r} is {value!r:.60}",
-        )
-    return Text(*(row[name] for name in names))
-
-
-def _label(row: Mapping[str, Any], columns: Columns, where: str, *, quoted: bool) -> str:
-    """The label of a row: a word or a whole number. `quoted`: the file tells numbers and words apart."""
-    name, value = columns.label, row.get(columns.label)
-    known = (
-        ""
-        if name in row
-        else f"; the columns are {', '.join(map(repr, row))}: name that of the label with --label NAME"
-    )
-    require(value not in (None, ""), f'{where}: has no "{name}"{known}')
-    require(
-        not isinstance(value, list | dict),
-        f"{where}: the label is a {'list' if isinstance(value, list) else 'dict'}, {value!r:.60}: an example has one label, "
-        "a word or a whole number",
-    )
-    text = str(value)
-    if isinstance(value, float) or (not quoted and _FRACTION.fullmatch(text.strip())):
-        raise UserError(f"{where}: {_of_fraction(text.strip(), name)}")
-    require(text == text.strip(), f"{where}: the label {text!r} has blanks around it: remove them, in the whole file")
-    return text
-
-
-_FRACTION = re.compile(r"[-+]?(\d+\.\d*|\.\d+)([eE][-+]?\d+)?")
-
-
-def _of_fraction(text: str, name: str) -> str:
-    """What to say of a label that is a number with a fraction."""
-    number = float(text)
-    if number.is_integer():
-        return (
-            f"the label {text} is a class written with a fraction, as pandas does where labels are missing: drop the rows "
-            f"without a label and write {int(number)} (df[{name!r}].astype(int))"
-        )
-    return (
-        f"the label {text} is a number with a fraction, not a class: turn numbers into classes first, for example low and "
-        f'high; if it is the name of a class, write it in quotes in JSON lines: "{text}"'
-    )
-
-
-def described(path: str | Path, columns: Columns | None = None, *, labelled: bool = True) -> str | None:
-    """How a CSV file is read, for a user to check; None for other files."""
-    path, columns = Path(path), columns or Columns()
-    if not is_csv(path):
-        return None
-    _, row = next(read_rows(path), (0, {}))
-    texts = " and ".join(map(repr, columns.texts_of(row)))
-    label = f", label from {columns.label!r}" if labelled else ""
-    return f"{path} is read with the delimiter {DELIMITERS[delimiter(path)]}: text from {texts}{label}"
-
-
-def read_texts(path: str | Path, columns: Columns | None = None) -> tuple[list[Text], Counter[str]]:
-    """Texts without labels: the lines of a .txt, or the texts of JSON lines or CSV; the notes count blank lines."""
-    examples, notes = read_unlabelled(path, columns)
-    return [example.text for example in examples], notes
-
-
-def read_unlabelled(path: str | Path, columns: Columns | None = None) -> tuple[list[Example], Counter[str]]:
-    """The same with all columns of each text."""
-    path = Path(path)
-    if path.suffix != ".txt":
-        return read(path, columns, labelled=False), Counter()
-    require(columns in (None, Columns()), f"{path} is plain text without columns: leave --text out")
-    require(path.is_file(), f"no such file: {path}")
-    try:
-        return lines_of(path.read_text(encoding="utf-8-sig"), str(path))
-    except UnicodeDecodeError as error:
-        where = f"byte offset {error.start:,}"
-        raise undecodable(path, "utf-8", error.object[:SAMPLE], where, options=False) from None
-
-
-def lines_of(content: str, name: str) -> tuple[list[Example], Counter[str]]:
-    """Every line as a text; the notes count the blank ones, which are left out."""
-    # splitlines would split at form feeds too, and a text would not be a line of the file
-    lines = list(enumerate(content.removesuffix("\n").split("\n"), 1))
-    found = [Example(Text(line), None, f"{name}, line {i:,}", {"text": line}) for i, line in lines if line.strip()]
-    require(bool(found), f"{name} holds no text")
-    return found, _blank([i for i, line in lines if not line.strip()])
-
-
-def _blank(numbers: Sequence[int]) -> Counter[str]:
-    """What is to be told of the blank lines with these numbers: after one, text and line differ in number."""
-    if not numbers:
-        return Counter()
-    several = f"blank lines left out (the first is line {numbers[0]:,})"
-    return Counter({several if len(numbers) > 1 else f"blank line left out (line {numbers[0]:,})": len(numbers)})
-
-
-def label_names(examples: Sequence[Example]) -> tuple[str, ...]:
-    """The classes of the training examples, sorted: numbers by value, words by name."""
-    names = {example.label for example in examples if example.label is not None}
-    require(len(names) >= 2, f"a classifier needs two labels or more, the examples have {sorted(names)}")
-    numbers = all(name.lstrip("-").isdigit() for name in names)
-    return tuple(sorted(names, key=(lambda n: (int(n), n)) if numbers else (lambda n: (0, n))))
-
-
-def label_numbers(examples: Sequence[Example], names: Sequence[str], file: str | Path) -> list[int]:
-    """The number of each example's label; one that training never had is an error."""
-    known = {name: number for number, name in enumerate(names)}
-    strange = next((e for e in examples if e.label not in known), None)
-    if strange is not None:
-        raise UserError(
-            f"{strange.where or file}: the label {strange.label!r} is one that the training examples never had; known are "
-            f"{list(names)[:20]}"
-        )
-    return [known[str(example.label)] for example in examples]
+    row = {"text": texts[0]} if len(texts) == 1 else {"text_a": texts[0], "text_b": texts[1]}
+    return Example(Text(*texts), None, where, row)

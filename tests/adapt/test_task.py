@@ -1,0 +1,183 @@
+"""A task is a part: it is saved with its run, read again, and all that adapts, scores and predicts knows only its protocol."""
+
+import json
+from dataclasses import dataclass, fields
+
+import numpy as np
+import pytest
+
+import unmask
+from tests.adapt.made import base_of
+from tests.command import mistake, works
+from unmask import recipes, tasks
+from unmask.adapt import adapt
+from unmask.axes import Answered, Judged, Task
+from unmask.data.examples import Laid, Text
+from unmask.errors import UserError
+from unmask.evaluate import evaluate_examples
+from unmask.infer import answer, open_run
+from unmask.infer.model import save_run
+from unmask.predict import Label
+from unmask.recipe import from_json, override, to_json
+from unmask.tasks import Choose, Classify, Trained, Write
+from unmask.tasks._recipe import with_head
+from unmask.tasks._training import Training
+from unmask.tasks.choose import Question
+from unmask.tasks.classify import Example
+from unmask.tasks.write import Pair
+
+EXAMPLES = {
+    "classify": [Example(Text("the doctor"), "yes"), Example(Text("a river"), "no"), Example(Text("rain"), "no")],
+    "choose": [Question("the doctor", ("slept", "froze"), 0), Question("a river", ("slept", "froze"), 1)],
+    "write": [Pair("the doctor slept", "he slept"), Pair("a river froze", "it froze")],
+}
+
+
+@pytest.fixture
+def base(tokenizers, tmp_path):
+    return base_of("bert", tokenizers["wordpiece"], tmp_path / "base")
+
+
+@pytest.mark.parametrize("name", tasks.names())
+def test_every_task_has_all_that_the_protocol_asks_for(name):
+    asked = {member for member in vars(Task) if not member.startswith("_")}
+    assert {"read", "recipe", "lay_out", "answer", "judge"} <= asked
+    assert not asked - set(dir(tasks.get(name)))
+
+
+@pytest.mark.parametrize("name", tasks.names())
+def test_a_run_says_how_it_was_made(name, base, tmp_path):
+    task = override(tasks.get(name), ["epochs=1", "examples=2"])
+    for _ in adapt(base, EXAMPLES[name], tmp_path / "run", task=task, seed=7):
+        pass
+    model = open_run(tmp_path / "run", device="cpu")
+    made = model.recipe.task
+    assert made.trained == Trained(examples=len(EXAMPLES[name]), seed=7, fresh=False)
+    assert (made.epochs, made.examples, made.rate, made.length) == (1.0, 2, pytest.approx(5e-5 * 768 / 16), 48)
+    assert made.labels == (("no", "yes") if name == "classify" else ())
+    assert None not in [getattr(made, field.name) for field in fields(Training)]
+    assert from_json(to_json(model.recipe)) == model.recipe
+    assert made.hyperparameters(recipes.get("gpt")).rate == made.rate  # nothing is left for the recipe to decide
+
+
+@pytest.mark.parametrize("name", tasks.names())
+def test_every_task_is_adapted_scored_and_answered_by_the_same_calls(name, base, tmp_path):
+    save_run(base, tmp_path / "base")
+    some = EXAMPLES[name]
+    records = list(adapt(base, some, tmp_path / "run", task=tasks.get(name), dev=some))
+    assert "validation_score" in records[-1]
+    model = open_run(tmp_path / "run", device="cpu")
+    assert evaluate_examples(model, some)["examples"] == len(some)
+    found = answer(model, some).answers
+    assert len(found) == len(some)
+    assert all(set(one.columns(1)) and json.dumps(one.as_json(1)) for one in found)
+
+
+def test_the_labels_may_be_given_and_their_order_is_kept(base, tmp_path):
+    task = Classify(epochs=1, labels=("yes", "maybe", "no"))
+    for _ in adapt(base, EXAMPLES["classify"], tmp_path / "run", task=task):
+        pass
+    assert open_run(tmp_path / "run", device="cpu").labels == ("yes", "maybe", "no")
+    with pytest.raises(UserError, match="the label 'no' is one that the training examples never had"):
+        list(adapt(base, EXAMPLES["classify"], tmp_path / "other", task=Classify(labels=("yes", "maybe"))))
+
+
+@pytest.mark.parametrize("task", [Choose(), Write()])
+def test_an_example_without_its_right_answer_cannot_be_learned_from(task, base, tmp_path):
+    lacking = Question("x", ("a", "b")) if isinstance(task, Choose) else Pair("x")
+    known = EXAMPLES["choose" if isinstance(task, Choose) else "write"]
+    with pytest.raises(UserError, match="example 3 of 3: has no (label|target)"):
+        list(adapt(base, [*known, lacking], tmp_path / "run", task=task))
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_model_that_was_not_adapted_says_so(base):
+    with pytest.raises(UserError, match="was not adapted to a task, it predicts tokens: adapt it first"):
+        answer(base, ["the doctor"])
+
+
+def test_a_model_that_writes_answers_from_the_command_line_and_in_python(base, tmp_path):
+    for _ in adapt(base, EXAMPLES["write"], tmp_path / "run", task=Write(epochs=1)):
+        pass
+    (tmp_path / "new.jsonl").write_text('{"source": "the doctor", "id": 5}\n')
+    works("predict", tmp_path / "run", tmp_path / "new.jsonl", "--out", tmp_path / "out.jsonl")
+    (row,) = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines()]
+    (found,) = unmask.load(tmp_path / "run", device="cpu").predict("the doctor")
+    assert row == {"source": "the doctor", "id": 5, "written": found.text}
+    said = mistake("predict", tmp_path / "run", "the doctor", "--top", 2)
+    assert "--top 2 asks for several answers, and one text is written from each source: leave it out" in said
+
+
+@dataclass(frozen=True)
+class Length(Training):
+    """A kind of task that the package does not have: which of two texts is longer is read off one of them."""
+
+    @property
+    def labels(self):
+        return ()
+
+    @property
+    def head(self):
+        return "long"
+
+    def learn(self, examples):
+        return self
+
+    def check(self, examples, reader, *, labelled=True):
+        pass
+
+    def recipe(self, base):
+        return with_head(base, self.decided(base.recipe), self.head, Label(classes=2, pooler=False), 0)
+
+    def given(self, values, where=()):
+        return list(values)
+
+    def lay_out(self, examples, *, labelled=True):
+        return Laid([Text(text) for text in examples], [int(len(text) > 12) for text in examples])
+
+    def baseline(self, examples):
+        return {}
+
+    def answer(self, model, examples):
+        scores, notes = model.scores("class scores", self.lay_out(examples))
+        return Answered([bool(row.argmax()) for row in scores], notes)
+
+    def score(self, model, examples, answers):
+        truth = [len(text) > 12 for text in examples]
+        return {
+            "examples": len(examples),
+            "right": float(np.mean([a == b for a, b in zip(truth, answers, strict=True)])),
+        }
+
+    def judge(self, model, examples):
+        right = self.score(model, examples, self.answer(model, examples).answers)["right"]
+        return Judged(right, {"right": right})
+
+    def notices(self, model, examples, dev, best):
+        return [f"best {best.score}"]
+
+
+def test_a_new_kind_of_task_needs_nothing_but_its_part(base, tmp_path):
+    texts = [
+        "rain",
+        "the doctor examined the report",
+        "a river",
+        "every window near London",
+        "no",
+        "the old engine slept",
+    ]
+    records = list(adapt(base, texts, tmp_path / "run", task=Length(epochs=20, examples=3, rate=3e-3), dev=texts))
+    assert records[-1]["epochs"][-1]["dev_right"] == 1.0
+    assert records[-1]["notices"] == ["best 1.0"]
+
+
+def test_the_task_of_a_run_of_an_earlier_format_comes_from_its_head():
+    def task(run):
+        return unmask.load(f"tests/runs/{run}", device="cpu").recipe.task
+
+    assert (task("format_1/bert-adapted").labels, task("format_1/bert-adapted").texts) == (("neg", "pos"), None)
+    found = task("format_2/electra-learned-classify")
+    assert found == Classify(length=16, pooler=False, labels=("0", "1", "2"), texts=1)
+    assert task("format_2/bert-choose") == Choose(length=32, pooler=True, activation="tanh")
+    assert task("format_2/unilm-write") == Write(length=16, hidden=0.7)
+    assert task("format_2/unilm") is task("format_1/bert") is None

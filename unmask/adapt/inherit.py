@@ -1,0 +1,22 @@
+"""Inherit: the weights of a pretrained model go over to the model that is trained on a task."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from unmask.infer.model import Model
+from unmask.system import SENTENCE
+
+_POOLER = "dense."  # the tensors of the layer before a head's output
+
+
+def inherit(system: Any, base: Model, new: str) -> None:
+    """Take over the backbone and all objectives but the `new` one, which takes the pooler of a sentence task."""
+    system.backbone.load_state_dict(base.system.backbone.state_dict())
+    for kept in system.predict.keys() - {new}:
+        system.predict[kept].load_state_dict(base.system.predict[kept].state_dict())
+    if new and SENTENCE in base.system.predict:
+        before = base.system.predict[SENTENCE].state_dict()
+        pooler = {name: tensor for name, tensor in before.items() if name.startswith(_POOLER)}
+        if pooler.keys() <= system.predict[new].state_dict().keys():
+            system.predict[new].load_state_dict(pooler, strict=False)

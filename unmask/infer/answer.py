@@ -1,0 +1,80 @@
+"""Answer: what an adapted model says to examples of its task; the task decides what is read and what scores mean."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+
+from unmask.axes import Answered, Task
+from unmask.data.examples import Laid
+from unmask.errors import UserError, require
+from unmask.infer.model import Model
+from unmask.infer.passes import batches, laid_out, passes
+from unmask.infer.sampling import Greedy
+from unmask.infer.write import write_all
+from unmask.tasks import task_of
+
+
+@dataclass(frozen=True)
+class TaskReader:
+    """A model as a task sees it (`unmask.axes.Reader`)."""
+
+    model: Model
+
+    @property
+    def name(self) -> str:
+        return str(self.model.folder)
+
+    @property
+    def length(self) -> int:
+        return self.model.length
+
+    def encode(self, text: str) -> list[int]:
+        return self.model.tokenizer.encode(text)
+
+    def scores(self, fact: str, laid: Laid) -> tuple[list[np.ndarray], Counter[str]]:
+        head: Any = self.model.head(fact, "answer")
+        rows, notes = laid_out(self.model, laid)
+        found: dict[int, np.ndarray] = {}
+        for chosen, batch, hidden in passes(self.model, rows):
+            with torch.no_grad():
+                scores = head.decode(hidden, batch).float().cpu().numpy()
+            found |= dict(zip(chosen.tolist(), scores, strict=True))
+        return [found[number] for number in range(len(rows))], notes + self.model.random_weights(fact)
+
+    @torch.no_grad()
+    def losses(self, laid: Laid) -> dict[str, float]:
+        system = self.model.system.eval()
+        sums: dict[str, tuple[float, float]] = {}
+        for _, batch in batches(self.model, laid_out(self.model, laid)[0]):
+            for name, loss in system.step(system.prepare(batch)[0])[0].items():
+                total, count = sums.get(name, (0.0, 0.0))
+                sums[name] = total + float(loss.total), count + float(loss.count)
+        return {name: total / max(1.0, count) for name, (total, count) in sums.items()}
+
+    def write(self, sources: Sequence[str], tokens: int) -> tuple[list[str], Counter[str]]:
+        found = write_all(self.model, sources, tokens=tokens, sampling=Greedy())
+        return [one.text for one in found.value], found.notes
+
+
+def task_of_model(model: Model) -> Task:
+    """The task that it was adapted to; if there is none, an error says what to do."""
+    task = task_of(model.recipe)
+    if task is None:
+        parts = ", ".join(model.recipe.predict) or "nothing"
+        raise UserError(
+            f"{model.folder} was not adapted to a task, it predicts {parts}: adapt it first with 'unmask adapt'"
+        )
+    return task
+
+
+def answer(model: Model, examples: Sequence[Any]) -> Answered:
+    """The answer to each example; an example may be given as a text, a pair of texts, or as the task has it."""
+    task = task_of_model(model)
+    require(len(examples) > 0, "no examples to answer")
+    return task.answer(TaskReader(model), task.given(examples))
