@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from unmask import chance
-from unmask.axes import Backbone, Hide, Part, Pattern
+from unmask.axes import Backbone, Hide, Objective, Part, Pattern
 from unmask.backbone import Transformer
 from unmask.batch import Batch, Hidden, Loss, Vocabulary
 from unmask.recipe import MAIN, Recipe
@@ -32,6 +32,9 @@ class Single(Part):
     @property
     def losses(self) -> tuple[str, ...]:
         return ()
+
+    def asks(self, predict: dict[str, Objective]) -> dict[str, dict[str, Objective]]:
+        return {"network": predict}
 
     def build(self, recipe: Recipe, vocabulary: Vocabulary, seed: int) -> SingleModule:
         """The network with new weights, a function of the seed alone."""
