@@ -55,8 +55,9 @@ def strange(corpus: Path, tokenizers: dict[str, text.Tokenizer], tmp_path_factor
 def counted(recipe: Recipe, data: Path, stage: int, seed: int) -> dict[str, Counter[Any]]:
     """The same, token by token. What is shuffled has the last places of each row's targets."""
     mixture = Mixture.open([data])
-    vocabulary, hide = mixture.tokenizer.vocabulary, system.hides(recipe)[stage - 1]
-    loader = mixture.loader(recipe, LENGTH, seed, None, recipe.schedule[stage - 1].rows)
+    vocabulary, tracks = mixture.tokenizer.vocabulary, recipe.all_tracks(recipe.schedule[stage - 1])
+    step = recipe.schedule[stage - 1].rows if recipe.tracks else 16_384 // LENGTH
+    loader = mixture.loader(recipe, LENGTH, seed, None, step)
     found: dict[str, Counter[Any]] = {name: Counter() for name in (
         "rows", "tokens", "text", "unknown", "examples", "targets", "hidden", "moved", "units", "how", "words", "pieces",
         "views", "answers",

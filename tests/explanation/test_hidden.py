@@ -4,9 +4,9 @@ import pytest
 
 from tests.explanation.given import CHINESE, MASKED, NAMES, PAIR, tiny
 from unmask import explanation as module
+from unmask.axes import rules
 from unmask.explanation import explain
 from unmask.explanation.hidden_units import Made
-from unmask.recipe import override
 from unmask.text import Tokenizer
 
 
@@ -17,11 +17,11 @@ def test_targets_and_hidden_tokens_are_those_of_the_batch(
 ) -> None:
     tokenizer = trained[name]
     explanation = explain(tiny(name), text, tokenizer=tokenizer, visit=1)
-    batch, targets = made[0].batch, made[0].batch.targets
-    assert targets is not None
+    batch, targets = made[0].batch, made[0].batch.targets["tokens"]
     real = [i for i, weight in enumerate(targets.weight.tolist()) if weight]
-    spelled = {i: module.reading._spell(tokenizer, i) for i in {*targets.ids.tolist(), *batch.ids[0].tolist()}}
+    spelled = {i: module.extract._spell(tokenizer, i) for i in {*targets.ids.tolist(), *batch.ids[0].tolist()}}
     assert [target.place for target in explanation.targets] == targets.where[real].tolist()
+    assert [target.at for target in explanation.targets] == targets.at[real].tolist()
     assert [target.text for target in explanation.targets] == [spelled[i] for i in targets.ids[real].tolist()]
     assert [target.span for target in explanation.targets] == list(
         zip(targets.start[real].tolist(), targets.end[real].tolist(), strict=True)
@@ -69,7 +69,7 @@ def test_shuffled_tokens_are_told_from_masked_ones_even_where_they_stand_as_befo
     trained: dict[str, Tokenizer],
 ) -> None:
     recipe, tokenizer = tiny("structbert"), trained["structbert"]
-    in_order = override(recipe, ["hide.shuffle.budget=0"])
+    in_order = recipe.replace(hide=rules(recipe.hide)[0])
     same_place = 0
     for visit in range(24):
         found, plain = (explain(r, PAIR, tokenizer=tokenizer, visit=visit) for r in (recipe, in_order))
@@ -87,7 +87,7 @@ def test_shuffled_tokens_are_told_from_masked_ones_even_where_they_stand_as_befo
 def test_a_word_may_be_masked_in_part_and_a_run_is_masked_whole_or_not_at_all(trained: dict[str, Tokenizer]) -> None:
     text = "She spoke of disestablishmentarianism."
     for draw in ("token", "span"):
-        recipe = tiny("bert", "hide.units=Words", "hide.budget=1.0", f"hide.draw={draw}")
+        recipe = tiny("bert", "hide.units=Words", "hide.budget=1.0", f"hide.replace.draw={draw}")
         partly, ways = 0, set()
         for visit in range(30):
             found = explain(recipe, text, tokenizer=trained["bert"], visit=visit)

@@ -73,7 +73,14 @@ def explain(
         return
     tokenizer = tokenizer or (run / "tokenizer.json" if run is not None else None)
     found = api.explain(
-        chosen, text or "", track=track or MAIN, tokenizer=tokenizer, lexicon=lexicon, stage=stage, seed=seed, visit=visit
+        chosen,
+        text or "",
+        track=track or MAIN,
+        tokenizer=tokenizer,
+        lexicon=lexicon,
+        stage=stage,
+        seed=seed,
+        visit=visit,
     )
     if picture is not None:
         from unmask.explanation.picture import draw

@@ -26,11 +26,12 @@ def choices(recipe: Recipe, track: FullTrack, stage: Stage) -> Iterator[Choice]:
     yield Choice("arrange", in_words(track.arrange), _meaning(track.arrange))
     hides = rules(track.hide)
     for number, rule in enumerate(hides, 1):
-        yield Choice("hide" if len(hides) == 1 else f"hide {number}", in_words(rule), _meaning(rule))
+        instead = f" In their place: {_small(_meaning(rule.in_place.replace))}" if rule.in_place else ""
+        yield Choice("hide" if len(hides) == 1 else f"hide {number}", in_words(rule), _meaning(rule) + instead)
     yield Choice("see", in_words(track.see), _meaning(track.see))
     for by, name, part in objectives(recipe, track):
         meaning = _meaning(part)
-        said = meaning if by == "network" else f"The {by}: {meaning[:1].lower()}{meaning[1:]}"
+        said = meaning if by == "network" else f"The {by}: {_small(meaning)}"
         answers = f" Here: {', '.join(track.arrange.answers)}." if name == system.SENTENCE else ""
         yield Choice(f"predict {name}", in_words(part), said + answers)
     for name, weight in stage.weights.items():
@@ -70,6 +71,11 @@ def in_words(value: Any, *, all_values: bool = True) -> str:
 
 def _meaning(part: Any) -> str:
     return (inspect.getdoc(part) or "").split("\n")[0].replace("`", "")
+
+
+def _small(sentence: str) -> str:
+    """A sentence that follows a colon."""
+    return sentence[:1].lower() + sentence[1:]
 
 
 def drawn(recipe: Recipe, name: str, track: FullTrack, made: Made) -> Iterator[Drawn]:

@@ -302,7 +302,9 @@ def _footer(page: Page, explanation: Explanation) -> None:
     if len(explanation.tokens) > MOST_TOKENS:
         notes.insert(0, f"the first {MOST_TOKENS} of {len(explanation.tokens)} tokens are drawn")
     if _lacking(page, explanation):
-        notes.insert(0, f"{NO_GLYPH} is a character that no installed font can draw: install a font such as Noto Sans CJK")
+        notes.insert(
+            0, f"{NO_GLYPH} is a character that no installed font can draw: install a font such as Noto Sans CJK"
+        )
     for number, line in enumerate(page.wrap("; ".join(notes), 8.5, WIDTH - 2 * MARGIN, 2)):
         page.text(MARGIN, HEIGHT - 26 + 14 * number, line, size=8.5, color=FAINT)
 
