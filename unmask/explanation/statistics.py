@@ -143,7 +143,10 @@ def _shares(tracks: dict[str, FullTrack], total: Counts, length: int, done: floa
         "moved": Measured(moved / known, _sum(budget for budget, rule in budgets if moves(rule))),
         "units": total["units"]["all"],
         "drawn": next((rule.replace.draw for _, rule in covering), "token"),
-        "how": _compared(total["how"], [(budget, {str(way): share for way, share in rule.replace.shares.items()}) for budget, rule in covering]),
+        "how": _compared(
+            total["how"],
+            [(budget, {str(way): share for way, share in rule.replace.shares.items()}) for budget, rule in covering],
+        ),
         "words": _lengths(total["words"], law if in_words else None),
         "pieces": _lengths(total["pieces"], None if in_words else law),
         "views": _compared(total["views"], [(1.0, {n: t.share for n, t in tracks.items()})] if len(tracks) > 1 else []),
