@@ -13,13 +13,14 @@ from pathlib import Path
 from typing import Any
 
 from unmask import explain, list_recipes, recipes
+from unmask.axes import columns_of
 from unmask.explanation import Explanation
 from unmask.explanation.picture import MOST_TOKENS, draw
 from unmask.fonts import notice
-from unmask.recipe import Recipe
+from unmask.recipe import MAIN, Recipe
 from unmask.recipes import Entry
 from unmask.settings import flat
-from unmask.system import cost, hides
+from unmask.system import cost
 
 ENGLISH = "The doctor examined the patient carefully. She prescribed antibiotics for the infection."
 CHINESE = "哈尔滨是黑龙江的省会，国际冰雪文化名城。冬天的冰灯吸引了许多游客。"
@@ -76,29 +77,29 @@ def _section(entry: Entry, lexicon: Path) -> Iterator[str]:
 
 def _shown(recipe: Recipe, lexicon: Path) -> Iterator[tuple[str, Explanation, str]]:
     """The name of a picture, what is on it and the command that makes it."""
-    units = [getattr(hide, "units", None) for hide in hides(recipe)]
-    columns = {column for unit in units if unit is not None for column in unit.columns}
-    stages = range(1, len(units) + 1) if len({str(unit) for unit in units}) > 1 else [len(units)]
+    hides = [recipe.all_tracks(stage)[MAIN].hide for stage in recipe.schedule]
+    columns = {column for hide in hides for column in columns_of(hide)}
+    stages = range(1, len(hides) + 1) if len({str(hide) for hide in hides}) > 1 else [len(hides)]
     known = [lexicon] if columns & {"phrase", "entity"} else []
     for text in [ENGLISH, CHINESE] if columns else [ENGLISH]:
         for stage in stages if text == CHINESE else stages[-1:]:
-            for view, found in _best(recipe, text, known, stage).items():
-                marks = [f"-{view}" * bool(view), f"-stage-{stage}" * (stage < len(units) and len(stages) > 1)]
+            for track in recipe.all_tracks():
+                found = _best(recipe, track, text, known, stage)
+                marks = [
+                    f"-{track}" * bool(recipe.tracks),
+                    f"-stage-{stage}" * (stage < len(hides) and len(stages) > 1),
+                ]
                 name = recipe.name + "".join(marks) + "-zh" * (text == CHINESE)
                 words = ["unmask explain", recipe.name, f'"{text}"', "--lexicon lexicon.tsv" * bool(known)]
-                words += [f"--stage {stage}" * (stage < len(units)), f"--visit {found.visit}" * bool(found.visit)]
+                words += [f"--track {track}" * (track != MAIN), f"--stage {stage}" * (stage < len(hides))]
+                words += [f"--visit {found.visit}" * bool(found.visit)]
                 yield name, found, " ".join(filter(None, words))
 
 
-def _best(recipe: Recipe, text: str, lexicon: list[Path], stage: int) -> dict[str, Explanation]:
-    """For every view that a row may take, the visit that shows most."""
-    best: dict[str, Explanation] = {}
-    for visit in range(VISITS):
-        found = explain(recipe, text, lexicon=lexicon, stage=stage, visit=visit)
-        view = next((drawn.name for drawn in found.drawn if drawn.axis == "view"), "")
-        if view not in best or _worth(found) > _worth(best[view]):
-            best[view] = found
-    return best
+def _best(recipe: Recipe, track: str, text: str, lexicon: list[Path], stage: int) -> Explanation:
+    """The visit that shows most."""
+    found = (explain(recipe, text, track=track, lexicon=lexicon, stage=stage, visit=visit) for visit in range(VISITS))
+    return max(found, key=_worth)
 
 
 def _worth(found: Explanation) -> tuple[float, ...]:
@@ -120,8 +121,8 @@ def _module(name: str) -> Any:
 def _sizes(name: str) -> Iterator[str]:
     for size in _module(name).SIZES:
         recipe = recipes.get(name, size=size)
-        backbone: Any = recipe.system.backbone  # type: ignore[attr-defined]
-        count = cost(recipe, recipe.tokenizer.vocab)["kept"] / 1e6  # type: ignore[attr-defined]
+        backbone = recipe.system.backbone
+        count = cost(recipe, recipe.tokenizer.vocab)["kept"] / 1e6
         yield f"{size} ({backbone.layers} x {backbone.width}, {count:.3g}M)"
 
 

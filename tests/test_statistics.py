@@ -7,14 +7,18 @@ from typing import Any
 
 import pytest
 
-from unmask import recipes, system, text
+from unmask import recipes, text
+from unmask.axes import rules
+from unmask.batch import Batch, Vocabulary
 from unmask.data.prepare import prepare
 from unmask.errors import UserError
 from unmask.explanation import to_json
 from unmask.explanation.statistics import Statistics, measure, table
+from unmask.hide import apply_rules
 from unmask.hide.choice import places
 from unmask.pretraining import Mixture
-from unmask.recipe import Recipe
+from unmask.recipe import FullTrack, Recipe
+from unmask.system.tracks import rows_of
 
 TOKENS, LENGTH = 6_000, 64
 LEXICON = "an open wound\tphrase\nwithout delay\tphrase\nLondon\tentity\nold engine\tentity\n"
@@ -55,62 +59,71 @@ def strange(corpus: Path, tokenizers: dict[str, text.Tokenizer], tmp_path_factor
 def counted(recipe: Recipe, data: Path, stage: int, seed: int) -> dict[str, Counter[Any]]:
     """The same, token by token. What is shuffled has the last places of each row's targets."""
     mixture = Mixture.open([data])
-    vocabulary, hide = mixture.tokenizer.vocabulary, system.hides(recipe)[stage - 1]
-    loader = mixture.loader(recipe, LENGTH, seed, None, recipe.schedule[stage - 1].rows)
+    vocabulary, tracks = mixture.tokenizer.vocabulary, recipe.all_tracks(recipe.schedule[stage - 1])
+    step = recipe.schedule[stage - 1].rows if recipe.tracks else 16_384 // LENGTH
+    loader = mixture.loader(recipe, LENGTH, seed, None, step)
     found: dict[str, Counter[Any]] = {name: Counter() for name in (
         "rows", "tokens", "text", "unknown", "examples", "targets", "hidden", "moved", "units", "how", "words", "pieces",
         "views", "answers",
     )}  # fmt: skip
     while found["tokens"]["all"] < TOKENS:
-        before = recipe.see.draw(loader.batch(16_384 // LENGTH), seed)  # type: ignore[attr-defined]
-        batch = recipe.see.apply(hide.apply(before, vocabulary, seed))  # type: ignore[attr-defined]
-        targets, rows = batch.targets, len(batch.ids)
-        assert targets is not None
-        each = len(targets.where) // rows
-        budget = hide.shuffle.budget if hasattr(hide, "shuffle") else 0
-        shuffled = places(budget, LENGTH) if budget else 0
-        units: dict[int, list[tuple[int, int, bool]]] = {}
-        for n, (where, i, start, end, weight) in enumerate(zip(*(
-            column.tolist() for column in (targets.where, targets.ids, targets.start, targets.end, targets.weight)
-        ), strict=True)):  # fmt: skip
-            if not weight:
-                continue
-            found["targets"]["all"] += 1
-            if start <= where <= end:
-                units.setdefault(start, []).append((where, i, n % each >= each - shuffled))
-        ways: dict[int, str] = {}
-        for tokens in units.values():
-            now = [batch.ids.flatten()[where].item() for where, _, _ in tokens]
-            assert len({moved for *_, moved in tokens}) == 1
-            if tokens[0][2]:
-                found["moved"]["all"] += len(tokens)
-                assert sorted(now) == sorted(i for _, i, _ in tokens)
-                continue
-            found["hidden"]["all"] += len(tokens)
-            found["pieces"][len(tokens)] += 1
-            found["words"][len({batch.columns["word"].flatten()[where].item() for where, _, _ in tokens})] += 1
-            found["units"]["all"] += 1
-            for (where, i, _), there in zip(tokens, now, strict=True):
-                ways[where] = "mask" if there == vocabulary.mask else "keep" if there == i else "random"
-        for fate in (
-            runs_of(ways, LENGTH) if getattr(hide, "draw", "token") == "span" else [{way} for way in ways.values()]
-        ):
-            assert fate in ({"mask"}, {"keep"}, {"random"}, {"random", "keep"})  # a random token is the same by chance
-            found["how"][min(fate - {"keep"} or fate)] += 1
-        for row in range(rows):
-            found["rows"]["all"] += 1
-            found["tokens"]["all"] += sum(e >= 0 for e in batch.example[row].tolist())
-            text = [
-                i for i, w in zip(before.ids[row].tolist(), batch.columns["word"][row].tolist(), strict=True) if w >= 0
-            ]
-            found["text"]["all"] += len(text)
-            found["unknown"]["all"] += text.count(vocabulary.unknown)
-            found["examples"]["all"] += len(set(batch.example[row].tolist()) - {-1})
-            if batch.mode is not None:
-                found["views"][("everything", "prefix", "left", "right")[int(batch.mode[row])]] += 1
-        for label, weight in zip(batch.label.tolist(), batch.counted.tolist(), strict=True):
-            found["answers"][label] += bool(weight)
+        batch, begin = loader.batch(step), 0
+        for name, rows in batch.tracks or (("main", step),):
+            count_rows(found, tracks[name], rows_of(batch, begin, begin + rows), vocabulary, seed)
+            found["views"][name] += rows if recipe.tracks else 0
+            begin += rows
     return found
+
+
+def count_rows(
+    found: dict[str, Counter[Any]], track: FullTrack, rows_before: Batch, vocabulary: Vocabulary, seed: int
+) -> None:
+    """Count the rows of one track."""
+    hide = rules(track.hide)
+    before = track.see.draw(rows_before, seed)
+    batch = track.see.apply(apply_rules(track.hide, before, vocabulary, seed))
+    targets, rows = batch.targets["tokens"], len(batch.ids)
+    each = len(targets.where) // rows
+    shuffled = places(hide[1].share, LENGTH, least=3) if len(hide) > 1 else 0
+    units: dict[int, list[tuple[int, int, bool]]] = {}
+    for n, (where, i, start, end, weight) in enumerate(zip(*(
+        column.tolist() for column in (targets.where, targets.ids, targets.start, targets.end, targets.weight)
+    ), strict=True)):  # fmt: skip
+        if not weight:
+            continue
+        found["targets"]["all"] += 1
+        if hide[0].in_place is not None:
+            assert start <= where <= end
+            units.setdefault(start, []).append((where, i, n % each >= each - shuffled))
+    ways: dict[int, str] = {}
+    for tokens in units.values():
+        now = [batch.ids.flatten()[where].item() for where, _, _ in tokens]
+        assert len({moved for *_, moved in tokens}) == 1
+        if tokens[0][2]:
+            found["moved"]["all"] += len(tokens)
+            assert sorted(now) == sorted(i for _, i, _ in tokens)
+            continue
+        found["hidden"]["all"] += len(tokens)
+        found["pieces"][len(tokens)] += 1
+        found["words"][len({before.columns["word"].flatten()[where].item() for where, _, _ in tokens})] += 1
+        found["units"]["all"] += 1
+        for (where, i, _), there in zip(tokens, now, strict=True):
+            ways[where] = "mask" if there == vocabulary.mask else "keep" if there == i else "random"
+    by_run = hide[0].in_place is not None and hide[0].in_place.replace.draw == "span"
+    for fate in runs_of(ways, LENGTH) if by_run else [{way} for way in ways.values()]:
+        assert fate in ({"mask"}, {"keep"}, {"random"}, {"random", "keep"})  # a random token is the same by chance
+        found["how"][min(fate - {"keep"} or fate)] += 1
+    for row in range(rows):
+        found["rows"]["all"] += 1
+        found["tokens"]["all"] += sum(e >= 0 for e in batch.example[row].tolist())
+        word = before.columns["word"][row].tolist()
+        text = [i for i, w in zip(before.ids[row].tolist(), word, strict=True) if w >= 0]
+        found["text"]["all"] += len(text)
+        found["unknown"]["all"] += text.count(vocabulary.unknown)
+        found["examples"]["all"] += len(set(batch.example[row].tolist()) - {-1})
+    asked = track.predict is None or "sentence" in track.predict
+    for label, weight in zip(batch.label.tolist(), batch.counted.tolist(), strict=True):
+        found["answers"][label] += bool(weight) and asked
 
 
 def runs_of(ways: dict[int, str], length: int) -> list[set[str]]:
@@ -161,8 +174,8 @@ def compared(recipe: Recipe, data: Path) -> Statistics:
     assert {n: m.value for n, m in found.pieces.shares.items() if m.value} == shares(counts["pieces"])
     assert found.pieces.mean.value == pytest.approx(counts["hidden"]["all"] / max(1, found.units))
     assert {view: m.value for view, m in found.views.items() if m.value} == shares(counts["views"])
-    if recipe.arrange.classes:  # type: ignore[attr-defined]
-        named = Counter({recipe.arrange.answers[i]: n for i, n in counts["answers"].items()})  # type: ignore[attr-defined]
+    if recipe.arrange.classes:
+        named = Counter({recipe.arrange.answers[i]: n for i, n in counts["answers"].items()})
         assert {answer: share for answer, share in found.answers.items() if share} == shares(named)
         assert found.asked == pytest.approx(counts["answers"].total() / counts["examples"]["all"])
     else:
@@ -186,8 +199,51 @@ def test_what_the_recipe_asks_for_stands_beside(shards: dict[str, Path]) -> None
     grams = measure(tiny("unilm"), shards["wordpiece"], tokens=TOKENS)
     assert [m.asked for m in grams.pieces.shares.values()] == [0.8, 0.1, 0.1]
     assert grams.words.mean.asked is None
-    assert [m.asked for m in grams.views.values()] == pytest.approx([1 / 3, 1 / 3, 1 / 6, 1 / 6])
+    assert {name: m.asked for name, m in grams.views.items()} == pytest.approx(
+        {"main": 1 / 3, "prefix": 1 / 3, "left": 1 / 6, "right": 1 / 6}
+    )
     assert measure(tiny("structbert"), shards["wordpiece"], tokens=TOKENS).moved.asked == 0.05
+
+
+@pytest.fixture
+def shared(monkeypatch: pytest.MonkeyPatch) -> dict[str, int]:
+    """Batches of 16 rows that tracks share, whatever the loader says."""
+    rows, open_loader = {"main": 6, "prefix": 5, "left": 3, "right": 2}, Mixture.loader
+
+    class Shared:
+        def __init__(self, loader: Any) -> None:
+            self.loader, self.notes = loader, loader.notes
+
+        def batch(self, count: int) -> Batch:
+            assert count == sum(rows.values())  # a whole step
+            found: Batch = self.loader.batch(count).replace(tracks=tuple(rows.items()))
+            return found
+
+    monkeypatch.setattr(Mixture, "loader", lambda *given, **named: Shared(open_loader(*given, **named)))
+    return rows
+
+
+def test_tracks_are_measured_together_or_one_by_one(shards: dict[str, Path], shared: dict[str, int]) -> None:
+    recipe, data = tiny("unilm"), shards["wordpiece"]
+    found = compared(recipe, data)
+    assert found.track is None
+    assert {name: m.value for name, m in found.views.items()} == {name: n / 16 for name, n in shared.items()}
+    assert 0 < found.asked == pytest.approx(6 / 16, abs=0.1)  # the sentence task is asked in the track main alone
+    lines = {line[0]: line[1:] for line in table(found)}
+    assert lines["rows of view left"] == ["18.75%", "16.67%"]
+    for name, asked in {"main": 1.0, "prefix": 0.0}.items():
+        one = measure(recipe, data, track=name, tokens=TOKENS)
+        assert (one.track, one.views, one.asked) == (name, {}, asked)
+        assert one.rows % shared[name] == 0
+        assert one.hidden.asked == pytest.approx(0.15)
+    with pytest.raises(UserError, match="the tracks main, prefix, left, right, got 'both'"):
+        measure(recipe, data, track="both", tokens=TOKENS)
+
+
+def test_a_track_without_a_row_in_a_step_is_a_mistake(shards: dict[str, Path], shared: dict[str, int]) -> None:
+    shared["main"] += shared.pop("right")
+    with pytest.raises(UserError, match="'right' has none of the 16 rows"):
+        measure(tiny("unilm"), shards["wordpiece"], track="right", tokens=TOKENS)
 
 
 def test_levels_are_measured_by_stage_and_by_row(known: Path) -> None:

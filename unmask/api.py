@@ -16,7 +16,7 @@ from unmask.axes import Task
 from unmask.data.prepare import prepare as prepare_shards
 from unmask.errors import Notice, require
 from unmask.progress import Progress, follow, tell, warn_of
-from unmask.recipe import Recipe
+from unmask.recipe import MAIN, Recipe
 from unmask.recipe_file import RecipeFile, file_used_by
 from unmask.tasks import Classify
 from unmask.tasks.classify import Columns
@@ -257,13 +257,16 @@ def pretrain(
 
 def explain(
     recipe: str | Recipe, sentence: str, *, size: str | None = None, variant: str = "paper", settings: Sequence[str] = (),
-    tokenizer: str | Path | None = None, lexicon: Paths = (), stage: int | None = None, seed: int = 0, visit: int = 0,
+    track: str = MAIN, tokenizer: str | Path | None = None, lexicon: Paths = (), stage: int | None = None, seed: int = 0,
+    visit: int = 0,
 ) -> explanation.Explanation:  # fmt: skip
-    """What a recipe hides, sees and predicts in a text; `stage` counts from 1, none is the last."""
+    """What a track of a recipe hides, sees and predicts in a text; `stage` counts from 1, none is the last."""
     chosen = _chosen(recipe, size, variant, settings)
     known = text.Tokenizer.load(tokenizer) if tokenizer is not None else None
     units = text.Lexicon.load(_listed(lexicon)) if lexicon else None
-    return explanation.explain(chosen, sentence, tokenizer=known, lexicon=units, stage=stage, seed=seed, visit=visit)
+    return explanation.explain(
+        chosen, sentence, track=track, tokenizer=known, lexicon=units, stage=stage, seed=seed, visit=visit
+    )
 
 
 def list_recipes() -> list[recipes.Entry]:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:  # listing recipes must not wait for torch
     from unmask.batch import Batch, Vocabulary
     from unmask.init_weights import InitWeights
 
+Way = Literal["mask", "random", "keep", "moved"]  # what stands in place of a hidden token; moved: one of its neighbours
 Pattern = Literal["everything", "left", "ranked"]  # what an attention kernel may rely on; "ranked" is any rule by rank
 AskedAt = Literal[
     "targets", "tokens", "examples"
@@ -187,6 +188,17 @@ class Units(PartLike, Protocol):
     def least(self) -> int:
         """The fewest tokens that a row must have places for."""
 
+    @property
+    def law(self) -> tuple[float, ...] | None:
+        """The share of units of length 1, 2, 3 ... that it asks for; None: the text decides how long units are."""
+
+    @property
+    def levels(self) -> dict[str, float]:
+        """The share of rows that take each level, by name; {}: there are no levels."""
+
+    def level(self, batch: Batch, seed: int, visit: Tensor) -> Tensor | None:
+        """B, the level that each row takes, as a place in `levels`; None: there are no levels."""
+
     def label(self, batch: Batch, seed: int, visit: Tensor) -> Tensor:
         """B T, the number of each token's unit in its row, below T; -1 where there is none."""
 
@@ -201,10 +213,36 @@ class Replace(PartLike, Protocol):
     def purpose(self) -> str:
         """The name of the draw that chooses the tokens: rules of one recipe must not share it."""
 
+    @property
+    def shares(self) -> dict[Way, float]:
+        """The share of the chosen tokens that is hidden in each way."""
+
+    @property
+    def draw(self) -> Literal["token", "span"]:
+        """What shares one draw of a way: each token by itself, or a run of chosen tokens."""
+
     def apply(
         self, batch: Batch, chosen: Tensor, units: Tensor, vocabulary: Vocabulary, seed: int, visit: Tensor
     ) -> tuple[Tensor, Tensor | None]:
         """B T twice: the new ids, and the place that each token came from; None: every token stays in its place."""
+
+
+class InPlace(Protocol):
+    """A rule that hides tokens where they stand in the text."""
+
+    @property
+    def units(self) -> Units: ...
+
+    @property
+    def budget(self) -> float | Curve:
+        """The share of a row's tokens that it hides."""
+
+    @property
+    def replace(self) -> Replace: ...
+
+    @property
+    def copies(self) -> int | None:
+        """How many versions of each row there are; None: new choices at every visit."""
 
 
 class Hide(PartLike, Protocol):
@@ -217,6 +255,10 @@ class Hide(PartLike, Protocol):
     @property
     def longest(self) -> int:
         """The most words, or tokens, that one hidden unit has."""
+
+    @property
+    def in_place(self) -> InPlace | None:
+        """The rule itself, if it hides tokens where they stand; None: the text stays as it is."""
 
     def apply(self, batch: Batch, vocabulary: Vocabulary, seed: int) -> Batch: ...
 
@@ -298,6 +340,10 @@ class Objective(PartLike, Protocol):
     def each(self, name: str, layers: int) -> dict[str, Objective]:
         """The objectives that it stands for in a network with this number of layers, by the names of their losses."""
 
+    def around(self, batch: Batch) -> tuple[Tensor, Tensor, Tensor] | None:
+        """N each: the places left and right of each target that it reads instead of the target's own, and a weight that is 0
+        where there are none; None: it reads no other place."""
+
     def build(self, width: int, embedding: Any, initial: InitWeights) -> nn.Module:
         """A module with `forward(hidden, batch) -> Loss`, `count(batch)` and, for inference, `decode(hidden, batch)`."""
 
@@ -319,6 +365,9 @@ class System(PartLike, Protocol):
     @property
     def losses(self) -> tuple[str, ...]:
         """The names of losses that it adds to those of the objectives."""
+
+    def asks(self, predict: dict[str, Objective]) -> dict[str, dict[str, Objective]]:
+        """Which network predicts what, by the network's name in words; `predict`: the objectives of the recipe."""
 
     def build(self, recipe: Any, vocabulary: Vocabulary, seed: int) -> Any:
         """A module with `hide`, `step`, `look`, `read_on`, `keep`, `backbone` and `predict`: see `unmask.system`."""

@@ -5,9 +5,9 @@ from io import StringIO
 from rich.console import Console
 
 from unmask import recipes
+from unmask.axes import rules
 from unmask.explanation import Explanation
 from unmask.explanation.screen import render
-from unmask.hide import Mask
 from unmask.recipe import Recipe
 
 PAIR = "The doctor examined the patient carefully. She prescribed antibiotics for the infection."
@@ -16,7 +16,7 @@ LEXICON = (
     "examined the patient\tphrase\nantibiotics\tentity\n哈尔滨\tentity\n黑龙江\tentity\n国际冰雪文化名城\tphrase\n"
 )
 NAMES = tuple(recipes.names())
-MASKED = tuple(name for name in NAMES if isinstance(recipes.get(name).hide, Mask))
+MASKED = tuple(name for name in NAMES if any(rule.in_place for rule in rules(recipes.get(name).hide)))
 
 
 def tiny(name: str, *settings: str) -> Recipe:

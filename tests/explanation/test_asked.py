@@ -55,9 +55,9 @@ def test_the_sentence_task_is_told_in_words(name: str, trained: dict[str, Tokeni
         assert found.answers
         for answer in found.answers:
             met.add(answer.label)
-            assert answer.meaning == recipe.arrange.answers[answer.label]  # type: ignore[attr-defined]
+            assert answer.meaning == recipe.arrange.answers[answer.label]
             assert f"“{answer.meaning}” (class {answer.label})" in " ".join(screen(found, 200).split())
-    assert met == set(range(recipe.arrange.classes))  # type: ignore[attr-defined]
+    assert met == set(range(recipe.arrange.classes))
 
 
 @pytest.mark.parametrize("name", ["albert", "structbert"])
@@ -70,7 +70,7 @@ def test_two_characters_ahead_every_layer_and_its_weight_are_told(trained: dict[
     explanation = explain(tiny("char-transformer"), "Snow fell.", tokenizer=trained["char-transformer"])
     texts = [token.text for token in explanation.tokens]
     for place, target in enumerate(explanation.targets):
-        assert (target.place, target.text) == (place, texts[place + 1])
+        assert (target.at, target.place, target.text) == (place, place + 1, texts[place + 1])
         assert target.further == tuple(texts[place + 2 : place + 3])
     asked = {question.name: question for question in explanation.questions}
     assert {name: question.weight for name, question in asked.items()} == {
@@ -79,5 +79,5 @@ def test_two_characters_ahead_every_layer_and_its_weight_are_told(trained: dict[
     assert [len(texts) - len(asked[name].places) for name in asked] == [1, 2, 1, 2]
     choices = {choice.axis: choice.part for choice in explanation.choices}
     assert choices["weight layer"] == "InTurn (share 0.5, value 1)"
-    assert "ahead 2" in choices["predict layer_second"]
+    assert "target ahead_2" in choices["predict layer_second"]
     assert "then" in screen(explanation)

@@ -1,12 +1,16 @@
 """What is hidden, as which unit and how, is what the parts of the house did."""
 
 import pytest
+import torch
 
-from tests.explanation.given import CHINESE, MASKED, NAMES, PAIR, tiny
+from tests.explanation.given import CHINESE, MASKED, NAMES, PAIR, screen, tiny
 from unmask import explanation as module
+from unmask import system
+from unmask.axes import rules
 from unmask.explanation import explain
 from unmask.explanation.hidden_units import Made
-from unmask.settings import override
+from unmask.explanation.records import shown
+from unmask.system.tracks import hide_tracks
 from unmask.text import Tokenizer
 
 
@@ -17,11 +21,11 @@ def test_targets_and_hidden_tokens_are_those_of_the_batch(
 ) -> None:
     tokenizer = trained[name]
     explanation = explain(tiny(name), text, tokenizer=tokenizer, visit=1)
-    batch, targets = made[0].batch, made[0].batch.targets
-    assert targets is not None
+    batch, targets = made[0].batch, made[0].batch.targets["tokens"]
     real = [i for i, weight in enumerate(targets.weight.tolist()) if weight]
-    spelled = {i: module.reading._spell(tokenizer, i) for i in {*targets.ids.tolist(), *batch.ids[0].tolist()}}
+    spelled = {i: module.extract._spell(tokenizer, i) for i in {*targets.ids.tolist(), *batch.ids[0].tolist()}}
     assert [target.place for target in explanation.targets] == targets.where[real].tolist()
+    assert [target.at for target in explanation.targets] == targets.at[real].tolist()
     assert [target.text for target in explanation.targets] == [spelled[i] for i in targets.ids[real].tolist()]
     assert [target.span for target in explanation.targets] == list(
         zip(targets.start[real].tolist(), targets.end[real].tolist(), strict=True)
@@ -30,6 +34,44 @@ def test_targets_and_hidden_tokens_are_those_of_the_batch(
     expected = {target.place: target.text for target in explanation.targets} if name in MASKED else {}
     assert hidden == expected
     assert [token.text for token in explanation.tokens] == [spelled[i] for i in batch.ids[0][batch.real[0]].tolist()]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_row_is_hidden_as_training_hides_it(name: str, trained: dict[str, Tokenizer], made: list[Made]) -> None:
+    recipe, vocabulary = tiny(name), trained[name].vocabulary
+    for track, choices in recipe.all_tracks(recipe.schedule[-1]).items():
+        explain(recipe, PAIR, track=track, tokenizer=trained[name])
+        row = made[-1].before.replace(tracks=((track, 1),))
+        trains = hide_tracks({track: choices}, row, vocabulary, 0, system.objectives(recipe))
+        pairs = {f: (getattr(trains, f), getattr(made[-1].batch, f)) for f in ("ids", "segment", "rank", "counted")}
+        for targets, found in ((trains.targets, made[-1].batch.targets),):
+            assert targets.keys() == found.keys()
+            pairs |= {
+                f"{n}.{f}": (getattr(targets[n], f), getattr(found[n], f)) for n in targets for f in vars(found[n])
+            }
+        assert [field for field, (first, second) in pairs.items() if not torch.equal(first, second)] == []
+
+
+def test_a_token_that_the_place_before_it_predicts_is_shown_at_its_own_place(trained: dict[str, Tokenizer]) -> None:
+    recipe, same = tiny("bert", "hide.at=before"), tiny("bert")
+    for visit in range(4):
+        found, usual = (explain(r, PAIR, tokenizer=trained["bert"], visit=visit) for r in (recipe, same))
+        assert found.tokens == usual.tokens
+        assert found.units == usual.units
+        assert [(t.place, t.at) for t in found.targets] == [(t.place, t.place - 1) for t in usual.targets]
+        assert [q.places for q in found.questions if q.name == "tokens"] == [tuple(t.at for t in found.targets)]
+        lines = [line.split() for line in screen(found, 120).splitlines()]
+        for target in found.targets:
+            reads = shown(found.tokens[target.at].text)
+            assert any(line[:2] == [str(target.at), reads] and line[-1] == str(target.place) for line in lines)
+
+
+def test_a_hidden_token_that_no_place_can_predict_is_still_shown_as_hidden(trained: dict[str, Tokenizer]) -> None:
+    recipe = tiny("roberta", "layout=a [SEP] b [SEP]", "hide.at=before", "hide.budget=1.0", "hide.replace.mask=0.9")
+    found = explain(recipe, "Snow fell.", tokenizer=trained["roberta"])
+    assert found.tokens[0].hidden == "mask"
+    assert found.tokens[0].original == trained["roberta"].readable(trained["roberta"].encode("Snow fell.")[0])
+    assert 0 not in [target.place for target in found.targets]
 
 
 @pytest.mark.parametrize("name", MASKED)
@@ -69,7 +111,7 @@ def test_shuffled_tokens_are_told_from_masked_ones_even_where_they_stand_as_befo
     trained: dict[str, Tokenizer],
 ) -> None:
     recipe, tokenizer = tiny("structbert"), trained["structbert"]
-    in_order = override(recipe, ["hide.shuffle.budget=0"])
+    in_order = recipe.replace(hide=rules(recipe.hide)[0])
     same_place = 0
     for visit in range(24):
         found, plain = (explain(r, PAIR, tokenizer=tokenizer, visit=visit) for r in (recipe, in_order))
@@ -87,7 +129,7 @@ def test_shuffled_tokens_are_told_from_masked_ones_even_where_they_stand_as_befo
 def test_a_word_may_be_masked_in_part_and_a_run_is_masked_whole_or_not_at_all(trained: dict[str, Tokenizer]) -> None:
     text = "She spoke of disestablishmentarianism."
     for draw in ("token", "span"):
-        recipe = tiny("bert", "hide.units=Words", "hide.budget=1.0", f"hide.draw={draw}")
+        recipe = tiny("bert", "hide.units=Words", "hide.budget=1.0", f"hide.replace.draw={draw}")
         partly, ways = 0, set()
         for visit in range(30):
             found = explain(recipe, text, tokenizer=trained["bert"], visit=visit)

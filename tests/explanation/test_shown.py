@@ -59,6 +59,28 @@ def test_the_verb_takes_a_lexicon_a_stage_and_a_variant(tmp_path: Path) -> None:
     assert json.loads(works("explain", "bert", PAIR, "--variant", "code", "--json").out)["variant"] == "code"
 
 
+def test_the_verb_takes_a_track(shards: dict[str, Path]) -> None:
+    words = ("explain", "unilm", PAIR, "--size", "tiny")
+    record = json.loads(works(*words, "--track", "prefix", "--json").out)
+    assert (record["track"], record["drawn"][0]["name"]) == ("prefix", "prefix")
+    assert json.loads(works(*words, "--json").out)["track"] == "main"
+    assert "33% of the rows are of this track" in " ".join(works(*words, "--track", "prefix").out.split())
+    assert "main, prefix, left, right" in mistake(*words, "--track", "both")
+    measured = (
+        "explain",
+        "unilm",
+        "--size",
+        "tiny",
+        "--set",
+        "schedule.0.length=64",
+        "--statistics",
+        shards["wordpiece"],
+    )
+    assert "rows of view prefix" in works(*measured).out
+    assert "rows of view" not in works(*measured, "--track", "main").out
+    assert "main, prefix, left, right" in mistake(*measured, "--track", "both")
+
+
 def test_the_verb_measures_prepared_data(shards: dict[str, Path]) -> None:
     words = (
         "explain",

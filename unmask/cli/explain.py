@@ -34,6 +34,12 @@ def explain(
     stage: Annotated[
         int | None, typer.Option(help="Which stage of the schedule, counted from 1; by default the last.")
     ] = None,
+    track: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME", help="Which track, for recipes with several; by default main, with --statistics all."
+        ),
+    ] = None,
     visit: Annotated[
         int, typer.Option(help="Which reading of the text, counted from 0: each hides something else.")
     ] = 0,
@@ -51,6 +57,7 @@ def explain(
 ) -> None:
     """Show what a recipe does with a text: its tokens, what is hidden, who sees whom, what is predicted."""
     from unmask import api, explanation
+    from unmask.recipe import MAIN
     from unmask.run import RECIPE, TOKENIZER
 
     run = Path(recipe) if (Path(recipe) / RECIPE).is_file() else None
@@ -68,10 +75,19 @@ def explain(
     if statistics is not None:
         if tokenizer or lexicon or picture:
             raise UserError("--statistics reads prepared data: leave --tokenizer, --lexicon and --picture out")
-        _measure(chosen, statistics, stage, seed, visit, json_)
+        _measure(chosen, statistics, track, stage, seed, visit, json_)
         return
     tokenizer = tokenizer or (run / TOKENIZER if run is not None else None)
-    found = api.explain(chosen, text or "", tokenizer=tokenizer, lexicon=lexicon, stage=stage, seed=seed, visit=visit)
+    found = api.explain(
+        chosen,
+        text or "",
+        track=track or MAIN,
+        tokenizer=tokenizer,
+        lexicon=lexicon,
+        stage=stage,
+        seed=seed,
+        visit=visit,
+    )
     if picture is not None:
         from unmask.explanation.picture import draw
 
@@ -102,13 +118,16 @@ def _of_family(name: str, size: str | None, variant: str | None, settings: list[
     return family.get(name, size=size or "base", variant=variant or "paper", settings=settings)
 
 
-def _measure(recipe: Recipe, data: str, stage: int | None, seed: int, visit: int, json_: bool) -> None:
+def _measure(
+    recipe: Recipe, data: str, track: str | None, stage: int | None, seed: int, visit: int, json_: bool
+) -> None:  # fmt: skip
     from unmask import explanation
     from unmask.explanation.statistics import measure, table
 
-    measured = measure(recipe, data, stage=stage, seed=seed, visit=visit)
+    measured = measure(recipe, data, track=track, stage=stage, seed=seed, visit=visit)
     if json_:
         output.as_json(explanation.to_json(measured))
         return
-    screen.table(f"{recipe.name} on {data}", ["", "measured", "asked for"], list(table(measured)))
+    of_track = f", track {track}" if track else ""
+    screen.table(f"{recipe.name}{of_track} on {data}", ["", "measured", "asked for"], list(table(measured)))
     output.notes(measured.notes, json_)

@@ -33,7 +33,7 @@ FATES: dict[type, dict[str, Fate]] = {
         "reads": "written",
         "segments": "checked", "tracks": "training", "writes_with": "training",
         "schedule": "training",  # but for what its stages hide, which is checked
-        "adapt": "training", "task": "checked",
+        "adapt": "training",
         "task": "checked",  # its labels are written
     },
     Single: {"backbone": "written"},

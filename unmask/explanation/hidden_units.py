@@ -1,135 +1,160 @@
-"""What hiding made of rows, read off the batch: the hidden units and how each is hidden, and what each row drew."""
+"""What hiding made of rows: the hidden tokens and units, how each is hidden, and the level that each row took."""
 
 from __future__ import annotations
 
-import dataclasses
-import inspect
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple, get_args
+from typing import NamedTuple, get_args
 
 import numpy as np
-from torch import Tensor
 
-from unmask import see
-from unmask.batch import Batch, Vocabulary
-from unmask.hide import Levels
-from unmask.hide.units import level_of
-from unmask.recipe import Recipe
+from unmask.axes import InPlace, Objective, Way, rules
+from unmask.batch import Batch, Targets, Vocabulary
+from unmask.hide.masked import version
+from unmask.recipe import FullTrack
+from unmask.system.tracks import only_asked, view
 
-How = Literal["mask", "random", "keep", "moved"]  # what stands in place of a hidden token; moved: one of its neighbours
-HOWS: tuple[How, ...] = get_args(How)
+WAYS: tuple[Way, ...] = get_args(Way)
+_MASK, _RANDOM, _KEEP, _MOVED = map(WAYS.index, ("mask", "random", "keep", "moved"))
 
-_VIEWS = {"everything": see.Everything, "prefix": see.Prefix, "left": see.LeftToRight, "right": see.RightToLeft}
 _LEVELS = {
     "token": "Every token, or word, is hidden by itself.",
-    "phrase": "Phrases are hidden whole, and words where there is no phrase.",
-    "entity": "Entities are hidden whole, and phrases and words where there is none.",
+    "phrase": "Phrases are hidden whole. Where there is no phrase, words are hidden.",
+    "entity": "Entities are hidden whole. Where there is no entity, phrases and words are hidden.",
 }
 
 
 @dataclass(frozen=True)
-class Made:
-    """Rows as a network reads them, and what is no longer seen in them."""
+class HiddenTokens:
+    """The tokens that one rule hides where they stand, in order of place."""
 
-    batch: Batch
-    half: Tensor  # B T, 0 in the first text of an example, 1 in the second: the view may have numbered segments anew
-    moved: np.ndarray  # N, True for targets that are there because their order was changed
-    level: Tensor | None  # B, which of Levels the row took; None where there are none
+    rule: InPlace
+    places: np.ndarray  # flat index of each token
+    ids: np.ndarray  # the token that stood there before
+    how: np.ndarray  # index into WAYS
+    start: np.ndarray  # flat index of the first token of its unit
+    end: np.ndarray  # flat index of the last token of its unit
+
+
+@dataclass(frozen=True)
+class Made:
+    """Rows before and after hiding."""
+
+    before: Batch  # nothing is hidden yet
+    batch: Batch  # as the network reads it
+    hidden: tuple[HiddenTokens, ...]  # of each rule that hides tokens where they stand
+    level: tuple[str, ...]  # the level that each row took; (): there are no levels
 
 
 @dataclass(frozen=True)
 class Units:
-    """The hidden units of a batch, an element each, in order of place; and their tokens."""
+    """The hidden units of a batch in order of place, and their tokens."""
 
     start: np.ndarray  # flat index of the first token
-    end: np.ndarray  # of the last
-    moved: np.ndarray  # True where the unit is not covered, but put in another order
-    words: np.ndarray  # how many words it has a part in
-    places: np.ndarray  # flat index of each hidden token, in order
-    how: np.ndarray  # of each hidden token: index into HOWS
+    end: np.ndarray  # flat index of the last token
+    moved: np.ndarray  # True if the tokens of the unit only changed places
+    words: np.ndarray  # the number of words that have a token in it
+    places: np.ndarray  # flat index of each hidden token
+    ids: np.ndarray  # the token that stood there before
+    how: np.ndarray  # of each hidden token: index into WAYS
 
 
 class Share(NamedTuple):
-    """One of the things that a row may draw."""
+    """One of the levels that a row may take."""
 
     name: str
     share: float  # of the rows
     meaning: str
 
 
-def make(recipe: Recipe, hide: Any, batch: Batch, vocabulary: Vocabulary, seed: int) -> Made:
-    """Hide, and say who sees whom, as training does."""
-    drawn = recipe.see.draw(batch, seed)  # type: ignore[attr-defined]
-    hidden = hide.apply(drawn, vocabulary, seed)
-    seen = recipe.see.apply(hidden)  # type: ignore[attr-defined]
-    return Made(seen, batch.segment, _moved(hide, drawn, hidden, vocabulary, seed), _level(hide, batch, seed))
+def make(track: FullTrack, batch: Batch, vocabulary: Vocabulary, seed: int, objectives: dict[str, Objective]) -> Made:
+    """Hide the rows of a track as training does, one rule after the other, and look at what each rule changed."""
+    now, hidden = track.see.draw(batch, seed), []
+    for rule in rules(track.hide):
+        after = rule.apply(now, vocabulary, seed)
+        if rule.in_place is not None:
+            hidden.append(_hidden_by(rule.in_place, now, after, vocabulary.mask))
+        now = after
+    read = only_asked(track, view(track, now), objectives)
+    return Made(batch, read, tuple(hidden), _level(track, batch, seed))
 
 
-def views(recipe: Recipe) -> list[Share]:
-    """The views that a row may take, in the order of `Batch.mode`; none where all rows take the same."""
-    if not isinstance(recipe.see, see.Mixed):
-        return []
-    shares = dataclasses.asdict(recipe.see)
-    return [Share(name, share, (inspect.getdoc(_VIEWS[name]) or "").split("\n")[0]) for name, share in shares.items()]
+def in_place(track: FullTrack) -> Iterator[InPlace]:
+    """The rules of a track that hide tokens where they stand."""
+    for rule in rules(track.hide):
+        if rule.in_place is not None:
+            yield rule.in_place
 
 
-def levels(hide: Any) -> list[Share]:
-    """The levels that a row may take, in the order of `Made.level`; none where there are none."""
-    units = getattr(hide, "units", None)
-    if not isinstance(units, Levels):
-        return []
-    shares = {name: getattr(units, name) for name in _LEVELS}
-    return [Share(name, share / sum(shares.values()), _LEVELS[name]) for name, share in shares.items()]
+def moves(rule: InPlace) -> bool:
+    """Whether the tokens that a rule hides only change places."""
+    return "moved" in rule.replace.shares
 
 
-def units(made: Made, mask: int | None) -> Units:
-    """The units that are hidden where they stand; a prediction of what stands further on belongs to none."""
-    targets = made.batch.targets
-    if targets is None:
-        return Units(*(np.zeros(0, np.int64) for _ in range(6)))
-    where, ids, start, end, weight = (
-        column.numpy() for column in (targets.where, targets.ids, targets.start, targets.end, targets.weight)
-    )
-    used = np.flatnonzero((weight > 0) & (start <= where) & (where <= end))
-    used = used[np.argsort(where[used])]
-    places, moved = where[used], made.moved[used]
-    first, at = np.unique(start[used], return_index=True)
-    last = end[used][at]
-    word = made.batch.word.flatten().numpy()
-    how = _how(made.batch.ids.flatten().numpy()[places], ids[used], moved, mask)
-    return Units(first, last, moved[at], word[last] - word[first] + 1, places, how)
+def levels(track: FullTrack) -> list[Share]:
+    """The levels that a row may take; none if there are no levels."""
+    shares = next((rule.units.levels for rule in in_place(track) if rule.units.levels), {})
+    return [Share(name, share, _LEVELS.get(name, "")) for name, share in shares.items()]
 
 
-def of_runs(found: Units, length: int) -> np.ndarray:
-    """How each run of covered tokens that touch is hidden, in rows of this length: index into HOWS."""
-    covered = found.how != HOWS.index("moved")
-    places, how = found.places[covered], found.how[covered]
+def units(made: Made) -> Units:
+    """The units that all rules hide where they stand."""
+    none = np.zeros(0, np.int64)
+    found = {
+        name: np.concatenate([none, *(getattr(tokens, name) for tokens in made.hidden)])
+        for name in ("places", "ids", "how", "start", "end")
+    }
+    order = np.argsort(found["places"], kind="stable")
+    places, ids, how, start, end = (values[order] for values in found.values())
+    first, at = np.unique(start, return_index=True)
+    last, word = end[at], made.before.columns["word"].flatten().numpy()
+    return Units(first, last, how[at] == _MOVED, word[last] - word[first] + 1, places, ids, how)
+
+
+def of_runs(tokens: HiddenTokens, length: int) -> np.ndarray:
+    """How each run of neighbouring hidden tokens is hidden, in rows of this length: index into WAYS."""
+    places, how = tokens.places, tokens.how
     begins = np.flatnonzero((np.diff(places, prepend=-2) != 1) | (places % length == 0))
-    replaced = np.bincount(np.searchsorted(begins, np.arange(len(how)), "right") - 1, how == HOWS.index("random")) > 0
-    return np.where(replaced, HOWS.index("random"), how[begins])
+    replaced = np.bincount(np.searchsorted(begins, np.arange(len(how)), "right") - 1, how == _RANDOM) > 0
+    return np.where(replaced, _RANDOM, how[begins])
 
 
-def _how(now: np.ndarray, before: np.ndarray, moved: np.ndarray, mask: int | None) -> np.ndarray:
-    """How each token is hidden; a random token that is the one before by chance looks kept."""
-    replaced = np.where(now != before, HOWS.index("random"), HOWS.index("keep"))
-    covered = np.where(now == (-1 if mask is None else mask), HOWS.index("mask"), replaced)
-    return np.where(moved, HOWS.index("moved"), covered)
+def _hidden_by(rule: InPlace, before: Batch, after: Batch, mask: int | None) -> HiddenTokens:
+    """What a rule added to the targets. A token that it replaced and that no place can predict is hidden, too."""
+    now, changed = after.ids.flatten().numpy(), (after.ids != before.ids).flatten().numpy()
+    (found,) = (_added(before, after, name) for name in after.targets if _is_new(before, after, name))
+    where = found["where"]
+    used = np.flatnonzero((found["weight"] > 0) | changed[where])
+    used = used[np.argsort(where[used])]
+    places, ids = where[used], found["ids"][used]
+    return HiddenTokens(rule, places, ids, _how(rule, now[places], ids, mask), found["start"][used], found["end"][used])
 
 
-def _moved(hide: Any, batch: Batch, hidden: Batch, vocabulary: Vocabulary, seed: int) -> np.ndarray:
-    """Targets that would not be there if nothing were shuffled."""
-    targets, shuffle = hidden.targets, getattr(hide, "shuffle", None)
-    if targets is None or shuffle is None or not shuffle.budget:
-        return np.zeros(0 if targets is None else len(targets.where), bool)
-    in_order = dataclasses.replace(hide, shuffle=dataclasses.replace(shuffle, budget=0.0))
-    others = in_order.apply(batch, vocabulary, seed).targets
-    covered = others.where[others.weight > 0].numpy()
-    return ~np.isin(targets.where.numpy(), covered) & (targets.weight.numpy() > 0)
+def _is_new(before: Batch, after: Batch, name: str) -> bool:
+    return after.targets[name] is not before.targets.get(name)
 
 
-def _level(hide: Any, batch: Batch, seed: int) -> Tensor | None:
-    """B, the level that each row takes; None where there are none."""
-    if not levels(hide):
-        return None
-    visit = batch.visit if hide.copies is None else batch.visit % hide.copies
-    return level_of(hide.units, batch, seed, visit)
+def _added(before: Batch, after: Batch, name: str) -> dict[str, np.ndarray]:
+    """The targets of a rule: in each row they stand behind those of earlier rules."""
+    rows, known = after.shape[0], before.targets.get(name)
+    count = len(known.where) // rows if known is not None else 0
+    targets: Targets = after.targets[name]
+    return {key: value.view(rows, -1)[:, count:].flatten().numpy() for key, value in vars(targets).items()}
+
+
+def _how(rule: InPlace, now: np.ndarray, before: np.ndarray, mask: int | None) -> np.ndarray:
+    """How each token is hidden. A random token that happens to equal the token before looks kept."""
+    ways = [WAYS.index(way) for way, share in rule.replace.shares.items() if share > 0]
+    if len(ways) == 1:
+        return np.full(len(now), ways[0])
+    return np.where(now == (-1 if mask is None else mask), _MASK, np.where(now != before, _RANDOM, _KEEP))
+
+
+def _level(track: FullTrack, batch: Batch, seed: int) -> tuple[str, ...]:
+    """The name of the level that each row takes; () if there are no levels."""
+    for rule in in_place(track):
+        number = rule.units.level(batch, seed, version(batch, rule.copies))
+        if number is not None:
+            names = [*rule.units.levels]
+            return tuple(names[one] for one in number.tolist())
+    return ()

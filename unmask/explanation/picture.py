@@ -18,13 +18,14 @@ from unmask.explanation.records import (
     judged,
     not_asked,
     run_name,
+    share_name,
     shown,
     size_name,
 )
 from unmask.fonts import NO_GLYPH
 
 MARGIN, RIGHT = 36, 776  # left edges of the page and of its right half
-MOST_TOKENS, SMALLEST_CELL = 40, 9  # tokens and pixels: what can be read
+MOST_TOKENS, SMALLEST_CELL = 40, 9  # tokens and pixels: limits of what can be read
 TOKEN, STEP, LINE = 32, 28, 15  # heights of a token, of a prediction, of a line of small text
 KINDS = {"plain": "text"} | NAMES | {"special": "special"}
 FILLS = {"plain": "#e3edf7", "mask": "#d64545", "random": "#f0b429", "keep": "#3ebd93", "moved": "#9b6bdf",
@@ -75,21 +76,21 @@ def _heading(page: Page, explanation: Explanation) -> None:
 
 
 def _drawn(page: Page, explanation: Explanation, top: float) -> float:
-    """What was drawn for the row, a line each; returns where they end."""
+    """What holds for this row and not for all, a line each; returns where the lines end."""
     segments = sorted({token.segment for token in explanation.tokens})
-    for axis, name, share, meaning in explanation.drawn:
-        title = f"{axis}: {name}"
+    for drawn in explanation.drawn:
+        title, rows = f"{drawn.axis}: {drawn.name}", share_name(drawn)
         page.text(MARGIN, top, title, size=12, weight="bold", color=DARK["moved"])
-        told = f"{meaning} {'All rows of this stage do' if share == 1 else f'So do {share:.0%} of rows'}."
-        if axis == "view":
-            told += f" Segments: {' and '.join(map(str, segments))}."
-        page.text(MARGIN + page.width(title, 12, "bold") + 14, top, told, size=11, color=INK)
+        said = f"{drawn.meaning} {rows[:1].upper()}{rows[1:]}."
+        if drawn.axis == "track":
+            said += f" Segments: {' and '.join(map(str, segments))}."
+        page.text(MARGIN + page.width(title, 12, "bold") + 14, top, said, size=11, color=INK)
         top += 26
     return top
 
 
 def _tokens(page: Page, explanation: Explanation, top: float) -> float:
-    """The tokens as boxes, those of one word side by side, those of one unit on a band; returns where they end."""
+    """The tokens as boxes. Tokens of one word touch, tokens of one unit share a band. Returns where the boxes end."""
     tokens = explanation.tokens[:MOST_TOKENS]
     hidden, known = any(token.hidden for token in tokens), bool(explanation.found)
     line, top = TOKEN + (26 if hidden else 10) + 8 * known, top + 8 * known
@@ -115,7 +116,7 @@ def _tokens(page: Page, explanation: Explanation, top: float) -> float:
 def _laid(
     page: Page, tokens: tuple[Token, ...], size: float, y: float, line: float
 ) -> list[tuple[float, float, float]]:
-    """Where the tokens go: left, upper edge and width of each."""
+    """Left edge, upper edge and width of each token."""
     x, boxes = float(MARGIN), []
     for places in _words(tokens):
         widths = [_box_width(page, tokens[place], size) for place in places]
@@ -129,7 +130,7 @@ def _laid(
 
 
 def _stretches(boxes: Sequence[tuple[float, float, float]]) -> Iterator[tuple[float, float, float]]:
-    """Left, right and upper edge of boxes that stand side by side, for every line that they are on."""
+    """Left, right and upper edge of neighbouring boxes, for every line that they are on."""
     for upper in sorted({y for _, y, _ in boxes}):
         here = [(x, x + width) for x, y, width in boxes if y == upper]
         yield here[0][0], here[-1][1], upper
@@ -164,7 +165,7 @@ def _matrix(page: Page, explanation: Explanation, top: float) -> None:
     left, lower = MARGIN + 110, HEIGHT - 46
     tokens = explanation.tokens[:MOST_TOKENS]
     upper, size, cell = top, 11.0, 0
-    while cell < SMALLEST_CELL and tokens:  # fewer tokens, if they would be too small to read
+    while cell < SMALLEST_CELL and tokens:  # show fewer tokens if the cells would be too small to read
         for size in (11.0, 10.0, 9.0, 8.0, 7.0, 6.5):
             labels = [page.fit(shown(token.text), size, 80) for token in tokens]
             tallest = max(_height(page, label, size) for label in labels)
@@ -201,12 +202,12 @@ def _label_color(token: Token) -> str:
 
 
 def _targets(page: Page, explanation: Explanation, top: float, bottom: float) -> float:
-    """Up to two columns of predictions, those of one unit bracketed; returns where they end."""
+    """Up to two columns of predictions, with a bracket around those of one unit; returns where they end."""
     two = bool(judged(explanation))
     title = "What the generator predicts" if two else "What is predicted"
     around = any(target.around for target in explanation.targets)
     blind = any(target.blind for target in explanation.targets)
-    from_what = "at a place, the token there unseen" if blind else "from the token at a place"
+    from_what = "at a place, without the token there" if blind else "from the token at a place"
     page.title(RIGHT, top, title, from_what + " and both sides of its span" * around)
     top += 36
     for answer in explanation.answers:
@@ -222,7 +223,7 @@ def _targets(page: Page, explanation: Explanation, top: float, bottom: float) ->
         column, line = divmod(number, rows)
         x, y = RIGHT + column * 310, top + line * STEP
         text = ", then ".join(map(shown, (target.text, *target.further)))
-        _target(page, explanation.tokens[target.place], target.place, text, x, y, width, blind=target.blind)
+        _target(page, explanation.tokens[target.at], target.at, text, x, y, width, blind=target.blind)
         if target.span[0] < target.span[1]:
             _bracket(page, explanation, target, x, y, width)
     end = top + min(len(targets), rows) * STEP
@@ -234,7 +235,7 @@ def _targets(page: Page, explanation: Explanation, top: float, bottom: float) ->
 def _target(
     page: Page, token: Token, place: int, text: str, x: float, y: float, width: float, *, blind: bool = False
 ) -> None:
-    """A line: the place, what is read there (nothing, if the stream that predicts is blind to it), what is predicted."""
+    """A line: the place that predicts, the token there ("?" if the stream does not see it), the predicted token."""
     name = "special" if blind else drawn_as(token)
     page.text(x + 30, y, str(place), size=10, color=FAINT, ha="right")
     reads = "?" if blind else page.fit(shown(token.text), 11, 90)
@@ -245,7 +246,7 @@ def _target(
 
 
 def _bracket(page: Page, explanation: Explanation, target: Target, x: float, y: float, width: float) -> None:
-    """One line's part of the bracket around a unit; at its first line what the unit is."""
+    """The part of a unit's bracket on one line; the first line also says what the unit is."""
     unit = explanation.units[explanation.tokens[target.place].unit]
     first, last = target.place == unit.start, target.place == unit.end
     upper, lower = y - (11 if first else STEP / 2), y + (11 if last else STEP / 2)
@@ -256,7 +257,7 @@ def _bracket(page: Page, explanation: Explanation, target: Target, x: float, y: 
 
 
 def _judgements(page: Page, explanation: Explanation, top: float, bottom: float) -> None:
-    """What the discriminator is asked, and the row that it reads, as far as there is room."""
+    """What the discriminator is asked, and as much of the row that it reads as there is room for."""
     for question in judged(explanation):
         everywhere = len(question.places) == len(explanation.tokens)
         where = "at every token" if everywhere else f"at {len(question.places)} tokens"
@@ -276,12 +277,12 @@ def _judgements(page: Page, explanation: Explanation, top: float, bottom: float)
             page.box(x, y, width, 22, BANDS["mask"] if token.hidden else FILLS["plain" if asked else "special"])
             page.text(x + width / 2, y + 11, text, size=10, color=DARK["mask"] if token.hidden else INK, ha="center")
             x += width + 4
-        told = "? is the generator's guess: where it is right, nothing was replaced"
-        page.text(RIGHT, y + 36, told, size=10, color=FAINT)
+        said = "? is the generator's guess: where it is right, nothing was replaced"
+        page.text(RIGHT, y + 36, said, size=10, color=FAINT)
 
 
 def _choices(page: Page, explanation: Explanation) -> float:
-    """What the recipe chose, at the foot of the page; returns where it begins."""
+    """What the recipe chose, at the bottom of the page; returns where this part begins."""
     indent = max(128.0, *(page.width(axis, 10) + 12 for axis, _, _ in explanation.choices))
     left, width = RIGHT + indent, WIDTH - MARGIN - RIGHT - indent
     choices = [(axis, page.wrap(part, 9, width, 2)) for axis, part, _ in explanation.choices]
@@ -301,7 +302,9 @@ def _footer(page: Page, explanation: Explanation) -> None:
     if len(explanation.tokens) > MOST_TOKENS:
         notes.insert(0, f"the first {MOST_TOKENS} of {len(explanation.tokens)} tokens are drawn")
     if _lacking(page, explanation):
-        notes.insert(0, f"{NO_GLYPH} stands for what no installed font can draw: install one, such as Noto Sans CJK")
+        notes.insert(
+            0, f"{NO_GLYPH} is a character that no installed font can draw: install a font such as Noto Sans CJK"
+        )
     for number, line in enumerate(page.wrap("; ".join(notes), 8.5, WIDTH - 2 * MARGIN, 2)):
         page.text(MARGIN, HEIGHT - 26 + 14 * number, line, size=8.5, color=FAINT)
 

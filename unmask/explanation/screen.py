@@ -25,19 +25,20 @@ from unmask.explanation.records import (
     judged,
     not_asked,
     run_name,
+    share_name,
     shown,
     size_name,
     span_name,
 )
 
-MOST_SHOWN = 24  # tokens of the matrix, targets of the table: what a screen holds
+MOST_SHOWN = 24  # tokens of the matrix, targets of the table: as many as fit on a screen
 STYLES = {"mask": "bold red", "random": "bold yellow", "keep": "bold green", "moved": "bold magenta", "special": "dim",
           "plain": ""}  # fmt: skip
 _LABEL = 6  # characters of a column's label
 
 
 def render(explanation: Explanation) -> RenderableType:
-    """The explanation for a terminal, 80 columns wide or more; it reads as well without colours."""
+    """The explanation for a terminal of 80 columns or more; it can be read without colours."""
     return Stack(
         _heading(explanation),
         *_section("1  The text as tokens", _sentences(explanation), _legend(explanation)),
@@ -55,12 +56,9 @@ def _heading(explanation: Explanation) -> RenderableType:
     grid = Table.grid(padding=(0, 2))
     for axis, part, meaning in explanation.choices:
         grid.add_row(Text(axis, "bold cyan", no_wrap=True), Text(meaning) + Text(f"\n{part}", "dim"))
-    for axis, name, share, meaning in explanation.drawn:
-        rows = "all rows" if share == 1 else f"{share:.0%} of rows"
-        drawn = (
-            Text(f"{name}: ", "bold") + Text(meaning, "not bold") + Text(f"\ndrawn for this row, as for {rows}", "dim")
-        )
-        grid.add_row(Text(axis, "bold magenta", no_wrap=True), drawn)
+    for one in explanation.drawn:
+        drawn = Text(f"{one.name}: ", "bold") + Text(one.meaning, "not bold") + Text(f"\n{share_name(one)}", "dim")
+        grid.add_row(Text(one.axis, "bold magenta", no_wrap=True), drawn)
     title = Text(f"{explanation.recipe} {explanation.size}", "bold") + Text(f"  {explanation.idea}", "not bold")
     return Stack(title, Text(run_name(explanation), "dim"), Text(""), grid)
 
@@ -73,7 +71,7 @@ def _notes(explanation: Explanation) -> RenderableType:
 
 
 def _sentences(explanation: Explanation) -> RenderableType:
-    """A line per sentence; special tokens stand with the sentence before them, the first ones with the one after."""
+    """A line per sentence. Special tokens belong to the sentence before them, the first ones to the sentence after."""
     tokens = explanation.tokens
     grid = Table.grid(padding=(0, 2))
     grid.add_column()
@@ -87,7 +85,7 @@ def _sentences(explanation: Explanation) -> RenderableType:
 
 
 def _line(explanation: Explanation, line: list[int]) -> Text:
-    """Tokens side by side; those of one hidden unit together."""
+    """Tokens side by side; the tokens of one hidden unit together."""
     tokens, text = explanation.tokens, Text()
     for unit, group in groupby(line, lambda place: tokens[place].unit if tokens[place].hidden else -1 - place):
         places = list(group)
@@ -97,7 +95,7 @@ def _line(explanation: Explanation, line: list[int]) -> Text:
 
 
 def _hidden(explanation: Explanation, number: int, places: list[int]) -> Text:
-    """A hidden unit with what it was; dots where it runs on into another line."""
+    """A hidden unit with its original tokens; dots where it continues on another line."""
     unit = explanation.units[number]
     ends = "{" if places[0] == unit.start else "⋯", "}" if places[-1] == unit.end else "⋯"
     was, reads = (_run_of(explanation.tokens, places, name) for name in ("original", "text"))
@@ -149,7 +147,7 @@ def _legend(explanation: Explanation) -> RenderableType:
         words += Text(f" in {units} unit{'s' * (units > 1)}, " if units < hidden else ", ")
         words += Text(", ").join(Text(f"{how[key]} {name}", STYLES[key]) for key, name in NAMES.items() if how[key])
     else:
-        words += Text("no token is hidden where it stands")
+        words += Text("no token of the text is hidden or replaced")
     joined = any(continues(tokens, place) for place in range(len(tokens)))
     words += Text("; · joins the pieces of a word" if joined else "", "dim")
     known = [
@@ -160,7 +158,7 @@ def _legend(explanation: Explanation) -> RenderableType:
 
 
 def _matrix(explanation: Explanation) -> RenderableType:
-    """A row per query, a column per key; cells are two columns wide, as Chinese labels are."""
+    """A row per query, a column per key. A cell is two columns wide, like a Chinese character."""
     tokens = explanation.tokens[:MOST_SHOWN]
     labels = [shown(token.text) for token in tokens]
     width = min(12, max(map(cell_len, labels)))
@@ -198,13 +196,13 @@ def _predictions(explanation: Explanation) -> Iterator[RenderableType]:
         table.add_column(name, justify="right" if name == "at place" else "left", no_wrap=True)
     ordered = sorted(explanation.targets, key=lambda target: (target.span, target.place))
     for target in ordered[:MOST_SHOWN]:
-        token = explanation.tokens[target.place]
+        token = explanation.tokens[target.at]
         sees = f"{target.sees} of {len(explanation.tokens)}"
         reads = Text("nothing", "dim") if target.blind else Text(shown(token.text), STYLES[drawn_as(token)])
         more = [f"{target.around[0]} and {target.around[1]}" if target.around else ""] if around else []
         more += [shown(text) for text in target.further]
         predicted = Text(shown(target.text), "bold")
-        table.add_row(str(target.place), reads, sees, predicted, _stands_at(explanation, target), *more)
+        table.add_row(str(target.at), reads, sees, predicted, _stands_at(explanation, target), *more)
     if explanation.targets:
         yield table
     if len(ordered) > MOST_SHOWN:
@@ -219,7 +217,7 @@ def _predictions(explanation: Explanation) -> Iterator[RenderableType]:
 
 
 def _stands_at(explanation: Explanation, target: Target) -> str:
-    """The place; around the tokens of a unit a bracket, and what the unit is."""
+    """The place of the token; for a unit of several tokens also a bracket and what the unit is."""
     start, end = target.span
     if start == end:
         return f"{start}"

@@ -1,29 +1,30 @@
-"""Statistics: what a recipe does with prepared data, measured over many rows, beside what it asks for."""
+"""Statistics: what a recipe does with many rows of prepared data, next to what it asks for."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from unmask import system
-from unmask.batch import Vocabulary
+from unmask import curves, system
+from unmask.axes import InPlace, columns_of
+from unmask.batch import Batch
 from unmask.errors import require
-from unmask.explanation import staged
-from unmask.explanation.hidden_units import HOWS, Made, Share, levels, make, of_runs, units, views
+from unmask.explanation import find_stage, find_track
+from unmask.explanation.counts import Counts, add, counts
+from unmask.explanation.hidden_units import in_place, levels, make, moves
 from unmask.pretraining import Mixture
-from unmask.recipe import Recipe
+from unmask.recipe import MAIN, FullTrack, Recipe, Stage
+from unmask.system.tracks import rows_of
 
-TOKENS = 200_000  # to be measured, special ones too
+TOKENS = 200_000  # to measure, special tokens included
 AT_ONCE = 16_384  # tokens in one batch
-
-Counts = dict[str, Counter[Any]]  # by name, then by what was counted
 
 
 class Measured(NamedTuple):
-    """A number, and what the recipe asks for; None where it does not say."""
+    """A number, and what the recipe asks for; None if it does not say."""
 
     value: float
     asked: float | None
@@ -39,11 +40,12 @@ class Lengths:
 
 @dataclass(frozen=True)
 class Statistics:
-    """What was measured. Shares are of 1; what is moved counts neither as hidden nor as a unit."""
+    """What was measured. Shares are of 1. Tokens that only changed places count neither as hidden nor as a unit."""
 
     recipe: str
     size: str
     variant: str
+    track: str | None  # None: all tracks in their proportions
     stage: int  # of the schedule, counted from 1
     length: int  # of a row
     data: str
@@ -55,89 +57,80 @@ class Statistics:
     unknown: float  # share of the text that is [UNK], which no masked recipe hides
     padding: float  # share of all places
     examples: float  # in a row, on average
-    predictions: float  # of tokens, as a share of the text
+    predictions: float  # predicted tokens, as a share of the text
     hidden: Measured  # share of the text, without [UNK], that is hidden where it stands
-    moved: Measured  # share of the text, without [UNK], whose order is lost
+    moved: Measured  # share of the text, without [UNK], that only changed places
     units: int
-    drawn: str  # what a way to hide is drawn for: token, or span: a run of hidden tokens that touch
+    drawn: str  # what shares one draw of a way to hide: token, or span: a run of neighbouring hidden tokens
     how: dict[str, Measured]  # shares of the hidden tokens, or of the runs
     words: Lengths  # of the units, in words
     pieces: Lengths  # of the units, in tokens
-    views: dict[str, Measured]  # shares of the rows
+    views: dict[str, Measured]  # shares of the rows, by track; empty if one track is measured
     levels: dict[str, Measured]  # shares of the rows
     answers: dict[str, float]  # shares of the examples that the sentence task asks about
     asked: float  # share of the examples that it asks about
-    notes: dict[str, int]  # on how the documents read became examples
+    notes: dict[str, int]  # on how the documents became examples
 
 
 def measure(
-    recipe: Recipe, data: str | Path, *, stage: int | None = None, tokens: int = TOKENS, seed: int = 0, visit: int = 0
-) -> Statistics:
-    """Measure rows of prepared data as training would make them; `stage` counts from 1, none is the last."""
+    recipe: Recipe, data: str | Path, *, track: str | None = None, stage: int | None = None, tokens: int = TOKENS,
+    seed: int = 0, visit: int = 0,
+) -> Statistics:  # fmt: skip
+    """Measure rows of prepared data as training makes them. `track`: None for all in their proportions. `stage` counts from
+    1, None is the last."""
     require(visit >= 0, f"visit must be 0 or more, got {visit}")
-    number, hide = staged(recipe, stage)
+    number = find_stage(recipe, stage)
+    now, done = recipe.schedule[number - 1], sum(before.share for before in recipe.schedule[: number - 1])
+    chosen = recipe.all_tracks(now) if track is None else {track: find_track(recipe, number, track)}
     mixture = Mixture.open([data])
     mixture.check(recipe)
-    vocabulary = mixture.tokenizer.vocabulary
-    system.check(recipe, vocabulary)
-    length, of_step = recipe.schedule[number - 1].length, recipe.schedule[number - 1].rows
-    continuous = recipe.arrange.continuous  # type: ignore[attr-defined]  # its text is known to last for a step's streams
-    rows = max(1, AT_ONCE // length)
-    rows = min(rows, of_step) if continuous else rows
-    loader = mixture.loader(recipe, length, seed, {"places": [{"visit": visit}], "counts": [0]}, rows)
+    vocabulary, objectives = mixture.tokenizer.vocabulary, system.objectives(recipe)
+    system.check_fit(recipe, vocabulary)
+    rows = _rows_at_once(recipe, now)
+    loader = mixture.loader(recipe, now.length, seed, {"places": [{"visit": visit}], "counts": [0]}, rows)
     total: Counts = {}
     while sum(total.get("tokens", {}).values()) < tokens:
-        made = make(recipe, hide, loader.batch(rows), vocabulary, seed)
-        for name, found in _counts(made, vocabulary, by_run=_drawn_for(hide) == "span").items():
-            total.setdefault(name, Counter()).update(found)
+        parts = [(name, part) for name, part in _by_track(loader.batch(rows)) if name in chosen]
+        require(
+            bool(parts),
+            f"the track {track!r} has none of the {rows} rows of a step: raise schedule.*.rows or its share",
+        )
+        for name, part in parts:
+            made = make(chosen[name], part, vocabulary, seed, objectives)
+            add(total, counts(name, chosen[name], made, vocabulary))
     return Statistics(
-        recipe=recipe.name, size=recipe.size, variant=recipe.variant, stage=number, length=length, data=str(data),
-        seed=seed, visit=visit, notes=dict(loader.notes), **_shares(recipe, hide, total, length),
+        recipe=recipe.name, size=recipe.size, variant=recipe.variant, track=track, stage=number, length=now.length,
+        data=str(data), seed=seed, visit=visit, notes=dict(loader.notes), **_shares(chosen, total, now.length, done),
     )  # fmt: skip
 
 
-def _drawn_for(hide: Any) -> str:
-    return str(getattr(hide, "draw", "token"))
+def _rows_at_once(recipe: Recipe, stage: Stage) -> int:
+    """Tracks share a step by whole rows, so a whole step is measured. Continuing rows need text for each row of a step."""
+    if recipe.tracks:
+        return stage.rows
+    rows = max(1, AT_ONCE // stage.length)
+    return min(rows, stage.rows) if recipe.arrange.continuous else rows
 
 
-def _counts(made: Made, vocabulary: Vocabulary, *, by_run: bool) -> Counts:
-    """What is to be counted in a batch."""
-    batch, found = made.batch, units(made, vocabulary.mask)
-    hidden, sizes = found.moved == 0, found.end - found.start + 1
-    how = of_runs(found, batch.shape[1]) if by_run else found.how[found.how != HOWS.index("moved")]
-    text, unknown = batch.word >= 0, batch.ids == (-1 if vocabulary.unknown is None else vocabulary.unknown)
-    counted = batch.counted > 0
-    predicted = 0 if batch.targets is None else int((batch.targets.weight > 0).sum())
-    return {
-        "rows": Counter(all=len(batch.ids)),
-        "tokens": Counter(all=int(batch.real.sum())),
-        "text": Counter(all=int(text.sum())),
-        "unknown": Counter(all=int((text & unknown).sum())),
-        "examples": Counter(all=int((batch.example.amax(1) + 1).sum())),
-        "predicted": Counter(all=predicted),
-        "hidden": Counter(all=int(sizes[hidden].sum())),
-        "moved": Counter(all=int(sizes[~hidden].sum())),
-        "units": Counter(all=int(hidden.sum())),
-        "how": Counter(how.tolist()),
-        "words": Counter(found.words[hidden].tolist()),
-        "pieces": Counter(sizes[hidden].tolist()),
-        "views": Counter([] if batch.mode is None else batch.mode.tolist()),
-        "levels": Counter([] if made.level is None else made.level.tolist()),
-        "answers": Counter(batch.label[counted].tolist()),
-    }
+def _by_track(batch: Batch) -> Iterator[tuple[str, Batch]]:
+    """The rows of each track."""
+    begin = 0
+    for name, count in batch.tracks or ((MAIN, batch.shape[0]),):
+        yield name, rows_of(batch, begin, begin + count)
+        begin += count
 
 
-def _shares(recipe: Recipe, hide: Any, total: Counts, length: int) -> dict[str, Any]:
+def _shares(tracks: dict[str, FullTrack], total: Counts, length: int, done: float) -> dict[str, Any]:
     """The counts of all batches as shares."""
     rows, tokens, text, unknown, examples, predicted, hidden, moved = (
         total[name]["all"] for name in ("rows", "tokens", "text", "unknown", "examples", "predicted", "hidden", "moved")
     )
-    known = max(1, text - unknown)
-    names = recipe.arrange.answers if recipe.arrange.classes else ()  # type: ignore[attr-defined]
-    answers = total["answers"] if names else Counter()
-    law = hide.units.lengths.shares if hasattr(hide, "units") and hasattr(hide.units, "lengths") else None
-    in_words = law is not None and "word" in hide.units.columns
-    ways = [("mask", hide.mask), ("random", hide.random), ("keep", 1 - hide.mask - hide.random)] if hidden else []
+    known, whole = max(1, text - unknown), sum(track.share for track in tracks.values())
+    ruled = [(track.share / whole, rule) for track in tracks.values() for rule in in_place(track)]
+    budgets = [(share * curves.at(rule.budget, done), rule) for share, rule in ruled]
+    covering = [(budget, rule) for budget, rule in budgets if not moves(rule)]
+    law, in_words = _law([rule for _, rule in covering])
+    names = next((track.arrange.answers for track in tracks.values() if track.arrange.classes), ())
     return {
         "rows": rows,
         "tokens": tokens,
@@ -146,23 +139,46 @@ def _shares(recipe: Recipe, hide: Any, total: Counts, length: int) -> dict[str, 
         "padding": 1 - tokens / (rows * length),
         "examples": examples / rows,
         "predictions": predicted / text,
-        "hidden": Measured(hidden / known, getattr(hide, "budget", None)),
-        "moved": Measured(moved / known, hide.shuffle.budget if hasattr(hide, "shuffle") else None),
+        "hidden": Measured(hidden / known, _sum(budget for budget, _ in covering)),
+        "moved": Measured(moved / known, _sum(budget for budget, rule in budgets if moves(rule))),
         "units": total["units"]["all"],
-        "drawn": _drawn_for(hide),
-        "how": _beside(total["how"], [Share(name, share, "") for name, share in ways]),
+        "drawn": next((rule.replace.draw for _, rule in covering), "token"),
+        "how": _compared(
+            total["how"],
+            [(budget, {str(way): share for way, share in rule.replace.shares.items()}) for budget, rule in covering],
+        ),
         "words": _lengths(total["words"], law if in_words else None),
         "pieces": _lengths(total["pieces"], None if in_words else law),
-        "views": _beside(total["views"], views(recipe)),
-        "levels": _beside(total["levels"], levels(hide)),
-        "answers": {name: answers[label] / max(1, answers.total()) for label, name in enumerate(names)},
-        "asked": answers.total() / examples,
+        "views": _compared(total["views"], [(1.0, {n: t.share for n, t in tracks.items()})] if len(tracks) > 1 else []),
+        "levels": _compared(
+            total["levels"],
+            [(track.share, {level.name: level.share for level in levels(track)}) for track in tracks.values()],
+        ),
+        "answers": {name: total["answers"][name] / max(1, total["answers"].total()) for name in names},
+        "asked": total["answers"].total() / examples if names else 0.0,
     }
 
 
-def _beside(counts: Counter[int], shares: list[Share]) -> dict[str, Measured]:
+def _sum(budgets: Iterable[float]) -> float | None:
+    """All budgets together; None if there are none."""
+    found = list(budgets)
+    return sum(found) if found else None
+
+
+def _law(rules: list[InPlace]) -> tuple[tuple[float, ...] | None, bool]:
+    """The law of lengths that all rules ask for, and whether it counts words; None if they do not agree."""
+    laws = {(rule.units.law, "word" in columns_of(rule.units)) for rule in rules}
+    return laws.pop() if len(laws) == 1 else (None, False)
+
+
+def _compared(counts: Counter[str], asked: list[tuple[float, dict[str, float]]]) -> dict[str, Measured]:
+    """The share of each name, and the mean of what is asked for, each with its weight."""
     whole = max(1, counts.total())
-    return {name: Measured(counts[number] / whole, share) for number, (name, share, _) in enumerate(shares)}
+    asked = [(weight, shares) for weight, shares in asked if shares]
+    weights = sum(weight for weight, _ in asked)
+    names = dict.fromkeys(name for _, shares in asked for name in shares)
+    means = {name: sum(weight * shares.get(name, 0.0) for weight, shares in asked) / weights for name in names}
+    return {name: Measured(counts[name] / whole, mean) for name, mean in means.items()}
 
 
 def _lengths(counts: Counter[int], law: tuple[float, ...] | None) -> Lengths:
@@ -178,7 +194,7 @@ def _lengths(counts: Counter[int], law: tuple[float, ...] | None) -> Lengths:
 
 
 def table(statistics: Statistics) -> Iterator[list[str]]:
-    """Lines of (what, measured, asked for), to be drawn as a table."""
+    """Lines of (what, measured, asked for), for a table."""
     yield ["rows", f"{statistics.rows:,} of {statistics.length} tokens", ""]
     yield ["examples in a row", f"{statistics.examples:.2f}", ""]
     yield ["padding", f"{statistics.padding:.2%}", ""]

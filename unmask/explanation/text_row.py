@@ -1,4 +1,4 @@
-"""A text becomes a row, as the loader makes rows of prepared data; where there is no tokenizer, a small one is trained."""
+"""A text becomes a row, in the way the loader makes rows of prepared data. Without a tokenizer, a small one is trained."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from unmask import chance
+from unmask.axes import Arrange
 from unmask.batch import Batch, Document
 from unmask.data.arrange import Runs, special_ids
 from unmask.data.loader import Group, collate
@@ -21,11 +22,11 @@ from unmask.text import Lexicon, Tokenizer, encode_documents, train
 from unmask.text.boundaries import HAN, available, classes_of, codes_of
 from unmask.text.docstrings import docstrings
 
-VOCABULARY = 2_000  # of the tokenizer trained for want of another
+VOCABULARY = 2_000  # of the tokenizer that is trained if none is given
 PACKAGES = ("argparse", "difflib", "doctest", "email", "logging", "statistics", "typing", "urllib")
 REPEATS, CHARACTER_REPEATS = 24, 200  # so that the text's short words and its characters become tokens
-_LONG = re.compile(r"\w{11,}|[^\x00-\x7f]+")  # words that a tokenizer cuts, as a larger one would cut rarer words
-# A sentence task may draw a text from another document. Where the user gives only one, it draws from these.
+_LONG = re.compile(r"\w{11,}|[^\x00-\x7f]+")  # words that are cut into tokens, as a larger tokenizer cuts rare words
+# A sentence task may draw a text from another document. If the user gives only one document, it draws from these.
 OTHER = "The river freezes in winter. Children skate on the ice."
 OTHER_HAN = "河水在冬天结冰。孩子们在上面滑冰。"
 
@@ -33,6 +34,11 @@ OTHER_HAN = "河水在冬天结冰。孩子们在上面滑冰。"
 def small_tokenizer(kind: Any, text: str) -> Tokenizer:
     """A tokenizer of the recipe's kind, as large as the recipe and what there is to train on allow."""
     return _trained(kind, text, VOCABULARY)
+
+
+def learns(kind: Any) -> bool:
+    """Whether a tokenizer of this kind is trained on text."""
+    return kind.blank()[1] is not None
 
 
 @lru_cache(maxsize=8)
@@ -54,25 +60,26 @@ def _documentation() -> tuple[str, ...]:
 
 
 def first_row(
-    recipe: Recipe, text: str, tokenizer: Tokenizer, *, lexicon: Lexicon | None, length: int, seed: int, visit: int
-) -> tuple[Batch, list[str]]:
-    """The first row of the text, and what is to be said of it. Blank lines in the text separate documents."""
+    recipe: Recipe, arrange: Arrange, text: str, tokenizer: Tokenizer, *, lexicon: Lexicon | None, length: int, seed: int,
+    visit: int,
+) -> tuple[Batch, list[str]]:  # fmt: skip
+    """The first row of the text, and notes on it. Blank lines in the text separate documents."""
     parts = [part for part in re.split(r"\n\s*\n", text) if part.strip()]
     require(bool(parts), "there is no text to explain: give a sentence or more")
     notes: list[str] = []
-    documents, own = _documents(recipe, parts, tokenizer, lexicon, notes)
-    texts, arrange = Texts.of(documents), recipe.arrange
+    documents, own = _documents(arrange, parts, tokenizer, lexicon, notes)
+    texts = Texts.of(documents)
     rng = chance.generator(seed, visit, 0, chance.purpose("arrange"))  # as the loader does for its first group
-    runs = _of_user(arrange.runs(texts, recipe.layout, length, rng), own, len(texts.ids))  # type: ignore[attr-defined]
+    runs = _of_user(arrange.runs(texts, recipe.layout, length, rng), own, len(texts.ids))
     require(
         len(runs.label) > 0,
         f"{recipe.name} makes pairs of sentences, and this text has only one: give two or more, or set arrange=Blocks",
     )
     specials, pad = special_ids(tokenizer, recipe.layout), tokenizer.vocabulary.pad
-    rows = pack(texts, runs, specials, pad, length, arrange.packed)  # type: ignore[attr-defined]
+    rows = pack(texts, runs, specials, pad, length, arrange.packed)
     if ((runs.start >= own) & (runs.start < len(texts.ids))).any():
         notes.append(
-            "the text is one document, so where a second document is needed, an example sentence of unmask's own is used: "
+            "the text is one document, so an example sentence of unmask's own is used where a second document is needed: "
             "separate documents by a blank line"
         )
     notes += [f"{name}: {count}" for name, count in runs.notes.items()]
@@ -83,16 +90,16 @@ def first_row(
 
 
 def _documents(
-    recipe: Recipe, parts: list[str], tokenizer: Tokenizer, lexicon: Lexicon | None, notes: list[str]
+    arrange: Arrange, parts: list[str], tokenizer: Tokenizer, lexicon: Lexicon | None, notes: list[str]
 ) -> tuple[list[Document], int]:
-    """The documents, and how many tokens of them are the user's; the rest is there to be drawn from."""
+    """The documents, and how many of their tokens are the user's; a sentence task may draw from the rest."""
     words = available("auto")
     if words == "spaces" and any(map(_holds_han, parts)):
         notes.append("rjieba is not installed, so every Chinese character is a word: pip install 'unmask[zh]'")
     documents = [document for document in encode_documents(parts, tokenizer, words, lexicon) if len(document.ids)]
     require(bool(documents), "the tokenizer finds no token in this text: give a sentence or more")
     own = sum(len(document.ids) for document in documents)
-    if len(documents) == 1 and recipe.arrange.classes:  # type: ignore[attr-defined]
+    if len(documents) == 1 and arrange.classes:
         documents += encode_documents([_other(parts[0])], tokenizer, words, lexicon)
     return documents, own
 

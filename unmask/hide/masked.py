@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from unmask import curves
-from unmask.axes import Curve, Part, Replace, Units
+from unmask.axes import Curve, InPlace, Part, Replace, Units
 from unmask.batch import Batch, Targets, Vocabulary
 from unmask.errors import require
 from unmask.hide.choice import choose, places, targets
@@ -52,8 +52,12 @@ class Masked(Part):
     def longest(self) -> int:
         return self.units.longest
 
+    @property
+    def in_place(self) -> InPlace | None:
+        return self
+
     def apply(self, batch: Batch, vocabulary: Vocabulary, seed: int) -> Batch:
-        visit = batch.visit if self.copies is None else batch.visit % self.copies
+        visit = version(batch, self.copies)
         text, hidden = ordinary(batch, vocabulary), already_hidden(batch)
         free = batch if hidden is None else _without(batch, ~text | hidden)
         special = batch.text & ~text
@@ -68,6 +72,11 @@ class Masked(Part):
         ids, source = self.replace.apply(batch, chosen, units, vocabulary, seed, visit)
         more = found if self.at == "same" else _one_before(found, batch)
         return moved(batch, ids, source).replace(targets=batch.targets | {"tokens": _joined(batch, more)})
+
+
+def version(batch: Batch, copies: int | None) -> Tensor:
+    """B, the visit that the choices in each row depend on: with static masking, the number of one of the versions."""
+    return batch.visit if copies is None else batch.visit % copies
 
 
 def already_hidden(batch: Batch) -> Tensor | None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import torch
 
-from unmask.axes import Need, Part
+from unmask.axes import InPlace, Need, Part
 from unmask.batch import Batch, Targets, Vocabulary
 from unmask.errors import require
 
@@ -50,6 +50,10 @@ class Next(Part):
     def longest(self) -> int:
         return 1
 
+    @property
+    def in_place(self) -> InPlace | None:
+        return None
+
     def apply(self, batch: Batch, vocabulary: Vocabulary, seed: int) -> Batch:
         found = {name: _ahead(batch, number) for number, name in enumerate(self.names, 1)}
         return batch.replace(targets=batch.targets | found)
@@ -70,6 +74,10 @@ class Nothing(Part):
     @property
     def longest(self) -> int:
         return 1
+
+    @property
+    def in_place(self) -> InPlace | None:
+        return None
 
     def apply(self, batch: Batch, vocabulary: Vocabulary, seed: int) -> Batch:
         return batch

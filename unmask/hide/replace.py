@@ -10,7 +10,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from unmask import chance
-from unmask.axes import Need, Part
+from unmask.axes import Need, Part, Way
 from unmask.batch import Batch, Vocabulary
 from unmask.errors import require
 from unmask.hide.choice import first_place
@@ -55,6 +55,10 @@ class Mask(Part):
     def purpose(self) -> str:
         return "choose"
 
+    @property
+    def shares(self) -> dict[Way, float]:
+        return {"mask": self.mask, "random": self.random, "keep": 1 - self.mask - self.random}
+
     def apply(
         self, batch: Batch, chosen: Tensor, units: Tensor, vocabulary: Vocabulary, seed: int, visit: Tensor
     ) -> tuple[Tensor, Tensor | None]:
@@ -84,6 +88,14 @@ class Keep(Part):
     def purpose(self) -> str:
         return "choose"
 
+    @property
+    def shares(self) -> dict[Way, float]:
+        return {"keep": 1.0}
+
+    @property
+    def draw(self) -> Literal["token", "span"]:
+        return "token"
+
     def apply(
         self, batch: Batch, chosen: Tensor, units: Tensor, vocabulary: Vocabulary, seed: int, visit: Tensor
     ) -> tuple[Tensor, Tensor | None]:
@@ -105,6 +117,14 @@ class Shuffle(Part):
     @property
     def purpose(self) -> str:
         return "choose shuffled"
+
+    @property
+    def shares(self) -> dict[Way, float]:
+        return {"moved": 1.0}
+
+    @property
+    def draw(self) -> Literal["token", "span"]:
+        return "token"
 
     def apply(
         self, batch: Batch, chosen: Tensor, units: Tensor, vocabulary: Vocabulary, seed: int, visit: Tensor

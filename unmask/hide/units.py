@@ -14,8 +14,8 @@ from unmask.errors import require
 from unmask.hide.lengths import Geometric, Lengths
 
 
-class Whole(Part):
-    """What units have in common that are one thing each."""
+class UnitMaker(Part):
+    """What unit makers have in common. These are the values of units that are one thing each, without levels."""
 
     @property
     def longest(self) -> int:
@@ -25,12 +25,23 @@ class Whole(Part):
     def least(self) -> int:
         return 1
 
+    @property
+    def law(self) -> tuple[float, ...] | None:
+        return None
+
+    @property
+    def levels(self) -> dict[str, float]:
+        return {}
+
+    def level(self, batch: Batch, seed: int, visit: Tensor) -> Tensor | None:
+        return None
+
     def parts(self, batch: Batch, seed: int, visit: Tensor) -> Tensor | None:
         return None
 
 
 @dataclass(frozen=True)
-class Tokens(Whole):
+class Tokens(UnitMaker):
     """Every token is a unit.
 
     Paper: BERT (Devlin et al. 2018). Needs: nothing. Produces: units of one token.
@@ -43,7 +54,7 @@ class Tokens(Whole):
 
 
 @dataclass(frozen=True)
-class Words(Whole):
+class Words(UnitMaker):
     """Every word is a unit.
 
     Paper: BERT's whole-word release; BERT-wwm (Cui et al. 2019). Needs: word boundaries in the shards.
@@ -60,7 +71,7 @@ class Words(Whole):
 
 
 @dataclass(frozen=True)
-class Spans(Part):
+class Spans(UnitMaker):
     """Runs of a random number of words, or of tokens, that lie side by side.
 
     Paper: SpanBERT (Joshi et al. 2019); ALBERT's and UniLM's n-grams. Needs: what its parts need.
@@ -77,8 +88,8 @@ class Spans(Part):
         return len(self.lengths.shares)
 
     @property
-    def least(self) -> int:
-        return 1
+    def law(self) -> tuple[float, ...]:
+        return self.lengths.shares
 
     def parts(self, batch: Batch, seed: int, visit: Tensor) -> Tensor | None:
         return self.of.label(batch, seed, visit)
@@ -104,7 +115,7 @@ class Spans(Part):
 
 
 @dataclass(frozen=True)
-class Second(Whole):
+class Second(UnitMaker):
     """Every token of the second text is a unit, and so is the special token that ends it.
 
     Paper: UniLM (Dong et al. 2019), fine-tuning. Needs: pairs of texts. Produces: units of one token.
@@ -122,7 +133,7 @@ class Second(Whole):
 
 
 @dataclass(frozen=True)
-class Runs(Whole):
+class Runs(UnitMaker):
     """Runs of a fixed number of neighbouring tokens, on a grid that each row draws.
 
     Paper: StructBERT (Wang et al. 2019). Needs: nothing. Produces: units of exactly this number of tokens.
@@ -142,6 +153,10 @@ class Runs(Whole):
     def least(self) -> int:
         return self.size
 
+    @property
+    def law(self) -> tuple[float, ...]:
+        return (*[0.0] * (self.size - 1), 1.0)
+
     def label(self, batch: Batch, seed: int, visit: Tensor) -> Tensor:
         place = torch.arange(batch.shape[1], device=batch.ids.device).expand(batch.shape)
         first = chance.below(self.size, torch.zeros_like(batch.row), seed, batch.row, visit, chance.purpose("grid"))
@@ -152,7 +167,7 @@ class Runs(Whole):
 
 
 @dataclass(frozen=True)
-class Levels(Whole):
+class Levels(UnitMaker):
     """Each row takes one level: single tokens, phrases, or entities; a token counts to the largest unit that it has.
 
     Paper: ERNIE 1.0 (Sun et al. 2019). Needs: words and a lexicon in the shards (`prepare --lexicon`).

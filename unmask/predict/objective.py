@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 from unmask.axes import AskedAt, Need, Objective, Part
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from unmask.batch import Batch
 
 
 class Predicts(Part):
@@ -24,6 +29,9 @@ class Predicts(Part):
 
     def each(self, name: str, layers: int) -> dict[str, Objective]:
         return {name: cast(Objective, self)}
+
+    def around(self, batch: Batch) -> tuple[Tensor, Tensor, Tensor] | None:
+        return None
 
 
 def reads_targets(name: str, *, query: bool) -> tuple[Need, ...]:

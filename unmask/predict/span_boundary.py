@@ -42,6 +42,9 @@ class SpanBoundary(Predicts):
     def needs(self) -> tuple[Need, ...]:
         return reads_targets("tokens", query=False)
 
+    def around(self, batch: Batch) -> Around:
+        return around(batch)
+
     def build(self, width: int, embedding: Tensor, initial: InitWeights) -> SpanBoundaryModule:
         return SpanBoundaryModule(self, width, embedding, initial)
 

@@ -11,7 +11,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from unmask import chance
-from unmask.axes import Backbone, Hide, Part
+from unmask.axes import Backbone, Hide, Objective, Part
 from unmask.backbone import Transformer
 from unmask.batch import Batch, Hidden, Loss, Vocabulary
 from unmask.errors import require
@@ -66,6 +66,9 @@ class GeneratorDiscriminator(Part):
     @property
     def losses(self) -> tuple[str, ...]:
         return (GENERATOR, BALANCE) if self.learned else (GENERATOR,)
+
+    def asks(self, predict: dict[str, Objective]) -> dict[str, dict[str, Objective]]:
+        return {"generator": {GENERATOR: self.fill}, "discriminator": predict}
 
     def build(self, recipe: Recipe, vocabulary: Vocabulary, seed: int) -> GeneratorDiscriminatorModule:
         """Both networks with new weights, a function of the seed alone."""

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from unmask import chance
-from unmask.axes import Backbone, Hide, Part, Pattern
+from unmask.axes import Backbone, Hide, Objective, Part, Pattern
 from unmask.backbone import Transformer
 from unmask.batch import Batch, Hidden, Loss, Vocabulary
 from unmask.recipe import MAIN, Recipe
@@ -32,6 +32,9 @@ class Single(Part):
     @property
     def losses(self) -> tuple[str, ...]:
         return ()
+
+    def asks(self, predict: dict[str, Objective]) -> dict[str, dict[str, Objective]]:
+        return {"network": predict}
 
     def build(self, recipe: Recipe, vocabulary: Vocabulary, seed: int) -> SingleModule:
         """The network with new weights, a function of the seed alone."""
@@ -68,9 +71,12 @@ class SystemModule(nn.Module):
         tracks = self.tracks if hide is None else self.tracks | {MAIN: replace(main, hide=hide)}
         return hide_tracks(tracks, batch, self.vocabulary, self.seed, self.objectives)
 
-    def look(self, batch: Batch, track: str = MAIN) -> Hidden:
-        """The vectors of a batch as it is, nothing hidden: for inference."""
-        hidden: Hidden = self.backbone(batch if batch.rank is not None else view(self.tracks[track], batch))[0]
+    def look(self, batch: Batch, track: str | None = None) -> Hidden:
+        """The vectors of a batch as it is, nothing hidden: for inference. `track`: seen as in this track; None: as a model
+        reads, with the segments of the layout."""
+        if batch.rank is None:
+            batch = self.tracks[MAIN].see.apply(batch) if track is None else view(self.tracks[track], batch)
+        hidden: Hidden = self.backbone(batch)[0]
         return hidden
 
     def read_on(self, batch: Batch, state: Any) -> tuple[Hidden, Any]:

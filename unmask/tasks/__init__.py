@@ -27,7 +27,7 @@ def names() -> list[str]:
 
 def task_of(recipe: Recipe) -> Task | None:
     """The task that a model answers: the one it was adapted to, or writing a second text if it was pretrained to."""
-    writes: bool = recipe.see.writes == "second"  # type: ignore[attr-defined]
+    writes = "prefix" in recipe.writes
     return recipe.task or (Write() if writes else None)
 
 
