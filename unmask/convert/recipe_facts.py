@@ -6,7 +6,7 @@ from typing import Any
 
 from unmask.axes import Pattern
 from unmask.hide import Mask, Next
-from unmask.predict import Tokens
+from unmask.predict import Label, Tokens
 from unmask.recipe import Recipe
 
 
@@ -43,9 +43,14 @@ def predicted_token(hide: Any) -> str | None:
 HIDE_FOR = {"own": Mask.__name__, "next": Next.__name__}  # the setting of `hide` for each answer of `predicted_token`
 
 
-def reads_further(head: Tokens) -> bool:
-    """Whether a head predicts a token beyond the next one."""
-    return head.ahead != 1
+def further_target(head: Tokens) -> str | None:
+    """The setting by which a head predicts a token beyond the next one; None if it does not."""
+    return f"ahead={head.ahead}" if head.ahead != 1 else None
+
+
+def class_names(recipe: Recipe, head: Label) -> tuple[str, ...]:
+    """The names of the classes that a head distinguishes."""
+    return head.names or tuple(f"LABEL_{i}" for i in range(head.classes))
 
 
 def positions(backbone: Any) -> str:
