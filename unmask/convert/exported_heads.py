@@ -83,10 +83,11 @@ def _check_predicted_token(family: Family, recipe: Recipe) -> None:
 
 def _check_tokens(family: Family, part: Tokens, backbone: Any) -> None:
     kind = family.model_type
+    further = recipe_facts.further_target(part)
     require(
-        not recipe_facts.reads_further(part) and part.layer is None,
-        f"Hugging Face's {kind} predicts tokens from its last layer, and no further than the next, got target={part.target} "
-        f"and layer={part.layer}: use the run folder as it is",
+        further is None and part.layer is None,
+        f"Hugging Face's {kind} predicts tokens from its last layer, and no further than the next, got "
+        f"{further or f'layer={part.layer}'}: use the run folder as it is",
     )
     transform, bias = family.transform is not None, "bias" in family.names.tokens
     way = "with a transform and a bias" if transform else f"without a transform and {'with a' if bias else 'a'} bias"

@@ -10,7 +10,7 @@ from typing import Any
 
 from torch import Tensor
 
-from unmask.convert import config_json
+from unmask.convert import config_json, recipe_facts
 from unmask.convert import tokenizer as tokenizers
 from unmask.convert.architecture import Architecture, architecture_of, backbone_of
 from unmask.convert.hf_folder import WEIGHTS
@@ -19,6 +19,7 @@ from unmask.convert.written_tensors import written_tensors
 from unmask.errors import require
 from unmask.infer.model import Model
 from unmask.predict import Label
+from unmask.recipe import Recipe
 from unmask.text import Tokenizer
 from unmask.text import layout as layouts
 from unmask.train import checkpoint
@@ -93,12 +94,12 @@ def _config(model: Model, found: Architecture, tokenizer: Tokenizer, tensors: Ma
         "eos_token_id": end,
         "tie_word_embeddings": found.heads.tied,
         **config_json.write_values(found.family, backbone_of(model.recipe), tokenizer.vocabulary.pad),
-        **(_classes(found, label, model.labels) if isinstance(label, Label) else {}),
+        **(_classes(found, model.recipe, label) if isinstance(label, Label) else {}),
     }
 
 
-def _classes(found: Architecture, label: Label, known: tuple[str, ...]) -> dict[str, Any]:
-    class_names = known or tuple(f"LABEL_{i}" for i in range(label.classes))
+def _classes(found: Architecture, recipe: Recipe, label: Label) -> dict[str, Any]:
+    class_names = recipe_facts.class_names(recipe, label)
     return {
         "id2label": {str(i): name for i, name in enumerate(class_names)},
         "label2id": {name: i for i, name in enumerate(class_names)},

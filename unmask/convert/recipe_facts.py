@@ -7,7 +7,7 @@ from typing import Any
 from unmask.axes import Pattern
 from unmask.backbone import Learned, NoPositions, Sinusoidal
 from unmask.hide import Masked, Next
-from unmask.predict import Tokens
+from unmask.predict import Label, Tokens
 from unmask.recipe import Recipe
 
 
@@ -37,9 +37,15 @@ def predicted_token(hide: Any) -> str | None:
 HIDE_FOR = {"own": Masked.__name__, "next": Next.__name__}  # the setting of `hide` for each answer of `predicted_token`
 
 
-def reads_further(head: Tokens) -> bool:
-    """Whether a head predicts a token beyond the next one."""
-    return head.target != "tokens"
+def further_target(head: Tokens) -> str | None:
+    """The setting by which a head predicts a token beyond the next one; None if it does not."""
+    return f"target={head.target}" if head.target != "tokens" else None
+
+
+def class_names(recipe: Recipe, head: Label) -> tuple[str, ...]:
+    """The names of the classes that a head distinguishes."""
+    known = () if recipe.task is None else recipe.task.labels
+    return known or tuple(f"LABEL_{i}" for i in range(head.classes))
 
 
 def positions(backbone: Any) -> str:
