@@ -46,7 +46,9 @@ class Written:
     text: str
 
     def columns(self, top: int) -> dict[str, Any]:
-        require(top == 1, f"--top {top} asks for several answers, and one text is written from each source: leave it out")
+        require(
+            top == 1, f"--top {top} asks for several answers, and one text is written from each source: leave it out"
+        )
         return {"written": self.text}
 
     def as_json(self, top: int) -> dict[str, Any]:
