@@ -16,6 +16,7 @@ from unmask.data.pack import Rows
 from unmask.infer.model import Model
 
 PASS = 16_384  # tokens read at once, padding included
+CPU_PASS = 2_048  # the same on a CPU: there the vectors of a larger pass leave the cache, and it is slower
 T = TypeVar("T")
 
 
@@ -27,17 +28,24 @@ class Noted(Generic[T]):
     notes: Counter[str] = field(default_factory=Counter)  # such as "texts longer than 512 tokens, cut", and how many
 
 
-def together(lengths: Sequence[int] | np.ndarray, *, rows: int = 1, most: int | None = None) -> Iterator[np.ndarray]:
+def tokens_at_once(model: Model) -> int:
+    """How many tokens a whole text is read with in one pass."""
+    return CPU_PASS if model.device == "cpu" else PASS
+
+
+def together(
+    lengths: Sequence[int] | np.ndarray, *, tokens: int | None = None, rows: int = 1, most: int | None = None
+) -> Iterator[np.ndarray]:
     """Which texts to read in one pass, given the length of each: texts of like length, as many as fit.
 
-    `rows`: of each text. `most`: texts in a pass, whatever their length."""
+    `tokens`: in a pass; none: `PASS`. `rows`: of each text. `most`: texts in a pass, whatever their length."""
     order = np.argsort(lengths, kind="stable")
-    begin = 0
+    begin, room = 0, PASS if tokens is None else tokens
     while begin < len(order):
         end = begin + 1
         while (
             end < len(order)
-            and (end + 1 - begin) * rows * int(lengths[order[end]]) <= PASS
+            and (end + 1 - begin) * rows * int(lengths[order[end]]) <= room
             and (most is None or end - begin < most)
         ):
             end += 1
@@ -54,7 +62,7 @@ def batches(model: Model, rows: Rows) -> Iterator[tuple[np.ndarray, Batch]]:
     """Which examples, and their batch on the model's device; each example once."""
     times = len(rows.ids) // len(rows)
     lengths = (rows.example >= 0).sum(1).reshape(len(rows), times).max(1)
-    for chosen in together(lengths, rows=times):
+    for chosen in together(lengths, tokens=tokens_at_once(model), rows=times):
         yield chosen, batch_of(rows, chosen).to(model.device)
 
 

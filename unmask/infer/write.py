@@ -19,7 +19,7 @@ from unmask.infer.decode_text import pieces, whole
 from unmask.infer.draw_token import Draft, addresses, draw, first_draft
 from unmask.infer.likelihood import SCORES
 from unmask.infer.model import Model
-from unmask.infer.passes import Noted, together
+from unmask.infer.passes import Noted, together, tokens_at_once
 from unmask.infer.sampling import Beams, Decoding, Greedy, Sampling
 from unmask.text import layout as layouts
 
@@ -49,7 +49,8 @@ def write_all(
     firsts, notes, how = _begun(model, sources, tokens, sampling)
     texts: dict[int, SecondText] = {}
     most = max(1, SCORES // model.tokenizer.vocabulary.size)
-    for some in together([len(first) + tokens + 1 for first in firsts], most=most):
+    lengths = [len(first) + tokens + 1 for first in firsts]
+    for some in together(lengths, tokens=tokens_at_once(model), most=most):
         chosen = some.tolist()
         *_, last = _drafts(model, [sources[i] for i in chosen], [firsts[i] for i in chosen], tokens, how, seed)
         ids = last.written[:, : int(last.number)].tolist()
