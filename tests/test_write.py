@@ -248,7 +248,7 @@ def test_a_folder_that_is_there_is_kept(tokenizers, tmp_path):
     for out, message in ((tmp_path, "exists already"), (tmp_path / "base", "exists already")):
         with pytest.raises(UserError, match=message):
             list(teach_writing(base, PAIRS, out))
-    with pytest.raises(UserError, match="is the run to adapt: choose another --out"):
+    with pytest.raises(UserError, match="is the run that the new one starts from: choose another --out"):
         list(teach_writing(base, PAIRS, tmp_path / "base", overwrite=True))
 
 
