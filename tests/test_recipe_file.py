@@ -154,6 +154,10 @@ def test_a_run_of_a_recipe_file_is_continued_and_adapted(run, mine, shards, tmp_
     short = ["schedule.*.length=32", "schedule.*.rows=8"]
     ours = unmask.pretrain("roberta", data, tmp_path / "ours", settings=short, recipe_file=mine, **more)
     assert ours.recipe.name == "roberta"
+    (tmp_path / "changed").mkdir()
+    (tmp_path / "changed" / "mine.py").write_text(MINE + "\n# a comment\n")
+    with pytest.warns(Notice, match="was changed since"):
+        unmask.pretrain(str(tmp_path / "changed" / "mine.py"), data, tmp_path / "after", **more)
     (tmp_path / "train.jsonl").write_text('{"text": "good", "label": "yes"}\n{"text": "bad", "label": "no"}\n' * 8)
     model = unmask.load(run, device="cpu", recipe=mine)
     adapted = model.adapt(tmp_path / "train.jsonl", tmp_path / "adapted", progress=False)

@@ -72,14 +72,10 @@ class Holder:
 
 
 @dataclass(frozen=True)
-class Demanding:
+class Demanding(curves.Linear):
     """A part with a value that has no default."""
 
-    rate: float
-    most: float = 1.0
-
-    def at(self, done):
-        return self.rate
+    rate: float = field(kw_only=True)
 
 
 @pytest.mark.parametrize(
@@ -125,7 +121,7 @@ def test_what_a_field_does_not_take_is_refused(setting, message):
 
 
 def test_a_part_that_is_handed_in_may_be_named():
-    assert override(Holder(), ["weight=Demanding(rate=2)"], own=[Demanding]).weight == Demanding(2.0)
+    assert override(Holder(), ["weight=Demanding(rate=2)"], own=[Demanding]).weight == Demanding(rate=2.0)
 
 
 @pytest.fixture

@@ -250,7 +250,7 @@ def test_a_folder_that_is_there_is_kept(tokenizers, tmp_path):
     for out, message in ((tmp_path, "exists already"), (tmp_path / "base", "exists already")):
         with pytest.raises(UserError, match=message):
             list(adapt.adapt(base, LEARNT, out, task=Write()))
-    with pytest.raises(UserError, match="is the run to adapt: choose another --out"):
+    with pytest.raises(UserError, match="is the run that the new one starts from: choose another --out"):
         list(adapt.adapt(base, LEARNT, tmp_path / "base", task=Write(), overwrite=True))
 
 

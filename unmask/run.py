@@ -74,7 +74,7 @@ def claim(out: Path, *, overwrite: bool, base: Path | None = None, resume: bool 
     parent = next(folder for folder in out.absolute().parents if folder.exists())
     require(
         parent.is_dir() and os.access(parent, os.W_OK),
-        f"{out} cannot be written: {parent} is not a folder with permission to write; choose another --out",
+        f"{out} cannot be made: {parent} is not a folder with permission to write; choose another --out",
     )
 
 

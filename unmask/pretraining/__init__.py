@@ -63,11 +63,7 @@ def pretrain(
     """
     began, out = now() if began is None else began, Path(out)
     earlier = run.request_of(out) if resume else None
-    opened = [Path(folder) for folder in (start, out if earlier is not None else None) if folder is not None]
-    require(
-        recipe_file is None or any(map(run.files_of, opened)),
-        f"no run that is opened uses parts of {recipe_file}: leave --recipe out (in Python, recipe_file=...)",
-    )
+    _check_used(recipe_file, [start] if earlier is None else [out, earlier["start"]])
     file = recipe_file if recipe_file is not None else file_used_by(recipe)
     notices: tuple[str, ...] = ()
     if earlier is None:
@@ -87,12 +83,21 @@ def pretrain(
     if earlier is None:
         run.claim(out, overwrite=overwrite, base=Path(start) if start is not None else None, resume=resume)
         base = open_run(start, device="cpu", recipe=run.file_for(start, file)) if start is not None else None
+        notices = base.notices if base is not None else ()
         ready = yield from _new_run(recipe, mixture, machine, data, out, budget, base, seed, began, now)
     else:
         ready = _resumed(recipe, mixture, machine, earlier, out, limit, seed, began, now, file)
     for notice in notices:
         yield {"event": "notice", "text": notice}
     yield from _trained(ready, mixture, out, seed, tensorboard, stop, now)
+
+
+def _check_used(recipe_file: str | Path | None, runs: Sequence[str | Path | None]) -> None:
+    """Refuse a recipe file that none of the runs that are opened needs."""
+    require(
+        recipe_file is None or any(run.files_of(Path(folder)) for folder in runs if folder is not None),
+        f"no run that is opened uses parts of {recipe_file}: leave --recipe out (in Python, recipe_file=...)",
+    )
 
 
 def _read_again(out: Path, file: str | Path | RecipeFile | None) -> tuple[Recipe, tuple[str, ...]]:
