@@ -1,4 +1,4 @@
-"""What is hidden, as which unit and how, is what the parts of the house did."""
+"""What is hidden, as which unit and how, is what the parts did that train."""
 
 import pytest
 import torch

@@ -42,6 +42,12 @@ def test_a_level_that_every_row_draws_is_told(trained: dict[str, Tokenizer], lex
     assert {round(one.share, 3) for (one,) in drawn} == {0.333}
 
 
+def test_other_units_take_the_place_of_levels(trained: dict[str, Tokenizer]) -> None:
+    found = explain(tiny("ernie", "hide.units=Words"), CHINESE, tokenizer=trained["ernie"])
+    assert not found.drawn
+    assert not any("lexicon" in note for note in found.notes)
+
+
 def test_without_a_lexicon_words_stand_for_phrases_and_a_note_says_so(trained: dict[str, Tokenizer]) -> None:
     found = explain(tiny("ernie"), CHINESE, tokenizer=trained["ernie"])
     assert any("--lexicon FILE" in note for note in found.notes)

@@ -12,6 +12,7 @@ from tests.explanation.given import CHINESE, PAIR, tiny
 from unmask.errors import UserError
 from unmask.evaluate import write_curve
 from unmask.explanation import explain
+from unmask.explanation.records import shown
 from unmask.text import Lexicon, Tokenizer
 
 
@@ -27,6 +28,36 @@ def test_a_picture_is_written_and_small(name: str, text: str, tmp_path: Path, tr
     written = (tmp_path / "out.png").read_bytes()
     assert written.startswith(b"\x89PNG")
     assert 10_000 < len(written) < 150_000
+
+
+def test_a_picture_says_where_a_hidden_token_stands_if_another_place_predicts_it(
+    tmp_path: Path, said: list[str], trained: dict[str, Tokenizer]
+) -> None:
+    from unmask.explanation.picture import draw
+
+    for settings, elsewhere in (((), False), (("hide.at=before",), True)):
+        said.clear()
+        found = explain(tiny("bert", *settings), PAIR, tokenizer=trained["bert"])
+        draw(found, tmp_path / "out.png")
+        for target in found.targets:
+            assert (f"{shown(target.text)} (place {target.place})" in said) == elsewhere
+
+
+@pytest.fixture
+def said(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """All words on pictures."""
+    pytest.importorskip("matplotlib")
+    from unmask.explanation import page
+
+    found: list[str] = []
+    text = page.Page.text
+
+    def heard(self: Any, x: float, y: float, words: str, **style: Any) -> Any:
+        found.append(words)
+        return text(self, x, y, words, **style)
+
+    monkeypatch.setattr(page.Page, "text", heard)
+    return found
 
 
 @pytest.fixture
@@ -63,18 +94,10 @@ def font(tmp_path: Path) -> Path:
 
 
 def test_a_picture_of_what_no_font_can_draw_says_so(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, no_chinese: None, trained: dict[str, Tokenizer], lexicon: Lexicon
+    tmp_path: Path, said: list[str], no_chinese: None, trained: dict[str, Tokenizer], lexicon: Lexicon
 ) -> None:
-    from unmask.explanation import page, picture
+    from unmask.explanation import picture
 
-    said: list[str] = []
-    text = page.Page.text
-
-    def heard(self: Any, x: float, y: float, words: str, **style: Any) -> Any:
-        said.append(words)
-        return text(self, x, y, words, **style)
-
-    monkeypatch.setattr(page.Page, "text", heard)
     found = explain(tiny("ernie"), CHINESE, tokenizer=trained["ernie"], lexicon=lexicon)
     assert set(picture.draw(found, tmp_path / "out.png")) <= set(CHINESE)
     assert any("no installed font can draw" in words for words in said)

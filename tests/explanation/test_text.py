@@ -1,4 +1,4 @@
-"""A text becomes a row: its tokenizer, its documents, its words; what does not fit is told."""
+"""A text becomes a row: its tokenizer, its documents, its words; notes say what does not fit."""
 
 import pytest
 

@@ -90,9 +90,9 @@ def drawn(recipe: Recipe, name: str, track: FullTrack, made: Made) -> Iterator[D
 def found(batch: Batch) -> Iterator[Found]:
     """The entries of the lexicon that stand in the row."""
     for level in LEVELS:
-        column = batch.columns.get(level)
-        for number in range(0 if column is None else int(column.max()) + 1):
-            places = torch.nonzero(column[0] == number)[:, 0].tolist()  # type: ignore[index]
+        column = batch.columns.get(level, torch.full_like(batch.ids, -1))
+        for number in range(int(column.max()) + 1):
+            places = torch.nonzero(column[0] == number)[:, 0].tolist()
             yield Found(level, places[0], places[-1])
 
 

@@ -222,7 +222,7 @@ def _targets(page: Page, explanation: Explanation, top: float, bottom: float) ->
     for number, target in enumerate(targets[: 2 * rows]):
         column, line = divmod(number, rows)
         x, y = RIGHT + column * 310, top + line * STEP
-        text = ", then ".join(map(shown, (target.text, *target.further)))
+        text = _predicted(explanation, target)
         _target(page, explanation.tokens[target.at], target.at, text, x, y, width, blind=target.blind)
         if target.span[0] < target.span[1]:
             _bracket(page, explanation, target, x, y, width)
@@ -230,6 +230,13 @@ def _targets(page: Page, explanation: Explanation, top: float, bottom: float) ->
     if len(targets) > 2 * rows:
         page.text(RIGHT + 342, end, f"and {len(targets) - 2 * rows} more", size=10, color=FAINT)
     return end
+
+
+def _predicted(explanation: Explanation, target: Target) -> str:
+    """What is predicted at a place; also where it stands, if it is a hidden token at another place."""
+    elsewhere = explanation.tokens[target.place].hidden and target.at != target.place
+    text = ", then ".join(map(shown, (target.text, *target.further)))
+    return f"{text} (place {target.place})" if elsewhere else text
 
 
 def _target(
@@ -251,7 +258,7 @@ def _bracket(page: Page, explanation: Explanation, target: Target, x: float, y: 
     first, last = target.place == unit.start, target.place == unit.end
     upper, lower = y - (11 if first else STEP / 2), y + (11 if last else STEP / 2)
     page.line([(x + 8, upper)] * first + [(x + 4, upper), (x + 4, lower)] + [(x + 8, lower)] * last, DARK[unit.how])
-    text = page.width(shown(target.text), 12) + 10
+    text = page.width(_predicted(explanation, target), 12) + 10
     if first and text + page.width(size_name(unit), 9) < width:
         page.text(x + 174 + text, y, size_name(unit), size=9, color=FAINT)
 
