@@ -84,7 +84,7 @@ def measure(
     continuous = recipe.arrange.continuous  # type: ignore[attr-defined]  # its text is known to last for a step's streams
     rows = max(1, AT_ONCE // length)
     rows = min(rows, of_step) if continuous else rows
-    loader = mixture.loader(recipe, length, seed, {"places": [{"visit": visit}], "counts": [0]}, rows)
+    loader = mixture.loader(recipe, length, seed, None, rows, visit=visit)
     total: Counts = {}
     while sum(total.get("tokens", {}).values()) < tokens:
         made = make(recipe, hide, loader.batch(rows), vocabulary, seed)

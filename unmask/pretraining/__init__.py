@@ -12,7 +12,6 @@ from typing import Any
 import torch
 
 from unmask.data.loader import Loader
-from unmask.data.stream_loader import ContinuingLoader
 from unmask.errors import UserError, require
 from unmask.infer.model import open_run
 from unmask.pretraining import folder
@@ -217,7 +216,7 @@ def _trained(
     if done >= steps:
         yield {"event": "notice", "text": f"{out} is finished: all {steps:,} steps are done"}
         return
-    loaders: list[Loader | ContinuingLoader] = []
+    loaders: list[Loader] = []
     legs = legs_of(recipe, mixture, ready.micro, seed, loaders)
     log = Log(out, last=checkpoint.last_record(out), tensorboard=tensorboard)
     record: dict[str, Any] = {}
