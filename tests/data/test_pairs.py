@@ -15,7 +15,7 @@ from unmask.data import NextSentence, SentenceOrder, ThreeWay
 from unmask.data.pairs import CUT, DRAWN, FOLLOWS, READ, SWAPPED, Walk
 from unmask.errors import UserError
 from unmask.predict import Label
-from unmask.system import SENTENCE, cost, hides, objectives
+from unmask.system import SENTENCE, cost, objectives
 
 ROOM = 61  # of 64 tokens, without [CLS] and two [SEP]
 LONG = 10_000  # a row that nothing is cut from
@@ -208,5 +208,5 @@ def test_static_masking_is_one_setting_of_every_masked_recipe(name):
             recipes.get(name, settings=["hide.copies=10"])
         return
     recipe = recipes.get(name, size="tiny", settings=["hide.copies=10"])
-    assert [hide.copies for hide in hides(recipe)] == [10] * len(recipe.schedule)
+    assert [recipe.all_tracks(stage)["main"].hide.copies for stage in recipe.schedule] == [10] * len(recipe.schedule)
     assert recipe.hide.copies == 10
