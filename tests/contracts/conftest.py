@@ -12,9 +12,7 @@ import torch
 
 from unmask import recipes, text
 from unmask.batch import Batch
-from unmask.data import Collection, Shards
-from unmask.data.loader import Loader, Reader
-from unmask.data.stream_loader import ContinuingLoader, ContinuingReader
+from unmask.pretraining import Mixture
 from unmask.recipe import Recipe
 
 KIND = {
@@ -35,11 +33,7 @@ class Case:
 
     def batch(self, rows: int, length: int = LENGTH) -> Batch:
         """The first rows of the data."""
-        given = (self.tokenizer, self.recipe.arrange, self.recipe.layout, length, 0)
-        collection = Collection(Shards(self.data).split("train"))
-        if self.recipe.arrange.continuous:
-            return ContinuingLoader([ContinuingReader(collection, *given)], [1.0], rows).batch(rows)
-        return Loader([Reader(collection, *given)], [1.0]).batch(rows)
+        return Mixture.open([self.data]).loader(self.recipe, length, 0, None, rows).batch(rows)
 
 
 @pytest.fixture(params=recipes.names())

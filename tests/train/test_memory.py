@@ -9,11 +9,11 @@ import torch
 from torch import nn
 
 from tests import command
-from tests.data.test_streams import reader
+from tests.data.made import loader_of
+from tests.data.test_continuing import reader
 from unmask import recipes
 from unmask.batch import Batch, Hidden, Loss, Memory
 from unmask.data import ContinuingRows
-from unmask.data.stream_loader import ContinuingLoader
 from unmask.pretraining import Mixture, pretrain
 from unmask.pretraining.measure import micro_rows, step_seconds
 from unmask.pretraining.mixture import MICRO_TOKENS
@@ -33,7 +33,7 @@ class Remembering(nn.Module):
 
     def compile_parts(self, on: bool = True) -> None: ...
 
-    def prepare(self, batch: Batch, hide=None):
+    def hide(self, batch: Batch, hide=None):
         return batch, {"sum": torch.tensor(float(batch.ids.numel()))}
 
     def step(self, batch: Batch, state: Memory | None = None):
@@ -52,7 +52,7 @@ def legs(*untils: int, rows: int = 5) -> list[LoopStage]:
     lengths = (16, 24, 32)
 
     def opened(length: int):
-        return lambda state: ContinuingLoader([reader(ContinuingRows(), length=length)], [1.0], rows, state)
+        return lambda state: loader_of([reader(ContinuingRows(), length=length)], [1.0], rows, state)
 
     ends = [until / untils[-1] for until in untils]
     return [LoopStage(until, rows, 2, opened(length)) for until, length in zip(ends, lengths, strict=False)]
