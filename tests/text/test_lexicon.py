@@ -64,7 +64,7 @@ def matched(lexicon: Lexicon, text: str, level: str = "phrase") -> list[str]:
 
 def spelled(document: Document, kind: str, level: str = "phrase") -> list[str]:
     """The units of a level, as their tokens spell them."""
-    marks = getattr(document, level)
+    marks = document.columns[level].values
     begins = np.flatnonzero(marks == 1)
     ends = [next((j for j in range(i + 1, len(marks)) if marks[j] != 2), len(marks)) for i in begins]
     return [tokenizer(kind).decode(document.ids[a:b].tolist()).strip() for a, b in zip(begins, ends, strict=True)]
@@ -354,4 +354,4 @@ def test_columns_agree_with_a_search_by_brute_force(kind, load, text, phrases, e
     spans = [encoding.offsets for encoding in tokenizer(kind).encode_many(lines)]
     for level, entries in (("phrase", phrases), ("entity", entities)):
         expected = [mark for line, own in zip(lines, spans, strict=True) for mark in brute_marks(line, own, entries)]
-        assert getattr(document, level).tolist() == expected
+        assert document.columns[level].values.tolist() == expected

@@ -19,9 +19,9 @@ from unmask.batch import Batch
 from unmask.data.pack import Rows, joined
 from unmask.data.reader import Cursor, Place, Reader, Slot, Taken
 from unmask.errors import UserError, require
+from unmask.recipe import MAIN
 from unmask.text.columns import Column
 
-MAIN = "main"
 TRACK_BITS = 56  # the address of a row's randomness has the number of its track above these bits
 
 
