@@ -20,7 +20,7 @@ from train import Alone, speed  # beside this file
 from unmask import recipes
 from unmask.batch import Batch
 from unmask.data import Blocks, Collection, Shards
-from unmask.data.loader import Loader, Reader
+from unmask.data.loader import Loader, TrackReaders
 from unmask.recipe import Recipe
 from unmask.text import Tokenizer
 from unmask.train import Machine, Trainer
@@ -109,7 +109,8 @@ def batches(folder: str, tokenizer: Tokenizer, length: int, rows: int) -> tuple[
     collection = Collection(Shards(folder).split("train"))
     made = []
     for arrange in (Blocks(cross=False, fill=True), Alone()):
-        loader = Loader([Reader(collection, tokenizer, arrange, "[CLS] a [SEP]", length, 0)], [1.0])
+        readers = [arrange.open(collection, tokenizer, "[CLS] a [SEP]", length, 0)]
+        loader = Loader([TrackReaders(readers)], [1.0], rows)
         made.append([loader.batch(rows) for _ in range(4)])
     return made[0], made[1]
 

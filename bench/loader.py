@@ -15,9 +15,8 @@ from typing import Any
 
 import torch
 
-from unmask.data import Blocks, Collection, ContinuingPairs, ContinuingRows, NextSentence, ScoredText, Shards
-from unmask.data.loader import Loader, Reader
-from unmask.data.stream_loader import ContinuingLoader, ContinuingReader
+from unmask.data import Blocks, Collection, ContinuingPairs, ContinuingRows, FullRows, NextSentence, Shards
+from unmask.data.loader import Loader, TrackReaders
 from unmask.text import Tokenizer
 
 CASES: dict[str, tuple[Any, str, int]] = {
@@ -26,7 +25,7 @@ CASES: dict[str, tuple[Any, str, int]] = {
     "RoBERTa blocks, filled, 512": (Blocks(fill=True), "[CLS] a [SEP]", 512),
     "RoBERTa blocks, 512": (Blocks(), "[CLS] a [SEP]", 512),
     "document blocks, 512": (Blocks(cross=False, fill=True), "[CLS] a [SEP]", 512),
-    "GPT-2 stream, 1024": (ScoredText(), "a [SEP]", 1024),
+    "GPT-2 stream, 1024": (FullRows(), "a [SEP]", 1024),
     "Transformer-XL streams, 512": (ContinuingRows(), "a [SEP]", 512),
     "XLNet rows, 512": (ContinuingPairs(), "a [SEP] b [SEP] [CLS]", 512),
 }
@@ -47,10 +46,8 @@ def main() -> None:
 
 def opened(collection: Collection, tokenizer: Tokenizer, arrange: Any, layout: str, length: int) -> tuple[Any, int]:
     """The loader, and how many rows a batch takes."""
-    if arrange.continuous:
-        reader = ContinuingReader(collection, tokenizer, arrange, layout, length, 0)
-        return ContinuingLoader([reader], [1.0], STREAMS), STREAMS
-    return Loader([Reader(collection, tokenizer, arrange, layout, length, 0)], [1.0]), max(1, 65_536 // length)
+    rows = STREAMS if arrange.continuous else max(1, 65_536 // length)
+    return Loader([TrackReaders([arrange.open(collection, tokenizer, layout, length, 0)])], [1.0], rows), rows
 
 
 def speed(loader: Any, rows: int, batches: int) -> dict[str, float]:

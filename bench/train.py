@@ -20,9 +20,8 @@ import torch
 
 from unmask import recipes
 from unmask.batch import Batch, Vocabulary
-from unmask.data import Collection, Shards
-from unmask.data.arrange import Blocks
-from unmask.data.loader import Loader, Reader
+from unmask.data import Blocks, Collection, Shards
+from unmask.data.loader import Loader, TrackReaders
 from unmask.recipe import Recipe
 from unmask.system import flops_per_token
 from unmask.text import Tokenizer
@@ -151,8 +150,11 @@ def full_rows(rows: int, seed: int) -> Batch:
 def ragged_rows(folder: str, rows: int) -> tuple[list[Batch], list[Batch]]:
     """Document blocks of real text: packed for unmask, one per row for the peer, padded to the longest of a batch."""
     collection, tokenizer = Collection(Shards(folder).split("train")), Tokenizer.load(folder)
-    packed = Loader([Reader(collection, tokenizer, Blocks(cross=False, fill=True), "[CLS] a [SEP]", LENGTH, 0)], [1.0])
-    alone = Loader([Reader(collection, tokenizer, Alone(), "[CLS] a [SEP]", LENGTH, 0)], [1.0])
+    given = (collection, tokenizer, "[CLS] a [SEP]", LENGTH, 0)
+    packed, alone = (
+        Loader([TrackReaders([arrange.open(*given)])], [1.0], rows)
+        for arrange in (Blocks(cross=False, fill=True), Alone())
+    )
     return [packed.batch(rows) for _ in range(4)], [alone.batch(rows) for _ in range(4)]
 
 

@@ -12,7 +12,7 @@ from torch import nn
 from tests.small import vocabulary
 from unmask import recipes
 from unmask.data import Collection, Shards
-from unmask.data.loader import Loader, Reader
+from unmask.data.loader import Loader, TrackReaders
 from unmask.init_weights import InitWeights
 from unmask.train import Machine, Plan, Trainer
 
@@ -107,7 +107,7 @@ def test_electra_tells_tokens_apart_after_forty_steps(settings, collapses, token
     shape = [f"system.{setting}" for setting in small]
     recipe = recipes.get("electra", size="mini", settings=[*shape, "optimise.rate=1e-3", *settings])
     tokenizer, collection = tokenizers["wordpiece"], Collection(Shards(shards["wordpiece"]).split("train"))
-    loader = Loader([Reader(collection, tokenizer, recipe.arrange, recipe.layout, 64, 0)], [1.0])
+    loader = Loader([TrackReaders([recipe.arrange.open(collection, tokenizer, recipe.layout, 64, 0)])], [1.0], 16)
     system = recipe.system.build(recipe, tokenizer.vocabulary, 0)
     trainer = Trainer(system, recipe.optimise, Machine(), 0)
     for step in range(1, 41):

@@ -176,6 +176,11 @@ class Arrange(PartLike, Protocol):
     def runs(self, texts: Any, layout: str, length: int, rng: Any) -> Any:
         """Examples of at most `length` tokens."""
 
+    def open(
+        self, collection: Any, tokenizer: Any, layout: str, length: int, seed: int, *, shuffled: bool = True
+    ) -> Any:
+        """The reader of a data set: see `unmask.data.reader`. `shuffled`: whether documents may come in any order."""
+
 
 class Units(PartLike, Protocol):
     """A rule's `units`: what is hidden as a whole."""

@@ -18,6 +18,8 @@ if TYPE_CHECKING:  # the preparation of text reads this file too, and must not p
     import torch
     from torch import Tensor
 
+    from unmask.text.columns import Column
+
 
 class Record:
     """What all frozen nouns can do: make a changed copy of themselves, or move to a device."""
@@ -51,10 +53,8 @@ class Document:
     """One text as tokens, with the boundaries found when it was tokenised; they are never rebuilt later."""
 
     ids: np.ndarray  # one per token
-    word: np.ndarray  # per token: does it begin a word?
     sentences: np.ndarray  # index of the first token of each sentence
-    phrase: np.ndarray | None = None  # per token: 0 in no phrase, 1 begins one, 2 goes on with it; None: not looked for
-    entity: np.ndarray | None = None  # the same for entities
+    columns: dict[str, Column]  # by name: word; phrase and entity where there is a lexicon; an entry per token each
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,8 @@ class Batch(Record):
     summary: Tensor  # E, flat index of the token that stands for each example; E K if a task reads each example K times
     label: Tensor  # E, the class of each example
     counted: Tensor  # E, 0.0 on unused places
-    # B T each, by name. word, sentence, phrase, entity: the number of the unit in its row; -1 outside any unit
+    # B T each, or with a trailing shape, by name. word, sentence, phrase, entity: the number of the unit in its row; -1
+    # outside any unit
     columns: dict[str, Tensor] = dataclasses.field(default_factory=dict)
     # B each, by name. begins: the row begins its part of the text; backward: it holds its text from the end to the start
     per_row: dict[str, Tensor] = dataclasses.field(default_factory=dict)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from pathlib import Path
 
 import pytest
@@ -12,9 +13,7 @@ import torch
 
 from unmask import recipes, text
 from unmask.batch import Batch
-from unmask.data import Collection, Shards
-from unmask.data.loader import Loader, Reader
-from unmask.data.stream_loader import ContinuingLoader, ContinuingReader
+from unmask.pretraining import Mixture
 from unmask.recipe import Recipe
 
 KIND = {
@@ -35,11 +34,7 @@ class Case:
 
     def batch(self, rows: int, length: int = LENGTH) -> Batch:
         """The first rows of the data."""
-        given = (self.tokenizer, self.recipe.arrange, self.recipe.layout, length, 0)
-        collection = Collection(Shards(self.data).split("train"))
-        if self.recipe.arrange.continuous:
-            return ContinuingLoader([ContinuingReader(collection, *given)], [1.0], rows).batch(rows)
-        return Loader([Reader(collection, *given)], [1.0]).batch(rows)
+        return Mixture.open([self.data]).loader(self.recipe, length, 0, None, rows).batch(rows)
 
 
 @pytest.fixture(params=recipes.names())
@@ -56,7 +51,13 @@ def some_rows(batch: Batch, rows: Sequence[int]) -> Batch:
     chosen, (count, length) = torch.tensor(list(rows)), batch.shape
     stored = {f.name: getattr(batch, f.name) for f in dataclasses.fields(batch)}
     kept = {n: v[chosen] for n, v in stored.items() if isinstance(v, torch.Tensor) and len(v) == count and v.dim() < 3}
-    for name in ("summary", "label", "counted"):  # of examples, so many to a row
+    for name in ("columns", "per_row"):
+        kept[name] = {n: v[chosen] for n, v in stored[name].items()}
+    names = [name for name, count in batch.tracks for _ in range(count)]
+    kept["tracks"] = tuple(
+        (name, len(list(same))) for name, same in groupby([names[row] for row in rows] if names else [])
+    )
+    for name in ("summary", "label", "counted"):  # per example
         kept[name] = stored[name].view(count, -1)[chosen].flatten()
     places = len(batch.summary) // count
     moved = (torch.arange(len(chosen)) - chosen).repeat_interleave(places) * length

@@ -50,7 +50,7 @@ def test_it_overfits_eight_rows(case):
     assert records[0]["loss_tokens"] > 4
     system.eval()
     with torch.no_grad():
-        losses = system.step(system.prepare(batch)[0], trainer.memory[0])[0]  # it remembers this very batch
+        losses = system.step(system.hide(batch)[0], trainer.memory[0])[0]  # it remembers this very batch
     for name, loss in losses.items():
         assert loss.total / loss.count < 0.25, name
 

@@ -9,6 +9,10 @@ import numpy as np
 
 from unmask.data import Texts
 from unmask.data.arrange import ROLES, Runs
+from unmask.data.loader import Loader, TrackReaders
+from unmask.data.reader import Reader
+from unmask.data.shards import Collection, Shard
+from unmask.text.columns import Column, words
 
 FIRST = 1000  # ids below are special
 SPECIALS = [2, 3, 4, 5, 6, 7]  # in the order of ROLES: cls, sep, mask and those of GPT
@@ -22,7 +26,7 @@ def texts_of(documents: Sequence[Sequence[int]], seed: int = 0) -> Texts:
     word = np.random.default_rng(seed).random(sentence[-1]) < 0.6
     word[sentence[:-1]] = True
     counts = np.cumsum([0, *(len(document) for document in documents)])
-    return Texts(np.arange(sentence[-1]) + FIRST, word, sentence, counts)
+    return Texts(np.arange(sentence[-1]) + FIRST, sentence, counts, {"word": words(word)})
 
 
 def random_texts(documents: int, sentences: int, longest: int, seed: int = 0) -> Texts:
@@ -43,8 +47,22 @@ def with_levels(texts: Texts, seed: int = 0) -> Texts:
                 stop = min(at + int(dice.integers(1, 6)), end)
                 marks[at:stop] = [1] + [2] * (stop - at - 1)
                 at = stop + int(dice.integers(0, 5))
-        columns[level] = marks
-    return dataclasses.replace(texts, **columns)
+        columns[level] = Column(marks)
+    return dataclasses.replace(texts, columns=texts.columns | columns)
+
+
+def collection_of(*all_texts: Texts) -> Collection:
+    """A shard for each of the texts; the tokens of every shard but the first are numbered on."""
+    shards, tokens = [], 0
+    for texts in all_texts:
+        shards.append(Shard(texts.ids + tokens, texts.sentence, texts.document, texts.columns))
+        tokens += len(texts.ids)
+    return Collection(shards)
+
+
+def loader_of(readers: list[Reader], weights: list[float], rows: int = 8, state: dict | None = None) -> Loader:
+    """The loader of a recipe without tracks."""
+    return Loader([TrackReaders(readers)], weights, rows, state)
 
 
 def examples_of(texts: Texts, runs: Runs) -> list[list[int]]:

@@ -10,10 +10,12 @@ import pytest
 from tests.command import works
 from tests.conftest import documents
 from tests.data.test_shards import stored, units
+from unmask.batch import Document
 from unmask.data.holdout import SHORT, STRETCH, by_document, by_stretch
 from unmask.data.prepare import prepare
 from unmask.text import Bytes, Characters, Corpus, Lexicon, train
 from unmask.text import documents as documents_module
+from unmask.text.columns import words
 
 TEXT = "\n\n".join(documents(600, seed=3))
 
@@ -106,13 +108,11 @@ def test_the_pieces_keep_their_sentences_and_units(tmp_path):
 
 
 def test_one_endless_word_is_cut_where_the_share_says():
-    word = np.zeros(10_000, np.uint8)
-    word[0] = 1
-    document = (np.arange(10_000), word, np.array([10_000]))
+    document = Document(np.arange(10_000), np.array([0]), {"word": words(np.arange(10_000) == 0)})
     ((train_part,), (held,)) = next(by_stretch([[document]], 0.1))
-    assert len(held[0]) == 1000
-    assert [len(train_part[2]), len(held[2])] == [1, 1]
-    assert held[0].tolist() == list(range(9000, 10_000))
+    assert len(held.ids) == 1000
+    assert [len(train_part.sentences), len(held.sentences)] == [1, 1]
+    assert held.ids.tolist() == list(range(9000, 10_000))
 
 
 def test_a_real_text_of_several_parts_is_told_in_tokens(tmp_path, tokenizer):
@@ -127,11 +127,11 @@ def test_a_real_text_of_several_parts_is_told_in_tokens(tmp_path, tokenizer):
     assert f"1,670,000 tokens ({held:,} tokens held out)" in said
 
 
-def made(sizes) -> list[tuple[np.ndarray, ...]]:
+def made(sizes) -> list[Document]:
     """Documents of these sizes, in sentences of ten words; each token is one that no other document has."""
     begins = np.cumsum([0, *sizes])
     return [
-        (np.arange(begin, begin + size), np.ones(size, np.uint8), np.diff(np.r_[0:size:10, size]))
+        Document(np.arange(begin, begin + size), np.arange(0, size, 10), {"word": words(np.ones(size, bool))})
         for begin, size in zip(begins[:-1].tolist(), sizes, strict=True)
     ]
 
@@ -146,9 +146,12 @@ def held_out(documents, share, many=7):
     for parts in by_document(in_chunks(documents, many), share):
         for side, part in zip(found, parts, strict=True):
             side += part
-    everything = np.sort(np.concatenate([ids for side in found for ids, *_ in side]))
-    assert everything.tolist() == list(range(sum(len(ids) for ids, *_ in documents)))
-    assert all(sentences.sum() == len(ids) == len(word) for side in found for ids, word, sentences in side)
+    everything = np.sort(np.concatenate([document.ids for side in found for document in side]))
+    assert everything.tolist() == list(range(sum(len(document.ids) for document in documents)))
+    for document in found[0] + found[1]:
+        assert len(document.ids) == len(document.columns["word"])
+        assert document.sentences[0] == 0
+        assert document.sentences[-1] < len(document.ids)
     return found
 
 
@@ -164,7 +167,7 @@ SIZES = np.random.default_rng(0)
 )  # fmt: skip
 def test_the_share_is_of_tokens_whatever_the_sizes_of_documents(sizes, share):
     _, out = held_out(made(sizes), share)
-    held = sum(len(ids) for ids, *_ in out)
+    held = sum(len(document.ids) for document in out)
     assert held == pytest.approx(share * sum(sizes), rel=0.26, abs=SHORT)
     assert held >= 0.7 * share * sum(sizes)
 
@@ -172,13 +175,13 @@ def test_the_share_is_of_tokens_whatever_the_sizes_of_documents(sizes, share):
 def test_chunks_make_no_difference_to_what_is_held_out():
     documents = made(np.maximum(SIZES.lognormal(6, 1, 2000).astype(int), 1).tolist())
     one, other = (held_out(documents, 0.01, many)[1] for many in (3, 500))
-    assert [ids.tolist() for ids, *_ in one] == [ids.tolist() for ids, *_ in other]
+    assert [d.ids.tolist() for d in one] == [d.ids.tolist() for d in other]
 
 
 def test_short_documents_are_not_preferred():
     sizes = [60, 1500] * 4000
     _, out = held_out(made(sizes), 0.01)
-    whole = [len(ids) for ids, *_ in out]
+    whole = [len(document.ids) for document in out]
     assert set(whole) == {60, 1500}
     assert whole.count(1500) == pytest.approx(len(whole) / 2, rel=0.3)
 
@@ -186,5 +189,5 @@ def test_short_documents_are_not_preferred():
 def test_documents_that_are_not_long_are_held_out_whole_from_the_second_on():
     documents = made([500] * 100)
     _, out = held_out(documents, 0.05)
-    assert [ids[0] // 500 for ids, *_ in out] == [1, 21, 41, 61, 81]
-    assert all(len(ids) == 500 for ids, *_ in out)
+    assert [document.ids[0] // 500 for document in out] == [1, 21, 41, 61, 81]
+    assert all(len(document.ids) == 500 for document in out)

@@ -65,8 +65,8 @@ def test_positions_count_from_zero_in_every_example(packed):
 def test_words_and_sentences_are_numbered_densely_and_specials_have_none(packed):
     texts, _, rows, _ = packed
     begins_sentence = set((texts.sentence[:-1] + 1000).tolist())
-    begins_word = {token + 1000 for token in np.flatnonzero(texts.word)}
-    for begins, column in ((begins_word, rows.word), (begins_sentence, rows.sentence)):
+    begins_word = {token + 1000 for token in np.flatnonzero(texts.columns["word"].values == 1)}
+    for begins, name in ((begins_word, "word"), (begins_sentence, "sentence")):
         for row in range(len(rows)):
             number, expected = -1, []
             for place, token in enumerate(rows.ids[row].tolist()):
@@ -76,7 +76,7 @@ def test_words_and_sentences_are_numbered_densely_and_specials_have_none(packed)
                 fresh = place == 0 or rows.ids[row, place - 1] != token - 1  # the text does not run on
                 number += token in begins or fresh
                 expected.append(number)
-            assert column[row].tolist() == expected
+            assert rows.columns[name].values[row].tolist() == expected
 
 
 def test_the_summary_is_cls_or_the_last_token_of_each_example(packed):
@@ -156,7 +156,8 @@ def test_phrases_and_entities_are_numbered_by_row_and_a_cut_one_is_a_unit_of_its
     runs = arrange.runs(texts, layout, 32, np.random.default_rng(0))
     rows = pack(texts, runs, SPECIALS, PAD, 32, arrange.packed)
     cut = 0
-    for marks, column in ((texts.phrase, rows.phrase), (texts.entity, rows.entity)):
+    for level in ("phrase", "entity"):
+        marks, column = texts.columns[level].values, rows.columns[level].values
         assert column.shape == rows.ids.shape
         for row in range(len(rows)):
             number, expected = -1, []
@@ -175,5 +176,4 @@ def test_phrases_and_entities_are_numbered_by_row_and_a_cut_one_is_a_unit_of_its
 
 def test_rows_of_texts_without_levels_have_none(packed):
     *_, rows, _ = packed
-    assert rows.phrase is None
-    assert rows.entity is None
+    assert rows.columns.keys() == {"word", "sentence"}

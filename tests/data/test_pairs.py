@@ -10,7 +10,6 @@ from scipy.stats import chi2
 
 from tests.data.made import FIRST, by_document, random_texts, texts_of
 from tests.data.test_arrange import BERT, dice, pairs_of, places
-from tests.small import hides
 from unmask import recipes
 from unmask.data import NextSentence, SentenceOrder, ThreeWay
 from unmask.data.pairs import CUT, DRAWN, FOLLOWS, READ, SWAPPED, Walk
@@ -209,5 +208,5 @@ def test_static_masking_is_one_setting_of_every_masked_recipe(name):
             recipes.get(name, settings=["hide.copies=10"])
         return
     recipe = recipes.get(name, size="tiny", settings=["hide.copies=10"])
-    assert [hide.copies for hide in hides(recipe)] == [10] * len(recipe.schedule)
+    assert [recipe.all_tracks(stage)["main"].hide.copies for stage in recipe.schedule] == [10] * len(recipe.schedule)
     assert recipe.hide.copies == 10

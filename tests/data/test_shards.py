@@ -9,12 +9,13 @@ import numpy as np
 import pytest
 
 from tests.conftest import documents
-from unmask.data import Collection, Shards, Texts
-from unmask.data import shards as shards_module
+from unmask.batch import Document
+from unmask.data import Collection, Shards, Texts, shard_writer
 from unmask.data.prepare import prepare
 from unmask.errors import UserError
 from unmask.text import Bytes, Characters, Corpus, Lexicon, boundaries, encode_documents, train
 from unmask.text import documents as documents_module
+from unmask.text.columns import BEGINS
 
 TEXTS = documents(60, seed=5)
 
@@ -42,12 +43,17 @@ def stored(folder, split) -> list[tuple[list[int], list[int], list[int]]]:
     found = []
     for number in range(len(collection)):
         texts = collection.gather(np.array([number]))
-        found.append((texts.ids.tolist(), texts.word.tolist(), texts.sentence[:-1].tolist()))
+        found.append((texts.ids.tolist(), begins(texts), texts.sentence[:-1].tolist()))
     return found
 
 
+def begins(texts: Texts | Document) -> list[bool]:
+    """Whether each token begins a word."""
+    return (texts.columns["word"].values == BEGINS).tolist()
+
+
 def encoded(texts, tokenizer) -> list[tuple[list[int], list[int], list[int]]]:
-    return [(d.ids.tolist(), d.word.tolist(), d.sentences.tolist()) for d in encode_documents(texts, tokenizer, "auto")]
+    return [(d.ids.tolist(), begins(d), d.sentences.tolist()) for d in encode_documents(texts, tokenizer, "auto")]
 
 
 def test_every_document_comes_back_in_one_split_or_the_other(folder, tokenizer):
@@ -62,7 +68,7 @@ def test_every_document_comes_back_in_one_split_or_the_other(folder, tokenizer):
 def test_small_shards_and_chunks_and_more_workers_give_the_same_documents(
     corpus, tokenizer, tmp_path, monkeypatch, folder, workers
 ):
-    monkeypatch.setattr(shards_module, "SHARD_TOKENS", 2000)
+    monkeypatch.setattr(shard_writer, "SHARD_TOKENS", 2000)
     monkeypatch.setattr("unmask.data.prepare.CHUNK", 900)
     list(prepare(corpus, tokenizer, tmp_path / "parts", holdout=0.1, workers=workers))
     assert len(Shards(tmp_path / "parts").split("train")) > 2
@@ -93,7 +99,7 @@ def test_texts_of_documents_are_the_documents_joined(tokenizer):
     for number, document in enumerate(made):
         first, last = texts.sentence[texts.document[number]], texts.sentence[texts.document[number + 1]]
         assert texts.ids[first:last].tolist() == document.ids.tolist()
-        assert texts.word[first:last].tolist() == document.word.tolist()
+        assert texts.columns["word"].values[first:last].tolist() == document.columns["word"].values.tolist()
 
 
 def test_the_manifest_counts_what_was_written(folder, tokenizer):
@@ -156,7 +162,9 @@ def test_a_missing_file_is_named(folder):
 def test_another_version_must_be_prepared_again(folder):
     manifest = json.loads((folder / "manifest.json").read_text())
     (folder / "manifest.json").write_text(json.dumps(manifest | {"version": 0}))
-    with pytest.raises(UserError, match="prepared in format 0, this is 1: prepare it again"):
+    with pytest.raises(
+        UserError, match="prepared in format 0; this version of unmask reads the formats 1 and 2: prepare it again"
+    ):
         Shards(folder)
 
 
@@ -184,21 +192,25 @@ def lexicon(tmp_path):
     return Lexicon.load([tmp_path / "made.tsv"])
 
 
+def levels(texts: Texts | Document) -> tuple[list[int], list[int]]:
+    return texts.columns["phrase"].values.tolist(), texts.columns["entity"].values.tolist()
+
+
 def units(folder, split) -> list[tuple[list[int], list[int]]]:
     collection = Collection(Shards(folder).split(split))
     texts = [collection.gather(np.array([number])) for number in range(len(collection))]
-    return [(t.phrase.tolist(), t.entity.tolist()) for t in texts]
+    return [levels(t) for t in texts]
 
 
 @pytest.mark.parametrize("workers", [1, 2])
 def test_phrases_and_entities_come_back_as_they_were_encoded(
     corpus, tokenizer, tmp_path, monkeypatch, folder, lexicon, workers
 ):
-    monkeypatch.setattr(shards_module, "SHARD_TOKENS", 2000)
+    monkeypatch.setattr(shard_writer, "SHARD_TOKENS", 2000)
     monkeypatch.setattr("unmask.data.prepare.CHUNK", 900)
     out = tmp_path / "known"
     *_, manifest = prepare(corpus, tokenizer, out, holdout=0.1, lexicon=lexicon, workers=workers)
-    wanted = [(d.phrase.tolist(), d.entity.tolist()) for d in encode_documents(TEXTS, tokenizer, "auto", lexicon)]
+    wanted = [levels(d) for d in encode_documents(TEXTS, tokenizer, "auto", lexicon)]
     assert sorted(units(out, "train") + units(out, "holdout")) == sorted(wanted)
     assert any(1 in phrase for phrase, _ in wanted)
     assert any(2 in entity for _, entity in wanted)
@@ -206,7 +218,7 @@ def test_phrases_and_entities_come_back_as_they_were_encoded(
         assert stored(out, split) == stored(folder, split)  # the other columns are the same without a lexicon
     assert manifest["lexicon"] == [lexicon.record[0]]
     assert manifest["lexicon"][0]["file"] == "made.tsv"
-    assert Shards(out).columns == ("ids", "word", "sentence", "document", "phrase", "entity")
+    assert Shards(out).columns == ("word", "phrase", "entity")
 
 
 def test_a_damaged_level_is_noticed(corpus, tokenizer, tmp_path, lexicon):
@@ -223,16 +235,15 @@ def test_data_prepared_without_a_lexicon_or_before_there_were_any_opens_and_has_
     (folder / "manifest.json").write_text(json.dumps(manifest))
     shards = Shards(folder)
     texts = Collection(shards.split("train")).gather(np.array([1, 2]))
-    assert texts.phrase is None
-    assert texts.entity is None
-    assert shards.columns == ("ids", "word", "sentence", "document")
+    assert texts.columns.keys() == {"word"}
+    assert shards.columns == ("word",)
 
 
 def test_texts_of_documents_have_levels_only_if_all_documents_have(tokenizer, lexicon):
     known = encode_documents(TEXTS[:3], tokenizer, "auto", lexicon)
-    assert Texts.of(known).phrase.tolist() == [mark for d in known for mark in d.phrase]
-    assert Texts.of(known).entity.tolist() == [mark for d in known for mark in d.entity]
-    assert Texts.of(known + encode_documents(TEXTS[3:4], tokenizer, "auto")).phrase is None
+    assert levels(Texts.of(known))[0] == [mark for d in known for mark in levels(d)[0]]
+    assert levels(Texts.of(known))[1] == [mark for d in known for mark in levels(d)[1]]
+    assert Texts.of(known + encode_documents(TEXTS[3:4], tokenizer, "auto")).columns.keys() == {"word"}
 
 
 def test_a_file_prepared_as_a_whole_comes_back_to_the_last_byte(tmp_path, monkeypatch):

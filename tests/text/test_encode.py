@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from tests.conftest import documents
 from unmask.batch import Document
 from unmask.text import BPE, ByteBPE, Characters, Tokenizer, Unigram, WordBPE, WordPiece, encode_documents, train
+from unmask.text.columns import BEGINS
 
 MIXED = [
     "患者出现严重头痛，服用 aspirin 100mg 后好转。",
@@ -42,6 +43,11 @@ def tokenizer(kind: str) -> Tokenizer:
 
 def one(text: str, kind: str, words: str = "auto") -> Document:
     return encode_documents([text], tokenizer(kind), words)[0]
+
+
+def begins(document: Document) -> np.ndarray:
+    """Whether each token begins a word."""
+    return document.columns["word"].values == BEGINS
 
 
 def offsets(text: str, kind: str) -> list[tuple[int, int]]:
@@ -81,13 +87,13 @@ def spaced_words(text: str) -> list[str]:
 @pytest.mark.parametrize("text", MIXED)
 def test_chinese_words_are_the_segmenters(kind, text):
     document = one(text, kind)
-    assert document.word.tolist() == expected_starts(text, offsets(text, kind), list(rjieba.cut(text)))
+    assert begins(document).tolist() == expected_starts(text, offsets(text, kind), list(rjieba.cut(text)))
 
 
 @pytest.mark.parametrize("text", [text.replace("[UNK]", "UNK") for text in MIXED])
 def test_with_a_token_per_character_each_group_spells_exactly_one_segmenter_word(text):
     document, spans = one(text, "characters"), offsets(text, "characters")
-    groups = np.split(np.arange(len(spans)), np.flatnonzero(document.word)[1:])
+    groups = np.split(np.arange(len(spans)), np.flatnonzero(begins(document))[1:])
     spelled = [text[spans[g[0]][0] : spans[g[-1]][1]].strip() for g in groups]
     assert [word for word in spelled if word] == [word.strip() for word in rjieba.cut(text) if word.strip()]
 
@@ -96,7 +102,7 @@ def test_with_a_token_per_character_each_group_spells_exactly_one_segmenter_word
 def test_a_text_with_unknown_tokens_keeps_its_words(kind):
     text = "龘靐齉在北京 [UNK] qqqq 里"
     document = one(text, kind)
-    assert document.word.tolist() == expected_starts(text, offsets(text, kind), list(rjieba.cut(text)))
+    assert begins(document).tolist() == expected_starts(text, offsets(text, kind), list(rjieba.cut(text)))
     if kind == "wordpiece":
         assert tokenizer(kind).role("unk") in document.ids
 
@@ -136,8 +142,8 @@ def test_words_of_any_mixed_text_are_never_shared_nor_split(kind, pieces):
         return
     document, spans = one(text, kind, "rjieba"), offsets(text, kind)
     if any("一" <= c <= "鿿" or c >= "𠀀" and c <= "𪛟" for c in text):
-        assert document.word.tolist() == expected_starts(text, spans, list(rjieba.cut(text)))
-    assert len(document.ids) == len(document.word) == len(spans)
+        assert begins(document).tolist() == expected_starts(text, spans, list(rjieba.cut(text)))
+    assert len(document.ids) == len(begins(document)) == len(spans)
     assert document.sentences[0] == 0
     assert (np.diff(document.sentences) > 0).all()
 
@@ -147,32 +153,32 @@ def test_english_words_are_runs_of_letters_and_marks_stand_alone(kind):
     text = "The well-known judge's 3rd report, (naïve) costs 5$ – see Fig.2!"
     spans = offsets(text, kind)
     for way in ("auto", "spaces"):
-        assert one(text, kind, way).word.tolist() == expected_starts(text, spans, spaced_words(text))
+        assert begins(one(text, kind, way)).tolist() == expected_starts(text, spans, spaced_words(text))
 
 
 def test_without_words_every_token_begins_one_but_bytes_of_one_character_do_not():
     text = "doctor 龘"
     document, spans = one(text, "byte-bpe", "none"), offsets(text, "byte-bpe")
-    assert document.word.tolist() == [True] + [a != b for (a, _), (b, _) in pairwise(spans)]
+    assert begins(document).tolist() == [True] + [a != b for (a, _), (b, _) in pairwise(spans)]
 
 
 def test_spaces_makes_every_han_character_a_word():
-    assert one("北京大学", "characters", "spaces").word.all()
+    assert begins(one("北京大学", "characters", "spaces")).all()
 
 
 @pytest.mark.parametrize("kind", ["characters", "byte-bpe"])
 def test_the_source_substrings_of_the_words_join_to_the_text(kind):
     for text in MIXED:
         document, spans = one(text, kind), offsets(text, kind)
-        begins = [spans[i][0] for i in np.flatnonzero(document.word)]
-        parts = [text[a:b] for a, b in pairwise([0, *begins[1:], len(text)])]
+        places = [spans[i][0] for i in np.flatnonzero(begins(document))]
+        parts = [text[a:b] for a, b in pairwise([0, *places[1:], len(text)])]
         assert "".join(parts) == text
         assert tokenizer("byte-bpe").decode(one(text, "byte-bpe").ids.tolist()).replace("<unk>", "[UNK]") == text
 
 
 def test_a_line_with_chinese_is_segmented_and_the_next_line_is_not():
     document = one("北京大学\nleft-over", "characters", "auto")
-    words = np.split(document.ids, np.flatnonzero(document.word)[1:])
+    words = np.split(document.ids, np.flatnonzero(begins(document))[1:])
     assert [len(word) for word in words] == [4, 1, 4, 1, 4]  # 北京大学, the line's end, left, -, over
 
 
@@ -184,7 +190,7 @@ def test_every_line_begins_a_sentence_and_a_word(kind):
     sizes = [len(tokenizer(kind).encode_many([line + end])[0]) for line, end in zip(lines, "\n\n ", strict=True)]
     firsts = [0, sizes[0], sizes[0] + sizes[1]]
     assert set(firsts) <= set(document.sentences.tolist())
-    assert document.word[firsts].all()
+    assert begins(document)[firsts].all()
     assert len(document.sentences) == 5
     assert len(document.ids) >= sum(counts)
 
@@ -197,14 +203,14 @@ def test_many_texts_at_once_give_what_each_gives_alone(kind):
     for text, document in zip(texts, together, strict=True):
         alone = one(text, kind)
         assert np.array_equal(document.ids, alone.ids)
-        assert np.array_equal(document.word, alone.word)
+        assert np.array_equal(begins(document), begins(alone))
         assert np.array_equal(document.sentences, alone.sentences)
 
 
 def test_blank_texts_give_empty_documents():
     for text in ("", "  \n\n \t"):
         document = one(text, "wordpiece")
-        assert len(document.ids) == len(document.word) == len(document.sentences) == 0
+        assert len(document.ids) == len(begins(document)) == len(document.sentences) == 0
 
 
 def test_no_text_gives_no_document():

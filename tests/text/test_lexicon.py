@@ -21,6 +21,7 @@ from hypothesis import strategies as st
 
 from tests.command import mistake
 from tests.conftest import documents
+from tests.text.test_encode import begins
 from unmask.batch import Document
 from unmask.errors import UserError
 from unmask.text import ByteBPE, Characters, Lexicon, Tokenizer, Unigram, WordPiece, encode_documents, train
@@ -63,7 +64,7 @@ def matched(lexicon: Lexicon, text: str, level: str = "phrase") -> list[str]:
 
 def spelled(document: Document, kind: str, level: str = "phrase") -> list[str]:
     """The units of a level, as their tokens spell them."""
-    marks = getattr(document, level)
+    marks = document.columns[level].values
     begins = np.flatnonzero(marks == 1)
     ends = [next((j for j in range(i + 1, len(marks)) if marks[j] != 2), len(marks)) for i in begins]
     return [tokenizer(kind).decode(document.ids[a:b].tolist()).strip() for a, b in zip(begins, ends, strict=True)]
@@ -187,15 +188,14 @@ def test_han_may_be_cut_anywhere_and_so_may_the_edge_between_scripts(load):
 
 def test_without_a_lexicon_nothing_was_looked_for():
     document = encode_documents(["New York"], tokenizer("characters"), "auto")[0]
-    assert document.phrase is None
-    assert document.entity is None
+    assert document.columns.keys() == {"word"}
 
 
 def test_a_level_without_entries_finds_nothing(load):
     document = encode_documents(["in New York"], tokenizer("characters"), "auto", load(["New York"]))[0]
-    assert document.phrase.tolist() == [0, 0, 1, *[2] * 8]  # the space before it is its first token
-    assert not document.entity.any()
-    assert document.entity.dtype == np.uint8
+    assert document.columns["phrase"].values.tolist() == [0, 0, 1, *[2] * 8]  # the space before it is its first token
+    assert not document.columns["entity"].values.any()
+    assert document.columns["entity"].values.dtype == np.uint8
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -206,7 +206,7 @@ def test_units_are_spelled_by_their_tokens_with_the_space_before_them(kind, load
     units = [unit.replace(" ", "") for unit in spelled(document, kind)]
     assert units[:2] == ["oldengine", "theriver"]
     assert len(units) == 3
-    assert (document.entity == 1).sum() == 4  # 北京 is here a part of the word 北京大学
+    assert (document.columns["entity"].values == 1).sum() == 4  # 北京 is here a part of the word 北京大学
     assert [unit.replace(" ", "") for unit in spelled(document, kind, "entity")[:2]] == ["London", "London"]
 
 
@@ -220,7 +220,9 @@ def test_units_are_spelled_by_their_tokens_with_the_space_before_them(kind, load
 def test_a_match_that_begins_or_ends_inside_a_token_is_dropped(load, entry, marks):
     alone = train(ByteBPE(vocab=267), ["北京大学 " * 60])
     assert alone.encode_many(["北京大学"])[0].offsets == [(0, 1), (0, 1), (1, 3), (2, 3), (3, 4), (3, 4)]
-    assert encode_documents(["北京大学"], alone, "none", load([entry]))[0].phrase.tolist() == (marks or [0] * 6)
+    assert encode_documents(["北京大学"], alone, "none", load([entry]))[0].columns["phrase"].values.tolist() == (
+        marks or [0] * 6
+    )
 
 
 @pytest.mark.parametrize(
@@ -236,12 +238,12 @@ def test_a_match_that_begins_or_ends_inside_a_token_is_dropped(load, entry, mark
 def test_a_unit_keeps_to_the_boundaries_of_words(load, text, entries, found):
     letters = train(Characters(vocab=80), [text])
     document = encode_documents([text], letters, "auto", load(entries))[0]
-    marks = document.phrase.tolist()
+    marks = document.columns["phrase"].values.tolist()
     shape = "".join(map(str, marks))
     assert [text[unit.start() : unit.end()].strip() for unit in re.finditer("12*", shape)] == found
     for place, mark in enumerate(marks):
         if mark == 1 or (mark != 2 and place and marks[place - 1]):
-            assert document.word[place] or text[place] == " "
+            assert begins(document)[place] or text[place] == " "
 
 
 def test_the_bytes_of_one_character_are_one_unit(load):
@@ -250,16 +252,16 @@ def test_the_bytes_of_one_character_are_one_unit(load):
     spans = tokenizer("byte-bpe").encode_many([text])[0].offsets
     size = sum(span == (0, 1) for span in spans)
     assert size > 1
-    assert document.phrase.tolist() == [1] + [2] * (size - 1) + [0] * (len(spans) - size)
+    assert document.columns["phrase"].values.tolist() == [1] + [2] * (size - 1) + [0] * (len(spans) - size)
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_no_match_runs_over_a_line_break_or_into_the_next_text(kind, load):
     lexicon = load(["old engine", "北京大学"])
     for text in ("the old\nengine", "old \nengine", "北京\n大学", "old\u2028engine", "北京\r\n大学"):
-        assert not encode_documents([text], tokenizer(kind), "auto", lexicon)[0].phrase.any()
+        assert not encode_documents([text], tokenizer(kind), "auto", lexicon)[0].columns["phrase"].values.any()
     for document in encode_documents(["the old", "engine 北京", "大学"], tokenizer(kind), "auto", lexicon):
-        assert not document.phrase.any()
+        assert not document.columns["phrase"].values.any()
 
 
 def test_many_texts_at_once_give_what_each_gives_alone(load):
@@ -268,9 +270,9 @@ def test_many_texts_at_once_give_what_each_gives_alone(load):
     together = encode_documents(texts, tokenizer("wordpiece"), "auto", lexicon)
     for text, document in zip(texts, together, strict=True):
         alone = encode_documents([text], tokenizer("wordpiece"), "auto", lexicon)[0]
-        assert document.phrase.tolist() == alone.phrase.tolist()
-        assert document.entity.tolist() == alone.entity.tolist()
-        assert len(document.phrase) == len(document.ids)
+        assert document.columns["phrase"].values.tolist() == alone.columns["phrase"].values.tolist()
+        assert document.columns["entity"].values.tolist() == alone.columns["entity"].values.tolist()
+        assert len(document.columns["phrase"].values) == len(document.ids)
 
 
 PIECES = [
@@ -352,4 +354,4 @@ def test_columns_agree_with_a_search_by_brute_force(kind, load, text, phrases, e
     spans = [encoding.offsets for encoding in tokenizer(kind).encode_many(lines)]
     for level, entries in (("phrase", phrases), ("entity", entities)):
         expected = [mark for line, own in zip(lines, spans, strict=True) for mark in brute_marks(line, own, entries)]
-        assert getattr(document, level).tolist() == expected
+        assert document.columns[level].values.tolist() == expected

@@ -14,6 +14,7 @@ import rjieba
 
 import unmask
 from tests.command import mistake, works
+from tests.text.test_encode import begins
 from unmask.data import Shards
 from unmask.errors import UserError
 from unmask.text import Characters, OwnWords, encode_documents, train
@@ -34,8 +35,8 @@ def made(tmp_path):
 
 def words_of(text: str, own: OwnWords | None) -> list[str]:
     document = encode_documents([text], train(Characters(), [text]), "auto", own=own)[0]
-    begins = [*np.flatnonzero(document.word).tolist(), len(text)]
-    return [text[a:b] for a, b in zip(begins, begins[1:], strict=False)]
+    edges = [*np.flatnonzero(begins(document)).tolist(), len(text)]
+    return [text[a:b] for a, b in zip(edges, edges[1:], strict=False)]
 
 
 def test_own_words_are_words_and_the_words_around_them_stay(made):

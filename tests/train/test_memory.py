@@ -14,12 +14,12 @@ from safetensors.torch import save_file
 from torch import nn
 
 from tests import command
-from tests.data.test_streams import reader
+from tests.data.made import loader_of
+from tests.data.test_continuing import reader
 from unmask import recipes
 from unmask.backbone import LayerMemory
 from unmask.batch import Batch, Hidden, Loss
 from unmask.data import ContinuingRows
-from unmask.data.stream_loader import ContinuingLoader
 from unmask.errors import UserError
 from unmask.pretraining import Mixture, pretrain
 from unmask.pretraining.measure import micro_rows, step_seconds
@@ -60,7 +60,7 @@ def legs(*untils: int, rows: int = 5) -> list[LoopStage]:
     lengths = (16, 24, 32)
 
     def opened(length: int):
-        return lambda state: ContinuingLoader([reader(ContinuingRows(), length=length)], [1.0], rows, state)
+        return lambda state: loader_of([reader(ContinuingRows(), length=length)], [1.0], rows, state)
 
     ends = [until / untils[-1] for until in untils]
     return [LoopStage(until, rows, 2, opened(length)) for until, length in zip(ends, lengths, strict=False)]

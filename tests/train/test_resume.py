@@ -15,7 +15,7 @@ import torch
 from tests import command
 from unmask import recipes
 from unmask.cli import options as command_options
-from unmask.data import loader
+from unmask.data import group_reader
 from unmask.data.prepare import prepare
 from unmask.pretraining import pretrain
 from unmask.text import Corpus
@@ -223,7 +223,7 @@ def test_a_damaged_checkpoint_is_not_resumed(data, tmp_path):
 def test_a_resumed_run_reads_one_group_of_the_data_whatever_the_step(
     undivided, recipe, tmp_path, monkeypatch, stopped_at
 ):
-    monkeypatch.setattr(loader, "GROUP_TOKENS", 1000)
+    monkeypatch.setattr(group_reader, "GROUP_TOKENS", 1000)
     remaining = iter(range(stopped_at - 1))
     list(
         pretrain(recipe, [undivided], tmp_path / "run", budget="200steps", device="cpu",
@@ -234,19 +234,19 @@ def test_a_resumed_run_reads_one_group_of_the_data_whatever_the_step(
     state = json.loads((tmp_path / "run" / "state" / str(step) / "state.json").read_text())
     place = state["source"]["places"][0]
     calls: list[tuple[int, int]] = []
-    group = loader.Reader.group
+    block = group_reader.GroupReader.block
 
-    def counted(reader, visit, index):
-        calls.append((visit, index))
-        return group(reader, visit, index)
+    def counted(reader, place, slot):
+        calls.append((place.visit, place.block))
+        return block(reader, place, slot)
 
-    monkeypatch.setattr(loader.Reader, "group", counted)
+    monkeypatch.setattr(group_reader.GroupReader, "block", counted)
     list(
         pretrain(recipe, [undivided], tmp_path / "run", budget="200steps", device="cpu", resume=True, stop=lambda: True)
     )
-    assert calls[0] == (place["visit"], place["group"])
+    assert calls[0] == (place["visit"], place["block"])
     assert len(calls) <= 2  # the second is made ready in the background
-    assert (stopped_at < 10) == (place["group"] + place["visit"] == 0)
+    assert (stopped_at < 10) == (place["block"] + place["visit"] == 0)
 
 
 def test_pretraining_publishes_its_last_weights_though_earlier_ones_validated_better(data, tmp_path, monkeypatch):

@@ -1,17 +1,19 @@
 """Concatenation: all documents of a data set end to end, forward or backward; any stretch of it is reached at once.
 
-A line copies nothing: a place in it is a document and an offset, found by bisection. Backward, the documents come from
-the last to the first and every one is read from its end to its beginning.
+Nothing is copied: a place is a document and an offset, found by bisection. Backward, the documents come from the last
+to the first, and each is read from its end to its start.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 
 from unmask.data.shards import Collection, Shard, Texts
+from unmask.text.columns import BEGINS, Column
+from unmask.text.columns import backward as backward_marks
 
 TEXT = -1  # the role of what is no special token
 
@@ -74,17 +76,17 @@ class Concatenation:
         text = np.flatnonzero(pieces.role == TEXT)
         begin = np.cumsum(pieces.length[text]) - pieces.length[text]
         count = int(pieces.length[text].sum())
-        columns = {name: np.empty(count, kind) for name, kind in (("ids", np.int64), ("word", bool))}
-        columns |= {level: np.empty(count, np.uint8) for level in self.collection.levels}
-        sentence = np.zeros(count, bool)
+        ids, sentence = np.empty(count, np.int64), np.zeros(count, bool)
+        columns = {n: np.empty((count, *c.shape), c.values.dtype) for n, c in self.collection.columns.items()}
         for number in np.unique(pieces.shard[text]):
             mine = pieces.shard[text] == number
-            where = (begin[mine], pieces.start[text][mine], pieces.length[text][mine])
-            _copy(self.collection.shards[number], self.backward, *where, columns, sentence)
+            where = _Where(begin[mine], pieces.start[text][mine], pieces.length[text][mine], self.backward)
+            _copy(self.collection.shards[number], where, ids, columns, sentence)
         starts = count + pieces.role
         starts[text] = begin
         begins = np.append(np.flatnonzero(sentence), count)
-        return Texts(**columns, sentence=begins, document=np.array([0, len(begins) - 1])), starts
+        found = {name: replace(self.collection.columns[name], values=values) for name, values in columns.items()}
+        return Texts(ids, begins, np.array([0, len(begins) - 1]), found), starts
 
     def sentence_ends(self, low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Sentences that end in each part: the part, the place after the sentence, the place of the text after it."""
@@ -159,29 +161,37 @@ def ranges(first: np.ndarray, last: np.ndarray) -> tuple[np.ndarray, np.ndarray]
     return owner, np.arange(len(owner)) + np.repeat(first - (np.cumsum(counts) - counts), counts)
 
 
-def _copy(
-    shard: Shard, backward: bool, begin: np.ndarray, start: np.ndarray, length: np.ndarray,
-    columns: dict[str, np.ndarray], sentence: np.ndarray,
-) -> None:  # fmt: skip
-    """Fill the columns, from `begin` on, with `length` tokens from `start` on in the shard."""
-    _, to = ranges(begin, begin + length)
-    within = to - np.repeat(begin, length)
-    index = np.repeat(start, length) + (-within if backward else within)
-    following = np.minimum(index + 1, len(shard.ids) - 1)
-    columns["ids"][to] = shard.ids[index]
-    if backward:  # a unit begins where, forward, it ends
-        columns["word"][to] = shard.word[following].astype(bool) | (following == index)
-    else:
-        columns["word"][to] = shard.word[index]
-    for level in set(columns) - {"ids", "word"}:
-        marks = getattr(shard, level)
-        now = marks[index]
-        if backward:
-            goes_on = (marks[following] == 2) & (following != index)
-            now = np.where(now == 0, 0, np.where(goes_on, 2, 1))
-        columns[level][to] = now
+@dataclass(frozen=True)
+class _Where:
+    """Stretches of a shard, and where they go."""
+
+    begin: np.ndarray  # the place that the first token goes to
+    start: np.ndarray  # index in the shard of the token that is read first
+    length: np.ndarray
+    backward: bool
+
+
+def _copy(shard: Shard, where: _Where, ids: np.ndarray, columns: dict[str, np.ndarray], sentence: np.ndarray) -> None:
+    """Fill in the ids, the columns and the sentence flags of some stretches."""
+    _, to = ranges(where.begin, where.begin + where.length)
+    within = to - np.repeat(where.begin, where.length)
+    index = np.repeat(where.start, where.length) + (-within if where.backward else within)
+    ids[to] = shard.ids[index]
+    for name, values in columns.items():
+        values[to] = _entries(shard.columns[name], index, where.backward)
     # backward, a sentence begins with the token before the first of the next one
-    low, high = (start - length + 2, start + 2) if backward else (start, start + length)
+    start, length = where.start, where.length
+    low, high = (start - length + 2, start + 2) if where.backward else (start, start + length)
     owner, which = ranges(np.searchsorted(shard.sentence, low), np.searchsorted(shard.sentence, high))
     inside = shard.sentence[which] - start[owner]
-    sentence[begin[owner] + (1 - inside if backward else inside)] = True
+    sentence[where.begin[owner] + (1 - inside if where.backward else inside)] = True
+
+
+def _entries(column: Column, index: np.ndarray, backward: bool) -> np.ndarray:
+    """The entries of some tokens of a shard. Backward, a unit begins where, forward, it ends."""
+    found = column[index].values
+    if not backward or column.kind == "value":
+        return found
+    last = len(column) - 1
+    following = np.where(index < last, column[np.minimum(index + 1, last)].values, BEGINS)
+    return backward_marks(found, following)

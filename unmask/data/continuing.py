@@ -1,22 +1,21 @@
-"""ContinuingRows: rows that go on where the row before them ended, for networks with a memory (Transformer-XL, XLNet)."""
+"""Rows that continue where the row before them ended, for networks with a memory (Transformer-XL, XLNet)."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable
-from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
-from unmask.axes import Arrange, Need, Part
-from unmask.data.arrange import ROLES, FullRows, Runs
-from unmask.data.concatenation import TEXT, Concatenation, Pieces
+from unmask.axes import Need, Part
+from unmask.data.arrange import Runs
+from unmask.data.blocks import FullRows
+from unmask.data.concatenation import TEXT, Concatenation
+from unmask.data.continuing_reader import ContinuingReader
+from unmask.data.cut_rows import PairRows, PlainRows, laid
 from unmask.data.shards import Collection, Shard, Texts
 from unmask.errors import require
-from unmask.text import layout as layouts
-
-Dice = Callable[[str], np.ndarray]  # a 63-bit number per row for each purpose
+from unmask.text import Tokenizer
 
 
 @dataclass(frozen=True)
@@ -35,6 +34,19 @@ class ContinuingRows(Part):
     def runs(self, texts: Texts, layout: str, length: int, rng: Any) -> Runs:
         """As one stream; the last row may be shorter."""
         return FullRows().runs(texts, layout, length, rng)
+
+    def open(
+        self,
+        collection: Collection,
+        tokenizer: Tokenizer,
+        layout: str,
+        length: int,
+        seed: int,
+        *,
+        shuffled: bool = True,
+    ) -> ContinuingReader:
+        cutter = PlainRows.of(layout, length)
+        return ContinuingReader(collection, tokenizer, cutter, layout, length, seed, shuffled=shuffled)
 
 
 @dataclass(frozen=True)
@@ -64,9 +76,9 @@ class ContinuingPairs(Part):
         require(0 <= self.random <= 1, f"arrange.random must be in [0, 1], got {self.random}: write 0.5 for half")
 
     def runs(self, texts: Texts, layout: str, length: int, rng: Any) -> Runs:
-        """As one stream that reads forward. Of a text shorter than a row, one shorter row is made."""
-        cutter = PairRows.of(self, layout, length)
-        shard = Shard(texts.ids, texts.word, texts.sentence, texts.document)
+        """As one stream that reads forward. A text shorter than a row makes one shorter row."""
+        cutter = self._cutter(layout, length)
+        shard = Shard(texts.ids, texts.sentence, texts.document, texts.columns)
         line = Concatenation(Collection([shard]), np.arange(len(texts.document) - 1), cutter.before, cutter.after)
         if len(line) < cutter.span:
             cutter = cutter.shortened(len(line))
@@ -76,212 +88,18 @@ class ContinuingPairs(Part):
         start = np.where(pieces.role == TEXT, pieces.start, len(texts.ids) + pieces.role)
         return replace(runs, start=start, reuse=cutter.reuse)
 
+    def open(
+        self,
+        collection: Collection,
+        tokenizer: Tokenizer,
+        layout: str,
+        length: int,
+        seed: int,
+        *,
+        shuffled: bool = True,
+    ) -> ContinuingReader:
+        cutter = self._cutter(layout, length)
+        return ContinuingReader(collection, tokenizer, cutter, layout, length, seed, shuffled=shuffled)
 
-@dataclass(frozen=True)
-class Parts:
-    """Rows as parts of a line and special tokens, in order of row and place."""
-
-    row: np.ndarray
-    role: np.ndarray  # number of the special token in ROLES, or TEXT
-    low: np.ndarray  # first place in the line; unused for special tokens
-    high: np.ndarray  # the place after the last
-    segment: np.ndarray
-    summary: np.ndarray  # per row: the part whose last token stands for it
-    label: np.ndarray  # per row
-    notes: Counter[str] = field(default_factory=Counter)
-
-
-class Cutter(Protocol):
-    """How a line is cut into rows of one length."""
-
-    @property
-    def advance(self) -> int:
-        """How far a stream moves on with each row."""
-
-    @property
-    def reuse(self) -> int | None:
-        """How many tokens of a row, its first, a memory keeps; none: all."""
-
-    @property
-    def span(self) -> int:
-        """How far into the line a row may reach from its beginning."""
-
-    @property
-    def both(self) -> bool:
-        """Whether every other stream reads backward."""
-
-    @property
-    def before(self) -> tuple[int, ...]:
-        """Special tokens before every document, as numbers of ROLES."""
-
-    @property
-    def after(self) -> tuple[int, ...]: ...
-
-    def check(self, tokens: int) -> None:
-        """Refuse a line with too few tokens."""
-
-    def cut(self, line: Concatenation, begin: np.ndarray, dice: Dice) -> Parts:
-        """The rows that begin at these places."""
-
-
-def cutter(arrange: Arrange, layout: str, length: int) -> Cutter:
-    """How a continuous arrangement cuts a line."""
-    return (
-        PairRows.of(arrange, layout, length) if isinstance(arrange, ContinuingPairs) else PlainRows.of(layout, length)
-    )
-
-
-@dataclass(frozen=True)
-class PlainRows:
-    """Every row is the next stretch of the line."""
-
-    length: int
-    before: tuple[int, ...]
-    after: tuple[int, ...]
-    both = False
-    reuse = None
-
-    @classmethod
-    def of(cls, layout: str, length: int) -> PlainRows:
-        names = [item.name for item in layouts.items(layout, 1)]
-        at = names.index("a")
-        return cls(length, *(tuple(map(ROLES.index, side)) for side in (names[:at], names[at + 1 :])))
-
-    @property
-    def advance(self) -> int:
-        return self.length
-
-    @property
-    def span(self) -> int:
-        return self.length
-
-    def check(self, tokens: int) -> None:
-        """Any line will do."""
-
-    def cut(self, line: Concatenation, begin: np.ndarray, dice: Dice) -> Parts:
-        rows, none = np.arange(len(begin)), np.zeros(len(begin), np.int64)
-        return Parts(rows, np.full(len(begin), TEXT), begin, begin + self.length, none, rows, none)
-
-
-@dataclass(frozen=True)
-class PairRows:
-    """Every row is a stretch of the line, then two texts as the layout says."""
-
-    reuse: int
-    room: int  # tokens for the two texts together
-    random: float
-    both: bool
-    layout: str
-    before = ()
-    after = (ROLES.index("sep"),)
-
-    @classmethod
-    def of(cls, arrange: ContinuingPairs, layout: str, length: int) -> PairRows:
-        reuse = max(1, round(arrange.reuse * length))
-        room = length - reuse - layouts.overhead(layout, 2)
-        require(
-            room >= 2,
-            f"arrange.reuse={arrange.reuse} leaves no room for two texts in a row of {length} tokens: set arrange.reuse=0.5, or "
-            "raise schedule.*.length",
-        )
-        return cls(reuse, room, arrange.random, arrange.both, layout)
-
-    @property
-    def advance(self) -> int:
-        return self.reuse
-
-    @property
-    def span(self) -> int:
-        return self.reuse + self.room + len(self.after)
-
-    def check(self, tokens: int) -> None:
-        require(
-            tokens >= 3 * self.span or not self.random,
-            f"a text of {tokens:,} tokens has no other place to draw a second text of {self.room} tokens from: give more "
-            "text, lower schedule.*.length, or set arrange.random=0",
-        )
-
-    def shortened(self, tokens: int) -> PairRows:
-        """The same for a text that does not fill a row: half of it is reused, the other half becomes two texts."""
-        texts = tokens - len(self.after)
-        require(texts >= 3, f"a row takes three tokens of text or more, got {texts}: give more text")
-        reuse = min(self.reuse, texts // 2 if texts > 3 else 1)
-        return replace(self, reuse=reuse, room=min(self.room, texts - reuse))
-
-    def cut(self, line: Concatenation, begin: np.ndarray, dice: Dice) -> Parts:
-        notes: Counter[str] = Counter()
-        text = begin + self.reuse
-        end, following = self._first_text(line, text, dice, notes)
-        size = self.room - (end - text)
-        drawn, elsewhere = self._elsewhere(line, begin, size, dice)
-        second = np.where(drawn, elsewhere, following)
-        spans = {"a": (text, end), "b": (second, second + size)}
-        return self._rendered(begin, spans, drawn.astype(np.int64), notes)
-
-    def _first_text(
-        self, line: Concatenation, text: np.ndarray, dice: Dice, notes: Counter[str]
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Where each first text ends, any sentence end with room for a second text; and where the text goes on."""
-        row, end, following = line.sentence_ends(text, text + self.room - 1)
-        count = np.bincount(row, minlength=len(text))
-        drawn = dice("end of the first text")
-        ends = text + 1 + drawn % (self.room - 1)  # anywhere, where a sentence is too long
-        after = ends.copy()
-        some = count > 0
-        chosen = (np.cumsum(count) - count)[some] + drawn[some] % count[some]
-        ends[some], after[some] = end[chosen], following[chosen]
-        if not some.all():
-            notes["first texts that end within a sentence, it being too long"] = int((~some).sum())
-        return ends, after
-
-    def _elsewhere(
-        self, line: Concatenation, begin: np.ndarray, size: np.ndarray, dice: Dice
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Which rows draw their second text, and from where: none of it is in sight of the row."""
-        end = begin + self.span
-        left, right = np.maximum(begin - size + 1, 0), np.maximum(len(line) - size - end + 1, 0)
-        place = dice("place of the second text") % np.maximum(left + right, 1)
-        place = np.where(place < left, place, np.minimum(end + place - left, len(line) - 1))
-        start = line.sentence_start(place)
-        place = np.where((start + size <= begin) | (start >= end), start, place)
-        chance_of_it = (dice("second text") >> 39) / (1 << 24)  # 24 random bits, as elsewhere
-        return (chance_of_it < self.random) & (left + right > 0), place
-
-    def _rendered(
-        self, begin: np.ndarray, spans: dict[str, tuple[np.ndarray, np.ndarray]], label: np.ndarray, notes: Counter[str]
-    ) -> Parts:
-        items = layouts.items(self.layout, 2)
-        low, high = [begin], [begin + self.reuse]
-        role, segment = [TEXT], [0]
-        for item in items:
-            first, last = spans.get(item.name, (begin, begin))
-            if item.name == "a" and len(role) == 1:  # one stretch with what is reused: no word is torn
-                high[0] = last
-                continue
-            low.append(first)
-            high.append(last)
-            role.append(TEXT if item.is_text else ROLES.index(item.name))
-            segment.append(item.segment)
-        n, k = len(begin), len(role)
-        summary = role.index(ROLES.index("cls")) if ROLES.index("cls") in role else k - 1
-        return Parts(
-            np.repeat(np.arange(n), k), np.tile(role, n), np.stack(low, 1).ravel(), np.stack(high, 1).ravel(),
-            np.tile(segment, n), np.arange(n) * k + summary, label, notes,
-        )  # fmt: skip
-
-
-def laid(line: Concatenation, parts: Parts) -> tuple[Pieces, Runs]:
-    """The rows as pieces of documents; and as examples, of which the starts are not yet known."""
-    text, special = np.flatnonzero(parts.role == TEXT), np.flatnonzero(parts.role != TEXT)
-    found, none = line.pieces(parts.low[text], parts.high[text]), np.zeros(len(special), np.int64)
-    part = np.concatenate((text[found.part], special))
-    order = np.argsort(part, kind="stable")
-    joined = [np.concatenate(pair)[order] for pair in (
-        (found.role, parts.role[special]), (found.shard, none), (found.start, none), (found.length, none + 1),
-    )]  # fmt: skip
-    pieces = Pieces(part[order], *joined)
-    summary = np.searchsorted(pieces.part, parts.summary, side="right") - 1
-    return pieces, Runs(
-        np.zeros(len(order), np.int64), pieces.length, parts.segment[pieces.part], parts.row[pieces.part], summary,
-        parts.label, parts.notes,
-    )  # fmt: skip
+    def _cutter(self, layout: str, length: int) -> PairRows:
+        return PairRows.of(self.reuse, self.random, self.both, layout, length)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -89,16 +89,21 @@ def _together(rows: Rows, counts: np.ndarray, pad: int) -> Rows:
     most, first = int(counts.max()), np.cumsum(counts) - counts
     place = np.repeat(np.arange(len(counts)) * most - first, counts) + np.arange(counts.sum())
 
-    def spread(values: np.ndarray | None, empty: int) -> Any:
-        if values is None:
-            return None
-        out = np.full((len(counts) * most, values.shape[1]), empty, values.dtype)
+    def spread(values: np.ndarray, empty: int) -> np.ndarray:
+        out = np.full((len(counts) * most, *values.shape[1:]), empty, values.dtype)
         out[place] = values
         return out
 
-    outside = {name: spread(getattr(rows, name), -1) for name in ("word", "sentence", "example", "phrase", "entity")}
-    zero = {name: spread(getattr(rows, name), 0) for name in ("segment", "position", "summary")}
-    return Rows(ids=spread(rows.ids, pad), **outside, **zero, label=rows.label[first], counted=rows.counted[first])
+    return Rows(
+        ids=spread(rows.ids, pad),
+        example=spread(rows.example, -1),
+        segment=spread(rows.segment, 0),
+        position=spread(rows.position, 0),
+        summary=spread(rows.summary, 0),
+        label=rows.label[first],
+        counted=rows.counted[first],
+        columns={name: replace(c, values=spread(c.values, c.fill)) for name, c in rows.columns.items()},
+    )
 
 
 def batch_of(rows: Rows, chosen: np.ndarray, visits: np.ndarray | int = 0) -> Batch:
@@ -107,17 +112,12 @@ def batch_of(rows: Rows, chosen: np.ndarray, visits: np.ndarray | int = 0) -> Ba
     numbers = (chosen[:, None] * times + np.arange(times)).ravel()
     longest = int((rows.example[numbers] >= 0).sum(1).max())
     width = min(rows.ids.shape[1], -(-longest // 8) * 8)
-
-    def column(name: str) -> np.ndarray | None:
-        stored: np.ndarray | None = getattr(rows, name)
-        taken = chosen if name in ("label", "counted") else numbers
-        return None if stored is None else stored[taken, :width]
-
-    return to_batch(column, numbers, np.repeat(np.full(len(chosen), visits), times))
+    taken = rows.take(numbers, examples=chosen, width=width)
+    return to_batch(taken, numbers, np.repeat(np.full(len(chosen), visits), times))
 
 
 class Examples:
-    """A source of batches over given rows: shuffled again at every visit, endless."""
+    """A source of batches over given rows: in another order at every visit, endless."""
 
     def __init__(self, rows: Rows, seed: int, state: dict[str, Any] | None = None) -> None:
         self.rows, self.seed, self.taken = rows, seed, int((state or {}).get("taken", 0))

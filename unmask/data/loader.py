@@ -1,151 +1,59 @@
 """The loader: endless batches from prepared data, in an order that is a function of the seed alone.
 
-Documents are dealt once into groups of about a million tokens. A group, arranged and packed, is a pure function of
-(seed, group, visit): so any place in the data is reached at once, and a resumed run goes on at the very next row.
+The rows of a step are shared out to the tracks of a recipe, in order; the rows of a track come from the data sets of the
+mixture by their weights.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
+from itertools import groupby
 from typing import Any
 
 import numpy as np
 import torch
 
 from unmask import chance
-from unmask.axes import Arrange
 from unmask.batch import Batch
-from unmask.data.arrange import special_ids
-from unmask.data.background import begun
-from unmask.data.pack import Rows, pack
-from unmask.data.shards import Collection
-from unmask.errors import require
-from unmask.text import Tokenizer
+from unmask.data.pack import Rows, joined
+from unmask.data.reader import Cursor, Place, Reader, Slot, Taken
+from unmask.errors import UserError, require
+from unmask.recipe import MAIN
+from unmask.text.columns import Column
 
-GROUP_TOKENS = 1 << 20
-
-
-@dataclass(frozen=True)
-class Place:
-    """Where reading stands: the visit, the how-manieth group of that visit, the how-manieth row of that group."""
-
-    visit: int = 0
-    group: int = 0
-    row: int = 0
+TRACK_BITS = 56  # the address of a row's randomness has the number of its track above these bits
 
 
 @dataclass(frozen=True)
-class Group:
-    """The rows of one group in the order of this visit, with what names their randomness."""
+class TrackReaders:
+    """The data sets of a mixture as one track reads them."""
 
-    rows: Rows
-    order: np.ndarray
-    number: int
-    visit: int
-    notes: Counter[str]
-
-
-class Reader:
-    """One data set, arranged for one row length."""
-
-    def __init__(
-        self, collection: Collection, tokenizer: Tokenizer, arrange: Arrange, layout: str, length: int, seed: int
-    ) -> None:
-        require(len(collection) > 0, "the data holds no document")
-        self.collection, self.arrange, self.layout, self.length, self.seed = collection, arrange, layout, length, seed
-        self.specials = special_ids(tokenizer, layout)
-        self.pad = tokenizer.vocabulary.pad
-        self.groups = self._deal()
-
-    def _deal(self) -> list[np.ndarray]:
-        """Documents in a fixed random order, cut into groups of about GROUP_TOKENS."""
-        numbers = np.arange(len(self.collection))
-        order = np.argsort(chance.draw(numbers, self.seed, chance.purpose("deal documents")), kind="stable")
-        group = (np.cumsum(self.collection.lengths[order]) - 1) // GROUP_TOKENS
-        merged: list[np.ndarray] = []
-        for documents in np.split(order, np.flatnonzero(np.diff(group)) + 1):
-            if merged and min(len(documents), len(merged[-1])) == 1:  # pairs need another document to draw from
-                merged[-1] = np.concatenate((merged[-1], documents))
-            else:
-                merged.append(documents)
-        return merged
-
-    def group(self, visit: int, index: int) -> Group:
-        """The index-th group of a visit, arranged, packed and shuffled."""
-        number = int(self._shuffled(len(self.groups), "groups", visit)[index])
-        texts = self.collection.gather(self.groups[number])
-        rng = chance.generator(self.seed, visit, number, chance.purpose("arrange"))
-        runs = self.arrange.runs(texts, self.layout, self.length, rng)
-        rows = pack(texts, runs, self.specials, self.pad, self.length, self.arrange.packed)
-        order = self._shuffled(len(rows), "rows", visit, number)
-        return Group(rows, order, number, visit, runs.notes)
-
-    def _shuffled(self, count: int, purpose: str, *counters: int) -> np.ndarray:
-        keys = chance.draw(np.arange(count), self.seed, *counters, chance.purpose(purpose))
-        return np.argsort(keys, kind="stable")
-
-    def next_place(self, place: Place) -> Place:
-        """The beginning of the group after this one."""
-        if place.group + 1 < len(self.groups):
-            return Place(place.visit, place.group + 1)
-        return Place(place.visit + 1)
-
-    def rows_from(self, place: Place) -> Iterator[tuple[Group, Place]]:
-        """Groups from a place on; the next one is made ready in the background."""
-        ahead = begun(self.group, place.visit, place.group)
-        while True:
-            group, after = ahead.result(), self.next_place(place)
-            ahead = begun(self.group, after.visit, after.group)
-            yield group, place
-            place = after
+    readers: list[Reader]
+    name: str = MAIN
+    share: float = 1.0  # of the rows of a step
+    number: int = 0  # of the track: its rows have their own randomness
 
 
-class Cursor:
-    """Takes rows from a reader and remembers the place of the next one."""
-
-    def __init__(self, reader: Reader, place: Place) -> None:
-        self.reader, self.place = reader, place
-        self.notes: Counter[str] = Counter()
-        self._groups = reader.rows_from(replace(place, row=0))
-        self._group: Group | None = None
-
-    def take(self, count: int) -> list[tuple[Group, np.ndarray]]:
-        """The next `count` rows, as (group, row numbers)."""
-        taken = []
-        while count:
-            if self._group is None or self.place.row >= len(self._group.order):
-                if self._group is not None:
-                    self.place = self.reader.next_place(self.place)
-                self._group, _ = next(self._groups)
-                self.notes.update(self._group.notes)
-            chosen = self._group.order[self.place.row : self.place.row + count]
-            taken.append((self._group, chosen))
-            self.place = replace(self.place, row=self.place.row + len(chosen))
-            count -= len(chosen)
-        return taken
+def track_seed(seed: int, name: str, number: int) -> int:
+    """The seed of a track's readers: two tracks do not read the same documents at the same time."""
+    if number == 0:
+        return seed
+    return int(chance.draw(np.zeros(1, np.int64), seed, chance.purpose(f"track {name}"))[0])
 
 
-class Loader:
-    """Endless batches from a mixture of data sets. `state()` says where it stands; give it back to go on."""
+class Portion:
+    """The rows of a step that one track fills; where rows continue, those that one data set of a track fills."""
 
-    def __init__(self, readers: list[Reader], weights: list[float], state: dict[str, Any] | None = None) -> None:
-        require(all(w > 0 for w in weights), f"the weight of a data set must be over 0, got {weights}")
-        state = state or {"places": [{} for _ in readers], "counts": [0] * len(readers)}
-        require(
-            len(state["places"]) == len(readers), "the run was started with another number of data sets: name the same"
-        )
-        self.cursors = [Cursor(r, Place(**p)) for r, p in zip(readers, state["places"], strict=True)]
+    def __init__(self, track: TrackReaders, cursors: list[Cursor], weights: list[float], rows: int) -> None:
+        self.track, self.cursors, self.rows = track, cursors, rows
         self.shares = np.array(weights) / sum(weights)
-        self.counts = np.array(state["counts"], dtype=np.int64)
+        self.counts = np.zeros(len(cursors), np.int64)  # rows taken from each data set
 
-    def batch(self, rows: int) -> Batch:
-        parts = []
-        for source, (cursor, count) in enumerate(zip(self.cursors, self._turns(rows), strict=True)):
-            # groups are numbered anew, so that rows of different data sets never share their randomness
-            parts += [(replace(g, number=(source << 24) + g.number), chosen) for g, chosen in cursor.take(count)]
-        return collate(parts)
+    def take(self, count: int) -> list[Taken]:
+        """The next rows, those of each data set together."""
+        turns = self._turns(count)
+        return [taken for cursor, turn in zip(self.cursors, turns, strict=True) for taken in cursor.take(turn)]
 
     def _turns(self, rows: int) -> list[int]:
         """How many of the next rows come from each data set: always as near to the shares as whole rows allow."""
@@ -160,13 +68,74 @@ class Loader:
             self.counts[0] += rows
         return turns.tolist()
 
+
+class Loader:
+    """Endless batches. `state()` says where it stands; give it back to continue.
+
+    Where tracks share a step, or rows continue, the calls of `batch` that make up a step serve its rows in order."""
+
+    def __init__(
+        self, tracks: list[TrackReaders], weights: list[float], rows: int, state: dict[str, Any] | None = None
+    ) -> None:
+        require(all(w > 0 for w in weights), f"the weight of a data set must be over 0, got {weights}")
+        _check_tracks(tracks)
+        readers = [reader for track in tracks for reader in track.readers]
+        state = state or {"places": [{} for _ in readers]}
+        require(
+            len(state["places"]) == len(readers), "the run was started with another number of data sets: name the same"
+        )
+        places = [Place(**place) for place in state["places"]]
+        self.rows, self.served, self.named = rows, int(state.get("served", 0)), len(tracks) > 1
+        self.columns, self.reuse = _columns(readers), readers[0].reuse
+        self.portions = _portions(tracks, weights, rows, places)
+        self.ordered = len(self.portions) > 1 or readers[0].continuing  # whether each row has its place in a step
+        self._resume(state)
+
+    def _resume(self, state: dict[str, Any]) -> None:
+        counts = iter(state.get("counts", []))
+        for portion in self.portions:
+            portion.counts[:] = [next(counts, 0) for _ in portion.cursors]
+        before = state.get("rows") or self.rows
+        require(
+            not self.ordered or before == self.rows,
+            f"the run was started with {before} rows in a step, got {self.rows}; each row of a step has its own memory or "
+            "track: give the same schedule.*.rows and schedule.*.length to resume it, or start a new run",
+        )
+
+    @property
+    def cursors(self) -> list[Cursor]:
+        return [cursor for portion in self.portions for cursor in portion.cursors]
+
+    def batch(self, rows: int) -> Batch:
+        """The next rows."""
+        taken = [(portion.track, part) for portion, count in self._counts(rows) for part in portion.take(count)]
+        address = np.concatenate([part.address + (track.number << TRACK_BITS) for track, part in taken])
+        visit = np.concatenate([part.visit for _, part in taken])
+        batch = to_batch(joined([part.rows for _, part in taken], self.columns), address, visit)
+        return batch.replace(reuse=self.reuse, tracks=_tracks(taken) if self.named else ())
+
+    def _counts(self, rows: int) -> list[tuple[Portion, int]]:
+        """How many of the next rows each portion gives."""
+        if not self.ordered:
+            return [(self.portions[0], rows)]
+        begin, end = self.served, self.served + rows
+        if not 0 < rows <= self.rows - begin:
+            raise UserError(f"{self.rows - begin} of {self.rows} rows are left in this step, got {rows}")
+        first = np.cumsum([0, *(portion.rows for portion in self.portions)])
+        counts = (np.minimum(end, first[1:]) - np.maximum(begin, first[:-1])).tolist()
+        self.served = end % self.rows
+        return [(portion, count) for portion, count in zip(self.portions, counts, strict=True) if count > 0]
+
     def state(self) -> dict[str, Any]:
-        return {"places": [asdict(cursor.place) for cursor in self.cursors], "counts": self.counts.tolist()}
+        step = {"rows": self.rows, "served": self.served} if self.ordered else {}
+        return {"places": [asdict(cursor.place) for cursor in self.cursors], "counts": self._taken()} | step
 
     def after_stage(self) -> dict[str, Any]:
-        """The state to start the next row length from: rows no longer mean the same, so each set goes on a group on."""
-        places = [c.reader.next_place(c.place) if c.place.row else c.place for c in self.cursors]
-        return {"places": [asdict(place) for place in places], "counts": self.counts.tolist()}
+        """The state to start the next row length from."""
+        return {"places": [asdict(cursor.next_stage()) for cursor in self.cursors], "counts": self._taken()}
+
+    def _taken(self) -> list[int]:
+        return [count for portion in self.portions for count in portion.counts.tolist()]
 
     @property
     def visits(self) -> int:
@@ -177,55 +146,85 @@ class Loader:
         return sum((cursor.notes for cursor in self.cursors), Counter())
 
 
-def collate(parts: list[tuple[Group, np.ndarray]]) -> Batch:
-    """Rows of one or more groups as a batch."""
+def _portions(tracks: list[TrackReaders], weights: list[float], rows: int, places: list[Place]) -> list[Portion]:
+    """A step in portions, in order: one for each track; where rows continue, one for each data set of a track."""
+    found, first, waiting = [], 0, iter(places)
+    for track, count in zip(tracks, shared_out([track.share for track in tracks], rows), strict=True):
+        continuing = track.readers[0].continuing
+        each = shared_out(weights, count) if continuing else [count] * len(weights)
+        cursors = []
+        for source, (reader, mine) in enumerate(zip(track.readers, each, strict=True)):
+            slot = Slot(source, first, mine)
+            reader.check(slot)
+            cursors.append(Cursor(reader, slot, next(waiting)))
+            first += mine if continuing else 0
+        first += 0 if continuing else count
+        if continuing:
+            found += [Portion(track, [cursor], [1.0], cursor.slot.rows) for cursor in cursors]
+        else:
+            found.append(Portion(track, cursors, weights, count))
+    return found
 
-    def joined(name: str) -> np.ndarray | None:
-        stored = [getattr(group.rows, name) for group, _ in parts]
-        if all(column is None for column in stored):
-            return None
-        columns = [_taken(column, chosen, group) for column, (group, chosen) in zip(stored, parts, strict=True)]
-        return columns[0] if len(columns) == 1 else np.concatenate(columns)
 
-    row = np.concatenate([(group.number << 24) + chosen for group, chosen in parts])
-    visit = np.concatenate([np.full(len(chosen), group.visit) for group, chosen in parts])
-    return to_batch(joined, row, visit)
+def shared_out(shares: list[float], rows: int) -> list[int]:
+    """Rows for each of these shares: as near to the shares as whole rows allow, the largest remainders rounded up."""
+    wanted = np.array(shares) / sum(shares) * rows
+    counts = np.floor(wanted).astype(np.int64)
+    counts[np.argsort(counts - wanted, kind="stable")[: rows - counts.sum()]] += 1
+    return counts.tolist()
 
 
-def _taken(column: np.ndarray | None, chosen: np.ndarray, group: Group) -> np.ndarray:
-    """Some rows of a column; where one data set of a mixture lacks it, no token is in any unit."""
-    return np.full((len(chosen), group.rows.ids.shape[1]), -1, np.int32) if column is None else column[chosen]
+def _check_tracks(tracks: list[TrackReaders]) -> None:
+    """Refuse tracks that cannot share a batch: a batch has one memory."""
+    readers = [(track.name, reader) for track in tracks for reader in track.readers]
+    first, main = readers[0]
+    for name, reader in readers:
+        require(
+            reader.continuing == main.continuing and reader.reuse == main.reuse,
+            f"the tracks {first!r} and {name!r} share each batch, so a memory must keep the same part of their rows, and their "
+            f"arrangements differ: set tracks.{name}.arrange=None, or give both tracks arrangements without continuing rows",
+        )
 
 
-def to_batch(column: Callable[[str], np.ndarray | None], row: np.ndarray, visit: np.ndarray) -> Batch:
-    """A batch from the columns of `Rows`, each got by its name; those of a lexicon may be missing."""
+def _columns(readers: list[Reader]) -> dict[str, Column]:
+    """The columns that any of the readers has; they must agree about each."""
+    found: dict[str, Column] = {}
+    for reader in readers:
+        for name, column in reader.columns.items():
+            known = found.setdefault(name, column)
+            require(
+                (known.kind, known.shape, known.fill) == (column.kind, column.shape, column.fill),
+                f"the data sets differ in the column {name!r}: {known.record} and {column.record}; prepare them in the same way",
+            )
+    return found
 
-    def tensor(name: str) -> torch.Tensor:
-        return torch.from_numpy(column(name)).long()
 
-    ids = tensor("ids")
-    flat = torch.arange(len(ids))[:, None] * ids.shape[1]
+def _tracks(taken: list[tuple[TrackReaders, Taken]]) -> tuple[tuple[str, int], ...]:
+    """The tracks of these rows, in order, and the number of rows of each."""
+    groups = groupby(taken, key=lambda one: one[0].name)
+    return tuple((name, sum(len(part.address) for _, part in parts)) for name, parts in groups)
+
+
+def to_batch(rows: Rows, address: np.ndarray, visit: np.ndarray) -> Batch:
+    """Rows as a batch; `address` and `visit`, per row, are what their randomness depends on."""
+    length = rows.ids.shape[1]
+    summary = rows.summary.reshape(len(rows.ids), -1) + np.arange(len(rows.ids))[:, None] * length
     return Batch(
-        ids=ids,
-        example=tensor("example"),
-        segment=tensor("segment"),
-        position=tensor("position"),
-        row=torch.from_numpy(row),
+        ids=_tensor(rows.ids),
+        example=_tensor(rows.example),
+        segment=_tensor(rows.segment),
+        position=_tensor(rows.position),
+        row=torch.from_numpy(address),
         visit=torch.from_numpy(visit),
-        summary=(tensor("summary") + flat).flatten(),
-        label=tensor("label").flatten(),
-        counted=torch.from_numpy(column("counted")).flatten(),
-        columns={n: tensor(n) for n in ("word", "sentence", "phrase", "entity") if column(n) is not None},
+        summary=_tensor(summary).flatten(),
+        label=_tensor(rows.label).flatten(),
+        counted=torch.from_numpy(rows.counted).flatten(),
+        columns={name: _tensor(column.values) for name, column in rows.columns.items()},
+        per_row={name: torch.from_numpy(flags) for name, flags in rows.per_row.items()},
     )
 
 
-def held_out(reader: Reader, most_rows: int) -> list[tuple[Group, np.ndarray]]:
-    """A fixed set of rows to validate on: the first of visit 0, so their randomness never changes."""
-    parts: list[tuple[Group, np.ndarray]] = []
-    for index in range(len(reader.groups)):
-        group = reader.group(0, index)
-        parts.append((group, group.order[:most_rows]))
-        most_rows -= len(parts[-1][1])
-        if most_rows <= 0:
-            break
-    return parts
+def _tensor(values: np.ndarray) -> torch.Tensor:
+    """Whole numbers as int64; others as they are."""
+    tensor = torch.from_numpy(values)
+    return tensor if tensor.is_floating_point() else tensor.long()

@@ -2,36 +2,80 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from unmask.data.arrange import Runs
 from unmask.data.shards import Texts
+from unmask.text.columns import BEGINS, CONTINUES, NO_UNIT, OUTSIDE, Column
 
 MOST_EXAMPLES = 8  # in one row; a fixed number of places keeps shapes static
+PER_TOKEN = ("ids", "example", "segment", "position")  # fields of Rows, R T each
+PER_EXAMPLE = ("summary", "label", "counted")  # R K each
 
 
 @dataclass(frozen=True)
 class Rows:
     """Rows ready to become batches. The names are those of Batch; K is the number of places for examples.
 
-    Where a task's example is read several times, it has as many rows, one after the other, and one label."""
+    Where a task reads an example several times, the example has several rows, one after the other, and one label."""
 
     ids: np.ndarray  # R T
-    word: np.ndarray  # R T
-    sentence: np.ndarray  # R T
     example: np.ndarray  # R T
     segment: np.ndarray  # R T
     position: np.ndarray  # R T
     summary: np.ndarray  # R K, place in the row
     label: np.ndarray  # R K
     counted: np.ndarray  # R K, 0.0 on unused places
-    phrase: np.ndarray | None = None  # R T; None: not prepared
-    entity: np.ndarray | None = None  # R T
+    columns: dict[str, Column]  # R T each, or with a trailing shape; runs have become numbers
+    per_row: dict[str, np.ndarray] = field(default_factory=dict)  # R each, flags by the names of Batch.per_row
 
     def __len__(self) -> int:
         return len(self.label)
+
+    def take(self, rows: np.ndarray, *, examples: np.ndarray | None = None, width: int | None = None) -> Rows:
+        """Some of the rows, or of their first `width` tokens; `examples`: their labels, where rows share one."""
+        labels = rows if examples is None else examples
+        return Rows(
+            **{name: getattr(self, name)[rows, :width] for name in PER_TOKEN},
+            summary=self.summary[rows], label=self.label[labels], counted=self.counted[labels],
+            columns={name: column[rows, :width] for name, column in self.columns.items()},
+            per_row={name: values[rows] for name, values in self.per_row.items()},
+        )  # fmt: skip
+
+
+def joined(parts: list[Rows], columns: dict[str, Column]) -> Rows:
+    """Rows of one length, one below the other, with all `columns`: where a part lacks one, it gets the fill value."""
+    if len(parts) == 1 and columns.keys() <= parts[0].columns.keys():
+        return parts[0]
+    known = columns | {name: column[:0, 0] for part in parts for name, column in part.columns.items()}
+    places = max(part.label.shape[1] for part in parts)
+    flags = list(dict.fromkeys(name for part in parts for name in part.per_row))
+    none = [np.zeros(len(part), bool) for part in parts]
+    return Rows(
+        **{name: np.concatenate([getattr(part, name) for part in parts]) for name in PER_TOKEN},
+        **{name: np.concatenate([_widened(getattr(part, name), places) for part in parts]) for name in PER_EXAMPLE},
+        columns={name: _stacked([_column(part, name, column) for part in parts]) for name, column in known.items()},
+        per_row={n: np.concatenate([p.per_row.get(n, f) for p, f in zip(parts, none, strict=True)]) for n in flags},
+    )  # fmt: skip
+
+
+def _widened(values: np.ndarray, places: int) -> np.ndarray:
+    """Values per example with more places for examples; the new ones are unused."""
+    return np.pad(values, ((0, 0), (0, places - values.shape[1])))
+
+
+def _column(rows: Rows, name: str, like: Column) -> Column:
+    """A column of some rows; where they lack it, one of fill values."""
+    if name in rows.columns:
+        return rows.columns[name]
+    dtype = np.int32 if like.kind == "run" else like.values.dtype
+    return Column(np.full((*rows.ids.shape, *like.shape), like.fill, dtype), "value", like.fill)
+
+
+def _stacked(columns: list[Column]) -> Column:
+    return replace(columns[0], values=np.concatenate([column.values for column in columns]))
 
 
 def assign(sizes: np.ndarray, length: int, most: int) -> tuple[np.ndarray, np.ndarray]:
@@ -76,16 +120,15 @@ def pack(texts: Texts, runs: Runs, specials: list[int], pad: int, length: int, p
 
     return Rows(
         ids=flat.laid(np.concatenate((texts.ids, specials)).astype(np.int32)[flat.token], pad),
-        word=flat.laid(flat.numbered(texts.word), -1),
-        sentence=flat.laid(flat.numbered(_marks(texts)), -1),
         example=flat.laid(flat.per_token(slot[sequence].astype(np.int8)), -1),
         segment=flat.laid(np.repeat(runs.segment[order].astype(np.int8), flat.run_length), 0),
         position=flat.laid(flat.position, 0),
         summary=per_example(run_end[runs.summary], np.int64),
         label=per_example(runs.label, np.int64),
         counted=per_example(np.ones(len(sizes)), np.float32),
-        phrase=None if texts.phrase is None else flat.laid(flat.numbered(texts.phrase == 1, texts.phrase > 0), -1),
-        entity=None if texts.entity is None else flat.laid(flat.numbered(texts.entity == 1, texts.entity > 0), -1),
+        columns={
+            name: flat.column(column) for name, column in ({"sentence": _sentences(texts)} | texts.columns).items()
+        },
     )
 
 
@@ -102,7 +145,6 @@ class _Flat:
         count = int(run_length.sum())
         steps = np.arange(count, dtype=np.int32)
         self.token = np.repeat((start - begin).astype(np.int32), run_length) + steps
-        self.special = self.token >= len(texts.ids)
         self.first = np.zeros(count, bool)  # of its run: a run always begins a new unit
         self.first[begin] = True
         example = _begin(sizes)
@@ -116,34 +158,39 @@ class _Flat:
         return np.repeat(values, self.sizes)
 
     def laid(self, values: np.ndarray, empty: int) -> np.ndarray:
-        out = np.full(self.rows * self.length, empty, values.dtype)
+        out = np.full((self.rows * self.length, *values.shape[1:]), empty, values.dtype)
         out[self.where] = values
-        return out.reshape(self.rows, self.length)
+        return out.reshape(self.rows, self.length, *values.shape[1:])
 
-    def numbered(self, begins: np.ndarray, within: np.ndarray | None = None) -> np.ndarray:
-        """Number the units of each row from 0, given which tokens of the texts begin one, and which are in one at all
-        (None: every token); -1 on special tokens and outside."""
-        new = self._of_texts(begins)
-        new |= self.first
-        outside = self.special if within is None else self.special | ~self._of_texts(within)
-        new &= ~outside
+    def column(self, column: Column) -> Column:
+        """A column of the texts as a column of the rows; the marks of a run become numbers."""
+        if column.kind == "run":
+            return Column(self.laid(self._numbered(self._of_texts(column.values, OUTSIDE)), NO_UNIT), "value", NO_UNIT)
+        return replace(column, values=self.laid(self._of_texts(column.values, column.fill), column.fill))
+
+    def _numbered(self, marks: np.ndarray) -> np.ndarray:
+        """Number the units of each row from 0, given the mark of each token; NO_UNIT outside."""
+        outside = marks == OUTSIDE
+        new = ((marks == BEGINS) | self.first) & ~outside
         total = np.cumsum(new, dtype=np.int32)
         begin = _begin(self.row_size)
         before = total[begin] - new[begin]  # units of earlier rows
         total -= np.repeat(before + 1, self.row_size).astype(np.int32)
-        total[outside] = -1
+        total[outside] = NO_UNIT
         return total
 
-    def _of_texts(self, flags: np.ndarray) -> np.ndarray:
-        """A flag per token of the texts, given to the tokens of the rows; False on special ones."""
-        return np.append(flags, [False])[np.minimum(self.token, len(flags))]
+    def _of_texts(self, values: np.ndarray, fill: int) -> np.ndarray:
+        """The entry of each token of the rows, from those of the texts; the fill value on special tokens."""
+        behind = np.full((1, *values.shape[1:]), fill, values.dtype)
+        found: np.ndarray = np.concatenate((values, behind))[np.minimum(self.token, len(values))]
+        return found
 
 
-def _marks(texts: Texts) -> np.ndarray:
-    """True on the first token of each sentence."""
-    marks = np.zeros(len(texts.ids), bool)
-    marks[texts.sentence[:-1]] = True
-    return marks
+def _sentences(texts: Texts) -> Column:
+    """The column of sentences."""
+    marks = np.full(len(texts.ids), CONTINUES, np.uint8)
+    marks[texts.sentence[:-1]] = BEGINS
+    return Column(marks)
 
 
 def _begin(lengths: np.ndarray) -> np.ndarray:

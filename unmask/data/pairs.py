@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from unmask.axes import Part
 from unmask.data.arrange import Runs, render
+from unmask.data.group_reader import Shuffled
 from unmask.data.shards import Texts
 from unmask.errors import require
 from unmask.text import layout as layouts
@@ -20,7 +20,7 @@ CUT = "tokens left out: a pair of texts longer than a row loses the ends of its 
 READ = "tokens in all pairs of texts, before those were left out"
 
 
-class Pairs(Part):
+class Pairs(Shuffled):
     """What arrangements in pairs give."""
 
     @property
@@ -38,7 +38,6 @@ class NextSentence(Pairs):
     classes = 2
     answers = ("it follows", "it comes from elsewhere")
     packed = True
-    continuous = False
 
     def __post_init__(self) -> None:
         _check_shares(random=self.random, short=self.short)
@@ -58,7 +57,6 @@ class SentenceOrder(Pairs):
     classes = 2
     answers = ("in order", "swapped")
     packed = True
-    continuous = False
 
     def __post_init__(self) -> None:
         _check_shares(swapped=self.swapped, short=self.short)
@@ -79,7 +77,6 @@ class ThreeWay(Pairs):
     classes = 3
     answers = ("it follows", "it goes before", "it comes from elsewhere")
     packed = True
-    continuous = False
 
     def __post_init__(self) -> None:
         _check_shares(previous=self.previous, random=self.random, short=self.short)

@@ -10,21 +10,19 @@ import sys
 from collections import Counter, deque
 from collections.abc import Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from unmask.batch import Document
-from unmask.data.holdout import STRETCH, Tokenised, by_document, by_stretch
-from unmask.data.shards import VERSION, Writer
+from unmask.data.holdout import STRETCH, by_document, by_stretch
+from unmask.data.shard_writer import Writer
+from unmask.data.shards import VERSION
 from unmask.data.unknown_tokens import NOTED, Unknown, note_of
 from unmask.errors import require
 from unmask.text import Corpus, Lexicon, OwnWords, Tokenizer, Words, encode_documents
 from unmask.text.atomic_write import check_free, drafted
 from unmask.text.boundaries import CHINESE, available, segmenter
-from unmask.text.lexicon import LEVELS
 
 CHUNK = 1 << 19  # characters handed to a worker at a time
 
@@ -63,13 +61,12 @@ def prepare(
     dtype = "uint16" if tokenizer.vocabulary.size <= 1 << 16 else "uint32"
     reading = Reading(tokenizer.backend.to_str(), found, own, lexicon, corpus.whole, dtype)
     with drafted(out, folder=True) as draft:
-        levels = LEVELS if lexicon is not None else ()
-        writers = {split: Writer(draft, split, dtype, levels=levels) for split in ("train", "holdout")}
+        writers = {split: Writer(draft, split, dtype) for split in ("train", "holdout")}
         unknown = Unknown()
         chunks = _tokenised(_chunks(corpus, warn=found != words), reading, unknown, workers or os.cpu_count() or 1)
         for parts in (by_stretch if corpus.whole else by_document)(chunks, holdout):
             for writer, documents in zip(writers.values(), parts, strict=True):
-                _add(writer, documents)
+                writer.add(documents)
             yield _counts(writers) | {"bytes": corpus.bytes_done, "bytes_total": corpus.bytes_total}
         for writer in writers.values():
             writer.close()
@@ -96,6 +93,7 @@ def _manifest(
         "tokenizer": tokenizer.checksum,
         "vocabulary": tokenizer.vocabulary.size,
         "ids_dtype": reading.dtype,
+        "columns": writers["train"].columns,
         "words": reading.words,
         "words_from": list(reading.own.record) if reading.own is not None else [],
         "whole": corpus.whole,
@@ -126,18 +124,14 @@ def _counts(writers: dict[str, Writer]) -> dict[str, int]:
     return {name: sum(getattr(writer, name) for writer in writers.values()) for name in ("tokens", "documents")}
 
 
-def _add(writer: Writer, documents: Tokenised) -> None:
-    if documents:
-        ids, word, sentences, *levels = (np.concatenate(column) for column in zip(*documents, strict=True))
-        writer.add(ids, word, sentences, np.array([len(d[2]) for d in documents], dtype=np.int64), *levels)
-
-
-def _tokenised(chunks: Iterator[list[str]], reading: Reading, unknown: Unknown, workers: int) -> Iterator[Tokenised]:
+def _tokenised(
+    chunks: Iterator[list[str]], reading: Reading, unknown: Unknown, workers: int
+) -> Iterator[list[Document]]:
     """Chunks in the order of the corpus, tokenised by a pool that never runs far ahead."""
     # forked workers share the parent's pages, the lexicon too; they touch only tokenizers and numpy, never torch
     context = multiprocessing.get_context("fork" if sys.platform == "linux" else "spawn")
     with ProcessPoolExecutor(workers, context, _start_worker, (reading,)) as pool:
-        waiting: deque[Future[tuple[Tokenised, Counter[str]]]] = deque()
+        waiting: deque[Future[tuple[list[Document], Counter[str]]]] = deque()
         for chunk in chunks:
             waiting.append(pool.submit(_work, chunk))
             if len(waiting) > 2 * workers:
@@ -146,7 +140,7 @@ def _tokenised(chunks: Iterator[list[str]], reading: Reading, unknown: Unknown, 
             yield _taken(waiting.popleft().result(), unknown)
 
 
-def _taken(worked: tuple[Tokenised, Counter[str]], unknown: Unknown) -> Tokenised:
+def _taken(worked: tuple[list[Document], Counter[str]], unknown: Unknown) -> list[Document]:
     unknown.add(worked[1])
     return worked[0]
 
@@ -179,8 +173,8 @@ def _start_worker(reading: Reading) -> None:
     _worker.update(reading=reading, tokenizer=Tokenizer(Backend.from_str(reading.tokenizer)))
 
 
-def _work(texts: list[str]) -> tuple[Tokenised, Counter[str]]:
-    """Documents as columns, and the texts that the tokenizer did not know."""
+def _work(texts: list[str]) -> tuple[list[Document], Counter[str]]:
+    """Documents, and the texts that the tokenizer did not know."""
     reading: Reading = _worker["reading"]
     unknown: Counter[str] = Counter()
     documents = encode_documents(
@@ -192,10 +186,5 @@ def _work(texts: list[str]) -> tuple[Tokenised, Counter[str]]:
         whole=reading.whole,
         unknown=unknown,
     )
-    return [_columns(document, reading.dtype) for document in documents if len(document.ids)], unknown
-
-
-def _columns(document: Document, dtype: str) -> tuple[np.ndarray, ...]:
-    sentences = np.diff(np.append(document.sentences, len(document.ids)))
-    levels = [column for column in (document.phrase, document.entity) if column is not None]
-    return document.ids.astype(dtype), document.word.astype(np.uint8), sentences, *levels
+    found = [document for document in documents if len(document.ids)]
+    return [replace(document, ids=document.ids.astype(reading.dtype)) for document in found], unknown

@@ -87,7 +87,7 @@ def measure(
     vocabulary, objectives = mixture.tokenizer.vocabulary, system.objectives(recipe)
     system.check_fit(recipe, vocabulary)
     rows = _rows_at_once(recipe, now)
-    loader = mixture.loader(recipe, now.length, seed, {"places": [{"visit": visit}], "counts": [0]}, rows)
+    loader = mixture.loader(recipe, now.length, seed, None, rows, visit=visit)
     total: Counts = {}
     while sum(total.get("tokens", {}).values()) < tokens:
         parts = [(name, part) for name, part in _by_track(loader.batch(rows)) if name in chosen]

@@ -13,7 +13,7 @@ from unmask import chance
 from unmask.axes import Arrange
 from unmask.batch import Batch, Document
 from unmask.data.arrange import Runs, special_ids
-from unmask.data.loader import Group, collate
+from unmask.data.loader import to_batch
 from unmask.data.pack import pack
 from unmask.data.shards import Texts
 from unmask.errors import UserError, require
@@ -85,7 +85,7 @@ def first_row(
     notes += [f"{name}: {count}" for name, count in runs.notes.items()]
     if len(rows) > 1:
         notes.append(f"the text fills {len(rows)} rows of {length} tokens: this is the first")
-    batch = collate([(Group(rows, np.arange(len(rows)), 0, visit, runs.notes), np.array([0]))])
+    batch = to_batch(rows.take(np.array([0])), np.array([0]), np.array([visit]))
     return batch.replace(reuse=runs.reuse), notes
 
 

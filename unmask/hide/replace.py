@@ -144,7 +144,8 @@ def moved(batch: Batch, ids: Tensor, source: Tensor | None) -> Batch:
     """The batch with new ids; every column follows its token. `source`: the place each token came from; None: its own."""
     if source is None:
         return batch.replace(ids=ids)
-    return batch.replace(ids=ids, columns={name: column.gather(1, source) for name, column in batch.columns.items()})
+    row = torch.arange(len(source), device=source.device)[:, None]
+    return batch.replace(ids=ids, columns={name: column[row, source] for name, column in batch.columns.items()})
 
 
 def _of_vocabulary(number: Tensor, vocabulary: Vocabulary) -> Tensor:

@@ -13,7 +13,6 @@ import torch
 
 from unmask import run
 from unmask.data.loader import Loader
-from unmask.data.stream_loader import ContinuingLoader
 from unmask.errors import UserError, require
 from unmask.infer.model import Model, open_run
 from unmask.pretraining.measure import ends, legs_of, machine_for, micro_rows, step_costs, step_seconds, steps_paid
@@ -242,7 +241,7 @@ def _trained(
     if done >= steps:
         yield {"event": "notice", "text": f"{out} is finished: all {steps:,} steps are done"}
         return
-    loaders: list[Loader | ContinuingLoader] = []
+    loaders: list[Loader] = []
     legs = legs_of(recipe, mixture, ready.micro, seed, loaders)
     log = Log(out, last=checkpoint.last_record(out), tensorboard=tensorboard)
     record: dict[str, Any] = {}

@@ -10,7 +10,6 @@ from typing import Any
 import torch
 
 from unmask.data.loader import Loader
-from unmask.data.stream_loader import ContinuingLoader
 from unmask.errors import require
 from unmask.pretraining.mixture import MICRO_TOKENS, Mixture
 from unmask.recipe import Recipe, Stage
@@ -47,10 +46,8 @@ def micro_rows(recipe: Recipe, mixture: Mixture, trainer: Trainer) -> list[int]:
     return found
 
 
-def _passes(
-    recipe: Recipe, mixture: Mixture, trainer: Trainer, stage: Stage
-) -> Callable[[int], Loader | ContinuingLoader]:
-    def batches(rows: int) -> Loader | ContinuingLoader:
+def _passes(recipe: Recipe, mixture: Mixture, trainer: Trainer, stage: Stage) -> Callable[[int], Loader]:
+    def batches(rows: int) -> Loader:
         trainer.memory.clear()  # it is of other rows
         return mixture.loader(recipe, stage.length, trainer.seed, None, rows)
 
@@ -68,7 +65,7 @@ def steps_paid(recipe: Recipe, mixture: Mixture, limit: Budget) -> int | None:
     return limit.steps(step_tokens=recipe.step_tokens, step_flops=step_costs(recipe, mixture)[1])
 
 
-def _fit(trainer: Trainer, batches: Callable[[int], Loader | ContinuingLoader], rows: int) -> int:
+def _fit(trainer: Trainer, batches: Callable[[int], Loader], rows: int) -> int:
     """The most rows, halving from these, that one pass has memory for; the second pass remembers the first."""
     with trainer.plainly():
         while True:
@@ -98,7 +95,7 @@ def step_seconds(recipe: Recipe, mixture: Mixture, trainer: Trainer, micro: int,
     return took * stage.rows / rows + _update_seconds(trainer)
 
 
-def _pass_seconds(trainer: Trainer, loader: Loader | ContinuingLoader, rows: int) -> float:
+def _pass_seconds(trainer: Trainer, loader: Loader, rows: int) -> float:
     batch, begin = loader.batch(rows), time.monotonic()
     trainer.gradients([batch], {}, 0)
     if trainer.machine.device != "cpu":
@@ -123,14 +120,12 @@ def _update_seconds(trainer: Trainer) -> float:
     raise AssertionError
 
 
-def legs_of(
-    recipe: Recipe, mixture: Mixture, micro: list[int], seed: int, opened: list[Loader | ContinuingLoader]
-) -> list[LoopStage]:
+def legs_of(recipe: Recipe, mixture: Mixture, micro: list[int], seed: int, opened: list[Loader]) -> list[LoopStage]:
     """The stages as the loop runs them; every loader that it opens is noted in `opened`."""
     legs = []
     for stage, rows, until in zip(recipe.schedule, micro, ends(recipe), strict=True):
 
-        def open_loader(state: dict[str, Any] | None, stage: Stage = stage) -> Loader | ContinuingLoader:
+        def open_loader(state: dict[str, Any] | None, stage: Stage = stage) -> Loader:
             opened.append(mixture.loader(recipe, stage.length, seed, state, stage.rows))
             return opened[-1]
 

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from unmask.axes import columns_of
+from unmask.axes import Arrange, columns_of
+from unmask.batch import Batch
 from unmask.data import Collection, Shards
-from unmask.data.loader import Loader, Reader, collate, held_out
-from unmask.data.stream_loader import ContinuingLoader, ContinuingReader, held_out_streams, shared_out
+from unmask.data.held_out import held_out
+from unmask.data.loader import Loader, TrackReaders, shared_out, track_seed
 from unmask.errors import UserError, require
 from unmask.recipe import Recipe
 from unmask.text import Tokenizer
@@ -66,64 +67,77 @@ class Mixture:
                 f"{recipe.name} hides {' and '.join(missing)} units, and {shards.folder} was prepared without them: make a "
                 "lexicon with 'unmask lexicon', then 'unmask prepare CORPUS --lexicon FILE'; or set hide.units=Words",
             )
-        for stage in recipe.schedule if recipe.arrange.continuous else ():
-            for shards, count in zip(self.shards, shared_out(list(self.weights), stage.rows), strict=True):
+        for stage in recipe.schedule:
+            self._check_tracks(recipe, stage.rows)
+
+    def _check_tracks(self, recipe: Recipe, rows: int) -> None:
+        """Refuse steps with too few rows for a track, or for a data set."""
+        tracks = recipe.all_tracks()
+        counts = shared_out([track.share for track in tracks.values()], rows)
+        for (name, track), count in zip(tracks.items(), counts, strict=True):
+            require(
+                count > 0,
+                f"the track {name!r} would not be read: its share gives it none of {rows} rows of a step; raise its share or "
+                "schedule.*.rows",
+            )
+            for shards, mine in zip(self.shards, self._rows_of_sets(track.arrange, count), strict=True):
                 require(
-                    count > 0,
-                    f"{shards.folder} would not be read: its weight gives it none of {stage.rows} rows of a step; raise its "
-                    "weight or schedule.*.rows, or leave it out",
+                    mine > 0,
+                    f"{shards.folder} would not be read: its weight gives it none of {count} rows of a step; raise its weight or "
+                    "schedule.*.rows, or leave it out",
                 )
 
+    def _rows_of_sets(self, arrange: Arrange, rows: int) -> list[int]:
+        """How many rows of a step each data set gives; rows that do not continue are taken in turns, so all are read."""
+        return shared_out(list(self.weights), rows) if arrange.continuous else [rows] * len(self.weights)
+
     def empty_levels(self, recipe: Recipe) -> list[str]:
-        """Levels that the recipe hides and of which the lexicons had no entry."""
+        """Levels that the recipe hides and that have no entry in any lexicon."""
         needed = needed_columns(recipe)
         files = [file for shards in self.shards for file in shards.manifest.get("lexicon", [])]
         return sorted(level for level in needed - {"word"} if not any(file[level] for file in files))
 
     def loader(
-        self, recipe: Recipe, length: int, seed: int, state: dict[str, Any] | None, rows: int
-    ) -> Loader | ContinuingLoader:
-        """Batches for training, `rows` of them in a step: the batches of streams that go on depend on it."""
-        if recipe.arrange.continuous:
-            found = [self._stream_reader(shards, "train", recipe, length, seed) for shards in self.shards]
-            return ContinuingLoader(found, list(self.weights), rows, state)
-        readers = [self._reader(shards, "train", recipe, length, seed) for shards in self.shards]
-        return Loader(readers, list(self.weights), state)
+        self, recipe: Recipe, length: int, seed: int, state: dict[str, Any] | None, rows: int, *, visit: int = 0
+    ) -> Loader:
+        """Batches for training, `rows` rows in a step, from a state on, or from the beginning of a visit."""
+        tracks = self._tracks(self.shards, "train", recipe, length, seed)
+        start = {"places": [{"visit": visit} for track in tracks for _ in track.readers]}
+        return Loader(tracks, list(self.weights), rows, state or start)
 
-    def validation(self, recipe: Recipe, length: int, seed: int, device: str, most: int | None = None) -> list[Any]:
-        """Batches of held-out rows, of `most` tokens if fewer than usual; none if nothing was held out. Those of streams
-        follow each other."""
+    def validation(self, recipe: Recipe, length: int, seed: int, device: str, most: int | None = None) -> list[Batch]:
+        """Batches of held-out rows, of `most` tokens if fewer than usual; none if too little was held out."""
         tokens = min(VALIDATION_TOKENS[device], VALIDATION_TOKENS[device] if most is None else most)
-        if recipe.arrange.continuous:
-            return self._held_out_streams(recipe, length, seed, device, tokens)
-        needed = 2 if recipe.arrange.classes else 1  # documents; a pair takes two
+        pairs = any(track.arrange.classes for track in recipe.all_tracks().values())
+        needed = 2 if pairs else 1  # documents; a pair takes two
         sets = [shards for shards in self.shards if shards.documents("holdout") >= needed]
-        rows = max(1, tokens // length // max(1, len(sets)))
+        readable = [shards for shards in sets if self._readable(shards, recipe, length, seed)]
+        if not readable:
+            return []
+        tracks = self._tracks(readable, "holdout", recipe, length, seed)
         try:
-            parts = [p for s in sets for p in held_out(self._reader(s, "holdout", recipe, length, seed), rows)]
+            return held_out(tracks, max(1, tokens // length), max(1, MICRO_TOKENS[device] // length))
         except UserError:  # what was held out is too little for the sentence task, such as one document of one sentence
             return []
-        micro = max(1, MICRO_TOKENS[device] // length)
-        return [collate([(g, c[i : i + micro])]) for g, c in parts for i in range(0, len(c), micro)]
 
-    def _held_out_streams(self, recipe: Recipe, length: int, seed: int, device: str, tokens: int) -> list[Any]:
-        readers = []
-        for shards in self.shards:
-            try:
-                readers.append(self._stream_reader(shards, "holdout", recipe, length, seed))
-            except UserError:  # too little of this data set was held out
-                continue
-        return held_out_streams(readers, max(1, tokens // length), max(1, MICRO_TOKENS[device] // length))
+    def _readable(self, shards: Shards, recipe: Recipe, length: int, seed: int) -> bool:
+        """Whether enough of a data set was held out to be opened."""
+        try:
+            self._tracks([shards], "holdout", recipe, length, seed)
+        except UserError:
+            return False
+        return True
 
     def visits(self, tokens: float) -> float:
-        """How often the most repeated data set will be read by a run of so many tokens."""
+        """How often the most repeated data set will be read by a run of this many tokens."""
         total = sum(self.weights)
         return max(tokens * w / total / max(1, s.tokens) for s, w in zip(self.shards, self.weights, strict=True))
 
-    def _reader(self, shards: Shards, split: str, recipe: Recipe, length: int, seed: int) -> Reader:
-        collection = Collection(shards.split(split))
-        return Reader(collection, self.tokenizer, recipe.arrange, recipe.layout, length, seed)
-
-    def _stream_reader(self, shards: Shards, split: str, recipe: Recipe, length: int, seed: int) -> ContinuingReader:
-        collection, arrange, shuffled = Collection(shards.split(split)), recipe.arrange, split == "train"
-        return ContinuingReader(collection, self.tokenizer, arrange, recipe.layout, length, seed, shuffled=shuffled)
+    def _tracks(self, sets: Sequence[Shards], split: str, recipe: Recipe, length: int, seed: int) -> list[TrackReaders]:
+        """The readers of each track of a recipe; what is held out is read in its order."""
+        collections, found = [Collection(shards.split(split)) for shards in sets], []
+        for number, (name, track) in enumerate(recipe.all_tracks().items()):
+            given = (self.tokenizer, recipe.layout, length, track_seed(seed, name, number))
+            readers = [track.arrange.open(data, *given, shuffled=split == "train") for data in collections]
+            found.append(TrackReaders(readers, name, track.share, number))
+        return found

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from unmask import curves
+from unmask.batch import Batch
 from unmask.recipe import Recipe
 from unmask.system import weights
 from unmask.train import Trainer
@@ -13,20 +14,19 @@ from unmask.train import Trainer
 COLLAPSED = 0.1  # spread of the vectors below which a network tells tokens no longer apart
 
 
-def validator(trainer: Trainer, held: list[Any], recipe: Recipe) -> Callable[[], dict[str, float]]:
+def validator(trainer: Trainer, held: list[Batch], recipe: Recipe) -> Callable[[], dict[str, float]]:
     """Held-out losses with fixed masks; their sum, each with its weight, is the loss, and its negative the score."""
-    weights, continuous = _last_weights(recipe), recipe.arrange.continuous
+    weights = _last_weights(recipe)
 
     @trainer.plainly()
     def validate() -> dict[str, float]:
         totals: dict[str, Any] = {}
         scales: dict[str, float] = {}
-        state = None
+        memory = None
         for batch in held:
             prepared, _ = trainer.system.hide(batch.to(trainer.machine.device))
             with trainer.machine.autocast():
-                losses, after = trainer.system.step(prepared, state)
-            state = after if continuous else None
+                losses, memory = trainer.system.step(prepared, memory if _continues(batch) else None)
             for name, loss in losses.items():
                 total, count = totals.get(name, (0.0, 0.0))
                 totals[name] = (total + loss.total, count + loss.count)
@@ -40,12 +40,18 @@ def validator(trainer: Trainer, held: list[Any], recipe: Recipe) -> Callable[[],
     return validate
 
 
+def _continues(batch: Batch) -> bool:
+    """Whether rows of a batch continue those of the batch before."""
+    begins = batch.per_row.get("begins")
+    return begins is not None and not bool(begins.all())
+
+
 def _last_weights(recipe: Recipe) -> dict[str, float]:
     """What each loss counts in the end: scores must not change their meaning on the way."""
     return {name: curves.at(weight, 1.0) for name, weight in weights(recipe, recipe.schedule[-1]).items()}
 
 
-def _spread(trainer: Trainer, batch: Any) -> float:
+def _spread(trainer: Trainer, batch: Batch) -> float:
     """How much the vectors of different tokens differ: 0 if all are one and the same, near 1 if nothing is common."""
     prepared, _ = trainer.system.hide(batch.to(trainer.machine.device))
     with trainer.machine.autocast():

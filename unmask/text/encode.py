@@ -10,6 +10,8 @@ import numpy as np
 
 from unmask.batch import Document
 from unmask.text.boundaries import HAN, SPACE, Words, classes_of, codes_of, word_starts
+from unmask.text.columns import BEGINS, CONTINUES, Column
+from unmask.text.columns import words as word_column
 from unmask.text.fold_width import folded
 from unmask.text.lexicon import LEVELS, Lexicon
 from unmask.text.sentences import sentence_starts
@@ -46,15 +48,16 @@ def encode_documents(
     firsts = _begin(counts)[counts > 0]  # whatever stands before it, the first token of a line begins a sentence
     word[firsts] = True
     sentence[firsts] = True
-    levels: dict[str, np.ndarray] = {}
+    columns = {"word": word_column(word)}
     if lexicon is not None:
         ends = _ends(kinds, starts, spans[:, 1])
-        levels = {level: _units(lexicon.matches(text, kinds, level, begins=begins), starts, ends) for level in LEVELS}
+        matches = {level: lexicon.matches(text, kinds, level, begins=begins) for level in LEVELS}
+        columns |= {level: Column(_units(found, starts, ends)) for level, found in matches.items()}
     if unknown is not None:
         _count_unknown(unknown, text, spans[ids == tokenizer.vocabulary.unknown])
     edges = np.concatenate(([0], np.cumsum(counts)))[np.concatenate(([0], np.cumsum(lines_per_text, dtype=np.int64)))]
     return [
-        Document(ids[a:b], word[a:b], np.flatnonzero(sentence[a:b]), **{name: c[a:b] for name, c in levels.items()})
+        Document(ids[a:b], np.flatnonzero(sentence[a:b]), {name: column[a:b] for name, column in columns.items()})
         for a, b in zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True)
     ]
 
@@ -100,7 +103,7 @@ def _count_unknown(counts: Counter[str], text: str, spans: np.ndarray) -> None:
 
 
 def _units(matches: np.ndarray, starts: np.ndarray, ends: np.ndarray) -> np.ndarray:
-    """Per token 0 in no match, 1 begins one, 2 goes on with it; a match of which a token is only partly in is none."""
+    """The mark of each token: does it begin a match, or continue one? A match that ends or begins inside a token is none."""
     column = np.zeros(len(starts) + 1, dtype=np.uint8)
     if not len(starts):
         return column[:0]
@@ -111,8 +114,8 @@ def _units(matches: np.ndarray, starts: np.ndarray, ends: np.ndarray) -> np.ndar
     inside = np.zeros(len(column), dtype=np.int8)  # a step up where a match begins, down behind its end
     inside[first[whole]] += 1
     inside[last[whole]] -= 1
-    column[np.cumsum(inside, dtype=np.int8) > 0] = 2
-    column[first[whole]] = 1
+    column[np.cumsum(inside, dtype=np.int8) > 0] = CONTINUES
+    column[first[whole]] = BEGINS
     return column[:-1]
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from tests.data.test_loader import reader
 from unmask.data.background import begun
-from unmask.data.loader import Place
+from unmask.data.reader import Place, Slot, blocks_from
 
 
 def test_a_result_arrives_and_an_error_is_raised_where_it_is_asked_for():
@@ -20,7 +20,7 @@ def test_a_result_arrives_and_an_error_is_raised_where_it_is_asked_for():
 @pytest.mark.skipif(not hasattr(threading, "_shutdown_locks_lock"), reason="this Python starts threads without it")
 def test_rows_can_be_forgotten_by_a_thread_that_holds_the_lock_of_all_threads():
     """As when the garbage collector runs while a thread is being started: whoever waits for a thread then waits for ever."""
-    rows = reader().rows_from(Place())
+    rows = blocks_from(reader(), Place(), Slot())
     next(rows)
     go, done = threading.Event(), threading.Event()
 

@@ -2,26 +2,37 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 
 import numpy as np
 import pytest
 import torch
 
-from tests.data.made import FIRST, by_document, examples_of, random_texts, texts_of, with_levels
+from tests.data.made import (
+    FIRST,
+    by_document,
+    collection_of,
+    examples_of,
+    loader_of,
+    random_texts,
+    texts_of,
+    with_levels,
+)
 from tests.data.test_loader import same
 from unmask import chance
-from unmask.data import Collection, ContinuingPairs, ContinuingRows, Texts, stream_loader
+from unmask.batch import Batch
+from unmask.data import Collection, ContinuingPairs, ContinuingRows, Texts, continuing_reader
 from unmask.data.arrange import special_ids
 from unmask.data.concatenation import Concatenation
+from unmask.data.continuing_reader import ContinuingReader
+from unmask.data.held_out import held_out
+from unmask.data.loader import Loader, TrackReaders, shared_out
 from unmask.data.pack import pack
-from unmask.data.shards import Shard
-from unmask.data.stream_loader import ContinuingLoader, ContinuingReader, held_out_streams, shared_out
 from unmask.errors import UserError
 from unmask.recipes import get
 from unmask.settings import override
 from unmask.text import Characters, train
+from unmask.text.columns import BEGINS
 
 TOKENIZER = train(Characters(vocab=20), ["some text"])
 CLS, SEP = (TOKENIZER.role(role) for role in ("cls", "sep"))
@@ -30,39 +41,33 @@ PLAIN, FRAMED, XLNET = "a [SEP]", "[CLS] a [SEP]", "a [SEP] b [SEP] [CLS]"
 
 @pytest.fixture(autouse=True)
 def small_chunks(monkeypatch):
-    monkeypatch.setattr(stream_loader, "CHUNK_TOKENS", 700)
-
-
-def collection(*all_texts: Texts) -> Collection:
-    """A shard for each of the texts; the tokens of every shard but the first are numbered on."""
-    shards, tokens = [], 0
-    for texts in all_texts:
-        columns = {f.name: getattr(texts, f.name) for f in dataclasses.fields(Shard)}
-        shards.append(Shard(**columns | {"ids": texts.ids + tokens}))
-        tokens += len(texts.ids)
-    return Collection(shards)
+    monkeypatch.setattr(continuing_reader, "BLOCK_TOKENS", 700)
 
 
 def two_shards() -> Collection:
-    return collection(random_texts(30, 6, 9), random_texts(25, 6, 9, seed=1))
+    return collection_of(random_texts(30, 6, 9), random_texts(25, 6, 9, seed=1))
 
 
 def reader(arrange=None, data=None, layout=None, length=32, **options) -> ContinuingReader:
     arrange = ContinuingRows() if arrange is None else arrange
     layout = layout or (PLAIN if isinstance(arrange, ContinuingRows) else XLNET)
     data = two_shards() if data is None else data
-    return ContinuingReader(data, TOKENIZER, arrange, layout, length, 0, **options)
+    return arrange.open(data, TOKENIZER, layout, length, 0, **options)
 
 
-def loader(arrange=None, streams=4, state=None, **options) -> ContinuingLoader:
-    return ContinuingLoader([reader(arrange, **options)], [1.0], streams, state)
+def loader(arrange=None, streams=4, state=None, **options) -> Loader:
+    return loader_of([reader(arrange, **options)], [1.0], streams, state)
+
+
+def held(readers: list[ContinuingReader], rows: int, most: int) -> list[Batch]:
+    return held_out([TrackReaders(readers)], rows, most)
 
 
 def documents(data: Collection) -> list[list[list[int]]]:
     """All documents as lists of sentences of ids."""
     found = []
     for shard in data.shards:
-        found += by_document(Texts(shard.ids, shard.word, shard.sentence, shard.document))
+        found += by_document(Texts(shard.ids, shard.sentence, shard.document, shard.columns))
     return found
 
 
@@ -94,7 +99,7 @@ def test_the_rows_of_a_stream_are_its_stretch_of_the_whole_text(layout, before, 
 
 
 def test_a_text_of_one_document_keeps_its_order():
-    made = loader(data=collection(texts_of([[5] * 40])), layout="a", streams=2, length=20)
+    made = loader(data=collection_of(texts_of([[5] * 40])), layout="a", streams=2, length=20)
     for visit in range(2):
         rows = [made.batch(2) for _ in range(5)]
         assert torch.cat([batch.ids[0] for batch in rows]).tolist() == list(range(FIRST, FIRST + 100)), visit
@@ -110,7 +115,9 @@ def test_a_visit_has_its_own_order_of_documents():
 def test_words_and_sentences_are_numbered_within_the_row_and_special_tokens_are_in_none():
     data = two_shards()
     begins = {
-        shard.ids[i]: (shard.word[i], i in shard.sentence) for shard in data.shards for i in range(len(shard.ids))
+        shard.ids[i]: (shard.columns["word"].values[i] == BEGINS, i in shard.sentence)
+        for shard in data.shards
+        for i in range(len(shard.ids))
     }
     made = loader(data=data, streams=3)
     for _ in range(10):
@@ -154,29 +161,31 @@ def test_micro_batches_hold_the_same_rows(arrange):
     one, two = loader(arrange, streams=7), loader(arrange, streams=7)
     for _ in range(12):
         large, small = one.batch(7), [two.batch(n) for n in (3, 3, 1)]
-        for name in ("ids", "word", "sentence", "segment", "row", "visit", "label", "backward"):
-            if getattr(large, name) is not None:
-                assert torch.equal(getattr(large, name), torch.cat([getattr(b, name) for b in small]))
+        for name in ("ids", "segment", "row", "visit", "label"):
+            assert torch.equal(getattr(large, name), torch.cat([getattr(b, name) for b in small]))
+        for kind in ("columns", "per_row"):
+            for name, values in getattr(large, kind).items():
+                assert torch.equal(values, torch.cat([getattr(b, kind)[name] for b in small]))
 
 
 def test_a_call_may_not_reach_into_the_next_step():
     made = loader(streams=4)
     made.batch(3)
-    with pytest.raises(UserError, match="1 of 4 streams are left in this step, got 2 rows"):
+    with pytest.raises(UserError, match="1 of 4 rows are left in this step, got 2"):
         made.batch(2)
     made.batch(1)
     made.batch(4)
 
 
 def test_no_two_rows_of_a_visit_share_their_address():
-    made = ContinuingLoader([reader(), reader(data=collection(random_texts(40, 8, 9)))], [1.0, 2.0], 6)
-    steps = min(cursor.reader.steps(cursor.streams) for cursor in made.cursors)
+    made = loader_of([reader(), reader(data=collection_of(random_texts(40, 8, 9)))], [1.0, 2.0], 6)
+    steps = min(cursor.reader.steps(cursor.slot.rows) for cursor in made.cursors)
     found = [made.batch(6).row for _ in range(steps)]
     assert len(torch.cat(found).unique()) == 6 * steps
 
 
 def test_sets_of_a_mixture_do_not_share_their_randomness():
-    made = ContinuingLoader([reader(ContinuingPairs(reuse=12 / 32)), reader(ContinuingPairs(reuse=12 / 32))], [1, 1], 2)
+    made = loader_of([reader(ContinuingPairs(reuse=12 / 32)), reader(ContinuingPairs(reuse=12 / 32))], [1, 1], 2)
     batches = [made.batch(2) for _ in range(30)]
     assert all(torch.equal(batch.ids[0, :12], batch.ids[1, :12]) for batch in batches)  # the same text
     assert {tuple(batch.label.tolist()) for batch in batches} == {(0, 0), (0, 1), (1, 0), (1, 1)}
@@ -210,7 +219,7 @@ def test_pairs_go_on_in_the_stream_and_then_follow_or_come_from_elsewhere(length
     assert steps == (stretch - reuse - room - 1) // reuse + 1
     for step in range(steps):
         batch = made.batch(5)
-        assert batch.backward.tolist() == [False, True, False, True, False]
+        assert batch.per_row["backward"].tolist() == [False, True, False, True, False]
         for stream in range(5):
             mine = whole[stream // 2 * stretch : (stream // 2 + 1) * stretch]
             begins = {sentence[0] for document in documents(data) for sentence in document}
@@ -267,7 +276,7 @@ def test_the_start_of_a_sentence_is_found_from_any_place_in_it(backward):
 
 
 def test_the_place_of_a_drawn_text_may_be_anywhere():
-    data = collection(random_texts(20, 6, 9))
+    data = collection_of(random_texts(20, 6, 9))
     made = loader(ContinuingPairs(reuse=12 / 32, random=1.0, both=False), data=data, streams=1)
     where, _ = positions(data)
     found = set()
@@ -278,7 +287,7 @@ def test_the_place_of_a_drawn_text_may_be_anywhere():
 
 
 def test_units_of_reversed_rows_are_those_of_the_text():
-    data = collection(with_levels(random_texts(60, 8, 9)))
+    data = collection_of(with_levels(random_texts(60, 8, 9)))
     shard = data.shards[0]
     made = loader(ContinuingPairs(reuse=12 / 32), data=data, streams=2)
 
@@ -286,18 +295,18 @@ def test_units_of_reversed_rows_are_those_of_the_text():
         """Whether a unit ends between two tokens that stand side by side in the text."""
         later = max(one, two)
         if column == "word":
-            return bool(shard.word[later])
+            return bool(shard.columns["word"].values[later] == BEGINS)
         if column == "sentence":
             return later in shard.sentence
-        return getattr(shard, column)[later] != 2
+        return shard.columns[column].values[later] != 2
 
     for _ in range(30):
         batch = made.batch(2)
         for row in range(2):
             ids = [token - FIRST if token >= FIRST else None for token in batch.ids[row].tolist()]
             for column in ("word", "sentence", "phrase", "entity"):
-                numbers = getattr(batch, column)[row].tolist()
-                marks = getattr(shard, column) if column in ("phrase", "entity") else None
+                numbers = batch.columns[column][row].tolist()
+                marks = shard.columns[column].values if column in ("phrase", "entity") else None
                 for token, number in zip(ids, numbers, strict=True):
                     assert (number >= 0) == (token is not None and (marks is None or marks[token] > 0))
                 for i in range(len(ids) - 1):
@@ -308,7 +317,7 @@ def test_units_of_reversed_rows_are_those_of_the_text():
 
 
 def test_a_sentence_longer_than_the_room_is_cut():
-    made = loader(ContinuingPairs(reuse=12 / 32), data=collection(texts_of([[400]])), streams=2)
+    made = loader(ContinuingPairs(reuse=12 / 32), data=collection_of(texts_of([[400]])), streams=2)
     sizes = set()
     for _ in range(20):
         batch = made.batch(2)
@@ -324,7 +333,7 @@ def test_without_both_all_streams_read_forward():
     whole = line(data, 0, [], [SEP])
     stretch = len(whole) // 4
     batch = made.batch(4)
-    assert batch.backward is None
+    assert "backward" not in batch.per_row
     for stream in range(4):
         assert batch.ids[stream, :12].tolist() == whole[stream * stretch : stream * stretch + 12]
 
@@ -334,9 +343,9 @@ def test_streams_are_shared_out_by_weight():
     assert shared_out([5, 3, 2], 10) == [5, 3, 2]
     assert shared_out([2, 1], 7) == [5, 2]
     assert shared_out([1, 0.01], 8) == [8, 0]
-    plain, known = two_shards(), collection(with_levels(random_texts(60, 8, 9)))
-    made = ContinuingLoader([reader(data=plain), reader(data=known)], [1, 2], 6)
-    alone = ContinuingLoader([reader(data=plain)], [1.0], 2)
+    plain, known = two_shards(), collection_of(with_levels(random_texts(60, 8, 9)))
+    made = loader_of([reader(data=plain), reader(data=known)], [1, 2], 6)
+    alone = loader_of([reader(data=plain)], [1.0], 2)
     for _ in range(5):
         for rows in (1, 5):
             batch = made.batch(rows)
@@ -348,8 +357,8 @@ def test_streams_are_shared_out_by_weight():
 
 def test_sets_of_a_mixture_begin_their_visits_each_in_its_time():
     def make(state=None):
-        small, large = collection(random_texts(8, 6, 9)), two_shards()
-        return ContinuingLoader([reader(data=small), reader(data=large)], [1, 1], 2, state)
+        small, large = collection_of(random_texts(8, 6, 9)), two_shards()
+        return loader_of([reader(data=small), reader(data=large)], [1, 1], 2, state)
 
     whole = make()
     for _ in range(20):
@@ -360,7 +369,7 @@ def test_sets_of_a_mixture_begin_their_visits_each_in_its_time():
 
 def test_the_next_stage_begins_a_visit_with_any_number_of_streams():
     first = loader(streams=4)
-    assert first.after_stage()["places"] == [{"visit": 0, "step": 0}]
+    assert first.after_stage()["places"] == [{"visit": 0, "block": 0, "row": 0}]
     first.batch(4)
     second = loader(streams=2, length=64, state=first.after_stage())
     assert second.batch(2).visit.tolist() == [1, 1]
@@ -369,21 +378,21 @@ def test_the_next_stage_begins_a_visit_with_any_number_of_streams():
 def test_held_out_text_is_read_in_order_in_at_least_four_rows():
     data = two_shards()
     whole = [token for document in documents(data) for token in [*sum(document, []), SEP]]
-    batches = held_out_streams([reader(data=data, shuffled=False)], 16, 100)
+    batches = held([reader(data=data, shuffled=False)], 16, 100)
     assert [batch.shape for batch in batches] == [(4, 32)] * 4
     found = torch.stack([batch.ids for batch in batches], 1).reshape(4, -1)
     for stream in range(4):
         begin = stream * (len(whole) // 4)
         assert found[stream].tolist() == whole[begin : begin + 4 * 32]
     tokens = len(whole)
-    few = held_out_streams([reader(data=data, shuffled=False)], 1000, 100)
+    few = held([reader(data=data, shuffled=False)], 1000, 100)
     streams, steps = len(few[0].ids), len(few)
     assert steps == tokens // streams // 32 >= 4
     assert tokens // (streams + 1) // 32 < 4
-    assert len(held_out_streams([reader(data=data, shuffled=False)], 1000, 3)[0].ids) == 3
-    short = collection(texts_of([[40]]))
-    assert [b.shape for b in held_out_streams([reader(data=short, shuffled=False)], 1000, 9)] == [(1, 32)]
-    assert held_out_streams([reader(data=collection(texts_of([[20]])), shuffled=False)], 1000, 9) == []
+    assert len(held([reader(data=data, shuffled=False)], 1000, 3)[0].ids) == 3
+    short = collection_of(texts_of([[40]]))
+    assert [b.shape for b in held([reader(data=short, shuffled=False)], 1000, 9)] == [(1, 32)]
+    assert held([reader(data=collection_of(texts_of([[20]])), shuffled=False)], 1000, 9) == []
 
 
 @pytest.mark.parametrize("arrange", [ContinuingRows(), ContinuingPairs(reuse=12 / 32)], ids=str)
@@ -424,7 +433,7 @@ def test_refusals_say_what_to_do():
     ):
         loader(streams=60)
     with pytest.raises(UserError, match="too few for 1 streams of rows of 900 tokens: 1 would fit|give more text"):
-        loader(data=collection(texts_of([[20]])), streams=1, length=900)
+        loader(data=collection_of(texts_of([[20]])), streams=1, length=900)
     with pytest.raises(
         UserError,
         match=r"arrange.reuse=0.875 leaves no room for two texts in a row of 32 tokens: set arrange.reuse=0.5",
@@ -436,18 +445,20 @@ def test_refusals_say_what_to_do():
     with pytest.raises(UserError, match="arrange.random must be in"):
         ContinuingPairs(random=50)
     with pytest.raises(UserError, match="has no other place to draw a second text"):
-        reader(ContinuingPairs(reuse=12 / 32), data=collection(texts_of([[60]])))
+        reader(ContinuingPairs(reuse=12 / 32), data=collection_of(texts_of([[60]])))
     with pytest.raises(UserError, match="has no place for a second text"):
         reader(ContinuingPairs(reuse=12 / 32), layout=PLAIN)
-    with pytest.raises(UserError, match="started with 4 streams, got 3; each has a memory .* or start a new run"):
+    with pytest.raises(
+        UserError, match="started with 4 rows in a step, got 3; each row of a step has .* or start a new run"
+    ):
         loader(streams=3, state=loader(streams=4).state())
     with pytest.raises(UserError, match="another number of data sets"):
-        ContinuingLoader([reader(), reader()], [1, 1], 4, loader(streams=4).state())
+        loader_of([reader(), reader()], [1, 1], 4, loader(streams=4).state())
 
 
 @pytest.mark.parametrize("arrange", [ContinuingRows(), ContinuingPairs(reuse=12 / 32)], ids=str)
 def test_only_the_first_rows_of_a_visit_begin_a_stretch(arrange):
     made = loader(arrange, streams=4)
     steps = made.cursors[0].reader.steps(4)
-    found = [bool(batch.begins.all()) for batch in (made.batch(4) for _ in range(2 * steps + 1))]
+    found = [bool(batch.per_row["begins"].all()) for batch in (made.batch(4) for _ in range(2 * steps + 1))]
     assert found == [step % steps == 0 for step in range(2 * steps + 1)]

@@ -1,0 +1,151 @@
+"""The reader of rows that continue: row b of a step continues row b of the step before.
+
+A row is a function of (seed, visit, step, stream) alone. The rows of several steps are made at once.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from functools import lru_cache
+
+import numpy as np
+
+from unmask import chance
+from unmask.data.arrange import special_ids
+from unmask.data.concatenation import Concatenation
+from unmask.data.cut_rows import Cutter, Parts, laid
+from unmask.data.pack import Rows, joined, pack
+from unmask.data.reader import Block, Place, Slot
+from unmask.data.shards import Collection
+from unmask.errors import require
+from unmask.text import Tokenizer
+from unmask.text.columns import Column
+
+BLOCK_TOKENS = 1 << 18  # made at once
+
+
+class ContinuingReader:
+    """One data set, read by a number of streams: one for each row of a step."""
+
+    continuing = True
+
+    def __init__(
+        self, collection: Collection, tokenizer: Tokenizer, cutter: Cutter, layout: str, length: int, seed: int,
+        *, shuffled: bool = True,
+    ) -> None:  # fmt: skip
+        require(len(collection) > 0, "the data holds no document")
+        self.collection, self.length, self.seed, self.shuffled = collection, length, seed, shuffled
+        self.specials, self.pad = special_ids(tokenizer, layout), tokenizer.vocabulary.pad
+        self.cutter = cutter
+        gap = len(self.cutter.before) + len(self.cutter.after)
+        self.tokens = int(collection.lengths.sum()) + gap * len(collection)
+        self.cutter.check(self.tokens)
+        self._line = lru_cache(1)(self._new_line)
+
+    @property
+    def columns(self) -> dict[str, Column]:
+        return self.collection.columns
+
+    @property
+    def reuse(self) -> int | None:
+        return self.cutter.reuse
+
+    @property
+    def most(self) -> int:
+        """How many streams the text is long enough for."""
+        return self.tokens // self.cutter.span * (2 if self.cutter.both else 1)
+
+    def stretch(self, streams: int) -> int:
+        """Tokens of the text for each stream; a stream that reads backward shares its stretch with one that does not."""
+        return self.tokens // (-(-streams // 2) if self.cutter.both else streams)
+
+    def steps(self, streams: int) -> int:
+        """Rows of each stream in a visit."""
+        return max(0, (self.stretch(streams) - self.cutter.span) // self.cutter.advance + 1)
+
+    def backward(self, streams: int) -> np.ndarray:
+        """Whether each stream reads backward."""
+        return np.arange(streams) % 2 == 1 if self.cutter.both else np.zeros(streams, bool)
+
+    def check(self, slot: Slot) -> None:
+        hint = f"{self.most} would fit, so lower schedule.*.rows" if self.most else "give more text"
+        require(
+            slot.rows <= self.most,
+            f"{self.tokens:,} tokens of text are too few for {slot.rows} streams of rows of {self.length} tokens: {hint}, or "
+            "lower schedule.*.length",
+        )
+
+    def after(self, place: Place, slot: Slot) -> Place:
+        step = place.block + self._steps_at(place, slot)
+        return Place(place.visit, step) if step < self.steps(slot.rows) else Place(place.visit + 1)
+
+    def next_stage(self, place: Place, slot: Slot) -> Place:
+        """Streams no longer mean the same, so the next visit begins."""
+        return Place(place.visit + 1) if place.block or place.row else place
+
+    def _steps_at(self, place: Place, slot: Slot) -> int:
+        """How many steps are made at once from a place on."""
+        most = max(1, BLOCK_TOKENS // (slot.rows * self.length))
+        return min(most, self.steps(slot.rows) - place.block)
+
+    def block(self, place: Place, slot: Slot) -> Block:
+        """The rows of all streams for some steps of a visit, in order of step and stream."""
+        steps = self._steps_at(place, slot)
+        stream = np.tile(np.arange(slot.rows), steps)
+        step = np.repeat(place.block + np.arange(steps), slot.rows)
+        address = _addresses(slot.first + stream, step)
+        rows, notes = [], Counter[str]()
+        backward = self.backward(slot.rows)[stream]
+        for line in self._lines(place.visit, backward):
+            mine = backward == line.backward
+            begin = self._begin(line, stream[mine], slot.rows) + step[mine] * self.cutter.advance
+            parts = self._cut(line, begin, address[mine], place.visit)
+            rows.append((mine, self._rows(line, parts)))
+            notes += parts.notes
+        flags = {"begins": step == 0} | ({"backward": backward} if self.cutter.both else {})
+        merged = replace(_merged(rows), per_row=flags)
+        return Block(merged, np.arange(len(step)), address, place.visit, notes)
+
+    def _lines(self, visit: int, backward: np.ndarray) -> list[Concatenation]:
+        line = self._line(visit)
+        return [line, line.reversed] if backward.any() else [line]
+
+    def _begin(self, line: Concatenation, stream: np.ndarray, streams: int) -> np.ndarray:
+        """Where in the text each stream begins."""
+        stretch = self.stretch(streams)
+        number = stream // 2 if self.cutter.both else stream
+        return len(line) - (number + 1) * stretch if line.backward else number * stretch
+
+    def _cut(self, line: Concatenation, begin: np.ndarray, address: np.ndarray, visit: int) -> Parts:
+        def dice(purpose: str) -> np.ndarray:
+            drawn: np.ndarray = chance.draw(address, self.seed, visit, chance.purpose(purpose))
+            return drawn
+
+        return self.cutter.cut(line, begin, dice)
+
+    def _rows(self, line: Concatenation, parts: Parts) -> Rows:
+        pieces, runs = laid(line, parts)
+        texts, start = line.read(pieces)
+        return pack(texts, replace(runs, start=start), self.specials, self.pad, self.length, packed=False)
+
+    def _new_line(self, visit: int) -> Concatenation:
+        order = np.arange(len(self.collection))
+        if self.shuffled:
+            order = np.argsort(
+                chance.draw(order, self.seed, visit, chance.purpose("order of documents")), kind="stable"
+            )
+        return Concatenation(self.collection, order, self.cutter.before, self.cutter.after)
+
+
+def _addresses(stream: np.ndarray, step: np.ndarray) -> np.ndarray:
+    """The address of the randomness of a row, together with its visit."""
+    return (stream.astype(np.int64) << 32) + step
+
+
+def _merged(parts: list[tuple[np.ndarray, Rows]]) -> Rows:
+    """Rows of both directions, each where its mask says."""
+    if len(parts) == 1:
+        return parts[0][1]
+    order = np.argsort(np.concatenate([np.flatnonzero(mask) for mask, _ in parts]))
+    return joined([rows for _, rows in parts], {}).take(order)
