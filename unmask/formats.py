@@ -68,8 +68,8 @@ _RENAMED_PARTS = {
     "unmask.predict.Layers": "unmask.predict.EveryLayer",
     "unmask.train.Line": "unmask.curves.Linear",
     "unmask.train.Decay": "unmask.curves.Exponential",
-    "unmask.curves.Until": "unmask.curves.Until",
-    "unmask.curves.InTurn": "unmask.curves.InTurn",
+    "unmask.train.Until": "unmask.curves.Until",
+    "unmask.train.InTurn": "unmask.curves.InTurn",
 }
 _RENAMED_VALUES = {
     "unmask.backbone.Transformer": {"scaled": "scaled_init"},
@@ -129,8 +129,6 @@ def _tracks(data: dict[str, Any]) -> dict[str, Any]:
         return data
     part = {"part": "unmask.recipe.Track", "arrange": None, "hide": None, "predict": ["tokens"]}
     views = {name: {"part": f"unmask.see.{kind}"} for name, (kind, _) in _VIEWS.items()}
-    if not see["everything"]:  # of a model that was adapted to write
-        return data | {"see": views["prefix"], "segments": _VIEWS["prefix"][1]}
     tracks = {
         name: part | {"share": see[name], "see": views[name], "segments": segments}
         for name, (_, segments) in _VIEWS.items()

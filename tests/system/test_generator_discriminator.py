@@ -218,8 +218,14 @@ def test_every_variant_trains_a_step_with_finite_losses(variant, setting):
             "system.generator.length=16 has no effect",
         ),
         (["system.backbone.segments=1"], "segments must be 0 for none, or 2 or more, got 1"),
-        (["schedule.0.weights={'replacd': 5.0}"], "the schedule has a weight for the loss 'replacd', and nothing predicts it"),
-        (["hide.units=Runs(size=40)"], "a hidden unit may have 40 words or tokens, and a row has 32 tokens: lower hide.units"),
+        (
+            ["schedule.0.weights={'replacd': 5.0}"],
+            "the schedule has a weight for the loss 'replacd', and nothing predicts it",
+        ),
+        (
+            ["hide.units=Runs(size=40)"],
+            "a hidden unit may have 40 words or tokens, and a row has 32 tokens: lower hide.units",
+        ),
     ],
 )
 def test_networks_that_do_not_fit_are_a_mistake(settings, message):
