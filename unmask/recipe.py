@@ -417,7 +417,7 @@ def _room(owner: Any, key: str) -> Mapping[str, str] | None:
 def _parse(text: str, old: Any, hint: Any, name: str) -> Any:
     """A value from the command line: a part by its name, or a number, true, false, none, a word."""
     if dataclasses.is_dataclass(old):
-        return _parse_part(text, old, name)
+        return _parse_part(text, old, hint, name)
     named = any(typing.get_origin(o) is Literal and text in typing.get_args(o) for o in _options(hint))
     value = text if named else _literal(text)  # "none" may be a word of its own
     value = float(value) if _allows(hint, float) and type(value) is int and not _allows(hint, int) else value
@@ -425,10 +425,11 @@ def _parse(text: str, old: Any, hint: Any, name: str) -> Any:
     return value
 
 
-def _parse_part(text: str, old: Any, name: str) -> Any:
-    """A part such as `Words` or `Blocks(cross=false)`, looked up beside the part it replaces."""
+def _parse_part(text: str, old: Any, hint: Any, name: str) -> Any:
+    """A part such as `Words` or `Blocks(cross=false)`, of the package and the axis of the part it replaces."""
     package = ".".join(type(old).__module__.split(".")[:2])
-    known = _parts(package, _abilities(type(old)))
+    axis = next((option for option in _options(hint) if getattr(option, "_is_protocol", False)), None)
+    known = _parts(package, _abilities(type(old)) if axis is None else {n for n in dir(axis) if not n.startswith("_")})
     return _parse_one_of(text, known, f"a part, such as {type(old).__name__}()", name)
 
 
@@ -443,7 +444,11 @@ def _parse_number_or_part(text: str, room: Mapping[str, str], name: str) -> Any:
 def _parts(package: str, abilities: set[str]) -> dict[str, Any]:
     """The parts of a package that have these abilities."""
     parts = vars(importlib.import_module(package)).items()
-    return {n: p for n, p in parts if isinstance(p, type) and dataclasses.is_dataclass(p) and abilities <= set(dir(p))}
+    return {
+        n: p
+        for n, p in parts
+        if isinstance(p, type) and dataclasses.is_dataclass(p) and abilities <= {*dir(p), *p.__dataclass_fields__}
+    }
 
 
 def _parse_one_of(text: str, known: dict[str, Any], wanted: str, name: str) -> Any:

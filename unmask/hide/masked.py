@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from unmask import curves
-from unmask.axes import Curve, Part, Replace, Units
+from unmask.axes import Curve, Need, Part, Replace, Units
 from unmask.batch import Batch, Targets, Vocabulary
 from unmask.errors import require
 from unmask.hide.choice import choose, places, targets
@@ -41,8 +41,13 @@ class Masked(Part):
         require(self.copies is None or self.copies >= 1, f"hide.copies must be none or 1 or more, got {self.copies}")
 
     @property
+    def needs(self) -> tuple[Need, ...]:
+        before = Need("covered|future hidden", "it predicts each token from the place before it", "at=same")
+        return (before,) if self.at == "before" else ()
+
+    @property
     def gives(self) -> frozenset[str]:
-        return frozenset({"targets:tokens", *(["one earlier"] if self.at == "before" else [])})
+        return frozenset({"targets:tokens", *(["one earlier", "from before"] if self.at == "before" else [])})
 
     @property
     def share(self) -> float:
