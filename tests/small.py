@@ -7,7 +7,7 @@ import torch
 from unmask.axes import Hide
 from unmask.batch import Batch, Vocabulary
 from unmask.hide import Keep, Mask, Masked, Runs, Shuffle
-from unmask.recipe import Recipe
+from unmask.recipe import Recipe, flat, override
 
 
 def vocabulary(size: int = 200) -> Vocabulary:
@@ -60,3 +60,8 @@ def shuffled(budget: float, size: int = 3, copies: int | None = None) -> Masked:
 def hides(recipe: Recipe) -> list[Hide | tuple[Hide, ...]]:
     """What each stage of a recipe hides."""
     return [stage.hide or recipe.hide for stage in recipe.schedule]
+
+
+def without_dropout(recipe: Recipe) -> Recipe:
+    """The recipe with every dropout set to 0."""
+    return override(recipe, [f"{name}=0.0" for name in flat(recipe) if name.endswith("dropout")])

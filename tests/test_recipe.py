@@ -68,9 +68,8 @@ def test_the_recipe_given_stays_as_it_was(bert):
 def test_settings_are_applied_at_once_in_any_order(bert):
     both = override(bert, ["schedule.0.share=0.5", "schedule.1.share=0.5"])
     assert [stage.share for stage in both.schedule] == [0.5, 0.5]
-    assert override(bert, ["hide.random=0.2", "hide.mask=0.7"]).hide == dataclasses.replace(
-        bert.hide, mask=0.7, random=0.2
-    )
+    shares = ["hide.replace.random=0.2", "hide.replace.mask=0.7"]
+    assert override(bert, shares).hide == dataclasses.replace(bert.hide, replace=hide.Mask(mask=0.7, random=0.2))
     for order in (["arrange.cross=false", "arrange=Blocks"], ["arrange=Blocks", "arrange.cross=false"]):
         assert override(bert, order).arrange == data.Blocks(cross=False)
 
@@ -91,9 +90,9 @@ def test_the_later_of_two_equal_settings_counts_and_none_changes_nothing(bert):
         ("predict.token.tied=true", "unknown setting 'predict.token.tied'"),
         ("hide.budget", "written NAME=VALUE, got 'hide.budget'"),
         ("hide.budget=15", "write 0.15 for 15%"),
-        ("hide.budget=much", "hide.budget must be a number, got 'much'"),
+        ("hide.budget=much", "hide.budget must be a number or a part, got 'much'"),
         ("hide.budget=15%", "hide.budget must be a number"),
-        ("hide.budget=true", "hide.budget must be a number, got 'true'"),
+        ("hide.budget=true", "hide.budget must be a number or a part, got 'true'"),
         ("hide.copies=1.5", "hide.copies must be a whole number or none, got '1.5'"),
         ("schedule.0.rows=none", "schedule.0.rows must be a whole number"),
         ("arrange=Blokcs", "unknown part for arrange 'Blokcs': did you mean Blocks"),
@@ -113,7 +112,7 @@ def test_the_later_of_two_equal_settings_counts_and_none_changes_nothing(bert):
         ("schedule.0.weights.tokens=Lin(first=1)", "did you mean Linear"),
         ("schedule.0.weights.tokens=AdamW", "unknown part for schedule.0.weights.tokens 'AdamW'"),
         ("schedule.0.weights.tokens=Linear(frst=1)", "unknown setting 'schedule.0.weights.tokens.frst'"),
-        ("schedule.0.weights.tokens=Linear(1, 0)", "must be a number, or one of Exponential, InTurn, Linear, Until"),
+        ("schedule.0.weights.tokens=Linear(1, 0)", "must be a number, or one of Until, InTurn, Linear, Exponential"),
         ("schedule.0.weights.tokens=true", "schedule.0.weights.tokens"),
         ("schedule.0.weights.tokens.last=1", "unknown setting 'schedule.0.weights.tokens.last'"),
         ("schedule.0.weights={'tokens': 'much'}", "must be a number or a curve"),
@@ -156,7 +155,9 @@ def test_curves_and_what_is_set_of_them_survive_json(bert):
 @pytest.mark.parametrize("name", ["tokns", "tokens_1"])
 def test_the_weight_of_a_loss_that_is_not_predicted_is_refused_with_those_that_are(bert, name):
     recipe = override(bert, [f"schedule.1.weights.{name}=0.3"])
-    with pytest.raises(UserError, match=f"weighs a loss '{name}' that is not predicted: known are tokens, sentence"):
+    with pytest.raises(
+        UserError, match=f"weight for the loss '{name}', and nothing predicts it: known are tokens, sentence"
+    ):
         cost(recipe, 200)
 
 
@@ -170,13 +171,13 @@ def test_json_names_the_part_of_every_object(bert):
     "text, message",
     [
         ('{"part": "os.system"}', "only name parts of unmask"),
-        ('{"part": "unmask.hide.mask.Mask"}', "not a recipe"),
-        ('{"part": "unmask.hide.mask.Gone"}', "does not exist here: unmask.hide.mask.Gone"),
+        ('{"part": "unmask.hide.Masked"}', "not a recipe"),
+        ('{"part": "unmask.hide.Gone"}', "does not exist here: unmask.hide.Gone"),
         ('{"part": "unmask.gone.Mask"}', "does not exist here"),
         ('{"part": "unmask.errors.require"}', "is not a part"),
         ("[]", "not a recipe"),
         ("3", "not a recipe"),
-        ('{"part": "unmask.hide.mask.Mask", "budgt": 0.1}', "budgt"),
+        ('{"part": "unmask.hide.Masked", "budgt": 0.1}', "budgt"),
         ('{"part": "unmask.recipe.Recipe", "name": "x"}', "Recipe"),
         ("{broken", "JSON"),
     ],
@@ -189,7 +190,7 @@ def test_json_that_is_no_recipe_is_a_mistake(text, message):
 
 def test_flat_has_every_value_under_its_dotted_name(bert):
     values = flat(bert)
-    assert values["hide"] == "Mask"
+    assert values["hide"] == "Masked"
     assert values["hide.units"] == "Tokens"
     assert values["hide.budget"] == 0.15
     assert values["schedule.1.length"] == 512

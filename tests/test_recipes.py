@@ -10,7 +10,7 @@ import pytest
 from unmask import recipes
 from unmask.errors import UserError
 from unmask.run import from_json, to_json
-from unmask.system import cost
+from unmask.system import check_training, cost
 
 MILLION = 1e6
 
@@ -115,24 +115,36 @@ def test_every_size_and_variant_builds_and_survives_json(name):
 @pytest.mark.parametrize(
     "name, settings, message",
     [
-        ("spanbert", ["hide.units.lengths.most=600"], "a hidden span may have 600 words, and a row 512 tokens"),
-        ("structbert", ["hide.shuffle.size=600"], "runs of 600 tokens are shuffled, and a row has 512"),
-        ("structbert", ["hide.shuffle.size=1"], "hide.shuffle.size must be 2 or more tokens, got 1"),
-        ("bert", ["hide.shuffle.size=4"], "hide.shuffle.size=4 has no effect where nothing is shuffled"),
+        (
+            "spanbert",
+            ["hide.units.lengths.most=600"],
+            "a hidden unit may have 600 words or tokens, and a row has 512 tokens",
+        ),
+        (
+            "structbert",
+            ["hide.1.units.size=600"],
+            "a hidden unit may have 600 words or tokens, and a row has 512 tokens",
+        ),
+        ("structbert", ["hide.1.units.size=1"], "hide.units.size must be 2 or more tokens, got 1"),
+        ("bert", ["hide.1.units.size=4"], "unknown setting 'hide.1.units.size'"),
         ("electra", ["system.learned=true"], "learns the weights of the losses, and the schedule gives them"),
         ("albert", ["system.backbone.sharing=some"], "must be one of none, attention, feedforward, all, got 'some'"),
         ("albert", ["system.backbone.embedding=0"], "backbone.embedding must be none or 1 or more, got 0"),
-        ("bert", ["see=Mixed"], "tells 6 segments apart, and the backbone 2: set system.backbone.segments=6"),
+        (
+            "unilm",
+            ["system.backbone.segments=2"],
+            "6 kinds of segments, and the backbone distinguishes 2: set system.backbone.segments=6",
+        ),
         (
             "bert",
             ["layout=a [SEP] b [SEP] [CLS]"],
-            "3 kinds of segments, and the backbone tells 2 apart: set .*segments=3",
+            "3 kinds of segments, and the backbone distinguishes 2: set system.backbone.segments=3",
         ),
-        ("unilm", ["layout=a [SEP] b [SEP] [CLS]"], "3 kinds of segments, and the backbone tells 2 apart"),
+        ("unilm", ["layout=a [SEP] b [SEP] [CLS]"], "3 kinds of segments, and the track 'prefix' numbers 2"),
         ("bert", ["system.backbone.segments=-2"], "segments must be 0 for none, or 2 or more, got -2"),
         ("ernie", ["hide.units.token=-1"], "levels have shares of 0 or more, one above 0"),
         ("unilm", ["hide.units.lengths.of=(0.5, 0.1)"], "shares that add up to 1"),
-        ("unilm", ["see.left=0.5"], "must be 0 or more and add up to 1"),
+        ("unilm", ["tracks.left.share=0.6"], "the shares of tracks must add up to 1 at most"),
         (
             "electra",
             ["system.generator.length=64"],
@@ -154,7 +166,7 @@ def test_every_size_and_variant_builds_and_survives_json(name):
         (
             "char-transformer",
             ["hide.ahead=1"],
-            "predict.second predicts 2 tokens ahead, and hide gives targets up to 1",
+            "predict.second=Tokens needs the targets 'ahead_2', .*: set hide=Next.ahead=2.",
         ),
         ("char-transformer", ["predict.second.layer=13"], "predict.second reads layer 13, and the backbone has 12"),
         ("gpt2", ["hide.ahead=0"], "hide.ahead must be 1 or more, got 0"),
@@ -163,5 +175,7 @@ def test_every_size_and_variant_builds_and_survives_json(name):
 )
 def test_what_does_not_fit_is_one_clear_line(name, settings, message):
     with pytest.raises(UserError, match=message) as caught:
-        cost(recipes.get(name, settings=settings), 200)
+        recipe = recipes.get(name, settings=settings)
+        cost(recipe, 200)
+        check_training(recipe)
     assert "\n" not in str(caught.value)

@@ -2,12 +2,9 @@
 
 import pytest
 import torch
-from scipy.stats import chi2
 
-from tests.small import random_batch, vocabulary
-from unmask import recipes
-from unmask.errors import UserError
-from unmask.see import Everything, LeftToRight, Mixed, Prefix, RightToLeft, visible
+from tests.small import random_batch
+from unmask.see import Everything, LeftToRight, Permuted, Prefix, RightToLeft, visible
 
 
 @pytest.mark.parametrize("see", [Everything(), LeftToRight()], ids=["everything", "left"])
@@ -66,84 +63,19 @@ def test_each_view_of_unilm_is_the_rule_of_its_paper(mode):
     check_rows(VIEWS[mode].apply(batch), batch, [mode] * 2)
     assert torch.equal(VIEWS[mode].apply(batch).segment, batch.segment)
     assert VIEWS[mode].draw(batch, 0) is batch
-    assert VIEWS[mode].serving == VIEWS[mode]
-    assert VIEWS[mode].writing == Prefix()
+    assert VIEWS[mode].reading == VIEWS[mode]
 
 
-def test_mixed_rows_each_take_the_view_of_their_mode():
-    batch = random_batch(rows=8, length=24, examples=2)
-    modes = [EVERYTHING, PREFIX, LEFT, RIGHT] * 2
-    seen = Mixed().apply(batch.replace(mode=torch.tensor(modes)))
-    check_rows(seen, batch, modes)
-    for row, mode in enumerate(modes):
-        own = {EVERYTHING: {0: 0, 1: 1}, PREFIX: {0: 4, 1: 5}, LEFT: {0: 2, 1: 2}, RIGHT: {0: 3, 1: 3}}[mode]
-        assert seen.segment[row].tolist() == [own[s] for s in batch.segment[row].tolist()]
-
-
-def test_the_sentence_task_counts_only_in_rows_that_see_everything():
-    batch = random_batch(rows=8, length=24, examples=2)
-    counted = batch.counted.clone()
-    counted[3] = 0.0  # a place that was never used
-    modes = [EVERYTHING, PREFIX, LEFT, RIGHT, RIGHT, EVERYTHING, PREFIX, EVERYTHING]
-    seen = Mixed().apply(batch.replace(mode=torch.tensor(modes), counted=counted))
-    expected = [float(counted[2 * row + k]) * (mode == EVERYTHING) for row, mode in enumerate(modes) for k in range(2)]
-    assert seen.counted.tolist() == expected
-
-
-@pytest.mark.parametrize("see", [Mixed(), Mixed(0.5, 0.0, 0.25, 0.25), Mixed(0.0, 1.0, 0.0, 0.0)])
-def test_modes_are_drawn_by_their_shares(see):
-    many = 6000
-    batch = random_batch(rows=1, length=16).replace(row=torch.arange(many), visit=torch.zeros(many, dtype=torch.long))
-    counts = torch.bincount(see.draw(batch, 7).mode, minlength=4).tolist()
-    shares = [see.everything, see.prefix, see.left, see.right]
-    assert all(count == 0 for count, share in zip(counts, shares, strict=True) if share == 0)
-    terms = [(c - many * s) ** 2 / (many * s) for c, s in zip(counts, shares, strict=True) if s]
-    assert sum(terms) <= chi2.ppf(0.9999, 3)
-
-
-def test_the_mode_is_a_function_of_seed_row_and_visit():
-    batch = random_batch(rows=60, length=16)
-    mode = Mixed().draw(batch, 1).mode
-    some = [40, 3]
-    alone = batch.replace(row=batch.row[some], visit=batch.visit[some])
-    assert torch.equal(Mixed().draw(alone, 1).mode, mode[some])
-    for other in (Mixed().draw(batch, 2), Mixed().draw(batch.replace(visit=batch.visit + 1), 1)):
-        assert not torch.equal(other.mode, mode)
-
-
-def test_without_a_mode_rows_see_everything_as_they_do_when_served():
+def test_a_permuted_view_reads_everything():
     batch = random_batch(rows=2, length=24, examples=2)
-    seen, plain = Mixed().apply(batch), Everything().apply(batch)
-    for name in ("rank", "segment", "counted"):
-        assert torch.equal(getattr(seen, name), getattr(plain, name)), name
-    assert Mixed().serving == Everything()
-    assert Mixed().writing.serving == Everything()  # also of a model that was adapted to write
-    assert Mixed().writing == Mixed(0.0, 1.0, 0.0, 0.0)
-    assert (Mixed().writes, Mixed(0.5, 0.0, 0.5, 0.0).writes) == ("second", "nothing")
+    assert Permuted().reading == Everything()
+    assert torch.equal(Permuted().apply(batch).rank, Everything().apply(batch).rank)
 
 
-def test_looking_reads_with_what_apply_says():
-    recipe = recipes.get("unilm", size="tiny")
-    system = recipe.system.build(recipe, vocabulary(), 0).eval()
-    batch = random_batch(rows=4, length=24, examples=2).replace(mode=torch.tensor([0, 1, 2, 3]))
-    with torch.no_grad():
-        found = system.look(batch).last
-        assert torch.equal(found, system.backbone(recipe.see.apply(batch))[0].last)
-        assert torch.equal(found, system.look(recipe.see.apply(batch)).last)  # what is there already stays
-        everything = system.look(batch.replace(mode=None)).last
-    assert torch.equal(found[0], everything[0])
-    assert all(not torch.allclose(found[row], everything[row], atol=1e-3) for row in (1, 2, 3))
-
-
-@pytest.mark.parametrize("shares", [(0.5, 0.5, 0.5, 0.5), (1.5, -0.5, 0.0, 0.0), (0.0, 0.0, 0.0, 0.0)])
-def test_impossible_shares_of_views_are_a_mistake(shares):
-    with pytest.raises(UserError, match="the shares of see's views must be 0 or more and add up to 1"):
-        Mixed(*shares)
-
-
-def test_mixed_views_need_a_backbone_with_six_segments():
-    recipe = recipes.get("bert", size="tiny", settings=["see=Mixed"])
-    with pytest.raises(UserError, match="6 segments apart, and the backbone 2: set system.backbone.segments=6"):
-        recipe.system.build(recipe, vocabulary(), 0)
-    mended = recipes.get("bert", size="tiny", settings=["see=Mixed", "system.backbone.segments=6"])
-    assert mended.system.build(mended, vocabulary(), 0).backbone.embed.segment.num_embeddings == 6
+def test_each_view_says_what_it_lets_tokens_see():
+    given = {
+        kind: view.gives & {"left", "right", "both sides", "prefix", "future hidden"} for kind, view in VIEWS.items()
+    }
+    assert given == {
+        EVERYTHING: {"both sides"}, PREFIX: {"prefix"}, LEFT: {"left", "future hidden"}, RIGHT: {"right"},
+    }  # fmt: skip

@@ -46,7 +46,8 @@ FACTS: dict[str, Fact] = {
     "mask token": Fact("a tokenizer with a [MASK] token"),
     # fields filled later
     "covered": Fact("predicted tokens that are hidden in the text", ("hide=Masked",)),
-    "one earlier": Fact("hidden tokens that are predicted from the place before them"),
+    "one earlier": Fact("hidden tokens that are predicted from the place before them", ("hide=Masked(at=before)",)),
+    "from before": Fact("tokens that are predicted from a place before them", ("hide=Next",)),
     "original": Fact("a generator that replaces tokens", ("system=GeneratorDiscriminator",)),
     "order": Fact("tokens in a random order", ("see=Permuted",)),
     "second stream": Fact(
@@ -54,6 +55,9 @@ FACTS: dict[str, Fact] = {
     ),
     "memory": Fact("a memory of the rows before", ("system.backbone=TransformerXL",)),
     "one table": Fact("one table of token embeddings", ("system.backbone.cutoffs=()", "system.backbone=Transformer")),
+    "any width": Fact(
+        "a backbone whose embeddings may have another width than its layers", ("system.backbone=Transformer",)
+    ),
     "clusters": Fact("adaptive embeddings", ("system.backbone=TransformerXL(cutoffs=(20000, 40000))",)),
     # directions
     "left": Fact("tokens that see only the tokens before them", ("see=LeftToRight",)),
@@ -75,8 +79,8 @@ def fact(name: str) -> Fact:
         return Fact(f"the column {inner!r} in the data")
     if kind == "targets" and inner:
         ahead = inner.removeprefix("ahead_")
-        giver = f"hide=Next(ahead={ahead})" if ahead.isdecimal() else "hide=Masked"
-        return Fact(f"the targets {inner!r}", (giver,))
+        givers = (f"hide=Next(ahead={ahead})",) if ahead.isdecimal() else ("hide=Masked", "hide=Next")
+        return Fact(f"the targets {inner!r}", givers)
     return FACTS[name]
 
 

@@ -132,8 +132,6 @@ def _tracks(data: dict[str, Any]) -> dict[str, Any]:
         return data
     part = {"part": "unmask.recipe.Track", "arrange": None, "hide": None, "predict": ["tokens"]}
     views = {name: {"part": f"unmask.see.{kind}"} for name, (kind, _) in _VIEWS.items()}
-    if not see["everything"]:  # of a model that was adapted to write
-        return data | {"see": views["prefix"], "segments": _VIEWS["prefix"][1]}
     tracks = {
         name: part | {"share": see[name], "see": views[name], "segments": segments}
         for name, (_, segments) in _VIEWS.items()

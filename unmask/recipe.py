@@ -48,7 +48,7 @@ class Track:
 
     def __post_init__(self) -> None:
         require(
-            0 < self.share < 1, f"tracks.*.share must be in (0, 1), got {self.share}: write 0.5 for half of the rows"
+            0 < self.share <= 1, f"tracks.*.share must be in (0, 1], got {self.share}: write 0.5 for half of the rows"
         )
 
 
@@ -137,7 +137,8 @@ class Recipe:
         require(self.reads is None or self.reads >= 8, f"reads must be none or 8 or more tokens, got {self.reads}")
         shares = sum(track.share for track in self.tracks.values())
         require(
-            shares < 1, f"the shares of tracks must leave rows for {MAIN!r}: their sum must be below 1, got {shares:g}"
+            shares < 1 + 1e-9,
+            f"the shares of tracks must add up to 1 at most, and {MAIN!r} has the rest, got {shares:g}",
         )
         require(
             self.writes_with is None or self.writes_with in (MAIN, *self.tracks),
@@ -148,6 +149,7 @@ class Recipe:
         """Every track with its choices made, "main" first; `stage`: with what this stage hides."""
         hide = self.hide if stage is None or stage.hide is None else stage.hide
         rest = 1 - sum(track.share for track in self.tracks.values())
+        rest = 0.0 if rest < 1e-9 else rest  # thirds and sixths do not add up exactly
         main = FullTrack(rest, self.arrange, hide, self.see, self.segments, None)
         return {MAIN: main} | {name: _full(track, main) for name, track in self.tracks.items()}
 

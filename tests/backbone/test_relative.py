@@ -13,7 +13,7 @@ from tests.small import masking, random_batch, vocabulary
 from unmask.backbone import LayerMemory, TransformerXL
 from unmask.backbone.biased_attention import look, slid
 from unmask.backbone.relative import RelativeAttention, relate, waves
-from unmask.batch import Batch
+from unmask.batch import Batch, Targets
 from unmask.errors import UserError
 from unmask.hide import Harmonic, Spans
 from unmask.see import LeftToRight, Permuted
@@ -191,7 +191,7 @@ def test_a_row_that_begins_again_sees_nothing_of_what_was_remembered():
     module, batch = network(), stream(torch.arange(12).view(2, 6))
     with torch.no_grad():
         _, state = module(batch, module.cache(2))
-        begun = batch.replace(begins=torch.tensor([True, False]))
+        begun = batch.replace(per_row={"begins": torch.tensor([True, False])})
         (again, after), (fresh, _) = module(begun, state), module(batch, module.cache(2))
         plain, _ = module(batch, state)
     assert torch.allclose(again.last[0], fresh.last[0], atol=1e-6)
@@ -234,13 +234,13 @@ def test_a_token_of_the_past_is_seen_through_memory_and_a_token_of_the_future_ne
 
 def test_a_row_that_stands_backward_gives_what_the_row_gives_forward():
     module, batch = network("ranked"), permuted(rows=2, length=12)
-    turned = batch.replace(
-        ids=batch.ids.flip(1), rank=batch.rank.flip(1), targets=None, backward=torch.ones(2, dtype=torch.bool)
-    )
+    batch = batch.replace(targets={})
+    backward, forward = ({"backward": torch.full((2,), value)} for value in (True, False))
+    turned = batch.replace(ids=batch.ids.flip(1), rank=batch.rank.flip(1), per_row=backward)
     with torch.no_grad():
-        expected = module(batch.replace(targets=None, backward=torch.zeros(2, dtype=torch.bool)))[0].last
+        expected = module(batch.replace(per_row=forward))[0].last
         assert torch.allclose(module(turned)[0].last.flip(1), expected, atol=1e-5)
-        plain = module(batch.replace(targets=None))[0].last
+        plain = module(batch)[0].last
     assert torch.allclose(plain, expected, atol=1e-6)
 
 
@@ -265,8 +265,9 @@ def test_the_first_of_an_order_gathers_nothing_rather_than_everything():
     module = network("ranked", streams=2)
     batch = permuted(rows=1, length=8)
     batch = batch.replace(rank=torch.arange(8)[None])
-    batch = batch.replace(targets=batch.targets["tokens"].replace(where=torch.tensor([0]), ids=batch.ids[0, :1], start=torch.tensor([0]),
-                                                        end=torch.tensor([0]), weight=torch.ones(1)))  # fmt: skip
+    first = torch.tensor([0])
+    one = Targets(where=first, at=first, ids=batch.ids[0, :1], start=first, end=first, weight=torch.ones(1))
+    batch = batch.replace(targets={"tokens": one})
     with torch.no_grad():
         plain = module(batch)[0].query
         other = module(batch.replace(ids=(batch.ids + 1) % 40))[0].query
@@ -298,7 +299,7 @@ def test_both_streams_equal_those_of_transformers(reuse, block):
 def test_rows_in_both_directions_equal_those_of_transformers():
     module = network("ranked", streams=2, segments=3, scaled_embeddings=False, activation="gelu", epsilon=1e-12)
     peer = peer_of(module, bi_data=True)
-    batch = permuted(rows=4, length=15).replace(backward=torch.tensor([False, False, True, True]))
+    batch = permuted(rows=4, length=15).replace(per_row={"backward": torch.tensor([False, False, True, True])})
     blocked, chosen = masks_of(batch)
     with torch.no_grad():
         expected = peer(batch.ids, perm_mask=blocked, target_mapping=chosen, token_type_ids=batch.segment)

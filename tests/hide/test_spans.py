@@ -119,7 +119,7 @@ def test_another_visit_cuts_the_row_anew_and_static_masking_comes_round():
     after = [hide.apply(batch.replace(visit=batch.visit + v), vocabulary(), 0) for v in range(6)]
     for v in range(3):
         assert torch.equal(after[v].ids, after[v + 3].ids)
-        assert torch.equal(after[v].targets["tokens"].start, after[v + 3].targets.start)
+        assert torch.equal(after[v].targets["tokens"].start, after[v + 3].targets["tokens"].start)
     assert not torch.equal(after[0].ids, after[1].ids)
 
 
@@ -127,8 +127,9 @@ def test_a_row_is_cut_the_same_in_any_batch():
     batch = random_batch(rows=6, length=48, examples=2)
     together = LAWS["spanbert"].label(batch, 5, batch.visit)
     some = [4, 1]
-    names = ("ids", "word", "example", "row", "visit")
-    alone = batch.replace(**{name: getattr(batch, name)[some] for name in names})
+    names = ("ids", "example", "row", "visit")
+    columns = {name: column[some] for name, column in batch.columns.items()}
+    alone = batch.replace(**{name: getattr(batch, name)[some] for name in names}, columns=columns)
     assert torch.equal(LAWS["spanbert"].label(alone, 5, alone.visit), together[some])
 
 
@@ -172,10 +173,13 @@ def test_a_span_ends_at_a_word_with_an_unknown_token_and_a_larger_unit_is_left_o
     word = torch.tensor([[-1, 0, 1, 2, 2, 3, 4, 5, 5, 6, -1]])
     zero = torch.zeros_like(word)
     batch = Batch(
-        ids=ids, columns={"word": word, "sentence": zero}, example=zero, segment=zero, position=zero, row=zero[:, 0],
-        visit=zero[:, 0], summary=zero[:, 0], label=zero[:, 0], counted=zero[:, 0].float(),
-        phrase=torch.tensor([[-1, -1, -1, 0, 0, 0, -1, -1, -1, -1, -1]]),
-        entity=torch.tensor([[-1, -1, -1, -1, -1, -1, 0, 0, 0, -1, -1]]),
+        ids=ids, example=zero, segment=zero, position=zero, row=zero[:, 0], visit=zero[:, 0], summary=zero[:, 0],
+        label=zero[:, 0], counted=zero[:, 0].float(),
+        columns={
+            "word": word, "sentence": zero,
+            "phrase": torch.tensor([[-1, -1, -1, 0, 0, 0, -1, -1, -1, -1, -1]]),
+            "entity": torch.tensor([[-1, -1, -1, -1, -1, -1, 0, 0, 0, -1, -1]]),
+        },
     )  # fmt: skip
     long = Listed(of=(0.0,) * 7 + (1.0,))  # spans of eight: what ends them is the text
     expected = {
@@ -386,7 +390,8 @@ def units_of_part(parts: torch.Tensor | None, labels: list[int], row: int, place
 def test_xlnet_predicts_43_tokens_of_the_first_half_of_a_row_and_42_of_the_second():
     """Of 512 tokens its released code predicts 85: 85 // 2 of the second half, which has three special tokens."""
     batch = random_batch(rows=40, length=512, padding=0)
-    batch = batch.replace(word=torch.where(torch.arange(512) >= 509, -1, torch.arange(512)).expand(40, -1), reuse=256)
+    word = torch.where(torch.arange(512) >= 509, -1, torch.arange(512)).expand(40, -1)
+    batch = batch.replace(columns=batch.columns | {"word": word}, reuse=256)
     recipe = recipes.get("xlnet", settings=["hide.units=Tokens"])
     found = recipe.hide.apply(batch, vocabulary(), 0).targets["tokens"]
     first = found.where.view(40, -1) % 512 < 256

@@ -41,7 +41,7 @@ def test_the_loss_and_all_scores_are_those_of_torch():
     batch = Next().apply(random_batch(rows=3, length=20, examples=2, size=VOCABULARY), None, 0)
     vectors = torch.randn(3, 20, WIDTH)
     used = batch.targets["tokens"].weight > 0
-    expected = oracle(vectors.flatten(0, 1)[batch.targets["tokens"].where][used], batch.targets["tokens"].ids[used])
+    expected = oracle(vectors.flatten(0, 1)[batch.targets["tokens"].at][used], batch.targets["tokens"].ids[used])
     loss = head(Hidden((vectors,)), batch)
     assert float(loss.count) == int(used.sum()) == float(head.count(batch))
     assert torch.allclose(loss.total / loss.count, expected.loss, atol=1e-5)

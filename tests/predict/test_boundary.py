@@ -139,7 +139,8 @@ def test_the_boundary_does_not_read_the_hidden_tokens_themselves_nor_special_one
 def test_runs_have_boundaries_where_rows_have_no_special_tokens_too(seed):
     """Rows of text alone: a run at the end of a row is not bounded by the next row."""
     batch = random_batch(3, 14, seed=seed, size=40, padding=0)
-    batch = batch.replace(word=torch.arange(14).expand(3, 14), ids=batch.ids.clamp(min=5))
+    columns = batch.columns | {"word": torch.arange(14).expand(3, 14)}
+    batch = batch.replace(columns=columns, ids=batch.ids.clamp(min=5))
     batch = masking(units=Spans(), budget=0.6).apply(batch, vocabulary(40), seed)
     near, wanted = around(batch), set(pairs_of(batch))
     counted = near.weight > 0

@@ -10,7 +10,8 @@ from unmask import recipes
 from unmask.curves import Linear, Until
 from unmask.predict import EveryLayer, Tokens
 from unmask.settings import override
-from unmask.system import flops_per_token, objectives, weights
+from unmask.system import objectives, weights
+from unmask.system.cost import flops_per_token
 
 
 @pytest.fixture(scope="module")
@@ -49,7 +50,7 @@ def test_every_layer_predicts_both_tokens_with_an_output_of_its_own(recipe):
 def test_the_objectives_follow_from_the_number_of_layers(recipe):
     deep = override(recipe, ["system.backbone.layers=5"])
     assert set(objectives(deep)) - set(objectives(recipe)) == {f"layer{k}_{n}" for k in ("", "_second") for n in (3, 4)}
-    assert objectives(deep)["layer_second_4"] == Tokens(tied=False, transform=False, ahead=2, layer=4)
+    assert objectives(deep)["layer_second_4"] == Tokens(tied=False, transform=False, target="ahead_2", layer=4)
     assert EveryLayer().each("x", 1) == {}
 
 
@@ -77,5 +78,6 @@ def test_operations_are_counted_for_every_output(recipe):
     alone = recipe.replace(
         predict={"tokens": recipe.predict["tokens"]}, schedule=(override(recipe.schedule[0], ["weights={}"]),)
     )
-    more = flops_per_token(recipe, 261, 64) - flops_per_token(alone, 261, 64)
+    stage = override(recipe.schedule[0], ["length=64"])
+    more = flops_per_token(recipe, 261, stage) - flops_per_token(alone, 261, stage)
     assert more == 3 * 5 * 2 * 32 * 261  # forward and back, five outputs more, a product and a sum each

@@ -9,9 +9,9 @@ import torch
 from torch import nn
 
 from tests.predict.test_boundary import WIDTH, cross_entropy, dense, gelu, given, normed, shaken
-from tests.small import masking, vocabulary
+from tests.small import masking, random_batch, shuffled, vocabulary
 from unmask.batch import Hidden
-from unmask.hide import Tokens
+from unmask.hide import Tokens, apply_rules
 from unmask.init_weights import InitWeights
 from unmask.predict import AllTokens, Replaced
 from unmask.system.generator_discriminator import filled
@@ -46,13 +46,10 @@ def test_the_discriminator_reads_the_drawn_tokens_and_keeps_the_original_beside(
 
 def test_an_unused_place_never_undoes_a_used_one():
     """Masked and shuffled targets stand side by side: a place unused by one may name a token that the other uses."""
-    from tests.small import random_batch
-    from unmask.hide import Shuffle
-
-    hide = masking(budget=0.3, mask=1.0, random=0.0, shuffle=Shuffle(budget=0.6))
+    hide = (masking(budget=0.3, mask=1.0, random=0.0), shuffled(0.6))
     for seed in range(10):
         original = random_batch(rows=3, length=40, examples=2, seed=seed, padding=12)
-        batch = hide.apply(original, vocabulary(), seed)
+        batch = apply_rules(hide, original, vocabulary(), seed)
         drawn = torch.full_like(batch.targets["tokens"].ids, 199)
         after = filled(batch, drawn)
         used = batch.targets["tokens"].weight > 0

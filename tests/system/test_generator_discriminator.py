@@ -8,13 +8,12 @@ import pytest
 import torch
 from scipy.stats import chi2
 
-from tests.contracts.conftest import some_rows
-from tests.contracts.test_training import without_dropout
-from tests.small import random_batch, vocabulary
+from tests.small import random_batch, vocabulary, without_dropout
 from unmask import recipes
 from unmask.batch import Targets
 from unmask.errors import UserError
 from unmask.system.generator_discriminator import filled, sample
+from unmask.system.tracks import rows_of
 from unmask.train import Machine, Plan, Trainer
 from unmask.train.loop import MINIMISED
 
@@ -36,7 +35,7 @@ def system_of(variant: str = "paper", *settings: str, seed: int = 0):
 
 def at(batch, where: torch.Tensor):
     """The batch with targets at these places, all of them used."""
-    return batch.replace(targets=Targets(where, where * 0, where, where, torch.ones(len(where))))
+    return batch.replace(targets={"tokens": Targets(where, where, where * 0, where, where, torch.ones(len(where)))})
 
 
 def test_tokens_are_drawn_by_their_probability():
@@ -181,7 +180,7 @@ def test_two_halves_of_a_batch_give_the_gradients_of_the_whole(variant):
     recipe = recipe_of(variant)
     batch = random_batch(rows=6, length=32, examples=2)
     found = []
-    for portions in ([batch], [some_rows(batch, range(2)), some_rows(batch, range(2, 6))]):
+    for portions in ([batch], [rows_of(batch, 0, 2), rows_of(batch, 2, 6)]):
         trainer = Trainer(recipe.system.build(recipe, vocabulary(), 0), recipe.optimise, Machine(), 0)
         means = trainer.gradients(portions, recipe.schedule[0].weights, 1)
         found.append((means, {n: p.grad.clone() for n, p in trainer.system.named_parameters()}))
@@ -219,8 +218,14 @@ def test_every_variant_trains_a_step_with_finite_losses(variant, setting):
             "system.generator.length=16 has no effect",
         ),
         (["system.backbone.segments=1"], "segments must be 0 for none, or 2 or more, got 1"),
-        (["schedule.0.weights={'replacd': 5.0}"], "the schedule weighs a loss 'replacd' that is not predicted"),
-        (["hide.shuffle.budget=0.1", "hide.shuffle.size=40"], "runs of 40 tokens are shuffled, and a row has 32"),
+        (
+            ["schedule.0.weights={'replacd': 5.0}"],
+            "the schedule has a weight for the loss 'replacd', and nothing predicts it",
+        ),
+        (
+            ["hide.units=Runs(size=40)"],
+            "a hidden unit may have 40 words or tokens, and a row has 32 tokens: lower hide.units",
+        ),
     ],
 )
 def test_networks_that_do_not_fit_are_a_mistake(settings, message):

@@ -74,7 +74,7 @@ class Transformer(Part):
 
     @property
     def gives(self) -> frozenset[str]:
-        return frozenset({"one table"})
+        return frozenset({"one table", "any width"})
 
     @property
     def memory(self) -> int:

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from unmask import curves
-from unmask.axes import Curve, InPlace, Part, Replace, Units
+from unmask.axes import Curve, InPlace, Need, Part, Replace, Units
 from unmask.batch import Batch, Targets, Vocabulary
 from unmask.errors import require
 from unmask.hide.choice import choose, places, targets
@@ -41,8 +41,13 @@ class Masked(Part):
         require(self.copies is None or self.copies >= 1, f"hide.copies must be none or 1 or more, got {self.copies}")
 
     @property
+    def needs(self) -> tuple[Need, ...]:
+        before = Need("covered|future hidden", "it predicts each token from the place before it", "at=same")
+        return (before,) if self.at == "before" else ()
+
+    @property
     def gives(self) -> frozenset[str]:
-        return frozenset({"targets:tokens", *(["one earlier"] if self.at == "before" else [])})
+        return frozenset({"targets:tokens", *(["one earlier", "from before"] if self.at == "before" else [])})
 
     @property
     def share(self) -> float:
@@ -59,6 +64,7 @@ class Masked(Part):
     def apply(self, batch: Batch, vocabulary: Vocabulary, seed: int) -> Batch:
         visit = version(batch, self.copies)
         text, hidden = ordinary(batch, vocabulary), already_hidden(batch)
+        text = text if hidden is None else text | hidden  # what an earlier rule hides counts for the budget too
         free = batch if hidden is None else _without(batch, ~text | hidden)
         special = batch.text & ~text
         labels = self.units.label(free, seed, visit), self.units.parts(free, seed, visit)

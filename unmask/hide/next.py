@@ -36,11 +36,11 @@ class Next(Part):
 
     @property
     def gives(self) -> frozenset[str]:
-        return frozenset(f"targets:{name}" for name in self.names)
+        return frozenset({"from before", *(f"targets:{name}" for name in self.names)})
 
     @property
     def must_use(self) -> frozenset[str]:
-        return self.gives - {"targets:tokens"}
+        return frozenset(f"targets:{name}" for name in self.names[1:])
 
     @property
     def share(self) -> float:

@@ -36,7 +36,7 @@ class Predicts(Part):
 
 def reads_targets(name: str, *, query: bool) -> tuple[Need, ...]:
     """The needs of an objective that predicts these targets. `query`: it can read a second stream."""
-    hidden = "covered|future hidden|second stream" if query else "covered|future hidden"
+    hidden = "covered|from before|second stream" if query else "covered|from before"
     return (
         Need(f"targets:{name}", f"it predicts the targets {name!r}"),
         Need(hidden, "it must not read the token that it predicts" if query else "it reads the tokens themselves"),

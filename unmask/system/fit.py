@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from unmask.axes import Need, PartLike, fact, parts_in, rules
+from unmask.axes import FACTS, Need, PartLike, fact, parts_in, rules
 from unmask.batch import Vocabulary
 from unmask.errors import UserError, require
 from unmask.recipe import MAIN, Recipe
@@ -112,28 +112,68 @@ def _mask_message(recipe: Recipe, unmet: Unmet) -> str:
 def advice_for(recipe: Recipe, unmet: Unmet) -> list[list[str]]:
     """Up to two lists of settings, the shortest first, each of which makes the recipe fit."""
     found: list[list[str]] = []
-    waiting = [[setting] for setting in _helps(unmet)]
+    waiting = [[setting] for setting in _helps(recipe, unmet)]
+    tried: list[list[str]] = []
     while waiting and len(found) < 2:
         settings = waiting.pop(0)
-        try:
-            changed = override(recipe, settings)
-            _check_numbers(changed)
-        except UserError:  # the setting does not apply to this recipe
+        if settings in tried:
             continue
-        left = next(_unmet(changed, None), None)
+        tried.append(settings)
+        left = _left(recipe, settings)
         if left is None:
-            found.append(settings)
-        elif len(settings) < _MOST_SETTINGS:
-            waiting += [[*settings, more] for more in _helps(left) if more not in settings]
-    return found
+            needed = _needed(recipe, settings)
+            found += [needed] if needed not in found else []
+        elif isinstance(left, Unmet) and len(settings) < _MOST_SETTINGS:
+            waiting += [_with(settings, more) for more in _helps(recipe, left)]
+    return found or [[other] for other in _others(unmet.path) if _left(recipe, [other]) is None][:2]
 
 
-def _helps(unmet: Unmet) -> list[str]:
+def _left(recipe: Recipe, settings: list[str]) -> Unmet | UserError | None:
+    """What still does not fit with these settings; None: everything fits."""
+    try:
+        changed = override(recipe, settings)
+        _check_numbers(changed)
+        unmet = next(_unmet(changed, None), None)
+        if unmet is None:
+            check_training(changed)
+    except UserError as error:  # a setting that does not apply to this recipe, or an option without effect
+        return error
+    return unmet
+
+
+def _with(settings: list[str], more: str) -> list[str]:
+    """The settings with one more, which takes the place of one for the same name."""
+    name = more.partition("=")[0]
+    return [*(one for one in settings if one.partition("=")[0] != name), more]
+
+
+def _needed(recipe: Recipe, settings: list[str]) -> list[str]:
+    """The settings without those that are not needed for a fit."""
+    for setting in settings:
+        fewer = [one for one in settings if one != setting]
+        if fewer and _left(recipe, fewer) is None:
+            return _needed(recipe, fewer)
+    return settings
+
+
+def _helps(recipe: Recipe, unmet: Unmet) -> list[str]:
     """Settings that give what is needed, or remove the need."""
-    prefix = "" if unmet.track == MAIN else f"tracks.{unmet.track}."
     gives = [setting for name in unmet.need.alternatives for setting in fact(name).settings]
-    own = [prefix + s if s.startswith(("arrange=", "hide=", "see=")) else s for s in gives]
+    own = [_in_track(recipe, unmet.track, setting) for setting in gives]
     return own + ([f"{unmet.path}.{unmet.need.unless}"] if unmet.need.unless else [])
+
+
+def _in_track(recipe: Recipe, track: str, setting: str) -> str:
+    """A setting of the track's own part, where it has one; otherwise of the recipe's, which the track shares."""
+    name = setting.partition("=")[0]
+    return f"tracks.{track}.{setting}" if track != MAIN and getattr(recipe.tracks[track], name, None) else setting
+
+
+def _others(path: str) -> list[str]:
+    """Settings that put another part in the place of one that cannot have what it needs."""
+    axis = path.rpartition(".")[2] if path.startswith("tracks.") else path
+    known = dict.fromkeys(setting for one in FACTS.values() for setting in one.settings)
+    return [path.removesuffix(axis) + setting for setting in known if setting.partition("=")[0] == axis]
 
 
 def _check_numbers(recipe: Recipe) -> None:

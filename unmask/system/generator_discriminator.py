@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 import torch
@@ -39,6 +39,12 @@ class GeneratorDiscriminator(Part):
     learned: bool = False  # the weights of the losses are learned, by uncertainty; otherwise as the schedule says
 
     def __post_init__(self) -> None:
+        for name, network in (("backbone", self.backbone), ("generator", self.generator)):
+            require(
+                network is None or "any width" in network.gives,
+                f"system.{name}={type(network).__name__} has embeddings that are as wide as its layers, and a generator that "
+                f"is narrower than its discriminator reads embeddings of the same width: set system.{name}=Transformer",
+            )
         if self.generator is None:
             return
         require(
@@ -47,7 +53,7 @@ class GeneratorDiscriminator(Part):
             "lower system.generator.width",
         )
         usual = type(self.generator)()
-        for name in READS:
+        for name in _read_alike(self.generator, self.backbone):
             value = getattr(self.generator, name)
             require(
                 value in (getattr(usual, name), getattr(self.backbone, name)),
@@ -86,11 +92,19 @@ class GeneratorDiscriminator(Part):
 
 def generator_of(spec: GeneratorDiscriminator) -> Any:
     """The generator as it is built: what it reads, and how wide its embeddings are, is as of the discriminator."""
-    reads = {name: getattr(spec.backbone, name) for name in READS}
     backbone: Any = spec.backbone
     small = {name: max(1, getattr(backbone, name) // SMALLER) for name in ("width", "heads", "feedforward")}
     generator: Any = replace(backbone, **small) if spec.generator is None else spec.generator
-    return replace(generator, **reads | {"embedding": spec.backbone.embedding or spec.backbone.width})
+    reads = {name: getattr(backbone, name) for name in _read_alike(generator, backbone)}
+    return replace(
+        generator, **reads | ({"embedding": backbone.embedding or backbone.width} if "embedding" in reads else {})
+    )
+
+
+def _read_alike(generator: Any, backbone: Any) -> list[str]:
+    """What the generator reads as the discriminator does, of what both networks have."""
+    names = {field.name for field in fields(generator)} & {field.name for field in fields(backbone)}
+    return [name for name in READS if name in names]
 
 
 class GeneratorDiscriminatorModule(SystemModule):

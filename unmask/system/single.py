@@ -66,9 +66,12 @@ class SystemModule(nn.Module):
         return found
 
     def hidden(self, batch: Batch, hide: Hide | tuple[Hide, ...] | None) -> Batch:
-        """The batch with tokens hidden and ranked; `hide`: what the track "main" hides, if it is not the recipe's."""
-        main = self.tracks[MAIN]
-        tracks = self.tracks if hide is None else self.tracks | {MAIN: replace(main, hide=hide)}
+        """The batch with tokens hidden and ranked; `hide`: what is hidden instead of the recipe's own `hide`."""
+        usual, tracks = self.tracks[MAIN].hide, self.tracks
+        if hide is not None:
+            tracks = {
+                name: replace(track, hide=hide) if track.hide is usual else track for name, track in tracks.items()
+            }
         return hide_tracks(tracks, batch, self.vocabulary, self.seed, self.objectives)
 
     def look(self, batch: Batch, track: str | None = None) -> Hidden:

@@ -18,7 +18,7 @@ def hide_tracks(
     tracks: dict[str, FullTrack], batch: Batch, vocabulary: Vocabulary, seed: int, objectives: dict[str, Objective]
 ) -> Batch:
     """The batch hidden and ranked, the rows of each track in its own way."""
-    shares = batch.tracks or ((MAIN, batch.shape[0]),)
+    shares = batch.tracks or ((_usual(tracks), batch.shape[0]),)
     if len(shares) == 1:
         return _hidden(tracks[shares[0][0]], batch, vocabulary, seed, objectives)
     parts, begin = [], 0
@@ -26,6 +26,11 @@ def hide_tracks(
         parts.append(_hidden(tracks[name], rows_of(batch, begin, begin + rows), vocabulary, seed, objectives))
         begin += rows
     return joined(parts).replace(tracks=batch.tracks)
+
+
+def _usual(tracks: dict[str, FullTrack]) -> str:
+    """The track of a batch that names none: "main", or, where that has no share of the rows, the first that has one."""
+    return next((name for name, track in tracks.items() if track.share > 0), MAIN)
 
 
 def _hidden(

@@ -1,0 +1,268 @@
+"""Do parts fit? Every need is a known fact; every combination trains, or the error's advice leads to one that fits."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+import torch
+
+from tests.hide.test_spans import with_lexicon
+from tests.small import masking, random_batch, vocabulary
+from unmask import backbone, curves, data, hide, predict, recipes, see, system
+from unmask.axes import FACTS, fact
+from unmask.batch import Batch
+from unmask.errors import UserError
+from unmask.hide import Keep, Masked, Next
+from unmask.predict import Adaptive, Tokens
+from unmask.recipe import Recipe, Track, override
+from unmask.system import check_training, weights
+from unmask.system.fit import _unmet, advice_for
+from unmask.train import Machine, Trainer
+from unmask.train.loop import MINIMISED
+
+PACKAGES = (hide, see, backbone, predict, data, system)
+NOT_PARTS = {"Texts", "Need", "Batch"}  # dataclasses of these modules that are not parts of a recipe
+# other values of parts than their usual ones, which have other facts
+OTHER_VALUES = [
+    Masked(at="before"), Next(ahead=3), hide.Levels(phrase=0.0, entity=0.0), hide.Mask(mask=0.0), Tokens(layer=1),
+    Tokens(target="ahead_2"), backbone.TransformerXL(streams=2), backbone.TransformerXL(cutoffs=(10, 20), memory=0),
+]  # fmt: skip
+AXES = {
+    "arrange": [
+        data.NextSentence, data.SentenceOrder, data.ThreeWay, data.Blocks, data.FullRows, data.ContinuingRows,
+        data.ContinuingPairs, data.FromTask,
+    ],
+    "hide": [hide.Masked, hide.Next, hide.Nothing],
+    "see": [see.Everything, see.LeftToRight, see.RightToLeft, see.Prefix, see.Permuted],
+    "system.backbone": [backbone.Transformer, backbone.TransformerXL],
+}  # fmt: skip
+# what no setting can help, because the part itself refuses it: the reason
+IMPOSSIBLE = {("electra", "TransformerXL"): "embeddings that are as wide as its layers"}
+SMALL = ["schedule.*.length=32", "schedule.*.rows=4", "system.backbone.layers=2"]
+KEPT = ("layers", "width", "heads", "feedforward", "length", "segments")  # of a backbone that is replaced
+
+
+def exported() -> dict[str, type]:
+    """Every part of the packages by its name."""
+    return {
+        f"{package.__name__}.{name}": part
+        for package in PACKAGES
+        for name, part in vars(package).items()
+        if isinstance(part, type) and dataclasses.is_dataclass(part) and name not in NOT_PARTS
+    }
+
+
+def replaced(recipe: Recipe, axis: str, part: type) -> Recipe:
+    """The recipe with the usual values of a part in the place of its own; a backbone keeps its size."""
+    if axis != "system.backbone":
+        stages = tuple(dataclasses.replace(stage, hide=None) for stage in recipe.schedule) if axis == "hide" else None
+        return recipe.replace(**{axis: part()} | ({"schedule": stages} if stages else {}))
+    old = recipe.system.backbone
+    if type(old) is part:
+        return recipe
+    known = {field.name for field in dataclasses.fields(part)}
+    size = {name: getattr(old, name) for name in KEPT if name in known}
+    return recipe.replace(system=dataclasses.replace(recipe.system, backbone=part(**size)))
+
+
+def batch_of(recipe: Recipe) -> Batch:
+    """Four rows with all that any recipe reads, those of each track side by side."""
+    names = list(recipe.all_tracks())
+    rows = [4 - len(names) + 1] + [1] * (len(names) - 1)
+    tracks = tuple(zip(names, rows, strict=True)) if len(names) > 1 else ()
+    return with_lexicon(random_batch(rows=4, length=32, examples=2)).replace(tracks=tracks)
+
+
+def check_that_it_trains(recipe: Recipe) -> None:
+    trainer = Trainer(recipe.system.build(recipe, vocabulary(), 0), recipe.optimise, Machine(), 0)
+    first = recipe.schedule[0]
+    scales = {name: curves.at(weight, 0.0) for name, weight in weights(recipe, first).items()}
+    means = trainer.gradients([batch_of(recipe)], scales, 1, first.hide)
+    assert float(means[MINIMISED]) > 0
+    assert all(torch.isfinite(mean) for mean in means.values())
+    assert any(bool(p.grad.any()) for p in trainer.system.backbone.parameters() if p.grad is not None)
+
+
+@pytest.mark.parametrize("name", exported())
+def test_every_need_and_every_give_of_a_part_is_a_known_fact(name):
+    check_facts(exported()[name]())
+
+
+@pytest.mark.parametrize("part", OTHER_VALUES, ids=repr)
+def test_every_need_and_every_give_of_other_values_is_a_known_fact(part):
+    assert part.needs != type(part)().needs or part.gives != type(part)().gives
+    check_facts(part)
+
+
+def check_facts(part) -> None:
+    for name in (*part.gives, *part.must_use, *(one for need in part.needs for one in need.alternatives)):
+        assert fact(name).words
+    assert part.must_use <= part.gives
+    assert all(need.because.startswith(("it ", "its ", "what ")) for need in part.needs)
+
+
+def test_an_unknown_fact_is_refused():
+    with pytest.raises(KeyError):
+        fact("columns")
+    with pytest.raises(KeyError):
+        fact("column:")
+    assert fact("column:links").words == "the column 'links' in the data"
+
+
+def test_every_setting_of_the_list_of_facts_gives_its_fact():
+    """On a recipe with a backbone that has all values which settings name."""
+    base = recipes.get("transformer-xl", size="tiny", settings=["system.backbone.cutoffs=(50, 100)"])
+    for name, entry in FACTS.items():
+        for setting in entry.settings:
+            changed = override(base, [setting])
+            given = {one for _, part in parts_of(changed) for one in part.gives}
+            assert name in given, (name, setting)
+
+
+def parts_of(recipe: Recipe):
+    from unmask.axes import parts_in
+
+    return [
+        pair
+        for value in (recipe.arrange, recipe.hide, recipe.see, recipe.system, recipe.predict)
+        for pair in parts_in(value)
+    ]
+
+
+@pytest.mark.parametrize("name", recipes.names())
+def test_a_recipe_with_another_part_trains_or_its_error_says_what_to_set(name):
+    recipe, trained = recipes.get(name, size="tiny", settings=SMALL), 0
+    for axis, parts in AXES.items():
+        for part in parts:
+            if (name, part.__name__) in IMPOSSIBLE:
+                with pytest.raises(UserError, match=IMPOSSIBLE[name, part.__name__]):
+                    replaced(recipe, axis, part)
+                continue
+            changed = replaced(recipe, axis, part)
+            unmet = next(_unmet(changed, None), None)
+            if unmet is None:
+                check_training(changed)
+                check_that_it_trains(changed)
+                trained += 1
+            else:
+                check_that_the_advice_helps(changed, unmet)
+    assert trained >= len(AXES)  # with the recipe's own parts at least
+
+
+def check_that_the_advice_helps(recipe: Recipe, unmet) -> None:
+    with pytest.raises(UserError) as caught:
+        check_training(recipe)
+    message, advice = str(caught.value), advice_for(recipe, unmet)
+    assert advice, message
+    for settings in advice:
+        assert " and ".join(settings) in message
+        assert len({setting.partition("=")[0] for setting in settings}) == len(settings)  # nothing is set twice
+        followed = override(recipe, settings)
+        check_training(followed)
+        if not any(
+            setting.startswith("system.backbone=") for setting in settings
+        ):  # those have their usual, large size
+            check_that_it_trains(followed)
+
+
+@pytest.mark.parametrize(
+    "settings, message",
+    [
+        (
+            ["hide=Next"],
+            "hide=Next needs a view in which no token sees a later one, because it predicts the next token, and no part of bert "
+            "gives it: set see=LeftToRight",
+        ),
+        (
+            ["hide=Nothing"],
+            "predict.tokens=Tokens needs the targets 'tokens', because it predicts the targets 'tokens', and no part of bert "
+            "gives it: set hide=Masked, or hide=Next and see=LeftToRight",
+        ),
+        (
+            ["hide.replace=Keep"],
+            "predict.tokens=Tokens needs predicted tokens that are hidden in the text or tokens that are predicted from a place "
+            "before them or a second stream that does not see the token it predicts, because it must not read the token that it "
+            "predicts, and no part of bert gives it: set hide=Masked, or hide=Next and see=LeftToRight",
+        ),
+        (
+            ["arrange=Blocks", "see=Prefix"],
+            "see=Prefix needs two texts in each example, because it shows the second of two texts from left to right, and no part "
+            "of bert gives it: set arrange=NextSentence",
+        ),
+    ],
+)
+def test_an_error_names_the_part_the_need_the_reason_and_the_settings(settings, message):
+    with pytest.raises(UserError) as caught:
+        check_training(recipes.get("bert", size="tiny", settings=settings))
+    assert str(caught.value) == message
+
+
+def test_the_parts_of_a_track_are_named_by_their_track():
+    recipe = recipes.get("unilm", size="tiny", settings=["arrange=Blocks"])
+    with pytest.raises(UserError, match=r"^tracks\.prefix\.see=Prefix needs two texts .* set arrange=NextSentence$"):
+        check_training(recipe)
+    own = recipe.replace(tracks={"next": Track(share=0.5, see=see.Everything(), hide=Next())}, writes_with=None)
+    with pytest.raises(UserError, match=r"^tracks\.next\.hide=Next needs .*: set tracks\.next\.see=LeftToRight$"):
+        check_training(own)
+
+
+def test_the_parts_of_a_stage_are_named_by_their_stage():
+    recipe = recipes.get("bert", size="tiny")
+    stages = (recipe.schedule[0], dataclasses.replace(recipe.schedule[1], hide=Next()))
+    with pytest.raises(UserError, match=r"^schedule\.1\.hide=Next needs .*: set see=LeftToRight$"):
+        check_training(recipe.replace(schedule=stages))
+
+
+def test_what_is_given_and_must_be_read_needs_a_reader():
+    recipe = recipes.get("gpt2", size="tiny", settings=["hide=Next(ahead=2)"])
+    with pytest.raises(UserError) as caught:
+        check_training(recipe)
+    assert str(caught.value) == (
+        "hide=Next gives the targets 'ahead_2', and nothing reads them, so the option has no effect: lower hide.ahead, or add "
+        "an objective with target=ahead_2"
+    )
+    check_training(override(recipe, ["hide.ahead=1"]))
+    check_training(recipe.replace(predict=recipe.predict | {"second": Tokens(target="ahead_2")}))
+
+
+@pytest.mark.parametrize("view", [see.LeftToRight(), see.Everything()], ids=["left", "everything"])
+def test_no_token_is_predicted_by_a_place_that_reads_it(view):
+    """A token in sight may be predicted from the place before it, if that place does not see it either."""
+    base = recipes.get("bert", size="tiny").replace(see=view)
+    same, before = (base.replace(hide=Masked(replace=Keep(), at=at)) for at in ("same", "before"))
+    with pytest.raises(UserError, match="it must not read the token that it predicts"):
+        check_training(same)
+    if view == see.LeftToRight():
+        check_training(before)
+    else:
+        with pytest.raises(
+            UserError, match="hide=Masked needs .*, because it predicts each token from the place before it"
+        ):
+            check_training(before)
+    check_training(base.replace(hide=masking(at="before")))
+
+
+def test_clusters_and_one_table_exclude_each_other():
+    words = recipes.get("transformer-xl", size="tiny", variant="words")
+    check_training(words)
+    with pytest.raises(UserError, match="needs one table of token embeddings, .*: set system.backbone.cutoffs="):
+        check_training(words.replace(predict={"tokens": Tokens(transform=False)}))
+    plain = recipes.get("transformer-xl", size="tiny").replace(predict={"tokens": Adaptive()})
+    with pytest.raises(UserError, match="needs adaptive embeddings"):
+        check_training(plain)
+
+
+def test_a_vocabulary_without_a_mask_token_is_refused_with_two_ways_out():
+    from unmask.batch import Vocabulary
+
+    bare, recipe = Vocabulary(size=200, pad=0, special=(0, 1, 2, 3)), recipes.get("bert", size="tiny")
+    message = (
+        "bert hides tokens behind \\[MASK\\], .*: train a tokenizer with 'unmask tokenizer', or set hide.replace.mask=0"
+    )
+    with pytest.raises(UserError, match=message):
+        check_training(recipe, bare)
+    with pytest.raises(UserError, match=message):
+        recipe.system.build(recipe, bare, 0)
+    check_training(override(recipe, ["hide.replace.mask=0"]), bare)
+    check_training(recipes.get("gpt2", size="tiny"), bare)
