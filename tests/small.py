@@ -7,7 +7,8 @@ import torch
 from unmask.axes import Hide
 from unmask.batch import Batch, Vocabulary
 from unmask.hide import Keep, Mask, Masked, Runs, Shuffle
-from unmask.recipe import Recipe, flat, override
+from unmask.recipe import Recipe
+from unmask.settings import flat, override
 
 
 def vocabulary(size: int = 200) -> Vocabulary:

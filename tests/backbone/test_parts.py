@@ -16,8 +16,8 @@ from unmask.backbone import Full, Learned, NoPositions, Sinusoidal, Transformer,
 from unmask.backbone.embed import Norm
 from unmask.batch import Batch, Hidden
 from unmask.errors import UserError
-from unmask.recipe import override
 from unmask.see import Everything, LeftToRight
+from unmask.settings import override
 from unmask.train.optimise import layer_scales
 
 SHAPE = Transformer(layers=3, width=16, heads=2, feedforward=32, length=40, dropout=0.0)

@@ -23,7 +23,7 @@ from unmask import recipes
 from unmask.convert import architecture_of, export_hf, import_hf
 from unmask.convert.families import families
 from unmask.infer.model import save_run
-from unmask.recipe import flat
+from unmask.settings import flat
 
 FAMILIES = families().values()
 

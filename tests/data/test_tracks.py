@@ -13,7 +13,8 @@ from unmask import recipes
 from unmask.data import Blocks, ContinuingPairs, ContinuingRows
 from unmask.errors import UserError
 from unmask.pretraining import Mixture, pretrain
-from unmask.recipe import Recipe, Track, flat, override
+from unmask.recipe import Recipe, Track
+from unmask.settings import flat, override
 from unmask.train import Machine, Trainer
 
 SHARES = (("main", 3), ("prefix", 3), ("left", 1), ("right", 1))  # of eight rows

@@ -15,7 +15,8 @@ from unmask.batch import Batch
 from unmask.errors import UserError
 from unmask.hide import Keep, Masked, Next
 from unmask.predict import Adaptive, Tokens
-from unmask.recipe import Recipe, Track, override
+from unmask.recipe import Recipe, Track
+from unmask.settings import override
 from unmask.system import check_training, weights
 from unmask.system.fit import _unmet, advice_for
 from unmask.train import Machine, Trainer

@@ -11,8 +11,9 @@ from unmask import recipes
 from unmask.batch import Batch
 from unmask.errors import UserError
 from unmask.hide import Next
-from unmask.recipe import MAIN, Stage, Track, override
+from unmask.recipe import MAIN, Stage, Track
 from unmask.see import Everything, LeftToRight, Prefix
+from unmask.settings import override
 from unmask.system import SENTENCE, objectives
 from unmask.system.cost import predicted_share
 from unmask.system.tracks import hide_tracks, joined, only_asked, rows_of

@@ -1,0 +1,52 @@
+"""The enhanced mask decoder: absolute positions come in just before hidden tokens are predicted (He et al. 2020, DeBERTa)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from torch import Tensor, nn
+
+from unmask.axes import Part
+from unmask.backbone.attention import AttentionMask
+from unmask.batch import Batch
+from unmask.errors import require
+
+if TYPE_CHECKING:
+    from unmask.backbone.embed import Embed
+    from unmask.backbone.transformer import Transformer
+
+
+@dataclass(frozen=True)
+class MaskDecoder(Part):
+    """The last layer of the network, applied several times to the layer before it plus learned positions (DeBERTa).
+
+    Keys and values always come from the layer before the last; the queries of each step are the result of the step
+    before."""
+
+    steps: int = 2  # how often the last layer is applied
+
+    def __post_init__(self) -> None:
+        require(self.steps >= 1, f"backbone.decoder.steps must be 1 or more, got {self.steps}")
+
+    def build(self, spec: Transformer, blocks: nn.ModuleList, embed: Embed) -> nn.Module:
+        return MaskDecoderModule(self.steps, spec, blocks)
+
+    def flops(self, spec: Transformer, length: int) -> float:
+        """Floating-point operations per token of one forward pass."""
+        return self.steps * (spec.attention.flops(spec.width, length) + 4 * spec.width * spec.feedforward)
+
+
+class MaskDecoderModule(nn.Module):
+    def __init__(self, steps: int, spec: Transformer, blocks: nn.ModuleList) -> None:
+        super().__init__()
+        self.steps = steps
+        self.block: tuple[Any, ...] = (blocks[-1],)  # in a tuple: its weights belong to the network
+        self.position = nn.Embedding(spec.length, spec.width)
+
+    def forward(self, layers: tuple[Tensor, ...], batch: Batch, mask: AttentionMask) -> Tensor:
+        below = layers[-2]
+        x = below + self.position(batch.position).to(below.dtype)
+        for _ in range(self.steps):
+            x = self.block[0](x, mask, reads=below)
+        return x
