@@ -77,7 +77,9 @@ def peer(recipe: Recipe, device: str, compiled: bool) -> Callable[[Batch], None]
         count = made.shape[0]
         where = made.targets["tokens"].where.view(count, -1) % LENGTH
         mapping = torch.nn.functional.one_hot(where, LENGTH).float()
-        predicted = torch.zeros(made.shape, device=device).scatter(1, where, made.targets["tokens"].weight.view(count, -1)) > 0
+        predicted = (
+            torch.zeros(made.shape, device=device).scatter(1, where, made.targets["tokens"].weight.view(count, -1)) > 0
+        )
         ahead = made.rank[:, None, :] - made.rank[:, :, None]
         blocked = torch.where(predicted[:, :, None], ahead >= 0, ahead > 0).float()
         labels = torch.where(made.targets["tokens"].weight > 0, made.targets["tokens"].ids, -100).view(count, -1)

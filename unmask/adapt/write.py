@@ -16,7 +16,7 @@ from unmask.errors import require
 from unmask.hide import Masked, Second
 from unmask.infer.model import Model
 from unmask.predict import Tokens
-from unmask.recipe import Recipe
+from unmask.recipe import MAIN, Recipe, Track
 from unmask.see import Prefix
 from unmask.tasks.write import Write
 from unmask.train import Trainer
@@ -87,7 +87,15 @@ def writing_recipe(base: Model, task: Write) -> Recipe:
         f"{base.folder} cannot be adapted to writing, which hides parts of the target: its tokenizer has no [MASK]; one that "
         "reads from left to right goes on with any text as it is: 'unmask generate'",
     )
-    hide, tracks = Masked(units=Second(), budget=task.hidden), base.recipe.all_tracks()
-    own = tracks[base.recipe.writing] if "prefix" in base.recipe.writes else None
-    return turned(base, task.hyperparameters(base.recipe), hide=hide, see=own.see if own else Prefix(),
-                  segments=own.segments if own else (), predict={"tokens": tokens})  # type: ignore[dict-item]  # fmt: skip
+    hide, plan = Masked(units=Second(), budget=task.hidden), task.hyperparameters(base.recipe)
+    made = turned(base, plan, hide=hide, see=Prefix(), predict={"tokens": tokens})  # type: ignore[dict-item]
+    return _with_tracks_of(base.recipe, made) if "prefix" in base.recipe.writes else made
+
+
+def _with_tracks_of(base: Recipe, made: Recipe) -> Recipe:
+    """The recipe with the view and the segments that the base writes with; it reads as the base reads."""
+    own, name = base.all_tracks()[base.writing], base.writing
+    if name == MAIN:
+        return made.replace(see=own.see, segments=own.segments)
+    track = Track(share=1.0, see=own.see, segments=own.segments)
+    return made.replace(see=base.see, segments=base.segments, tracks={name: track}, writes_with=name)
