@@ -23,8 +23,7 @@ from unmask.batch import Batch, Vocabulary
 from unmask.data import Collection, Shards
 from unmask.data.arrange import Blocks
 from unmask.data.loader import Loader, Reader
-from unmask.recipe import Recipe
-from unmask.recipe import Stage
+from unmask.recipe import Recipe, Stage
 from unmask.system.cost import flops_per_token
 from unmask.text import Tokenizer
 from unmask.train import Machine, Trainer
