@@ -25,7 +25,7 @@ def backbone_of(recipe: Recipe) -> Backbone:
         isinstance(system, Single) and isinstance(system.backbone, Backbone),
         f"only a single Transformer can be exported, got {type(system).__name__}: use the run folder as it is",
     )
-    backbone = backbone_of(recipe)
+    backbone = recipe.system.backbone
     if isinstance(backbone, Transformer):
         require(
             backbone.positions == "learned",
