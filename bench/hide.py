@@ -1,8 +1,8 @@
-"""What hiding costs: the share of a training step that goes into `prepare`, for every recipe.
+"""What hiding costs: the share of a training step that goes into `system.hide`, for every recipe.
 
     python bench/hide.py [--device cuda] [--size base] [--tokens 65536]
 
-`prepare` draws views, hides, says who sees whom and counts; the step is all of it: prepare, forward, backward, update.
+`system.hide` draws views, hides, says who sees whom and counts; the step is all of it: hide, forward, backward, update.
 On a GPU it runs in bfloat16 and compiled; on a CPU in float32. Rows are full, of random tokens in words of random length.
 """
 

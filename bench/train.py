@@ -22,8 +22,8 @@ from unmask import recipes
 from unmask.batch import Batch, Vocabulary
 from unmask.data import Blocks, Collection, Shards
 from unmask.data.loader import Loader, TrackReaders
-from unmask.recipe import Recipe
-from unmask.system import flops_per_token
+from unmask.recipe import Recipe, Stage
+from unmask.system.cost import flops_per_token
 from unmask.text import Tokenizer
 from unmask.train import Machine, Trainer
 
@@ -50,7 +50,7 @@ def main() -> None:
     if chosen.data:
         packed, alone = ragged_rows(chosen.data, chosen.rows)
         results["ragged"] = compare(recipe, packed, alone, chosen.steps, padded=True)
-    cost = flops_per_token(recipe, VOCABULARY.size, LENGTH)
+    cost = flops_per_token(recipe, VOCABULARY.size, Stage(length=LENGTH))
     for name in ("full", "ragged"):
         if name in results:
             results[name]["share_of_matmul_peak"] = results[name]["unmask compiled"] * cost / peak

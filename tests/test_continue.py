@@ -45,7 +45,7 @@ def go(recipe, shards, out, **options) -> list[dict]:
         (
             "electra",
             "bert",
-            "electra trains a GeneratorDiscriminator, and the run to go on from, of bert, has .* a Single",
+            "electra trains a GeneratorDiscriminator, and the run to continue from, of bert, has .* a Single",
         ),
         (
             "bert",
@@ -77,21 +77,24 @@ def test_a_generator_is_needed_to_judge_what_it_replaced(shards, tmp_path):
 
 @pytest.mark.parametrize("view", ["Everything", "RightToLeft", "Prefix"])
 def test_the_next_token_is_not_predicted_by_who_sees_it(view, shards, tmp_path):
-    with pytest.raises(UserError, match=f"with see={view} the network sees it: set see=LeftToRight, or hide=Mask"):
+    with pytest.raises(
+        UserError, match="hide=Next needs a view in which no token sees a later one.*: set see=LeftToRight"
+    ):
         go(recipe_of("bert", "hide=Next", f"see={view}"), shards, tmp_path / "run")
     assert not (tmp_path / "run").exists()
 
 
 @pytest.mark.parametrize(
     "name, kind, setting, see",
-    [("unilm", "wordpiece", "arrange=Blocks", "Mixed"), ("roberta", "byte-bpe", "see=Prefix", "Prefix")],
+    [("unilm", "wordpiece", "arrange=Blocks", "tracks.prefix.see"), ("roberta", "byte-bpe", "see=Prefix", "see")],
 )
 def test_a_view_of_a_second_text_needs_one(name, kind, setting, see, shards, tmp_path):
-    with pytest.raises(UserError, match=f"see={see} .* and arrange makes no pairs: set arrange=NextSentence, or"):
+    with pytest.raises(UserError, match=f"^{see}=Prefix needs two texts in each example.*: set arrange=NextSentence$"):
         go(recipe_of(name, setting), {"wordpiece": shards[kind]}, tmp_path / "run")
     assert not (tmp_path / "run").exists()
-    alone = "see=Mixed(everything=0.5, prefix=0.0, left=0.25, right=0.25)"  # views of one text do without
-    assert go(recipe_of("unilm", "arrange=Blocks", alone), shards, tmp_path / "run")[-2]["done"]
+    recipe = recipe_of("unilm", "arrange=Blocks", "schedule.*.rows=4")
+    alone = {name: track for name, track in recipe.tracks.items() if name != "prefix"}  # views of one text do without
+    assert go(recipe.replace(tracks=alone, writes_with=None), shards, tmp_path / "run")[-2]["done"]
 
 
 @pytest.mark.parametrize(

@@ -175,7 +175,11 @@ def test_every_size_and_variant_builds_and_survives_json(name):
 )
 def test_what_does_not_fit_is_one_clear_line(name, settings, message):
     with pytest.raises(UserError, match=message) as caught:
-        recipe = recipes.get(name, settings=settings)
-        cost(recipe, 200)
-        check_training(recipe)
+        checked(name, settings)
     assert "\n" not in str(caught.value)
+
+
+def checked(name: str, settings: list[str]) -> None:
+    recipe = recipes.get(name, settings=settings)
+    cost(recipe, 200)
+    check_training(recipe)

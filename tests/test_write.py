@@ -18,7 +18,7 @@ from unmask.evaluate import evaluate_file
 from unmask.infer import Greedy, fill, open_run, write
 from unmask.infer import stream as run_on
 from unmask.infer.model import Model, save_run
-from unmask.see import Everything, Mixed, Prefix
+from unmask.see import Everything, Prefix
 from unmask.tasks import Classify, Write
 from unmask.tasks import write as task
 from unmask.tasks.write import Pair
@@ -55,9 +55,9 @@ def written(model: Model, source: str, **options) -> str:
 @pytest.mark.parametrize(
     "see, reason",
     [
-        ("LeftToRight", "sees only what stands before a gap: go on with a text by 'unmask generate'"),
+        ("LeftToRight", "sees only what stands before a gap: continue a text with 'unmask generate'"),
         ("RightToLeft", "does not see both sides of a gap: take a model that reads everything"),
-        ("Prefix", "was taught to write a second text: let it write by 'unmask generate'"),
+        ("Prefix", "was trained to write a second text: let it write with 'unmask generate'"),
     ],
 )
 def test_a_model_that_fills_no_gaps_says_why(see, reason, tokenizers, tmp_path):
@@ -104,7 +104,8 @@ def test_eight_pairs_are_learnt_and_written_exactly(name, tokenizers, tmp_path):
     records = list(adapt.adapt(base, LEARNT * 20, tmp_path / "run", task=how))
     assert records[-1]["done"]
     model = open_run(tmp_path / "run", device="cpu")
-    assert model.recipe.see == (Mixed(0.0, 1.0, 0.0, 0.0) if name == "unilm" else Prefix())
+    assert model.recipe.all_tracks()[model.recipe.writing].see == Prefix()
+    assert model.recipe.see == (Everything() if name == "unilm" else Prefix())
     for pair in PAIRS:
         assert written(model, pair.a, tokens=20) == pair.b
         assert api.Model(model).generate(pair.a, tokens=20, greedy=True) == pair.b

@@ -51,7 +51,8 @@ FACTS: dict[str, Fact] = {
     "original": Fact("a generator that replaces tokens", ("system=GeneratorDiscriminator",)),
     "order": Fact("tokens in a random order", ("see=Permuted",)),
     "second stream": Fact(
-        "a second stream that does not see the token it predicts", ("system.backbone=TransformerXL(streams=2)",)
+        "a second stream that does not see the token it predicts",
+        ("system.backbone.streams=2", "system.backbone=TransformerXL(streams=2)"),
     ),
     "memory": Fact("a memory of the rows before", ("system.backbone=TransformerXL",)),
     "one table": Fact("one table of token embeddings", ("system.backbone.cutoffs=()", "system.backbone=Transformer")),

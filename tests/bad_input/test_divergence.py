@@ -8,8 +8,8 @@ from unmask.train.loop import Trainer
 
 
 def test_a_loss_that_is_no_number_names_step_rate_and_last_good_checkpoint(data, tmp_path, monkeypatch):
-    def broken(trainer, batches, weights, step, hide=None):
-        means = gradients(trainer, batches, weights, step, hide)
+    def broken(trainer, batches, weights, step, hide=None, done=0.0):
+        means = gradients(trainer, batches, weights, step, hide, done)
         return {name: mean * (float("nan") if step == 13 else 1) for name, mean in means.items()}
 
     gradients = Trainer.gradients

@@ -40,7 +40,7 @@ def test_an_unknown_way_to_find_words_lists_the_nearest(corpus, tok, tmp_path):
         ("hide.budget=15", "write 0.15 for 15%"),
         ("hide.budget=0", "(0, 1]"),
         ("hide.budget=much", "a number"),
-        ("hide.mask=0.95", "at most 1"),
+        ("hide.replace.mask=0.95", "at most 1"),
         ("hide.copies=0", "1 or more"),
         ("system.backbone.heads=7", "multiple of backbone.heads"),
         ("system.backbone.heads=0", "1 or more"),
