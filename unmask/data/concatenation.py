@@ -12,8 +12,7 @@ from functools import cached_property
 import numpy as np
 
 from unmask.data.shards import Collection, Shard, Texts
-from unmask.text.columns import BEGINS, Column
-from unmask.text.columns import backward as backward_marks
+from unmask.text.columns import BEGINS, Column, backward_marks
 
 TEXT = -1  # the role of what is no special token
 

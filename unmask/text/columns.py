@@ -63,12 +63,12 @@ class Column:
         return Column(self.values[index], self.kind, self.fill)
 
 
-def words(begins: np.ndarray) -> Column:
+def run_column(begins: np.ndarray) -> Column:
     """The column of units that leave no token out, from a flag per token: does it begin one?"""
     return Column(np.where(begins, BEGINS, CONTINUES).astype(np.uint8))
 
 
-def joined(parts: Sequence[dict[str, Column]]) -> dict[str, Column]:
+def join_columns(parts: Sequence[dict[str, Column]]) -> dict[str, Column]:
     """The columns of several texts as those of one; a column that one of them lacks is left out."""
     names = [name for name in parts[0] if all(name in part for part in parts)]
     return {
@@ -76,6 +76,6 @@ def joined(parts: Sequence[dict[str, Column]]) -> dict[str, Column]:
     }
 
 
-def backward(marks: np.ndarray, following: np.ndarray) -> np.ndarray:
+def backward_marks(marks: np.ndarray, following: np.ndarray) -> np.ndarray:
     """The marks of tokens that are read from the end to the start; `following`: the marks of the tokens after them."""
     return np.where(marks == OUTSIDE, OUTSIDE, np.where(following == CONTINUES, CONTINUES, BEGINS)).astype(marks.dtype)
