@@ -12,7 +12,7 @@ from unmask.data.arrange import ROLES, Runs
 from unmask.data.loader import Loader, TrackReaders
 from unmask.data.reader import Reader
 from unmask.data.shards import Collection, Shard
-from unmask.text.columns import Column, words
+from unmask.text.columns import Column, run_column
 
 FIRST = 1000  # ids below are special
 SPECIALS = [2, 3, 4, 5, 6, 7]  # in the order of ROLES: cls, sep, mask and those of GPT
@@ -26,7 +26,7 @@ def texts_of(documents: Sequence[Sequence[int]], seed: int = 0) -> Texts:
     word = np.random.default_rng(seed).random(sentence[-1]) < 0.6
     word[sentence[:-1]] = True
     counts = np.cumsum([0, *(len(document) for document in documents)])
-    return Texts(np.arange(sentence[-1]) + FIRST, sentence, counts, {"word": words(word)})
+    return Texts(np.arange(sentence[-1]) + FIRST, sentence, counts, {"word": run_column(word)})
 
 
 def random_texts(documents: int, sentences: int, longest: int, seed: int = 0) -> Texts:

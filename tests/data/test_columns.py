@@ -11,6 +11,8 @@ import torch
 
 from tests.conftest import SUBJECTS, TAILS, documents
 from tests.data.made import collection_of, loader_of, random_texts
+from unmask import recipes
+from unmask.axes import Need
 from unmask.batch import Batch, Document
 from unmask.data import Blocks, Collection, ContinuingPairs, ContinuingRows, FullRows, NextSentence, Shards
 from unmask.data import prepare as prepare_module
@@ -19,6 +21,8 @@ from unmask.data.prepare import prepare
 from unmask.data.shard_writer import Writer
 from unmask.errors import UserError
 from unmask.hide.replace import moved
+from unmask.hide.units import Tokens
+from unmask.pretraining import Mixture
 from unmask.text import Characters, Corpus, Lexicon, encode_documents, train
 from unmask.text.columns import BEGINS, CONTINUES, OUTSIDE, Column
 
@@ -129,6 +133,32 @@ def test_sets_that_disagree_about_a_column_are_refused():
     readers = [Blocks().open(collection_of(texts), tokenizer, "[CLS] a [SEP]", 32, 0) for texts in (one, two)]
     with pytest.raises(UserError, match="the data sets differ in the column 'marks'"):
         loader_of(readers, [1.0, 1.0])
+
+
+@dataclasses.dataclass(frozen=True)
+class Lettered(Tokens):
+    """Units that need a column of the data."""
+
+    column: str = "letters"
+
+    @property
+    def needs(self) -> tuple[Need, ...]:
+        return (Need(f"column:{self.column}", "it reads letters"),)
+
+
+def test_data_without_a_column_that_a_part_needs_is_refused(shards, tokenizer):
+    recipe = recipes.get("bert", size="tiny")
+
+    def check(data: Shards, column: str) -> None:
+        hide = dataclasses.replace(recipe.hide, units=Lettered(column))
+        Mixture((data,), (1.0,), tokenizer).check(recipe.replace(hide=hide))
+
+    check(shards[0], "letters")
+    check(shards[1], "sentence")
+    with pytest.raises(
+        UserError, match="bert needs the columns letters, and .*plain has word, phrase, entity: prepare it"
+    ):
+        check(shards[1], "letters")
 
 
 def test_a_column_follows_tokens_that_change_places(shards, tokenizer):

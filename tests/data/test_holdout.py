@@ -15,7 +15,7 @@ from unmask.data.holdout import SHORT, STRETCH, by_document, by_stretch
 from unmask.data.prepare import prepare
 from unmask.text import Bytes, Characters, Corpus, Lexicon, train
 from unmask.text import documents as documents_module
-from unmask.text.columns import words
+from unmask.text.columns import run_column
 
 TEXT = "\n\n".join(documents(600, seed=3))
 
@@ -108,7 +108,7 @@ def test_the_pieces_keep_their_sentences_and_units(tmp_path):
 
 
 def test_one_endless_word_is_cut_where_the_share_says():
-    document = Document(np.arange(10_000), np.array([0]), {"word": words(np.arange(10_000) == 0)})
+    document = Document(np.arange(10_000), np.array([0]), {"word": run_column(np.arange(10_000) == 0)})
     ((train_part,), (held,)) = next(by_stretch([[document]], 0.1))
     assert len(held.ids) == 1000
     assert [len(train_part.sentences), len(held.sentences)] == [1, 1]
@@ -131,7 +131,7 @@ def made(sizes) -> list[Document]:
     """Documents of these sizes, in sentences of ten words; each token is one that no other document has."""
     begins = np.cumsum([0, *sizes])
     return [
-        Document(np.arange(begin, begin + size), np.arange(0, size, 10), {"word": words(np.ones(size, bool))})
+        Document(np.arange(begin, begin + size), np.arange(0, size, 10), {"word": run_column(np.ones(size, bool))})
         for begin, size in zip(begins[:-1].tolist(), sizes, strict=True)
     ]
 

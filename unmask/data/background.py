@@ -1,4 +1,4 @@
-"""Ahead: work that is done in the background, so that it is ready when it is asked for."""
+"""Work that is done in the background, so that its result is ready when it is needed."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ T = TypeVar("T")
 
 
 def begun(work: Callable[..., T], *given: object) -> Future[T]:
-    """What becomes of a call, made in a thread of its own.
+    """Start a call in its own thread; returns the future of its result.
 
-    No pool: one that is forgotten must be shut down, which takes locks; and what is forgotten is found by the garbage
-    collector, in any thread and at any time, even where that thread holds the very locks."""
+    There is no pool. A pool that is no longer used must be shut down, and that takes locks. The garbage collector would do
+    it in any thread at any time, also in a thread that holds these locks already."""
     future: Future[T] = Future()
 
     def run() -> None:
         try:
             future.set_result(work(*given))
-        except BaseException as error:  # for the one who asks
+        except BaseException as error:  # is raised where the result is asked for
             future.set_exception(error)
 
     threading.Thread(target=run, name="ahead").start()

@@ -12,15 +12,14 @@ from functools import cached_property
 import numpy as np
 
 from unmask.data.shards import Collection, Shard, Texts
-from unmask.text.columns import BEGINS, Column
-from unmask.text.columns import backward as backward_marks
+from unmask.text.columns import BEGINS, Column, backward_marks
 
 TEXT = -1  # the role of what is no special token
 
 
 @dataclass(frozen=True)
 class Pieces:
-    """Parts of a line as runs of tokens of one document each, in order of part and place."""
+    """Parts of a concatenation as runs of tokens of one document each, in order of part and place."""
 
     part: np.ndarray  # which of the parts asked for
     role: np.ndarray  # number of the special token in `arrange.ROLES`, or TEXT
@@ -71,8 +70,8 @@ class Concatenation:
         return Pieces(spans.part, spans.role, shard, start, spans.length)
 
     def read(self, pieces: Pieces) -> tuple[Texts, np.ndarray]:
-        """The texts of the pieces side by side as the line reads them, and where each piece begins in them; a special
-        token stands behind their end."""
+        """The texts of the pieces one after the other, in the order of reading; and where each piece begins in them. A special
+        token is behind their end."""
         text = np.flatnonzero(pieces.role == TEXT)
         begin = np.cumsum(pieces.length[text]) - pieces.length[text]
         count = int(pieces.length[text].sum())

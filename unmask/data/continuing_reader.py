@@ -15,7 +15,7 @@ from unmask import chance
 from unmask.data.arrange import special_ids
 from unmask.data.concatenation import Concatenation
 from unmask.data.cut_rows import Cutter, Parts, laid
-from unmask.data.pack import Rows, joined, pack
+from unmask.data.pack import Rows, join_rows, pack
 from unmask.data.reader import Block, Place, Slot
 from unmask.data.shards import Collection
 from unmask.errors import require
@@ -148,4 +148,4 @@ def _merged(parts: list[tuple[np.ndarray, Rows]]) -> Rows:
     if len(parts) == 1:
         return parts[0][1]
     order = np.argsort(np.concatenate([np.flatnonzero(mask) for mask, _ in parts]))
-    return joined([rows for _, rows in parts], {}).take(order)
+    return join_rows([rows for _, rows in parts], {}).take(order)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from unmask.text.columns import Column, words
+from unmask.text.columns import Column, run_column
 
 
 def columns_of_format_1(manifest: dict[str, Any]) -> dict[str, dict[str, Any]]:
@@ -19,4 +19,4 @@ class FlaggedWords(Column):
     """The column of words: 1 where a word begins, 0 where it continues. What is taken of it has marks."""
 
     def __getitem__(self, index: Any) -> Column:
-        return words(self.values[index] != 0)
+        return run_column(self.values[index] != 0)

@@ -23,7 +23,7 @@ def held_out(tracks: list[TrackReaders], rows: int, most: int) -> list[Batch]:
         wanted = shared_out(shares, rows)
         found = [list(_of_track(track, count, most)) for track, count in zip(tracks, wanted, strict=True)]
         counts = [sum(len(batch.ids) for batch in batches) for batches in found]
-        if counts == wanted:
+        if counts == wanted or tracks[0].readers[0].continuing:  # streams take what there is room for
             break
         rows = min(rows - 1, *(int(count / share) for count, share in zip(counts, shares, strict=True)))
     else:

@@ -16,7 +16,7 @@ import torch
 
 from unmask import chance
 from unmask.batch import Batch
-from unmask.data.pack import Rows, joined
+from unmask.data.pack import Rows, join_rows
 from unmask.data.reader import Cursor, Place, Reader, Slot, Taken
 from unmask.errors import UserError, require
 from unmask.recipe import MAIN
@@ -111,7 +111,7 @@ class Loader:
         taken = [(portion.track, part) for portion, count in self._counts(rows) for part in portion.take(count)]
         address = np.concatenate([part.address + (track.number << TRACK_BITS) for track, part in taken])
         visit = np.concatenate([part.visit for _, part in taken])
-        batch = to_batch(joined([part.rows for _, part in taken], self.columns), address, visit)
+        batch = to_batch(join_rows([part.rows for _, part in taken], self.columns), address, visit)
         return batch.replace(reuse=self.reuse, tracks=_tracks(taken) if self.named else ())
 
     def _counts(self, rows: int) -> list[tuple[Portion, int]]:

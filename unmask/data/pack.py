@@ -12,6 +12,7 @@ from unmask.text.columns import BEGINS, CONTINUES, NO_UNIT, OUTSIDE, Column
 
 MOST_EXAMPLES = 8  # in one row; a fixed number of places keeps shapes static
 PER_TOKEN = ("ids", "example", "segment", "position")  # fields of Rows, R T each
+SENTENCES = "sentence"  # the column that all rows have
 PER_EXAMPLE = ("summary", "label", "counted")  # R K each
 
 
@@ -45,7 +46,7 @@ class Rows:
         )  # fmt: skip
 
 
-def joined(parts: list[Rows], columns: dict[str, Column]) -> Rows:
+def join_rows(parts: list[Rows], columns: dict[str, Column]) -> Rows:
     """Rows of one length, one below the other, with all `columns`: where a part lacks one, it gets the fill value."""
     if len(parts) == 1 and columns.keys() <= parts[0].columns.keys():
         return parts[0]
@@ -127,7 +128,7 @@ def pack(texts: Texts, runs: Runs, specials: list[int], pad: int, length: int, p
         label=per_example(runs.label, np.int64),
         counted=per_example(np.ones(len(sizes)), np.float32),
         columns={
-            name: flat.column(column) for name, column in ({"sentence": _sentences(texts)} | texts.columns).items()
+            name: flat.column(column) for name, column in ({SENTENCES: _sentences(texts)} | texts.columns).items()
         },
     )
 

@@ -11,7 +11,7 @@ import numpy as np
 from unmask.batch import Document
 from unmask.data.shards import FIXED
 from unmask.errors import require
-from unmask.text.columns import joined
+from unmask.text.columns import join_columns
 
 SHARD_TOKENS = 100_000_000
 
@@ -39,7 +39,7 @@ class Writer:
         self._write("ids", np.concatenate([d.ids for d in documents]).astype(self.ids_dtype, copy=False))
         self._write("sentence", np.concatenate([d.sentences + b for d, b in zip(documents, begins, strict=False)]))
         self._write("document", sentences[:-1])
-        for name, column in joined([document.columns for document in documents]).items():
+        for name, column in join_columns([document.columns for document in documents]).items():
             self._write(name, column.values)
         counts = {"tokens": int(begins[-1]), "sentences": int(sentences[-1])}
         self._count(counts | {"documents": here["documents"] + len(documents)})

@@ -22,7 +22,7 @@ import numpy as np
 from unmask.batch import Document
 from unmask.data.format_1 import FlaggedWords, columns_of_format_1
 from unmask.errors import UserError, require
-from unmask.text.columns import Column, joined
+from unmask.text.columns import Column, join_columns
 from unmask.type_check import check_types
 
 VERSION = 2
@@ -163,7 +163,7 @@ class Texts:
             np.concatenate([d.ids for d in documents]).astype(np.int64),
             np.concatenate([*(d.sentences + b for d, b in zip(documents, begins, strict=False)), begins[-1:]]),
             np.cumsum([0, *(len(d.sentences) for d in documents)]),
-            joined([d.columns for d in documents]),
+            join_columns([d.columns for d in documents]),
         )
 
 
@@ -180,7 +180,7 @@ class Collection:
     @cached_property
     def columns(self) -> dict[str, Column]:
         """The columns that all shards have, without any entry."""
-        return joined([{name: column[:0] for name, column in shard.columns.items()} for shard in self.shards])
+        return join_columns([{name: column[:0] for name, column in shard.columns.items()} for shard in self.shards])
 
     @cached_property
     def lengths(self) -> np.ndarray:

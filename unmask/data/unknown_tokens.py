@@ -44,7 +44,7 @@ class Unknown:
 
 
 def note_of(unknown: dict[str, Any]) -> str:
-    """What is said of so many unknown tokens that something is probably wrong."""
+    """The note on unknown tokens, where there are too many of them."""
     most = ", ".join(f"{text} ({times:,})" for text, times in unknown["most"].items())
     return (
         f"tokens, {100 * unknown['share']:.1f}% of all, are unknown to the tokenizer: the model learns nothing about them. "

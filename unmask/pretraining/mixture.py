@@ -12,9 +12,11 @@ from unmask.batch import Batch
 from unmask.data import Collection, Shards
 from unmask.data.held_out import held_out
 from unmask.data.loader import Loader, TrackReaders, shared_out, track_seed
+from unmask.data.pack import SENTENCES
 from unmask.errors import UserError, require
 from unmask.recipe import Recipe
 from unmask.text import Tokenizer
+from unmask.text.lexicon import LEVELS
 
 MICRO_TOKENS = {"cpu": 8_192, "cuda": 65_536}  # more in one pass is no faster
 VALIDATION_TOKENS = {"cpu": 8_192, "cuda": 262_144}
@@ -23,7 +25,8 @@ VALIDATION_TOKENS = {"cpu": 8_192, "cuda": 262_144}
 def needed_columns(recipe: Recipe) -> set[str]:
     """The columns that the data must have for any stage and track of a recipe."""
     tracks = [track for stage in recipe.schedule for track in recipe.all_tracks(stage).values()]
-    return {column for track in tracks for column in columns_of(track.arrange, track.hide)}
+    parts = [(track.arrange, track.hide, track.see) for track in tracks]
+    return set(columns_of(*(part for several in parts for part in several), recipe.system, recipe.predict))
 
 
 @dataclass(frozen=True)
@@ -61,7 +64,12 @@ class Mixture:
                     f"{recipe.name} hides whole words, and {shards.folder} was prepared without them: prepare it again "
                     "with 'unmask prepare CORPUS --words auto'"
                 )
-            missing = sorted(needed - {"word"} - set(shards.columns))
+            missing = sorted(needed - {SENTENCES, *shards.columns})
+            require(
+                set(missing) <= set(LEVELS),
+                f"{recipe.name} needs the columns {', '.join(missing)}, and {shards.folder} has {', '.join(shards.columns)}: prepare "
+                "it again with them",
+            )
             require(
                 not missing,
                 f"{recipe.name} hides {' and '.join(missing)} units, and {shards.folder} was prepared without them: make a "
@@ -93,9 +101,9 @@ class Mixture:
 
     def empty_levels(self, recipe: Recipe) -> list[str]:
         """Levels that the recipe hides and that have no entry in any lexicon."""
-        needed = needed_columns(recipe)
+        needed = needed_columns(recipe) & set(LEVELS)
         files = [file for shards in self.shards for file in shards.manifest.get("lexicon", [])]
-        return sorted(level for level in needed - {"word"} if not any(file[level] for file in files))
+        return sorted(level for level in needed if not any(file[level] for file in files))
 
     def loader(
         self, recipe: Recipe, length: int, seed: int, state: dict[str, Any] | None, rows: int, *, visit: int = 0

@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from unmask.errors import require
+from unmask.errors import UserError
 
 Kind = Literal["run", "value"]
 OUTSIDE, BEGINS, CONTINUES = range(3)  # the marks of a column of the kind `run`
@@ -32,16 +32,15 @@ class Column:
 
     def __post_init__(self) -> None:
         if self.kind == "run":
-            require(
-                self.fill == NO_UNIT and not self.shape,
-                f"a column of the kind 'run' has one mark per token and the fill value {NO_UNIT}, got the shape {self.shape} and "
-                f"the fill value {self.fill}: use the kind 'value'",
-            )
-        else:
-            require(
-                np.asarray(self.fill).astype(self.values.dtype) == self.fill,
-                f"the fill value {self.fill} does not fit into a column of {self.values.dtype}: choose another fill value, or a "
-                "signed type",
+            if self.fill != NO_UNIT or self.values.ndim > 1:
+                raise UserError(
+                    f"a column of the kind 'run' has one mark per token and the fill value {NO_UNIT}, got the shape "
+                    f"{self.shape} and the fill value {self.fill}: use the kind 'value'"
+                )
+        elif np.asarray(self.fill).astype(self.values.dtype) != self.fill:
+            raise UserError(
+                f"the fill value {self.fill} does not fit into a column of {self.values.dtype}: choose another fill value, or "
+                "a signed type"
             )
 
     @property
@@ -61,15 +60,15 @@ class Column:
 
     def __getitem__(self, index: Any) -> Column:
         """The entries of some tokens."""
-        return replace(self, values=self.values[index])
+        return Column(self.values[index], self.kind, self.fill)
 
 
-def words(begins: np.ndarray) -> Column:
+def run_column(begins: np.ndarray) -> Column:
     """The column of units that leave no token out, from a flag per token: does it begin one?"""
     return Column(np.where(begins, BEGINS, CONTINUES).astype(np.uint8))
 
 
-def joined(parts: Sequence[dict[str, Column]]) -> dict[str, Column]:
+def join_columns(parts: Sequence[dict[str, Column]]) -> dict[str, Column]:
     """The columns of several texts as those of one; a column that one of them lacks is left out."""
     names = [name for name in parts[0] if all(name in part for part in parts)]
     return {
@@ -77,6 +76,6 @@ def joined(parts: Sequence[dict[str, Column]]) -> dict[str, Column]:
     }
 
 
-def backward(marks: np.ndarray, following: np.ndarray) -> np.ndarray:
+def backward_marks(marks: np.ndarray, following: np.ndarray) -> np.ndarray:
     """The marks of tokens that are read from the end to the start; `following`: the marks of the tokens after them."""
     return np.where(marks == OUTSIDE, OUTSIDE, np.where(following == CONTINUES, CONTINUES, BEGINS)).astype(marks.dtype)

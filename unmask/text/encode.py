@@ -10,8 +10,7 @@ import numpy as np
 
 from unmask.batch import Document
 from unmask.text.boundaries import HAN, SPACE, Words, classes_of, codes_of, word_starts
-from unmask.text.columns import BEGINS, CONTINUES, Column
-from unmask.text.columns import words as word_column
+from unmask.text.columns import BEGINS, CONTINUES, Column, run_column
 from unmask.text.fold_width import folded
 from unmask.text.lexicon import LEVELS, Lexicon
 from unmask.text.sentences import sentence_starts
@@ -48,7 +47,7 @@ def encode_documents(
     firsts = _begin(counts)[counts > 0]  # whatever stands before it, the first token of a line begins a sentence
     word[firsts] = True
     sentence[firsts] = True
-    columns = {"word": word_column(word)}
+    columns = {"word": run_column(word)}
     if lexicon is not None:
         ends = _ends(kinds, starts, spans[:, 1])
         matches = {level: lexicon.matches(text, kinds, level, begins=begins) for level in LEVELS}
