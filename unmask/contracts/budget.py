@@ -53,7 +53,9 @@ def _check(case: Case, way: Way, step: Applied, share: float) -> None:
     far = (found - asked).abs() > slack
     expect(not far.any(), f"In {way} a row must hide {share:.0%} of its tokens to within one unit, and {found.tolist()} tokens are "
            f"hidden where {[int(n) for n in asked]} were asked for.")  # fmt: skip
-    expect((found > 0).all(), f"In {way} every row must hide something, and {int((found == 0).sum())} rows hide nothing.")
+    expect(
+        (found > 0).all(), f"In {way} every row must hide something, and {int((found == 0).sum())} rows hide nothing."
+    )
 
 
 def _largest(step: Applied) -> Tensor:

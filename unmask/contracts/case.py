@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from unmask.axes import Hide, gives_of, rules
 from unmask.batch import Batch, Vocabulary
-from unmask.contracts.small_data import SmallData
+from unmask.contracts.small_data import VOCABULARY, SmallData
 from unmask.pretraining.mixture import Mixture, needed_columns
 from unmask.recipe import FullTrack, Recipe, Stage, flat, override
 from unmask.system import predictions
@@ -37,13 +37,29 @@ class Way:
 
 @dataclass(frozen=True)
 class Case:
-    """A recipe with short rows, a tokenizer and prepared data."""
+    """A recipe with short rows, and the small data that it reads."""
 
     recipe: Recipe
-    tokenizer: Tokenizer
-    data: Path
-    folder: Path  # an empty folder for runs
     name: str  # of the recipe, or the file that it comes from
+    small: SmallData = field(compare=False)
+
+    @property
+    def tokenizer(self) -> Tokenizer:
+        return self._prepared[0]
+
+    @property
+    def data(self) -> Path:
+        """The folder of the prepared data."""
+        return self._prepared[1]
+
+    @property
+    def folder(self) -> Path:
+        """A folder for runs."""
+        return self.small.folder / "runs"
+
+    @cached_property
+    def _prepared(self) -> tuple[Tokenizer, Path]:
+        return self.small.of(self.recipe.tokenizer, frozenset(needed_columns(self.recipe)))
 
     @cached_property
     def gives(self) -> frozenset[str]:
@@ -99,19 +115,18 @@ class Case:
         return hidden
 
 
-def make_case(recipe: Recipe, small: SmallData, folder: Path, name: str) -> Case:
-    """The case of a recipe."""
-    tokenizer, data = small.of(recipe.tokenizer, frozenset(needed_columns(recipe)))
-    return Case(shortened(recipe, tokenizer.vocabulary.size), tokenizer, data, folder, name)
+def make_case(recipe: Recipe, name: str, small: SmallData) -> Case:
+    """The case of a recipe; `name`: the recipe's name, or the file that it comes from."""
+    return Case(shortened(recipe), name, small)
 
 
-def shortened(recipe: Recipe, vocabulary: int) -> Recipe:
+def shortened(recipe: Recipe) -> Recipe:
     """The recipe with few short rows in a step, a short memory, and clusters that fit a small vocabulary."""
     given = gives_of(recipe.system)
     settings = [f"schedule.{i}.length={LENGTH * (i + 1)}" for i in range(len(recipe.schedule))]
     settings += [f"schedule.*.rows={ROWS}", "optimise.warmup=0.1"]
     settings += [f"system.backbone.memory={MEMORY}"] if "memory" in given else []
-    settings += [f"system.backbone.cutoffs=({vocabulary // 4}, {vocabulary // 2})"] if "clusters" in given else []
+    settings += [f"system.backbone.cutoffs=({VOCABULARY // 4}, {VOCABULARY // 2})"] if "clusters" in given else []
     return override(recipe, settings).replace(shrink=False)
 
 
@@ -121,7 +136,7 @@ def without_dropout(recipe: Recipe) -> Recipe:
 
 def settings_of(part: Any) -> frozenset[str]:
     """The names of the values of a part."""
-    return frozenset(field.name for field in dataclasses.fields(part))
+    return frozenset(value.name for value in dataclasses.fields(part))
 
 
 def is_by_units(rule: Hide) -> bool:

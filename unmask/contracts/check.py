@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import tempfile
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 
 from unmask.contracts import budget, hiding, leak, memory, own_token, packing, same_anywhere, saving, training
 from unmask.contracts.broken import ContractBroken
@@ -39,11 +37,9 @@ def applying(case: Case) -> list[Contract]:
 
 def check(recipe: Recipe, name: str) -> Iterator[Outcome]:
     """Check a recipe against every contract that applies; `name`: the recipe's name, or the file that it comes from."""
-    with tempfile.TemporaryDirectory(prefix="unmask_check_") as folder:
-        small = SmallData(Path(folder))
-        case = make_case(recipe, small, Path(folder) / "runs", name)
-        for contract in applying(case):
-            yield outcome(contract, case)
+    case = make_case(recipe, name, SmallData())
+    for contract in applying(case):
+        yield outcome(contract, case)
 
 
 def outcome(contract: Contract, case: Case) -> Outcome:

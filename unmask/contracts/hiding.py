@@ -74,15 +74,27 @@ def _check_targets(raw: Batch, found: Targets, what: str, distances: tuple[int, 
     where, at = used(found, "where"), used(found, "at")
     expect(len(where) > 0, f"{what} must hold some tokens, and they hold none.")
     wrong = raw.ids.flatten()[where] != used(found, "ids")
-    expect(not wrong.any(), f"{what} must be the original tokens at their places, and {int(wrong.sum())} of {len(where)} are not.")
+    expect(
+        not wrong.any(),
+        f"{what} must be the original tokens at their places, and {int(wrong.sum())} of {len(where)} are not.",
+    )
     expect(len(where.unique()) == len(where), f"{what} must name each place once, and some places are named twice.")
     expect(set((where - at).unique().tolist()) <= set(distances), f"{what} must be predicted {' or '.join(map(str, distances))} "
            f"places before their tokens, and the distances are {(where - at).unique().tolist()}.")  # fmt: skip
     example = raw.example.flatten() + 1000 * torch.arange(raw.ids.numel()).div(raw.shape[1], rounding_mode="floor")
-    expect(torch.equal(example[where], example[at]), f"{what} must be predicted from a place of their own example, and some are not.")
+    expect(
+        torch.equal(example[where], example[at]),
+        f"{what} must be predicted from a place of their own example, and some are not.",
+    )
     start, end = used(found, "start"), used(found, "end")
-    expect(((start <= where) & (where <= end)).all(), f"{what} must lie between the start and the end of their run, and some do not.")
-    expect(torch.equal(example[start], example[end]), f"{what} must begin and end their run in one example, and some do not.")
+    expect(
+        ((start <= where) & (where <= end)).all(),
+        f"{what} must lie between the start and the end of their run, and some do not.",
+    )
+    expect(
+        torch.equal(example[start], example[end]),
+        f"{what} must begin and end their run in one example, and some do not.",
+    )
 
 
 def survival(case: Case) -> None:
@@ -94,7 +106,10 @@ def survival(case: Case) -> None:
                 _check_survival(case, way, step)
                 last = step.after
             hidden = case.hide(way, raw)
-            expect(torch.equal(hidden.ids, last.ids), f"In {way} the system must hide what the rules hide, and its tokens differ.")
+            expect(
+                torch.equal(hidden.ids, last.ids),
+                f"In {way} the system must hide what the rules hide, and its tokens differ.",
+            )
 
 
 def _check_survival(case: Case, way: Way, step: Applied) -> None:
@@ -106,7 +121,10 @@ def _check_survival(case: Case, way: Way, step: Applied) -> None:
     same = after.ids == before.ids.gather(1, came.clamp(min=0))
     if not is_by_units(step.rule):  # the whole text is predicted, and stays as it is
         kept = torch.ones_like(kept)
-    expect(same[kept].all(), f"In {way} a token that is not chosen must stay what it was, and {int((kept & ~same).sum())} changed.")
+    expect(
+        same[kept].all(),
+        f"In {way} a token that is not chosen must stay what it was, and {int((kept & ~same).sum())} changed.",
+    )
     found = torch.zeros_like(came).scatter_add(1, came.clamp(min=0), (came >= 0).long())
     expect((found[~chosen] == 1).all(), f"In {way} every token that is not chosen must survive once, and some do not.")
     if source is not None:
@@ -118,7 +136,9 @@ def _source(case: Case, step: Applied) -> Tensor | None:
     if not is_by_units(step.rule):
         return None
     units = torch.where(step.chosen, step.rule.units.label(step.before, SEED, step.visit), -1)
-    found: Tensor | None = step.rule.replace.apply(step.before, step.chosen, units, case.vocabulary, SEED, step.visit)[1]
+    found: Tensor | None = step.rule.replace.apply(step.before, step.chosen, units, case.vocabulary, SEED, step.visit)[
+        1
+    ]
     return found
 
 

@@ -49,7 +49,10 @@ def _check_network(case: Case, network: Any, batch: Batch, what: str) -> None:
             expect(not blind.any(), f"In {what}, another token at place {place} must not move what may not see it, and "
                    f"{int(blind.sum())} positions moved.")  # fmt: skip
             seeing = sees[:, :, place] & real & real[:, place, None]
-            moved_of_seeing, seeing_count = moved_of_seeing + int((moved & seeing).sum()), seeing_count + int(seeing.sum())
+            moved_of_seeing, seeing_count = (
+                moved_of_seeing + int((moved & seeing).sum()),
+                seeing_count + int(seeing.sum()),
+            )
     expect(moved_of_seeing > MOST * seeing_count, f"In {what}, at least {MOST:.0%} of the positions that see a changed "
            f"token must move, and {moved_of_seeing} of {seeing_count} moved.")  # fmt: skip
 

@@ -32,7 +32,9 @@ def _check_kept(batch: Batch, moved: torch.Tensor, place: int) -> None:
     """`moved`: B M, which places of the memory another token at `place` moves."""
     count = batch.reuse or batch.shape[1]
     new = moved[:, -count:]  # what the memory keeps of this batch is behind what it kept before
-    expect(not moved[:, :-count].any(), f"The token at place {place} must not change what was remembered before the batch.")
+    expect(
+        not moved[:, :-count].any(), f"The token at place {place} must not change what was remembered before the batch."
+    )
     blind = new & ~visible(batch)[:, :count, place]
     expect(not blind.any(), f"The token at place {place} must not change what is remembered of tokens that may not see it, and "
            f"{int(blind.sum())} places of the memory moved.")  # fmt: skip

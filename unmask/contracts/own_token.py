@@ -13,9 +13,12 @@ from unmask.batch import Batch, Targets
 from unmask.contracts.broken import expect
 from unmask.contracts.case import Case, Way
 from unmask.contracts.contract import Contract
+from unmask.system import objectives
+from unmask.system.tracks import joined
 
 ROWS = 2
 TARGETS = 6  # of each name whose tokens are changed, one at a time
+CLOSE = 1e-3
 SHOWN = 0.5  # less than this share of covered targets may still show their token
 
 
@@ -44,7 +47,9 @@ def each_loss(system: Any, batch: Batch, name: str) -> dict[str, Tensor]:
     weight = targets.weight.clone().requires_grad_()
     asked = batch.replace(targets=batch.targets | {name: targets.replace(weight=weight)})
     losses = {n: loss.total for n, loss in system.step(asked, None)[0].items() if loss.total.requires_grad}
-    found = {n: torch.autograd.grad(total, weight, retain_graph=True, allow_unused=True)[0] for n, total in losses.items()}
+    found = {
+        n: torch.autograd.grad(total, weight, retain_graph=True, allow_unused=True)[0] for n, total in losses.items()
+    }
     return {n: values for n, values in found.items() if values is not None}
 
 
@@ -64,7 +69,10 @@ def _tried(way: Way, raw: Batch, batch: Batch, name: str, case: Case) -> list[in
 def _check_covered(way: Way, targets: Targets, shown: Tensor, name: str) -> None:
     used = targets.weight > 0
     share = (shown == targets.ids)[used].float().mean()
-    expect(share < SHOWN, f"In {way} the text must no longer show most of the targets {name!r}, and it shows {share:.0%} of them.")
+    expect(
+        share < SHOWN,
+        f"In {way} the text must no longer show most of the targets {name!r}, and it shows {share:.0%} of them.",
+    )
 
 
 def _other_token(case: Case, way: Way, raw: Batch, batch: Batch, name: str, number: int) -> Batch:
@@ -81,28 +89,40 @@ def _ordinary(case: Case) -> Iterator[int]:
     return (token for token in reversed(range(case.vocabulary.size)) if token not in case.vocabulary.special)
 
 
-def probabilities(case: Case) -> None:
+def answers(case: Case) -> None:
     """Asked for every token in turn, the probabilities at a target add up to 1; a loss that reads its answer gives more."""
     for way in case.ways:
-        batch = case.hide(way, case.rows(way, ROWS))
-        for name in batch.targets:
-            number = int((batch.targets[name].weight > 0).nonzero()[0, 0])
-            total: dict[str, Tensor] = {}
-            for token in range(case.vocabulary.size):
-                ids = batch.targets[name].ids.clone()
-                ids[number] = token
-                asked = batch.replace(targets=batch.targets | {name: batch.targets[name].replace(ids=ids)})
-                for loss, values in each_loss(case.system, asked, name).items():
-                    total[loss] = total.get(loss, torch.zeros(())) + (-values[number]).exp()
-            for loss, found in total.items():
-                expect(abs(found - 1) < 1e-3, f"In {way} the probabilities that the loss {loss!r} gives to all tokens at a target "
-                       f"must add up to 1, and they add up to {found:.4f}: does it read the answer?")  # fmt: skip
+        hidden = case.hide(way, case.rows(way, 1))
+        for name, targets in hidden.targets.items():
+            number = int(targets.weight.argmax())
+            for loss, values in each_loss(case.system, _asked_for_all(case, hidden, name, number), name).items():
+                total = (-values.view(case.vocabulary.size, -1)[:, number]).exp().sum()
+                expect(
+                    loss not in _scoring(case) or abs(total - 1) < CLOSE,
+                    f"In {way} the probabilities that the loss {loss!r} gives to all tokens at a target must add up to 1, and they "
+                    f"add up to {total:.4f}: does it read the answer?",
+                )
 
 
-CONTRACTS = (
-    Contract("own token", "A loss does not read the token that it predicts.", losses_read, lambda case: _has_targets(case)),
-)  # fmt: skip
+def _asked_for_all(case: Case, hidden: Batch, name: str, number: int) -> Batch:
+    """The row once for each token of the vocabulary, which is the answer at one target."""
+    size = case.vocabulary.size
+    rows = joined([hidden] * size)
+    ids = rows.targets[name].ids.view(size, -1).clone()
+    ids[:, number] = torch.arange(size)
+    return rows.replace(targets=rows.targets | {name: rows.targets[name].replace(ids=ids.flatten())}, tracks=())
+
+
+def _scoring(case: Case) -> list[str]:
+    """The names of the losses that score every token of the vocabulary."""
+    return [name for name, part in objectives(case.recipe).items() if "token scores" in part.gives]
 
 
 def _has_targets(case: Case) -> bool:
     return any(fact.startswith("targets:") for fact in case.gives)
+
+
+CONTRACTS = (
+    Contract("own token", "A loss does not read the token that it predicts.", losses_read, _has_targets),
+    Contract("answers", "The probabilities of all tokens at a target add up to 1.", answers, lambda case: bool(_scoring(case))),
+)  # fmt: skip

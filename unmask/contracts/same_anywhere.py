@@ -36,7 +36,10 @@ def _check_same(way: Way, together: Batch, part: Batch, order: Any, words: str) 
     chosen = torch.tensor(list(order))
     for name in ("ids", "rank", "order"):
         one, two = getattr(together, name), getattr(part, name)
-        expect(one is None or torch.equal(one[chosen], two), f"In {way} a row must have the same {name} {words}, and it differs.")
+        expect(
+            one is None or torch.equal(one[chosen], two),
+            f"In {way} a row must have the same {name} {words}, and it differs.",
+        )
     for name, targets in together.targets.items():
         one, two = by_row(targets, together), by_row(part.targets[name], part)
         for field, values in one.items():
@@ -51,10 +54,15 @@ def visits(case: Case) -> None:
         for rule in rules(way.choices.hide):
             new, static = (dataclasses.replace(rule, copies=copies) for copies in (None, COPIES))  # type: ignore[type-var]
             first, later, around = (_where(case, static, rows, visit) for visit in (0, 1, COPIES))
-            expect(torch.equal(first, around), f"In {way} with {COPIES} versions of each row, visit {COPIES} must hide what visit 0 hides.")
+            expect(
+                torch.equal(first, around),
+                f"In {way} with {COPIES} versions of each row, visit {COPIES} must hide what visit 0 hides.",
+            )
             expect(not torch.equal(first, later), f"In {way} two versions of a row must differ, and they are the same.")
             first, around = (_where(case, new, rows, visit) for visit in (0, COPIES))
-            expect(not torch.equal(first, around), f"In {way} another visit must hide other tokens, and it hides the same.")
+            expect(
+                not torch.equal(first, around), f"In {way} another visit must hide other tokens, and it hides the same."
+            )
 
 
 def _where(case: Case, rule: Any, rows: Batch, visit: int) -> Tensor:

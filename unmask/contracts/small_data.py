@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import random
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -39,10 +40,11 @@ def _sentence(dice: random.Random) -> str:
 
 
 class SmallData:
-    """Tokenizers and prepared data in one folder; each is made once, when it is first asked for."""
+    """Tokenizers and prepared data in a temporary folder; each is made once, when it is first asked for."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
+    def __init__(self) -> None:
+        self._temporary = tempfile.TemporaryDirectory(prefix="unmask_contracts_")  # removed with this object
+        self.folder = Path(self._temporary.name)
         self._made: dict[tuple[Any, bool], tuple[text.Tokenizer, Path]] = {}
 
     def of(self, kind: Any, columns: frozenset[str]) -> tuple[text.Tokenizer, Path]:
