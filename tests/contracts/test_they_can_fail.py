@@ -18,7 +18,7 @@ from unmask.hide.replace import Mask
 from unmask.predict.tokens import Tokens as PredictTokens
 from unmask.predict.tokens import TokensModule
 from unmask.recipe import override
-from unmask.see import Everything, LeftToRight, visible
+from unmask.see import Everything, LeftToRight, Prefix, visible
 from unmask.train import checkpoint, loop
 
 CHECKS = {contract.name: contract.check for contract in CONTRACTS}
@@ -43,6 +43,14 @@ class RanksAll(LeftToRight):
 
     def rank(self, batch):
         return torch.zeros_like(batch.position)
+
+
+@dataclass(frozen=True)
+class SeesLeft(Prefix):
+    """It declares a prefix, and shows every token only what stands before it."""
+
+    def rank(self, batch):
+        return batch.position
 
 
 def test_a_network_that_sees_the_future_breaks_the_contract_about_leaks(monkeypatch):
@@ -70,8 +78,16 @@ def test_a_track_that_leaks_breaks_the_contract_about_leaks():
     tracks = every.case("unilm").recipe.tracks
     leaky = dataclasses.replace(tracks["left"], see=RanksAll())
     breaks(
-        "view", changed("unilm", tracks=tracks | {"left": leaky}), "In the track 'left' no token may see a later one"
+        "view",
+        changed("unilm", tracks=tracks | {"left": leaky}),
+        "In the track 'left' the view declares .* tokens see what they may not",
     )
+
+
+def test_a_prefix_that_is_not_seen_whole_breaks_the_contract_about_views():
+    tracks = every.case("unilm").recipe.tracks
+    wrong = dataclasses.replace(tracks["prefix"], see=SeesLeft())
+    breaks("view", changed("unilm", tracks=tracks | {"prefix": wrong}), "'prefix', and .* do not see what they may")
 
 
 def _before(forward, change):
@@ -80,7 +96,7 @@ def _before(forward, change):
 
 
 def test_a_view_that_shows_more_than_it_declares_breaks_its_contract():
-    breaks("view", changed("gpt2", see=RanksAll()), "no token may see a later one")
+    breaks("view", changed("gpt2", see=RanksAll()), "declares .* tokens see what they may not")
 
 
 def test_a_second_stream_that_sees_its_own_token_breaks_its_contract(monkeypatch):

@@ -2,8 +2,8 @@
 
 from unmask.contracts.broken import ContractBroken, expect
 from unmask.contracts.case import Case, Way, make_case, shortened, without_dropout
-from unmask.contracts.check import CONTRACTS, Outcome, applying, check, outcome
 from unmask.contracts.contract import Contract
+from unmask.contracts.outcomes import CONTRACTS, Outcome, applying, check, outcome
 from unmask.contracts.small_data import SmallData
 
 __all__ = [

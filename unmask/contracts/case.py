@@ -74,7 +74,8 @@ class Case:
         found: list[Way] = []
         for stage in self.recipe.schedule:
             for track, choices in self.recipe.all_tracks(stage).items():
-                if not any(way.track == track and way.choices == choices for way in found):
+                known = any(way.track == track and way.choices == choices for way in found)
+                if choices.share > 0 and not known:
                     found.append(Way(track, stage, choices))
         return found
 

@@ -15,8 +15,8 @@ from unmask.recipe import Recipe, override
 from unmask.system.tracks import joined, rows_of
 from unmask.train import Fixed, Intervals, LoopStage, Machine, Trainer, train
 
-# times the recipe's rate, and the most steps. Twice the rate saves steps; without bias correction only the rate itself learns
-TRIES = ((2.0, 160), (1.0, 320))
+# times the recipe's rate, and the most steps. A higher rate saves steps; without bias correction only the rate itself learns
+TRIES = ((3.0, 200), (1.0, 320))
 LOOK = 16  # steps between two looks at the losses
 LEARNED = 0.25  # the mean of every loss must fall below this
 LONG = 64
@@ -85,8 +85,7 @@ def accumulates(case: Case) -> None:
 def mixed(case: Case, length: int | None = None) -> Batch:
     """Eight rows of the first stage, each track with its share of them, at least one row."""
     stage = case.recipe.schedule[0]
-    tracks = [way for way in case.ways if way.choices in list(case.recipe.all_tracks(stage).values())]
-    tracks = list({way.track: way for way in tracks}.values())
+    tracks = [way for way in case.ways if way.choices == case.recipe.all_tracks(stage)[way.track]]
     counts = [max(1, round(ROWS * way.choices.share)) for way in tracks]
     counts[0] += ROWS - sum(counts)
     parts = [case.rows(way, count, length or stage.length) for way, count in zip(tracks, counts, strict=True)]

@@ -37,9 +37,10 @@ def _hidden(
 
 def view(track: FullTrack, batch: Batch) -> Batch:
     """The batch as a track sees it: ranks, and the track's own numbers of segments."""
-    if track.segments:
-        batch = batch.replace(segment=torch.tensor(track.segments, device=batch.ids.device)[batch.segment])
-    return track.see.apply(batch)
+    batch = track.see.apply(batch)  # a view may ask which text is the second: before segments have other numbers
+    if not track.segments:
+        return batch
+    return batch.replace(segment=torch.tensor(track.segments, device=batch.ids.device)[batch.segment])
 
 
 def only_asked(track: FullTrack, batch: Batch, objectives: dict[str, Objective]) -> Batch:

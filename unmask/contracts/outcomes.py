@@ -1,4 +1,4 @@
-"""Check: all contracts, those that apply to a case, and what came of them."""
+"""Outcomes: all contracts, those that apply to a case, and what came of them."""
 
 from __future__ import annotations
 
