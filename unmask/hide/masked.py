@@ -55,6 +55,7 @@ class Masked(Part):
     def apply(self, batch: Batch, vocabulary: Vocabulary, seed: int) -> Batch:
         visit = batch.visit if self.copies is None else batch.visit % self.copies
         text, hidden = ordinary(batch, vocabulary), already_hidden(batch)
+        text = text if hidden is None else text | hidden  # what an earlier rule hides counts for the budget too
         free = batch if hidden is None else _without(batch, ~text | hidden)
         special = batch.text & ~text
         labels = self.units.label(free, seed, visit), self.units.parts(free, seed, visit)
