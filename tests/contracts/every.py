@@ -16,7 +16,7 @@ SMALL = SmallData()
 
 @cache
 def case(name: str, variant: str = "paper") -> Case:
-    return make_case(recipes.get(name, size="tiny", variant=variant), name, SMALL)
+    return make_case(recipes.get(name, size="tiny", variant=variant), SMALL)
 
 
 def variants(name: str) -> list[str]:

@@ -6,7 +6,8 @@ import pytest
 
 from tests.contracts import every
 from unmask import recipes
-from unmask.contracts import CONTRACTS
+from unmask.contracts import CONTRACTS, Case
+from unmask.hide import Masked
 
 PAIRS = every.pairs()
 
@@ -30,3 +31,13 @@ def test_every_variant_is_checked_and_every_recipe_is_trained():
 
 def test_names_of_contracts_are_unique():
     assert len({contract.name for contract in CONTRACTS}) == len(CONTRACTS)
+
+
+def test_tokens_that_are_predicted_from_the_place_before_keep_the_contracts_about_hiding():
+    recipe = every.case("bert").recipe.replace(hide=Masked(at="before"))
+    case = Case(recipe, every.SMALL)
+    found = case.hide(case.ways[0], case.rows(case.ways[0])).targets["tokens"]
+    assert (found.where - found.at)[found.weight > 0].eq(1).all()
+    for contract in CONTRACTS:
+        if contract.name in ("targets", "survival", "special tokens", "budget", "same anywhere"):
+            contract.check(case)

@@ -26,7 +26,7 @@ CHECKS = {contract.name: contract.check for contract in CONTRACTS}
 
 def changed(name: str, **changes) -> Case:
     """The case of a recipe with other parts."""
-    return Case(every.case(name).recipe.replace(**changes), name, every.SMALL)
+    return Case(every.case(name).recipe.replace(**changes), every.SMALL)
 
 
 def breaks(contract: str, case: Case, words: str) -> None:
@@ -329,4 +329,4 @@ def test_a_loss_that_is_a_mean_breaks_the_contract_about_accumulation():
 def test_a_recipe_that_learns_nothing_breaks_its_contract(monkeypatch):
     monkeypatch.setattr(training, "TRIES", ((1.0, 8),))
     recipe = override(every.case("bert").recipe, ["optimise.rate=1e-9"])
-    breaks("learns", Case(recipe, "bert", every.SMALL), "must fall below")
+    breaks("learns", Case(recipe, every.SMALL), "must fall below")

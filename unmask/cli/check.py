@@ -9,14 +9,14 @@ import typer
 
 from unmask import screen
 from unmask.cli import output
-from unmask.cli.options import Json, Settings, Size, Variant
+from unmask.cli.options import Json, Settings, Variant
 from unmask.cli.program import verb
 
 
 @verb("unmask check bert")
 def check(
     recipe: Annotated[str, typer.Argument(help="A recipe's name, or a file such as ./mine.py.")],
-    size: Size = "tiny",
+    size: Annotated[str | None, typer.Option(help="By default tiny, or the first size that the recipe has.")] = None,
     variant: Variant = "paper",
     settings: Settings = [],  # noqa: B006
     json_: Json = False,
@@ -26,8 +26,9 @@ def check(
     from unmask import contracts
     from unmask import recipes as family
 
+    size = size or family.smallest(recipe)
     chosen = family.get(recipe, size=size, variant=variant, settings=settings)
-    found = list(contracts.check(chosen, recipe))
+    found = list(contracts.check(chosen))
     if json_:
         output.as_json([dataclasses.asdict(outcome) for outcome in found])
     else:

@@ -40,7 +40,6 @@ class Case:
     """A recipe with short rows, and the small data that it reads."""
 
     recipe: Recipe
-    name: str  # of the recipe, or the file that it comes from
     small: SmallData = field(compare=False)
 
     @property
@@ -116,9 +115,9 @@ class Case:
         return hidden
 
 
-def make_case(recipe: Recipe, name: str, small: SmallData) -> Case:
-    """The case of a recipe; `name`: the recipe's name, or the file that it comes from."""
-    return Case(shortened(recipe), name, small)
+def make_case(recipe: Recipe, small: SmallData) -> Case:
+    """The case of a recipe."""
+    return Case(shortened(recipe), small)
 
 
 def shortened(recipe: Recipe) -> Recipe:

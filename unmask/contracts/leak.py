@@ -16,7 +16,7 @@ from unmask.contracts.rows import cut, with_other_token
 from unmask.see import visible, visible_before
 
 ROWS = 4
-STEP = 3  # every third place of a row is changed, one at a time
+STEP = 5  # every fifth place of a row is changed, one at a time
 MOST = 0.9  # at least this share of the outputs that may see a changed token must move
 EXACT = frozenset({"both sides", "prefix"})  # facts of views in which every token sees all that it may
 DIRECTIONS = EXACT | {"left", "right", "future hidden"}

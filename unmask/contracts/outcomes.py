@@ -35,9 +35,9 @@ def applying(case: Case) -> list[Contract]:
     return [contract for contract in CONTRACTS if contract.applies(case)]
 
 
-def check(recipe: Recipe, name: str) -> Iterator[Outcome]:
-    """Check a recipe against every contract that applies; `name`: the recipe's name, or the file that it comes from."""
-    case = make_case(recipe, name, SmallData())
+def check(recipe: Recipe) -> Iterator[Outcome]:
+    """Check a recipe against every contract that applies."""
+    case = make_case(recipe, SmallData())
     for contract in applying(case):
         yield outcome(contract, case)
 

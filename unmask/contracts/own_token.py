@@ -17,7 +17,7 @@ from unmask.system import objectives
 from unmask.system.tracks import joined
 
 ROWS = 2
-TARGETS = 6  # of each name whose tokens are changed, one at a time
+TARGETS = 4  # of each name whose tokens are changed, one at a time
 CLOSE = 1e-3
 SHOWN = 0.5  # less than this share of covered targets may still show their token
 
@@ -115,7 +115,8 @@ def _asked_for_all(case: Case, hidden: Batch, name: str, number: int) -> Batch:
 
 def _scoring(case: Case) -> list[str]:
     """The names of the losses that score every token of the vocabulary."""
-    return [name for name, part in objectives(case.recipe).items() if "token scores" in part.gives]
+    own = case.recipe.system.losses if "token scores" in gives_of(case.recipe.system) else ()  # such as a generator's
+    return [*own, *(name for name, part in objectives(case.recipe).items() if "token scores" in part.gives)]
 
 
 def _has_targets(case: Case) -> bool:
