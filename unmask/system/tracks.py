@@ -37,7 +37,7 @@ def _hidden(
 
 def view(track: FullTrack, batch: Batch) -> Batch:
     """The batch as a track sees it: ranks, and the track's own numbers of segments."""
-    batch = track.see.apply(batch)  # a view may ask which text is the second: before segments have other numbers
+    batch = track.see.apply(batch)  # before segments are numbered: a view may ask which text a token belongs to
     if not track.segments:
         return batch
     return batch.replace(segment=torch.tensor(track.segments, device=batch.ids.device)[batch.segment])
