@@ -78,7 +78,7 @@ def test_every_verb_shows_an_example_of_its_use(verb):
 
 
 def test_there_are_the_verbs_that_the_project_promises():
-    wanted = "adapt diff embed evaluate explain export fill generate import lexicon pretrain predict prepare recipes show tokenizer"
+    wanted = "adapt check diff embed evaluate explain export fill generate import lexicon pretrain predict prepare recipes show tokenizer"
     assert set(wanted.split()) <= set(VERBS)
 
 

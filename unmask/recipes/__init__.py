@@ -110,3 +110,11 @@ def gentle(recipe: Recipe, base: Recipe) -> Recipe:
 
 def _file(name: str) -> Path:
     return _FOLDER / f"{name.replace('-', '_')}.py"
+
+
+def smallest(name: str) -> str:
+    """The smallest size of a recipe: "tiny", or the first that it has."""
+    if name not in names():
+        raise unknown("recipe", name, names())
+    sizes = list(importlib.import_module(f"unmask.recipes.{_file(name).stem}").SIZES)
+    return "tiny" if "tiny" in sizes else str(sizes[0])

@@ -1,0 +1,155 @@
+"""Case: one recipe made small, with a tokenizer and data: all that a contract needs."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from unmask.axes import Hide, gives_of, rules
+from unmask.batch import Batch, Vocabulary
+from unmask.contracts.small_data import VOCABULARY, SmallData
+from unmask.pretraining.mixture import Mixture, needed_columns
+from unmask.recipe import FullTrack, Recipe, Stage
+from unmask.settings import flat, override
+from unmask.system import predictions
+from unmask.text import Tokenizer
+
+LENGTH = 32  # tokens in a row of the first stage; a later stage has a multiple of it
+ROWS = 8  # in a step
+MEMORY = 40  # tokens that a network with a memory keeps: more than one row, fewer than two
+SEED = 0
+
+
+@dataclass(frozen=True)
+class Way:
+    """One way in which rows are hidden and seen: a track in a stage."""
+
+    track: str
+    stage: Stage
+    choices: FullTrack
+
+    def __str__(self) -> str:
+        return f"the track {self.track!r}"
+
+
+@dataclass(frozen=True)
+class Case:
+    """A recipe with short rows, and the small data that it reads."""
+
+    recipe: Recipe
+    small: SmallData = field(compare=False)
+
+    @property
+    def tokenizer(self) -> Tokenizer:
+        return self._prepared[0]
+
+    @property
+    def data(self) -> Path:
+        """The folder of the prepared data."""
+        return self._prepared[1]
+
+    @property
+    def folder(self) -> Path:
+        """A folder for runs."""
+        return self.small.folder / "runs"
+
+    @cached_property
+    def _prepared(self) -> tuple[Tokenizer, Path]:
+        return self.small.of(self.recipe.tokenizer, frozenset(needed_columns(self.recipe)))
+
+    @cached_property
+    def gives(self) -> frozenset[str]:
+        """The facts that all parts of the recipe give."""
+        tracks = [way.choices for way in self.ways]
+        parts = [(track.arrange, track.hide, track.see) for track in tracks]
+        return gives_of(self.recipe.system, predictions(self.recipe), *parts)
+
+    @cached_property
+    def ways(self) -> list[Way]:
+        """Every way to hide and see that some stage has, each once."""
+        found: list[Way] = []
+        for stage in self.recipe.schedule:
+            for track, choices in self.recipe.all_tracks(stage).items():
+                known = any(way.track == track and way.choices == choices for way in found)
+                if choices.share > 0 and not known:
+                    found.append(Way(track, stage, choices))
+        return found
+
+    @cached_property
+    def system(self) -> Any:
+        """The system with new weights, ready to be read: contracts that train build another."""
+        return self.build().eval()
+
+    @property
+    def vocabulary(self) -> Vocabulary:
+        return self.tokenizer.vocabulary
+
+    @cached_property
+    def _mixture(self) -> Mixture:
+        return Mixture.open([self.data])
+
+    @cached_property
+    def _rows(self) -> dict[Any, Batch]:
+        return {}
+
+    def build(self, recipe: Recipe | None = None) -> Any:
+        """A new system of the recipe, or of a changed one."""
+        recipe = recipe or self.recipe
+        return recipe.system.build(recipe, self.vocabulary, SEED)
+
+    def rows(self, way: Way, count: int = ROWS, length: int = LENGTH) -> Batch:
+        """The first rows of the data as a track arranges them, nothing hidden; the same record at every call."""
+        key = (way.track, count, length)
+        if key not in self._rows:
+            alone = self.recipe.replace(arrange=way.choices.arrange, tracks={}, writes_with=None)
+            batch = self._mixture.loader(alone, length, SEED, None, count).batch(count)
+            self._rows[key] = batch.replace(tracks=((way.track, count),))
+        return self._rows[key]
+
+    def hide(self, way: Way, batch: Batch, system: Any = None) -> Batch:
+        """The batch as this way hides and sees it."""
+        hidden: Batch = (system or self.system).hide(batch, way.stage.hide)[0]
+        return hidden
+
+
+def make_case(recipe: Recipe, small: SmallData) -> Case:
+    """The case of a recipe."""
+    return Case(shortened(recipe), small)
+
+
+def shortened(recipe: Recipe) -> Recipe:
+    """The recipe with few short rows in a step, a short memory, and clusters that fit a small vocabulary."""
+    given = gives_of(recipe.system)
+    settings = [f"schedule.{i}.length={LENGTH * (i + 1)}" for i in range(len(recipe.schedule))]
+    settings += [f"schedule.*.rows={ROWS}", "optimise.warmup=0.1"]
+    settings += [f"system.backbone.memory={MEMORY}"] if "memory" in given else []
+    settings += [f"system.backbone.cutoffs=({VOCABULARY // 4}, {VOCABULARY // 2})"] if "clusters" in given else []
+    return override(recipe, settings).replace(shrink=False)
+
+
+def without_dropout(recipe: Recipe) -> Recipe:
+    return override(recipe, [f"{name}=0.0" for name in flat(recipe) if name.endswith("dropout")])
+
+
+def settings_of(part: Any) -> frozenset[str]:
+    """The names of the values of a part."""
+    return frozenset(value.name for value in dataclasses.fields(part))
+
+
+def is_by_units(rule: Hide) -> bool:
+    """Whether a rule chooses units up to a budget and replaces them: it has these three settings."""
+    return {"units", "budget", "replace"} <= settings_of(rule)
+
+
+def hides_units(case: Case) -> bool:
+    """Whether some rule of the recipe chooses units up to a budget."""
+    return any(True for way in case.ways for rule in rules(way.choices.hide) if is_by_units(rule))
+
+
+def ways_by_units(case: Case) -> Iterator[Way]:
+    """The ways in which every rule chooses units up to a budget."""
+    return (way for way in case.ways if all(map(is_by_units, rules(way.choices.hide))))

@@ -1,0 +1,55 @@
+"""Outcomes: all contracts, those that apply to a case, and what came of them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from unmask.contracts import budget, hiding, leak, memory, own_token, packing, same_anywhere, saving, training
+from unmask.contracts.broken import ContractBroken
+from unmask.contracts.case import Case, make_case
+from unmask.contracts.contract import Contract
+from unmask.contracts.small_data import SmallData
+from unmask.recipe import Recipe
+
+CONTRACTS: tuple[Contract, ...] = (
+    *leak.CONTRACTS, *memory.CONTRACTS, *own_token.CONTRACTS, *hiding.CONTRACTS, *budget.CONTRACTS,
+    *same_anywhere.CONTRACTS, *packing.CONTRACTS, *saving.CONTRACTS, *training.CONTRACTS,
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came of one contract."""
+
+    contract: str  # its name
+    promise: str  # what it says
+    passed: bool
+    seconds: float
+    message: str = ""  # what was expected and found, if it failed
+
+
+def applying(case: Case) -> list[Contract]:
+    """The contracts that apply to a case."""
+    return [contract for contract in CONTRACTS if contract.applies(case)]
+
+
+def check(recipe: Recipe) -> Iterator[Outcome]:
+    """Check a recipe against every contract that applies."""
+    case = make_case(recipe, SmallData())
+    for contract in applying(case):
+        yield outcome(contract, case)
+
+
+def outcome(contract: Contract, case: Case) -> Outcome:
+    """Run one contract. A recipe that cannot even be run has broken it."""
+    began = time.monotonic()
+    try:
+        contract.check(case)
+        message = ""
+    except ContractBroken as error:
+        message = str(error)
+    except Exception as error:  # a part of the user's own may raise anything
+        message = f"{type(error).__name__}: {error}"
+    return Outcome(contract.name, contract.promise, not message, time.monotonic() - began, message)

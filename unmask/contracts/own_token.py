@@ -1,0 +1,129 @@
+"""Own token: a loss does not read the token that it predicts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from unmask.axes import gives_of
+from unmask.batch import Batch, Targets
+from unmask.contracts.broken import expect
+from unmask.contracts.case import Case, Way
+from unmask.contracts.contract import Contract
+from unmask.system import objectives
+from unmask.system.tracks import joined
+
+ROWS = 2
+TARGETS = 4  # of each name whose tokens are changed, one at a time
+CLOSE = 1e-3
+SHOWN = 0.5  # less than this share of covered targets may still show their token
+
+
+def losses_read(case: Case) -> None:
+    """Another token at a target's place, with the same answer asked for, leaves the loss of that target as it was."""
+    for way in case.ways:
+        raw = case.rows(way, ROWS)
+        batch = case.hide(way, raw)
+        for name in batch.targets:
+            before = each_loss(case.system, batch, name)
+            expect(before, f"In {way} some loss must predict the targets {name!r}, and none does.")
+            for number in _tried(way, raw, batch, name, case):
+                other = _other_token(case, way, raw, batch, name, number)
+                for loss, values in each_loss(case.system, other, name).items():
+                    expect(torch.equal(values[number], before[loss][number]), f"In {way} the loss {loss!r} must not depend on the "
+                           f"token that it predicts, and another token there changed it from {before[loss][number]:.4f} to "
+                           f"{values[number]:.4f}.")  # fmt: skip
+
+
+def each_loss(system: Any, batch: Batch, name: str) -> dict[str, Tensor]:
+    """The loss of every target of this name, N each, by the names of the losses that predict it.
+
+    A loss is a sum of each target's loss times its weight, so they are its derivatives by the weights.
+    """
+    targets = batch.targets[name]
+    weight = targets.weight.clone().requires_grad_()
+    asked = batch.replace(targets=batch.targets | {name: targets.replace(weight=weight)})
+    losses = {n: loss.total for n, loss in system.step(asked, None)[0].items() if loss.total.requires_grad}
+    found = {
+        n: torch.autograd.grad(total, weight, retain_graph=True, allow_unused=True)[0] for n, total in losses.items()
+    }
+    return {n: values for n, values in found.items() if values is not None}
+
+
+def _tried(way: Way, raw: Batch, batch: Batch, name: str, case: Case) -> list[int]:
+    """Targets spread over the batch: of rules that cover tokens, those that are covered by [MASK]."""
+    targets = batch.targets[name]
+    usable = targets.weight > 0
+    if "covered" in gives_of(way.choices.hide):
+        shown = batch.ids.flatten()[targets.where]
+        usable = usable & (shown == case.vocabulary.mask)
+        _check_covered(way, targets, shown, name)
+    numbers = usable.nonzero()[:, 0].tolist()
+    expect(numbers, f"In {way} some targets {name!r} must be hidden from the network, and none is.")
+    return [int(number) for number in numbers[:: max(1, len(numbers) // TARGETS)]]
+
+
+def _check_covered(way: Way, targets: Targets, shown: Tensor, name: str) -> None:
+    used = targets.weight > 0
+    share = (shown == targets.ids)[used].float().mean()
+    expect(
+        share < SHOWN,
+        f"In {way} the text must no longer show most of the targets {name!r}, and it shows {share:.0%} of them.",
+    )
+
+
+def _other_token(case: Case, way: Way, raw: Batch, batch: Batch, name: str, number: int) -> Batch:
+    """The batch as it would be hidden with another token at a target's place; the answers stay those of before."""
+    ids, place = raw.ids.clone(), batch.targets[name].where[number]
+    ids.view(-1)[place] = next(token for token in _ordinary(case) if token != int(ids.view(-1)[place]))
+    other = case.hide(way, raw.replace(ids=ids))
+    expect(all(torch.equal(other.targets[n].where, t.where) for n, t in batch.targets.items()), f"In {way} the choice of targets "
+           "must not depend on which ordinary token stands at a place, and it does.")  # fmt: skip
+    return other.replace(targets=batch.targets)
+
+
+def _ordinary(case: Case) -> Iterator[int]:
+    return (token for token in reversed(range(case.vocabulary.size)) if token not in case.vocabulary.special)
+
+
+def answers(case: Case) -> None:
+    """Asked for every token in turn, the probabilities at a target add up to 1; a loss that reads its answer gives more."""
+    for way in case.ways:
+        hidden = case.hide(way, case.rows(way, 1))
+        for name, targets in hidden.targets.items():
+            number = int(targets.weight.argmax())
+            for loss, values in each_loss(case.system, _asked_for_all(case, hidden, name, number), name).items():
+                total = (-values.view(case.vocabulary.size, -1)[:, number]).exp().sum()
+                expect(
+                    loss not in _scoring(case) or abs(total - 1) < CLOSE,
+                    f"In {way} the probabilities that the loss {loss!r} gives to all tokens at a target must add up to 1, and they "
+                    f"add up to {total:.4f}: does it read the answer?",
+                )
+
+
+def _asked_for_all(case: Case, hidden: Batch, name: str, number: int) -> Batch:
+    """The row once for each token of the vocabulary, which is the answer at one target."""
+    size = case.vocabulary.size
+    rows = joined([hidden] * size)
+    ids = rows.targets[name].ids.view(size, -1).clone()
+    ids[:, number] = torch.arange(size)
+    return rows.replace(targets=rows.targets | {name: rows.targets[name].replace(ids=ids.flatten())}, tracks=())
+
+
+def _scoring(case: Case) -> list[str]:
+    """The names of the losses that score every token of the vocabulary."""
+    own = case.recipe.system.losses if "token scores" in gives_of(case.recipe.system) else ()  # such as a generator's
+    return [*own, *(name for name, part in objectives(case.recipe).items() if "token scores" in part.gives)]
+
+
+def _has_targets(case: Case) -> bool:
+    return any(fact.startswith("targets:") for fact in case.gives)
+
+
+CONTRACTS = (
+    Contract("own token", "A loss does not read the token that it predicts.", losses_read, _has_targets),
+    Contract("answers", "The probabilities of all tokens at a target add up to 1.", answers, lambda case: bool(_scoring(case))),
+)  # fmt: skip

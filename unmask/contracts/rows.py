@@ -1,0 +1,80 @@
+"""Rows: batches changed on purpose, for contracts that compare two of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from unmask.batch import Batch, Targets
+from unmask.system.tracks import joined, rows_of
+
+_FLAT = ("where", "at", "start", "end")  # of targets: indices into the flattened batch
+
+
+def some_rows(batch: Batch, rows: Sequence[int]) -> Batch:
+    """These rows of a batch in which nothing is hidden, in this order, all of its first track."""
+    tracks = tuple((name, len(rows)) for name, _ in batch.tracks[:1])
+    return joined([rows_of(batch, row, row + 1) for row in rows]).replace(tracks=tracks)
+
+
+def with_other_token(batch: Batch, place: int, size: int) -> Batch:
+    """The batch with another token at a place of every row."""
+    ids = batch.ids.clone()
+    ids[:, place] = (ids[:, place] + 7) % size
+    return batch.replace(ids=ids)
+
+
+def cut(batch: Batch, examples: int = 3) -> Batch:
+    """The same rows, each cut into several examples: rows as no arrangement makes them, but as any network may get."""
+    place = torch.arange(batch.shape[1], device=batch.ids.device).expand(batch.shape)
+    size = -(-batch.shape[1] // examples)
+    return batch.replace(
+        example=torch.where(batch.real, place // size, -1), position=place % size, segment=torch.zeros_like(place)
+    )
+
+
+def marked(batch: Batch, where: Tensor) -> Tensor:
+    """B T, True at these flat indices."""
+    found = torch.zeros(batch.ids.numel(), dtype=torch.bool, device=batch.ids.device)
+    return found.index_fill(0, where, True).view(batch.shape)
+
+
+def predicted(batch: Batch) -> Tensor:
+    """B T, True on the tokens that are targets of any name."""
+    found = torch.zeros_like(batch.real)
+    for targets in batch.targets.values():
+        found = found | marked(batch, used(targets, "where"))
+    return found
+
+
+def used(targets: Targets, name: str) -> Tensor:
+    """One field of the targets, without the unused places."""
+    found: Tensor = getattr(targets, name)[targets.weight > 0]
+    return found
+
+
+def by_row(targets: Targets, batch: Batch) -> dict[str, Tensor]:
+    """Every field of the targets as B N, with indices that count from the start of the row."""
+    rows, length = batch.shape
+    fields = {name: value.view(rows, -1) for name, value in vars(targets).items()}
+    first = torch.arange(rows, device=batch.ids.device)[:, None] * length
+    return {name: value - first if name in _FLAT else value for name, value in fields.items()}
+
+
+class Same:
+    """A source that always gives the same batch."""
+
+    def __init__(self, batch: Batch) -> None:
+        self.one = batch
+
+    def batch(self, rows: int) -> Batch:
+        return self.one
+
+    def state(self) -> dict[str, Any]:
+        return {}
+
+    def after_stage(self) -> dict[str, Any]:
+        return {}

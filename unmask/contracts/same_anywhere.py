@@ -1,0 +1,80 @@
+"""Same anywhere: hiding is a function of the row, the visit and the seed alone."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from unmask.axes import rules
+from unmask.batch import Batch
+from unmask.contracts.broken import expect
+from unmask.contracts.case import LENGTH, SEED, Case, Way, hides_units, ways_by_units
+from unmask.contracts.contract import Contract
+from unmask.contracts.rows import by_row, some_rows
+
+ROWS = 6
+ORDER = (4, 1, 5)
+COPIES = 3
+LONG = 3 * LENGTH
+
+
+def pure(case: Case) -> None:
+    """The same row gives the same result in any batch, in any order of rows and on any device."""
+    for way in case.ways:
+        rows = case.rows(way, ROWS)
+        together = case.hide(way, rows)
+        _check_same(way, together, case.hide(way, some_rows(rows, ORDER)), ORDER, "in another batch")
+        for device in ("cpu", *(["cuda"] if torch.cuda.is_available() else [])):
+            moved = case.hide(way, rows.to(device)).to("cpu")
+            _check_same(way, together, moved, range(ROWS), f"on the device {device!r}")
+
+
+def _check_same(way: Way, together: Batch, part: Batch, order: Any, words: str) -> None:
+    chosen = torch.tensor(list(order))
+    for name in ("ids", "rank", "order"):
+        one, two = getattr(together, name), getattr(part, name)
+        expect(
+            one is None or torch.equal(one[chosen], two),
+            f"In {way} a row must have the same {name} {words}, and it differs.",
+        )
+    for name, targets in together.targets.items():
+        one, two = by_row(targets, together), by_row(part.targets[name], part)
+        used = one["weight"][chosen] > 0  # an unused place may hold anything
+        for field, values in one.items():
+            expect(
+                torch.equal(values[chosen] * used, two[field] * used) and torch.equal(used, two["weight"] > 0),
+                f"In {way} a row must have the same targets {name!r} {words}, and their {field!r} differs.",
+            )
+
+
+def visits(case: Case) -> None:
+    """Another visit hides other tokens; with a number of versions made once, that many visits later the same ones."""
+    for way in ways_by_units(case):
+        rows = case.rows(way, ROWS, LONG)
+        for rule in rules(way.choices.hide):
+            new, static = (dataclasses.replace(rule, copies=copies) for copies in (None, COPIES))  # type: ignore[type-var]
+            first, later, around = (_where(case, static, rows, visit) for visit in (0, 1, COPIES))
+            expect(
+                torch.equal(first, around),
+                f"In {way} with {COPIES} versions of each row, visit {COPIES} must hide what visit 0 hides.",
+            )
+            expect(not torch.equal(first, later), f"In {way} two versions of a row must differ, and they are the same.")
+            first, around = (_where(case, new, rows, visit) for visit in (0, COPIES))
+            expect(
+                not torch.equal(first, around), f"In {way} another visit must hide other tokens, and it hides the same."
+            )
+
+
+def _where(case: Case, rule: Any, rows: Batch, visit: int) -> Tensor:
+    hidden = rule.apply(rows.replace(visit=rows.visit + visit), case.vocabulary, SEED)
+    found: Tensor = hidden.targets["tokens"].where
+    return found
+
+
+CONTRACTS = (
+    Contract("same anywhere", "The same row gives the same result in any batch, any order and on any device.", pure),
+    Contract("visits", "Another visit hides other tokens, unless a fixed number of versions is made.", visits, hides_units),
+)  # fmt: skip

@@ -1,0 +1,124 @@
+"""Saving: a run that is cut off goes on to the bit, and what is saved gives what was trained."""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from unmask.contracts.broken import expect
+from unmask.contracts.case import SEED, Case
+from unmask.contracts.contract import Contract
+from unmask.infer.model import open_run
+from unmask.pretraining import pretrain
+from unmask.pretraining.measure import legs_of
+from unmask.pretraining.mixture import Mixture
+from unmask.run import from_json, to_json
+from unmask.settings import flat, override
+from unmask.train import Fixed, Machine, Trainer, train
+
+STEPS, STOP = 10, 5
+FEW = 2
+ROWS = 4
+DROPOUT = 0.1  # everywhere: its randomness must be resumed too
+
+
+def resumes(case: Case) -> None:
+    """Ten steps, and five, a stop and five more: every file of the last state has the same bytes."""
+    whole, parts = case.folder / "whole", case.folder / "parts"
+    dropout = [f"{name}={DROPOUT}" for name in flat(case.recipe) if name.endswith("dropout")]
+    recipe = override(case.recipe, [*dropout, f"schedule.*.rows={ROWS}"])
+    try:
+        _run(case, recipe, whole)
+        steps: list[int] = []
+        for record in pretrain(recipe, [case.data], parts, **_options(), stop=lambda: len(steps) >= STOP):
+            steps.extend([record["step"]] if "step" in record else [])
+        expect(steps[-1] < STEPS, f"A run must stop when it is asked to, and it made all {STEPS} steps.")
+        for _ in pretrain(recipe, [case.data], parts, **_options(), resume=True):
+            pass
+        _compare(whole / "state" / str(STEPS), parts / "state" / str(STEPS))
+    finally:
+        _remove(whole, parts)
+
+
+def _options() -> dict[str, Any]:
+    return {"budget": f"{STEPS}steps", "device": "cpu", "seed": SEED}
+
+
+def _run(case: Case, recipe: Any, out: Path, steps: int = STEPS) -> None:
+    for _ in pretrain(recipe, [case.data], out, **_options() | {"budget": f"{steps}steps"}):
+        pass
+
+
+def _compare(whole: Path, parts: Path) -> None:
+    names = sorted({path.name for path in chain(whole.iterdir(), parts.iterdir()) if path.suffix == ".safetensors"})
+    for name in names:
+        expect(
+            (whole / name).is_file() and (parts / name).is_file(), f"Both runs must have saved {name}, and one has not."
+        )
+        digests = [hashlib.sha256((folder / name).read_bytes()).hexdigest() for folder in (whole, parts)]
+        expect(digests[0] == digests[1], f"After {STEPS} steps {name} of a run that was cut off and resumed must have the bytes of a "
+               "run that was not, and it differs.")  # fmt: skip
+
+
+def round_trip(case: Case) -> None:
+    """The system as it was trained in memory, and the system of the run that was saved by the same training."""
+    out = case.folder / "saved"
+    try:
+        _run(case, case.recipe, out, FEW)
+        opened = open_run(out, device="cpu")
+        expect(opened.recipe == case.recipe, "The recipe of a run must be the recipe that was trained, and it differs.")
+        _compare_systems(case, _trained(case), opened.system)
+    finally:
+        _remove(out)
+
+
+def _trained(case: Case) -> Any:
+    """The same training in memory; nothing is written."""
+    recipe = case.recipe
+    trainer = Trainer(case.build(), recipe.optimise, Machine(), SEED)
+    stages = legs_of(recipe, Mixture.open([case.data]), [stage.rows for stage in recipe.schedule], SEED, [])
+    for _ in train(trainer, stages, Fixed(FEW), folder=None):
+        pass
+    return trainer.system.eval()
+
+
+def _compare_systems(case: Case, trained: Any, opened: Any) -> None:
+    """What both compute of the same rows: losses of hidden rows, vectors of whole ones."""
+    for way in case.ways:
+        rows = case.rows(way, 2)
+        with torch.no_grad():
+            batch = case.hide(way, rows, trained)
+            losses, again = (system.step(batch, None)[0] for system in (trained, opened))
+            for name, loss in losses.items():
+                expect(torch.equal(loss.total, again[name].total), f"In {way} an opened run must give the loss {name!r} of the trained "
+                       f"system, {float(loss.total):.6f}, and it gives {float(again[name].total):.6f}.")  # fmt: skip
+            one, two = (system.look(rows, way.track).last for system in (trained, opened))
+            expect(torch.equal(one, two), f"In {way} an opened run must give the vectors of the trained system, and they differ by "
+                   f"{float((one - two).abs().amax()):.2g}.")  # fmt: skip
+
+
+def json(case: Case) -> None:
+    """A recipe that is written and read is equal to itself."""
+    again = from_json(to_json(case.recipe))
+    different = [name for name, value in flat(case.recipe).items() if flat(again).get(name) != value]
+    expect(
+        again == case.recipe,
+        f"A recipe that is written as JSON and read must be the same, and it differs in {different}.",
+    )
+
+
+def _remove(*folders: Path) -> None:
+    for folder in folders:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+CONTRACTS = (
+    Contract("resume", "Ten steps equal five, a stop and five more, to the bit.", resumes, trains=True),
+    Contract("round trip", "A saved run that is opened gives what the trained system gives.", round_trip),
+    Contract("JSON", "A recipe that is written as JSON and read is the same.", json),
+)  # fmt: skip

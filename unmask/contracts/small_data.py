@@ -1,0 +1,69 @@
+"""Small data for contracts: English sentences, a tokenizer of any kind trained on them, and shards made from them."""
+
+from __future__ import annotations
+
+import dataclasses
+import random
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from unmask import text
+from unmask.data.prepare import prepare
+from unmask.text.lexicon import LEVELS
+
+VOCABULARY = 300  # tokens at most: some words stay in several pieces
+DOCUMENTS = 120
+SUBJECTS = "the doctor|a patient|the old engine|our server|the judge|a small company|the river|my teacher".split("|")
+VERBS = "examined repaired ignored described followed measured sold opened".split()
+OBJECTS = "the report|an open wound|three valves|the case|a long bridge|the data|no evidence|every window".split("|")
+TAILS = "in the morning|without delay|after the storm|for the third time|near London|despite the rain".split("|")
+LEXICON = "open wound\tphrase\nthird time\tphrase\nlong bridge\tphrase\nLondon\tentity\n"
+
+
+def documents(count: int = DOCUMENTS, seed: int = 0) -> list[str]:
+    """Documents of one to four paragraphs, each of one to six sentences."""
+    dice = random.Random(seed)
+    return ["\n".join(_paragraph(dice) for _ in range(dice.randint(1, 4))) for _ in range(count)]
+
+
+def _paragraph(dice: random.Random) -> str:
+    return " ".join(_sentence(dice) for _ in range(dice.randint(1, 6)))
+
+
+def _sentence(dice: random.Random) -> str:
+    """Now and then with a word that occurs only once, so that every tokenizer cuts some words into pieces."""
+    words = " ".join(dice.choice(part) for part in (SUBJECTS, VERBS, OBJECTS, TAILS))
+    rare = "".join(dice.choice("aeioulmnrst") for _ in range(9))
+    end = dice.choice([".", ".", "!", "?", f" of {rare}."])
+    return words[0].upper() + words[1:] + end
+
+
+class SmallData:
+    """Tokenizers and prepared data in a temporary folder; each is made once, when it is first asked for."""
+
+    def __init__(self) -> None:
+        self._temporary = tempfile.TemporaryDirectory(prefix="unmask_contracts_")  # removed with this object
+        self.folder = Path(self._temporary.name)
+        self._made: dict[tuple[Any, bool], tuple[text.Tokenizer, Path]] = {}
+
+    def of(self, kind: Any, columns: frozenset[str]) -> tuple[text.Tokenizer, Path]:
+        """A tokenizer of this kind with a small vocabulary, and data with these columns."""
+        small, marked = dataclasses.replace(kind, vocab=min(kind.vocab, VOCABULARY)), bool(columns & set(LEVELS))
+        if (small, marked) not in self._made:
+            self._made[small, marked] = self._make(small, marked)
+        return self._made[small, marked]
+
+    def _make(self, kind: Any, marked: bool) -> tuple[text.Tokenizer, Path]:
+        out, corpus = self.folder / f"data_{len(self._made)}", self.folder / "text.txt"
+        corpus.write_text("\n\n".join(documents()), encoding="utf-8")
+        tokenizer = text.train(kind, documents(), at_most=True)
+        lexicon = self._lexicon() if marked else None
+        for _ in prepare(text.Corpus([corpus]), tokenizer, out, holdout=0.05, workers=1, lexicon=lexicon):
+            pass
+        return tokenizer, out
+
+    def _lexicon(self) -> text.Lexicon:
+        path = self.folder / "lexicon.tsv"
+        path.write_text(LEXICON, encoding="utf-8")
+        return text.Lexicon.load([path])
