@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -125,7 +126,9 @@ def shortened(recipe: Recipe) -> Recipe:
     """The recipe with few short rows in a step, a short memory, and clusters that fit a small vocabulary."""
     given = gives_of(recipe.system)
     settings = [f"schedule.{i}.length={LENGTH * (i + 1)}" for i in range(len(recipe.schedule))]
-    settings += [f"schedule.*.rows={ROWS}", "optimise.warmup=0.1"]
+    shares = [track.share for track in recipe.all_tracks().values() if track.share > 0]
+    rows = max(ROWS, math.ceil(1 / min(shares)))  # at least one row for each track
+    settings += [f"schedule.*.rows={rows}", "optimise.warmup=0.1"]
     settings += [f"system.backbone.memory={MEMORY}"] if "memory" in given else []
     settings += [f"system.backbone.cutoffs=({VOCABULARY // 4}, {VOCABULARY // 2})"] if "clusters" in given else []
     return override(recipe, settings).replace(shrink=False)

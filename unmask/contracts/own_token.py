@@ -19,6 +19,7 @@ from unmask.system.tracks import joined
 ROWS = 2
 TARGETS = 4  # of each name whose tokens are changed, one at a time
 CLOSE = 1e-3
+SHORT = 16  # tokens in a row that is read once for each token of the vocabulary
 SHOWN = 0.5  # less than this share of covered targets may still show their token
 
 
@@ -92,7 +93,7 @@ def _ordinary(case: Case) -> Iterator[int]:
 def answers(case: Case) -> None:
     """Asked for every token in turn, the probabilities at a target add up to 1; a loss that reads its answer gives more."""
     for way in case.ways:
-        hidden = case.hide(way, case.rows(way, 1))
+        hidden = case.hide(way, case.rows(way, 1, SHORT))
         for name, targets in hidden.targets.items():
             number = int(targets.weight.argmax())
             for loss, values in each_loss(case.system, _asked_for_all(case, hidden, name, number), name).items():
