@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 import importlib
+import pkgutil
 from collections.abc import Iterable
 from typing import Any
 
-from unmask.axes import PartLike
+from unmask.axes import Part, PartLike
 from unmask.errors import UserError, require
 from unmask.recipe_file import RecipeFile, file_of
 from unmask.type_check import is_part, is_protocol, options
@@ -41,10 +42,12 @@ def part_named(name: str, file: RecipeFile | None) -> type:
     module, _, part_name = name.rpartition(".")
     require(module.startswith("unmask."), f"a recipe may only name parts of unmask, got {name!r}")
     try:
-        part: type = getattr(importlib.import_module(module), part_name)
-    except (ImportError, AttributeError):
-        raise UserError(f"this recipe names a part that does not exist here: {name}") from None
-    require(isinstance(part, type) and dataclasses.is_dataclass(part), f"{name} is not a part")
+        part = _classes(module).get(part_name)
+    except ImportError:
+        part = None
+    if part is None:
+        raise UserError(f"this recipe names a part that does not exist here: {name}")
+    require(dataclasses.is_dataclass(part), f"{name} is not a part")
     return part
 
 
@@ -94,6 +97,14 @@ def _attributes(part: Any) -> set[str]:
 
 
 def _exported() -> list[type]:
-    modules = [importlib.import_module(package) for package in PACKAGES]
-    values = [vars(module)[name] for module in modules for name in getattr(module, "__all__", vars(module))]
-    return [value for value in values if isinstance(value, type) and dataclasses.is_dataclass(value)]
+    found = [value for package in PACKAGES for value in _classes(package).values()]
+    return [value for value in found if dataclasses.is_dataclass(value) and issubclass(value, Part)]
+
+
+def _classes(package: str) -> dict[str, type]:
+    """The public classes that a package defines, in whichever of its modules: a new part is one new file."""
+    module = importlib.import_module(package)
+    inside = pkgutil.iter_modules(getattr(module, "__path__", ()))
+    modules = [module, *(importlib.import_module(f"{package}.{info.name}") for info in inside)]
+    found = {name: value for one in modules for name, value in vars(one).items() if isinstance(value, type)}
+    return {name: value for name, value in found.items() if value.__module__.startswith(package) and name[:1] != "_"}

@@ -25,7 +25,7 @@ def kept(case: Case) -> None:
             state = case.system.step(batch, None)[1]
             for place in range(0, batch.shape[1], STEP):
                 other = case.system.step(with_other_token(batch, place, case.vocabulary.size), None)[1]
-                _check_kept(batch, (other.layers - state.layers).abs().amax((0, 3)) > 0, place)
+                _check_kept(batch, (other.layers - state.layers).abs().amax((1, 3)) > 0, place)
 
 
 def _check_kept(batch: Batch, moved: torch.Tensor, place: int) -> None:

@@ -17,6 +17,7 @@ from unmask.infer.model import open_run
 from unmask.pretraining import pretrain
 from unmask.pretraining.measure import legs_of
 from unmask.pretraining.mixture import Mixture
+from unmask.recipe_file import file_used_by
 from unmask.run import from_json, to_json
 from unmask.settings import flat, override
 from unmask.train import Fixed, Machine, Trainer, train
@@ -71,7 +72,7 @@ def round_trip(case: Case) -> None:
     out = case.folder / "saved"
     try:
         _run(case, case.recipe, out, FEW)
-        opened = open_run(out, device="cpu")
+        opened = open_run(out, device="cpu", recipe=file_used_by(case.recipe))
         expect(opened.recipe == case.recipe, "The recipe of a run must be the recipe that was trained, and it differs.")
         _compare_systems(case, _trained(case), opened.system)
     finally:
@@ -105,7 +106,7 @@ def _compare_systems(case: Case, trained: Any, opened: Any) -> None:
 
 def json(case: Case) -> None:
     """A recipe that is written and read is equal to itself."""
-    again = from_json(to_json(case.recipe))
+    again = from_json(to_json(case.recipe), file=file_used_by(case.recipe))
     different = [name for name, value in flat(case.recipe).items() if flat(again).get(name) != value]
     expect(
         again == case.recipe,

@@ -114,7 +114,5 @@ def _file(name: str) -> Path:
 
 def smallest(name: str) -> str:
     """The smallest size of a recipe: "tiny", or the first that it has."""
-    if name not in names():
-        raise unknown("recipe", name, names())
-    sizes = list(importlib.import_module(f"unmask.recipes.{_file(name).stem}").SIZES)
+    sizes = list(_sizes(name))
     return "tiny" if "tiny" in sizes else str(sizes[0])
