@@ -25,9 +25,9 @@ from unmask.data import Collection, ContinuingPairs, ContinuingRows, Texts, cont
 from unmask.data.arrange import special_ids
 from unmask.data.concatenation import Concatenation
 from unmask.data.continuing_reader import ContinuingReader
-from unmask.data.held_out import held_out
 from unmask.data.loader import Loader, TrackReaders, shared_out
 from unmask.data.pack import pack
+from unmask.data.validation import held_out
 from unmask.errors import UserError
 from unmask.recipes import get
 from unmask.settings import override

@@ -14,9 +14,9 @@ from tests.data.made import collection_of, loader_of, random_texts, with_levels
 from unmask.batch import Batch
 from unmask.data import Blocks, Collection, FullRows, NextSentence, group_reader
 from unmask.data.group_reader import GroupReader
-from unmask.data.held_out import held_out
 from unmask.data.loader import TrackReaders, to_batch
 from unmask.data.reader import Block, Place, Slot
+from unmask.data.validation import held_out
 from unmask.errors import UserError
 from unmask.text import Characters, train
 

@@ -7,6 +7,7 @@ mixture by their weights.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from itertools import groupby
 from typing import Any
@@ -150,20 +151,22 @@ def _portions(tracks: list[TrackReaders], weights: list[float], rows: int, place
     """A step in portions, in order: one for each track; where rows continue, one for each data set of a track."""
     found, first, waiting = [], 0, iter(places)
     for track, count in zip(tracks, shared_out([track.share for track in tracks], rows), strict=True):
-        continuing = track.readers[0].continuing
-        each = shared_out(weights, count) if continuing else [count] * len(weights)
-        cursors = []
-        for source, (reader, mine) in enumerate(zip(track.readers, each, strict=True)):
-            slot = Slot(source, first, mine)
-            reader.check(slot)
-            cursors.append(Cursor(reader, slot, next(waiting)))
-            first += mine if continuing else 0
-        first += 0 if continuing else count
-        if continuing:
+        cursors = [Cursor(reader, slot, next(waiting)) for reader, slot in _slots(track, weights, count, first)]
+        if track.readers[0].continuing:
             found += [Portion(track, [cursor], [1.0], cursor.slot.rows) for cursor in cursors]
         else:
             found.append(Portion(track, cursors, weights, count))
+        first += count
     return found
+
+
+def _slots(track: TrackReaders, weights: list[float], rows: int, first: int) -> Iterator[tuple[Reader, Slot]]:
+    """Which rows of a step each reader of a track fills; rows that do not continue may all come from one reader."""
+    each = shared_out(weights, rows) if track.readers[0].continuing else [rows] * len(weights)
+    for source, (reader, mine) in enumerate(zip(track.readers, each, strict=True)):
+        slot = Slot(source, first + sum(each[:source]), mine)
+        reader.check(slot)
+        yield reader, slot
 
 
 def shared_out(shares: list[float], rows: int) -> list[int]:

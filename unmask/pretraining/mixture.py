@@ -10,9 +10,9 @@ from typing import Any
 from unmask.axes import Arrange, columns_of
 from unmask.batch import Batch
 from unmask.data import Collection, Shards
-from unmask.data.held_out import held_out
 from unmask.data.loader import Loader, TrackReaders, shared_out, track_seed
 from unmask.data.pack import SENTENCES
+from unmask.data.validation import held_out
 from unmask.errors import UserError, require
 from unmask.recipe import Recipe
 from unmask.text import Tokenizer
