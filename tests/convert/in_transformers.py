@@ -20,6 +20,7 @@ from unmask.infer.model import Model
 from unmask.predict import Label
 from unmask.recipe import Recipe
 from unmask.system import Single
+from unmask.tasks import Classify
 
 AUTO = {  # how the name of a class ends, and what opens it
     "ForPreTraining": hf.AutoModelForPreTraining,
@@ -54,14 +55,17 @@ def classifier(name: str, folder: Path, tokens: Any = None, **changes: Any) -> M
     """A model with a label, its head as the architecture of the recipe has it."""
     recipe = recipe_of(name)
     pooler = architecture_of(recipe).family.pooler
-    head = {"classes": 3, "names": ("bad", "fair", "good"), "pooler": pooler is not None, "activation": pooler or "tanh",
+    head = {"classes": 3, "pooler": pooler is not None, "activation": pooler or "tanh",
             "bias": pooler is not None, "dropout": 0.1} | changes  # fmt: skip
     adapted = recipe.replace(
         arrange=FromTask(),
         hide=Nothing(),
-        see=recipe.see.serving,
+        see=recipe.see.reading,
         system=Single(backbone=recipe.system.backbone),
         predict={"label": Label(**head)},
+        task=Classify(labels=("bad", "fair", "good")),
+        tracks={},
+        writes_with=None,
     )
     return model_of(adapted, tokens or tokenizer_for(recipe), folder)
 

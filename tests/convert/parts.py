@@ -157,7 +157,7 @@ def run(network: Any, batch: Batch, *, segments: bool) -> Any:
 def generate(model: Model, batch: Batch) -> tuple[Hidden, Tensor]:
     """What the generator of a pair makes of a batch: its vectors and its token scores."""
     with torch.no_grad():
-        hidden, _ = model.system.generator(model.system.see.apply(batch))
+        hidden, _ = model.system.generator(model.recipe.see.apply(batch))
         return hidden, model.system.fill.decode(hidden, batch)
 
 

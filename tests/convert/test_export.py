@@ -10,6 +10,7 @@ from unmask.convert import export_hf
 from unmask.data import Blocks
 from unmask.errors import UserError
 from unmask.predict import Label
+from unmask.tasks import Write
 from unmask.text import Tokenizer
 
 
@@ -72,7 +73,7 @@ def test_segments_are_those_of_the_recipe(tmp_path, name, segments):
     ("roberta", ["system.backbone.activation=relu"], "wordpiece"),  # [PAD] is token 0: another offset of positions
     ("roberta", ["system.backbone.segments=2"], "byte"),
     ("gpt2", ["predict.tokens.tied=false"], "byte"),
-    ("gpt2", ["see=Everything", "hide=Mask", "system.backbone.norm=post", "predict.tokens.transform=true",
+    ("gpt2", ["see=Everything", "hide=Masked", "system.backbone.norm=post", "predict.tokens.transform=true",
               "predict.tokens.bias=true", "predict.tokens.epsilon=1e-5", "system.backbone.activation=gelu"],
      "wordpiece"),
     ("roberta", ["system.backbone.sharing=all", "system.backbone.embedding=8"], "byte"),  # becomes albert
@@ -131,7 +132,7 @@ def test_a_fill_mask_pipeline_finds_what_ours_finds(tmp_path):
 
 
 @pytest.mark.parametrize("name, settings, message", [
-    ("bert", ["system.backbone.positions=sinusoidal"], "no sinusoidal positions.*learned"),
+    ("bert", ["system.backbone.positions=Sinusoidal"], "no sinusoidal positions.*learned"),
     ("bert", ["system.backbone.norm=pre"], "norm='pre'"),
     ("bert", ["predict.tokens.transform=false"], "with a transform"),
     ("bert", ["predict.tokens.epsilon=0.1"], "epsilon"),
@@ -170,9 +171,9 @@ def test_a_head_that_transformers_does_not_have_is_refused(tmp_path, name, chang
 
 @pytest.mark.parametrize("name", ["unilm", "bert"])
 def test_a_model_that_was_adapted_to_write_a_second_text_is_refused(tmp_path, name):
-    see = recipe_of(name).see.writing
+    adapted = Write().recipe(pretrained(name, tmp_path))
     with pytest.raises(UserError, match="reads one text whole and writes a second"):
-        export_hf(pretrained(name, tmp_path, see=see), tmp_path / "hf")
+        export_hf(model_of(adapted, tokenizer_for(adapted), tmp_path), tmp_path / "hf")
 
 
 def test_a_model_with_tokens_and_a_label_is_refused(tmp_path):

@@ -166,7 +166,7 @@ def test_a_bare_network_gives_the_same_vectors_and_can_be_pretrained_on(tmp_path
     assert bool(report.missing) == (kind != "gpt2")  # GPT-2's head has no weights of its own
     assert all("pooler" in name for name in report.left_over)
     assert bool(report.left_over) == (kind != "gpt2")
-    hidden_batch, counts = model.system.prepare(batch)
+    hidden_batch, counts = model.system.hide(batch)
     assert float(counts["tokens"]) > 0
     assert torch.isfinite(model.system.step(hidden_batch)[0]["tokens"].total)
 

@@ -70,7 +70,7 @@ def test_other_recipes_keep_their_architecture(one_more_file, name):
 
 def test_what_all_families_check_is_checked_of_the_new_one_too(one_more_file):
     with pytest.raises(UserError, match="prenorm has no sinusoidal positions.*it is prenorm because of"):
-        architecture_of(encoder("system.backbone.positions=sinusoidal"))
+        architecture_of(encoder("system.backbone.positions=Sinusoidal"))
 
 
 @dataclasses.dataclass(frozen=True)

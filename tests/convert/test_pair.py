@@ -80,7 +80,7 @@ def test_a_bare_network_gets_a_fresh_head_too_and_can_be_pretrained_on(tmp_path)
     report = import_hf(folder_of(electra(hf.ElectraModel), tokenizer(), tmp_path / "hf"), tmp_path / "run")
     assert "predict.replaced.out.weight" in report.missing
     model = open_run(tmp_path / "run", device="cpu")
-    prepared, counts = model.system.prepare(look(model, TEXTS)[0])
+    prepared, counts = model.system.hide(look(model, TEXTS)[0])
     losses, _ = model.system.step(prepared)
     assert losses.keys() == counts.keys() == {"tokens", "replaced"}
     assert all(torch.isfinite(loss.total) for loss in losses.values())
@@ -111,7 +111,7 @@ def test_a_generator_alone_is_a_single_network_that_fills(tmp_path):
     import_hf(folder_of(generator(), tokenizer(), tmp_path / "hf"), tmp_path / "run")
     model = open_run(tmp_path / "run", device="cpu")
     assert isinstance(model.recipe.system, Single)
-    assert len(fill(model, "The [MASK] sat.", top=3)[0]) == 3
+    assert len(fill(model, "The [MASK] sat.", top=3).value[0]) == 3
     assert export_hf(model, tmp_path / "again").architecture == "ElectraForMaskedLM"
 
 
@@ -209,7 +209,7 @@ def test_a_run_without_a_generator_says_so(tmp_path):
 def test_a_pair_that_came_in_can_be_trained_on(tmp_path):
     model, _ = imported(tmp_path, electra(), generator())
     assert isinstance(model.recipe.system, GeneratorDiscriminator)
-    prepared, _ = model.system.prepare(look(model, TEXTS)[0])
+    prepared, _ = model.system.hide(look(model, TEXTS)[0])
     losses, _ = model.system.step(prepared)
     assert all(torch.isfinite(loss.total) for loss in losses.values())
 

@@ -211,7 +211,7 @@ def test_it_computes_what_its_own_tensors_say_over_two_rows_with_a_memory(tmp_pa
 
 def test_the_loss_is_the_chance_of_the_next_word(tmp_path):
     config, tensors, model, _ = imported(tmp_path)
-    batch, _ = model.system.prepare(stream(IDS))
+    batch, _ = model.system.hide(stream(IDS))
     with torch.no_grad():
         losses, _ = model.system.step(batch)
     empty = [torch.zeros(0, config["d_model"])] * config["n_layer"]

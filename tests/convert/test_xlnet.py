@@ -72,7 +72,7 @@ def pretrained(path, *settings, tokens=None, **changes):
 
 def classifier(path, tokens=None, **changes):
     label = Label(**{"classes": 3, "dropout": 0.2} | changes)
-    see = recipe_of("xlnet").see.serving
+    see = recipe_of("xlnet").see.reading
     return pretrained(path, tokens=tokens, arrange=FromTask(), hide=Nothing(), see=see, predict={"label": label},
                       task=Classify(labels=("bad", "fair", "good")))  # fmt: skip
 
@@ -114,9 +114,9 @@ def test_the_query_stream_of_pretraining_is_the_same_given_the_order_and_the_tar
     network = xlnet(head)
     model, _ = imported(network, tmp_path)
     batch, _ = look(model, PAIRS)
-    batch, _ = model.system.prepare(batch)
+    batch, _ = model.system.hide(batch)
     blocked, chosen = masks_of(batch)
-    used = batch.targets.weight > 0
+    used = batch.targets["tokens"].weight > 0
     assert used.any()
     with torch.no_grad():
         expected = network(
@@ -136,7 +136,7 @@ def test_rows_of_odd_length_that_their_collator_refuses_are_hidden_ordered_and_c
         collator([{"input_ids": list(range(9, 9 + length))}])
     assert collator([{"input_ids": list(range(9, 10 + length))}])["perm_mask"].shape == (1, length + 1, length + 1)
     batch = permuted(rows=4, length=length)
-    used = batch.targets.weight > 0
+    used = batch.targets["tokens"].weight > 0
     assert 4 <= int(used.sum()) <= 4 * -(-length // 6)
     assert sorted(batch.order[0].tolist()) == list(range(length))
     blocked, chosen = masks_of(batch)
@@ -161,7 +161,7 @@ def test_an_imported_classifier_gives_the_same_scores(tmp_path, texts):
         torch.testing.assert_close(score(model, "label", batch, hidden), theirs.logits, **PARITY)
     assert (report.architecture, report.left_over, report.missing) == ("XLNetForSequenceClassification", (), ())
     assert model.recipe.predict["label"].dropout == 0.3
-    assert model.recipe.see == model.recipe.see.serving
+    assert model.recipe.see == model.recipe.see.reading
 
 
 def test_a_bare_network_gets_a_fresh_head(tmp_path):
