@@ -14,7 +14,7 @@ from unmask.hide import Next
 from unmask.recipe import MAIN, Stage, Track
 from unmask.see import Everything, LeftToRight, Prefix
 from unmask.settings import override
-from unmask.system import SENTENCE, objectives
+from unmask.system import SENTENCE, asked
 from unmask.system.cost import predicted_share
 from unmask.system.tracks import hide_tracks, joined, only_asked, rows_of
 
@@ -33,7 +33,8 @@ def shared_batch(seed: int = 0) -> Batch:
 
 
 def hidden(recipe, batch: Batch, seed: int = 0) -> Batch:
-    return hide_tracks(recipe.all_tracks(), batch, vocabulary(), seed, objectives(recipe))
+    tracks = recipe.all_tracks()
+    return hide_tracks(tracks, batch, vocabulary(), seed, {name: asked(recipe, track) for name, track in tracks.items()})
 
 
 def test_unilms_tracks_have_the_views_segments_and_shares_of_its_paper(recipe):
@@ -76,7 +77,7 @@ def test_tracks_that_share_a_batch_are_hidden_as_their_rows_alone(recipe):
     places = len(together.targets["tokens"].where) // 8
     for name, rows in SHARES:
         mine = rows_of(batch, begin, begin + rows)
-        alone = hide_tracks({MAIN: tracks[name]}, mine, vocabulary(), 3, objectives(recipe))
+        alone = hide_tracks({MAIN: tracks[name]}, mine, vocabulary(), 3, {MAIN: asked(recipe, tracks[name])})
         for field in ("ids", "rank", "segment", "position", "row"):
             assert torch.equal(getattr(together, field)[begin : begin + rows], getattr(alone, field)), (name, field)
         examples = slice(begin * 2, (begin + rows) * 2)
@@ -131,11 +132,11 @@ def test_targets_that_only_some_tracks_have_are_joined_by_name():
 
 def test_only_what_a_track_predicts_is_kept(recipe):
     batch = Next(ahead=2).apply(random_batch(rows=2, length=20), vocabulary(), 0)
-    track, known = recipe.all_tracks()["left"], objectives(recipe)
-    found = only_asked(track, batch, known)
+    track, main = recipe.all_tracks()["left"], recipe.all_tracks()[MAIN]
+    found = only_asked(track, batch, asked(recipe, track))
     assert set(found.targets) == {"tokens"}
     assert not found.counted.any()
-    assert only_asked(recipe.all_tracks()[MAIN], batch, known) is batch
+    assert only_asked(main, batch, asked(recipe, main)) is batch
 
 
 def test_a_batch_that_names_no_tracks_is_of_main_or_of_the_track_with_all_rows(recipe):
