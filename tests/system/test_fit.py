@@ -23,7 +23,13 @@ from unmask.train import Machine, Trainer
 from unmask.train.loop import MINIMISED
 
 PACKAGES = (hide, see, backbone, predict, data, system)
-NOT_PARTS = {"Texts", "Need", "Batch", "Cache", "LayerMemory"}  # dataclasses of these modules that are not parts of a recipe
+NOT_PARTS = {
+    "Texts",
+    "Need",
+    "Batch",
+    "Cache",
+    "LayerMemory",
+}  # dataclasses of these modules that are not parts of a recipe
 # other values of parts than their usual ones, which have other facts
 OTHER_VALUES = [
     Masked(at="before"), Next(ahead=3), hide.Levels(phrase=0.0, entity=0.0), hide.Mask(mask=0.0), Tokens(layer=1),

@@ -14,7 +14,7 @@ from unmask.hide import Next
 from unmask.recipe import MAIN, Stage, Track
 from unmask.see import Everything, LeftToRight, Prefix
 from unmask.settings import override
-from unmask.system import SENTENCE, asked
+from unmask.system import SENTENCE, asked, objectives
 from unmask.system.cost import predicted_share
 from unmask.system.tracks import hide_tracks, joined, only_asked, rows_of
 
@@ -34,7 +34,9 @@ def shared_batch(seed: int = 0) -> Batch:
 
 def hidden(recipe, batch: Batch, seed: int = 0) -> Batch:
     tracks = recipe.all_tracks()
-    return hide_tracks(tracks, batch, vocabulary(), seed, {name: asked(recipe, track) for name, track in tracks.items()})
+    return hide_tracks(
+        tracks, batch, vocabulary(), seed, {name: asked(recipe, track) for name, track in tracks.items()}
+    )
 
 
 def test_unilms_tracks_have_the_views_segments_and_shares_of_its_paper(recipe):
@@ -137,6 +139,45 @@ def test_only_what_a_track_predicts_is_kept(recipe):
     assert set(found.targets) == {"tokens"}
     assert not found.counted.any()
     assert only_asked(main, batch, asked(recipe, main)) is batch
+
+
+@pytest.fixture
+def deep():
+    """A recipe with several losses for each entry of `predict`."""
+    return recipes.get("char-transformer", size="tiny", settings=["schedule.0.length=32", "system.backbone.layers=3"])
+
+
+@pytest.mark.parametrize("named", [("layer",), ("layer_1",), ("layer_second", "layer_2"), ("second",)])
+def test_a_track_names_an_entry_that_stands_for_several_losses_or_one_of_these(named, deep):
+    recipe = deep.replace(tracks={"own": Track(share=0.5, predict=named)})
+    kept = {"ahead_2" if "second" in name else "tokens" for name in named}
+    track, batch = recipe.all_tracks()["own"], random_batch(rows=4, length=32)
+    alone = hide_tracks({"own": track}, batch, vocabulary(), 0, {"own": asked(recipe, track)})
+    assert set(alone.targets) == kept
+    both, counts = recipe.system.build(recipe, vocabulary(), 0).hide(batch.replace(tracks=((MAIN, 2), ("own", 2))))
+    for name, found in both.targets.items():
+        assert bool((found.where >= 2 * 32).any()) == (name in kept), name
+    assert all(counts[name] == both.targets[part.target].weight.sum() for name, part in objectives(recipe).items())
+
+
+def test_targets_that_an_objective_predicts_and_no_track_keeps_are_a_mistake(deep):
+    recipe = deep.replace(tracks={"own": Track(share=1.0, predict=("tokens", "layer"))})
+    with pytest.raises(
+        UserError, match="predict.second predicts the targets 'ahead_2', and no track with rows keeps them"
+    ):
+        recipe.system.build(recipe, vocabulary(), 0)
+
+
+def test_a_track_keeps_the_targets_that_the_generator_fills():
+    base = recipes.get("electra", size="tiny", settings=["schedule.0.length=32"])
+    recipe = base.replace(tracks={"judged": Track(share=0.5, predict=tuple(base.predict))})
+    assert "tokens" not in base.predict
+    batch = random_batch(rows=4, length=32).replace(tracks=((MAIN, 2), ("judged", 2)))
+    found, _ = recipe.system.build(recipe, vocabulary(), 0).hide(batch)
+    usual, _ = base.system.build(base, vocabulary(), 0).hide(batch.replace(tracks=()))
+    assert torch.equal(found.targets["tokens"].where, usual.targets["tokens"].where)
+    losses, _ = recipe.system.build(recipe, vocabulary(), 0).step(found)
+    assert all(loss.count > 0 for loss in losses.values())
 
 
 def test_a_batch_that_names_no_tracks_is_of_main_or_of_the_track_with_all_rows(recipe):

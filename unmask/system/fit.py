@@ -14,7 +14,7 @@ from unmask.batch import Vocabulary
 from unmask.errors import UserError, require
 from unmask.recipe import MAIN, Recipe
 from unmask.settings import override
-from unmask.system.objectives import chosen, losses, objectives, predictions
+from unmask.system.objectives import asked, chosen, losses, objectives, predictions
 from unmask.text import layout as layouts
 
 MASK_TOKEN = "mask token"
@@ -224,3 +224,10 @@ def _check_weights(recipe: Recipe) -> None:
     for name, track in recipe.tracks.items():
         strange = [one for one in track.predict or () if one not in losses(recipe) and one not in known]
         require(not strange, f"tracks.{name}.predict names {strange}, and {recipe.name} predicts {', '.join(known)}")
+    kept = {part.target for track in recipe.all_tracks().values() if track.share for part in asked(recipe, track)}
+    for name, part in predictions(recipe).items():
+        require(
+            part.target is None or part.target in kept,
+            f"predict.{name} predicts the targets {part.target!r}, and no track with rows keeps them: add {name!r} to the "
+            "`predict` of a track",
+        )
