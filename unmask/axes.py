@@ -45,7 +45,7 @@ FACTS: dict[str, Fact] = {
     "decoder rows": Fact("rows for a decoder"),
     "mask token": Fact("a tokenizer with a [MASK] token"),
     # fields filled later
-    "covered": Fact("predicted tokens that are hidden in the text", ("hide=Masked",)),
+    "covered": Fact("predicted tokens that are hidden in the text", ("hide=Masked", "hide.replace=Mask")),
     "one earlier": Fact("hidden tokens that are predicted from the place before them", ("hide=Masked(at=before)",)),
     "from before": Fact("tokens that are predicted from a place before them", ("hide=Next",)),
     "original": Fact("a generator that replaces tokens", ("system=GeneratorDiscriminator",)),

@@ -77,7 +77,7 @@ def test_the_loss_is_a_softmax_over_the_choices_of_each_example_however_many(nam
         np.testing.assert_allclose(row, shares, atol=1e-5)
         assert question.label is not None
         total -= np.log(shares[question.label])
-    prepared, counts = model.system.prepare(batch_for(model, QUESTIONS))
+    prepared, counts = model.system.hide(batch_for(model, QUESTIONS))
     losses, _ = model.system.step(prepared)
     assert float(counts["choice"]) == float(losses["choice"].count) == 3
     assert float(losses["choice"].total.detach()) == pytest.approx(total, abs=1e-4)
@@ -90,7 +90,7 @@ def test_gpt_scores_choices_as_the_double_heads_of_transformers_and_keeps_its_la
     with torch.no_grad():
         theirs.multiple_choice_head.summary.weight.copy_(model.system.predict["choice"].out.weight)
     assert model.recipe.schedule[0].weights == {"tokens": 0.5}
-    batch, _ = model.system.prepare(batch_for(model, QUESTIONS))
+    batch, _ = model.system.hide(batch_for(model, QUESTIONS))
     losses, _ = model.system.step(batch)
     language, tokens = 0.0, 0
     for question, row in zip(QUESTIONS, chances(model, QUESTIONS), strict=True):

@@ -102,7 +102,7 @@ def test_of_a_model_that_predicts_two_tokens_the_next_one_is_kept(tokenizers, tm
     recipe, system, batch = turned(base, Classify(language=0.5))
     assert set(recipe.predict) == {"label", "tokens"}
     assert recipe.hide == Next()
-    assert set(system.step(system.prepare(batch)[0])[0]) == {"label", "tokens"}
+    assert set(system.step(system.hide(batch)[0])[0]) == {"label", "tokens"}
 
 
 def test_without_its_language_model_it_can_be_adapted_on_and_with_it_too(base, tmp_path):

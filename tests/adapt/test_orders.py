@@ -58,7 +58,7 @@ def test_an_example_has_two_rows_one_label_and_counts_once(tokenizers, tmp_path)
         48,
     )
     assert (len(rows), len(rows.ids)) == (3, 6)
-    batch, counts = model.system.prepare(batch_of(rows, np.array([2, 0])))
+    batch, counts = model.system.hide(batch_of(rows, np.array([2, 0])))
     assert (batch.shape[0], len(batch.summary), batch.label.tolist(), float(counts["label"])) == (4, 4, [1, 2], 2.0)
     assert float(counts["tokens"]) == float(batch.real.sum()) - 4
     losses, _ = model.system.step(batch)

@@ -1,27 +1,25 @@
 """A task is a part: it is saved with its run, read again, and all that adapts, scores and predicts knows only its protocol."""
 
 import json
-from dataclasses import dataclass, fields
+from dataclasses import fields
+from pathlib import Path
 
-import numpy as np
 import pytest
 
 import unmask
 from tests.adapt.made import base_of
 from tests.command import mistake, works
-from unmask import recipes, tasks
+from unmask import recipe_file, recipes, tasks
 from unmask.adapt import adapt
-from unmask.axes import Answered, Judged, Task
-from unmask.data.examples import Laid, Text
+from unmask.axes import Task
+from unmask.data.examples import Text
 from unmask.errors import UserError
 from unmask.evaluate import evaluate_examples
 from unmask.infer import answer, open_run
 from unmask.infer.model import save_run
-from unmask.predict import Label
 from unmask.run import from_json, to_json
 from unmask.settings import override
 from unmask.tasks import Choose, Classify, Trained, Write
-from unmask.tasks._recipe import with_head
 from unmask.tasks._training import Training
 from unmask.tasks.choose import Question
 from unmask.tasks.classify import Example
@@ -109,56 +107,9 @@ def test_a_model_that_writes_answers_from_the_command_line_and_in_python(base, t
     assert "--top 2 asks for several answers, and one text is written from each source: leave it out" in said
 
 
-@dataclass(frozen=True)
-class Length(Training):
-    """A kind of task that the package does not have: which of two texts is longer is read off one of them."""
-
-    @property
-    def labels(self):
-        return ()
-
-    @property
-    def head(self):
-        return "long"
-
-    def learn(self, examples):
-        return self
-
-    def check(self, examples, reader, *, labelled=True):
-        pass
-
-    def recipe(self, base):
-        return with_head(base, self.decided(base.recipe), self.head, Label(classes=2, pooler=False), 0)
-
-    def given(self, values, where=()):
-        return list(values)
-
-    def lay_out(self, examples, *, labelled=True):
-        return Laid([Text(text) for text in examples], [int(len(text) > 12) for text in examples])
-
-    def baseline(self, examples):
-        return {}
-
-    def answer(self, model, examples):
-        scores, notes = model.scores("class scores", self.lay_out(examples))
-        return Answered([bool(row.argmax()) for row in scores], notes)
-
-    def score(self, model, examples, answers):
-        truth = [len(text) > 12 for text in examples]
-        return {
-            "examples": len(examples),
-            "right": float(np.mean([a == b for a, b in zip(truth, answers, strict=True)])),
-        }
-
-    def judge(self, model, examples):
-        right = self.score(model, examples, self.answer(model, examples).answers)["right"]
-        return Judged(right, {"right": right})
-
-    def notices(self, model, examples, dev, best):
-        return [f"best {best.score}"]
-
-
 def test_a_new_kind_of_task_needs_nothing_but_its_part(base, tmp_path):
+    file = recipe_file.load(Path(__file__).parent / "new_task.py")
+    task = file.parts["Length"](epochs=20, examples=3, rate=3e-3)
     texts = [
         "rain",
         "the doctor examined the report",
@@ -167,9 +118,11 @@ def test_a_new_kind_of_task_needs_nothing_but_its_part(base, tmp_path):
         "no",
         "the old engine slept",
     ]
-    records = list(adapt(base, texts, tmp_path / "run", task=Length(epochs=20, examples=3, rate=3e-3), dev=texts))
+    records = list(adapt(base, texts, tmp_path / "run", task=task, dev=texts))
     assert records[-1]["epochs"][-1]["dev_right"] == 1.0
     assert records[-1]["notices"] == ["best 1.0"]
+    model = open_run(tmp_path / "run", device="cpu", recipe=file)
+    assert answer(model, texts).answers == [len(text) > 12 for text in texts]
 
 
 def test_the_task_of_a_run_of_an_earlier_format_comes_from_its_head():

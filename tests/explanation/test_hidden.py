@@ -42,7 +42,7 @@ def test_a_row_is_hidden_as_training_hides_it(name: str, trained: dict[str, Toke
     for track, choices in recipe.all_tracks(recipe.schedule[-1]).items():
         explain(recipe, PAIR, track=track, tokenizer=trained[name])
         row = made[-1].before.replace(tracks=((track, 1),))
-        trains = hide_tracks({track: choices}, row, vocabulary, 0, system.objectives(recipe))
+        trains = hide_tracks({track: choices}, row, vocabulary, 0, {track: system.asked(recipe, choices)})
         pairs = {f: (getattr(trains, f), getattr(made[-1].batch, f)) for f in ("ids", "segment", "rank", "counted")}
         for targets, found in ((trains.targets, made[-1].batch.targets),):
             assert targets.keys() == found.keys()

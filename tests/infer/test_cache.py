@@ -3,11 +3,11 @@
 import pytest
 import torch
 
-from tests.convert.parts import SENTENCES
+from tests.convert.parts import SENTENCES, model_of, recipe_of, tokenizer
 from tests.infer.parts import gpt2
-from unmask import recipes
 from unmask.errors import UserError
 from unmask.infer.batches import left_padded, one_more
+from unmask.infer.next_token import NextToken
 from unmask.tree import rows_of
 
 CLOSE = {"atol": 1e-4, "rtol": 1e-4}
@@ -37,7 +37,8 @@ def test_that_cached_equals_uncached_at_every_place_of_a_batch_of_mixed_lengths(
     state, found, begin = model.system.backbone.cache(len(rows), 30), [], 0
     for size in sizes:
         part = batch.replace(
-            **{name: getattr(batch, name)[:, begin : begin + size] for name in ("ids", "word", "sentence", "example")},
+            **{name: getattr(batch, name)[:, begin : begin + size] for name in ("ids", "example")},
+            columns={name: column[:, begin : begin + size] for name, column in batch.columns.items()},
             segment=batch.segment[:, begin : begin + size],
             position=(batch.real[:, begin : begin + size].cumsum(1) - 1).clamp(min=0),
         )
@@ -78,9 +79,8 @@ def test_that_training_is_given_no_state_and_keeps_none(model):
         assert torch.equal(hidden.last, model.system.look(batch).last)
 
 
-def test_that_a_network_that_sees_both_sides_has_no_cache():
-    from tests.small import vocabulary
-
-    recipe = recipes.get("bert", size="tiny")
-    with pytest.raises(UserError, match="from left to right"):
-        recipe.system.build(recipe, vocabulary(), 0).backbone.cache(1, 8)
+@pytest.mark.parametrize("cached", [True, False])
+def test_that_a_model_that_sees_both_sides_is_never_read_part_by_part(cached, tmp_path):
+    model = model_of(recipe_of("bert"), tokenizer("wordpiece"), tmp_path)
+    with pytest.raises(UserError, match="does not read from left to right: use 'unmask fill'"):
+        NextToken(model, cached)

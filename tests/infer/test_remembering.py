@@ -79,12 +79,12 @@ def test_that_a_gap_is_filled_by_the_stream_that_does_not_see_it(tmp_path):
 
     backbone.forward = watched
     assert fill(model, text, top=3).value == [first, second]
-    batch = next(b for b in seen if b.targets is not None)
-    gaps = batch.targets.where.tolist()
+    batch = next(b for b in seen if b.targets)
+    gaps = batch.targets["tokens"].where.tolist()
     assert len(gaps) == 2
     sees = visible_before(batch)[0]
     assert not sees[gaps][:, gaps].any()
-    words = [i for i in range(batch.shape[1]) if i not in gaps and batch.word[0, i] >= 0]
+    words = [i for i in range(batch.shape[1]) if i not in gaps and batch.columns["word"][0, i] >= 0]
     assert sees[gaps][:, words].all()
 
 
@@ -98,7 +98,7 @@ def test_that_examples_of_a_task_share_no_memory(tmp_path):
     base = made("xlnet", "unigram", tmp_path)
     recipe = Classify(labels=("no", "yes")).recipe(base)
     system = recipe.system.build(recipe, base.tokenizer.vocabulary, 0)
-    batch, _ = system.prepare(_row([7, 8, 9]))
+    batch, _ = system.hide(_row([7, 8, 9]))
     assert system.step(batch, None)[1] is None
     pretraining = base.recipe.hide.apply(
         base.recipe.see.draw(_row(list(range(5, 13))), 0), base.tokenizer.vocabulary, 0

@@ -14,7 +14,7 @@ from unmask.hide import Next
 from unmask.recipe import MAIN, Stage, Track
 from unmask.see import Everything, LeftToRight, Prefix
 from unmask.settings import override
-from unmask.system import SENTENCE, objectives
+from unmask.system import SENTENCE, asked, objectives
 from unmask.system.cost import predicted_share
 from unmask.system.tracks import hide_tracks, joined, only_asked, rows_of
 
@@ -33,7 +33,10 @@ def shared_batch(seed: int = 0) -> Batch:
 
 
 def hidden(recipe, batch: Batch, seed: int = 0) -> Batch:
-    return hide_tracks(recipe.all_tracks(), batch, vocabulary(), seed, objectives(recipe))
+    tracks = recipe.all_tracks()
+    return hide_tracks(
+        tracks, batch, vocabulary(), seed, {name: asked(recipe, track) for name, track in tracks.items()}
+    )
 
 
 def test_unilms_tracks_have_the_views_segments_and_shares_of_its_paper(recipe):
@@ -76,7 +79,7 @@ def test_tracks_that_share_a_batch_are_hidden_as_their_rows_alone(recipe):
     places = len(together.targets["tokens"].where) // 8
     for name, rows in SHARES:
         mine = rows_of(batch, begin, begin + rows)
-        alone = hide_tracks({MAIN: tracks[name]}, mine, vocabulary(), 3, objectives(recipe))
+        alone = hide_tracks({MAIN: tracks[name]}, mine, vocabulary(), 3, {MAIN: asked(recipe, tracks[name])})
         for field in ("ids", "rank", "segment", "position", "row"):
             assert torch.equal(getattr(together, field)[begin : begin + rows], getattr(alone, field)), (name, field)
         examples = slice(begin * 2, (begin + rows) * 2)
@@ -131,11 +134,50 @@ def test_targets_that_only_some_tracks_have_are_joined_by_name():
 
 def test_only_what_a_track_predicts_is_kept(recipe):
     batch = Next(ahead=2).apply(random_batch(rows=2, length=20), vocabulary(), 0)
-    track, known = recipe.all_tracks()["left"], objectives(recipe)
-    found = only_asked(track, batch, known)
+    track, main = recipe.all_tracks()["left"], recipe.all_tracks()[MAIN]
+    found = only_asked(track, batch, asked(recipe, track))
     assert set(found.targets) == {"tokens"}
     assert not found.counted.any()
-    assert only_asked(recipe.all_tracks()[MAIN], batch, known) is batch
+    assert only_asked(main, batch, asked(recipe, main)) is batch
+
+
+@pytest.fixture
+def deep():
+    """A recipe with several losses for each entry of `predict`."""
+    return recipes.get("char-transformer", size="tiny", settings=["schedule.0.length=32", "system.backbone.layers=3"])
+
+
+@pytest.mark.parametrize("named", [("layer",), ("layer_1",), ("layer_second", "layer_2"), ("second",)])
+def test_a_track_names_an_entry_that_stands_for_several_losses_or_one_of_these(named, deep):
+    recipe = deep.replace(tracks={"own": Track(share=0.5, predict=named)})
+    kept = {"ahead_2" if "second" in name else "tokens" for name in named}
+    track, batch = recipe.all_tracks()["own"], random_batch(rows=4, length=32)
+    alone = hide_tracks({"own": track}, batch, vocabulary(), 0, {"own": asked(recipe, track)})
+    assert set(alone.targets) == kept
+    both, counts = recipe.system.build(recipe, vocabulary(), 0).hide(batch.replace(tracks=((MAIN, 2), ("own", 2))))
+    for name, found in both.targets.items():
+        assert bool((found.where >= 2 * 32).any()) == (name in kept), name
+    assert all(counts[name] == both.targets[part.target].weight.sum() for name, part in objectives(recipe).items())
+
+
+def test_targets_that_an_objective_predicts_and_no_track_keeps_are_a_mistake(deep):
+    recipe = deep.replace(tracks={"own": Track(share=1.0, predict=("tokens", "layer"))})
+    with pytest.raises(
+        UserError, match="predict.second predicts the targets 'ahead_2', and no track with rows keeps them"
+    ):
+        recipe.system.build(recipe, vocabulary(), 0)
+
+
+def test_a_track_keeps_the_targets_that_the_generator_fills():
+    base = recipes.get("electra", size="tiny", settings=["schedule.0.length=32"])
+    recipe = base.replace(tracks={"judged": Track(share=0.5, predict=tuple(base.predict))})
+    assert "tokens" not in base.predict
+    batch = random_batch(rows=4, length=32).replace(tracks=((MAIN, 2), ("judged", 2)))
+    found, _ = recipe.system.build(recipe, vocabulary(), 0).hide(batch)
+    usual, _ = base.system.build(base, vocabulary(), 0).hide(batch.replace(tracks=()))
+    assert torch.equal(found.targets["tokens"].where, usual.targets["tokens"].where)
+    losses, _ = recipe.system.build(recipe, vocabulary(), 0).step(found)
+    assert all(loss.count > 0 for loss in losses.values())
 
 
 def test_a_batch_that_names_no_tracks_is_of_main_or_of_the_track_with_all_rows(recipe):

@@ -191,8 +191,7 @@ class TransformerModule(nn.Module):
         """The memory before the first batch of a training: none, a token sees only its row."""
 
     def cache(self, rows: int, length: int) -> Cache:
-        """An empty cache: with it, this number of rows is read part by part, up to this length."""
-        require(self.pattern == "left", "only a network that reads from left to right can read a text part by part")
+        """An empty cache: with it, this number of rows is read part by part, from left to right, up to this length."""
         spec, weight = self.spec, self.embed.token.weight
         _require_cached("attention", spec.attention, spec.attention.cached)
         _require_cached("decoder", spec.decoder, spec.decoder is None)

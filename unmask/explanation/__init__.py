@@ -37,7 +37,7 @@ def explain(
         recipe, chosen.arrange, text, tokenizer, lexicon=lexicon, length=now.length, seed=seed, visit=visit
     )
     row = row.replace(progress=torch.tensor(done))
-    made = make(chosen, row, tokenizer.vocabulary, seed, system.objectives(recipe))
+    made = make(chosen, row, tokenizer.vocabulary, seed, system.asked(recipe, chosen))
     found = tuple(extract.found(made.before))
     units = tuple(extract.hidden_units(made, found))
     tokens = tuple(extract.tokens(made, tokenizer, units))

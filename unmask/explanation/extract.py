@@ -44,15 +44,9 @@ def choices(recipe: Recipe, track: FullTrack, stage: Stage) -> Iterator[Choice]:
 
 def objectives(recipe: Recipe, track: FullTrack) -> Iterator[tuple[str, str, Objective]]:
     """(network, name, part) of everything that is predicted in a track."""
-    asked = {name: part for name, part in system.predictions(recipe).items() if _asked(recipe, track, name, part)}
-    for network, parts in recipe.system.asks(asked).items():
+    for network, parts in recipe.system.asks(system.chosen(recipe, track)).items():
         for name, part in parts.items():
             yield network, name, part
-
-
-def _asked(recipe: Recipe, track: FullTrack, name: str, part: Objective) -> bool:
-    names = {name, *part.each(name, recipe.system.backbone.layers)}
-    return track.predict is None or bool(names & set(track.predict))
 
 
 def in_words(value: Any, *, all_values: bool = True) -> str:

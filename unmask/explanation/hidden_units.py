@@ -67,7 +67,7 @@ class Share(NamedTuple):
     meaning: str
 
 
-def make(track: FullTrack, batch: Batch, vocabulary: Vocabulary, seed: int, objectives: dict[str, Objective]) -> Made:
+def make(track: FullTrack, batch: Batch, vocabulary: Vocabulary, seed: int, asked: list[Objective]) -> Made:
     """Hide the rows of a track as training does, one rule after the other, and look at what each rule changed."""
     now, hidden = track.see.draw(batch, seed), []
     for rule in rules(track.hide):
@@ -75,7 +75,7 @@ def make(track: FullTrack, batch: Batch, vocabulary: Vocabulary, seed: int, obje
         if rule.in_place is not None:
             hidden.append(_hidden_by(rule.in_place, now, after, vocabulary.mask))
         now = after
-    read = only_asked(track, view(track, now), objectives)
+    read = only_asked(track, view(track, now), asked)
     return Made(batch, read, tuple(hidden), _level(track, batch, seed))
 
 

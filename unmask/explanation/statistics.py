@@ -84,7 +84,7 @@ def measure(
     chosen = recipe.all_tracks(now) if track is None else {track: find_track(recipe, number, track)}
     mixture = Mixture.open([data])
     mixture.check(recipe)
-    vocabulary, objectives = mixture.tokenizer.vocabulary, system.objectives(recipe)
+    vocabulary = mixture.tokenizer.vocabulary
     system.check_fit(recipe, vocabulary)
     rows = _rows_at_once(recipe, now)
     loader = mixture.loader(recipe, now.length, seed, None, rows, visit=visit)
@@ -96,7 +96,7 @@ def measure(
             f"the track {track!r} has none of the {rows} rows of a step: raise schedule.*.rows or its share",
         )
         for name, part in parts:
-            made = make(chosen[name], part, vocabulary, seed, objectives)
+            made = make(chosen[name], part, vocabulary, seed, system.asked(recipe, chosen[name]))
             add(total, counts(name, chosen[name], made, vocabulary))
     return Statistics(
         recipe=recipe.name, size=recipe.size, variant=recipe.variant, track=track, stage=number, length=now.length,

@@ -4,10 +4,10 @@ from unmask.system.continued import check_continued, with_network_of
 from unmask.system.cost import cost, predicted_share, schedule_flops, step_flops
 from unmask.system.fit import check_fit, check_training
 from unmask.system.generator_discriminator import GeneratorDiscriminator
-from unmask.system.objectives import SENTENCE, objectives, predictions, weights
+from unmask.system.objectives import SENTENCE, asked, chosen, objectives, predictions, weights
 from unmask.system.single import Single
 
 __all__ = [
-    "SENTENCE", "GeneratorDiscriminator", "Single", "check_continued", "check_fit", "check_training", "cost", "objectives",
+    "SENTENCE", "GeneratorDiscriminator", "Single", "asked", "check_continued", "check_fit", "check_training", "chosen", "cost", "objectives",
     "predicted_share", "predictions", "schedule_flops", "step_flops", "weights", "with_network_of",
 ]  # fmt: skip

@@ -14,7 +14,7 @@ from unmask.batch import Vocabulary
 from unmask.errors import UserError, require
 from unmask.recipe import MAIN, Recipe
 from unmask.settings import override
-from unmask.system.objectives import losses, objectives, predictions
+from unmask.system.objectives import asked, chosen, losses, objectives, predictions
 from unmask.text import layout as layouts
 
 MASK_TOKEN = "mask token"
@@ -75,17 +75,13 @@ def _unused(recipe: Recipe) -> Iterator[tuple[str, PartLike, str]]:
 
 def _parts(recipe: Recipe) -> Iterator[tuple[str, list[tuple[str, PartLike]]]]:
     """For each stage and track, every part that takes part, with its path."""
-    asked, shared = objectives(recipe), list(parts_in(recipe.system, "system"))
+    shared = list(parts_in(recipe.system, "system"))
     for number, stage in enumerate(recipe.schedule):
         for name, track in recipe.all_tracks(stage).items():
             prefix = "" if name == MAIN else f"tracks.{name}."
             hide = f"schedule.{number}.hide" if name == MAIN and stage.hide is not None else f"{prefix}hide"
             own = [*parts_in(track.arrange, f"{prefix}arrange"), *parts_in(track.see, f"{prefix}see")]
-            chosen = {n: p for n, p in predictions(recipe).items() if track.predict is None or n in track.predict}
-            heads = [pair for n, p in chosen.items() for pair in parts_in(p, f"predict.{n}")]
-            heads += [
-                pair for n, p in asked.items() if n in chosen and n not in recipe.predict for pair in parts_in(p, n)
-            ]
+            heads = [pair for n, p in chosen(recipe, track).items() for pair in parts_in(p, f"predict.{n}")]
             yield name, [*own, *parts_in(track.hide, hide), *shared, *heads]
 
 
@@ -228,3 +224,10 @@ def _check_weights(recipe: Recipe) -> None:
     for name, track in recipe.tracks.items():
         strange = [one for one in track.predict or () if one not in losses(recipe) and one not in known]
         require(not strange, f"tracks.{name}.predict names {strange}, and {recipe.name} predicts {', '.join(known)}")
+    kept = {part.target for track in recipe.all_tracks().values() if track.share for part in asked(recipe, track)}
+    for name, part in predictions(recipe).items():
+        require(
+            part.target is None or part.target in kept,
+            f"predict.{name} predicts the targets {part.target!r}, and no track with rows keeps them: add {name!r} to the "
+            "`predict` of a track",
+        )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from unmask import curves
 from unmask.axes import Curve, Objective
 from unmask.predict import Label
-from unmask.recipe import Recipe, Stage
+from unmask.recipe import FullTrack, Recipe, Stage
 
 SENTENCE = "sentence"  # the name of the objective that follows from a recipe's `arrange`
 
@@ -20,6 +20,17 @@ def objectives(recipe: Recipe) -> dict[str, Objective]:
     """The same, one entry for each loss: an objective that is asked of every layer becomes several."""
     layers = recipe.system.backbone.layers
     return {n: p for name, part in predictions(recipe).items() for n, p in part.each(name, layers).items()}
+
+
+def chosen(recipe: Recipe, track: FullTrack) -> dict[str, Objective]:
+    """What is predicted in a track: it names an entry of `predict`, or a loss that the entry stands for."""
+    known, layers, named = predictions(recipe), recipe.system.backbone.layers, set(track.predict or ())
+    return {n: p for n, p in known.items() if track.predict is None or named & {n, *p.each(n, layers)}}
+
+
+def asked(recipe: Recipe, track: FullTrack) -> list[Objective]:
+    """The objectives that are asked in a track: its own, and those that the system itself asks in every track."""
+    return [part for parts in recipe.system.asks(chosen(recipe, track)).values() for part in parts.values()]
 
 
 def weights(recipe: Recipe, stage: Stage) -> dict[str, float | Curve]:

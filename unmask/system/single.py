@@ -15,7 +15,7 @@ from unmask.batch import Batch, Hidden, Loss, Vocabulary
 from unmask.recipe import MAIN, Recipe
 from unmask.system.cost import heads_flops
 from unmask.system.fit import check_fit
-from unmask.system.objectives import objectives
+from unmask.system.objectives import asked, objectives
 from unmask.system.tracks import hide_tracks, view
 
 
@@ -57,7 +57,7 @@ class SystemModule(nn.Module):
         check_fit(recipe, vocabulary)
         self.vocabulary, self.seed = vocabulary, seed
         self.tracks, self.writing = recipe.all_tracks(), recipe.writing
-        self.objectives = objectives(recipe)
+        self.asked = {name: asked(recipe, track) for name, track in self.tracks.items()}
         self.remembers = recipe.arrange.continuous  # whether a batch continues the one before it
 
     @property
@@ -72,7 +72,7 @@ class SystemModule(nn.Module):
             tracks = {
                 name: replace(track, hide=hide) if track.hide is usual else track for name, track in tracks.items()
             }
-        return hide_tracks(tracks, batch, self.vocabulary, self.seed, self.objectives)
+        return hide_tracks(tracks, batch, self.vocabulary, self.seed, self.asked)
 
     def look(self, batch: Batch, track: str | None = None) -> Hidden:
         """The vectors of a batch as it is, nothing hidden: for inference. `track`: seen as in this track; None: as a model

@@ -15,15 +15,16 @@ _FLAT = ("where", "at", "start", "end")  # of targets: indices into the flattene
 
 
 def hide_tracks(
-    tracks: dict[str, FullTrack], batch: Batch, vocabulary: Vocabulary, seed: int, objectives: dict[str, Objective]
+    tracks: dict[str, FullTrack], batch: Batch, vocabulary: Vocabulary, seed: int, asked: dict[str, list[Objective]]
 ) -> Batch:
-    """The batch hidden and ranked, the rows of each track in its own way."""
+    """The batch hidden and ranked, the rows of each track in its own way; `asked`: the objectives of each track."""
     shares = batch.tracks or ((_usual(tracks), batch.shape[0]),)
     if len(shares) == 1:
-        return _hidden(tracks[shares[0][0]], batch, vocabulary, seed, objectives)
+        name = shares[0][0]
+        return _hidden(tracks[name], batch, vocabulary, seed, asked[name])
     parts, begin = [], 0
     for name, rows in shares:
-        parts.append(_hidden(tracks[name], rows_of(batch, begin, begin + rows), vocabulary, seed, objectives))
+        parts.append(_hidden(tracks[name], rows_of(batch, begin, begin + rows), vocabulary, seed, asked[name]))
         begin += rows
     return joined(parts).replace(tracks=batch.tracks)
 
@@ -33,11 +34,9 @@ def _usual(tracks: dict[str, FullTrack]) -> str:
     return next((name for name, track in tracks.items() if track.share > 0), MAIN)
 
 
-def _hidden(
-    track: FullTrack, batch: Batch, vocabulary: Vocabulary, seed: int, objectives: dict[str, Objective]
-) -> Batch:
+def _hidden(track: FullTrack, batch: Batch, vocabulary: Vocabulary, seed: int, asked: list[Objective]) -> Batch:
     batch = apply_rules(track.hide, track.see.draw(batch, seed), vocabulary, seed)
-    return only_asked(track, view(track, batch), objectives)
+    return only_asked(track, view(track, batch), asked)
 
 
 def view(track: FullTrack, batch: Batch) -> Batch:
@@ -48,11 +47,10 @@ def view(track: FullTrack, batch: Batch) -> Batch:
     return batch.replace(segment=torch.tensor(track.segments, device=batch.ids.device)[batch.segment])
 
 
-def only_asked(track: FullTrack, batch: Batch, objectives: dict[str, Objective]) -> Batch:
-    """The batch without targets and examples that no objective of the track asks about."""
+def only_asked(track: FullTrack, batch: Batch, asked: list[Objective]) -> Batch:
+    """The batch without targets and examples that none of these objectives of the track asks about."""
     if track.predict is None:
         return batch
-    asked = [part for name, part in objectives.items() if name in track.predict]
     targets = {name: found for name, found in batch.targets.items() if name in {part.target for part in asked}}
     examples = any(part.asked_at == "examples" for part in asked)
     return batch.replace(targets=targets, counted=batch.counted if examples else torch.zeros_like(batch.counted))
