@@ -18,7 +18,8 @@ from unmask.evaluate import evaluate_examples
 from unmask.infer import answer, open_run
 from unmask.infer.model import save_run
 from unmask.predict import Label
-from unmask.recipe import from_json, override, to_json
+from unmask.run import from_json, to_json
+from unmask.settings import override
 from unmask.tasks import Choose, Classify, Trained, Write
 from unmask.tasks._recipe import with_head
 from unmask.tasks._training import Training

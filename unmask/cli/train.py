@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 import unmask
-from unmask.api.listing import list_tasks
+from unmask import task_names
 from unmask.cli import options, output
 from unmask.cli.options import (
     Device,
@@ -84,7 +84,7 @@ def adapt(
         ),
     ],
     out: Annotated[Path, typer.Option(help="The run folder to write.")],
-    task: Annotated[str, typer.Option(help=f"What to learn: {', '.join(list_tasks())}.")] = "classify",
+    task: Annotated[str, typer.Option(help=f"What to learn: {', '.join(task_names.names())}.")] = "classify",
     dev: Annotated[
         Path | None, typer.Option(help="Examples that are scored after each epoch; the best epoch is kept.")
     ] = None,

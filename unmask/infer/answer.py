@@ -52,7 +52,7 @@ class TaskReader:
         system = self.model.system.eval()
         sums: dict[str, tuple[float, float]] = {}
         for _, batch in batches(self.model, laid_out(self.model, laid)[0]):
-            for name, loss in system.step(system.prepare(batch)[0])[0].items():
+            for name, loss in system.step(system.hide(batch)[0])[0].items():
                 total, count = sums.get(name, (0.0, 0.0))
                 sums[name] = total + float(loss.total), count + float(loss.count)
         return {name: total / max(1.0, count) for name, (total, count) in sums.items()}
