@@ -98,14 +98,13 @@ def list_tasks() -> list[str]:
 def check(
     recipe: str | Recipe, *, size: str | None = None, variant: str = "paper", settings: Sequence[str] = ()
 ) -> Iterator[Outcome]:
-    """What came of each contract that applies to a recipe, one after the other; by default of size tiny.
+    """What came of each contract that applies to a recipe, one after the other; by default of its smallest size.
 
     `recipe`: a name, a .py file such as "./mine.py", or a Recipe."""
     from unmask.contracts import check as outcomes
 
-    given = isinstance(recipe, Recipe)
-    chosen = named(recipe, size=size if given else size or "tiny", variant=variant, settings=settings)
-    return outcomes(chosen, chosen.name if given else str(recipe))
+    smallest = None if isinstance(recipe, Recipe) else recipes.smallest(recipe)
+    return outcomes(named(recipe, size=size or smallest, variant=variant, settings=settings))
 
 
 def _parts(axis: str) -> list[Any]:

@@ -10,14 +10,14 @@ import typer
 import unmask
 from unmask import screen
 from unmask.cli import output
-from unmask.cli.options import Json, Settings, Size, Variant
+from unmask.cli.options import Json, Settings, Variant
 from unmask.cli.program import verb
 
 
 @verb("unmask check bert")
 def check(
     recipe: Annotated[str, typer.Argument(help="A recipe's name, or a .py file with a recipe.")],
-    size: Size = "tiny",
+    size: Annotated[str | None, typer.Option(help="By default tiny, or the first size that the recipe has.")] = None,
     variant: Variant = "paper",
     settings: Settings = [],  # noqa: B006
     json_: Json = False,
@@ -31,6 +31,6 @@ def check(
         rows = [
             [o.contract, "passed" if o.passed else "failed", f"{o.seconds:.1f}", o.message or o.promise] for o in found
         ]
-        screen.table(f"{recipe} {size} {variant}", ["contract", "result", "seconds", ""], rows)
+        screen.table(" ".join(filter(None, [recipe, size, variant])), ["contract", "result", "seconds", ""], rows)
     if not all(outcome.passed for outcome in found):
         raise typer.Exit(1)
