@@ -19,8 +19,9 @@ from unmask.version import __version__ as __version__
 if TYPE_CHECKING:
     from unmask.api.corpus import make_lexicon, prepare, train_tokenizer
     from unmask.api.explaining import explain, measure
-    from unmask.api.listing import check, describe, differences, list_parts, list_recipes, list_tasks
+    from unmask.api.listing import check, describe, differences, list_recipes, list_tasks
     from unmask.api.model import Model
+    from unmask.api.part_list import list_parts
     from unmask.api.runs import import_hf, load, pretrain
     from unmask.infer.sampling import decoding
     from unmask.text import Mining
@@ -34,8 +35,9 @@ __all__ = [
 _WHERE = {
     "unmask.api.corpus": ("make_lexicon", "prepare", "train_tokenizer"),
     "unmask.api.explaining": ("explain", "measure"),
-    "unmask.api.listing": ("check", "describe", "differences", "list_parts", "list_recipes", "list_tasks"),
+    "unmask.api.listing": ("check", "describe", "differences", "list_recipes", "list_tasks"),
     "unmask.api.model": ("Model",),
+    "unmask.api.part_list": ("list_parts",),
     "unmask.api.runs": ("import_hf", "load", "pretrain"),
     "unmask.infer.sampling": ("decoding",),
     "unmask.text": ("Mining",),
