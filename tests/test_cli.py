@@ -12,7 +12,7 @@ import unmask
 from tests import command
 from tests.command import mistake, pretrain, run, works
 from tests.conftest import documents
-from unmask import cli
+from unmask import cli, tasks
 from unmask.data.examples import Text
 from unmask.errors import UserError
 from unmask.infer import open_run
@@ -113,6 +113,21 @@ def test_diff_names_what_differs_and_nothing_else():
     assert all(pair["bert"] != pair["roberta"] for pair in found.values())
     assert json.loads(works("diff", "bert", "bert", "--json").out) == {}
     assert "WordPiece" in works("diff", "bert", "roberta").out
+
+
+def test_parts_lists_the_parts_of_an_axis_with_their_facts():
+    found = json.loads(works("parts", "hide", "--json").out)
+    assert {entry["axis"] for entry in found} == {"hide"}
+    assert {"name", "about", "needs", "gives"} <= set(found[0])
+    assert "Masked" in {entry["name"] for entry in found}
+    shown = works("parts").out
+    assert re.search(r"units\W+Words\W+Every word is a unit\.\W+column:word", shown)
+    assert "did you mean hide" in mistake("parts", "hid")
+
+
+def test_the_help_of_adapt_names_every_task():
+    shown = " ".join(plain(works("adapt", "--help").out).split())
+    assert f"What to learn: {', '.join(tasks.names())}." in shown
 
 
 @pytest.mark.parametrize("recipe", ["bert", "roberta", "gpt2"])

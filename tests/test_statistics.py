@@ -12,8 +12,7 @@ from unmask.axes import rules
 from unmask.batch import Batch, Vocabulary
 from unmask.data.prepare import prepare
 from unmask.errors import UserError
-from unmask.explanation import to_json
-from unmask.explanation.statistics import Statistics, measure, table
+from unmask.explanation.statistics import Statistics, measure
 from unmask.hide import apply_rules
 from unmask.hide.choice import places
 from unmask.pretraining import Mixture
@@ -147,7 +146,7 @@ def test_what_is_unknown_is_counted_and_not_hidden(name: str, strange: Path) -> 
     found = compared(tiny(name), strange)
     assert 0.02 < found.unknown < 0.5
     assert found.hidden.value < 0.16
-    lines = {line[0]: line[1:] for line in table(found)}
+    lines = {line[0]: line[1:] for line in found.table()}
     assert lines["[UNK], of the text's tokens"] == [f"{found.unknown:.2%}", ""]
     assert "hidden, of the other tokens" in lines
     drawn = "runs of hidden tokens" if name == "spanbert" else "hidden tokens"
@@ -229,7 +228,7 @@ def test_tracks_are_measured_together_or_one_by_one(shards: dict[str, Path], sha
     assert found.track is None
     assert {name: m.value for name, m in found.views.items()} == {name: n / 16 for name, n in shared.items()}
     assert 0 < found.asked == pytest.approx(6 / 16, abs=0.1)  # the sentence task is asked in the track main alone
-    lines = {line[0]: line[1:] for line in table(found)}
+    lines = {line[0]: line[1:] for line in found.table()}
     assert lines["rows of view left"] == ["18.75%", "16.67%"]
     for name, asked in {"main": 1.0, "prefix": 0.0}.items():
         one = measure(recipe, data, track=name, tokens=TOKENS)
@@ -272,10 +271,10 @@ def test_statistics_are_a_table_and_plain_json(shards: dict[str, Path]) -> None:
     for name in ("gpt2", "structbert"):
         recipe = tiny(name)
         found = measure(recipe, shards[kind(recipe)], tokens=TOKENS)
-        record = json.loads(json.dumps(to_json(found)))
+        record = json.loads(json.dumps(found.as_json()))
         assert record["rows"] == found.rows
         assert set(record) == set(Statistics.__dataclass_fields__)
-        lines = {line[0]: line[1:] for line in table(found)}
+        lines = {line[0]: line[1:] for line in found.table()}
         assert all(len(line) == 2 for line in lines.values())
         assert ("put in another order" in lines) == (name == "structbert")
 

@@ -10,8 +10,9 @@ import torch
 from tokenizers import Tokenizer as Backend
 from tokenizers import models, pre_tokenizers, trainers
 
+import unmask
 from tests.command import mistake, works
-from unmask import adapt, api, recipes
+from unmask import adapt, recipes
 from unmask.data.examples import Text, batch_of, rows_of
 from unmask.errors import UserError
 from unmask.evaluate import evaluate_file
@@ -108,7 +109,7 @@ def test_eight_pairs_are_learnt_and_written_exactly(name, tokenizers, tmp_path):
     assert model.recipe.see == (Everything() if name == "unilm" else Prefix())
     for pair in PAIRS:
         assert written(model, pair.a, tokens=20) == pair.b
-        assert api.Model(model).generate(pair.a, tokens=20, greedy=True) == pair.b
+        assert unmask.Model.of(model).generate(pair.a, tokens=20, greedy=True) == pair.b
     said = works("generate", tmp_path / "run", PAIRS[4].a, "--greedy", "--tokens", 20, "--device", "cpu")
     assert said.out == PAIRS[4].b + "\n"
     told = works("generate", tmp_path / "run", PAIRS[4].a, "--greedy", "--tokens", 20, "--json")
@@ -238,7 +239,7 @@ def test_models_that_cannot_write_say_so_before_anything_is_made(tokenizers, tmp
     with pytest.raises(UserError, match="cannot write a second text: adapt it first with 'unmask adapt --task write'"):
         written(bert, "the doctor")
     with pytest.raises(UserError, match="use 'unmask fill'"):
-        api.Model(bert).generate("the doctor")
+        unmask.Model.of(bert).generate("the doctor")
     with pytest.raises(UserError, match="electra cannot write: it predicts replaced"):
         written(electra, "the doctor")
     with pytest.raises(UserError, match="use 'unmask fill'"):

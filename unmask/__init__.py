@@ -1,4 +1,4 @@
-"""Unmask: pretrain, adapt and use the language models of 2017-2020 on your own text.
+"""Unmask: pretrain, adapt and use the language models of 2017-2020 on your own text. This is its Python API.
 
 import unmask
 
@@ -11,38 +11,48 @@ model.adapt("train.jsonl", "runs/bert-mine", dev="dev.jsonl").evaluate("test.jso
 
 from __future__ import annotations
 
+import importlib
 from typing import TYPE_CHECKING, Any
 
 from unmask.version import __version__ as __version__
 
+if TYPE_CHECKING:
+    from unmask.api.corpus import make_lexicon, prepare, train_tokenizer
+    from unmask.api.explaining import explain, measure
+    from unmask.api.listing import check, describe, differences, list_recipes, list_tasks
+    from unmask.api.model import Model
+    from unmask.api.part_list import list_parts
+    from unmask.api.runs import import_hf, load, pretrain
+    from unmask.infer.sampling import decoding
+    from unmask.text import Mining
+
 __all__ = [
-    "Model", "explain", "import_hf", "list_recipes", "load", "make_lexicon", "prepare", "pretrain", "train_tokenizer",
+    "Mining", "Model", "check", "decoding", "describe", "differences", "explain", "import_hf", "list_parts", "list_recipes",
+    "list_tasks", "load", "make_lexicon", "measure", "prepare", "pretrain", "train_tokenizer",
 ]  # fmt: skip
 
-if TYPE_CHECKING:
-    from unmask.api import (
-        Model,
-        explain,
-        import_hf,
-        list_recipes,
-        load,
-        make_lexicon,
-        prepare,
-        pretrain,
-        train_tokenizer,
-    )
+# where each name is: what is not used is not imported, so that `import unmask` and `unmask --help` are quick
+_WHERE = {
+    "unmask.api.corpus": ("make_lexicon", "prepare", "train_tokenizer"),
+    "unmask.api.explaining": ("explain", "measure"),
+    "unmask.api.listing": ("check", "describe", "differences", "list_recipes", "list_tasks"),
+    "unmask.api.model": ("Model",),
+    "unmask.api.part_list": ("list_parts",),
+    "unmask.api.runs": ("import_hf", "load", "pretrain"),
+    "unmask.infer.sampling": ("decoding",),
+    "unmask.text": ("Mining",),
+}
 
 
 def __getattr__(name: str) -> Any:
-    """Import the API when it is first used, so that `import unmask` and `unmask --help` are quick."""
-    if name in __all__:
-        from unmask.threads import wait_without_spinning
+    """Import what is asked for when it is first used."""
+    module = next((module for module, names in _WHERE.items() if name in names), None)
+    if module is None:
+        raise AttributeError(f"module 'unmask' has no attribute {name!r}")
+    from unmask.threads import wait_without_spinning
 
-        wait_without_spinning()
-        from unmask import api
-
-        return getattr(api, name)
-    raise AttributeError(f"module 'unmask' has no attribute {name!r}")
+    wait_without_spinning()
+    return getattr(importlib.import_module(module), name)
 
 
 def __dir__() -> list[str]:

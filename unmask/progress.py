@@ -1,18 +1,19 @@
 """Follow a long job from Python: its records drawn as on the command line, given to a function, or not shown.
 
-Notices and notes are drawn with the rest; where nothing is drawn they are warnings (`unmask.errors.Notice`)."""
+What a user should know about a result is a notice (a sentence) or a note (what, and how many). A caller may take both as
+records, {"event": "notice", "text": ...} and {"notes": {what: how many}}; otherwise they are warnings."""
 
 from __future__ import annotations
 
 import warnings
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from unmask import screen
 from unmask.errors import Notice
 
 Progress = bool | Callable[[dict[str, Any]], None]  # draw; draw nothing; or call this with every record
+Tell = Callable[[dict[str, Any]], None] | None  # called with each notice and the notes of a result; None: warnings
 Draw = Callable[[Iterable[dict[str, Any]]], Iterator[dict[str, Any]]]
 
 
@@ -27,8 +28,8 @@ def follow(records: Iterable[dict[str, Any]], progress: Progress, draw: Draw) ->
     return last
 
 
-def tell(counts: dict[str, int], progress: Progress) -> None:
-    """What was cut, left out or repaired, where the records do not say it."""
+def draw_notes(counts: Mapping[str, int], progress: Progress) -> None:
+    """The notes of a job whose last record holds them: drawn or warned of. A function was given that record."""
     for name, count in counts.items() if not callable(progress) else ():
         if progress:
             screen.note(f"{count:,} {name}")
@@ -36,10 +37,20 @@ def tell(counts: dict[str, int], progress: Progress) -> None:
             warnings.warn(f"{count:,} {name}", Notice, stacklevel=3)
 
 
-def warn_of(counts: Counter[str], before: Counter[str], stacklevel: int) -> None:
-    """A warning for each count that has grown."""
-    for name, count in (counts - before).items():
-        warnings.warn(f"{count:,} {name}", Notice, stacklevel=stacklevel + 1)
+def tell_notes(counts: Mapping[str, int], tell: Tell, *, depth: int = 1) -> None:
+    """Give the notes of a result to the caller. `depth`: functions between the user's line and this one."""
+    if tell is not None and counts:
+        tell({"notes": dict(counts)})
+    for name, count in counts.items() if tell is None else ():
+        warnings.warn(f"{count:,} {name}", Notice, stacklevel=2 + depth)
+
+
+def tell_notice(text: str | None, tell: Tell, *, depth: int = 1) -> None:
+    """Give a notice to the caller, if there is one. `depth`: as for `tell_notes`."""
+    if text and tell is not None:
+        tell({"event": "notice", "text": text})
+    elif text:
+        warnings.warn(text, Notice, stacklevel=2 + depth)
 
 
 def _warn(record: dict[str, Any]) -> None:

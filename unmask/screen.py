@@ -79,7 +79,7 @@ class _Lines:
 
     def show(self, record: dict[str, Any]) -> None:
         if self.quiet:
-            _pass_on(record)
+            pass_on(record)
             return
         if "event" in record:
             _announce(record)
@@ -201,8 +201,8 @@ def _announce(record: dict[str, Any]) -> None:
         note(f"{count:,} {name}")
 
 
-def _pass_on(record: dict[str, Any]) -> None:
-    """For a program: notices and notes alone."""
+def pass_on(record: dict[str, Any]) -> None:
+    """For a program: the notices and notes of a record, a JSON line each."""
     if record.get("event") == "notice":
         json_line(record)
     for text in record.get("notices", ()):

@@ -7,9 +7,9 @@ import pytest
 import torch
 import transformers as hf
 
+import unmask
 from tests.adapt.made import base_of, chances, loud
 from tests.command import mistake, works
-from unmask import api
 from unmask.adapt import adapt, inherit
 from unmask.convert import export_hf
 from unmask.data.examples import Text, batch_of, rows_of
@@ -155,9 +155,9 @@ def test_choices_are_learnt_and_the_best_weights_are_kept(name, tokenizers, tmp_
     records = list(adapt(base, QUESTIONS * 8, tmp_path / "run", dev=QUESTIONS, task=task))
     assert records[-1]["done"]
     assert max(record.get("validation_accuracy", 0) for record in records) == 1.0
-    model = api.load(tmp_path / "run", device="cpu")
+    model = unmask.load(tmp_path / "run", device="cpu")
     assert [found.label for found in model.predict(QUESTIONS)] == [q.choices[q.label] for q in QUESTIONS]
-    assert model.predict(QUESTIONS[0])[0] == answer(model.inner, QUESTIONS[:1]).answers[0]
+    assert model.predict(QUESTIONS[0])[0] == answer(model, QUESTIONS[:1]).answers[0]
 
 
 def test_from_the_command_line_a_model_learns_to_choose_is_scored_and_chooses(tokenizers, tmp_path):

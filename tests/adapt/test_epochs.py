@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from sklearn.dummy import DummyClassifier
 
+import unmask
 from tests.adapt.made import base_of
 from tests.command import mistake, works
-from unmask import api
 from unmask.adapt import adapt
 from unmask.adapt.epochs import Epochs
 from unmask.data.examples import Text
@@ -52,7 +52,7 @@ def test_every_epoch_has_its_loss_and_scores_and_the_best_is_kept(base, tmp_path
     found = evaluate_examples(open_run(tmp_path / "run", device="cpu"), DEV)
     assert found["accuracy"] == last["kept_epoch"]["dev_accuracy"]
     assert found["macro_f1"] == last["kept_epoch"]["dev_macro_f1"]
-    history = api.load(tmp_path / "run", device="cpu").history
+    history = unmask.load(tmp_path / "run", device="cpu").history
     assert history == records
 
 

@@ -6,13 +6,13 @@ import json
 
 import pytest
 
+import unmask
 from tests.adapt.made import base_of
 from tests.command import mistake, works
-from unmask import api
 from unmask.data.examples import Text
 from unmask.errors import UserError
 from unmask.infer.model import save_run
-from unmask.tasks.classify import Columns, Example, described, label_numbers, read
+from unmask.tasks.classify import Classify, Columns, Example, described, label_numbers, read
 
 GOOD = [("The doctor slept.", "a"), ("A river.", "b")] * 4
 
@@ -150,8 +150,8 @@ def test_from_the_command_line_and_in_python_columns_have_names(base, tmp_path):
     assert "the columns are 'stars', 'review'" in mistake("evaluate", tmp_path / "run", tmp_path / "t.csv")
     assert "columns are named for labels" in mistake(*words, *named, "--task", "write", "--out", tmp_path / "w")
     assert "was not adapted to any" in mistake("evaluate", base, tmp_path / "t.csv", *named)
-    model = api.load(base, device="cpu").adapt(
-        tmp_path / "t.csv", tmp_path / "python", text="review", label="stars", task=api.Classify(epochs=1)
+    model = unmask.load(base, device="cpu").adapt(
+        tmp_path / "t.csv", tmp_path / "python", text="review", label="stars", task=Classify(epochs=1)
     )
     assert model.evaluate(tmp_path / "t.csv", text="review", label="stars")["examples"] == 8
 
@@ -169,7 +169,7 @@ def test_a_text_is_not_read_by_a_model_of_pairs_nor_a_pair_by_one_of_texts(singl
     assert "reads pairs" in mistake("predict", pairs, "a text")
     assert "reads one" in mistake("predict", single, "a text", "another")
     with pytest.raises(UserError, match="text number 2 of 2: one text, and"):
-        api.load(pairs, device="cpu").predict([("a", "b"), "c"])
+        unmask.load(pairs, device="cpu").predict([("a", "b"), "c"])
 
 
 def test_dev_examples_are_of_the_kind_of_the_training_examples(base, tmp_path):

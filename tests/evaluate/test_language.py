@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 import torch
 
+import unmask
 from tests.command import mistake, works
 from tests.convert.parts import model_of, tokenizer
 from tests.evaluate.parts import DOCUMENTS, LENGTH, exported, language_model, log_probability, stream_of, written
-from unmask import api, evaluate, recipes
+from unmask import evaluate, recipes
 from unmask.backbone import TransformerXL
 from unmask.errors import UserError
 from unmask.evaluate.perplexity import Windowing, score_text, windows
@@ -293,7 +294,7 @@ def test_the_command_line_shows_the_scores_and_writes_the_curve(model, text, tmp
     found = json.loads(
         works("evaluate", model.folder, text, "--stride", 4, "--curve", tmp_path / "c.json", "--json").out
     )
-    again = api.load(model.folder, device="cpu").evaluate(text, stride=4)
+    again = unmask.load(model.folder, device="cpu").evaluate(text, stride=4)
     assert found["loss"] == pytest.approx(again["loss"])
     assert json.loads((tmp_path / "c.json").read_text())["points"] == found["curve"]
     pytest.importorskip("matplotlib")

@@ -7,10 +7,11 @@ import numpy as np
 import pytest
 import torch
 
+import unmask
 from tests.command import mistake, works
 from tests.convert.parts import SENTENCES, model_of, recipe_of, tokenizer
 from tests.evaluate.parts import LENGTH, exported, language_model, log_probability
-from unmask import api, evaluate
+from unmask import evaluate
 from unmask.errors import UserError
 from unmask.infer.model import Model, save_run
 from unmask.tasks import choose
@@ -268,7 +269,7 @@ def test_the_command_line_asks_and_python_gives_the_same(model, tmp_path):
     (tmp_path / "p.txt").write_text("choices: 0=mat, 1=rain\n{text} on the \n")
     words = ("zero-shot", model.folder, file, "--prompt", tmp_path / "p.txt")
     found = json.loads(works(*words, "--normalise", "byte", "--unconditional", "--json").out)
-    loaded = api.load(model.folder, device="cpu")
+    loaded = unmask.load(model.folder, device="cpu")
     again = loaded.zero_shot(file, prompt=tmp_path / "p.txt", normalise="byte", unconditional=True)
     assert found == again
     assert found["accuracy"] == 0.5  # the same answer to every question, and half of them are of each label

@@ -4,9 +4,10 @@ import pytest
 import torch
 from transformers.convert_slow_tokenizer import bytes_to_unicode
 
+import unmask
 from tests.convert.parts import SENTENCES, model_of, recipe_of
 from tests.infer.parts import PROMPTS, gpt2, theirs, twin
-from unmask import api, chance, text
+from unmask import chance, text
 from unmask.errors import UserError
 from unmask.infer import Beams, Greedy, Sampling, decoding, generate, stream
 from unmask.infer.batches import left_padded
@@ -225,12 +226,12 @@ def test_that_special_tokens_are_never_written_but_for_the_end(tokenizers, tmp_p
 ])  # fmt: skip
 def test_that_what_cannot_be_is_refused_in_one_line(options, expected, model):
     with pytest.raises(UserError, match=expected) as caught:
-        api.Model(model).generate(["The"], **options)
+        unmask.Model.of(model).generate(["The"], **options)
     assert "\n" not in str(caught.value)
 
 
 def test_that_one_text_and_many_are_told_apart(model):
-    python = api.Model(model)
+    python = unmask.Model.of(model)
     assert python.generate("The", tokens=3, greedy=True) == python.generate(["The"], tokens=3, greedy=True)[0]
     assert python.generate([]) == []
     with pytest.raises(UserError, match=r"generate\(\[prompt\], samples=2\)"):

@@ -1,11 +1,13 @@
-"""The command line: one verb per thing a user does, each a thin call of the Python API.
+"""The command line: one verb per thing a user does. It parses words, calls the Python API (`unmask`), and draws.
 
-What is heavy is imported inside the verbs, so that `unmask --help` is quick.
+The API is imported inside the verbs, so that `unmask --help` is quick.
 """
 
 from unmask.cli.program import app, main
 
 # A verb joins the program when its module is imported, so every module is named here, in the order of `unmask --help`.
-from unmask.cli import demo, recipes, explain, check, text, train, language_model, infer, convert  # isort: skip
+from unmask.cli import demo, recipes, check, explain, corpus, train, evaluate, infer, convert  # isort: skip
 
-__all__ = ["app", "check", "convert", "demo", "explain", "infer", "language_model", "main", "recipes", "text", "train"]
+__all__ = [
+    "app", "check", "convert", "corpus", "demo", "evaluate", "explain", "infer", "main", "recipes", "train",
+]  # fmt: skip

@@ -8,9 +8,9 @@ from typing import Annotated
 
 import typer
 
+import unmask
 from unmask import screen
 from unmask.cli import output
-from unmask.cli.opening import opened
 from unmask.cli.options import Json, Overwrite, OwnRecipe, Run
 from unmask.cli.program import verb
 
@@ -29,9 +29,7 @@ def export(
     """Write a model in Hugging Face format, for AutoModel and AutoTokenizer.
 
     If Hugging Face has no architecture that computes the same, the value that differs is named and nothing is written."""
-    from unmask import api
-
-    model = api.Model(opened(run, recipe_file, device="cpu", json_=json_))
+    model = unmask.load(run, device="cpu", recipe=recipe_file, tell=output.Said(json_))
     made = model.export(out, generator=generator, overwrite=overwrite)
     if made.left_out and not json_:
         screen.note(f"{made.architecture} has no place for, and leaves out: {', '.join(made.left_out)}")
@@ -59,9 +57,7 @@ def import_(
     """Make a run of a model in Hugging Face format, to use it, adapt it or train it further (pretrain --from).
 
     Says what was loaded, what is missing (its weights are random) and what is left over."""
-    from unmask import convert
-
-    report = convert.import_hf(folder, out, generator=generator, overwrite=overwrite)
+    _, report = unmask.import_hf(folder, out, generator=generator, device="cpu", overwrite=overwrite)
     if json_:
         output.as_json(dataclasses.asdict(report))
         return

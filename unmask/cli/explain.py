@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+import unmask
 from unmask import screen
 from unmask.cli import output
 from unmask.cli.options import Font, Json, OwnRecipe, Seed, Settings
@@ -14,7 +15,7 @@ from unmask.cli.program import verb
 from unmask.errors import UserError
 
 if TYPE_CHECKING:
-    from unmask.recipe import Recipe
+    from unmask.explanation.statistics import Statistics
 
 
 @verb('unmask explain bert "The doctor examined the patient." --picture bert.png')
@@ -56,78 +57,31 @@ def explain(
     json_: Json = False,
 ) -> None:
     """Show what a recipe does with a text: its tokens, what is hidden, who sees whom, what is predicted."""
-    from unmask import api, explanation
-    from unmask.recipe import MAIN
-    from unmask.run import RECIPE, TOKENIZER
-
-    run = Path(recipe) if (Path(recipe) / RECIPE).is_file() else None
-    if run is None and recipe_file is not None:
-        raise UserError(f"--recipe is for a run folder, and {recipe} is not one: leave --recipe out")
-    if run is not None and (size or variant):
-        raise UserError(f"the recipe comes from {run}: leave --size and --variant out")
     if (text is None) == (statistics is None):
         raise UserError("give a TEXT to explain, or --statistics DATA to measure: one of them")
-    chosen = (
-        _of_run(run, recipe_file, settings, json_) if run is not None else _of_family(recipe, size, variant, settings)
-    )
-    if font is not None and picture is None:
-        raise UserError("--font is for a picture: give --picture too, or leave --font out")
+    said = output.Said(json_)
     if statistics is not None:
-        if tokenizer or lexicon or picture:
-            raise UserError("--statistics reads prepared data: leave --tokenizer, --lexicon and --picture out")
-        _measure(chosen, statistics, track, stage, seed, visit, json_)
+        if tokenizer or lexicon or picture or font:
+            raise UserError("--statistics reads prepared data: leave --tokenizer, --lexicon, --picture and --font out")
+        measured = unmask.measure(recipe, statistics, size=size, variant=variant, settings=settings, track=track,
+                                  stage=stage, seed=seed, visit=visit, recipe_file=recipe_file, tell=said)  # fmt: skip
+        _show_measured(measured, said)
         return
-    tokenizer = tokenizer or (run / TOKENIZER if run is not None else None)
-    found = api.explain(
-        chosen,
-        text or "",
-        track=track or MAIN,
-        tokenizer=tokenizer,
-        lexicon=lexicon,
-        stage=stage,
-        seed=seed,
-        visit=visit,
-    )
-    if picture is not None:
-        from unmask.explanation.picture import draw
-
-        output.lacking(draw(found, picture, font=font), json_)
+    found = unmask.explain(recipe, text or "", size=size, variant=variant, settings=settings, track=track,
+                           tokenizer=tokenizer, lexicon=lexicon, stage=stage, seed=seed, visit=visit, picture=picture,
+                           font=font, recipe_file=recipe_file, tell=said)  # fmt: skip
     if json_:
-        output.as_json(explanation.to_json(found))
+        output.as_json(found.as_json())
         return
-    from unmask.explanation.screen import render
-
-    screen.page(render(found))
+    screen.page(found)
     if picture is not None:
         screen.err.print(f"[dim]drawn into {picture}[/]")
 
 
-def _of_run(run: Path, recipe_file: Path | None, settings: list[str], json_: bool) -> Recipe:
-    from unmask import run as runs
-    from unmask.settings import override
-
-    file = runs.given_file(run, recipe_file)
-    for notice in runs.notices_of(run, file):
-        output.notice(notice, json_)
-    return override(runs.read_recipe(run, file), settings, own=tuple(file.parts.values()) if file else ())
-
-
-def _of_family(name: str, size: str | None, variant: str | None, settings: list[str]) -> Recipe:
-    from unmask import recipes as family
-
-    return family.get(name, size=size or "base", variant=variant or "paper", settings=settings)
-
-
-def _measure(
-    recipe: Recipe, data: str, track: str | None, stage: int | None, seed: int, visit: int, json_: bool
-) -> None:  # fmt: skip
-    from unmask import explanation
-    from unmask.explanation.statistics import measure, table
-
-    measured = measure(recipe, data, track=track, stage=stage, seed=seed, visit=visit)
-    if json_:
-        output.as_json(explanation.to_json(measured))
+def _show_measured(measured: Statistics, said: output.Said) -> None:
+    if said.json:
+        output.as_json(measured.as_json())
         return
-    of_track = f", track {track}" if track else ""
-    screen.table(f"{recipe.name}{of_track} on {data}", ["", "measured", "asked for"], list(table(measured)))
-    output.notes(measured.notes, json_)
+    of_track = f", track {measured.track}" if measured.track else ""
+    screen.table(f"{measured.recipe}{of_track} on {measured.data}", ["", "measured", "asked for"], measured.table())
+    said.show_notes()

@@ -5,16 +5,21 @@ from __future__ import annotations
 import dataclasses
 import sys
 from collections import Counter
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+import unmask
 from unmask import screen
 from unmask.cli import output, predictions
-from unmask.cli.opening import opened
 from unmask.cli.options import Device, Json, Overwrite, OwnRecipe, Run, Seed, TextColumns
 from unmask.cli.program import verb
+from unmask.errors import require
+
+if TYPE_CHECKING:
+    from unmask.infer import Generated
 
 PROMPTS = 256  # of a file, before their texts are shown
 
@@ -45,28 +50,19 @@ def predict(
     """The label of a text, or of every text of a file; of a model that chooses, the choice for every question of one.
 
     Without --out, a line for each text on the output, separated by tabs: label, probability, text."""
-    from unmask.infer import answer, task_of_model
-    from unmask.tasks.classify import Columns
-
     if out is not None:
         predictions.check_output(out, overwrite)
-    columns = Columns.of(text)
-    model = opened(run, recipe_file, device=device, json_=json_)
+    said = output.Said(json_)
+    model = unmask.load(run, device=device, recipe=recipe_file, tell=said)
     predictions.check_top(top, model.labels)
-    task = task_of_model(model)
-    given = predictions.given(task, input_, second, columns)
-    answered = answer(model, given.examples)
-    output.notice(task.described(given.file, columns, labelled=False) if given.file else None, json_)
-    output.notes(given.notes + answered.notes, json_)
-    texts, found = [example.shown for example in given.examples], answered.answers
+    examples = predictions.given(model, input_, second, text, said)
+    found = model.predict(examples, tell=said)
+    said.show_notes()
     if out is not None:
-        predictions.write(out, [example.row for example in given.examples], found, top)
+        predictions.write(out, [example.row for example in examples], found, top)
         output.done({"file": str(out), "texts": len(found)}, f"{len(found):,} texts, written to {out}", json_)
-    elif json_:
-        for words, one in zip(texts, found, strict=True):
-            output.as_json(predictions.as_json(words, one, top), lines=True)
     else:
-        predictions.show(texts, found, top)
+        predictions.show([example.shown for example in examples], found, top, json_)
 
 
 @verb('unmask fill runs/bert "Paris is the [MASK] of France."')
@@ -79,14 +75,13 @@ def fill(
     json_: Json = False,
 ) -> None:
     """Show the most likely tokens at each [MASK]. For models that see both sides (bert, roberta, albert, xlnet ...)."""
-    from unmask import infer
-
-    guesses = infer.fill(opened(run, recipe_file, device=device, json_=json_), text, top=top)
-    output.notes(guesses.notes, json_)
+    said = output.Said(json_)
+    guesses = unmask.load(run, device=device, recipe=recipe_file, tell=said).fill(text, top=top, tell=said)
+    said.show_notes()
     if json_:
-        output.as_json([[dataclasses.asdict(guess) for guess in place] for place in guesses.value])
+        output.as_json([[dataclasses.asdict(guess) for guess in place] for place in guesses])
         return
-    for number, place in enumerate(guesses.value, 1):
+    for number, place in enumerate(guesses, 1):
         screen.table(
             f"[MASK] {number}".replace("[", r"\["),
             ["token", "probability"],
@@ -141,41 +136,29 @@ def generate(
     """Continue a text, shown while it is written. For models that read from left to right (gpt, gpt2, transformer-xl ...).
 
     A model that was adapted with --task write writes a new text from the prompt."""
-    from unmask.infer import decoding, shown, texts
-
-    how = decoding(
+    how: Any = unmask.decoding(
         greedy=greedy, temperature=temperature, top_k=top_k, top_p=top_p, repetition_penalty=repetition_penalty,
         beams=beams, length_penalty=length_penalty,
     )  # fmt: skip
-    prompts, left_out = _prompts(prompt, file)
-    model = opened(run, recipe_file, device=device, half=half, json_=json_)
-    options: dict[str, Any] = {
-        "tokens": tokens,
-        "sampling": how,
-        "seed": seed,
-        "cut_left": cut_left,
-        "cached": not no_cache,
-    }
-    notes: Counter[str] = Counter()
+    said = output.Said(json_)
+    prompts = _prompts(prompt, file, said)
+    model = unmask.load(run, device=device, half=half, recipe=recipe_file, tell=said)
     if json_ or file is not None or samples != 1 or beams is not None:  # nothing to be shown while it is written
         for begin in range(0, len(prompts), PROMPTS):
-            several = texts(model, prompts[begin : begin + PROMPTS], samples=samples, **options)
-            notes += several.notes
-            for found in several.value:
-                if json_:
-                    kept = ("prompt", "sample", "text", "ended")
-                    output.as_json({name: getattr(found, name) for name in kept}, lines=True)
-                else:
-                    sys.stdout.write(found.text + "\n")
+            found = model.generate_records(
+                prompts[begin : begin + PROMPTS], sampling=how, tokens=tokens, samples=samples, cut_left=cut_left,
+                cached=not no_cache, seed=seed, tell=said,
+            )  # fmt: skip
+            _show_texts(found, json_)
     else:
-        pieces = shown(model, prompts[0], **options)
-        notes = pieces.notes
-        for piece in pieces.value:
+        pieces = model.stream(prompts[0], sampling=how, tokens=tokens, cut_left=cut_left, cached=not no_cache, seed=seed,
+                              tell=said)  # fmt: skip
+        for piece in pieces:
             sys.stdout.write(piece)
             sys.stdout.flush()
         sys.stdout.write("\n")
-    notes = Counter({**notes, **model.random_weights("token scores")})  # once, for all prompts
-    output.notes(left_out + notes, json_)
+    said.notes = Counter({**said.notes, **model.random_weights("token scores")})  # once, for all prompts
+    said.show_notes()
 
 
 @verb("unmask embed runs/bert texts.txt --out vectors.npy")
@@ -201,33 +184,29 @@ def embed(
     overwrite: Overwrite = False,
 ) -> None:
     """Write one vector for each text of a file."""
-    from unmask import infer
-    from unmask.errors import require
-    from unmask.infer.write_vectors import check_name, write_vectors
-    from unmask.tasks._labelled import read_texts
-
-    check_name(out)
-    require(overwrite or not out.exists(), f"{out} exists already: choose another --out, or pass --overwrite")
-    texts, left_out = read_texts(file)
-    model = opened(run, recipe_file, device=device, json_=json_)
-    found = infer.embed(model, [text.a for text in texts], pool=pool, layer=layer)  # type: ignore[arg-type]
-    output.notes(left_out + found.notes, json_)
-    vectors = found.value
-    write_vectors(out, [text.a for text in texts], vectors)
+    said = output.Said(json_)
+    model = unmask.load(run, device=device, recipe=recipe_file, tell=said)
+    way: Any = pool  # any word: the API refuses what it does not know
+    vectors = model.embed_file(file, out, pool=way, layer=layer, overwrite=overwrite, tell=said)
+    said.show_notes()
     output.done(
         {"file": str(out), "shape": list(vectors.shape)},
-        f"{len(texts):,} vectors of {vectors.shape[1]}, written to {out}",
+        f"{len(vectors):,} vectors of {vectors.shape[1]}, written to {out}",
         json_,
     )
 
 
-def _prompts(prompt: str | None, file: Path | None) -> tuple[list[str], Counter[str]]:
-    """What to go on with: the prompt that was typed; or those of a file, and notes on what is left out."""
-    from unmask.errors import require
-    from unmask.tasks._labelled import read_texts
+def _prompts(prompt: str | None, file: Path | None, said: output.Said) -> list[str]:
+    """What to go on with: the prompt that was typed, or those of a file."""
+    from unmask.api.inputs import read_texts
 
     require((prompt is None) != (file is None), "give a PROMPT, or prompts with --file: one of the two")
-    if file is None:
-        return [prompt or ""], Counter()
-    texts, left_out = read_texts(file)
-    return [text.a for text in texts], left_out
+    return [prompt or ""] if file is None else read_texts(file, tell=said)
+
+
+def _show_texts(found: Iterable[Generated], json_: bool) -> None:
+    for one in found:
+        if json_:
+            output.as_json({name: getattr(one, name) for name in ("prompt", "sample", "text", "ended")}, lines=True)
+        else:
+            sys.stdout.write(one.text + "\n")

@@ -4,17 +4,36 @@ from __future__ import annotations
 
 import json
 import sys
+from collections import Counter
 from typing import Any
 
 from unmask import screen
+from unmask.progress import Progress
 
 
-def notes(counts: dict[str, int], json_: bool) -> None:
-    """What was cut, left out or repaired; for a program, on the error output too: the result stays one JSON value."""
-    if json_ and counts:
-        screen.json_line({"notes": dict(counts)})
-    for name, count in counts.items() if not json_ else ():
-        screen.note(f"{count:,} {name}")
+class Said:
+    """Takes what the API tells about its results: notices are shown at once, notes together by `show_notes`."""
+
+    def __init__(self, json_: bool) -> None:
+        self.json = json_
+        self.notes: Counter[str] = Counter()  # what was cut, left out or repaired, and how many
+
+    def __call__(self, record: dict[str, Any]) -> None:
+        self.notes.update(record.get("notes", {}))
+        if "text" in record:
+            notice(record["text"], self.json)
+
+    def show_notes(self) -> None:
+        """For a program on the error output too: the result stays one JSON value."""
+        if self.json and self.notes:
+            screen.json_line({"notes": dict(self.notes)})
+        for name, count in self.notes.items() if not self.json else ():
+            screen.note(f"{count:,} {name}")
+
+
+def progress(json_: bool) -> Progress:
+    """How a long job is followed: drawn; for a program, only its notices and notes."""
+    return screen.pass_on if json_ else True
 
 
 def notice(text: str | None, json_: bool) -> None:
@@ -23,13 +42,6 @@ def notice(text: str | None, json_: bool) -> None:
         screen.json_line({"event": "notice", "text": text})
     elif text:
         screen.note(text)
-
-
-def lacking(characters: str, json_: bool) -> None:
-    """Characters that a picture shows as boxes, if there are any."""
-    from unmask import fonts
-
-    notice(fonts.notice(characters) if characters else None, json_)
 
 
 def done(result: Any, said: str, json_: bool) -> None:

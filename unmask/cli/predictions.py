@@ -5,64 +5,39 @@ from __future__ import annotations
 import csv
 import json
 import sys
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-from unmask.errors import UserError, require
+from unmask.cli import output
+from unmask.cli.output import Said
+from unmask.errors import require
 
 if TYPE_CHECKING:
-    from unmask.axes import Answer, Example, Task
-    from unmask.tasks.classify import Columns
+    from unmask import Model
+    from unmask.axes import Answer
 
 STDIN = "-"
 OUTPUTS = (".csv", ".tsv", ".jsonl")
 
 
-@dataclass(frozen=True)
-class Inputs:
-    """What is to be answered."""
-
-    examples: Sequence[Example]
-    notes: Counter[str] = field(default_factory=Counter)  # what was left out
-    file: Path | None = None  # where it was read from
-
-
-def given(task: Task, argument: str, second: str | None, columns: Columns) -> Inputs:
+def given(model: Model, argument: str, second: str | None, columns: Sequence[str], said: Said) -> list[Any]:
     """The examples of a file, the lines of the standard input, or the one text or pair that was typed."""
-    from unmask.tasks._labelled import Columns, lines_of
+    from unmask.api.inputs import file_named, read_lines
 
-    file = file_of(argument)
+    file = file_named(argument)
     if file is not None:
         require(
             second is None,
             f"{file} is a file: a second text goes with a text; pairs in a file have text_a and text_b",
         )
-        return Inputs(*task.read(file, columns, labelled=False), file)
-    require(columns == Columns(), "--text names a column of a file, and no file was given: leave it out")
+        return model.read_examples(file, text=columns, tell=said)
+    require(not columns, "--text names a column of a file, and no file was given: leave it out")
     if argument == STDIN and second is None:
-        lines, notes = lines_of(sys.stdin.read().replace("\r\n", "\n"), "the standard input")
-        return Inputs(task.given([line.text.a for line in lines], [line.where for line in lines]), notes)
+        lines = read_lines(sys.stdin.read(), "the standard input", tell=said)
+        return model.examples(list(lines.values()), where=list(lines))
     require(bool(argument.strip()) and (second is None or bool(second.strip())), "the text is empty")
-    return Inputs(task.given([argument if second is None else (argument, second)], [repr(argument[:60])]))
-
-
-def file_of(argument: str) -> Path | None:
-    """The file that an argument names; None if it is a text. What looks like a file must exist."""
-    from unmask.tasks._rows import SUFFIXES
-    from unmask.text.documents import suffixes
-
-    path = Path(argument)
-    try:
-        if path.is_file():
-            return path
-    except (OSError, ValueError):  # too long for the name of a file, or with a character that none may have
-        return None
-    if suffixes(path)[0] in SUFFIXES and not any(character.isspace() for character in argument):
-        raise UserError(f"no such file: {path}; to label this text itself, pipe it: echo TEXT | unmask predict RUN -")
-    return None
+    return model.examples([argument if second is None else (argument, second)], where=[repr(argument[:60])])
 
 
 def check_output(out: Path, overwrite: bool) -> None:
@@ -91,9 +66,13 @@ def write(out: Path, rows: Sequence[Mapping[str, Any]], found: Sequence[Answer],
             _table(file, "\t" if out.suffix == ".tsv" else ",").writerows([columns, *_cells(whole, columns)])
 
 
-def show(texts: Sequence[Sequence[str]], found: Sequence[Answer], top: int) -> None:
-    """A line for each text on the output: the best labels with their probabilities, then the text; as TSV, without a header."""
+def show(texts: Sequence[Sequence[str]], found: Sequence[Answer], top: int, json_: bool) -> None:
+    """A line for each text on the output, as JSON, or as TSV without a header: the best labels with their probabilities,
+    then the text."""
     for text, one in zip(texts, found, strict=True):
+        if json_:
+            output.as_json(_as_json(text, one, top), lines=True)
+            continue
         best = [f"{cell:.4f}" if isinstance(cell, float) else cell for cell in one.columns(top).values()]
         _table(sys.stdout, "\t").writerow([*best, *text])
 
@@ -108,7 +87,7 @@ def _cells(rows: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> Iterato
         yield [json.dumps(v, ensure_ascii=False) if isinstance(v, list | dict | bool) else v for v in values]
 
 
-def as_json(texts: Sequence[str], found: Answer, top: int) -> dict[str, Any]:
+def _as_json(texts: Sequence[str], found: Answer, top: int) -> dict[str, Any]:
     """A text or a pair, and its answer; with `top` over 1, the best answers in order."""
     named = {"text": texts[0]} if len(texts) == 1 else {"text_a": texts[0], "text_b": texts[1]}
     return named | found.as_json(top)

@@ -1,4 +1,4 @@
-"""The verbs about the family of recipes: recipes, show, diff."""
+"""The verbs that list what there is: recipes, show, diff, parts."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+import unmask
 from unmask import screen
 from unmask.cli import output
 from unmask.cli.options import Json, Settings, Size, Variant
@@ -16,9 +17,7 @@ from unmask.cli.program import verb
 @verb("unmask recipes")
 def recipes(json_: Json = False) -> None:
     """List the recipes: name, year, and what each hides, sees and predicts."""
-    from unmask.recipes import entries
-
-    found = entries()
+    found = unmask.list_recipes()
     if json_:
         output.as_json([dataclasses.asdict(entry) for entry in found])
         return
@@ -35,21 +34,14 @@ def show(
 ) -> None:
     """Show every value of a recipe, with the names that --set takes; how many parameters are trained, how many are kept
     for use (the network without its heads), and the training operations per token."""
-    from unmask import recipes as family
-    from unmask.recipe_json import plain
-    from unmask.settings import flat
-    from unmask.system import cost
-
-    chosen = family.get(recipe, size=size, variant=variant, settings=settings)
-    price = cost(chosen, chosen.tokenizer.vocab)
+    found = unmask.describe(recipe, size=size, variant=variant, settings=settings)
     if json_:
-        output.as_json({"recipe": plain(chosen)} | price)
+        output.as_json({name: value for name, value in dataclasses.asdict(found).items() if name != "values"})
         return
-    rows = [[name, value] for name, value in flat(chosen).items()]
-    screen.table(f"{recipe} {size}", ["value", ""], rows)
-    screen.out.print(f"parameters in training          {price['parameters']:,}")
-    screen.out.print(f"parameters kept                 {price['kept']:,}")
-    screen.out.print(f"training operations per token   {price['flops_per_token']:.3g}")
+    screen.table(f"{recipe} {size}", ["value", ""], [[name, value] for name, value in found.values.items()])
+    screen.out.print(f"parameters in training          {found.parameters:,}")
+    screen.out.print(f"parameters kept                 {found.kept:,}")
+    screen.out.print(f"training operations per token   {found.flops_per_token:.3g}")
 
 
 @verb("unmask diff bert roberta")
@@ -60,12 +52,23 @@ def diff(
     json_: Json = False,
 ) -> None:
     """Show the values in which two recipes differ."""
-    from unmask import recipes as family
-    from unmask.settings import flat
-
-    a, b = flat(family.get(first, size=size)), flat(family.get(second, size=size))
-    names = [name for name in [*a, *(n for n in b if n not in a)] if name != "name" and a.get(name) != b.get(name)]
+    found = unmask.differences(first, second, size=size)
     if json_:
-        output.as_json({name: {first: a.get(name), second: b.get(name)} for name in names})
+        output.as_json({one.name: {first: one.first, second: one.second} for one in found})
         return
-    screen.table("", ["value", first, second], [[name, a.get(name, "-"), b.get(name, "-")] for name in names])
+    rows = [["-" if value is None else value for value in one] for one in found]
+    screen.table("", ["value", first, second], rows)
+
+
+@verb("unmask parts hide")
+def parts(
+    axis: Annotated[str | None, typer.Argument(help="One axis, such as hide or backbone; by default all.")] = None,
+    json_: Json = False,
+) -> None:
+    """List the parts that a recipe is made of, by axis: what each needs from other parts, and what it gives them."""
+    found = unmask.list_parts(axis)
+    if json_:
+        output.as_json([dataclasses.asdict(entry) for entry in found])
+        return
+    rows = [[e.axis, e.name, e.about, ", ".join(e.needs), ", ".join(e.gives)] for e in found]
+    screen.table("", ["axis", "part", "what it is", "needs", "gives"], rows)

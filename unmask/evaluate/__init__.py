@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +27,7 @@ from unmask.text.documents import FORMATS, suffixes
 
 __all__ = [
     "Scoring", "ask", "check_file", "check_kind", "checked_lengths", "context_curve", "evaluate_examples",
-    "evaluate_file", "evaluate_prompts", "evaluate_text", "is_language_model", "read_scored_text", "score_read_text",
+    "evaluate_file", "evaluate_prompts", "evaluate_text", "is_language_model", "read_scored_text", "score_file", "score_read_text",
     "score_text", "trace_context", "trace_read_text", "windowing", "write_curve",
 ]  # fmt: skip
 
@@ -61,17 +61,65 @@ def evaluate_file(
     whole: bool = False, lines: bool = False, encoding: str = "utf-8", columns: Columns | None = None,
 ) -> dict[str, Any]:  # fmt: skip
     """The scores of a language model on a text, or of an adapted one on a file of its task; what to know is in `notes`."""
+    *_, last = score_file(
+        model, file, context=context, stride=stride, memory=memory, whole=whole, lines=lines, encoding=encoding,
+        columns=columns,
+    )  # fmt: skip
+    return last
+
+
+def score_file(
+    model: Model, file: str | Path, *, context: int | None = None, stride: int | None = None, memory: int | None = None,
+    whole: bool = False, lines: bool = False, encoding: str = "utf-8", columns: Columns | None = None,
+    curve: bool = False,
+) -> Iterator[dict[str, Any]]:  # fmt: skip
+    """Score a model on a file, yielding a record per pass over a text; the last one holds the scores, and `notes`.
+
+    `curve`: also measure the loss by how far back a language model may look; it is under `curve`, as `context_curve` has it."""
     check_kind(model, file)
     if is_language_model(model):
-        return evaluate_text(
-            model, file, context=context, stride=stride, memory=memory, whole=whole, lines=lines, encoding=encoding
-        )
+        yield from _score_text(model, file, context, stride, memory, whole, lines, encoding, curve)
+        return
     require(
         context is None and stride is None and memory is None and not whole and not lines and encoding == "utf-8",
         f"context, stride, memory, whole, lines and encoding say how a text is read, and {model.folder} is scored on examples: leave them out",
     )
+    require(
+        not curve,
+        f"--curve measures a language model on a text, and {model.folder} is scored on examples: leave it out",
+    )
     examples, _ = task_of_model(model).read(Path(file), columns)
-    return evaluate_examples(model, examples)
+    yield evaluate_examples(model, examples)
+
+
+def _score_text(
+    model: Model, file: str | Path, context: int | None, stride: int | None, memory: int | None, whole: bool, lines: bool,
+    encoding: str, curve: bool,
+) -> Iterator[dict[str, Any]]:  # fmt: skip
+    """The text is read once: what the tokenizer could not keep is counted once in the notes."""
+    require(
+        not curve or not memory,
+        "--curve measures windows, each read without a memory: leave --memory out, or give several lengths of it one by one",
+    )
+    way = windowing(model, context=context, stride=stride, memory=memory)
+    stream = read_scored_text(model, file, whole=whole, lines=lines, encoding=encoding)
+    if not curve:
+        yield from score_read_text(model, stream, way)
+        return
+    lengths = checked_lengths(model, context=context)
+    scores = yield from _but_last(score_read_text(model, stream, way))
+    measured = yield from _but_last(trace_read_text(model, stream, lengths))
+    yield scores | {"curve": measured, "notes": scores["notes"] | measured["notes"]}
+
+
+def _but_last(records: Iterable[dict[str, Any]]) -> Generator[dict[str, Any], None, dict[str, Any]]:
+    """Pass records on up to the last, which is returned."""
+    last: dict[str, Any] = {}
+    for number, record in enumerate(records):
+        if number:
+            yield last
+        last = record
+    return last
 
 
 def evaluate_examples(model: Model, examples: Sequence[Any]) -> dict[str, Any]:

@@ -122,6 +122,17 @@ class Explanation:
     classes: int  # of the sentence task; 0 without one
     notes: tuple[str, ...]  # the tokenizer used, what was added, what was cut
 
+    def as_json(self) -> dict[str, Any]:
+        """As dicts, lists, strings and numbers."""
+        found: dict[str, Any] = to_json(self)
+        return found
+
+    def __rich__(self) -> Any:
+        """How rich prints it: for a terminal of 80 columns or more."""
+        from unmask.explanation.screen import render  # drawing is not needed to explain
+
+        return render(self)
+
 
 def to_json(value: Any) -> Any:
     """Records as dicts, lists, strings and numbers."""

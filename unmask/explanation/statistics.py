@@ -15,6 +15,7 @@ from unmask.errors import require
 from unmask.explanation import find_stage, find_track
 from unmask.explanation.counts import Counts, add, counts
 from unmask.explanation.hidden_units import in_place, levels, make, moves
+from unmask.explanation.records import to_json
 from unmask.pretraining import Mixture
 from unmask.recipe import MAIN, FullTrack, Recipe, Stage
 from unmask.system.tracks import rows_of
@@ -70,6 +71,15 @@ class Statistics:
     answers: dict[str, float]  # shares of the examples that the sentence task asks about
     asked: float  # share of the examples that it asks about
     notes: dict[str, int]  # on how the documents became examples
+
+    def as_json(self) -> dict[str, Any]:
+        """As dicts, lists, strings and numbers."""
+        found: dict[str, Any] = to_json(self)
+        return found
+
+    def table(self) -> list[list[str]]:
+        """Lines of (what, measured, asked for), for a table."""
+        return list(_lines(self))
 
 
 def measure(
@@ -193,8 +203,7 @@ def _lengths(counts: Counter[int], law: tuple[float, ...] | None) -> Lengths:
     )
 
 
-def table(statistics: Statistics) -> Iterator[list[str]]:
-    """Lines of (what, measured, asked for), for a table."""
+def _lines(statistics: Statistics) -> Iterator[list[str]]:
     yield ["rows", f"{statistics.rows:,} of {statistics.length} tokens", ""]
     yield ["examples in a row", f"{statistics.examples:.2f}", ""]
     yield ["padding", f"{statistics.padding:.2%}", ""]

@@ -27,7 +27,7 @@ RANDOM = (
 
 @dataclass(frozen=True)
 class Model:
-    """What a run folder holds, ready for use."""
+    """What a run folder holds, ready for use. `unmask.Model` is this record with a method for each use."""
 
     system: Any
     recipe: Recipe

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import importlib
-from pathlib import Path
 from typing import Any
 
 from unmask.axes import Task
 from unmask.errors import unknown
 from unmask.recipe import Recipe
+from unmask.task_names import class_name, names
 from unmask.tasks._answers import Prediction, Written
 from unmask.tasks._labelled import few
 from unmask.tasks._training import Trained
@@ -17,12 +17,6 @@ from unmask.tasks.classify import Classify
 from unmask.tasks.write import Write
 
 __all__ = ["Choose", "Classify", "Prediction", "Trained", "Write", "Written", "few", "get", "names", "task_of"]
-
-
-def names() -> list[str]:
-    """Those a model can be adapted to; what a prompt asks needs no adapting."""
-    found = sorted(path.stem for path in Path(__file__).parent.glob("[!_]*.py"))
-    return [name.replace("_", "-") for name in found if hasattr(_module(name), _title(name))]
 
 
 def task_of(recipe: Recipe) -> Task | None:
@@ -35,12 +29,5 @@ def get(name: str) -> Any:
     """The task of this name, with its usual settings."""
     if name not in names():
         raise unknown("task", name, names())
-    return getattr(_module(name), _title(name))()
-
-
-def _module(name: str) -> Any:
-    return importlib.import_module(f"unmask.tasks.{name.replace('-', '_')}")
-
-
-def _title(name: str) -> str:
-    return name.title().replace("-", "").replace("_", "")
+    module = importlib.import_module(f"unmask.tasks.{name.replace('-', '_')}")
+    return getattr(module, class_name(name))()

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
+import unmask
 from unmask import screen
 from unmask.cli import options, output
 from unmask.cli.options import Corpora, Encoding, Errors, Fold, Json, Lines, OptionalCorpora, Overwrite, Seed, Whole
 from unmask.cli.program import verb
-from unmask.errors import UserError
 
 
 @verb("unmask tokenizer corpus/ --kind wordpiece --vocab 30000 --out tok.json")
@@ -39,20 +38,13 @@ def tokenizer(
     overwrite: Overwrite = False,
 ) -> None:
     """Train a tokenizer on a corpus."""
-    from unmask import text
-
-    wanted = text.kind_named(kind, vocab)
-    stream = text.Corpus(corpus, errors=errors, encoding=encoding, seed=seed, whole=whole, lines=lines)
+    said = output.Said(json_)
     with screen.err.status(f"training a {kind} tokenizer") if not json_ else contextlib.nullcontext():
-        made = text.train_to_file(stream, out, wanted, overwrite, at_most=vocab is None, fold=fold)
+        made = unmask.train_tokenizer(corpus, out, kind=kind, vocab=vocab, fold=fold, whole=whole, lines=lines,
+                                      encoding=encoding, errors=errors, seed=seed, overwrite=overwrite, tell=said)  # fmt: skip
+    said.show_notes()
     size = made.vocabulary.size
-    notes = dict(stream.notes)
-    if size < wanted.vocab and not wanted.at_most:
-        notes[f"tokens are all that the text allows; the usual number is {wanted.vocab:,}, which needs more text"] = (
-            size
-        )
-    output.notes(notes, json_)
-    result = {"file": str(out), "kind": kind, "vocabulary": size, "fold": fold, "notes": notes}
+    result = {"file": str(out), "kind": kind, "vocabulary": size, "fold": fold, "notes": dict(said.notes)}
     output.done(result, f"{size:,} tokens, written to {out}", json_)
 
 
@@ -89,19 +81,11 @@ def prepare(
     overwrite: Overwrite = False,
 ) -> None:
     """Tokenise a corpus once, with its word and sentence boundaries, for every recipe to use."""
-    from unmask.data.prepare import prepare as run
-    from unmask.text import Corpus, Lexicon, OwnWords, Tokenizer
-    from unmask.text.boundaries import words_named
-
-    way = words_named(words)
-    own = OwnWords.load(words_from, way) if words_from else None
-    known = Lexicon.load(lexicon) if lexicon else None
-    stream = Corpus(corpus, errors=errors, encoding=encoding, seed=seed, whole=whole, lines=lines)
-    read = Tokenizer.load(tokenizer)
-    records = run(stream, read.folding() if fold else read, out, words=way, own=own, lexicon=known,
-                  holdout=options.share(holdout), workers=workers, overwrite=overwrite)  # fmt: skip
-    manifest = _last(screen.reading(records, "preparing", json_))
-    output.notes(manifest["notes"], json_)
+    manifest = unmask.prepare(
+        corpus, out, tokenizer=tokenizer, words=words, words_from=words_from, lexicon=lexicon,
+        holdout=options.share(holdout), fold=fold, whole=whole, lines=lines, encoding=encoding, errors=errors, seed=seed,
+        workers=workers, overwrite=overwrite, progress=output.progress(json_),
+    )  # fmt: skip
     held = sum(shard["tokens"] for shard in manifest["splits"]["holdout"])
     counted = f"{manifest['tokens']:,} tokens" + ("" if whole else f" in {manifest['documents']:,} documents")
     counted += (
@@ -140,23 +124,13 @@ def lexicon(
     overwrite: Overwrite = False,
 ) -> None:
     """Phrases mined from a corpus, and the entities of a knowledge graph, for 'unmask prepare --lexicon'."""
-    from unmask.text import Corpus, Mining, make_lexicon
-
-    mining = Mining(least_count=least_count, least_pmi=least_pmi, least_entropy=least_entropy, most_ngrams=most_ngrams)
-    if not corpus and mining != Mining():
-        raise UserError("nothing is mined without a CORPUS: give one, or leave --least-... and --most-ngrams out")
-    stream = Corpus(corpus, errors=errors, encoding=encoding, seed=seed, lines=lines) if corpus else None
-    records = make_lexicon(stream, out, graph=graph, mining=mining if corpus else None, overwrite=overwrite)
-    summary = _last(screen.reading(records, "mining", json_, unit="words"))
-    output.notes(summary["notes"], json_)
+    mining = unmask.Mining(
+        least_count=least_count, least_pmi=least_pmi, least_entropy=least_entropy, most_ngrams=most_ngrams
+    )
+    summary = unmask.make_lexicon(
+        corpus, out, graph=graph, mining=mining, lines=lines, encoding=encoding, errors=errors, seed=seed,
+        overwrite=overwrite, progress=output.progress(json_),
+    )  # fmt: skip
     output.done(
         summary, f"{summary['phrases']:,} phrases and {summary['entities']:,} entities, written to {out}", json_
     )
-
-
-def _last(records: Iterable[dict[str, Any]]) -> dict[str, Any]:
-    """The record that sums up a walk through a corpus."""
-    last: dict[str, Any] = {}
-    for last in records:
-        pass
-    return last

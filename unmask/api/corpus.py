@@ -1,0 +1,85 @@
+"""What is done with text before any model: train_tokenizer, prepare, make_lexicon."""
+
+from __future__ import annotations
+
+from collections import Counter
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from unmask import screen, text
+from unmask.api.paths import Paths, listed
+from unmask.data.prepare import prepare as prepare_shards
+from unmask.errors import require
+from unmask.progress import Progress, Tell, draw_notes, follow, tell_notes
+from unmask.text.boundaries import words_named
+
+
+def train_tokenizer(
+    corpus: Paths, out: str | Path, *, kind: str = "wordpiece", vocab: int | None = None, fold: bool = False,
+    whole: bool = False, lines: bool = False, encoding: str = "utf-8", errors: str = "strict", seed: int = 0,
+    overwrite: bool = False, tell: Tell = None,
+) -> text.Tokenizer:  # fmt: skip
+    """Train a tokenizer on a corpus and write it to `out`. `whole`, `lines`, `encoding`, `errors`: as for `prepare`.
+
+    `vocab`: how many tokens; None: the usual number, or as many as the text allows.
+    `fold`: full-width letters, digits and marks are read as half-width ones, wherever the tokenizer is used.
+    `tell`: a function for notes; without one they are warnings."""
+    wanted = text.kind_named(kind, vocab)
+    stream = text.Corpus(listed(corpus), errors=errors, encoding=encoding, seed=seed, whole=whole, lines=lines)
+    made = text.train_to_file(stream, out, wanted, overwrite, at_most=vocab is None, fold=fold)
+    notes, size = Counter(stream.notes), made.vocabulary.size
+    if size < wanted.vocab and not wanted.at_most:
+        few = f"tokens are all that the text allows; the usual number is {wanted.vocab:,}, which needs more text"
+        notes[few] = size
+    tell_notes(notes, tell)
+    return made
+
+
+def prepare(
+    corpus: Paths, out: str | Path, *, tokenizer: str | Path, words: str = "auto", words_from: Paths = (),
+    lexicon: Paths = (), holdout: float = 0.005, fold: bool = False, whole: bool = False, lines: bool = False,
+    encoding: str = "utf-8", errors: str = "strict", seed: int = 0, workers: int | None = None, overwrite: bool = False,
+    progress: Progress = True,
+) -> dict[str, Any]:  # fmt: skip
+    """Tokenise a corpus into shards, with the phrases and entities of a lexicon if one is given; returns the manifest.
+
+    `words`: where words begin: auto, spaces, rjieba or none.
+    `words_from`: files with words of your own for the Chinese segmenter.
+    `whole`: a .txt file is one document, and its blank lines are text, for models of characters and bytes.
+    `lines`: every line of a .txt file is a document. `encoding`: utf-8, gb18030, big5, utf-16 or another.
+    `fold`: full-width letters, digits and marks are read as half-width ones; the data's tokenizer does so from then on.
+    `errors`: "strict", or "replace" to read on where bytes are damaged.
+    `holdout`: the share of tokens kept for validation. `seed`: of the documents that PATH:0.3 takes."""
+    way = words_named(words)
+    own = text.OwnWords.load(listed(words_from), way) if words_from else None
+    known = text.Lexicon.load(listed(lexicon)) if lexicon else None
+    stream = text.Corpus(listed(corpus), errors=errors, encoding=encoding, seed=seed, whole=whole, lines=lines)
+    read = text.Tokenizer.load(tokenizer)
+    records = prepare_shards(
+        stream, read.folding() if fold else read, out, words=way, own=own, lexicon=known, holdout=holdout,
+        workers=workers, overwrite=overwrite,
+    )  # fmt: skip
+    manifest = follow(records, progress, partial(screen.reading, title="preparing"))
+    draw_notes(manifest["notes"], progress)
+    return manifest
+
+
+def make_lexicon(
+    corpus: Paths, out: str | Path, *, graph: Paths = (), mining: text.Mining | None = None, lines: bool = False,
+    encoding: str = "utf-8", errors: str = "strict", seed: int = 0, overwrite: bool = False, progress: Progress = True,
+) -> dict[str, Any]:  # fmt: skip
+    """Mine phrases from a corpus (none: ()) and take the names of a knowledge graph; returns what was written.
+
+    `mining`: what makes a phrase, an `unmask.Mining`."""
+    require(
+        bool(corpus) or mining in (None, text.Mining()),
+        "nothing is mined without a CORPUS: give one, or leave --least-... and --most-ngrams out",
+    )
+    stream = text.Corpus(listed(corpus), errors=errors, encoding=encoding, seed=seed, lines=lines) if corpus else None
+    records = text.make_lexicon(
+        stream, out, graph=listed(graph), mining=mining if corpus else None, overwrite=overwrite
+    )
+    summary = follow(records, progress, partial(screen.reading, title="mining", unit="words"))
+    draw_notes(summary["notes"], progress)
+    return summary

@@ -1,0 +1,229 @@
+"""Model: a trained model and all that can be done with it. Threads may share one: no method changes it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any, Literal, TypeVar
+
+import numpy as np
+
+from unmask import adapt, convert, evaluate, fonts, infer, run, screen, tasks
+from unmask.api.inputs import read_texts
+from unmask.axes import Task, gives_of
+from unmask.errors import require
+from unmask.infer.write_vectors import check_name, write_vectors
+from unmask.progress import Progress, Tell, follow, tell_notes, tell_notice
+from unmask.recipe_file import file_used_by
+from unmask.settings import override
+from unmask.tasks.classify import Columns
+from unmask.tasks.prompt import read as read_questions
+from unmask.text.template import Template
+from unmask.train import log
+
+R = TypeVar("R")
+
+
+class Model(infer.Model):
+    """What a run folder holds, with a method for each use.
+
+    What a method cut from its texts, and other notes on a result, are warnings (`unmask.errors.Notice`); or the function
+    `tell` is called with them, as records {"notes": {what: how many}} and {"event": "notice", "text": ...}."""
+
+    @classmethod
+    def of(cls, model: infer.Model) -> Model:
+        """The same model, with these methods."""
+        return cls(**vars(model))
+
+    def __repr__(self) -> str:
+        return f"<Model {self.folder}: {self.recipe.name} {self.recipe.size} on {self.device}>"
+
+    @property
+    def history(self) -> list[dict[str, Any]]:
+        """The records of the training that made it, from the log of its run: a record each."""
+        return log.read(self.folder)
+
+    @property
+    def is_language_model(self) -> bool:
+        """Whether it is scored on text rather than on examples: it was not adapted and predicts the next token."""
+        return evaluate.is_language_model(self)
+
+    @property
+    def best_use(self) -> Literal["adapt", "fill", "generate"]:
+        """What to do with it as it is: generate if it predicts the next token, fill if it fills gaps, otherwise adapt."""
+        if "token scores" not in gives_of(self.recipe.predict):
+            return "adapt"
+        return "generate" if "left" in self.recipe.writes else "fill"
+
+    def fill(self, sentence: str, *, top: int = 5, tell: Tell = None) -> list[list[infer.Guess]]:
+        """The most likely tokens at each [MASK]."""
+        return _told(infer.fill(self, sentence, top=top), tell)
+
+    def generate(
+        self, prompt: str | Sequence[str], *, tokens: int = 50, greedy: bool = False, temperature: float | None = None,
+        top_k: int | None = None, top_p: float | None = None, repetition_penalty: float = 1.0, beams: int | None = None,
+        length_penalty: float | None = None, samples: int = 1, cut_left: bool = False, cached: bool = True, seed: int = 0,
+        tell: Tell = None,
+    ) -> Any:  # fmt: skip
+        """The prompt and what the model writes after it; of a model adapted to write, the text it writes from it.
+
+        A text for a text; for a sequence of them a list, with all samples of the first, then of the second, and so on."""
+        sampling = infer.decoding(
+            greedy=greedy, temperature=temperature, top_k=top_k, top_p=top_p, repetition_penalty=repetition_penalty,
+            beams=beams, length_penalty=length_penalty,
+        )  # fmt: skip
+        single = isinstance(prompt, str)
+        require(
+            not single or samples == 1, f"{samples} samples make a list: write generate([prompt], samples={samples})"
+        )
+        found = infer.texts(
+            self, [prompt] if isinstance(prompt, str) else prompt, tokens=tokens, sampling=sampling, seed=seed,
+            samples=samples, cut_left=cut_left, cached=cached,
+        )  # fmt: skip
+        texts = [one.text for one in _told(found, tell)]
+        return texts[0] if single else texts
+
+    def generate_records(
+        self, prompts: Sequence[str], *, sampling: infer.Decoding | None = None, tokens: int = 50, samples: int = 1,
+        cut_left: bool = False, cached: bool = True, seed: int = 0, tell: Tell = None,
+    ) -> list[infer.Generated]:  # fmt: skip
+        """What `generate` gives for a list, with the prompt of each text, its tokens, and whether the model ended it.
+
+        `sampling`: how tokens are chosen, from `unmask.decoding(...)`."""
+        found = infer.texts(self, prompts, tokens=tokens, sampling=sampling, seed=seed, samples=samples,
+                            cut_left=cut_left, cached=cached)  # fmt: skip
+        return _told(found, tell)
+
+    def stream(
+        self, prompt: str, *, sampling: infer.Greedy | infer.Sampling | None = None, tokens: int = 50,
+        cut_left: bool = False, cached: bool = True, seed: int = 0, tell: Tell = None,
+    ) -> Iterator[str]:  # fmt: skip
+        """The text that `generate` gives for a prompt, piece by piece while it is written. `sampling`: as above."""
+        found = infer.shown(self, prompt, tokens=tokens, sampling=sampling, seed=seed, cut_left=cut_left, cached=cached)
+        return _told(found, tell)
+
+    def embed(
+        self,
+        texts: str | Sequence[str],
+        *,
+        pool: Literal["mean", "summary"] = "mean",
+        layer: int = -1,
+        tell: Tell = None,
+    ) -> np.ndarray:
+        """One vector per text: the mean of all tokens, or the vector of the summary token. Layer 0 is the embeddings."""
+        return _told(infer.embed(self, [texts] if isinstance(texts, str) else texts, pool=pool, layer=layer), tell)
+
+    def embed_file(
+        self, file: str | Path, out: str | Path, *, pool: Literal["mean", "summary"] = "mean", layer: int = -1,
+        overwrite: bool = False, tell: Tell = None,
+    ) -> np.ndarray:  # fmt: skip
+        """Write one vector for each text of a file to .npy, .csv or .jsonl; returns the vectors."""
+        path = Path(out)
+        check_name(path)
+        require(overwrite or not path.exists(), f"{out} exists already: choose another --out, or pass --overwrite")
+        texts = read_texts(file, tell=tell)
+        vectors = _told(infer.embed(self, texts, pool=pool, layer=layer), tell)
+        write_vectors(path, texts, vectors)
+        return vectors
+
+    def predict(self, texts: Any, *, tell: Tell = None) -> list[Any]:
+        """The answer to each example of the model's task: the label of each text or pair of texts, the choice of each
+        `Question`, or the text that is written from each source. One example may be given without a list."""
+        pair = isinstance(texts, tuple) and len(texts) == 2 and all(isinstance(text, str) for text in texts)
+        single = pair or isinstance(texts, str) or not isinstance(texts, Sequence)
+        found = infer.answer(self, [texts] if single else texts)
+        return _told(infer.Noted(list(found.answers), found.notes), tell)
+
+    def examples(self, texts: Sequence[Any], *, where: Sequence[str] = ()) -> list[Any]:
+        """Examples of the model's task, for `predict`. `where`: what errors call each."""
+        return infer.task_of_model(self).given(texts, where)
+
+    def read_examples(
+        self, file: str | Path, *, text: str | Sequence[str] | None = None, tell: Tell = None
+    ) -> list[Any]:
+        """The examples of a file, for `predict`; each keeps all its columns. `text` names the column, of a pair two."""
+        task, columns = infer.task_of_model(self), Columns.of(text)
+        found, notes = task.read(Path(file), columns, labelled=False)
+        tell_notice(task.described(Path(file), columns, labelled=False), tell)
+        tell_notes(notes, tell)
+        return found
+
+    def adapt(
+        self, train: str | Path, out: str | Path, *, dev: str | Path | None = None, task: str | Task = "classify",
+        settings: Sequence[str] = (), text: str | Sequence[str] | None = None, label: str | None = None, seed: int = 0,
+        fresh: bool = False, overwrite: bool = False, stop: Callable[[], bool] = lambda: False, progress: Progress = True,
+    ) -> Model:  # fmt: skip
+        """Fine-tune on a file of examples, to tell labels apart, choose or write; returns the adapted model.
+
+        `task`: a name of `unmask.list_tasks()`, or a task such as `Classify(epochs=5)`. `settings`: changes of it, such as
+        "epochs=5". `text` and `label` name the columns of the file; of a pair, `text` names two. `fresh`: start from random
+        weights, as the control of a comparison. The scores of all epochs, and which one was kept, are in the last record of
+        its `history`. `stop`, `progress`: as for `unmask.pretrain`."""
+        chosen = override(tasks.get(task) if isinstance(task, str) else task, settings)
+        records = adapt.adapt_to_files(self, train, out, dev=dev, task=chosen, columns=Columns.of(text, label), seed=seed,
+                                       fresh=fresh, overwrite=overwrite, stop=stop)  # fmt: skip
+        follow(records, progress, partial(screen.training, title=f"adapting {self.folder.name}"))
+        own = run.file_for(out, file_used_by(self.recipe))
+        return Model.of(infer.open_run(out, device=self.device, recipe=own))
+
+    def evaluate(
+        self, file: str | Path, *, context: int | None = None, stride: int | None = None, memory: int | None = None,
+        whole: bool = False, lines: bool = False, encoding: str = "utf-8", text: str | Sequence[str] | None = None,
+        label: str | None = None, curve: str | Path | None = None, font: str | Path | None = None,
+        progress: Progress = False, tell: Tell = None,
+    ) -> dict[str, Any]:  # fmt: skip
+        """The scores on a file of the model's task: accuracy, macro F1, MCC and the confusion matrix, or ROUGE-L.
+
+        `text` and `label` name the columns of the file. Of a language model, the scores on a text: loss, perplexity, bits
+        per byte; the other options say how it is read. `curve`: a .png or .json file for the loss by how far back it may
+        look; `font`: a font file for that picture. `progress`: as for `unmask.pretrain`, for a long text."""
+        require(
+            font is None or (curve is not None and Path(curve).suffix == ".png"),
+            "--font is for a picture: give --curve FILE.png too, or leave --font out",
+        )
+        if curve is not None:
+            evaluate.check_file(Path(curve))
+        columns = Columns.of(text, label)
+        records = evaluate.score_file(self, file, context=context, stride=stride, memory=memory, whole=whole, lines=lines,
+                                      encoding=encoding, columns=columns, curve=curve is not None)  # fmt: skip
+        scores = follow(records, progress, partial(screen.reading, title="scoring", over="tokens"))
+        if not self.is_language_model:
+            tell_notice(infer.task_of_model(self).described(Path(file), columns), tell)
+        if curve is not None:
+            title = f"{self.folder.name} on {Path(file).name}"
+            lacking = evaluate.write_curve(scores["curve"], Path(curve), title, Path(font) if font else None)
+            tell_notice(fonts.notice(lacking) if lacking else None, tell)
+            scores = scores | {"curve": scores["curve"]["points"]}
+        return _scores(scores, tell)
+
+    def context_curve(
+        self, file: str | Path, *, lengths: Sequence[int] | None = None, whole: bool = False, tell: Tell = None
+    ) -> dict[str, Any]:
+        """The loss of the same tokens of a text when the model may look back 1, 2, 4 ... tokens."""
+        return _scores(evaluate.context_curve(self, file, lengths=lengths, whole=whole), tell)
+
+    def zero_shot(
+        self, file: str | Path, *, prompt: str | Path, normalise: Literal["token", "byte", "none"] = "token",
+        unconditional: bool = False, cut_left: bool = False, progress: Progress = False, tell: Tell = None,
+    ) -> dict[str, Any]:  # fmt: skip
+        """The scores on a file of questions, put in the words of a template (its text, or the file that holds it)."""
+        scoring = evaluate.Scoring(normalise=normalise, unconditional=unconditional, cut_left=cut_left)
+        records = evaluate.ask(self, read_questions(file, Template.read(prompt)), scoring)
+        return _scores(follow(records, progress, partial(screen.reading, title="asking", over="tokens")), tell)
+
+    def export(self, out: str | Path, *, generator: bool = False, overwrite: bool = False) -> convert.Exported:
+        """Write the model, or its generator, in Hugging Face format; returns what was written and what left out."""
+        return convert.export_hf(self, out, generator=generator, overwrite=overwrite)
+
+
+def _told(found: infer.Noted[R], tell: Tell) -> R:
+    """A result whose notes the caller was told."""
+    tell_notes(found.notes, tell, depth=2)
+    return found.value
+
+
+def _scores(record: dict[str, Any], tell: Tell) -> dict[str, Any]:
+    """Scores, apart from their notes."""
+    tell_notes(record["notes"], tell, depth=2)
+    return {name: value for name, value in record.items() if name != "notes"}

@@ -1,0 +1,171 @@
+"""The verbs that score a model: evaluate, zero-shot."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+import unmask
+from unmask import screen
+from unmask.cli import labels, output
+from unmask.cli.options import (
+    Device,
+    Encoding,
+    Font,
+    Json,
+    LabelColumn,
+    Lines,
+    OwnRecipe,
+    Run,
+    TextColumns,
+    Whole,
+)
+from unmask.cli.program import verb
+from unmask.errors import UserError
+
+# what a person is shown of a text, in order: the field, what it is called, how it is written
+TEXT = (
+    ("documents", "documents", "{:,}"), ("tokens", "tokens, with the ends of documents", "{:,}"),
+    ("words", "words between spaces", "{:,}"), ("characters", "characters", "{:,}"), ("bytes", "bytes", "{:,}"),
+    ("loss", "loss per token, in nats", "{:.4f}"), ("perplexity", "perplexity per token", "{:,.3f}"),
+    ("perplexity_per_word", "perplexity per word", "{:,.3f}"), ("bits_per_byte", "bits per byte", "{:.4f}"),
+    ("bits_per_character", "bits per character", "{:.4f}"), ("way", "way", "{}"), ("exactness", "which is", "{}"),
+    ("context", "context, in tokens", "{:,}"), ("stride", "stride", "{:,}"), ("memory", "memory", "{:,}"),
+    ("precision", "precision", "{}"), ("tokens_per_second", "tokens per second", "{:,.0f}"),
+)  # fmt: skip
+ASKED = (
+    ("examples", "examples", "{:,}"), ("accuracy", "accuracy", "{:.4f}"),
+    ("accuracy_unconditional", "accuracy, minus the likelihood without a prompt", "{:.4f}"),
+    ("chance", "accuracy by chance", "{:.4f}"), ("normalise", "log-likelihood per", "{}"), ("macro_f1", "macro F1", "{:.4f}"),
+    ("mcc", "mcc", "{:.4f}"), ("exact", "exact", "{:.4f}"), ("log_likelihood", "log-likelihood of an answer", "{:.4f}"),
+    ("perplexity", "perplexity of an answer", "{:,.3f}"), ("perplexity_per_token", "perplexity per token", "{:,.3f}"),
+)  # fmt: skip
+
+
+@verb("unmask evaluate runs/bert-sst2 test.jsonl")
+def evaluate(
+    run: Run,
+    test: Annotated[Path, typer.Argument(help="Examples of its task; for a language model without labels, a text.")],
+    context: Annotated[
+        int | None, typer.Option(help="Of a text: tokens in a window; as in training if not given.")
+    ] = None,
+    stride: Annotated[int | None, typer.Option(help="Tokens by which windows advance; 1 is exact and slow.")] = None,
+    memory: Annotated[int | None, typer.Option(help="Tokens to remember, for a model with a memory.")] = None,
+    curve: Annotated[
+        Path | None, typer.Option(help="Also the loss by how far back it may look: drawn (.png) or written (.json).")
+    ] = None,
+    font: Font = None,
+    whole: Whole = False,
+    lines: Lines = False,
+    encoding: Encoding = "utf-8",
+    text: TextColumns = [],  # noqa: B006
+    label: LabelColumn = None,
+    confusion: Annotated[
+        Path | None, typer.Option(help="Also write the whole confusion matrix to this .csv file, truth in rows.")
+    ] = None,
+    recipe_file: OwnRecipe = None,
+    device: Device = None,
+    json_: Json = False,
+) -> None:
+    """Accuracy, macro F1, Matthews' correlation and the confusion matrix of an adapted model (of more than ten labels: a
+    table by label, and the worst confusions); of one that chooses, accuracy; of one that writes, ROUGE-L over the tokens
+    of the model's own tokenizer: compare it between models of one tokenizer only.
+
+    Of a model that reads from left to right and was not adapted: loss, perplexity and bits per byte on a text."""
+    said = output.Said(json_)
+    model = unmask.load(run, device=device, recipe=recipe_file, tell=said)
+    if not model.labels and (text or label or confusion):
+        raise UserError(
+            f"--text, --label and --confusion are for labels, and {run} was not adapted to any: leave them out"
+        )
+    if confusion is not None:
+        labels.check_matrix(confusion)
+    scores = model.evaluate(
+        test, context=context, stride=stride, memory=memory, whole=whole, lines=lines, encoding=encoding, text=text,
+        label=label, curve=curve, font=font, progress=not json_, tell=said,
+    )  # fmt: skip
+    said.show_notes()
+    output.notice(labels.one_label(scores) if "confusion" in scores else None, json_)
+    if confusion is not None:
+        labels.write_matrix(scores, confusion)
+    if json_:
+        output.as_json(scores)
+        return
+    if model.is_language_model:
+        _table(f"{run} on {test}", TEXT, scores)
+    else:
+        screen.table(f"{run} on {test}", ["score", ""], list(_numbers(scores)))
+    if curve is not None:
+        screen.err.print(f"[dim]written to {curve}[/]")
+    if "confusion" in scores:
+        labels.show(scores)
+    if confusion is not None:
+        screen.err.print(f"[dim]the confusion matrix is written to {confusion}[/]", soft_wrap=True)
+    elif len(scores.get("labels", ())) > labels.MOST:
+        screen.err.print("[dim]the whole confusion matrix: --confusion FILE.csv[/]", soft_wrap=True)
+
+
+@verb("unmask zero-shot runs/gpt2 reviews.jsonl --prompt sentiment.txt")
+def zero_shot(
+    run: Run,
+    file: Annotated[
+        Path,
+        typer.Argument(help='Questions: JSON lines with "answer" (or "label"), "choices" and fields of the prompt.'),
+    ],
+    prompt: Annotated[
+        str,
+        typer.Option(
+            help='A file, or the text itself, with {field} for values; a first line "choices: 1=good, 0=bad" for labels.'
+        ),
+    ],
+    normalise: Annotated[
+        str,
+        typer.Option(help="Divide the log-likelihood of a choice by its number of: token, byte; none: do not divide."),
+    ] = "token",
+    unconditional: Annotated[
+        bool, typer.Option("--unconditional", help="Also score with the likelihood without the prompt subtracted.")
+    ] = False,
+    cut_left: Annotated[
+        bool,
+        typer.Option("--cut-left", help="Cut a prompt that is too long at its beginning; otherwise it is an error."),
+    ] = False,
+    recipe_file: OwnRecipe = None,
+    device: Device = None,
+    json_: Json = False,
+) -> None:
+    """Score a language model on questions put in words, without training on them: it takes the likeliest of several
+    answers, or must continue with the right words. For models that read from left to right (gpt, gpt2, transformer-xl)."""
+    said = output.Said(json_)
+    model = unmask.load(run, device=device, recipe=recipe_file, tell=said)
+    way: Any = normalise  # any word: the API refuses what it does not know
+    scores = model.zero_shot(file, prompt=prompt, normalise=way, unconditional=unconditional, cut_left=cut_left,
+                             progress=not json_, tell=said)  # fmt: skip
+    said.show_notes()
+    if json_:
+        output.as_json(scores)
+        return
+    _table(f"{run} on {file}", ASKED, scores)
+    if "confusion" in scores:
+        labels.show(scores)
+
+
+def _table(title: str, fields: Iterable[tuple[str, str, str]], scores: dict[str, Any]) -> None:
+    rows = [[name, form.format(scores[key])] for key, name, form in fields if scores.get(key) is not None]
+    screen.table(title, ["score", ""], rows)
+
+
+def _numbers(scores: dict[str, Any]) -> Iterator[list[str]]:
+    """The scores of a task that are one number each, as they are shown."""
+    yield ["examples", f"{scores['examples']:,}"]
+    called = {"macro_f1": "macro F1", "mcc": "MCC", "rouge_l": "ROUGE-L"}
+    for name, value in scores.items():
+        if isinstance(value, float):
+            yield [called.get(name, name), f"{value:.4f}"]
+        if name == "accuracy" and "majority" in scores:
+            yield [
+                f"accuracy of always saying {scores['majority']['label']!r}",
+                f"{scores['majority']['accuracy']:.4f}",
+            ]
