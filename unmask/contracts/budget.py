@@ -55,7 +55,10 @@ def _text(case: Case, rows: Batch) -> Tensor:
 
 def _check(way: Way, step: Applied, text: Tensor, share: float) -> None:
     most = places(step.rule.share, step.before.shape[1], least=step.rule.units.least)
-    asked = (text * share).round().clamp(1, most).minimum(_available(step))
+    available = _available(step)
+    # the share of a first rule is of the tokens in its units; that of a later rule, of the whole text
+    of = text if predicted(step.before).any() else text.minimum(available)
+    asked = (of * share).round().clamp(1, most).minimum(available)
     found = step.chosen.sum(1)
     slack = _largest(step) * (1 if step.before.reuse is None else 2)  # the two halves of a row have a budget each
     far = (found - asked).abs() > slack
