@@ -119,12 +119,10 @@ class Model(infer.Model):
         overwrite: bool = False, tell: Tell = None,
     ) -> np.ndarray:  # fmt: skip
         """Write one vector for each text of a file to .npy, .csv or .jsonl; returns the vectors."""
-        path = Path(out)
-        check_name(path)
-        require(overwrite or not path.exists(), f"{out} exists already: choose another --out, or pass --overwrite")
+        check_vectors(out, overwrite=overwrite)
         texts = read_texts(file, tell=tell)
         vectors = _told(infer.embed(self, texts, pool=pool, layer=layer), tell)
-        write_vectors(path, texts, vectors)
+        write_vectors(Path(out), texts, vectors)
         return vectors
 
     def predict(self, texts: Any, *, tell: Tell = None) -> list[Any]:
@@ -215,6 +213,12 @@ class Model(infer.Model):
     def export(self, out: str | Path, *, generator: bool = False, overwrite: bool = False) -> convert.Exported:
         """Write the model, or its generator, in Hugging Face format; returns what was written and what left out."""
         return convert.export_hf(self, out, generator=generator, overwrite=overwrite)
+
+
+def check_vectors(out: str | Path, *, overwrite: bool) -> None:
+    """Refuse a file that vectors cannot be written to, before any work is done."""
+    check_name(Path(out))
+    require(overwrite or not Path(out).exists(), f"{out} exists already: choose another --out, or pass --overwrite")
 
 
 def _told(found: infer.Noted[R], tell: Tell) -> R:

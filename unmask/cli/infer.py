@@ -184,6 +184,9 @@ def embed(
     overwrite: Overwrite = False,
 ) -> None:
     """Write one vector for each text of a file."""
+    from unmask.api.model import check_vectors
+
+    check_vectors(out, overwrite=overwrite)
     said = output.Said(json_)
     model = unmask.load(run, device=device, recipe=recipe_file, tell=said)
     way: Any = pool  # any word: the API refuses what it does not know
