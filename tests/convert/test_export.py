@@ -132,7 +132,7 @@ def test_a_fill_mask_pipeline_finds_what_ours_finds(tmp_path):
 
 
 @pytest.mark.parametrize("name, settings, message", [
-    ("bert", ["system.backbone.positions=Sinusoidal"], "no sinusoidal positions.*learned"),
+    ("bert", ["system.backbone.positions=Sinusoidal"], "no sinusoidal positions.*positions=Learned"),
     ("bert", ["system.backbone.norm=pre"], "norm='pre'"),
     ("bert", ["predict.tokens.transform=false"], "with a transform"),
     ("bert", ["predict.tokens.epsilon=0.1"], "epsilon"),

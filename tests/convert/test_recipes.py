@@ -2,6 +2,7 @@
 
 import json
 import re
+from pathlib import Path
 
 import pytest
 import torch
@@ -80,7 +81,7 @@ def pretrained(name, folder):
 
 
 ROUND_TRIPS = [(pretrained, name) for name in NAMES if not architecture_of(recipe_of(name)).left_out]
-ROUND_TRIPS += [(classifier, name) for name in NAMES]
+ROUND_TRIPS += [(classifier, name) for name in NAMES if not architecture_of(classifier(name, Path()).recipe).left_out]
 
 
 @pytest.mark.parametrize("build, name", ROUND_TRIPS)

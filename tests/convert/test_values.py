@@ -20,7 +20,7 @@ from unmask.convert.exported_values import FATES, check_known, parts
 from unmask.convert.families import all_values
 from unmask.convert.tokenizer import check_roles
 from unmask.errors import UserError
-from unmask.hide import Mask
+from unmask.hide import Keep, Masked
 from unmask.infer.model import Model
 from unmask.settings import override
 
@@ -31,10 +31,13 @@ RECIPES |= {f"{name} label": classifier(name, Path()).recipe for name in LABELS.
 INSTEAD = {
     "layout": ["[CLS] a [SEP] b [SEP]", "[CLS] a [SEP] [SEP] b [SEP]", "a [SEP] b [SEP]", "[CLS] a [SEP]"],
     "family": ["bert", "roberta", "gpt2", "xlnet", "nothing"],
-    "arrange": ["Blocks", "NextSentence", "SentenceOrder", "ThreeWay", "Stream"],
-    "hide": ["Next", "Mask"],
-    "see": ["Everything", "LeftToRight", "RightToLeft", "Prefix", "Permuted", "Mixed",
-            "Mixed(everything=0, prefix=0.5, left=0.25, right=0.25)"],
+    "arrange": ["Blocks", "NextSentence", "SentenceOrder", "ThreeWay", "FullRows"],
+    "hide": ["Next", "Masked", "Masked(at=before)"],
+    "see": ["Everything", "LeftToRight", "RightToLeft", "Prefix", "Permuted"],
+    "tracks": ["{'left': Track(see=LeftToRight)}", "{'second': Track(share=0.25, see=Prefix)}"],
+    "system.backbone.attention": ["Full", "Disentangled", "Disentangled(reach=5)"],
+    "system.backbone.positions": ["Learned", "Learned(every=true)", "Sinusoidal", "NoPositions"],
+    "system.backbone.decoder": ["none", "MaskDecoder", "MaskDecoder(steps=1)"],
 }  # fmt: skip
 
 
@@ -163,7 +166,7 @@ def test_every_part_of_every_recipe_has_a_line_in_the_table(name, variant):
 
 
 @dataclasses.dataclass(frozen=True)
-class Shifted(Mask):
+class Shifted(Masked):
     """What nobody has told export about: targets one place earlier."""
 
     earlier: int = 1
@@ -173,7 +176,7 @@ def test_a_part_and_a_value_that_export_does_not_know_are_refused_by_name(tmp_pa
     model = made(RECIPES["roberta"].replace(hide=Shifted()), tokenizer("byte"), tmp_path)
     with pytest.raises(UserError, match="what hide=Shifted is"):
         export_hf(model, tmp_path / "hf")
-    monkeypatch.setitem(FATES, Shifted, FATES[Mask])
+    monkeypatch.setitem(FATES, Shifted, FATES[Masked])
     with pytest.raises(UserError, match="what hide.earlier=1 is"):
         export_hf(model, tmp_path / "hf")
     assert not (tmp_path / "hf").exists()
@@ -181,8 +184,8 @@ def test_a_part_and_a_value_that_export_does_not_know_are_refused_by_name(tmp_pa
 
 def test_a_stage_that_hides_something_else_is_refused_too(tmp_path):
     recipe = RECIPES["gpt2"]
-    stage = dataclasses.replace(recipe.schedule[0], hide=Mask(mask=0.0))
-    with pytest.raises(UserError, match="schedule.0.hide=Mask: train with schedule.0.hide=Next"):
+    stage = dataclasses.replace(recipe.schedule[0], hide=Masked(replace=Keep()))
+    with pytest.raises(UserError, match="schedule.0.hide=Masked: train with schedule.0.hide=Next"):
         export_hf(made(recipe.replace(schedule=(stage,)), tokenizer("gpt2"), tmp_path), tmp_path / "hf")
 
 

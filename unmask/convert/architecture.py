@@ -65,6 +65,12 @@ def _family_of(recipe: Recipe, backbone: Any) -> tuple[Family, str]:
         "no architecture here reads one text whole and writes a second one after it, got "
         f"{see}: export the run that it was adapted from, or use this one as it is",
     )
+    before = recipe_facts.predicts_from_before(recipe)
+    require(
+        before is None,
+        f"no architecture here predicts a hidden token from the place before it, got {before}=before: train with "
+        f"{before}=same, or use this run as it is",
+    )
     possible = _possible(recipe, backbone)
     if recipe.family is not None and len(possible) > 1:  # it decides where the parts leave a choice
         return _named(recipe.family, possible), f"family={recipe.family}"

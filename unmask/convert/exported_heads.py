@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from unmask.convert import linear_label, recipe_facts
-from unmask.convert.exported_values import parts
+from unmask.convert.exported_values import parts, parts_left_out
 from unmask.convert.family import Family
 from unmask.convert.names import Heads
 from unmask.convert.token_head import token_activation
@@ -19,9 +19,14 @@ from unmask.tasks import Classify
 
 
 def exported_heads(family: Family, recipe: Recipe, backbone: Any) -> tuple[Heads, tuple[str, ...]]:
-    """The heads by name, each checked against what the family has; and those that it has no place for."""
+    """The heads by name, each checked against what the family has; and the heads and parts that it has no place for."""
     found: dict[str, Any] = objectives(recipe)
-    out = tuple(name for name, part in found.items() if not _has_place(family, name, part, recipe))
+    parts_out = parts_left_out(recipe, family.values)
+    out = tuple(
+        name
+        for name, part in found.items()
+        if not _has_place(family, name, part, recipe) or (parts_out and recipe_facts.reads_decoder(part))
+    )
     kept = {name: part for name, part in found.items() if name not in out}
     heads = _sorted(kept, recipe)
     if heads.tokens:
@@ -34,7 +39,7 @@ def exported_heads(family: Family, recipe: Recipe, backbone: Any) -> tuple[Heads
             check_summary(family, recipe.layout)
     if heads.replaced:
         _check_replaced(family, backbone)
-    return heads, out
+    return heads, out + parts_out
 
 
 def _sorted(kept: dict[str, Any], recipe: Recipe) -> Heads:

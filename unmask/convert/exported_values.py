@@ -21,7 +21,7 @@ Fate = Literal[
     "written",  # to config.json, the weights or the tokenizer
     "checked",  # it decides the architecture, or it is refused where the architecture computes something else
     "training",  # the finished model computes the same whatever it is
-    "left out",  # a value of a head that Hugging Face does not have; the head is named in the report
+    "left out",  # a value of a head or a decoder that Hugging Face does not have; the report names the head or decoder
 ]
 
 FATES: dict[type, dict[str, Fate]] = {
@@ -104,6 +104,14 @@ def check_known(recipe: Recipe, known: Mapping[type, Mapping[str, Fate]]) -> Non
 def strange_parts(recipe: Recipe, own: Mapping[type, Mapping[str, Fate]]) -> list[str]:
     """The parts, with their dotted names, that neither all families nor one with these values can hold."""
     return [f"{name}={part}" for name, part in parts(recipe) if type(part) not in FATES and type(part) not in own]
+
+
+def parts_left_out(recipe: Recipe, own: Mapping[type, Mapping[str, Fate]]) -> tuple[str, ...]:
+    """The parts inside of networks, as settings, that a family with these values has no place for."""
+    inside = [(name, part) for name, part in parts(recipe) if name.startswith("system.")]
+    return tuple(
+        f"{name}={type(part).__name__}" for name, part in inside if set(own.get(type(part), {}).values()) == {"left out"}
+    )
 
 
 def parts(recipe: Recipe) -> Iterator[tuple[str, Any]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from unmask.backbone import Transformer
+from unmask.backbone import Learned, NoPositions, Transformer
 from unmask.backbone.transformer import norms_embeddings
 from unmask.convert import recipe_facts
 from unmask.convert.config_json import their_activation
@@ -24,11 +24,11 @@ def check_transformer(family: Family, recipe: Recipe, backbone: Transformer) -> 
 
 
 def _check_positions(family: Family, backbone: Transformer) -> None:
-    found, wanted = recipe_facts.positions(backbone), "learned" if family.names.position else "none"
+    found, wanted = type(backbone.positions), Learned if family.names.position else NoPositions
     require(
-        found == wanted,
-        f"Hugging Face's {family.model_type} has no {found} positions, got system.backbone.positions={found}: train with "
-        f"system.backbone.positions={wanted}",
+        found is wanted,
+        f"Hugging Face's {family.model_type} has no {recipe_facts.positions(backbone)} positions, got "
+        f"system.backbone.positions={found.__name__}: train with system.backbone.positions={wanted.__name__}",
     )
     require(
         not recipe_facts.repeats_positions(backbone),

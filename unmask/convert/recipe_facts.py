@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from unmask.axes import Pattern
-from unmask.backbone import Learned, NoPositions, Sinusoidal
+from unmask.backbone import Learned, Sinusoidal
+from unmask.convert.exported_values import parts
 from unmask.hide import Masked, Next
 from unmask.predict import Label, Tokens
 from unmask.recipe import Recipe
@@ -29,9 +30,13 @@ def writes_second_text(recipe: Recipe) -> bool:
 
 def predicted_token(hide: Any) -> str | None:
     """The token that is predicted at a position: its "own", the "next", or None for another."""
-    if "one earlier" in hide.gives:
-        return None
     return "own" if isinstance(hide, Masked) else "next" if isinstance(hide, Next) else None
+
+
+def predicts_from_before(recipe: Recipe) -> str | None:
+    """The setting by which hidden tokens are predicted from the place before them; None if they are not."""
+    hides = [name for name, part in parts(recipe) if name.endswith("hide") and "one earlier" in part.gives]
+    return f"{hides[0]}.at" if hides else None
 
 
 HIDE_FOR = {"own": Masked.__name__, "next": Next.__name__}  # the setting of `hide` for each answer of `predicted_token`
@@ -42,6 +47,11 @@ def further_target(head: Tokens) -> str | None:
     return f"target={head.target}" if head.target != "tokens" else None
 
 
+def reads_decoder(head: Any) -> bool:
+    """Whether a head reads what a decoder makes of the layers."""
+    return isinstance(head, Tokens) and head.layer is None
+
+
 def class_names(recipe: Recipe, head: Label) -> tuple[str, ...]:
     """The names of the classes that a head distinguishes."""
     known = () if recipe.task is None else recipe.task.labels
@@ -49,10 +59,10 @@ def class_names(recipe: Recipe, head: Label) -> tuple[str, ...]:
 
 
 def positions(backbone: Any) -> str:
-    """The kind of absolute positions: "learned", "sinusoidal" ..."""
-    return {Learned: "learned", Sinusoidal: "sinusoidal", NoPositions: "none"}.get(type(backbone.positions), "other")
+    """The kind of absolute positions, in words."""
+    return {Learned: "learned", Sinusoidal: "sinusoidal"}.get(type(backbone.positions), "such")
 
 
 def repeats_positions(backbone: Any) -> bool:
     """Whether positions are added before every layer."""
-    return bool(backbone.positions.every)
+    return isinstance(backbone.positions, Learned | Sinusoidal) and backbone.positions.every

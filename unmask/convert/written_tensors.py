@@ -38,7 +38,7 @@ def written_tensors(model: Model, found: Architecture, tokenizer: Tokenizer) -> 
 def _kept(model: Model, found: Architecture, backbone: Any) -> dict[str, Tensor]:
     """The tensors that are exported, by our names; one that has no place is refused."""
     family, heads = found.family, found.heads
-    gone = tuple(f"predict.{name}." for name in found.left_out)
+    gone = tuple(_place(name) for name in found.left_out)
     whole = {name: tensor.cpu() for name, tensor in checkpoint.unique(model.system).items()}
     ours = {name: tensor for name, tensor in whole.items() if not name.startswith(gone)}
     label: Any = model.recipe.predict[heads.label] if heads.label else None
@@ -50,6 +50,12 @@ def _kept(model: Model, found: Architecture, backbone: Any) -> dict[str, Tensor]
         f"Hugging Face's {family.model_type} has no place for {', '.join(strange[:3])}: merge or remove such parts first",
     )
     return ours
+
+
+def _place(left_out: str) -> str:
+    """What the tensors of a head, or of a part of the network, are called before their own names."""
+    part, equals, _ = left_out.removeprefix("system.").partition("=")
+    return f"{part}." if equals else f"predict.{part}."
 
 
 def _zero_biases(heads: Heads, vocabulary: int, ours: Mapping[str, Tensor]) -> dict[str, Tensor]:
