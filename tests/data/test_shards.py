@@ -83,9 +83,9 @@ def test_gathered_documents_stand_side_by_side_in_the_order_asked(folder):
     assert texts.ids.tolist() == [*one.ids, *two.ids, *one.ids]
     shift, again = len(one.ids), len(one.ids) + len(two.ids)
     begins = [
-        *one.columns["sentence"][:-1],
+        *one.sentence[:-1],
         *(two.sentence[:-1] + shift),
-        *(one.columns["sentence"][:-1] + again),
+        *(one.sentence[:-1] + again),
         again + shift,
     ]
     assert texts.sentence.tolist() == begins

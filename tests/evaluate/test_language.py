@@ -17,6 +17,7 @@ from unmask import evaluate, recipes
 from unmask.backbone import TransformerXL
 from unmask.errors import UserError
 from unmask.evaluate.perplexity import Windowing, score_text, windows
+from unmask.infer.batches import left_padded
 from unmask.infer.likelihood import score
 from unmask.infer.model import Model, save_run
 from unmask.infer.passes import together
@@ -334,3 +335,13 @@ def test_a_whole_text_is_scored_with_its_blank_lines_and_the_space_at_its_end(mo
     assert (whole["bytes"], whole["documents"]) == (len(raw), 1)
     assert lines["bytes"] < len(raw)
     assert lines["documents"] == 2
+
+
+def test_a_model_with_a_decoder_is_scored_by_what_its_objective_was_trained_on(tmp_path):
+    made = language_model(tmp_path, "system.backbone.decoder=MaskDecoder", "system.backbone.norm=post")
+    ids = stream_of(made)[:16]
+    found = score(made, [np.array(ids)], [len(ids) - 1])
+    batch, _ = made.system.hide(left_padded([ids], 0))
+    loss = made.system.step(batch)[0]["tokens"]
+    assert float(loss.count) == len(ids) - 1
+    assert -found.logs.sum() == pytest.approx(float(loss.total.detach()), rel=1e-5)

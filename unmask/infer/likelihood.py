@@ -68,7 +68,7 @@ def score(model: Model, rows: Sequence[np.ndarray], scored: Sequence[int], *, re
     logs, likeliest = [], []
     with torch.no_grad(), machine_of(model).autocast():
         look = read or partial(model.system.look, track=model.recipe.writing)
-        vectors = look(batch).last.flatten(0, 1)[where]  # N D
+        vectors = look(batch).for_prediction.flatten(0, 1)[where]  # N D
         places = max(1, SCORES // model.tokenizer.vocabulary.size)
         for part, wanted in zip(vectors.split(places), targets.split(places), strict=True):
             scores = head.decode(Hidden((part[None],)), batch)[0].float()

@@ -59,13 +59,13 @@ def _kind(value: Any, path: tuple[Any, ...]) -> str:
     """`dict`, `list`, `tuple`, or the public name of a record."""
     if type(value) in (dict, list, tuple):
         return type(value).__name__
-    name = public_name(type(value))
+    home, name = type(value).__module__, type(value).__qualname__
     require(
-        name.startswith("unmask."),
-        f"a checkpoint can hold dicts, lists, tuples and records of unmask, got {name} at {list(path)} of the memory: use "
-        "one of these",
+        home.split(".")[0] == "unmask",
+        f"a checkpoint can hold dicts, lists, tuples and records of unmask, got {home}.{name} at {list(path)} of the memory: "
+        "use one of these",
     )
-    return name
+    return public_name(type(value))
 
 
 def _name(name: Any, path: tuple[Any, ...]) -> Any:
