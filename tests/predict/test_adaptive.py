@@ -83,5 +83,5 @@ def test_a_cluster_may_have_an_output_projection_of_its_own():
     vectors = Hidden((torch.randn(2, 3, WIDTH),))
     moved = (own.decode(vectors, None) - shared.decode(vectors, None)).abs().amax((0, 1)) > 1e-4
     assert moved.tolist() == [CUTOFFS[0] <= token < CUTOFFS[1] for token in range(VOCABULARY)]
-    with pytest.raises(UserError, match=r"own names clusters from 0 to 2, got \(3,\)"):
+    with pytest.raises(UserError, match=r"own must contain only clusters from 0 to 2, got \(3,\)"):
         Adaptive(own=(3,)).build(WIDTH, table.weight, InitWeights("normal", 0.5))
