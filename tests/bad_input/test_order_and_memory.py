@@ -15,7 +15,7 @@ from unmask.system import check_training
         (
             "xlnet",
             ["hide=Nothing"],
-            "needs the targets 'tokens', because it puts what is predicted at the end of an order.*: set hide=Masked",
+            "needs the targets 'tokens', because it puts predicted tokens at the end of a random order.*: set hide=Masked",
         ),
         ("roberta", ["see=Permuted"], "needs a second stream .*: set system.backbone=TransformerXL"),
         ("xlnet", ["see=Everything"], "needs tokens in a random order .*: set see=Permuted"),
@@ -28,7 +28,7 @@ from unmask.system import check_training
         (
             "xlnet",
             ["predict.tokens.layer=0"],
-            "predict.tokens=Tokens needs .*, because it reads the tokens themselves.*: set hide=Masked",
+            "predict.tokens=Tokens needs .*, because it reads the vectors of the tokens, not a second stream.*: set hide=Masked",
         ),
         (
             "transformer-xl",

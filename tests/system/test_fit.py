@@ -238,7 +238,7 @@ def test_no_token_is_predicted_by_a_place_that_reads_it(view):
         check_training(before)
     else:
         with pytest.raises(
-            UserError, match="hide=Masked needs .*, because it predicts each token from the place before it"
+            UserError, match="hide=Masked needs .*, because it predicts each token from the position before it"
         ):
             check_training(before)
     check_training(base.replace(hide=masking(at="before")))
