@@ -66,7 +66,7 @@ def test_it_needs_adaptive_embeddings_and_cutoffs_that_rise():
     with pytest.raises(UserError, match="system.backbone.cutoffs"):
         Adaptive().build(WIDTH, nn.Parameter(torch.zeros(VOCABULARY, WIDTH)), InitWeights())
     for wrong in ((0, 5), (20, 10), (10, 40)):
-        with pytest.raises(UserError, match="cutoffs must rise"):
+        with pytest.raises(UserError, match="cutoffs must be increasing"):
             AdaptiveEmbedding(VOCABULARY, WIDTH, wrong, 2, deviation=0.01)
 
 
