@@ -52,7 +52,7 @@ def test_without_a_memory_rows_may_come_in_any_order():
     [
         (
             ["system.backbone.clamp=100"],
-            "a memory of 512 tokens reaches farther than the distances .* raise backbone.clamp",
+            "a memory of 512 tokens is longer than the largest distance, .* raise backbone.clamp",
         ),
         (["system.backbone.memory=-1"], "backbone.memory must be 0 or more tokens, got -1"),
         (["system.backbone.streams=3"], "backbone.streams must be 1 or 2, got 3"),
@@ -80,5 +80,7 @@ def test_a_run_resumed_with_another_batch_is_told_what_differs(tmp_path):
 
 def test_targets_that_nothing_predicts_are_refused():
     recipe = recipes.get("gpt2", size="tiny", settings=["hide.ahead=2"])
-    with pytest.raises(UserError, match=r"gives the targets 'ahead_2', and nothing reads them.*: lower hide.ahead"):
+    with pytest.raises(
+        UserError, match=r"gives the targets 'ahead_2', but no objective reads them.*: lower hide.ahead"
+    ):
         check_training(recipe)
