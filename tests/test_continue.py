@@ -45,7 +45,7 @@ def go(recipe, shards, out, **options) -> list[dict]:
         (
             "electra",
             "bert",
-            "electra trains a GeneratorDiscriminator, and the run to continue from, of bert, has .* a Single",
+            "electra trains a GeneratorDiscriminator, but the run to continue from is a run of bert and has .* a Single",
         ),
         (
             "bert",
@@ -61,7 +61,7 @@ def test_a_recipe_refuses_the_network_of_a_run_that_it_cannot_train(name, start,
 
 
 @pytest.mark.parametrize("name, start, message", [
-    ("bert", "xlnet", "bert has no use for a second stream, and the run .* of xlnet, has one: name a run of bert"),
+    ("bert", "xlnet", "bert does not use a second stream, but the run .* of xlnet and has one: give a run of bert"),
     ("xlnet", "bert", "xlnet needs a second stream, and the run .* of bert, has none: name a run of xlnet"),
 ])  # fmt: skip
 def test_a_second_stream_is_not_taken_over_nor_made(name, start, message):

@@ -57,7 +57,7 @@ def test_nothing_is_wrapped_in_a_pipe():
     assert ran.stderr == f"error: no run at {long}: make one with 'unmask pretrain' or 'unmask import'\n"
     table = unmask_in_a_pipe("recipes").stdout.splitlines()
     assert len([line for line in table if "electra" in line]) == 1
-    assert any("predict which were replaced" in line for line in table)
+    assert any("predict which tokens were replaced" in line for line in table)
     assert max(map(len, unmask_in_a_pipe("recipes", COLUMNS="60").stdout.splitlines())) <= 60
 
 

@@ -156,7 +156,7 @@ def test_curves_and_what_is_set_of_them_survive_json(bert):
 def test_the_weight_of_a_loss_that_is_not_predicted_is_refused_with_those_that_are(bert, name):
     recipe = override(bert, [f"schedule.1.weights.{name}=0.3"])
     with pytest.raises(
-        UserError, match=f"weight for the loss '{name}', and nothing predicts it: known are tokens, sentence"
+        UserError, match=f"weight for the loss '{name}', but there is no such loss: the losses are tokens, sentence"
     ):
         cost(recipe, 200)
 

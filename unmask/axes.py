@@ -1,7 +1,7 @@
-"""Axes: what a part of each axis must be, and the facts by which parts fit together.
+"""Axes: the protocol that a part of each axis implements, and the list of facts that parts need and give.
 
-A part is a frozen dataclass. It declares what it needs and what it gives; nothing outside a part asks for its class.
-Some facts have a name of their own: `column:word` is a column of the data, `targets:tokens` what a rule of `hide` fills.
+A part is a frozen dataclass. It declares what it needs and what it gives; no code outside a part checks its class.
+Two kinds of facts contain a name: `column:word` is a column of the data, `targets:tokens` are targets that `hide` fills.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ if TYPE_CHECKING:  # listing recipes must not wait for torch
     from unmask.batch import Batch, Vocabulary
     from unmask.init_weights import InitWeights
 
-Way = Literal["mask", "random", "keep", "moved"]  # what stands in place of a hidden token; moved: one of its neighbours
+Way = Literal["mask", "random", "keep", "moved"]  # what replaces a hidden token; moved: a token of the same unit
 Pattern = Literal["everything", "left", "ranked"]  # what an attention kernel may rely on; "ranked" is any rule by rank
 AskedAt = Literal[
     "targets", "tokens", "examples"
-]  # where an objective is asked: at targets, at all tokens, per example
+]  # where an objective is computed: at targets, at all tokens, per example
 
 
 @dataclass(frozen=True)
@@ -46,8 +46,8 @@ FACTS: dict[str, Fact] = {
     "mask token": Fact("a tokenizer with a [MASK] token"),
     # fields filled later
     "covered": Fact("predicted tokens that are hidden in the text", ("hide=Masked", "hide.replace=Mask")),
-    "one earlier": Fact("hidden tokens that are predicted from the place before them", ("hide=Masked(at=before)",)),
-    "from before": Fact("tokens that are predicted from a place before them", ("hide=Next",)),
+    "one earlier": Fact("hidden tokens that are predicted from the position before them", ("hide=Masked(at=before)",)),
+    "from before": Fact("tokens that are predicted from a position before them", ("hide=Next",)),
     "original": Fact("a generator that replaces tokens", ("system=GeneratorDiscriminator",)),
     "order": Fact("tokens in a random order", ("see=Permuted",)),
     "second stream": Fact(
@@ -57,7 +57,7 @@ FACTS: dict[str, Fact] = {
     "memory": Fact("a memory of the rows before", ("system.backbone=TransformerXL",)),
     "one table": Fact("one table of token embeddings", ("system.backbone.cutoffs=()", "system.backbone=Transformer")),
     "any width": Fact(
-        "a backbone whose embeddings may have another width than its layers", ("system.backbone=Transformer",)
+        "a backbone whose embeddings may differ in width from its layers", ("system.backbone=Transformer",)
     ),
     "clusters": Fact("adaptive embeddings", ("system.backbone=TransformerXL(cutoffs=(20000, 40000))",)),
     # directions
@@ -74,7 +74,7 @@ FACTS: dict[str, Fact] = {
 
 
 def fact(name: str) -> Fact:
-    """An entry of the list; of `column:` and `targets:` facts, made from their name."""
+    """An entry of the list. The entry of a `column:` or `targets:` fact is made from its name."""
     kind, _, inner = name.partition(":")
     if kind == "column" and inner:
         return Fact(f"the column {inner!r} in the data")
@@ -99,7 +99,7 @@ class Need:
 
 
 class Part:
-    """A frozen dataclass of a recipe. These are the facts of a part that has none."""
+    """Base class of the parts of a recipe, which are frozen dataclasses. By default a part needs and gives nothing."""
 
     __dataclass_fields__: ClassVar[dict[str, Any]]
 
@@ -115,12 +115,12 @@ class Part:
 
     @property
     def must_use(self) -> frozenset[str]:
-        """What is given and must be read by some part: otherwise an option has no effect."""
+        """The gives that another part must read: otherwise an option has no effect."""
         return frozenset()
 
 
 class PartLike(Protocol):
-    """What every part declares; a part outside the package may, but need not, inherit `Part`."""
+    """What every part declares. A part outside the package does not have to inherit from `Part`."""
 
     __dataclass_fields__: ClassVar[dict[str, Any]]
 
@@ -153,10 +153,10 @@ class Curve(PartLike, Protocol):
         """Its smallest value."""
 
     def of(self, number: int, count: int) -> Curve:
-        """The curve of one of a group of losses, counted from 1."""
+        """The curve of loss `number` in a group of `count` losses, counted from 1."""
 
     def at(self, done: Any) -> Any:
-        """Its value when this share of the training is done: a number for a number, a tensor for a tensor."""
+        """Its value when this share of the training is done. It returns a number for a number, a tensor for a tensor."""
 
 
 class Arrange(PartLike, Protocol):
@@ -164,11 +164,11 @@ class Arrange(PartLike, Protocol):
 
     @property
     def classes(self) -> int:
-        """Answers of the sentence task that comes with it; 0 for none."""
+        """The number of classes of its sentence task; 0: it has no such task."""
 
     @property
     def answers(self) -> tuple[str, ...]:
-        """What each answer means."""
+        """What each class means."""
 
     @property
     def packed(self) -> bool:
@@ -188,57 +188,57 @@ class Arrange(PartLike, Protocol):
 
 
 class Units(PartLike, Protocol):
-    """A rule's `units`: what is hidden as a whole."""
+    """A rule's `units`: the pieces of text that are hidden as a whole."""
 
     @property
     def longest(self) -> int:
-        """The most words, or tokens, of one unit."""
+        """The largest number of words or tokens in one unit."""
 
     @property
     def least(self) -> int:
-        """The fewest tokens that a row must have places for."""
+        """The smallest number of target places that a row must have."""
 
     @property
     def law(self) -> tuple[float, ...] | None:
-        """The share of units of length 1, 2, 3 ... that it asks for; None: the text decides how long units are."""
+        """The wanted share of units of length 1, 2, 3 ...; None: the text decides how long units are."""
 
     @property
     def levels(self) -> dict[str, float]:
         """The share of rows that take each level, by name; {}: there are no levels."""
 
     def level(self, batch: Batch, seed: int, visit: Tensor) -> Tensor | None:
-        """B, the level that each row takes, as a place in `levels`; None: there are no levels."""
+        """B, the level that each row takes, as an index into `levels`; None: there are no levels."""
 
     def label(self, batch: Batch, seed: int, visit: Tensor) -> Tensor:
-        """B T, the number of each token's unit in its row, below T; -1 where there is none."""
+        """B T, the number of each token's unit within its row, from 0 to T - 1; -1: the token is in no unit."""
 
     def parts(self, batch: Batch, seed: int, visit: Tensor) -> Tensor | None:
-        """B T, the same for the parts of units that are cut where the budget ends; None where units stay whole."""
+        """B T, the same for the parts of units: a unit with parts is cut where the budget ends. None: units stay whole."""
 
 
 class Replace(PartLike, Protocol):
-    """A rule's `replace`: what is put in the place of chosen tokens."""
+    """A rule's `replace`: what the chosen tokens are replaced by."""
 
     @property
     def purpose(self) -> str:
-        """The name of the draw that chooses the tokens: rules of one recipe must not share it."""
+        """The name of the random draw that chooses the tokens. Two rules of one recipe must not use the same name."""
 
     @property
     def shares(self) -> dict[Way, float]:
-        """The share of the chosen tokens that is hidden in each way."""
+        """The share of the chosen tokens that is replaced in each way."""
 
     @property
     def draw(self) -> Literal["token", "span"]:
-        """What shares one draw of a way: each token by itself, or a run of chosen tokens."""
+        """Whether the way is drawn for each token, or once for each run of chosen tokens."""
 
     def apply(
         self, batch: Batch, chosen: Tensor, units: Tensor, vocabulary: Vocabulary, seed: int, visit: Tensor
     ) -> tuple[Tensor, Tensor | None]:
-        """B T twice: the new ids, and the place that each token came from; None: every token stays in its place."""
+        """The new ids, B T, and the index that each token came from, B T; None: every token stays where it is."""
 
 
 class InPlace(Protocol):
-    """A rule that hides tokens where they stand in the text."""
+    """A rule that replaces tokens in the text itself."""
 
     @property
     def units(self) -> Units: ...
@@ -252,7 +252,7 @@ class InPlace(Protocol):
 
     @property
     def copies(self) -> int | None:
-        """How many versions of each row there are; None: new choices at every visit."""
+        """The number of versions of each row (static masking); None: new choices at every visit."""
 
 
 class Hide(PartLike, Protocol):
@@ -260,21 +260,21 @@ class Hide(PartLike, Protocol):
 
     @property
     def share(self) -> float:
-        """The most predictions per token of a row."""
+        """The largest number of predictions per token of a row."""
 
     @property
     def longest(self) -> int:
-        """The most words, or tokens, that one hidden unit has."""
+        """The largest number of words or tokens in one hidden unit."""
 
     @property
     def in_place(self) -> InPlace | None:
-        """The rule itself, if it hides tokens where they stand; None: the text stays as it is."""
+        """The rule itself, if it replaces tokens in the text; None: the text stays as it is."""
 
     def apply(self, batch: Batch, vocabulary: Vocabulary, seed: int) -> Batch: ...
 
 
 class See(PartLike, Protocol):
-    """A recipe's `see`: who sees whom, as one whole number per token."""
+    """A recipe's `see`: which tokens each token sees, as one integer (its rank) per token."""
 
     @property
     def pattern(self) -> Pattern: ...
@@ -284,7 +284,7 @@ class See(PartLike, Protocol):
         """The view that a finished model reads with."""
 
     def draw(self, batch: Batch, seed: int) -> Batch:
-        """The batch with what the view draws at random; done before hiding."""
+        """The batch with the random order of this view, if it has one. It is called before `hide`."""
 
     def apply(self, batch: Batch) -> Batch:
         """The batch with the rank of every token."""
@@ -305,15 +305,15 @@ class Backbone(PartLike, Protocol):
 
     @property
     def segments(self) -> int:
-        """How many kinds of segments it distinguishes; 0 for none."""
+        """The number of segment kinds that it distinguishes; 0: it ignores segments."""
 
     @property
     def embedding(self) -> int | None:
-        """The width of the embeddings; None: that of the layers."""
+        """The width of the embeddings; None: the width of the layers."""
 
     @property
     def memory(self) -> int:
-        """Tokens of earlier rows that stay visible; 0 for none."""
+        """The number of tokens of earlier rows that stay visible; 0: no memory."""
 
     @property
     def bounded(self) -> bool:
@@ -324,13 +324,13 @@ class Backbone(PartLike, Protocol):
         """How its layers and its heads are initialised."""
 
     def build(self, vocabulary: int, pattern: Pattern, embed: Any = None) -> Any:
-        """The network with new weights; `embed`: the embeddings of another network, shared with it."""
+        """The network with random initial weights. `embed`: the embeddings of another network, to be shared."""
 
     def flops(self, length: int, pattern: Pattern, asked: float = 0.0) -> float:
         """Floating-point operations per token of one forward pass."""
 
     def outputs(self, vocabulary: int) -> float:
-        """How many rows of full width the token table has."""
+        """The number of full-width rows of the token table; a narrower row counts as a fraction."""
 
 
 class Objective(PartLike, Protocol):
@@ -341,18 +341,19 @@ class Objective(PartLike, Protocol):
 
     @property
     def layer(self) -> int | None:
-        """The layer that it reads, counted from 1; None: the last."""
+        """The layer that it reads, counted from 1; None: the last layer."""
 
     @property
     def target(self) -> str | None:
-        """The targets that it predicts; None if it predicts none."""
+        """The name of the targets that it predicts; None: it predicts no targets."""
 
     def each(self, name: str, layers: int) -> dict[str, Objective]:
-        """The objectives that it stands for in a network with this number of layers, by the names of their losses."""
+        """The objectives that it becomes in a network with this number of layers, by the names of their losses."""
 
     def around(self, batch: Batch) -> tuple[Tensor, Tensor, Tensor] | None:
-        """N each: the places left and right of each target that it reads instead of the target's own, and a weight that is 0
-        where there are none; None: it reads no other place."""
+        """For an objective that reads the vectors around a target, not the vector at the target. N each: the flat index
+        left of each target, the flat index right of it, and a weight, 0 where one of them is missing. None: it does not
+        read other positions."""
 
     def build(self, width: int, embedding: Any, initial: InitWeights) -> nn.Module:
         """A module with `forward(hidden, batch) -> Loss`, `count(batch)` and, for inference, `decode(hidden, batch)`."""
@@ -374,16 +375,16 @@ class System(PartLike, Protocol):
 
     @property
     def losses(self) -> tuple[str, ...]:
-        """The names of losses that it adds to those of the objectives."""
+        """The names of the losses that it computes besides those of the objectives."""
 
     def asks(self, predict: dict[str, Objective]) -> dict[str, dict[str, Objective]]:
-        """Which network predicts what, by the network's name in words; `predict`: the objectives of the recipe."""
+        """The objectives of each network, by the network's name. `predict`: the objectives of the recipe."""
 
     def build(self, recipe: Any, vocabulary: Vocabulary, seed: int) -> Any:
         """A module with `hide`, `step`, `look`, `read_on`, `keep`, `backbone` and `predict`: see `unmask.system`."""
 
     def flops(self, recipe: Any, vocabulary: int, length: int, share: float) -> float:
-        """Floating-point operations per token of one forward pass; `share`: of the tokens that are predicted."""
+        """Floating-point operations per token of one forward pass. `share`: the share of tokens that are predicted."""
 
 
 class Optimise(PartLike, Protocol):
@@ -401,11 +402,11 @@ class Optimise(PartLike, Protocol):
     def build(self, model: nn.Module) -> torch.optim.Optimizer: ...
 
     def set(self, optimiser: torch.optim.Optimizer, moment: Any) -> float:
-        """Set the rate for a step; returns it."""
+        """Set the learning rate of a step, and return it."""
 
 
 class Pretrained(Protocol):
-    """A model as a task sees it before the model is adapted."""
+    """The pretrained model that is given to a task."""
 
     @property
     def recipe(self) -> Any: ...
@@ -422,11 +423,11 @@ class Pretrained(Protocol):
 
 
 class Reader(Protocol):
-    """A model as a task sees it when the task asks for answers. `laid`: a `Laid` of unmask.data.examples."""
+    """The adapted model that a task gets answers from. `laid`: a `Laid` of unmask.data.examples."""
 
     @property
     def name(self) -> str:
-        """What errors call the model."""
+        """The name of the model in error messages."""
 
     @property
     def length(self) -> int:
@@ -436,13 +437,13 @@ class Reader(Protocol):
         """The tokens of a text."""
 
     def scores(self, fact: str, laid: Any) -> tuple[list[np.ndarray], Counter[str]]:
-        """For each example what the objective that gives this fact computes, and the notes."""
+        """For each example the scores of the objective that gives this fact; and the notes."""
 
     def losses(self, laid: Any) -> dict[str, float]:
         """The mean of each loss over the examples, hidden and seen as in training."""
 
     def write(self, sources: Sequence[str], tokens: int) -> tuple[list[str], Counter[str]]:
-        """For each source the likeliest text of at most this number of tokens, and the notes."""
+        """For each source the most likely text of at most this number of tokens; and the notes."""
 
 
 class Example(Protocol):
@@ -450,7 +451,7 @@ class Example(Protocol):
 
     @property
     def where(self) -> str:
-        """What errors call it, such as its file and line; may be empty."""
+        """Its name in error messages, such as its file and line; may be empty."""
 
     @property
     def row(self) -> Mapping[str, Any]:
@@ -458,7 +459,7 @@ class Example(Protocol):
 
     @property
     def shown(self) -> tuple[str, ...]:
-        """The texts that a user recognises it by."""
+        """The texts by which a user recognises it."""
 
 
 class Answer(Protocol):
@@ -475,7 +476,7 @@ class Answer(Protocol):
 class Answered:
     """The answers to some examples."""
 
-    answers: Sequence[Any]  # an `Answer` for each example, in their order
+    answers: Sequence[Any]  # an `Answer` for each example, in the order of the examples
     notes: Counter[str]  # what was cut from the texts, and what else a user should know
 
 
@@ -483,9 +484,9 @@ class Answered:
 class Judged:
     """How good a model is on a dev set."""
 
-    score: float  # the higher the better: the weights with the highest one are kept
-    scores: dict[str, float]  # what is shown
-    answers: Sequence[Any] = ()  # those that the score is computed from, where there are any
+    score: float  # higher is better: the weights with the highest score are saved
+    scores: dict[str, float]  # the scores that are shown
+    answers: Sequence[Any] = ()  # the answers that the score is computed from, if there are any
 
 
 class Task(PartLike, Protocol):
@@ -497,29 +498,29 @@ class Task(PartLike, Protocol):
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """The names of the classes; none where answers are not classes."""
+        """The names of the classes; () if answers are not classes."""
 
     @property
     def head(self) -> str:
-        """The objective of the adapted recipe that starts with new weights; empty if there is none."""
+        """The name of the objective that starts with random weights in the adapted recipe; "" if there is none."""
 
     def read(self, path: Path, columns: Any, *, labelled: bool = True) -> tuple[list[Any], Counter[str]]:
-        """The examples of a file, and the notes. With `labelled`, each must have its right answer."""
+        """The examples of a file, and the notes. If `labelled`, each example must have its correct answer."""
 
     def described(self, path: Path, columns: Any, *, labelled: bool = True) -> str | None:
-        """How a file is read, for a user to check, where that is not obvious."""
+        """How a file is read, in words that a user can check; None if it is obvious."""
 
     def given(self, values: Sequence[Any], where: Sequence[str] = ()) -> list[Any]:
-        """Examples from what a caller gives: texts, pairs of texts, or examples. `where`: what errors call each."""
+        """Examples from texts, pairs of texts, or examples. `where`: the name of each one in error messages."""
 
     def learn(self, examples: Sequence[Any]) -> Task:
-        """The task with what its training examples say, such as the names of the labels."""
+        """The task with the values that its training examples decide, such as the names of the labels."""
 
     def check(self, examples: Sequence[Any], reader: str, *, labelled: bool = True) -> None:
-        """Refuse examples that do not fit the task as it was learned. `reader`: what errors say reads them."""
+        """Refuse examples that do not fit the learned task. `reader`: the name of the model in error messages."""
 
     def recipe(self, base: Pretrained) -> Any:
-        """The recipe of a pretrained model, turned to the task; its `task` is this one, every value decided."""
+        """The recipe of a pretrained model, changed for the task. Its `task` is this task with every value decided."""
 
     def made(self, *, examples: int, seed: int, fresh: bool) -> Task:
         """The task of a run that was trained on this number of examples with this seed."""
@@ -528,23 +529,23 @@ class Task(PartLike, Protocol):
         """How a model of this recipe is trained on the task."""
 
     def lay_out(self, examples: Sequence[Any], *, labelled: bool = True) -> Any:
-        """The examples as they are read: a `Laid` of unmask.data.examples."""
+        """The examples as the model reads them: a `Laid` of unmask.data.examples."""
 
     def baseline(self, examples: Sequence[Any]) -> dict[str, Any]:
-        """What the start of a training says about these examples. `baseline`, where there is one, has the `label` that is
-        always given (None: a random choice) and one score, by its name; `labels`: the names of the classes."""
+        """What the first log record of a training says about these examples. `baseline`, if there is one, is a model that
+        always gives one `label` (None: a random choice), with its score by name. `labels`: the names of the classes."""
 
     def answer(self, model: Reader, examples: Sequence[Any]) -> Answered:
-        """What an adapted model answers."""
+        """The answers of an adapted model."""
 
     def score(self, model: Reader, examples: Sequence[Any], answers: Sequence[Any]) -> dict[str, Any]:
-        """The scores of these answers; numbers that are shown alone are floats."""
+        """The scores of these answers. A score that is shown on a line without others is a float."""
 
     def judge(self, model: Reader, examples: Sequence[Any]) -> Judged:
-        """How good a model is on a dev set while it is trained."""
+        """How good a model is on a dev set, during training."""
 
     def notices(self, model: Reader, examples: Sequence[Any], dev: Sequence[Any], best: Judged | None) -> list[str]:
-        """What a user should know after training. `best`: of the weights that are kept, where there is a dev set."""
+        """What a user should know after training. `best`: the dev scores of the saved weights; None without a dev set."""
 
 
 def rules(hide: Hide | tuple[Hide, ...]) -> tuple[Hide, ...]:

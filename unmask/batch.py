@@ -1,4 +1,4 @@
-"""The nouns that travel through the house: Vocabulary, Document, Batch, Targets, Memory, Hidden, Loss.
+"""The records that all parts exchange: Vocabulary, Document, Batch, Targets, Memory, Hidden, Loss.
 
 Shape letters, used everywhere:
     B rows   T tokens in a row   N predictions   E examples (places for them)   S spans
@@ -13,7 +13,7 @@ import dataclasses
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
-if TYPE_CHECKING:  # the preparation of text reads this file too, and must not pay for torch
+if TYPE_CHECKING:  # the preparation of text imports this file too, and must not wait for torch
     import numpy as np
     import torch
     from torch import Tensor
@@ -22,7 +22,7 @@ if TYPE_CHECKING:  # the preparation of text reads this file too, and must not p
 
 
 class Record:
-    """What all frozen nouns can do: make a changed copy of themselves, or move to a device."""
+    """Base class of frozen records: a record can be copied with changes, and moved to a device."""
 
     __dataclass_fields__: ClassVar[dict[str, Any]]
 
@@ -30,8 +30,8 @@ class Record:
         return dataclasses.replace(self, **changes)
 
     def to(self, device: str | torch.device, non_blocking: bool = False) -> Self:
-        """The record on a device, with all that its fields hold."""
-        from unmask import tree  # here, since it imports torch
+        """A copy of the record with all its tensors on a device."""
+        from unmask import tree  # imported here because it imports torch
 
         moved: Self = tree.mapped(self, lambda tensor: tensor.to(device, non_blocking=non_blocking))
         return moved
@@ -39,63 +39,63 @@ class Record:
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """What the network must know of a tokenizer: how many tokens there are, and which are special."""
+    """What a network must know about a tokenizer: the number of tokens, and the special ones."""
 
     size: int
     pad: int
-    special: tuple[int, ...]  # every id that is never drawn as a replacement
+    special: tuple[int, ...]  # the special ids: they are never drawn as random tokens
     mask: int | None = None
-    unknown: int | None = None  # the token for what is not in the vocabulary
+    unknown: int | None = None  # [UNK]: the token for text that the vocabulary cannot express
 
 
 @dataclass(frozen=True)
 class Document:
-    """One text as tokens, with the boundaries found when it was tokenised; they are never rebuilt later."""
+    """One text as tokens. Its boundaries are found when it is tokenised, and never computed again."""
 
-    ids: np.ndarray  # one per token
+    ids: np.ndarray  # token ids
     sentences: np.ndarray  # index of the first token of each sentence
-    columns: dict[str, Column]  # by name: word; phrase and entity where there is a lexicon; an entry per token each
+    columns: dict[str, Column]  # by name, one value per token: word; phrase and entity if there is a lexicon
 
 
 @dataclass(frozen=True)
 class Targets(Record):
-    """What is predicted and where: a fixed number of places, so that shapes are static."""
+    """The tokens to predict and their positions. The number of places is fixed, so that shapes are static."""
 
-    where: Tensor  # N, flat index into B*T: the place of the predicted token
-    at: Tensor  # N, flat index of the place whose vector predicts it: the same place, or an earlier one
+    where: Tensor  # N, flat index into B*T of the predicted token
+    at: Tensor  # N, flat index of the vector that predicts it: the same index, or an earlier one
     ids: Tensor  # N, the token to predict
-    start: Tensor  # N, flat index of the first token of the hidden run that it belongs to
-    end: Tensor  # N, flat index of the last token of that run
-    weight: Tensor  # N, 0.0 on unused places
+    start: Tensor  # N, flat index of the first token of its hidden unit
+    end: Tensor  # N, flat index of the last token of its hidden unit
+    weight: Tensor  # N, 0.0 at unused places
 
 
 @dataclass(frozen=True)
 class Batch(Record):
-    """Rows of tokens. An *example* is the unit of attention; several may share a row, and none sees another."""
+    """Rows of tokens. An *example* is the unit of attention: several may share a row, but none sees another."""
 
     ids: Tensor  # B T
     example: Tensor  # B T, number of the example in its row; -1 on padding
     segment: Tensor  # B T, 0 for the first text of an example, 1 for the second
-    position: Tensor  # B T, place in the example
-    row: Tensor  # B, the number of the stored row: the address of its randomness
-    visit: Tensor  # B, how often that row was seen before
-    summary: Tensor  # E, flat index of the token that stands for each example; E K if a task reads each example K times
+    position: Tensor  # B T, position in the example
+    row: Tensor  # B, the number of the stored row: random draws depend on it
+    visit: Tensor  # B, how often that row was read before
+    summary: Tensor  # E, flat index of the token that represents each example; E K if a task reads an example K times
     label: Tensor  # E, the class of each example
-    counted: Tensor  # E, 0.0 on unused places
-    # B T each, or with a trailing shape, by name. word, sentence, phrase, entity: the number of the unit in its row; -1
-    # outside any unit
+    counted: Tensor  # E, 0.0 at unused places
+    # by name, B T each, or with a trailing shape. word, sentence, phrase, entity: the number of the unit within its row;
+    # -1: the token is in no such unit
     columns: dict[str, Tensor] = dataclasses.field(default_factory=dict)
-    # B each, by name. begins: the row begins its part of the text; backward: it holds its text from the end to the start
+    # by name, B each. begins: the row does not continue the row before; backward: it holds its text in reverse order
     per_row: dict[str, Tensor] = dataclasses.field(default_factory=dict)
     tracks: tuple[
         tuple[str, int], ...
-    ] = ()  # the tracks that share the batch, in order, and their rows; (): all "main"
-    progress: Tensor | None = None  # the share of the training that is done, for curves; None: all of it
-    targets: dict[str, Targets] = dataclasses.field(default_factory=dict)  # filled by hide, by name
-    rank: Tensor | None = None  # B T, filled by see: a query sees the keys of no greater rank
-    original: Tensor | None = None  # B T, filled by a generator: the tokens before it replaced some
-    order: Tensor | None = None  # B T, filled by see: a random order of the tokens of each row
-    reuse: int | None = None  # how many tokens of a row, its first, go into the memory; None: all
+    ] = ()  # the tracks that share the batch, in order, with their numbers of rows; (): all rows are "main"
+    progress: Tensor | None = None  # the share of training that is done, for curves; None: training is finished
+    targets: dict[str, Targets] = dataclasses.field(default_factory=dict)  # by name, filled by `hide`
+    rank: Tensor | None = None  # B T, filled by `see`: a query sees the keys whose rank is not larger than its own
+    original: Tensor | None = None  # B T, filled by a generator: the ids before it replaced some
+    order: Tensor | None = None  # B T, filled by `see`: a random order of the tokens of each row
+    reuse: int | None = None  # only the first `reuse` tokens of a row go into the memory; None: all tokens
     decoder: Batch | None = None  # the rows that a decoder reads
 
     @property
@@ -104,7 +104,7 @@ class Batch(Record):
 
     @property
     def real(self) -> Tensor:
-        """B T, True where there is a token and not padding."""
+        """B T, True on tokens, False on padding."""
         return self.example >= 0
 
     @property
@@ -113,14 +113,14 @@ class Batch(Record):
         return self.columns["word"] >= 0
 
 
-# What a network keeps of the tokens that it read: row b of a batch continues row b of the batch before. Any tree of
-# tensors, each with its rows first (see tree.py): a Transformer-XL's layers, an LSTM's cells, keys and values.
+# What a network remembers of earlier tokens: row b of a batch continues row b of the batch before. Any tree of tensors
+# (see tree.py) whose first dimension is the row: a Transformer-XL's layers, an LSTM's cells, keys and values.
 Memory = Any
 
 
 @dataclass(frozen=True)
 class Hidden(Record):
-    """What a backbone computed."""
+    """The vectors that a backbone computed."""
 
     layers: tuple[Tensor, ...]  # the embeddings, then the output of every layer, each B T D
     query: Tensor | None = None  # N D, the second stream, only at the targets (XLNet)
@@ -133,14 +133,14 @@ class Hidden(Record):
 
     @property
     def for_prediction(self) -> Tensor:
-        """B T D, what an objective reads if it asks for no layer: the decoder's vectors, or those of the last layer."""
+        """B T D, what an objective reads by default: the decoder's vectors, or those of the last layer."""
         return self.last if self.decoded is None else self.decoded
 
 
 @dataclass(frozen=True)
 class Loss:
-    """A sum and its count, so that a mean is exact under accumulation, packing and data parallelism."""
+    """A sum and its count: with both, the mean is exact under accumulation, packing and data parallelism."""
 
     total: Tensor
     count: Tensor
-    scale: Tensor | None = None  # a learned weight: it multiplies what is minimised, not what is reported
+    scale: Tensor | None = None  # a learned weight: it multiplies the loss that is minimised, not the reported one

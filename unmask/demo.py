@@ -1,7 +1,7 @@
-"""The demo: the whole way, from text that is on every machine to a comparison that shows what pretraining is worth.
+"""The demo: pretrain, adapt and evaluate a small model on text that every machine has, and show what pretraining gains.
 
-It collects the documentation strings of installed Python packages, pretrains a small model on them, and adapts it,
-with a handful of labels, to tell which library a text comes from; then the same with an untrained copy.
+It collects the docstrings of installed Python packages and pretrains a small model on them. With a few labels, it then
+adapts the model to classify which library a text comes from. It adapts an untrained copy too, and compares both.
 """
 
 from __future__ import annotations
@@ -34,27 +34,27 @@ from unmask.text.docstrings import docstrings
 from unmask.train import log
 
 LIBRARIES = ("stdlib", "torch", "numpy", "sympy", "networkx")
-TESTED = 100  # texts of each library to test on, kept out of pretraining
-LABELS = (8, 32)  # labels of each library to learn from
+TESTED = 100  # test texts of each library; they are not used for pretraining
+LABELS = (8, 32)  # numbers of training labels per library
 SEEDS = (0, 1, 2)
-SHORTEST, SHOWN = 200, 500  # characters of a text that the classifier gets
+SHORTEST, SHOWN = 200, 500  # in characters: the shortest text of the classifier, and how much of each text it reads
 VOCABULARY = 4_000
 RECIPE, SIZE = "gpt2", "tiny"
-# GPT-2 and its rate were chosen by measuring (docs/results.md has what was tried and how): in these few minutes the
-# next token, predicted at every position, taught more than the hidden 15%.
+# GPT-2 and its rate were chosen by measurement (see docs/results.md): in these few minutes, predicting the next token at
+# every position taught more than predicting the hidden 15%.
 SETTINGS = ["schedule.0.length=64", "schedule.0.rows=16", "optimise.rate=0.002", "optimise.warmup=0.05",
             "system.backbone.dropout=0.0"]  # fmt: skip
 TASKS = {
     8: Classify(epochs=15, examples=8, rate=1e-3, pool="mean"),
     32: Classify(epochs=8, examples=8, rate=1e-3, pool="mean"),
 }
-# The names and the code give the library away: with them an untrained network, which learns just that, does as well.
+# Library names and code make the task too easy: an untrained network that learns only them is as good. They are removed.
 NAMES = re.compile(r"\b(?:py)?(?:torch|numpy|np|sympy|networkx|nx|python)\b\.?", re.IGNORECASE)
 CODE = (">>>", "...", ".. ")
 PROMPTS = ("Return the", "Raises ValueError if", "A graph with")
-SHORTEST_PRETRAINING = 45.0  # seconds: with less there is nothing to show
-LITTLE = 800  # steps; with fewer, pretraining may lose to the untrained copy
-BUSY, LONGER = 0.17, 4 / 3  # where adapting alone would take this share of the time, the machine is busy: take longer
+SHORTEST_PRETRAINING = 45.0  # seconds: a shorter pretraining shows no gain
+LITTLE = 800  # steps: with fewer, the pretrained model may be worse than the untrained copy
+BUSY, LONGER = 0.17, 4 / 3  # if adapting would take this share of the time, the machine is busy: multiply the time
 
 
 def demo(
@@ -66,13 +66,13 @@ def demo(
     overwrite: bool = False,
     quiet: bool = False,
 ) -> dict[str, Any]:
-    """Run it all into the folder `out`; returns what `results.json` holds."""
+    """Run the demo in the folder `out`. Returns the content of `results.json`."""
     began = time.monotonic()
-    require(minutes >= 1, f"the demo needs a minute or more, got {minutes:g}")
+    require(minutes >= 1, f"--minutes must be 1 or more, got {minutes:g}: the demo needs at least one minute")
     require(overwrite or not out.exists(), f"{out} exists already: choose another --out, or pass --overwrite")
     shutil.rmtree(out, ignore_errors=True)
     out.mkdir(parents=True)
-    _say("collecting the documentation strings of " + ", ".join(LIBRARIES), quiet)
+    _say("collecting the docstrings of " + ", ".join(LIBRARIES), quiet)
     training, testing = _collect(seed)
     (out / "corpus").mkdir()
     _write(out / "corpus" / "docstrings.jsonl", ({"text": text, "label": label} for label, text in training))
@@ -85,7 +85,7 @@ def demo(
 
     recipe = recipes.get(RECIPE, size=SIZE, settings=SETTINGS)
     labelled, tested = _examples(training), _examples(testing)
-    # the untrained copies come first: they show how long adapting takes on this machine, and the rest is for pretraining
+    # the untrained copies come first: they show how long adapting takes here; the rest of the time is for pretraining
     started = time.monotonic()
     untrained = _scores(_untrained(recipe, tokenizer, out, device), labelled, tested, out, "untrained", quiet)
     reserve = 1.2 * (time.monotonic() - started) + 5
@@ -113,7 +113,7 @@ def demo(
 
 
 def _collect(seed: int) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
-    """Texts to train on and texts to test on, (library, text) each."""
+    """Training texts and test texts, as pairs (library, text)."""
     found = [(library, _prose(words)) for library, words in docstrings(LIBRARIES)]
     random.Random(seed).shuffle(found)
     testing: list[tuple[str, str]] = []
@@ -128,7 +128,7 @@ def _collect(seed: int) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
 
 
 def _prose(words: str) -> str:
-    """The paragraphs that are language, without the names of libraries."""
+    """The paragraphs that are prose, not code, without the names of libraries."""
     kept = []
     for paragraph in re.split(r"\n\s*\n", words):
         lines = [line.strip() for line in paragraph.splitlines()]
@@ -144,7 +144,7 @@ def _examples(pairs: list[tuple[str, str]]) -> list[Example]:
 
 
 def _untrained(recipe: Recipe, tokenizer: text.Tokenizer, out: Path, device: str | None) -> Model:
-    """The network with random weights, to be adapted as it is."""
+    """The network with random weights."""
     system = recipe.system.build(recipe, tokenizer.vocabulary, 0)  # type: ignore[attr-defined]
     place = device or ("cuda" if torch.cuda.is_available() else "cpu")
     return Model(system.to(place), recipe, tokenizer, out / "untrained", place)
@@ -175,7 +175,7 @@ def _scores(
 
 
 def _written(model: Model) -> list[str]:
-    """How the pretrained model goes on with a few beginnings, always taking the likeliest token."""
+    """How the pretrained model continues a few prompts, always with the most likely token."""
     return [written.text for written in generate(model, PROMPTS, tokens=12, sampling=Greedy()).value]
 
 
@@ -194,17 +194,17 @@ def _spread(scores: list[float]) -> str:
 
 
 def _about_losing(results: dict[str, Any]) -> str:
-    """What to say where pretraining did not win; nothing where it did."""
+    """The message if pretraining did not win; empty if it did."""
     ways = results["accuracy"].values()
     if all(statistics.mean(way["pretrained"]) > statistics.mean(way["untrained"]) for way in ways):
         return ""
     few_steps = results["steps"] < LITTLE
     why = (
-        f"it made {results['steps']:,} steps in the time that was left, too few: this machine is slow or busy"
+        f"it made only {results['steps']:,} steps, because this machine is slow or busy"
         if few_steps
-        else f"it made {results['steps']:,} steps, which are usually enough"
+        else f"it made {results['steps']:,} steps, which is usually enough"
     )
-    return f"pretraining did not win here: {why}. Try again on a quiet machine, or give it more --minutes"
+    return f"pretraining did not win here: {why}. Try again on a machine that is not busy, or with more --minutes"
 
 
 COLUMNS = ["labels", "pretrained", "untrained", "gain"]
@@ -212,7 +212,7 @@ COLUMNS = ["labels", "pretrained", "untrained", "gain"]
 
 def _show(results: dict[str, Any], out: Path) -> None:
     screen.table(
-        f"accuracy in %, {results['tested']} texts, mean and deviation of {len(SEEDS)} seeds",
+        f"accuracy in %, {results['tested']} texts, mean and standard deviation of {len(SEEDS)} seeds",
         COLUMNS,
         list(_rows(results)),
     )
@@ -220,7 +220,7 @@ def _show(results: dict[str, Any], out: Path) -> None:
     if lost:
         screen.note(lost)
     for words in results["written"]:
-        screen.out.print(f"it writes: {words}", markup=False)
+        screen.out.print(f"generated: {words}", markup=False)
     screen.out.print(
         f"report: {out / 'report.html'}   numbers: {out / 'results.json'}   took {screen.duration(results['seconds'])}"
     )
@@ -239,22 +239,22 @@ def _report(out: Path, results: dict[str, Any]) -> None:
         report.Group(f"{labels} labels per library", {name: tuple(scores) for name, scores in ways.items()})
         for labels, ways in results["accuracy"].items()
     ]
-    report.page(out / "report.html", "What is pretraining worth?", [
+    report.page(out / "report.html", "What does pretraining gain?", [
         report.paragraph(
-            f"A GPT-2 of two layers read {results['texts']:,} documentation strings ({results['megabytes']:.1f} MB) of the Python "
-            f"packages on this machine, predicting every next token. Then it learned, from a few labelled texts, to tell which "
-            f"of {len(LIBRARIES)} libraries a text comes from (their names and all code were taken out). An untrained copy of "
-            f"the same network learned from the same labels."
+            f"A GPT-2 with two layers was pretrained on {results['texts']:,} docstrings ({results['megabytes']:.1f} MB) of the "
+            f"Python packages on this machine: it predicted every next token. Then it was adapted, with a few labelled texts, to "
+            f"classify which of {len(LIBRARIES)} libraries a text comes from. Library names and code were removed. An untrained "
+            f"copy of the same network was adapted with the same labels."
         ),
         report.heading("Accuracy: which library is this text from?"),
-        report.bars(groups, "accuracy; a dot is a seed"),
+        report.bars(groups, "accuracy; one dot per seed"),
         report.table(["labels", "pretrained, %", "untrained, %", "gain"], list(_rows(results))),
         *([report.paragraph(_about_losing(results))] if _about_losing(results) else []),
-        report.heading("Loss while pretraining"),
+        report.heading("Loss during pretraining"),
         report.curves(lines, "million tokens read", "loss"),
-        report.heading("What it writes"),
+        report.heading("Text that the model generates"),
         *(report.paragraph(words) for words in results["written"]),
-        report.heading("Go on"),
+        report.heading("Next steps"),
         report.commands([f'unmask generate {out / "run"} "Return the" --top-p 0.9',
                          f'unmask predict {out / "adapted" / f"pretrained-{LABELS[-1]}-0"} "Draw the graph with its edges."',
                          f"unmask export {out / 'run'} exported/"]),

@@ -1,6 +1,6 @@
-"""See: who may see whom, as one whole number per token.
+"""See: which tokens each token sees, as one integer (its rank) per token.
 
-A key is visible to a query iff both belong to the same example and the key's rank is not greater than the query's.
+A query sees a key if both belong to the same example and the key's rank is not larger than the query's rank.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from unmask.errors import require
 
 
 class View(Part):
-    """What all views have in common."""
+    """Base class of views: no random order, and no pattern that a faster kernel could use."""
 
     @property
     def pattern(self) -> Pattern:
@@ -56,7 +56,7 @@ class Everything(View):
 
 @dataclass(frozen=True)
 class LeftToRight(View):
-    """Every token sees itself and what stands before it (GPT)."""
+    """Every token sees itself and the tokens before it (GPT)."""
 
     @property
     def pattern(self) -> Pattern:
@@ -72,7 +72,7 @@ class LeftToRight(View):
 
 @dataclass(frozen=True)
 class RightToLeft(View):
-    """Every token sees itself and what stands after it."""
+    """Every token sees itself and the tokens after it."""
 
     @property
     def gives(self) -> frozenset[str]:
@@ -84,7 +84,7 @@ class RightToLeft(View):
 
 @dataclass(frozen=True)
 class Prefix(View):
-    """The first text sees itself whole; the second sees the first, and its own tokens from left to right (UniLM)."""
+    """The first text sees all of itself. The second sees the first, and its own tokens from left to right (UniLM)."""
 
     @property
     def needs(self) -> tuple[Need, ...]:
@@ -100,13 +100,14 @@ class Prefix(View):
 
 @dataclass(frozen=True)
 class Permuted(View):
-    """Targets and special tokens come in a random order, after all that is given; each sees what came before it (XLNet).
+    """Tokens are read in a random order, and each sees those before it in this order (XLNet).
 
-    Orders are drawn within blocks of a row, one block after the other; what is given of any block is seen by all, but a
-    row's first part, which a memory will keep, never sees the second.
+    The context (all tokens of the text that are not targets) comes first. Targets and special tokens follow, in random
+    order within blocks of the row, block after block. Every token sees the context of all blocks, with one exception:
+    the first part of a row, which goes into the memory, never sees the second part.
     """
 
-    block: int | None = None  # tokens in a block; none: the whole row
+    block: int | None = None  # tokens in a block; none: the whole row is one block
 
     def __post_init__(self) -> None:
         require(self.block is None or self.block >= 1, f"see.block must be none or 1 or more tokens, got {self.block}")
@@ -114,8 +115,8 @@ class Permuted(View):
     @property
     def needs(self) -> tuple[Need, ...]:
         return (
-            Need("second stream", "what it predicts is visible in the text"),
-            Need("targets:tokens", "it puts what is predicted at the end of an order"),
+            Need("second stream", "the tokens that it predicts stay visible in the text"),
+            Need("targets:tokens", "it puts predicted tokens at the end of a random order"),
         )
 
     @property
@@ -124,37 +125,39 @@ class Permuted(View):
 
     @property
     def reading(self) -> See:
-        return Everything()  # what `apply` does with rows whose order was not drawn: the content stream alone
+        return Everything()  # a finished model has no targets: it uses the content stream only
 
     def draw(self, batch: Batch, seed: int) -> Batch:
         place = torch.arange(batch.shape[1], device=batch.ids.device).expand(batch.shape)
         key = chance.draw(place, seed, batch.row[:, None], batch.visit[:, None], chance.purpose("order"))
         size = self.block or batch.shape[1]
-        number = key.argsort(1).argsort(1) + place // size * batch.shape[1]  # within a block at random
+        number = key.argsort(1).argsort(1) + place // size * batch.shape[1]  # random only within a block
         return batch.replace(order=number.argsort(1).argsort(1))
 
     def rank(self, batch: Batch) -> Tensor:
-        """Within each part: what is given 0, all else its place in the order, from 1. Without an order all is given."""
+        """B T. Within each part of a row: 0 for the context, the place in the order, from 1, for other tokens.
+
+        Without an order, everything is context."""
         if batch.order is None:
             return Everything().rank(batch)
         targets, (rows, length) = batch.targets["tokens"], batch.shape
         where = torch.where(targets.weight > 0, targets.where, rows * length)
         predicted = torch.zeros(rows * length + 1, dtype=torch.bool, device=where.device).scatter(0, where, True)
-        given = batch.text & ~predicted[:-1].view(rows, length)
+        context = batch.text & ~predicted[:-1].view(rows, length)
         place = torch.arange(length, device=where.device)
         part = (place >= (batch.reuse or length)).long() * (length + 1)
-        return part + torch.where(given, 0, batch.order + 1)
+        return part + torch.where(context, 0, batch.order + 1)
 
 
 def visible(batch: Batch) -> Tensor:
-    """B T T: may the query (second) see the key (third)? Padding sees the padding of its row and nothing else."""
+    """B T T, True where the query (second dimension) sees the key (third). Padding sees only the padding of its row."""
     assert batch.rank is not None, "see has not been applied"
     same = batch.example[:, :, None] == batch.example[:, None, :]
     return same & (batch.rank[:, None, :] <= batch.rank[:, :, None])
 
 
 def visible_before(batch: Batch) -> Tensor:
-    """B T T: may the query see the key without seeing itself, or any token of its own rank (XLNet's query stream)?"""
+    """B T T, the same without the query itself and other tokens of its rank (XLNet's query stream)."""
     assert batch.rank is not None, "see has not been applied"
     same = batch.example[:, :, None] == batch.example[:, None, :]
     return same & (batch.rank[:, None, :] < batch.rank[:, :, None])

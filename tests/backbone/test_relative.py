@@ -323,7 +323,7 @@ def test_orders_are_those_of_the_original_masks():
 
 
 def test_a_memory_beyond_the_clamp_is_refused():
-    with pytest.raises(UserError, match="reaches farther than the distances"):
+    with pytest.raises(UserError, match="is longer than the largest distance"):
         TransformerXL(memory=512, clamp=400)
     module = TransformerXL(layers=1, width=16, heads=2, head=8, feedforward=32, memory=6, clamp=8).build(40, "left")
     with pytest.raises(UserError, match="raise backbone.clamp"):

@@ -15,7 +15,7 @@ from unmask.system import check_training
         (
             "xlnet",
             ["hide=Nothing"],
-            "needs the targets 'tokens', because it puts what is predicted at the end of an order.*: set hide=Masked",
+            "needs the targets 'tokens', because it puts predicted tokens at the end of a random order.*: set hide=Masked",
         ),
         ("roberta", ["see=Permuted"], "needs a second stream .*: set system.backbone=TransformerXL"),
         ("xlnet", ["see=Everything"], "needs tokens in a random order .*: set see=Permuted"),
@@ -28,7 +28,7 @@ from unmask.system import check_training
         (
             "xlnet",
             ["predict.tokens.layer=0"],
-            "predict.tokens=Tokens needs .*, because it reads the tokens themselves.*: set hide=Masked",
+            "predict.tokens=Tokens needs .*, because it reads the vectors of the tokens, not a second stream.*: set hide=Masked",
         ),
         (
             "transformer-xl",
@@ -52,7 +52,7 @@ def test_without_a_memory_rows_may_come_in_any_order():
     [
         (
             ["system.backbone.clamp=100"],
-            "a memory of 512 tokens reaches farther than the distances .* raise backbone.clamp",
+            "a memory of 512 tokens is longer than the largest distance, .* raise backbone.clamp",
         ),
         (["system.backbone.memory=-1"], "backbone.memory must be 0 or more tokens, got -1"),
         (["system.backbone.streams=3"], "backbone.streams must be 1 or 2, got 3"),
@@ -80,5 +80,7 @@ def test_a_run_resumed_with_another_batch_is_told_what_differs(tmp_path):
 
 def test_targets_that_nothing_predicts_are_refused():
     recipe = recipes.get("gpt2", size="tiny", settings=["hide.ahead=2"])
-    with pytest.raises(UserError, match=r"gives the targets 'ahead_2', and nothing reads them.*: lower hide.ahead"):
+    with pytest.raises(
+        UserError, match=r"gives the targets 'ahead_2', but no objective reads them.*: lower hide.ahead"
+    ):
         check_training(recipe)

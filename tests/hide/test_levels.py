@@ -121,5 +121,5 @@ def test_what_is_set_of_the_recipe_holds_in_every_stage():
 
 @pytest.mark.parametrize("shares", [(-1.0, 1.0, 1.0), (0.0, 0.0, 0.0)])
 def test_impossible_shares_are_a_mistake(shares):
-    with pytest.raises(UserError, match="levels have shares of 0 or more, one above 0"):
+    with pytest.raises(UserError, match="shares of 0 or more, and at least one above 0"):
         Levels(*shares)

@@ -66,7 +66,7 @@ def test_it_needs_adaptive_embeddings_and_cutoffs_that_rise():
     with pytest.raises(UserError, match="system.backbone.cutoffs"):
         Adaptive().build(WIDTH, nn.Parameter(torch.zeros(VOCABULARY, WIDTH)), InitWeights())
     for wrong in ((0, 5), (20, 10), (10, 40)):
-        with pytest.raises(UserError, match="cutoffs must rise"):
+        with pytest.raises(UserError, match="cutoffs must be increasing"):
             AdaptiveEmbedding(VOCABULARY, WIDTH, wrong, 2, deviation=0.01)
 
 
@@ -83,5 +83,5 @@ def test_a_cluster_may_have_an_output_projection_of_its_own():
     vectors = Hidden((torch.randn(2, 3, WIDTH),))
     moved = (own.decode(vectors, None) - shared.decode(vectors, None)).abs().amax((0, 1)) > 1e-4
     assert moved.tolist() == [CUTOFFS[0] <= token < CUTOFFS[1] for token in range(VOCABULARY)]
-    with pytest.raises(UserError, match=r"own names clusters from 0 to 2, got \(3,\)"):
+    with pytest.raises(UserError, match=r"own must contain only clusters from 0 to 2, got \(3,\)"):
         Adaptive(own=(3,)).build(WIDTH, table.weight, InitWeights("normal", 0.5))

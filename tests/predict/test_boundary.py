@@ -190,7 +190,7 @@ def test_tokens_are_predicted_through_narrow_embeddings_too(embedding, activatio
 
 
 def test_narrow_embeddings_need_the_transform():
-    with pytest.raises(UserError, match=r"embeddings of width 6 and layers of width 12 need predict.\*.transform=true"):
+    with pytest.raises(UserError, match=r"embeddings of width 6 and layers of width 12: set predict.\*.transform=true"):
         Tokens(transform=False).build(WIDTH, nn.Parameter(torch.zeros(40, NARROW)), InitWeights())
 
 

@@ -179,24 +179,24 @@ def check_that_the_advice_helps(recipe: Recipe, unmet) -> None:
     [
         (
             ["hide=Next"],
-            "hide=Next needs a view in which no token sees a later one, because it predicts the next token, and no part of bert "
-            "gives it: set see=LeftToRight",
+            "hide=Next needs a view in which no token sees a later one, because it predicts the next token, but no part of bert "
+            "gives this: set see=LeftToRight",
         ),
         (
             ["hide=Nothing"],
-            "predict.tokens=Tokens needs the targets 'tokens', because it predicts the targets 'tokens', and no part of bert "
-            "gives it: set hide=Masked, or hide=Next and see=LeftToRight",
+            "predict.tokens=Tokens needs the targets 'tokens', because it predicts the targets 'tokens', but no part of bert "
+            "gives this: set hide=Masked, or hide=Next and see=LeftToRight",
         ),
         (
             ["hide.replace=Keep"],
-            "predict.tokens=Tokens needs predicted tokens that are hidden in the text or tokens that are predicted from a place "
+            "predict.tokens=Tokens needs predicted tokens that are hidden in the text or tokens that are predicted from a position "
             "before them or a second stream that does not see the token it predicts, because it must not read the token that it "
-            "predicts, and no part of bert gives it: set hide.replace=Mask, or hide=Next and see=LeftToRight",
+            "predicts, but no part of bert gives this: set hide.replace=Mask, or hide=Next and see=LeftToRight",
         ),
         (
             ["arrange=Blocks", "see=Prefix"],
-            "see=Prefix needs two texts in each example, because it shows the second of two texts from left to right, and no part "
-            "of bert gives it: set arrange=NextSentence",
+            "see=Prefix needs two texts in each example, because it shows the second of two texts from left to right, but no part "
+            "of bert gives this: set arrange=NextSentence",
         ),
     ],
 )
@@ -227,7 +227,7 @@ def test_what_is_given_and_must_be_read_needs_a_reader():
     with pytest.raises(UserError) as caught:
         check_training(recipe)
     assert str(caught.value) == (
-        "hide=Next gives the targets 'ahead_2', and nothing reads them, so the option has no effect: lower hide.ahead, or add "
+        "hide=Next gives the targets 'ahead_2', but no objective reads them, so the option has no effect: lower hide.ahead, or add "
         "an objective with target=ahead_2"
     )
     check_training(override(recipe, ["hide.ahead=1"]))
@@ -245,7 +245,7 @@ def test_no_token_is_predicted_by_a_place_that_reads_it(view):
         check_training(before)
     else:
         with pytest.raises(
-            UserError, match="hide=Masked needs .*, because it predicts each token from the place before it"
+            UserError, match="hide=Masked needs .*, because it predicts each token from the position before it"
         ):
             check_training(before)
     check_training(base.replace(hide=masking(at="before")))
@@ -266,7 +266,7 @@ def test_a_vocabulary_without_a_mask_token_is_refused_with_two_ways_out():
 
     bare, recipe = Vocabulary(size=200, pad=0, special=(0, 1, 2, 3)), recipes.get("bert", size="tiny")
     message = (
-        "bert hides tokens behind \\[MASK\\], .*: train a tokenizer with 'unmask tokenizer', or set hide.replace.mask=0"
+        "bert replaces tokens by \\[MASK\\], .*: train a tokenizer with 'unmask tokenizer', or set hide.replace.mask=0"
     )
     with pytest.raises(UserError, match=message):
         check_training(recipe, bare)

@@ -220,11 +220,11 @@ def test_every_variant_trains_a_step_with_finite_losses(variant, setting):
         (["system.backbone.segments=1"], "segments must be 0 for none, or 2 or more, got 1"),
         (
             ["schedule.0.weights={'replacd': 5.0}"],
-            "the schedule has a weight for the loss 'replacd', and nothing predicts it",
+            "the schedule has a weight for the loss 'replacd', but there is no such loss",
         ),
         (
             ["hide.units=Runs(size=40)"],
-            "a hidden unit may have 40 words or tokens, and a row has 32 tokens: lower hide.units",
+            "a hidden unit may have 40 words or tokens, but a row has only 32 tokens: set shorter hide.units",
         ),
     ],
 )
@@ -236,7 +236,9 @@ def test_networks_that_do_not_fit_are_a_mistake(settings, message):
 def test_an_objective_may_not_have_the_name_of_the_generators_loss():
     setting = "system=GeneratorDiscriminator(generator=Transformer(layers=2, width=128, heads=2))"
     recipe = recipes.get("bert", size="tiny", settings=[setting])
-    with pytest.raises(UserError, match="bert predicts tokens, which is the name of a loss that the generator brings"):
+    with pytest.raises(
+        UserError, match="bert has an objective with the name tokens, but the generator has a loss with this name"
+    ):
         recipe.system.build(recipe, vocabulary(), 0)
 
 

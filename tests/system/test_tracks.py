@@ -249,7 +249,7 @@ def test_impossible_tracks_are_a_mistake(recipe, settings, message):
 def test_tracks_with_their_own_segments_need_a_backbone_that_has_them(recipe):
     narrow = override(recipe, ["system.backbone.segments=2"])
     with pytest.raises(
-        UserError, match="6 kinds of segments, and the backbone distinguishes 2: set system.backbone.segments=6"
+        UserError, match="6 kinds of segments, but the backbone distinguishes only 2: set system.backbone.segments=6"
     ):
         narrow.system.build(narrow, vocabulary(), 0)
     enough = override(recipe, ["system.backbone.segments=6"])
@@ -258,5 +258,5 @@ def test_tracks_with_their_own_segments_need_a_backbone_that_has_them(recipe):
 
 def test_a_track_that_predicts_what_the_recipe_does_not_is_a_mistake(recipe):
     strange = recipe.replace(tracks={"left": Track(share=0.5, see=LeftToRight(), predict=("tokns",))}, writes_with=None)
-    with pytest.raises(UserError, match=r"tracks.left.predict names \['tokns'\], and unilm predicts tokens, sentence"):
+    with pytest.raises(UserError, match=r"only objectives of unilm \(tokens, sentence\), got \['tokns'\]"):
         strange.system.build(strange, vocabulary(), 0)

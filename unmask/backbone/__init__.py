@@ -1,4 +1,4 @@
-"""Backbones: networks from tokens to vectors that depend on their context; and the parts inside a Transformer."""
+"""Backbones: networks that turn tokens into contextual vectors; and the parts inside a Transformer."""
 
 from unmask.backbone.attention import Full
 from unmask.backbone.key_value_cache import Cache

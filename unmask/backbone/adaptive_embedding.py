@@ -1,4 +1,4 @@
-"""Adaptive embeddings: frequent tokens have wide vectors, rare ones narrow (Baevski and Auli 2018)."""
+"""Adaptive embeddings: frequent tokens have wide vectors, rare tokens narrow ones (Baevski and Auli 2018)."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from unmask.errors import require
 
 
 class AdaptiveEmbedding(nn.Module):
-    """Token ids in clusters; each cluster has vectors `divide` times narrower than the cluster before it.
+    """Clusters of token ids. The vectors of each cluster are `divide` times narrower than those of the cluster before.
 
-    Token ids must go from frequent to rare. All clusters are looked up for all tokens, so that shapes are static.
+    Token ids must be sorted from frequent to rare. All clusters are looked up for all tokens, so that shapes are static.
     """
 
     def __init__(self, vocabulary: int, width: int, cutoffs: tuple[int, ...], divide: int, *, deviation: float) -> None:
@@ -21,8 +21,8 @@ class AdaptiveEmbedding(nn.Module):
         self.deviation = deviation  # of the initial projections
         require(
             list(cutoffs) == sorted(set(cutoffs)) and cutoffs[0] > 0 and cutoffs[-1] < vocabulary,
-            f"backbone.cutoffs must rise, and lie between 0 and the {vocabulary:,} tokens there are, got {cutoffs}: "
-            "set system.backbone.cutoffs, such as (1000, 5000)",
+            f"backbone.cutoffs must be increasing token ids between 0 and the vocabulary size of {vocabulary:,}, got "
+            f"{cutoffs}: set system.backbone.cutoffs, such as (1000, 5000)",
         )
         self.edges = (0, *cutoffs, vocabulary)
         widths = [max(1, width // divide**i) for i in range(len(self.edges) - 1)]
@@ -32,11 +32,11 @@ class AdaptiveEmbedding(nn.Module):
 
     @property
     def weight(self) -> AdaptiveEmbedding:
-        """What a tied head shares: tables and projections."""
+        """The tables and projections that a tied head shares."""
         return self
 
     def draw_projection(self, weight: Tensor) -> Tensor:
-        """Fill a projection with new weights; a head with its own projections initialises them in the same way."""
+        """Fill a projection with random weights. A head with its own projections initialises them in the same way."""
         return nn.init.normal_(weight, std=self.deviation)
 
     def forward(self, ids: Tensor) -> Tensor:

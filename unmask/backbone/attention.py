@@ -1,7 +1,8 @@
-"""Full attention: every token gathers from all tokens that it sees, by the fastest kernel for the mask.
+"""Full attention: every token reads from all tokens that it sees, with the fastest kernel for the mask.
 
-Only the dense kernel can drop attention weights: training with `attention_dropout` over 0 takes it on every device. The
-papers drop 10% of them. The recipes drop none, for speed, except the character Transformer's, whose paper drops 55%.
+Only the dense kernel has dropout of attention weights, so training with `attention_dropout` above 0 uses it on every
+device. Most papers drop 10% of the weights. The recipes drop none, for speed; the one exception is the character
+Transformer, whose paper drops 55%.
 """
 
 from __future__ import annotations
@@ -23,15 +24,15 @@ from unmask.see import Pattern, visible
 
 @dataclass(frozen=True)
 class AttentionMask:
-    """Who sees whom in one batch, in the form that the kernel reads; made once and used by every layer."""
+    """Who sees whom in one batch, in the form that the kernel reads. It is made once, for all layers."""
 
-    longest: int  # the most tokens of an example
-    mask: Tensor | None = None  # B 1 T T for the dense kernel; B 1 T M where M keys are kept
-    lengths: Tensor | None = None  # cumulative, of the examples, for the variable-length kernel
-    causal: bool = False  # for the variable-length kernel: only the tokens before are seen
+    longest: int  # the largest possible number of tokens in an example
+    mask: Tensor | None = None  # for the dense kernel: B 1 T T; B 1 T M with a cache of M places
+    lengths: Tensor | None = None  # for the variable-length kernel: the cumulative lengths of the examples
+    causal: bool = False  # for the variable-length kernel: a token sees only itself and the tokens before
     blocks: BlockMask | None = None  # for FlexAttention
-    place: Tensor | None = None  # T, where the cache keeps the keys and values of these tokens
-    prepared: Any = None  # what the shared module of the attention part made of the batch
+    place: Tensor | None = None  # T, the places of these tokens in the cache
+    prepared: Any = None  # the result of the attention part's shared module
 
 
 def attention_mask(
@@ -39,18 +40,18 @@ def attention_mask(
 ) -> AttentionMask:
     """The mask for the fastest kernel. The choice depends only on the pattern, the device and the precision.
 
-    `dense`: take the dense kernel in any case."""
+    `dense`: always use the dense kernel."""
     longest = batch.shape[1]
     fast = batch.ids.is_cuda and dtype in (torch.bfloat16, torch.float16) and not dense
     if fast and pattern in ("everything", "left"):
         return AttentionMask(longest, lengths=stretches(batch), causal=pattern == "left")
-    if fast and compiled:  # FlexAttention is slow unless it is
+    if fast and compiled:  # FlexAttention is slow if it is not compiled
         return AttentionMask(longest, blocks=torch.compile(blocks, dynamic=False)(batch))
     return AttentionMask(longest, mask=visible(batch)[:, None])
 
 
 def blocks(batch: Batch) -> BlockMask:
-    """The mask for FlexAttention, which skips blocks in which nothing is seen."""
+    """The mask for FlexAttention, which skips blocks in which no token sees another."""
     example, rank = batch.example, batch.rank
     assert rank is not None, "see has not been applied"
 
@@ -62,12 +63,13 @@ def blocks(batch: Batch) -> BlockMask:
 
 
 def stretches(batch: Batch) -> Tensor:
-    """Where each example begins in the flattened batch. The padding of a row counts as an example. The size is fixed."""
+    """The flat index where each example begins. The padding of a row counts as an example. The number of entries is
+    fixed; unused ones are the end of the batch."""
     rows, length = batch.shape
     begins = torch.ones_like(batch.example, dtype=torch.bool)
     begins[:, 1:] = batch.example[:, 1:] != batch.example[:, :-1]
     number = begins.flatten().cumsum(0) - 1
-    places = len(batch.summary) + rows + 1  # every example, the padding of every row, the end
+    places = len(batch.summary) + rows + 1  # all examples, the padding of each row, and the end
     ends = torch.full((places,), rows * length, dtype=torch.int32, device=number.device)
     here = torch.arange(rows * length, dtype=torch.int32, device=number.device)
     return ends.scatter_reduce(0, number, here, "amin")
@@ -75,7 +77,7 @@ def stretches(batch: Batch) -> Tensor:
 
 @dataclass(frozen=True)
 class Full(Part):
-    """Multi-head attention to all tokens that are seen (Vaswani et al. 2017)."""
+    """Multi-head attention to all visible tokens (Vaswani et al. 2017)."""
 
     @property
     def dense(self) -> bool:
@@ -92,7 +94,7 @@ class Full(Part):
         return None
 
     def flops(self, width: int, length: int) -> float:
-        """Four linear layers, the scores and the sums."""
+        """Four linear layers, the scores and the weighted sums."""
         return 8 * width**2 + 4 * length * width
 
 
@@ -109,9 +111,9 @@ class Attention(nn.Module):
     def forward(
         self, x: Tensor, mask: AttentionMask, cache: tuple[Tensor, Tensor] | None = None, reads: Tensor | None = None
     ) -> Tensor:
-        """B T D. `cache`: keys and values of the tokens before, each B H M D; those of these tokens are written there.
+        """B T D. `cache`: keys and values of earlier tokens, each B H M D; those of the new tokens are written into it.
 
-        `reads`: the vectors that keys and values come from; None: those of x."""
+        `reads`: the vectors that keys and values come from; None: x."""
         rows, length, width = x.shape
         qkv = self.qkv(x)
         if reads is not None:
@@ -122,20 +124,20 @@ class Attention(nn.Module):
         return gathered
 
     def _dense(self, qkv: Tensor, mask: AttentionMask, cache: tuple[Tensor, Tensor] | None) -> Tensor:
-        """B T H d, by the kernel that reads a mask."""
+        """B T H d, computed with the kernel that reads a mask."""
         q, k, v = qkv.permute(2, 0, 3, 1, 4).unbind(0)  # each B H T d
         if cache is not None:
-            assert mask.place is not None, "the mask does not say where the cache keeps these tokens"
+            assert mask.place is not None, "the mask has no places in the cache for these tokens"
             k, v = cache[0].index_copy_(2, mask.place, k), cache[1].index_copy_(2, mask.place, v)
         dropped = self.dropout if self.training else 0.0
         return F.scaled_dot_product_attention(q, k, v, attn_mask=mask.mask, dropout_p=dropped).transpose(1, 2)
 
 
 def _fast(qkv: Tensor, mask: AttentionMask) -> Tensor:
-    """Queries, keys and values (B T 3 H d) to B T H d or (B T) H d, by a kernel that reads no mask."""
+    """Queries, keys and values (B T 3 H d) to B T H d or (B T) H d, computed with a kernel that reads no mask."""
     if mask.blocks is not None:
         return _flex(qkv, mask.blocks)
-    assert mask.lengths is not None, "the mask is for no kernel"
+    assert mask.lengths is not None, "the mask has no form that a kernel reads"
     q, k, v = qkv.flatten(0, 1).unbind(1)  # each (B T) H d
     extra = _CAUSAL if mask.causal else {}
     found: Any = varlen_attn(q, k, v, mask.lengths, mask.lengths, mask.longest, mask.longest, **extra)
@@ -150,7 +152,7 @@ def _flex(qkv: Tensor, blocks: BlockMask) -> Tensor:
     return gathered
 
 
-# the option of this version of torch for "left to right"
+# the argument for "left to right" in this version of torch
 _CAUSAL: dict[str, Any] = (
     {"is_causal": True} if "is_causal" in inspect.signature(varlen_attn).parameters else {"window_size": (-1, 0)}
 )

@@ -1,6 +1,6 @@
-"""Biased attention: relative attention in plain operations, for a CPU, and what the fused kernels are tested against.
+"""Biased attention: relative attention in plain PyTorch operations.
 
-The scores for distances and segments are a bias, B H Q K.
+It runs on a CPU, and the fused kernels are tested against it. The scores of distances and segments are a bias, B H Q K.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ def look(
     content: Tensor, key_value: Tensor, placed: Tensor, place: Tensor, both: Tensor | None, seen: Tensor,
     column: Tensor | None, dropped: float = 0.0,
 ) -> Tensor:  # fmt: skip
-    """B H Q d, what the queries gather; zeros where nothing is seen. The arguments are those of fused_attention.look.
+    """B H Q d, the attention output of the queries; zeros for a query that sees no key.
 
-    `dropped`: the share of attention weights that are dropped."""
+    The arguments are those of fused_attention.look. `dropped`: the dropout rate of attention weights."""
     key, value = key_value.chunk(2, 1)
-    blind = (seen == 0).all(-1, keepdim=True)  # the first token of an order, with an empty memory
-    bias = bias_of(placed, place, both, seen.masked_fill(blind, 1), column)  # a softmax over nothing gives no number
+    blind = (seen == 0).all(-1, keepdim=True)  # sees no key: the first token of an order, with an empty memory
+    bias = bias_of(placed, place, both, seen.masked_fill(blind, 1), column)  # a softmax over no keys would give NaN
     found = F.scaled_dot_product_attention(content, key, value, attn_mask=bias, dropout_p=dropped)
     return found.masked_fill(blind[:, None], 0.0)
 
 
 def bias_of(placed: Tensor, place: Tensor, both: Tensor | None, seen: Tensor, column: Tensor | None) -> Tensor:
-    """B H Q K, what is added to the scores: for distances, for segments, and minus infinity where a key is not seen."""
+    """B H Q K, added to the scores: a term for the distance, a term for the segment, and minus infinity if not seen."""
     seen = seen[:, None]
     score = slid(placed @ place.transpose(2, 3), seen.shape[3], column)
     if both is not None:
@@ -36,10 +36,11 @@ def bias_of(placed: Tensor, place: Tensor, both: Tensor | None, seen: Tensor, co
 
 
 def slid(scores: Tensor, keys: int, column: Tensor | None) -> Tensor:
-    """B H Q K from B H Q L: column c is distance K - 1 - c; distances beyond the last column give 0.
+    """The scores of distances, B H Q L, as scores of keys, B H Q K. Column c of the input is the distance K - 1 - c. A
+    distance after the last column gives 0.
 
-    `column`: the column of each query's first key; none: the queries are all tokens, in order, and if all distances are
-    there, nothing is copied."""
+    `column`: the column of each query's first key; None: the queries are all tokens, in order. In that case nothing is
+    copied if all distances have a column."""
     queries, length = scores.shape[2:]
     if column is not None:
         at = column[:, :, None] + torch.arange(keys, device=column.device)

@@ -1,4 +1,4 @@
-"""One layer of a Transformer: attention and feed-forward, each with a norm before it or after the sum."""
+"""One layer of a Transformer: attention and feed-forward, each with a norm before it or after the residual sum."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Block(nn.Module):
     def forward(
         self, x: Tensor, mask: AttentionMask, cache: tuple[Tensor, Tensor] | None = None, reads: Tensor | None = None
     ) -> Tensor:
-        """B T D. `reads`: the vectors that attention gathers from; None: those of x."""
+        """B T D. `reads`: the vectors that keys and values come from; None: x."""
         if self.pre:
             reads = None if reads is None else self.attention_norm(reads)
             found = self.attention(self.attention_norm(x), mask, cache, reads)
@@ -44,7 +44,7 @@ class Block(nn.Module):
 
 
 class Feedforward(nn.Module):
-    """Two linear layers with an activation between them, for each token alone."""
+    """Two linear layers with an activation between them, applied to each token separately."""
 
     def __init__(self, width: int, inner: int, activation: Activation, dropout: float) -> None:
         super().__init__()
@@ -59,7 +59,7 @@ class Feedforward(nn.Module):
 
 
 def activate(x: Tensor, activation: Activation) -> Tensor:
-    """The activation, by its name."""
+    """Apply the activation with this name."""
     if activation == "relu":
         return F.relu(x)
     return F.gelu(x, approximate="tanh" if activation == "gelu_tanh" else "none")

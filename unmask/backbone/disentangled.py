@@ -1,9 +1,9 @@
-"""Disentangled attention: content and relative position are compared apart (He et al. 2020, DeBERTa).
+"""Disentangled attention: content and relative position have separate scores (He et al. 2020, DeBERTa).
 
 score(i, j) = (q_i . k_j + q_i . place_key(i - j) + k_j . place_query(i - j)) / sqrt(3 x head width)
 
-The paper writes the last distance as j - i; its released code, and so its weights, read it as here. Dropout on the distances
-is drawn once for all layers.
+The paper writes the last distance as j - i. Its released code, and therefore its released weights, use i - j. All layers
+share one dropout mask of the distances.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from unmask.errors import require
 
 @dataclass(frozen=True)
 class Disentangled(Part):
-    """Each token has a content and each distance a vector; all layers share the table of distances (DeBERTa)."""
+    """Scores from content vectors and distance vectors. All layers share the table of distances (DeBERTa)."""
 
-    reach: int = 512  # distances from -reach to reach - 1 are distinguished; larger ones count as the largest
+    reach: int = 512  # distances from -reach to reach - 1 have their own vectors; others use the nearest of them
 
     def __post_init__(self) -> None:
         require(self.reach >= 1, f"backbone.attention.reach must be 1 or more, got {self.reach}")
@@ -45,13 +45,13 @@ class Disentangled(Part):
         return Distances(self.reach, width, dropout)
 
     def flops(self, width: int, length: int) -> float:
-        """Four linear layers, the scores and the sums; two linear layers over the distances, and their scores."""
+        """Four linear layers, the scores and the weighted sums; two linear layers for the distances, and their scores."""
         distances = 2 * min(self.reach, length)
         return 8 * width**2 + 4 * length * width + 4 * distances * width + 4 * distances * width**2 / length
 
 
 class Distances(nn.Module):
-    """The table of distances, and which of its rows each pair of tokens reads."""
+    """The table of distance vectors, and the row of the table for each pair of tokens."""
 
     def __init__(self, reach: int, width: int, dropout: float) -> None:
         super().__init__()
@@ -60,9 +60,9 @@ class Distances(nn.Module):
         self.dropout = nn.Dropout(dropout)
 
     def forward(self, batch: Batch, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
-        """R D, the rows that occur, and T T, the row of each distance from a query to a key.
+        """R D, the rows of the table that occur; and T T, the row for each query and key.
 
-        Within an example the distance of two tokens is that of their places in the row, so packed rows need no more."""
+        The distance of two tokens of an example is the same in a packed row, so one T T matrix serves all rows."""
         length = batch.shape[1]
         near = min(self.reach, length)
         place = torch.arange(length, device=batch.ids.device)
@@ -76,7 +76,7 @@ class DisentangledAttention(nn.Module):
     def __init__(self, width: int, heads: int, dropout: float) -> None:
         super().__init__()
         self.heads, self.dropout = heads, dropout  # dropout: on attention weights, in training
-        self.qkv = nn.Linear(width, 3 * width, bias=False)  # for each head its queries, keys and values
+        self.qkv = nn.Linear(width, 3 * width, bias=False)  # head by head: queries, keys and values
         self.query_bias = nn.Parameter(torch.zeros(width))
         self.value_bias = nn.Parameter(torch.zeros(width))
         self.place_key = nn.Linear(width, width, bias=False)
@@ -86,7 +86,7 @@ class DisentangledAttention(nn.Module):
     def forward(
         self, x: Tensor, mask: AttentionMask, cache: tuple[Tensor, Tensor] | None = None, reads: Tensor | None = None
     ) -> Tensor:
-        """B T D. `reads`: the vectors that keys and values come from; None: those of x."""
+        """B T D. `reads`: the vectors that keys and values come from; None: x."""
         assert mask.mask is not None, "disentangled attention needs a mask"
         table, row = mask.prepared
         q = self._split(self.qkv(x))[0] + self._heads(self.query_bias)
@@ -98,7 +98,7 @@ class DisentangledAttention(nn.Module):
         return gathered
 
     def _by_distance(self, q: Tensor, k: Tensor, table: Tensor, row: Tensor) -> Tensor:
-        """B H T T, what the distance adds: content to position, and position to content."""
+        """B H T T, the scores of distances: content to position, and position to content."""
         key, query = (
             self._heads(layer(table)).transpose(0, 1) for layer in (self.place_key, self.place_query)
         )  # H R d
@@ -113,6 +113,6 @@ class DisentangledAttention(nn.Module):
         return q, k, v
 
     def _heads(self, x: Tensor) -> Tensor:
-        """... D to ... H d; of a bias, H 1 d."""
+        """Split D into H d. A bias, D, becomes H 1 d."""
         found = x.unflatten(-1, (self.heads, -1))
         return found[:, None] if x.dim() == 1 else found

@@ -10,14 +10,14 @@ from unmask.batch import Batch
 
 
 class Norm(nn.LayerNorm):
-    """Layer norm that computes in float32 and returns the precision of its input."""
+    """Layer norm that computes in float32 and returns a tensor in the precision of its input."""
 
     def forward(self, x: Tensor) -> Tensor:
         return super().forward(x).to(x.dtype)
 
 
 class Embed(nn.Module):
-    """The sum of the vectors of the token, its position and its segment; it may be narrower than the layers."""
+    """The sum of the token, position and segment embeddings. It may be narrower than the layers."""
 
     def __init__(
         self, vocabulary: int, width: int, *, length: int, positions: Positions, segments: int, norm: bool, dropout: float,
@@ -35,7 +35,7 @@ class Embed(nn.Module):
         if self.position is not None:
             x = x + self.position(batch.position)
         if self.segment is not None:
-            # a product with few rows: its gradient is one matrix product, a look-up's is a slow sum over all tokens
+            # a matrix product with few rows: its gradient is one product; the gradient of a lookup is a slow sum
             x = x + F.one_hot(batch.segment, len(self.segment.weight)).to(x.dtype) @ self.segment.weight
         embedded: Tensor = self.dropout(self.norm(x))
         return embedded  # B T D

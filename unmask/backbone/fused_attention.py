@@ -1,8 +1,8 @@
-"""Fused relative attention, for a GPU: the scores of Q queries with K keys never leave the chip.
+"""Fused relative attention for a GPU: the scores of Q queries and K keys are never written to GPU memory.
 
-The scores of distances are a product with the table of L distances, B H Q L numbers. The kernels read it at the column
-of each pair: nothing is shifted, scaled or masked in memory. It is not kept: the backward pass computes it again, and
-writes its gradient over it. biased_attention.py does the same in plain operations, for a CPU.
+The scores of distances are a matrix product with the table of L distances: B H Q L numbers. The kernels read each pair's
+column of it: nothing is shifted, scaled or masked in memory. These scores are not saved. The backward pass computes them
+again, and overwrites them with their gradient. biased_attention.py does the same in plain operations, for a CPU.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ _KNOWN = (torch.float32, torch.bfloat16, torch.float16)
 
 @dataclass(frozen=True)
 class Tile:
-    """How much of the matrix of scores one program of a kernel computes at a time, and with how many warps."""
+    """The part of the score matrix that one program of a kernel computes at a time, and how it is run."""
 
     queries: int
     keys: int
     warps: int
     stages: int  # how many tiles are loaded from memory at the same time
-    ahead: bool = True  # the scores of distances are read one tile ahead
-    registers: int | None = None  # the most of one thread: with fewer, more programs run at the same time
+    ahead: bool = True  # the scores of distances are loaded one tile ahead
+    registers: int | None = None  # the largest number per thread: with fewer, more programs run at the same time
 
 
 @dataclass(frozen=True)
@@ -45,12 +45,14 @@ class Tiles:
 
 
 def tiles(width: int, dtype: torch.dtype) -> Tiles:
-    """The tiles for heads of this width: as large as fits into registers and shared memory."""
+    """The tiles for heads of this width, as large as registers and shared memory allow."""
     require(
-        dtype in _KNOWN, f"relative attention on a GPU takes {_KNOWN}, got {dtype}: convert the model to one of them"
+        dtype in _KNOWN,
+        f"relative attention on a GPU works in the precisions {_KNOWN}, got {dtype}: convert the model to one of them",
     )
     require(
-        width <= 256, f"relative attention on a GPU has heads of up to 256 numbers, got {width}: lower backbone.head"
+        width <= 256,
+        f"relative attention on a GPU works with heads up to width 256, got {width}: lower system.backbone.head",
     )
     if dtype == torch.float32:  # without tensor cores
         size = 32 if width <= 64 else 16
@@ -71,11 +73,12 @@ def look(
     content: Tensor, key_value: Tensor, placed: Tensor, place: Tensor, both: Tensor | None, seen: Tensor, end: Tensor,
     begin: Tensor, column: Tensor | None,
 ) -> tuple[Tensor, Tensor]:  # fmt: skip
-    """B H Q d, what the queries gather; and, for the backward pass, B H Q, the base-2 logarithm of the sum of their weights.
+    """B H Q d, the attention output; and B H Q, for the backward pass, the base-2 logarithm of the sum of the weights.
 
-    content, placed: B H Q d. key_value: B 2H K d, all keys, then all values. place: B H L d, or 1 H L d for all rows.
-    both: B H Q 2, what is added for keys of the same segment, and of another. The others are those of AttentionSide."""
-    from unmask.backbone import fused_kernels  # here, since Triton is not installed everywhere
+    content, placed: B H Q d, the queries for keys and for distances. key_value: B 2H K d, all keys, then all values.
+    place: B H L d, the keys of distances, or 1 H L d for all rows. both: B H Q 2, what is added for keys of the same
+    segment, and of another segment. The other arguments are fields of AttentionSide."""
+    from unmask.backbone import fused_kernels  # imported here because Triton is not installed everywhere
 
     rows, heads, queries, width = content.shape
     check_size(content, key_value, place)
@@ -98,9 +101,9 @@ def look_back(
     gradient: Tensor, content: Tensor, key_value: Tensor, placed: Tensor, place: Tensor, both: Tensor | None,
     seen: Tensor, end: Tensor, begin: Tensor, column: Tensor | None, total: Tensor, inner: Tensor,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:  # fmt: skip
-    """The gradients of content, key_value, placed, place and both (empty where there is none).
+    """The gradients of content, key_value, placed, place and both (empty if `both` is None).
 
-    inner: B H Q, the products of what each query gathered with its gradient."""
+    inner: B H Q, the product of each query's output with the gradient of that output."""
     from unmask.backbone import fused_kernels
 
     rows, heads, queries, width = content.shape
@@ -128,24 +131,26 @@ def look_back(
 
 
 def check_size(content: Tensor, key_value: Tensor, place: Tensor) -> None:
-    """Refuse more scores of one head of one row than the kernels count in 32 bits."""
+    """Refuse a head of a row with more scores than a 32-bit index can count."""
     queries, keys, distances = content.shape[2], key_value.shape[2], place.shape[2]
     require(
         queries * max(keys, distances) < 1 << 31,
-        f"{queries:,} tokens that look at {keys:,} are more than relative attention counts on a GPU: lower --context or "
-        "--memory",
+        f"relative attention on a GPU can have up to 2^31 scores per head, got {queries:,} tokens that see {keys:,}: lower "
+        "--context or --memory",
     )
 
 
 @contextmanager
 def _alone(x: Tensor) -> Iterator[None]:
-    """On the device of `x`, in the precision of the inputs."""
+    """A context without autocast, on the device of `x`: the kernels compute in the precision of their inputs."""
     with torch.autocast(x.device.type, enabled=False), torch.cuda.device_of(x):
         yield
 
 
 def _scores(placed: Tensor, place: Tensor) -> Tensor:
-    """B H Q L, every query with every distance. With one table for all rows, one product for each head: no copies."""
+    """B H Q L, the scores of every query with every distance.
+
+    If all rows share one table, this is one product for each head, without copies."""
     if len(place) > 1:
         return placed @ place.transpose(2, 3)
     rows, queries = placed.shape[0], placed.shape[2]
@@ -153,7 +158,7 @@ def _scores(placed: Tensor, place: Tensor) -> Tensor:
 
 
 def _products_back(gradient: Tensor, placed: Tensor, place: Tensor, of_placed: Tensor, of_place: Tensor) -> None:
-    """Write the gradients of `placed` and `place`, from the gradient of the scores."""
+    """Write the gradients of `placed` and `place` into `of_placed` and `of_place`. `gradient`: of the scores."""
     if len(place) > 1:
         of_placed.copy_(gradient @ place)
         of_place.copy_(gradient.transpose(2, 3) @ placed)
@@ -164,12 +169,12 @@ def _products_back(gradient: Tensor, placed: Tensor, place: Tensor, of_placed: T
 
 
 def _by_head(x: Tensor) -> Tensor:
-    """H (B Q) d from B H Q d; no copy if the heads of a token are contiguous, as projections leave them."""
+    """H (B Q) d from B H Q d. There is no copy if the heads of a token are contiguous, as they are after a projection."""
     return x.transpose(0, 1).flatten(1, 2)
 
 
 def _lined(x: Tensor) -> Tensor:
-    """The same with contiguous vectors, as the kernels read them."""
+    """The same tensor with contiguous vectors, which the kernels need."""
     return x if x.stride(-1) == 1 else x.contiguous()
 
 
@@ -191,7 +196,7 @@ def _gradients(
 
 
 def _contiguous_heads(x: Tensor) -> Tensor:
-    """A new tensor of this shape, B H T d, in which the heads of a token are contiguous: joining them is no copy."""
+    """A new tensor of this shape, B H T d, in which the heads of a token are contiguous: they are joined without a copy."""
     return torch.empty_permuted(x.shape, (0, 2, 1, 3), dtype=x.dtype, device=x.device)
 
 
@@ -200,7 +205,7 @@ def _strides(x: Tensor) -> tuple[int, ...]:
 
 
 def _sizes(content: Tensor, key: Tensor, distant: Tensor) -> tuple[float, ...]:
-    """Queries, keys, distances, and what makes a score a power of two."""
+    """The numbers of queries, keys and distances, and the factor that turns a score into an exponent of two."""
     factor = math.log2(math.e) / math.sqrt(content.shape[3])
     return content.shape[2], key.shape[2], distant.shape[3], factor
 
@@ -233,7 +238,7 @@ def _keep(ctx: Any, inputs: tuple[Tensor | None, ...], output: tuple[Tensor, Ten
 
 def _backward(ctx: Any, gradient: Tensor, unused: Tensor) -> tuple[Tensor | None, ...]:
     *inputs, found, total = ctx.saved_tensors
-    inner = (gradient.float() * found.float()).sum(-1)  # outside of the kernel: a compiler fuses it into one
+    inner = (gradient.float() * found.float()).sum(-1)  # not in the kernel: the compiler fuses these operations
     *each, of_both = look_back(gradient, *inputs, total, inner)
     return *each, None if inputs[4] is None else of_both, None, None, None, None
 

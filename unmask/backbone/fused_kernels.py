@@ -1,8 +1,8 @@
 """The kernels of fused relative attention, in Triton. Only fused_attention.py imports them.
 
-A program has one head of one row of the batch. Letters as in fused_attention.py: Q queries, K keys, L distances. Capitals are
-sizes of a tile, known when a kernel is compiled. Scores are in powers of two: exp(x) is exp2(x * log2(e)), and a GPU has
-only the latter.
+Each program computes a tile of one head of one row. Letters as in fused_attention.py: Q queries, K keys, L distances.
+Names in capitals are tile sizes, which are known when a kernel is compiled. Scores are exponents of two: exp(x) is
+exp2(x * log2(e)), and a GPU has an instruction only for exp2.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ def look(
     width: tl.constexpr, WIDTH: tl.constexpr, QUERIES: tl.constexpr, KEYS: tl.constexpr, AHEAD: tl.constexpr,
     PRECISION: tl.constexpr,
 ):  # fmt: skip
-    """What some queries gather from the keys they see, and the logarithm of what their weights were divided by."""
+    """The output of a tile of queries, and the base-2 logarithm of the sum that their weights were divided by."""
     h, b = tl.program_id(1).to(tl.int64), tl.program_id(2).to(tl.int64)  # a batch may hold more than 2^31 numbers
     q = tl.program_id(0) * QUERIES + tl.arange(0, QUERIES)
     d = tl.arange(0, WIDTH)
@@ -51,7 +51,7 @@ def look(
         score = tl.dot(query, near.T, input_precision=PRECISION)
         score = _score(score, relation, added, same, other, both, False, factor)
         highest = tl.maximum(top, tl.max(score, 1))
-        base = tl.where(highest == float("-inf"), 0.0, highest)  # nothing seen so far: no difference of infinities
+        base = tl.where(highest == float("-inf"), 0.0, highest)  # no key seen so far: avoid infinity minus infinity
         weight = tl.exp2(score - base[:, None])
         shrink = tl.exp2(top - base)
         sum_ = sum_ * shrink + tl.sum(weight, 1)
@@ -60,7 +60,8 @@ def look(
         gathered = tl.dot(weight.to(worth.dtype), worth, gathered, input_precision=PRECISION)
         top = highest
 
-    blind = sum_ == 0.0  # gathers 0, and passes nothing back: no weight is left of a score less infinity
+    # a query that sees no key: its output is 0, and so is its gradient, because exp2(score - infinity) is 0
+    blind = sum_ == 0.0
     gathered = gathered / tl.where(blind, 1.0, sum_)[:, None]
     place = found + b * found_b + h * found_h + q[:, None] * found_q + d[None, :]
     tl.store(place, gathered.to(found.dtype.element_ty), mask=real)
@@ -76,7 +77,7 @@ def keys_back(
     width: tl.constexpr, WIDTH: tl.constexpr, QUERIES: tl.constexpr, KEYS: tl.constexpr, AHEAD: tl.constexpr,
     PRECISION: tl.constexpr,
 ):  # fmt: skip
-    """The gradients of some keys and values, from all queries that see them. Tiles stand on their side: keys first."""
+    """The gradients of a tile of keys and values, from all queries that see them. Score tiles are transposed: K Q."""
     h, b = tl.program_id(1).to(tl.int64), tl.program_id(2).to(tl.int64)
     k = tl.program_id(0) * KEYS + tl.arange(0, KEYS)
     d = tl.arange(0, WIDTH)
@@ -129,8 +130,8 @@ def queries_back(
     width: tl.constexpr, WIDTH: tl.constexpr, QUERIES: tl.constexpr, KEYS: tl.constexpr, AHEAD: tl.constexpr,
     PRECISION: tl.constexpr,
 ):  # fmt: skip
-    """The gradients of some queries, of their segments' scores, and of their distances' scores: those take the place
-    of the scores themselves, which nobody reads afterwards."""
+    """The gradients of a tile of queries, of their segment scores, and of their distance scores. The last ones overwrite
+    the distance scores, which are not read afterwards."""
     h, b = tl.program_id(1).to(tl.int64), tl.program_id(2).to(tl.int64)
     q = tl.program_id(0) * QUERIES + tl.arange(0, QUERIES)
     d = tl.arange(0, WIDTH)
@@ -185,13 +186,13 @@ def queries_back(
         tl.store(pair, (change_same * scale).to(of_both.dtype.element_ty), mask=q < queries)
         tl.store(pair + 1, (change_other * scale).to(of_both.dtype.element_ty), mask=q < queries)
     _clear(distant, q[:, None], 0, tl.max(start), 0, start[:, None], queries, length, KEYS)
-    rest = start + stop  # those before were written
+    rest = start + stop  # the columns before this one are written
     _clear(distant, q[:, None], tl.min(rest), length, rest[:, None], length, queries, length, KEYS)
 
 
 @triton.jit
 def _start(column, b, q, queries):
-    """In which column of the distances each query finds its first key."""
+    """The column of distances of each query's first key."""
     start = queries - 1 - q
     if column is not None:
         start = tl.load(column + b * queries + q, mask=q < queries, other=0).to(tl.int32)
@@ -200,7 +201,7 @@ def _start(column, b, q, queries):
 
 @triton.jit
 def _pair(both, line, q, queries):
-    """What each query's score gains with keys of its own segment, and with others."""
+    """What is added to each query's score for keys of the same segment, and for keys of another segment."""
     same, other = 0.0, 0.0
     if both is not None:
         pair = both + (line + q) * 2
@@ -211,16 +212,17 @@ def _pair(both, line, q, queries):
 
 @triton.jit
 def _relation(seen, q, k, queries, keys):
-    """How the tokens of a tile stand to each other."""
+    """The tile of `seen`: 0: not seen; 1: seen, same segment; 2: seen, another segment."""
     return tl.load(seen + (q[:, None] * keys + k[None, :]), mask=(q < queries)[:, None] & (k < keys)[None, :], other=0)
 
 
 @triton.jit
 def _places(q, first, start, queries, keys, length, KEYS: tl.constexpr):
-    """Where the distances of a tile are in memory, and which of them there are. Q K/32 32, for the threads' sake.
+    """Where the distance scores of a tile are in memory, and which of them exist. Shape Q K/32 32.
 
-    A row begins at no even address, so a thread can have only one number at a time, and a warp is to have neighbours;
-    left to itself, the compiler would give each thread sixteen in a row, as it rightly does for `seen`."""
+    The shape decides which thread loads which number. A row of distances begins at an unaligned address, so a thread can
+    load only one number at a time, and the threads of a warp should load neighbouring numbers. Without this shape, the
+    compiler would let each thread load sixteen neighbouring numbers, which is right only for `seen`."""
     WARP: tl.constexpr = min(32, KEYS)
     k = (first + tl.arange(0, KEYS // WARP) * WARP)[None, :, None] + tl.arange(0, WARP)[None, None, :]
     limit = tl.where(q < queries, tl.minimum(keys, length - start), 0)
@@ -229,21 +231,21 @@ def _places(q, first, start, queries, keys, length, KEYS: tl.constexpr):
 
 @triton.jit
 def _added(distant, q, first, start, queries, keys, length, KEYS: tl.constexpr):
-    """What the distances of a tile add: 0 where the table ends before them."""
+    """The distance scores of a tile; 0 for distances that are not in the table."""
     place, there = _places(q, first, start, queries, keys, length, KEYS)
     return tl.load(distant + place, mask=there, other=0.0)
 
 
 @triton.jit
 def _added_by(distant, column, b, first, begun, queries, keys, length, QUERIES: tl.constexpr, KEYS: tl.constexpr):
-    """The same for the queries from `first` on, with the keys from `begun` on."""
+    """The same for a tile that begins at query `first` and key `begun`."""
     q = first + tl.arange(0, QUERIES)
     return _added(distant, q, begun, _start(column, b, q, queries), queries, keys, length, KEYS)
 
 
 @triton.jit
 def _score(product, relation, added, same, other, both, KEYS_FIRST: tl.constexpr, factor):
-    """The scores of a tile, minus infinity where nothing is seen."""
+    """The scores of a tile; minus infinity for keys that are not seen."""
     added = tl.reshape(added, relation.shape)
     if KEYS_FIRST:
         relation, added = relation.T, added.T
@@ -251,13 +253,14 @@ def _score(product, relation, added, same, other, both, KEYS_FIRST: tl.constexpr
     if both is not None:
         AXIS: tl.constexpr = 0 if KEYS_FIRST else 1
         added += tl.where(relation == 1, tl.expand_dims(same, AXIS), tl.expand_dims(other, AXIS))
-    # twice times the factor, for a plain sum would become the start of the product, which then has to wait for it
+    # two multiplications: the compiler would turn (product + added) into a matrix product that starts from `added`, and
+    # that product would have to wait for `added`
     return tl.where(relation > 0, product * factor + added * factor, float("-inf"))
 
 
 @triton.jit
 def _clear(distant, q, low, high, begin, end, queries, length, COLUMNS: tl.constexpr):
-    """Zeros in the columns from `begin` to `end` of each query; `low` and `high` enclose those of all."""
+    """Write zeros to the columns from `begin` to `end` of each query. `low` and `high`: the range over all queries."""
     for first in range(low, high, COLUMNS):
         c = (first + tl.arange(0, COLUMNS))[None, :]
         held = (q < queries) & (c >= begin) & (c < end) & (c < length)

@@ -1,4 +1,4 @@
-"""The key-value cache: keys and values of the tokens that a left-to-right Transformer has read, so that each is read once."""
+"""The key-value cache: with it, a left-to-right Transformer computes the keys and values of each token only once."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from torch import Tensor
 from unmask.backbone.attention import AttentionMask
 from unmask.batch import Batch, Record
 
-_MULTIPLE = 8  # the length is a multiple of it: a kernel that reads a mask wants it aligned
+_MULTIPLE = 8  # the length is a multiple of 8: kernels that read a mask need an aligned length
 
 
 @dataclass(frozen=True)
 class Cache(Record):
-    """Space for M tokens of every row. Keys and values are written in place: a cache belongs to one generation."""
+    """Space for M tokens in every row. Keys and values are written in place, so two generations cannot share a cache."""
 
-    keys: Tensor  # B L H M D, zeros where nothing was read yet
+    keys: Tensor  # B L H M D, zeros where no token was read yet
     values: Tensor  # B L H M D
     real: Tensor  # B M, True where a token was read that is not padding
-    filled: Tensor  # how many of the M are used, the same in every row; a tensor, so that nothing waits for the device
+    filled: Tensor  # how many of the M places are used, equal in all rows; a tensor, so nothing waits for the device
 
     @classmethod
     def empty(cls, layers: int, rows: int, heads: int, length: int, width: int, like: Tensor) -> Cache:
-        """Space for at least this length, on the device and in the precision of `like`."""
+        """A cache with space for at least `length` tokens, on the device and in the precision of `like`."""
         places = -(-length // _MULTIPLE) * _MULTIPLE
         shape = (rows, layers, heads, places, width)
         real = torch.zeros(rows, places, dtype=torch.bool, device=like.device)
@@ -36,9 +36,9 @@ class Cache(Record):
         return self.keys[:, number], self.values[:, number]
 
     def take(self, batch: Batch) -> tuple[Batch, AttentionMask, Cache]:
-        """The batch with positions that continue those in the cache, its mask, and the cache after it was read.
+        """The batch with positions that continue those in the cache, its mask, and the cache after the batch.
 
-        A token sees the real tokens before it, and itself. So does padding: a row of the mask must not be empty."""
+        A token sees itself and the real tokens before it. Padding does too, because a row of the mask must not be empty."""
         length = batch.shape[1]
         place = self.filled + torch.arange(length, device=self.filled.device)
         real = self.real.index_copy(1, place, batch.real)

@@ -1,4 +1,4 @@
-"""The enhanced mask decoder: absolute positions come in just before hidden tokens are predicted (He et al. 2020, DeBERTa)."""
+"""The enhanced mask decoder: absolute positions are added just before the prediction (He et al. 2020, DeBERTa)."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class MaskDecoder(Part):
-    """The last layer of the network, applied several times to the layer before it plus learned positions (DeBERTa).
+    """The last layer of the network, applied several times (DeBERTa).
 
-    Keys and values always come from the layer before the last; the queries of each step are the result of the step
-    before."""
+    The first queries are the vectors of the layer before the last, plus learned positions. Later queries are the result
+    of the step before. Keys and values always come from the layer before the last."""
 
-    steps: int = 2  # how often the last layer is applied
+    steps: int = 2  # the number of times that the last layer is applied
 
     def __post_init__(self) -> None:
         require(self.steps >= 1, f"backbone.decoder.steps must be 1 or more, got {self.steps}")
@@ -41,7 +41,7 @@ class MaskDecoderModule(nn.Module):
     def __init__(self, steps: int, spec: Transformer, blocks: nn.ModuleList) -> None:
         super().__init__()
         self.steps = steps
-        self.block: tuple[Any, ...] = (blocks[-1],)  # in a tuple: its weights belong to the network
+        self.block: tuple[Any, ...] = (blocks[-1],)  # in a tuple, because its parameters belong to the network
         self.position = nn.Embedding(spec.length, spec.width)
 
     def forward(self, layers: tuple[Tensor, ...], batch: Batch, mask: AttentionMask) -> Tensor:

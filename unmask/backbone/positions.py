@@ -1,4 +1,4 @@
-"""Positions: how a Transformer knows the place of a token in its example."""
+"""Positions: how a Transformer knows the position of a token in its example."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Sinusoidal(Part):
 
 @dataclass(frozen=True)
 class NoPositions(Part):
-    """Nothing is added: attention, or a decoder, knows the positions, or they do not matter (DeBERTa)."""
+    """No position embeddings: attention or a decoder knows the positions, or they do not matter (DeBERTa)."""
 
     @property
     def bounded(self) -> bool:
@@ -65,7 +65,7 @@ def _tables(layers: int, length: int, width: int) -> list[nn.Module]:
 
 
 class Waves(nn.Module):
-    """A table of waves, which is not learned."""
+    """A table of sine and cosine waves. It is not learned."""
 
     table: Tensor
 

@@ -1,4 +1,4 @@
-"""The parts inside a Transformer: what an attention, positions and a decoder must be."""
+"""The protocols of the parts inside a Transformer: attention, positions and decoder."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 
 
 class AttentionPart(PartLike, Protocol):
-    """A Transformer's `attention`: how tokens gather from the tokens that they see.
+    """A Transformer's `attention`: how tokens read from the tokens that they see.
 
-    The network draws the weights of all `nn.Linear` and `nn.Embedding`; other parameters must come initialised."""
+    The network initialises all `nn.Linear` and `nn.Embedding`. The part must initialise all other parameters itself."""
 
     @property
     def dense(self) -> bool:
@@ -24,44 +24,44 @@ class AttentionPart(PartLike, Protocol):
 
     @property
     def cached(self) -> bool:
-        """Whether it can keep keys and values of the tokens before, for generation."""
+        """Whether it can use a key-value cache, for generation."""
 
     def build(self, width: int, heads: int, dropout: float) -> nn.Module:
-        """The attention of one layer. Its linear layer `out` comes last. It is called with
+        """The attention of one layer. Its last linear layer must have the name `out`. It is called with
 
-        x: B T D, the vectors that ask; the result has the same shape
-        mask: AttentionMask; `mask.prepared` is what the shared module made
-        cache: keys and values of this layer, each B H M D, or None; None always, if it is not `cached`
-        reads: B T D, the vectors that keys and values come from; None: those of x"""
+        x: B T D, the vectors that queries come from; the result has the same shape
+        mask: AttentionMask; `mask.prepared` is the result of the shared module
+        cache: keys and values of this layer, each B H M D, or None; always None if the part is not `cached`
+        reads: B T D, the vectors that keys and values come from; None: x"""
 
     def shared(self, width: int, heads: int, dropout: float) -> nn.Module | None:
-        """What all layers share, such as a table of relative positions; None for nothing.
+        """A module that all layers share, such as a table of relative positions; None: there is none.
 
-        It is called once per batch with (batch, dtype). Every layer finds the result in `mask.prepared`."""
+        It is called once per batch with (batch, dtype). Every layer gets the result in `mask.prepared`."""
 
     def flops(self, width: int, length: int) -> float:
-        """Floating-point operations of one layer, per token, its linear layers included."""
+        """Floating-point operations of one layer per token, including its linear layers."""
 
 
 class Positions(PartLike, Protocol):
-    """A Transformer's `positions`: how it knows the place of a token in its example."""
+    """A Transformer's `positions`: how the network knows the position of a token in its example."""
 
     @property
     def bounded(self) -> bool:
         """Whether it knows only the positions that it was trained on."""
 
     def embedding(self, length: int, width: int) -> nn.Module | None:
-        """Positions (B T) to the vectors that are added to the embeddings (B T D); None: nothing is added."""
+        """A module from positions (B T) to vectors (B T D) that are added to the embeddings; None: nothing is added."""
 
     def tables(self, layers: int, length: int, width: int) -> list[nn.Module]:
-        """The same, added before each layer after the first; an empty list: nothing is added."""
+        """The same for each layer after the first; its vectors are added before the layer. []: nothing is added."""
 
 
 class Decoder(PartLike, Protocol):
-    """A Transformer's `decoder`: makes the vectors that objectives read from the vectors of the layers."""
+    """A Transformer's `decoder`: it computes the vectors that objectives read from the outputs of the layers."""
 
     def build(self, spec: Transformer, blocks: nn.ModuleList, embed: Embed) -> nn.Module:
-        """A module that is called with (layers, batch, mask), as they were in the network; it returns B T D.
+        """A module that is called with (layers, batch, mask), the values of the network, and returns B T D.
 
         The blocks and the embeddings belong to the network. A decoder that uses them keeps them in a tuple, so that
         their parameters are not counted twice."""

@@ -1,9 +1,10 @@
-"""Relative attention: a token is compared with keys and with their distances (Dai et al. 2019).
+"""Relative attention: a query is compared with keys and with their distances (Dai et al. 2019).
 
 score(q, k) = ((q + u) . key + (q + v) . place(distance) + (q + s) . same-or-other-segment) / sqrt(head width)
 
-Nothing of size T x K x D is ever made. The second product runs over all distances, and each pair of tokens picks its
-own: in one kernel on a GPU (fused_attention.py), by shifting rows elsewhere (biased_attention.py).
+No tensor of size T x K x D is ever made. The second product is computed for all distances, and each pair of tokens reads
+the value of its distance: in a fused kernel on a GPU (fused_attention.py), by shifting rows on a CPU
+(biased_attention.py).
 """
 
 from __future__ import annotations
@@ -21,34 +22,34 @@ from unmask.see import visible, visible_before
 
 @dataclass(frozen=True)
 class LayerMemory(Record):
-    """What each layer of a network read of the last M tokens of the rows before."""
+    """The inputs of each layer for the last M tokens of the rows before."""
 
     layers: Tensor  # B L M D, the inputs of the layers
-    real: Tensor  # B M, False where nothing was read yet
+    real: Tensor  # B M, False where there is no token yet
 
 
 @dataclass(frozen=True)
 class AttentionSide(Record):
-    """The Q queries of one stream and the K keys that they see; the keys of the memory come first."""
+    """Which of the K keys the Q queries of one stream see. The keys of the memory come first."""
 
     seen: Tensor  # B Q K, 0: not seen; 1: seen, in the same segment (or without segments); 2: seen, in another segment
-    end: Tensor  # B Q, the number of keys after which each query sees no more
+    end: Tensor  # B Q, the index after the last key that each query sees
     begin: Tensor  # B K, the first query that sees each key
-    column: Tensor | None = None  # B Q, the column of distances of each query's first key; none: T - 1, T - 2, ...
+    column: Tensor | None = None  # B Q, the index in `waves` of the first key's distance; None: T - 1, T - 2, ...
 
 
 @dataclass(frozen=True)
 class Relations(Record):
-    """Who sees whom in a batch and its memory, and at what distance; made once and used by every layer."""
+    """Who sees whom in a batch and its memory, and at what distance. It is made once, for all layers."""
 
     waves: Tensor  # G L D, all distances as waves, from K - 1 down to -T, or to 0; G is 1, or 2 with backward rows
-    content: AttentionSide  # of the tokens
-    query: AttentionSide | None = None  # of the second stream, only at the targets, which do not see themselves (XLNet)
-    backward: Tensor | None = None  # B, True where a row holds its text from the end to the beginning
+    content: AttentionSide  # the content stream: all tokens
+    query: AttentionSide | None = None  # the query stream: only the targets, which do not see themselves (XLNet)
+    backward: Tensor | None = None  # B, True where a row holds its text in reverse order
 
 
 def relate(batch: Batch, memory: LayerMemory | None, waves: Tensor, *, segments: bool, query: bool) -> Relations:
-    """Who sees whom and at what distance; `query`: also for a second stream at the targets."""
+    """Who sees whom and at what distance. `query`: also for a query stream at the targets."""
     remembered = memory.real if memory is not None else batch.real[:, :0]
     known = remembered[:, None, :].expand(-1, batch.shape[1], -1)
     sees = torch.cat((known & batch.real[:, :, None], visible(batch)), 2)
@@ -67,7 +68,7 @@ def relate(batch: Batch, memory: LayerMemory | None, waves: Tensor, *, segments:
 
 
 def stream_of(sees: Tensor, same: Tensor | None) -> AttentionSide:
-    """The side of queries in order, from the keys that they see (B Q K) and the keys of their segment."""
+    """The side of queries in order. `sees`: B Q K, the keys that they see; `same`: the keys of their segment."""
     queries, keys = (torch.arange(size, device=sees.device, dtype=torch.int32) for size in sees.shape[1:])
     end = (sees * (keys + 1)).amax(2)
     begin = torch.where(sees, queries[:, None], len(queries)).amin(1)
@@ -76,7 +77,7 @@ def stream_of(sees: Tensor, same: Tensor | None) -> AttentionSide:
 
 
 def _rows(matrix: Tensor, at: Tensor) -> Tensor:
-    """B Q K, some rows of B T K."""
+    """B Q K, the rows `at` (B Q) of a matrix B T K."""
     return matrix.gather(1, at[:, :, None].expand(-1, -1, matrix.shape[2]))
 
 
@@ -99,9 +100,9 @@ class RelativeAttention(nn.Module):
     def forward(
         self, x: Tensor, asking: Tensor | None, memory: Tensor | None, relations: Relations
     ) -> tuple[Tensor, Tensor | None]:
-        """What the content stream (B T D) and, if there is one, the query stream (B Q D) gather from all keys.
+        """The attention output of the content stream (B T D) and, if there is one, of the query stream (B Q D).
 
-        `memory`: B M D, what this layer read of the rows before."""
+        `memory`: B M D, the inputs of this layer for the rows before."""
         read = x if memory is None else torch.cat((memory.to(x.dtype), x), 1)
         key_value = self._split(self.key_value(read), 2 * self.heads)  # B 2H K d
         place = self._split(self.place(relations.waves), self.heads)  # G H L d
@@ -119,7 +120,7 @@ class RelativeAttention(nn.Module):
         if self.segment is not None and self.segment_bias is not None:
             both = (q + self.segment_bias[:, None]) @ self.segment.permute(1, 2, 0)  # B H Q 2
         dropped = self.dropout if self.training else 0.0
-        # Windows has no Triton, and the kernels cannot drop weights: plain operations then
+        # Windows has no Triton, and the kernels have no dropout: then plain operations are used
         if x.is_cuda and fused_attention.AVAILABLE and not dropped:
             found, _ = fused_attention.look(
                 content, key_value, placed, place, both, stream.seen, stream.end, stream.begin, stream.column
@@ -134,7 +135,8 @@ class RelativeAttention(nn.Module):
 
 
 def waves(farthest: int, nearest: int, width: int, clamp: int | None, device: torch.device) -> Tensor:
-    """L D, the distances from the farthest down to the nearest as sines, then cosines; none counts as more than `clamp`."""
+    """L D, the distances from `farthest` down to `nearest` as sines, then cosines. Larger distances than `clamp` become
+    `clamp`."""
     distance = torch.arange(farthest, nearest - 1, -1, device=device, dtype=torch.float32)
     if clamp is not None:
         distance = distance.clamp(-clamp, clamp)

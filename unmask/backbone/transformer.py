@@ -29,29 +29,29 @@ Sharing = Literal["none", "attention", "feedforward", "all"]
 class Transformer(Part):
     """A stack of Transformer layers (BERT, GPT); with shared layers and narrow embeddings, ALBERT."""
 
-    layers: int = 12  # how many
+    layers: int = 12  # the number of layers
     width: int = 768  # of every vector between layers
     heads: int = 12  # of attention
     feedforward: int = 3072  # width inside the feed-forward layer
-    embedding: int | None = None  # width of the embeddings, projected to that of the layers; none: the same
-    sharing: Sharing = "none"  # which weights all layers have in common
+    embedding: int | None = None  # width of the embeddings, which are projected to `width`; none: `width`
+    sharing: Sharing = "none"  # which weights all layers share
     length: int = 512  # longest example
-    norm: Literal["post", "pre"] = "post"  # after the sum (BERT) or before the layer (GPT-2)
+    norm: Literal["post", "pre"] = "post"  # after the residual sum (BERT) or before each sublayer (GPT-2)
     embedding_norm: bool | None = None  # a norm on the embeddings too; none: only with norm=post (BERT)
-    attention: AttentionPart = Full()  # how tokens gather from the tokens that they see
-    positions: Positions = Learned()  # how the place of a token is known
-    decoder: Decoder | None = None  # makes the vectors that objectives read; none: they read the last layer
-    segments: int = 0  # how many kinds of segments have an embedding; 0 for none
+    attention: AttentionPart = Full()  # how tokens read from the tokens that they see
+    positions: Positions = Learned()  # how the network knows the position of a token
+    decoder: Decoder | None = None  # computes the vectors that objectives read; none: they read the last layer
+    segments: int = 0  # the number of segment embeddings; 0: no segments
     activation: Activation = "gelu"  # of the feed-forward layer
     dropout: float = 0.1  # on the embeddings and after every sublayer
-    attention_dropout: float = 0.0  # on attention weights; over 0, training takes the slower dense kernel
+    attention_dropout: float = 0.0  # on attention weights; above 0, training uses the slower dense kernel
     activation_dropout: float = 0.0  # inside the feed-forward layer, after its activation
     epsilon: float = 1e-12  # of the norms
-    initial: Law = "truncated"  # initial weights: a normal distribution cut at two deviations, or a whole one
+    initial: Law = "truncated"  # initial weights: a normal distribution, cut at two standard deviations or not cut
     deviation: float = 0.02  # of the initial weights
     # initial weights of the projection of narrow embeddings: as in the layers, or Glorot's (ELECTRA)
     initial_projection: Literal["layers", "glorot"] = "layers"
-    scaled_init: bool = False  # initial output weights divided by the root of the number of sublayers (GPT-2)
+    scaled_init: bool = False  # divide initial output weights by the square root of the number of sublayers (GPT-2)
 
     def __post_init__(self) -> None:
         for name in ("layers", "width", "heads", "feedforward", "length"):
@@ -78,7 +78,7 @@ class Transformer(Part):
 
     @property
     def memory(self) -> int:
-        """Tokens of earlier rows that stay visible: none."""
+        """The number of tokens of earlier rows that stay visible: 0, there is no memory."""
         return 0
 
     @property
@@ -92,11 +92,13 @@ class Transformer(Part):
         return InitWeights(self.initial, self.deviation)
 
     def build(self, vocabulary: int, pattern: Pattern, embed: Embed | None = None) -> TransformerModule:
-        """The network with new weights; `embed`: the embeddings of another network, shared with it."""
+        """The network with random initial weights. `embed`: the embeddings of another network, to be shared."""
         return TransformerModule(self, vocabulary, pattern, embed)
 
     def flops(self, length: int, pattern: Pattern, asked: float = 0.0) -> float:
-        """Floating-point operations per token of one forward pass over rows of this length; there is no second stream."""
+        """Floating-point operations per token of one forward pass over rows of this length.
+
+        `asked` has no effect: there is no second stream."""
         layer = self.attention.flops(self.width, length) + 4 * self.width * self.feedforward
         narrow = self.embedding or self.width
         project = 2 * narrow * self.width if narrow != self.width else 0
@@ -104,7 +106,7 @@ class Transformer(Part):
         return self.layers * layer + project + decoder
 
     def outputs(self, vocabulary: int) -> float:
-        """How many rows of full width the token table has: all."""
+        """The number of full-width rows of the token table: all rows."""
         return vocabulary
 
 
@@ -114,7 +116,7 @@ def norms_embeddings(spec: Transformer) -> bool:
 
 
 def check_dropout(spec: Any, *names: str) -> None:
-    """Refuse a share of dropped numbers that leaves none."""
+    """Refuse a dropout rate outside [0, 1)."""
     for name in names:
         value = getattr(spec, name)
         require(0 <= value < 1, f"backbone.{name} must be in [0, 1), got {value}")
@@ -124,7 +126,7 @@ class TransformerModule(nn.Module):
     """The network itself."""
 
     endless = False  # a cache has space for a fixed number of tokens
-    reach = None  # there is no largest distance: all positions differ
+    reach = None  # there is no largest distance: all positions are distinguished
 
     def __init__(self, spec: Transformer, vocabulary: int, pattern: Pattern, embed: Embed | None) -> None:
         super().__init__()
@@ -137,12 +139,12 @@ class TransformerModule(nn.Module):
         self.project: nn.Module = nn.Linear(width, spec.width) if width != spec.width else nn.Identity()
         self.blocks = nn.ModuleList(Block(spec) for _ in range(spec.layers))
         self._share(spec.sharing)
-        # tables that are added before the layers after the first: the embeddings hold the positions of the first
+        # position tables that are added before each layer but the first; for the first, the embeddings hold the positions
         self.places = nn.ModuleList(spec.positions.tables(spec.layers, spec.length, spec.width))
         self.shared_attention = spec.attention.shared(spec.width, spec.heads, spec.dropout)
         self.final_norm = Norm(spec.width, eps=spec.epsilon) if spec.norm == "pre" else nn.Identity()
         self.decoder = None if spec.decoder is None else spec.decoder.build(spec, self.blocks, self.embed)
-        self.compiled = False  # whether the parts are: FlexAttention is chosen only then
+        self.compiled = False  # whether the parts are compiled: FlexAttention is used only then
         self._draw_weights()
 
     def _share(self, sharing: Sharing) -> None:
@@ -154,7 +156,7 @@ class TransformerModule(nn.Module):
                 block.mlp, block.mlp_norm = first.mlp, first.mlp_norm
 
     def _draw_weights(self) -> None:
-        """New weights. The order of the draws is fixed: the same seed gives the same weights."""
+        """Draw random weights. The order of the draws is fixed, so the same seed gives the same weights."""
         spec = self.spec
         self.apply(self._draw)
         if spec.initial_projection == "glorot" and isinstance(self.project, nn.Linear):
@@ -173,12 +175,12 @@ class TransformerModule(nn.Module):
 
     @property
     def parts(self) -> list[nn.Module]:
-        """The modules that are compiled, each alone: layers that are alike are compiled once."""
+        """The modules that are compiled one by one. Equal layers are compiled only once."""
         return [self.embed, *self.blocks, *self._optional(self.shared_attention), *self._optional(self.decoder)]
 
     @property
     def layer_modules(self) -> list[list[nn.Module]]:
-        """The modules of each layer, the lowest first; all other modules count as embeddings."""
+        """The modules of each layer, from the first layer up. All other modules count as embeddings."""
         found = [[block] for block in self.blocks]
         found[-1] += [self.final_norm, *self._optional(self.decoder)]
         return found
@@ -188,7 +190,7 @@ class TransformerModule(nn.Module):
         return [] if module is None else [module]
 
     def first_state(self, rows: int) -> None:
-        """The memory before the first batch of a training: none, a token sees only its row."""
+        """The memory before the first batch of training: None, because a token sees only its own row."""
 
     def cache(self, rows: int, length: int) -> Cache:
         """An empty cache: with it, this number of rows is read part by part, from left to right, up to this length."""
@@ -199,10 +201,10 @@ class TransformerModule(nn.Module):
         return Cache.empty(spec.layers, rows, spec.heads, length, spec.width // spec.heads, like)
 
     def forward(self, batch: Batch, state: Cache | None = None) -> tuple[Hidden, Cache | None]:
-        """With a cache, the batch continues the tokens in it; its positions count from the first new token."""
+        """The vectors, and the new state. With a cache, the batch continues the cached tokens; its positions start at 0."""
         dtype = compute_dtype(self.embed.token.weight)
         batch, mask, state = self._mask(batch, state, dtype)
-        x = self.project(self.embed(batch).to(dtype))  # vectors between layers have the precision of the products
+        x = self.project(self.embed(batch).to(dtype))  # vectors between layers have the precision of matrix products
         layers = [x]
         for number, block in enumerate(self.blocks):
             if number and self.places:
@@ -214,7 +216,7 @@ class TransformerModule(nn.Module):
         return Hidden(tuple(layers), decoded=decoded), state
 
     def _mask(self, batch: Batch, state: Cache | None, dtype: torch.dtype) -> tuple[Batch, AttentionMask, Cache | None]:
-        """Who sees whom, for all layers; with a cache, the batch after the tokens in it, and the cache after the batch."""
+        """The mask for all layers. With a cache: also the batch with continued positions, and the cache after the batch."""
         if state is None:
             dense = self.spec.attention.dense or (self.training and self.spec.attention_dropout > 0)
             mask = attention_mask(batch, self.pattern, dtype, compiled=self.compiled, dense=dense)
@@ -234,6 +236,6 @@ def _require_cached(name: str, part: Any, able: bool) -> None:
 
 
 def compute_dtype(weight: Tensor) -> torch.dtype:
-    """The precision that products are computed in."""
+    """The precision in which matrix products are computed."""
     kind = weight.device.type
     return torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else weight.dtype

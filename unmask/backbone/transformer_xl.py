@@ -26,32 +26,37 @@ from unmask.see import Pattern
 class TransformerXL(Part):
     """A stack of layers with relative positions and a memory (Transformer-XL, XLNet)."""
 
-    layers: int = 12  # how many
+    layers: int = 12  # the number of layers
     width: int = 512  # of every vector between layers
     heads: int = 8  # of attention
     head: int = 64  # width of one head
     feedforward: int = 2048  # width inside the feed-forward layer
-    memory: int = 512  # tokens of earlier rows that stay visible; 0 for none
-    length: int = 512  # longest text that is read at once without a memory
-    clamp: int | None = None  # larger distances count as this one; none: there is no largest distance
-    streams: int = 1  # 2: a second stream, at the targets, that does not see them (XLNet)
-    cutoffs: tuple[int, ...] = ()  # a cluster with narrower vectors begins at each of these token ids; () for none
-    divide: int = 4  # the vectors of each cluster are narrower than those of the cluster before by this factor
-    segments: int = 0  # 0: none; otherwise it matters whether two tokens belong to one segment (XLNet)
+    memory: int = 512  # the number of tokens of earlier rows that stay visible; 0: no memory
+    length: int = 512  # the longest text that is read at once without a memory
+    clamp: int | None = None  # larger distances become this one; none: there is no largest distance
+    streams: int = 1  # 2: there is a query stream at the targets, which does not see the target tokens (XLNet)
+    cutoffs: tuple[int, ...] = ()  # at each of these token ids begins a cluster with narrower vectors; (): one table
+    divide: int = 4  # the vectors of each cluster are this many times narrower than those of the cluster before
+    segments: int = (
+        0  # above 0: attention distinguishes tokens of the same segment and of another (XLNet); 0: it does not
+    )
     shared_biases: bool = False  # all layers share the two global biases
-    scaled_embeddings: bool = True  # embeddings are multiplied by the root of the width (Transformer-XL)
+    scaled_embeddings: bool = True  # embeddings are multiplied by the square root of the width (Transformer-XL)
     activation: Activation = "relu"  # of the feed-forward layer
     dropout: float = 0.1  # on embeddings, distances, inside the feed-forward layer and after every sublayer
-    attention_dropout: float = 0.0  # on attention weights; over 0, training takes the slower dense kernel
+    attention_dropout: float = 0.0  # on attention weights; above 0, training uses slower plain operations
     epsilon: float = 1e-5  # of the norms
     deviation: float = 0.02  # of the initial weights, drawn from a normal distribution
-    projection_deviation: float = 0.01  # the same, of the projections of narrow embeddings to the full width
+    projection_deviation: float = 0.01  # of the initial projections of narrow embeddings to the full width
 
     def __post_init__(self) -> None:
         for name in ("layers", "width", "heads", "head", "feedforward", "length"):
             value = getattr(self, name)
             require(value >= 1, f"backbone.{name} must be 1 or more, got {value}")
-        require(self.width % 2 == 0, f"backbone.width must be even, got {self.width}: half are sines, half cosines")
+        require(
+            self.width % 2 == 0,
+            f"backbone.width must be even, because positions are sines and cosines, got {self.width}: set an even width",
+        )
         require(self.memory >= 0, f"backbone.memory must be 0 or more tokens, got {self.memory}")
         require(self.streams in (1, 2), f"backbone.streams must be 1 or 2, got {self.streams}")
         check_dropout(self, "dropout", "attention_dropout")
@@ -73,12 +78,12 @@ class TransformerXL(Part):
 
     @property
     def bounded(self) -> bool:
-        """Whether it knows only the positions that it was trained on: no, it knows distances, and may read more."""
+        """Whether it knows only the positions that it was trained on: no, it uses distances, and can read longer texts."""
         return False
 
     @property
     def embedding(self) -> int | None:
-        """Width of the embeddings: that of the layers."""
+        """The width of the embeddings: None, the width of the layers."""
         return None
 
     @property
@@ -87,7 +92,7 @@ class TransformerXL(Part):
         return InitWeights("normal", self.deviation)
 
     def build(self, vocabulary: int, pattern: Pattern, embed: nn.Module | None = None) -> TransformerXLModule:
-        """The network with new weights; `embed`: the embeddings of another network, shared with it."""
+        """The network with random initial weights. `embed`: the embeddings of another network, to be shared."""
         return TransformerXLModule(self, vocabulary, pattern, embed)
 
     def flops(self, length: int, pattern: Pattern, asked: float = 0.0) -> float:
@@ -101,7 +106,7 @@ class TransformerXL(Part):
         return self.layers * ((1 + share) * look + 4 * self.width * inner * keys / length)
 
     def outputs(self, vocabulary: int) -> float:
-        """How many rows of full width the token table has: rows of narrower clusters count as parts of one."""
+        """The number of full-width rows of the token table; a row of a narrower cluster counts as a fraction."""
         edges = (0, *self.cutoffs, vocabulary)
         return sum((end - begin) / self.divide**i for i, (begin, end) in enumerate(pairwise(edges)))
 
@@ -110,8 +115,8 @@ def check_clamp(clamp: int | None, memory: int) -> None:
     """Refuse a memory that reaches farther than the largest distance."""
     require(
         clamp is None or clamp >= memory,
-        f"a memory of {memory} tokens reaches farther than the distances that are told apart, {clamp}: lower the memory, "
-        "or raise backbone.clamp",
+        f"a memory of {memory} tokens is longer than the largest distance, backbone.clamp={clamp}: lower the memory, or raise "
+        "backbone.clamp",
     )
 
 
@@ -145,7 +150,7 @@ class RelativeBlock(nn.Module):
 
 
 class TokenEmbed(nn.Module):
-    """The vectors of tokens; distances between tokens are known to attention."""
+    """Token embeddings without positions: attention knows the distances between tokens."""
 
     def __init__(self, vocabulary: int, spec: TransformerXL) -> None:
         super().__init__()
@@ -167,7 +172,7 @@ class TransformerXLModule(nn.Module):
     """The network itself. Its memory has no gradient."""
 
     endless = True  # a full memory drops its oldest tokens
-    reach: int | None  # the largest distance; none: there is none
+    reach: int | None  # the largest distance; None: there is no largest distance
 
     def __init__(self, spec: TransformerXL, vocabulary: int, pattern: Pattern, embed: nn.Module | None) -> None:
         super().__init__()
@@ -186,7 +191,7 @@ class TransformerXLModule(nn.Module):
         self.apply(self._draw)
 
     def _draw(self, module: nn.Module) -> None:
-        """New weights. Norms keep their ones and zeros; the biases of linear layers are zeros."""
+        """Draw random weights. Norms keep their ones and zeros; the biases of linear layers are zeros."""
         named = {
             name: p
             for name, p in module.named_parameters(recurse=False)
@@ -202,16 +207,16 @@ class TransformerXLModule(nn.Module):
 
     @property
     def parts(self) -> list[nn.Module]:
-        """The modules that are compiled, each alone: layers that are alike are compiled once."""
+        """The modules that are compiled one by one. Equal layers are compiled only once."""
         return [self.embed, *self.blocks]
 
     @property
     def layer_modules(self) -> list[list[nn.Module]]:
-        """The modules of each layer, the lowest first; all other modules count as embeddings."""
+        """The modules of each layer, from the first layer up. All other modules count as embeddings."""
         return [[block] for block in self.blocks]
 
     def cache(self, rows: int, length: int | None = None) -> LayerMemory:
-        """An empty memory; `length`: its tokens, none: as many as in training."""
+        """An empty memory. `length`: its number of tokens; None: the same number as in training."""
         weight, size = next(self.embed.parameters()), self.spec.memory if length is None else length
         check_clamp(self.spec.clamp, size)
         shape = (rows, len(self.blocks), size, self.spec.width)
@@ -219,14 +224,14 @@ class TransformerXLModule(nn.Module):
         return LayerMemory(layers, torch.zeros(rows, size, dtype=torch.bool, device=weight.device))
 
     def first_state(self, rows: int) -> LayerMemory | None:
-        """The memory before the first batch of a training."""
+        """The memory before the first batch of training."""
         return self.cache(rows) if self.spec.memory else None
 
     def forward(self, batch: Batch, state: LayerMemory | None = None) -> tuple[Hidden, LayerMemory | None]:
-        """With a memory, the batch continues it, and the memory after the batch is returned; without, none is kept."""
+        """The vectors, and the memory after the batch. With a memory, the batch continues it. Without, None is returned."""
         dtype = compute_dtype(next(self.embed.parameters()))
         begins = batch.per_row.get("begins")
-        if state is not None and begins is not None:  # rows that do not continue the rows before
+        if state is not None and begins is not None:  # some rows do not continue the rows before: they have no memory
             state = state.replace(real=state.real & ~begins[:, None])
         relations = self._relations(batch, state, dtype)
         x = self.embed(batch).to(dtype)
@@ -251,15 +256,15 @@ class TransformerXLModule(nn.Module):
         two = self.mask is not None and "tokens" in batch.targets
         rows = batch.shape[1]
         keys = rows + (0 if state is None else state.real.shape[1])
-        nearest = 0 if self.pattern == "left" else -rows  # from left to right, no later token is seen
+        nearest = 0 if self.pattern == "left" else -rows  # from left to right, no token sees a later one
         table = waves(keys - 1, nearest, self.spec.width, self.spec.clamp, batch.ids.device)[None]
         if "backward" in batch.per_row:
-            half = self.spec.width // 2  # at the opposite distance, sines change their sign, cosines do not
+            half = self.spec.width // 2  # for the negative distance, sines change their sign and cosines do not
             table = torch.cat((table, torch.cat((-table[..., :half], table[..., half:]), 2)))
         return relate(batch, state, self.dropout(table).to(dtype), segments=self.spec.segments > 0, query=two)
 
     def _remember(self, batch: Batch, layers: list[Tensor], before: LayerMemory) -> LayerMemory:
-        """The memory for the next batch: the last tokens of this batch and those before, as many as fit."""
+        """The memory for the next batch: the last tokens of the old memory and this batch, as many as fit."""
         size, kept = before.real.shape[1], slice(0, batch.reuse)
         read = torch.stack([layer[:, kept] for layer in layers], 1).detach()
         return LayerMemory(

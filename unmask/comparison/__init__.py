@@ -1,1 +1,1 @@
-"""The report that shows what several ways came to: the demo writes it."""
+"""The report that compares the results of several models. The demo writes it."""

@@ -1,4 +1,4 @@
-"""A report: one HTML page that needs nothing else, with curves and comparisons drawn as SVG."""
+"""A report: one HTML page without external files, with curves and bar charts drawn as SVG."""
 
 from __future__ import annotations
 
@@ -28,18 +28,18 @@ pre {{ padding: .7rem; overflow-x: auto; }}
 
 @dataclass(frozen=True)
 class ReportCurve:
-    """One curve."""
+    """One curve of a diagram."""
 
     name: str
-    points: tuple[tuple[float, float], ...]
+    points: tuple[tuple[float, float], ...]  # (x, y)
 
 
 @dataclass(frozen=True)
 class Group:
-    """Scores of one kind, several runs for each name: drawn as a bar at the mean and a dot per run."""
+    """A group of bars. Each bar shows the mean of several runs, with one dot per run."""
 
     name: str
-    scores: dict[str, tuple[float, ...]]
+    scores: dict[str, tuple[float, ...]]  # the scores of the runs, by the name of the bar
 
 
 def page(path: str | Path, title: str, parts: Sequence[str]) -> None:
@@ -67,7 +67,7 @@ def table(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
 def curves(lines: Sequence[ReportCurve], x_name: str, y_name: str) -> str:
     points = [point for line in lines for point in line.points]
     if not points:
-        return paragraph("nothing to draw")
+        return paragraph("There are no points to draw.")
     x, y = _Axis([p[0] for p in points], LEFT, WIDTH - 12), _Axis([p[1] for p in points], HEIGHT - BOTTOM, TOP)
     drawn = [_frame(x, y, x_name, y_name)]
     for number, line in enumerate(lines):
@@ -79,7 +79,7 @@ def curves(lines: Sequence[ReportCurve], x_name: str, y_name: str) -> str:
 
 
 def bars(groups: Sequence[Group], y_name: str) -> str:
-    """Grouped bars from 0 to 1, a dot for every run."""
+    """Groups of bars from 0 to 1, with one dot per run."""
     names = list(dict.fromkeys(name for group in groups for name in group.scores))
     y = _Axis([0.0, 1.0], HEIGHT - BOTTOM, TOP)
     slot = (WIDTH - LEFT - 12) / len(groups)
@@ -108,7 +108,7 @@ def bars(groups: Sequence[Group], y_name: str) -> str:
 
 
 class _Axis:
-    """From values to places on the page, with round marks."""
+    """An axis: it maps values to coordinates on the page, and has marks at round values."""
 
     def __init__(self, values: Sequence[float], begin: float, end: float) -> None:
         low, high = min(values), max(values)

@@ -1,13 +1,13 @@
-"""ContractBroken: the one error that a contract raises, and how it is raised."""
+"""ContractBroken: the error that a contract raises."""
 
 from __future__ import annotations
 
 
 class ContractBroken(AssertionError):
-    """A recipe lacks a property that every recipe must have. The message says what was expected and what was found."""
+    """A recipe does not have a property that it must have. The message says what was expected and what was found."""
 
 
 def expect(condition: object, message: str) -> None:
-    """Raise the message as ContractBroken unless the condition holds."""
+    """Raise ContractBroken with this message if the condition is false."""
     if not condition:
         raise ContractBroken(message)

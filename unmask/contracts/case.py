@@ -1,4 +1,4 @@
-"""Case: one recipe made small, with a tokenizer and data: all that a contract needs."""
+"""Case: one recipe with short rows, a tokenizer and small data: everything that a contract needs."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from unmask.text import Tokenizer
 
 LENGTH = 32  # tokens in a row of the first stage; a later stage has a multiple of it
 ROWS = 8  # in a step
-MEMORY = 40  # tokens that a network with a memory keeps: more than one row, fewer than two
+MEMORY = 40  # tokens in the memory of a network: more than one row, fewer than two
 SEED = 0
 
 
 @dataclass(frozen=True)
-class Way:
-    """One way in which rows are hidden and seen: a track in a stage."""
+class StageTrack:
+    """A track in a stage: one way to hide and see rows."""
 
     track: str
     stage: Stage
@@ -64,25 +64,25 @@ class Case:
 
     @cached_property
     def gives(self) -> frozenset[str]:
-        """The facts that all parts of the recipe give."""
+        """All facts that the parts of the recipe give."""
         tracks = [way.choices for way in self.ways]
         parts = [(track.arrange, track.hide, track.see) for track in tracks]
         return gives_of(self.recipe.system, predictions(self.recipe), *parts)
 
     @cached_property
-    def ways(self) -> list[Way]:
-        """Every way to hide and see that some stage has, each once."""
-        found: list[Way] = []
+    def ways(self) -> list[StageTrack]:
+        """All different ways to hide and see rows, over all stages."""
+        found: list[StageTrack] = []
         for stage in self.recipe.schedule:
             for track, choices in self.recipe.all_tracks(stage).items():
                 known = any(way.track == track and way.choices == choices for way in found)
                 if choices.share > 0 and not known:
-                    found.append(Way(track, stage, choices))
+                    found.append(StageTrack(track, stage, choices))
         return found
 
     @cached_property
     def system(self) -> Any:
-        """The system with new weights, ready to be read: contracts that train build another."""
+        """The system with initial weights, in evaluation mode. Contracts that train build their own."""
         return self.build().eval()
 
     @property
@@ -98,12 +98,12 @@ class Case:
         return {}
 
     def build(self, recipe: Recipe | None = None) -> Any:
-        """A new system of the recipe, or of a changed one."""
+        """A new system of this recipe; None: of the recipe of the case."""
         recipe = recipe or self.recipe
         return recipe.system.build(recipe, self.vocabulary, SEED)
 
-    def rows(self, way: Way, count: int = ROWS, length: int = LENGTH) -> Batch:
-        """The first rows of the data as a track arranges them, nothing hidden; the same record at every call."""
+    def rows(self, way: StageTrack, count: int = ROWS, length: int = LENGTH) -> Batch:
+        """The first rows of the data as a track arranges them, with no token hidden. Every call returns the same record."""
         key = (way.track, count, length)
         if key not in self._rows:
             alone = self.recipe.replace(arrange=way.choices.arrange, tracks={}, writes_with=None)
@@ -111,8 +111,8 @@ class Case:
             self._rows[key] = batch.replace(tracks=((way.track, count),))
         return self._rows[key]
 
-    def hide(self, way: Way, batch: Batch, system: Any = None) -> Batch:
-        """The batch as this way hides and sees it."""
+    def hide(self, way: StageTrack, batch: Batch, system: Any = None) -> Batch:
+        """The batch, hidden and ranked in this way."""
         hidden: Batch = (system or self.system).hide(batch, way.stage.hide)[0]
         return hidden
 
@@ -123,7 +123,7 @@ def make_case(recipe: Recipe, small: SmallData) -> Case:
 
 
 def shortened(recipe: Recipe) -> Recipe:
-    """The recipe with few short rows in a step, a short memory, and clusters that fit a small vocabulary."""
+    """The recipe with few short rows per step, a short memory, and cutoffs for a small vocabulary."""
     given = gives_of(recipe.system)
     settings = [f"schedule.{i}.length={LENGTH * (i + 1)}" for i in range(len(recipe.schedule))]
     shares = [track.share for track in recipe.all_tracks().values() if track.share > 0]
@@ -139,7 +139,7 @@ def without_dropout(recipe: Recipe) -> Recipe:
 
 
 def settings_of(part: Any) -> frozenset[str]:
-    """The names of the values of a part."""
+    """The names of the fields of a part."""
     return frozenset(value.name for value in dataclasses.fields(part))
 
 
@@ -149,10 +149,10 @@ def is_by_units(rule: Hide) -> bool:
 
 
 def hides_units(case: Case) -> bool:
-    """Whether some rule of the recipe chooses units up to a budget."""
+    """Whether a rule of the recipe chooses units up to a budget."""
     return any(True for way in case.ways for rule in rules(way.choices.hide) if is_by_units(rule))
 
 
-def ways_by_units(case: Case) -> Iterator[Way]:
+def ways_by_units(case: Case) -> Iterator[StageTrack]:
     """The ways in which every rule chooses units up to a budget."""
     return (way for way in case.ways if all(map(is_by_units, rules(way.choices.hide))))

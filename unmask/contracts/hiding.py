@@ -1,4 +1,4 @@
-"""Hiding: targets are the original tokens, all other tokens survive, special tokens are never hidden, units stay whole."""
+"""Hiding: targets are the original tokens, other tokens do not change, special tokens are never hidden, units stay whole."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from torch import Tensor
 from unmask.axes import rules
 from unmask.batch import Batch, Targets
 from unmask.contracts.broken import expect
-from unmask.contracts.case import LENGTH, ROWS, SEED, Case, Way, hides_units, is_by_units, ways_by_units
+from unmask.contracts.case import LENGTH, ROWS, SEED, Case, StageTrack, hides_units, is_by_units, ways_by_units
 from unmask.contracts.contract import Contract
 from unmask.contracts.rows import predicted, used
 
@@ -35,13 +35,13 @@ class Applied:
 
     @property
     def visit(self) -> Tensor:
-        """B, the visit that decides the choices: versions made once come round again."""
+        """B, the number that the choices depend on: the visit, or with static masking the version of the row."""
         copies = self.rule.copies
         return self.before.visit if copies is None else self.before.visit % copies
 
 
-def applied(case: Case, way: Way, batch: Batch) -> Iterator[Applied]:
-    """The rules of a way, one after the other."""
+def applied(case: Case, way: StageTrack, batch: Batch) -> Iterator[Applied]:
+    """Apply the rules of a track, one after the other."""
     batch = way.choices.see.draw(batch, SEED)
     for rule in rules(way.choices.hide):
         after = rule.apply(batch, case.vocabulary, SEED)
@@ -49,14 +49,14 @@ def applied(case: Case, way: Way, batch: Batch) -> Iterator[Applied]:
         batch = after
 
 
-def batches(case: Case, way: Way, length: int = LENGTH) -> Iterator[Batch]:
-    """The first rows at several visits."""
+def batches(case: Case, way: StageTrack, length: int = LENGTH) -> Iterator[Batch]:
+    """The first rows of the data, at several visits."""
     rows = case.rows(way, ROWS, length)
     return (rows.replace(visit=rows.visit + visit) for visit in range(VISITS))
 
 
 def targets(case: Case) -> None:
-    """Of every name: the original ids at their places, each place once, predicted from a place of the same example."""
+    """Check that targets are the original ids at their places, each place once, predicted from their own example."""
     for way in case.ways:
         for raw in batches(case, way):
             hidden = case.hide(way, raw)
@@ -65,40 +65,40 @@ def targets(case: Case) -> None:
 
 
 def _distances(name: str) -> tuple[int, ...]:
-    """How far before its token a target of this name may be predicted."""
+    """The allowed distances from the vector that predicts a target of this name to the target."""
     ahead = name.removeprefix("ahead_")
     return (int(ahead),) if ahead.isdecimal() else (0, 1)
 
 
 def _check_targets(raw: Batch, found: Targets, what: str, distances: tuple[int, ...]) -> None:
     where, at = used(found, "where"), used(found, "at")
-    expect(len(where) > 0, f"{what} must hold some tokens, and they hold none.")
+    expect(len(where) > 0, f"{what} must contain at least one token, but they contain none.")
     wrong = raw.ids.flatten()[where] != used(found, "ids")
     expect(
         not wrong.any(),
-        f"{what} must be the original tokens at their places, and {int(wrong.sum())} of {len(where)} are not.",
+        f"{what} must be the original tokens at their places, but {int(wrong.sum())} of {len(where)} are not.",
     )
-    expect(len(where.unique()) == len(where), f"{what} must name each place once, and some places are named twice.")
+    expect(len(where.unique()) == len(where), f"{what} must contain each place once, but some places occur twice.")
     expect(set((where - at).unique().tolist()) <= set(distances), f"{what} must be predicted {' or '.join(map(str, distances))} "
-           f"places before their tokens, and the distances are {(where - at).unique().tolist()}.")  # fmt: skip
+           f"places before their tokens, but the distances are {(where - at).unique().tolist()}.")  # fmt: skip
     example = raw.example.flatten() + 1000 * torch.arange(raw.ids.numel()).div(raw.shape[1], rounding_mode="floor")
     expect(
         torch.equal(example[where], example[at]),
-        f"{what} must be predicted from a place of their own example, and some are not.",
+        f"{what} must be predicted from a place of their own example, but some are not.",
     )
     start, end = used(found, "start"), used(found, "end")
     expect(
         ((start <= where) & (where <= end)).all(),
-        f"{what} must lie between the start and the end of their run, and some do not.",
+        f"{what} must be between the start and the end of their unit, but some are not.",
     )
     expect(
         torch.equal(example[start], example[end]),
-        f"{what} must begin and end their run in one example, and some do not.",
+        f"{what} must have the start and the end of their unit in one example, but some do not.",
     )
 
 
 def survival(case: Case) -> None:
-    """Every token that a rule does not choose is still there; a rule that moves tokens says where each came from."""
+    """Check that tokens that are not chosen do not change. A rule that moves tokens returns where each came from."""
     for way in case.ways:
         for raw in batches(case, way):
             last = raw
@@ -108,31 +108,34 @@ def survival(case: Case) -> None:
             hidden = case.hide(way, raw)
             expect(
                 torch.equal(hidden.ids, last.ids),
-                f"In {way} the system must hide what the rules hide, and its tokens differ.",
+                f"In {way} the system must give the same tokens as the rules, but they differ.",
             )
 
 
-def _check_survival(case: Case, way: Way, step: Applied) -> None:
+def _check_survival(case: Case, way: StageTrack, step: Applied) -> None:
     before, after, chosen = step.before, step.after, step.chosen
     place = torch.arange(before.shape[1]).expand(before.shape)
     source = _source(case, step)
     came = place if source is None else source
-    kept = (came >= 0) & ~chosen.gather(1, came.clamp(min=0))  # B T, places of tokens that were not chosen
+    kept = (came >= 0) & ~chosen.gather(1, came.clamp(min=0))  # B T, True on tokens that were not chosen
     same = after.ids == before.ids.gather(1, came.clamp(min=0))
-    if not is_by_units(step.rule):  # the whole text is predicted, and stays as it is
+    if not is_by_units(step.rule):  # the rule predicts the whole text and replaces nothing
         kept = torch.ones_like(kept)
     expect(
         same[kept].all(),
-        f"In {way} a token that is not chosen must stay what it was, and {int((kept & ~same).sum())} changed.",
+        f"In {way} a token that is not chosen must stay what it was, but {int((kept & ~same).sum())} changed.",
     )
     found = torch.zeros_like(came).scatter_add(1, came.clamp(min=0), (came >= 0).long())
-    expect((found[~chosen] == 1).all(), f"In {way} every token that is not chosen must survive once, and some do not.")
+    expect(
+        (found[~chosen] == 1).all(),
+        f"In {way} every token that is not chosen must occur exactly once, but some do not.",
+    )
     if source is not None:
         _check_moved(way, step, source)
 
 
 def _source(case: Case, step: Applied) -> Tensor | None:
-    """B T, the place that each token came from; None: every token stays in its place."""
+    """B T, the place that each token came from; None: every token stays where it is."""
     if not is_by_units(step.rule):
         return None
     units = torch.where(step.chosen, step.rule.units.label(step.before, SEED, step.visit), -1)
@@ -142,36 +145,36 @@ def _source(case: Case, step: Applied) -> Tensor | None:
     return found
 
 
-def _check_moved(way: Way, step: Applied, source: Tensor) -> None:
-    """A unit whose tokens change places has the same tokens as before, and columns follow their tokens."""
+def _check_moved(way: StageTrack, step: Applied, source: Tensor) -> None:
+    """Check that a unit whose tokens moved has the same tokens as before, and that columns moved with their tokens."""
     units = torch.where(step.chosen, step.rule.units.label(step.before, SEED, step.visit), -1)
     there, came = source >= 0, source.clamp(min=0)
     same = (step.after.ids == step.before.ids.gather(1, came)) & (units == units.gather(1, came))
-    expect(same[there].all(), f"In {way} a token that moves must stay the same token and stay in its unit, and "
+    expect(same[there].all(), f"In {way} a token that moves must stay the same token and stay in its unit, but "
            f"{int((there & ~same).sum())} do not.")  # fmt: skip
     for name, column in step.before.columns.items():
-        expect(torch.equal(step.after.columns[name][there], column.gather(1, came)[there]), f"In {way} the column {name!r} must follow "
-               "the tokens that move, and it does not.")  # fmt: skip
+        expect(torch.equal(step.after.columns[name][there], column.gather(1, came)[there]), f"In {way} the column {name!r} must move "
+               "with the tokens, but it does not.")  # fmt: skip
 
 
 def special(case: Case) -> None:
-    """[UNK], the other special tokens and padding are neither hidden nor drawn, wherever they stand in the text."""
+    """Check that [UNK], other special tokens and padding are never hidden and never drawn, even inside the text."""
     words = case.vocabulary
     for way in ways_by_units(case):
         for raw in batches(case, way, LONG):
-            sown = _sown(case, raw)
-            never = torch.isin(sown.ids, torch.tensor(words.special)) | ~sown.real
-            hidden = case.hide(way, sown)
-            touched = never & (predicted(hidden) | (hidden.ids != sown.ids))
-            expect(not touched.any(), f"In {way} special tokens, unknown tokens and padding must never be hidden, and "
+            mixed = _with_special_tokens(case, raw)
+            never = torch.isin(mixed.ids, torch.tensor(words.special)) | ~mixed.real
+            hidden = case.hide(way, mixed)
+            touched = never & (predicted(hidden) | (hidden.ids != mixed.ids))
+            expect(not touched.any(), f"In {way} special tokens, unknown tokens and padding must never be hidden, but "
                    f"{int(touched.sum())} are.")  # fmt: skip
-            drawn = hidden.ids[(hidden.ids != sown.ids) & (hidden.ids != words.mask)]
+            drawn = hidden.ids[(hidden.ids != mixed.ids) & (hidden.ids != words.mask)]
             bad = torch.isin(drawn, torch.tensor(words.special))
-            expect(not bad.any(), f"In {way} no special token may be drawn as a replacement, and {int(bad.sum())} are.")
+            expect(not bad.any(), f"In {way} no special token may be drawn as a replacement, but {int(bad.sum())} are.")
 
 
-def _sown(case: Case, raw: Batch) -> Batch:
-    """The batch with unknown tokens and other special tokens within the text."""
+def _with_special_tokens(case: Case, raw: Batch) -> Batch:
+    """The batch with some unknown tokens and other special tokens inside the text."""
     words, dice = case.vocabulary, torch.rand(raw.shape, generator=torch.Generator().manual_seed(0))
     first = words.special[0] if words.unknown is None else words.unknown
     ids = torch.where(raw.text & (dice < 0.05), first, raw.ids)
@@ -179,22 +182,23 @@ def _sown(case: Case, raw: Batch) -> Batch:
 
 
 def units(case: Case) -> None:
-    """A unit is hidden whole or not at all; one that is made of parts may be cut between parts, where the budget ends."""
+    """Check that a unit is hidden as a whole or not at all. A unit with parts may be cut between parts, where the budget
+    ends."""
     for way in ways_by_units(case):
         for raw in batches(case, way, LONG):
             for step in applied(case, way, raw):
                 labels = step.rule.units.label(step.before, SEED, step.visit)
                 parts = step.rule.units.parts(step.before, SEED, step.visit)
                 broken = in_part(labels if parts is None else parts, step.chosen)
-                expect(broken == 0, f"In {way} a unit must be hidden whole, and {broken} are hidden in part.")
-                halves = 1 if raw.reuse is None else 2  # each has a budget of its own
+                expect(broken == 0, f"In {way} a unit must be hidden whole, but {broken} are hidden in part.")
+                halves = 1 if raw.reuse is None else 2  # each half of a row has its own budget
                 cut = 0 if parts is None else in_part(_whole_text(case, step, labels), step.chosen)
-                expect(cut <= halves * ROWS, f"In {way} at most {halves} units of a row may be cut where the budget ends, and "
+                expect(cut <= halves * ROWS, f"In {way} at most {halves} units of a row may be cut where the budget ends, but "
                        f"{cut} are cut in {ROWS} rows.")  # fmt: skip
 
 
 def _whole_text(case: Case, step: Applied, labels: Tensor) -> Tensor:
-    """Labels without the units that hold a special token of the text: such a unit loses a part."""
+    """Labels without the units that contain a special token of the text, because such a unit loses a part."""
     odd = torch.isin(step.before.ids, torch.tensor(case.vocabulary.special)) & (labels >= 0)
     slot = labels.clamp(min=0)
     holds = torch.zeros_like(labels).scatter_reduce(1, slot, odd.long(), "amax").gather(1, slot) > 0
@@ -202,7 +206,7 @@ def _whole_text(case: Case, step: Applied, labels: Tensor) -> Tensor:
 
 
 def in_part(labels: Tensor, chosen: Tensor) -> int:
-    """How many units (B T, -1 for none) hold both chosen tokens and others."""
+    """The number of units that contain both chosen and other tokens. `labels`: B T, -1: no unit."""
     inside, width = labels >= 0, int(labels.max()) + 2
     slot, empty = labels.clamp(min=0), torch.zeros(len(labels), width, dtype=torch.long)
     size = empty.scatter_add(1, slot, inside.long())
@@ -212,7 +216,7 @@ def in_part(labels: Tensor, chosen: Tensor) -> int:
 
 CONTRACTS = (
     Contract("targets", "Targets are the original tokens at their places, predicted within their example.", targets),
-    Contract("survival", "Tokens that are not chosen survive; tokens that move stay in their unit.", survival),
-    Contract("special tokens", "Special tokens, [UNK] and padding are never hidden nor drawn.", special, hides_units),
-    Contract("whole units", "A unit is hidden whole or not at all.", units, hides_units),
+    Contract("survival", "Tokens that are not chosen do not change; tokens that move stay in their unit.", survival),
+    Contract("special tokens", "Special tokens, [UNK] and padding are never hidden and never drawn.", special, hides_units),
+    Contract("whole units", "A unit is hidden as a whole or not at all.", units, hides_units),
 )  # fmt: skip

@@ -1,4 +1,4 @@
-"""Leak: change a token, and no output moves that may not see it; those that may see it do move."""
+"""Leak: when a token changes, outputs that may not see it do not change, and outputs that may see it do."""
 
 from __future__ import annotations
 
@@ -10,28 +10,28 @@ from torch import Tensor
 
 from unmask.batch import Batch, Hidden
 from unmask.contracts.broken import expect
-from unmask.contracts.case import Case, Way
+from unmask.contracts.case import Case, StageTrack
 from unmask.contracts.contract import Contract
 from unmask.contracts.rows import cut, with_other_token
 from unmask.see import visible, visible_before
 
 ROWS = 4
 STEP = 5  # every fifth place of a row is changed, one at a time
-MOST = 0.9  # at least this share of the outputs that may see a changed token must move
-EXACT = frozenset({"both sides", "prefix"})  # facts of views in which every token sees all that it may
+MOST = 0.9  # at least this share of the outputs that may see a changed token must change
+EXACT = frozenset({"both sides", "prefix"})  # facts of views in which every token sees everything that it may see
 DIRECTIONS = EXACT | {"left", "right", "future hidden"}
 
 
 def networks(case: Case) -> None:
-    """Every network of the system, in every track."""
+    """Check every network of the system, in every track."""
     for way in case.ways:
         for batch in _read(case, way):
             for name in case.recipe.system.networks:
                 _check_network(case, getattr(case.system, name), batch, f"the network system.{name} in {way}")
 
 
-def _read(case: Case, way: Way) -> Iterator[Batch]:
-    """Hidden rows as the track arranges them; and, where a row is one example, the same rows cut into several."""
+def _read(case: Case, way: StageTrack) -> Iterator[Batch]:
+    """Rows of the track, hidden. If each row is one example, also the same rows cut into several examples."""
     rows = case.rows(way, ROWS)
     yield case.hide(way, rows)
     if int(rows.example.max()) == 0:
@@ -47,24 +47,24 @@ def _check_network(case: Case, network: Any, batch: Batch, what: str) -> None:
             after = vectors(network(with_other_token(batch, place, case.vocabulary.size))[0])
             moved = (after - before).abs().amax(-1) > 0
             blind = moved & ~sees[:, :, place]
-            expect(not blind.any(), f"In {what}, another token at place {place} must not move what may not see it, and "
-                   f"{int(blind.sum())} positions moved.")  # fmt: skip
+            expect(not blind.any(), f"In {what}, another token at place {place} must not change positions that may not see it, but "
+                   f"{int(blind.sum())} positions changed.")  # fmt: skip
             seeing = sees[:, :, place] & real & real[:, place, None]
             moved_of_seeing, seeing_count = (
                 moved_of_seeing + int((moved & seeing).sum()),
                 seeing_count + int(seeing.sum()),
             )
     expect(moved_of_seeing > MOST * seeing_count, f"In {what}, at least {MOST:.0%} of the positions that see a changed "
-           f"token must move, and {moved_of_seeing} of {seeing_count} moved.")  # fmt: skip
+           f"token must change, but {moved_of_seeing} of {seeing_count} changed.")  # fmt: skip
 
 
 def vectors(hidden: Hidden) -> Tensor:
-    """B T D, all that objectives read at every position."""
+    """B T D, all vectors that objectives may read at every position."""
     return hidden.last if hidden.decoded is None else torch.cat((hidden.last, hidden.decoded), -1)
 
 
 def second_stream(case: Case) -> None:
-    """What the second stream asks at a target sees neither the target nor what comes after it in the order."""
+    """Check that a query of the second stream sees neither its target nor the tokens after it in the order."""
     for way in case.ways:
         batch = case.hide(way, case.rows(way, ROWS))
         targets = batch.targets["tokens"]
@@ -75,15 +75,15 @@ def second_stream(case: Case) -> None:
                 changed = with_other_token(batch, place, case.vocabulary.size)
                 moved = (case.system.backbone(changed)[0].query - before).abs().amax(-1) > 0
                 blind = moved & ~sees[:, place] & used
-                expect(not blind.any(), f"Another token at place {place} must not move what the second stream asks where it "
-                       f"may not see that place, and {int(blind.sum())} queries moved.")  # fmt: skip
+                expect(not blind.any(), f"Another token at place {place} must not change queries of the second stream that "
+                       f"may not see it, but {int(blind.sum())} queries changed.")  # fmt: skip
                 seeing = sees[:, place] & used & batch.real[targets.where // batch.shape[1], place]
-                expect(moved[seeing].all(), f"Another token at place {place} must move every query that sees it, and "
-                       f"{int((~moved[seeing]).sum())} queries stayed.")  # fmt: skip
+                expect(moved[seeing].all(), f"Another token at place {place} must change every query that sees it, but "
+                       f"{int((~moved[seeing]).sum())} queries did not change.")  # fmt: skip
 
 
 def view(case: Case) -> None:
-    """The ranks of a view are as its facts say."""
+    """Check that the ranks of a view agree with the facts that it gives."""
     for way in case.ways:
         rows = case.rows(way, ROWS)
         sees = visible(case.hide(way, rows)) & rows.real[:, :, None]
@@ -92,33 +92,33 @@ def view(case: Case) -> None:
             wrong = more | less if fact in EXACT else more
             expect(
                 fact not in way.choices.see.gives or not wrong.any(),
-                f"In {way} the view declares {fact!r}, and {int(more.any(2).sum())} tokens see what they may not, "
-                f"{int(less.any(2).sum())} do not see what they may.",
+                f"In {way} the view declares {fact!r}, but {int(more.any(2).sum())} tokens see tokens that they may not see, and "
+                f"{int(less.any(2).sum())} tokens do not see tokens that they must see.",
             )
 
 
 def _allowed(rows: Batch) -> dict[str, Tensor]:
-    """B query key, by fact: who may see whom at most in a view that gives it."""
+    """By fact: B T T, True where the query (second dimension) may see the key (third) in a view that gives the fact."""
     query, key = rows.position[:, :, None], rows.position[:, None, :]
     same = (rows.example[:, :, None] == rows.example[:, None, :]) & rows.real[:, :, None]
-    asks, asked = rows.segment[:, :, None] > 0, rows.segment[:, None, :] > 0  # in the second text
+    query_in_second, key_in_second = rows.segment[:, :, None] > 0, rows.segment[:, None, :] > 0  # of two texts
     past = same & (key <= query)
     return {
         "left": past,
         "future hidden": past,
         "right": same & (key >= query),
         "both sides": same,
-        "prefix": same & (~asked | (asks & (key <= query))),
+        "prefix": same & (~key_in_second | (query_in_second & (key <= query))),
     }
 
 
 CONTRACTS = (
-    Contract("leak", "No output moves when a token changes that it may not see; those that may see it move.", networks),
+    Contract("leak", "When a token changes, outputs that may not see it do not change; outputs that may see it do.", networks),
     Contract(
-        "second stream", "A query of the second stream sees neither its own token nor what comes after it in the order.",
+        "second stream", "A query of the second stream sees neither its own token nor the tokens after it in the order.",
         second_stream, lambda case: "second stream" in case.gives,
     ),
     Contract(
-        "view", "Who sees whom is what the view declares.", view, lambda case: bool(DIRECTIONS & case.gives)
+        "view", "Tokens see each other as the view declares.", view, lambda case: bool(DIRECTIONS & case.gives)
     ),
 )  # fmt: skip

@@ -1,4 +1,4 @@
-"""Memory: what is remembered depends on nothing that comes later, and a text that begins sees nothing of it."""
+"""Memory: the memory of a token never depends on later tokens, and a row that begins a text does not read the memory."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ STEP = 3
 
 
 def kept(case: Case) -> None:
-    """A memory keeps the first tokens of a batch, as they were computed from what they may see."""
+    """Check that the memory of each token depends on that token, and only on tokens that it may see."""
     for way in case.ways:
         batch = case.hide(way, case.rows(way, ROWS))
         with torch.no_grad():
@@ -29,21 +29,22 @@ def kept(case: Case) -> None:
 
 
 def _check_kept(batch: Batch, moved: torch.Tensor, place: int) -> None:
-    """`moved`: B M, which places of the memory another token at `place` moves."""
+    """`moved`: B M, the places of the memory that change when the token at `place` changes."""
     count = batch.reuse or batch.shape[1]
-    new = moved[:, -count:]  # what the memory keeps of this batch is behind what it kept before
+    new = moved[:, -count:]  # the tokens of this batch come last in the memory
     expect(
-        not moved[:, :-count].any(), f"The token at place {place} must not change what was remembered before the batch."
+        not moved[:, :-count].any(),
+        f"The token at place {place} must not change the memory of earlier batches, but it does.",
     )
     blind = new & ~visible(batch)[:, :count, place]
-    expect(not blind.any(), f"The token at place {place} must not change what is remembered of tokens that may not see it, and "
-           f"{int(blind.sum())} places of the memory moved.")  # fmt: skip
-    expect(place >= count or new[:, place].all(), f"What is remembered of the token at place {place} must depend on that "
-           "token, and it does not in some rows.")  # fmt: skip
+    expect(not blind.any(), f"The token at place {place} must not change the memory of tokens that may not see it, but "
+           f"{int(blind.sum())} places of the memory changed.")  # fmt: skip
+    expect(place >= count or new[:, place].all(), f"The memory of the token at place {place} must depend on that "
+           "token, but in some rows it does not.")  # fmt: skip
 
 
 def read(case: Case) -> None:
-    """A row that continues reads the memory; a row that begins a text does not."""
+    """Check that a row that continues a text reads the memory, and a row that begins a text does not."""
     for way in case.ways:
         batch = case.hide(way, case.rows(way, ROWS))
         with torch.no_grad():
@@ -54,11 +55,11 @@ def read(case: Case) -> None:
                 row = batch.replace(per_row=batch.per_row | {"begins": flags})
                 moved = _differ(case.system, row, state, other)
                 expect(bool(moved.all()) != begins and bool(moved.any()) != begins, f"A row that {'begins' if begins else 'continues'} "
-                       f"a text {words} the memory, and of {ROWS} rows {int(moved.sum())} read it.")  # fmt: skip
+                       f"a text {words} the memory, but {int(moved.sum())} of {ROWS} rows read it.")  # fmt: skip
 
 
 def _differ(system: Any, batch: Batch, one: Any, other: Any) -> torch.Tensor:
-    """B, whether two memories give a row other vectors."""
+    """B, whether a row gets different vectors with two different memories."""
     first, second = (system.backbone(batch, state)[0].last for state in (one, other))
     return (first - second).abs().flatten(1).amax(1) > 0
 
@@ -68,6 +69,6 @@ def _remembers(case: Case) -> bool:
 
 
 CONTRACTS = (
-    Contract("memory kept", "What is remembered never depends on a token that comes later.", kept, _remembers),
+    Contract("memory kept", "The memory of a token never depends on a later token.", kept, _remembers),
     Contract("memory read", "A row that continues a text reads the memory; a row that begins one does not.", read, _remembers),
 )  # fmt: skip

@@ -1,4 +1,4 @@
-"""Outcomes: all contracts, those that apply to a case, and what came of them."""
+"""Outcomes: the list of all contracts, those that apply to a case, and their results."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ CONTRACTS: tuple[Contract, ...] = (
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of one contract."""
+    """The result of one contract."""
 
     contract: str  # its name
-    promise: str  # what it says
+    promise: str  # the property, as a sentence
     passed: bool
     seconds: float
-    message: str = ""  # what was expected and found, if it failed
+    message: str = ""  # if it failed: what was expected, and what was found
 
 
 def applying(case: Case) -> list[Contract]:
@@ -43,13 +43,13 @@ def check(recipe: Recipe) -> Iterator[Outcome]:
 
 
 def outcome(contract: Contract, case: Case) -> Outcome:
-    """Run one contract. A recipe that cannot even be run has broken it."""
+    """Run one contract. If the recipe raises any error, the contract fails."""
     began = time.monotonic()
     try:
         contract.check(case)
         message = ""
     except ContractBroken as error:
         message = str(error)
-    except Exception as error:  # a part of the user's own may raise anything
+    except Exception as error:  # a user's part may raise any exception
         message = f"{type(error).__name__}: {error}"
     return Outcome(contract.name, contract.promise, not message, time.monotonic() - began, message)

@@ -11,51 +11,51 @@ from torch import Tensor
 from unmask.axes import gives_of
 from unmask.batch import Batch, Targets
 from unmask.contracts.broken import expect
-from unmask.contracts.case import Case, Way
+from unmask.contracts.case import Case, StageTrack
 from unmask.contracts.contract import Contract
 from unmask.system import objectives
 from unmask.system.tracks import joined
 
 ROWS = 2
-TARGETS = 4  # of each name whose tokens are changed, one at a time
+TARGETS = 4  # the number of targets of each name whose tokens are changed, one at a time
 CLOSE = 1e-3
 SHORT = 16  # tokens in a row that is read once for each token of the vocabulary
-SHOWN = 0.5  # less than this share of covered targets may still show their token
+SHOWN = 0.5  # the share of covered targets that still show their token must be smaller than this
 
 
 def losses_read(case: Case) -> None:
-    """Another token at a target's place, with the same answer asked for, leaves the loss of that target as it was."""
+    """Change the token of a target but not the id to predict: the loss of that target must not change."""
     for way in case.ways:
         raw = case.rows(way, ROWS)
         batch = case.hide(way, raw)
         for name in batch.targets:
             before = each_loss(case.system, batch, name)
-            expect(before, f"In {way} some loss must predict the targets {name!r}, and none does.")
+            expect(before, f"In {way} a loss must predict the targets {name!r}, but none does.")
             for number in _tried(way, raw, batch, name, case):
                 other = _other_token(case, way, raw, batch, name, number)
                 for loss, values in each_loss(case.system, other, name).items():
                     expect(torch.equal(values[number], before[loss][number]), f"In {way} the loss {loss!r} must not depend on the "
-                           f"token that it predicts, and another token there changed it from {before[loss][number]:.4f} to "
+                           f"token that it predicts, but another token changed it from {before[loss][number]:.4f} to "
                            f"{values[number]:.4f}.")  # fmt: skip
 
 
 def each_loss(system: Any, batch: Batch, name: str) -> dict[str, Tensor]:
     """The loss of every target of this name, N each, by the names of the losses that predict it.
 
-    A loss is a sum of each target's loss times its weight, so they are its derivatives by the weights.
+    A loss is the sum of each target's loss times its weight. So the loss of a target is the derivative by its weight.
     """
     targets = batch.targets[name]
     weight = targets.weight.clone().requires_grad_()
-    asked = batch.replace(targets=batch.targets | {name: targets.replace(weight=weight)})
-    losses = {n: loss.total for n, loss in system.step(asked, None)[0].items() if loss.total.requires_grad}
+    weighted = batch.replace(targets=batch.targets | {name: targets.replace(weight=weight)})
+    losses = {n: loss.total for n, loss in system.step(weighted, None)[0].items() if loss.total.requires_grad}
     found = {
         n: torch.autograd.grad(total, weight, retain_graph=True, allow_unused=True)[0] for n, total in losses.items()
     }
     return {n: values for n, values in found.items() if values is not None}
 
 
-def _tried(way: Way, raw: Batch, batch: Batch, name: str, case: Case) -> list[int]:
-    """Targets spread over the batch: of rules that cover tokens, those that are covered by [MASK]."""
+def _tried(way: StageTrack, raw: Batch, batch: Batch, name: str, case: Case) -> list[int]:
+    """Some targets from all over the batch. If the rules replace tokens, only targets that are replaced by [MASK]."""
     targets = batch.targets[name]
     usable = targets.weight > 0
     if "covered" in gives_of(way.choices.hide):
@@ -63,26 +63,26 @@ def _tried(way: Way, raw: Batch, batch: Batch, name: str, case: Case) -> list[in
         usable = usable & (shown == case.vocabulary.mask)
         _check_covered(way, targets, shown, name)
     numbers = usable.nonzero()[:, 0].tolist()
-    expect(numbers, f"In {way} some targets {name!r} must be hidden from the network, and none is.")
+    expect(numbers, f"In {way} some targets {name!r} must be hidden from the network, but none is.")
     return [int(number) for number in numbers[:: max(1, len(numbers) // TARGETS)]]
 
 
-def _check_covered(way: Way, targets: Targets, shown: Tensor, name: str) -> None:
+def _check_covered(way: StageTrack, targets: Targets, shown: Tensor, name: str) -> None:
     used = targets.weight > 0
     share = (shown == targets.ids)[used].float().mean()
     expect(
         share < SHOWN,
-        f"In {way} the text must no longer show most of the targets {name!r}, and it shows {share:.0%} of them.",
+        f"In {way} the text must no longer show most of the targets {name!r}, but it shows {share:.0%} of them.",
     )
 
 
-def _other_token(case: Case, way: Way, raw: Batch, batch: Batch, name: str, number: int) -> Batch:
-    """The batch as it would be hidden with another token at a target's place; the answers stay those of before."""
+def _other_token(case: Case, way: StageTrack, raw: Batch, batch: Batch, name: str, number: int) -> Batch:
+    """The batch, hidden again with another token at the place of a target. The ids to predict do not change."""
     ids, place = raw.ids.clone(), batch.targets[name].where[number]
     ids.view(-1)[place] = next(token for token in _ordinary(case) if token != int(ids.view(-1)[place]))
     other = case.hide(way, raw.replace(ids=ids))
     expect(all(torch.equal(other.targets[n].where, t.where) for n, t in batch.targets.items()), f"In {way} the choice of targets "
-           "must not depend on which ordinary token stands at a place, and it does.")  # fmt: skip
+           "must not depend on which ordinary token is at a place, but it does.")  # fmt: skip
     return other.replace(targets=batch.targets)
 
 
@@ -91,22 +91,22 @@ def _ordinary(case: Case) -> Iterator[int]:
 
 
 def answers(case: Case) -> None:
-    """Asked for every token in turn, the probabilities at a target add up to 1; a loss that reads its answer gives more."""
+    """Check that the probabilities of all tokens at a target add up to 1. A loss that reads its answer gives more."""
     for way in case.ways:
         hidden = case.hide(way, case.rows(way, 1, SHORT))
         for name, targets in hidden.targets.items():
             number = int(targets.weight.argmax())
-            for loss, values in each_loss(case.system, _asked_for_all(case, hidden, name, number), name).items():
+            for loss, values in each_loss(case.system, _each_answer(case, hidden, name, number), name).items():
                 total = (-values.view(case.vocabulary.size, -1)[:, number]).exp().sum()
                 expect(
                     loss not in _scoring(case) or abs(total - 1) < CLOSE,
-                    f"In {way} the probabilities that the loss {loss!r} gives to all tokens at a target must add up to 1, and they "
-                    f"add up to {total:.4f}: does it read the answer?",
+                    f"In {way} the probabilities that the loss {loss!r} gives to all tokens at a target must add up to 1, but they "
+                    f"add up to {total:.4f}. If the sum is larger than 1, the loss may read the answer.",
                 )
 
 
-def _asked_for_all(case: Case, hidden: Batch, name: str, number: int) -> Batch:
-    """The row once for each token of the vocabulary, which is the answer at one target."""
+def _each_answer(case: Case, hidden: Batch, name: str, number: int) -> Batch:
+    """A copy of the row for each token of the vocabulary. In each copy, that token is the answer at one target."""
     size = case.vocabulary.size
     rows = joined([hidden] * size)
     ids = rows.targets[name].ids.view(size, -1).clone()

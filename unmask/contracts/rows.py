@@ -1,4 +1,4 @@
-"""Rows: batches changed on purpose, for contracts that compare two of them."""
+"""Rows: make changed batches, and read targets, for the contracts."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ _FLAT = ("where", "at", "start", "end")  # of targets: indices into the flattene
 
 
 def some_rows(batch: Batch, rows: Sequence[int]) -> Batch:
-    """These rows of a batch in which nothing is hidden, in this order, all of its first track."""
+    """These rows, in this order, of a batch in which no token is hidden. All rows get its first track."""
     tracks = tuple((name, len(rows)) for name, _ in batch.tracks[:1])
     return joined([rows_of(batch, row, row + 1) for row in rows]).replace(tracks=tracks)
 
 
 def with_other_token(batch: Batch, place: int, size: int) -> Batch:
-    """The batch with another token at a place of every row."""
+    """The batch with a different token at one place of every row."""
     ids = batch.ids.clone()
     ids[:, place] = (ids[:, place] + 7) % size
     return batch.replace(ids=ids)
 
 
 def cut(batch: Batch, examples: int = 3) -> Batch:
-    """The same rows, each cut into several examples: rows as no arrangement makes them, but as any network may get."""
+    """The same rows, each cut into several examples. No `arrange` makes such rows, but every network must accept them."""
     place = torch.arange(batch.shape[1], device=batch.ids.device).expand(batch.shape)
     size = -(-batch.shape[1] // examples)
     return batch.replace(
@@ -51,13 +51,13 @@ def predicted(batch: Batch) -> Tensor:
 
 
 def used(targets: Targets, name: str) -> Tensor:
-    """One field of the targets, without the unused places."""
+    """One field of the targets, without unused places."""
     found: Tensor = getattr(targets, name)[targets.weight > 0]
     return found
 
 
 def by_row(targets: Targets, batch: Batch) -> dict[str, Tensor]:
-    """Every field of the targets as B N, with indices that count from the start of the row."""
+    """Every field of the targets as B N. Flat indices become indices into the row."""
     rows, length = batch.shape
     fields = {name: value.view(rows, -1) for name, value in vars(targets).items()}
     first = torch.arange(rows, device=batch.ids.device)[:, None] * length

@@ -1,4 +1,4 @@
-"""Same anywhere: hiding is a function of the row, the visit and the seed alone."""
+"""Same anywhere: hiding depends only on the row, the visit and the seed."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from torch import Tensor
 from unmask.axes import rules
 from unmask.batch import Batch
 from unmask.contracts.broken import expect
-from unmask.contracts.case import LENGTH, SEED, Case, Way, hides_units, ways_by_units
+from unmask.contracts.case import LENGTH, SEED, Case, StageTrack, hides_units, ways_by_units
 from unmask.contracts.contract import Contract
 from unmask.contracts.rows import by_row, some_rows
 
@@ -22,7 +22,7 @@ LONG = 3 * LENGTH
 
 
 def pure(case: Case) -> None:
-    """The same row gives the same result in any batch, in any order of rows and on any device."""
+    """Check that a row is hidden in the same way in any batch, in any order of rows and on any device."""
     for way in case.ways:
         rows = case.rows(way, ROWS)
         together = case.hide(way, rows)
@@ -32,26 +32,26 @@ def pure(case: Case) -> None:
             _check_same(way, together, moved, range(ROWS), f"on the device {device!r}")
 
 
-def _check_same(way: Way, together: Batch, part: Batch, order: Any, words: str) -> None:
+def _check_same(way: StageTrack, together: Batch, part: Batch, order: Any, words: str) -> None:
     chosen = torch.tensor(list(order))
     for name in ("ids", "rank", "order"):
         one, two = getattr(together, name), getattr(part, name)
         expect(
             one is None or torch.equal(one[chosen], two),
-            f"In {way} a row must have the same {name} {words}, and it differs.",
+            f"In {way} a row must have the same {name} {words}, but it differs.",
         )
     for name, targets in together.targets.items():
         one, two = by_row(targets, together), by_row(part.targets[name], part)
-        used = one["weight"][chosen] > 0  # an unused place may hold anything
+        used = one["weight"][chosen] > 0  # an unused place may have any value
         for field, values in one.items():
             expect(
                 torch.equal(values[chosen] * used, two[field] * used) and torch.equal(used, two["weight"] > 0),
-                f"In {way} a row must have the same targets {name!r} {words}, and their {field!r} differs.",
+                f"In {way} a row must have the same targets {name!r} {words}, but their {field!r} differs.",
             )
 
 
 def visits(case: Case) -> None:
-    """Another visit hides other tokens; with a number of versions made once, that many visits later the same ones."""
+    """Check that another visit hides other tokens. With static masking, check that the versions repeat."""
     for way in ways_by_units(case):
         rows = case.rows(way, ROWS, LONG)
         for rule in rules(way.choices.hide):
@@ -59,12 +59,12 @@ def visits(case: Case) -> None:
             first, later, around = (_where(case, static, rows, visit) for visit in (0, 1, COPIES))
             expect(
                 torch.equal(first, around),
-                f"In {way} with {COPIES} versions of each row, visit {COPIES} must hide what visit 0 hides.",
+                f"In {way} with {COPIES} versions of each row, visit {COPIES} must hide the tokens of visit 0, but it does not.",
             )
-            expect(not torch.equal(first, later), f"In {way} two versions of a row must differ, and they are the same.")
+            expect(not torch.equal(first, later), f"In {way} two versions of a row must differ, but they are the same.")
             first, around = (_where(case, new, rows, visit) for visit in (0, COPIES))
             expect(
-                not torch.equal(first, around), f"In {way} another visit must hide other tokens, and it hides the same."
+                not torch.equal(first, around), f"In {way} another visit must hide other tokens, but it hides the same."
             )
 
 
@@ -75,6 +75,6 @@ def _where(case: Case, rule: Any, rows: Batch, visit: int) -> Tensor:
 
 
 CONTRACTS = (
-    Contract("same anywhere", "The same row gives the same result in any batch, any order and on any device.", pure),
-    Contract("visits", "Another visit hides other tokens, unless a fixed number of versions is made.", visits, hides_units),
+    Contract("same anywhere", "A row is hidden in the same way in any batch, in any order and on any device.", pure),
+    Contract("visits", "Another visit hides other tokens, unless the number of versions is fixed.", visits, hides_units),
 )  # fmt: skip

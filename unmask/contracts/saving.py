@@ -1,4 +1,4 @@
-"""Saving: a run that is cut off goes on to the bit, and what is saved gives what was trained."""
+"""Saving: an interrupted run resumes to the same bytes, and a saved run gives the outputs of the trained system."""
 
 from __future__ import annotations
 
@@ -25,21 +25,21 @@ from unmask.train import Fixed, Machine, Trainer, train
 STEPS, STOP = 10, 5
 FEW = 2
 ROWS = 4  # in a step
-DROPOUT = 0.1  # everywhere: its randomness must be resumed too
+DROPOUT = 0.1  # in all places: the random state of dropout must be resumed too
 
 
 def resumes(case: Case) -> None:
-    """Ten steps, and five, a stop and five more: every file of the last state has the same bytes."""
+    """Compare a run of ten steps with a run of five steps, a stop and five more: all files must have the same bytes."""
     whole, parts = case.folder / "whole", case.folder / "parts"
     dropout = [f"{name}={DROPOUT}" for name in flat(case.recipe) if name.endswith("dropout")]
-    few = [] if case.recipe.tracks else [f"schedule.*.rows={ROWS}"]  # every track must keep its rows
+    few = [] if case.recipe.tracks else [f"schedule.*.rows={ROWS}"]  # with fewer rows, a track could have none
     recipe = override(case.recipe, [*dropout, *few])
     try:
         _run(case, recipe, whole)
         steps: list[int] = []
         for record in pretrain(recipe, [case.data], parts, **_options(), stop=lambda: len(steps) >= STOP):
             steps.extend([record["step"]] if "step" in record else [])
-        expect(steps[-1] < STEPS, f"A run must stop when it is asked to, and it made all {STEPS} steps.")
+        expect(steps[-1] < STEPS, f"A run must stop when `stop` returns True, but it made all {STEPS} steps.")
         for _ in pretrain(recipe, [case.data], parts, **_options(), resume=True):
             pass
         _compare(whole / "state" / str(STEPS), parts / "state" / str(STEPS))
@@ -60,27 +60,28 @@ def _compare(whole: Path, parts: Path) -> None:
     names = sorted({path.name for path in chain(whole.iterdir(), parts.iterdir()) if path.suffix == ".safetensors"})
     for name in names:
         expect(
-            (whole / name).is_file() and (parts / name).is_file(), f"Both runs must have saved {name}, and one has not."
+            (whole / name).is_file() and (parts / name).is_file(),
+            f"Both runs must have saved {name}, but one of them did not.",
         )
         digests = [hashlib.sha256((folder / name).read_bytes()).hexdigest() for folder in (whole, parts)]
-        expect(digests[0] == digests[1], f"After {STEPS} steps {name} of a run that was cut off and resumed must have the bytes of a "
-               "run that was not, and it differs.")  # fmt: skip
+        expect(digests[0] == digests[1], f"After {STEPS} steps, {name} of an interrupted and resumed run must have the same bytes as in an "
+               "uninterrupted run, but it differs.")  # fmt: skip
 
 
 def round_trip(case: Case) -> None:
-    """The system as it was trained in memory, and the system of the run that was saved by the same training."""
+    """Compare a system that was trained in memory with the saved run of the same training."""
     out = case.folder / "saved"
     try:
         _run(case, case.recipe, out, FEW)
         opened = open_run(out, device="cpu", recipe=file_used_by(case.recipe))
-        expect(opened.recipe == case.recipe, "The recipe of a run must be the recipe that was trained, and it differs.")
+        expect(opened.recipe == case.recipe, "The recipe of a run must be the recipe that was trained, but it differs.")
         _compare_systems(case, _trained(case), opened.system)
     finally:
         _remove(out)
 
 
 def _trained(case: Case) -> Any:
-    """The same training in memory; nothing is written."""
+    """The system after the same training in memory. No file is written."""
     recipe = case.recipe
     trainer = Trainer(case.build(), recipe.optimise, Machine(), SEED)
     stages = legs_of(recipe, Mixture.open([case.data]), [stage.rows for stage in recipe.schedule], SEED, [])
@@ -90,7 +91,7 @@ def _trained(case: Case) -> Any:
 
 
 def _compare_systems(case: Case, trained: Any, opened: Any) -> None:
-    """What both compute of the same rows: losses of hidden rows, vectors of whole ones."""
+    """Compare what both compute for the same rows: the losses of hidden rows, and the vectors of rows as they are."""
     for way in case.ways:
         rows = case.rows(way, 2)
         with torch.no_grad():
@@ -98,19 +99,19 @@ def _compare_systems(case: Case, trained: Any, opened: Any) -> None:
             losses, again = (system.step(batch, None)[0] for system in (trained, opened))
             for name, loss in losses.items():
                 expect(torch.equal(loss.total, again[name].total), f"In {way} an opened run must give the loss {name!r} of the trained "
-                       f"system, {float(loss.total):.6f}, and it gives {float(again[name].total):.6f}.")  # fmt: skip
+                       f"system, {float(loss.total):.6f}, but it gives {float(again[name].total):.6f}.")  # fmt: skip
             one, two = (system.look(rows, way.track).last for system in (trained, opened))
-            expect(torch.equal(one, two), f"In {way} an opened run must give the vectors of the trained system, and they differ by "
+            expect(torch.equal(one, two), f"In {way} an opened run must give the vectors of the trained system, but they differ by "
                    f"{float((one - two).abs().amax()):.2g}.")  # fmt: skip
 
 
 def json(case: Case) -> None:
-    """A recipe that is written and read is equal to itself."""
+    """Check that a recipe is equal to itself after it is written and read."""
     again = from_json(to_json(case.recipe), file=file_used_by(case.recipe))
     different = [name for name, value in flat(case.recipe).items() if flat(again).get(name) != value]
     expect(
         again == case.recipe,
-        f"A recipe that is written as JSON and read must be the same, and it differs in {different}.",
+        f"A recipe that is written as JSON and read must be the same, but it differs in {different}.",
     )
 
 
@@ -120,7 +121,7 @@ def _remove(*folders: Path) -> None:
 
 
 CONTRACTS = (
-    Contract("resume", "Ten steps equal five, a stop and five more, to the bit.", resumes, trains=True),
-    Contract("round trip", "A saved run that is opened gives what the trained system gives.", round_trip),
-    Contract("JSON", "A recipe that is written as JSON and read is the same.", json),
+    Contract("resume", "Ten steps give the same bytes as five steps, a stop and five more.", resumes, trains=True),
+    Contract("round trip", "A saved and opened run gives the outputs of the trained system.", round_trip),
+    Contract("JSON", "A recipe is the same after it is written as JSON and read.", json),
 )  # fmt: skip

@@ -12,7 +12,7 @@ from unmask import text
 from unmask.data.prepare import prepare
 from unmask.text.lexicon import LEVELS
 
-VOCABULARY = 300  # tokens at most: some words stay in several pieces
+VOCABULARY = 300  # the largest number of tokens: small, so that some words have several tokens
 DOCUMENTS = 120
 SUBJECTS = "the doctor|a patient|the old engine|our server|the judge|a small company|the river|my teacher".split("|")
 VERBS = "examined repaired ignored described followed measured sold opened".split()
@@ -32,7 +32,7 @@ def _paragraph(dice: random.Random) -> str:
 
 
 def _sentence(dice: random.Random) -> str:
-    """Now and then with a word that occurs only once, so that every tokenizer cuts some words into pieces."""
+    """A sentence. Some end with a rare random word, so that every tokenizer splits some words into pieces."""
     words = " ".join(dice.choice(part) for part in (SUBJECTS, VERBS, OBJECTS, TAILS))
     rare = "".join(dice.choice("aeioulmnrst") for _ in range(9))
     end = dice.choice([".", ".", "!", "?", f" of {rare}."])
@@ -40,10 +40,10 @@ def _sentence(dice: random.Random) -> str:
 
 
 class SmallData:
-    """Tokenizers and prepared data in a temporary folder; each is made once, when it is first asked for."""
+    """Tokenizers and prepared data in a temporary folder. Each is made once, when it is first needed."""
 
     def __init__(self) -> None:
-        self._temporary = tempfile.TemporaryDirectory(prefix="unmask_contracts_")  # removed with this object
+        self._temporary = tempfile.TemporaryDirectory(prefix="unmask_contracts_")  # deleted together with this object
         self.folder = Path(self._temporary.name)
         self._made: dict[tuple[Any, bool], tuple[text.Tokenizer, Path]] = {}
 

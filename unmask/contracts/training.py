@@ -1,4 +1,4 @@
-"""Training: a recipe overfits eight rows, and two halves of a batch give the gradients of the whole."""
+"""Training: a recipe overfits eight rows, and two half batches give the gradients of the whole batch."""
 
 from __future__ import annotations
 
@@ -16,16 +16,17 @@ from unmask.settings import override
 from unmask.system.tracks import joined, rows_of
 from unmask.train import Fixed, Intervals, LoopStage, Machine, Trainer, train
 
-# times the recipe's rate, and the most steps. A higher rate saves steps; without bias correction only the rate itself learns
+# A factor of the recipe's rate, and the largest number of steps. A higher rate needs fewer steps, but a recipe without
+# bias correction learns only at its own rate.
 TRIES = ((3.0, 200), (1.0, 320))
-LOOK = 16  # steps between two looks at the losses
+LOOK = 16  # steps between two measurements of the losses
 LEARNED = 0.25  # the mean of every loss must fall below this
 LONG = 64
 CLOSE = 1e-5
 
 
 def learns(case: Case) -> None:
-    """Every loss of the system falls on eight rows that are read again and again, at one of a few rates."""
+    """Check that every loss falls on eight rows that are repeated, at one of the rates in TRIES."""
     for faster, steps in TRIES:
         means = _overfit(case, faster, steps)
         if max(means.values()) < LEARNED:
@@ -33,12 +34,12 @@ def learns(case: Case) -> None:
     for name, mean in means.items():
         expect(
             mean < LEARNED,
-            f"The loss {name!r} must fall below {LEARNED} on eight rows in {steps} steps, and it is {mean:.3f}.",
+            f"The loss {name!r} must fall below {LEARNED} on eight rows in {steps} steps, but it is {mean:.3f}.",
         )
 
 
 def _overfit(case: Case, faster: float, steps: int) -> dict[str, float]:
-    """The means of all losses when they are small enough, or after these steps."""
+    """The means of all losses, as soon as they are small enough, or after the last step."""
     batch, trainer = mixed(case), _trainer(case, _eager(case.recipe, faster))
     stages, means = [LoopStage(1.0, ROWS, ROWS, lambda _: Same(batch))], {}
     for _ in train(trainer, stages, Fixed(steps), folder=None, pace=Intervals(log=LOOK, save=LOOK)):
@@ -54,19 +55,19 @@ def _eager(recipe: Recipe, faster: float) -> Recipe:
 
 
 def _means(trainer: Trainer, batch: Batch) -> dict[str, float]:
-    """The mean of every loss that predicts something, on the same rows; a memory is that of these rows."""
+    """The mean of every loss on the training rows, with the memory of these rows."""
     trainer.system.eval()
     with torch.no_grad():
         hidden, counts = trainer.system.hide(batch)
         losses = trainer.system.step(hidden, trainer.memory.get(0))[0]
     trainer.system.train()
-    expect(set(counts) == set(losses), f"The losses that are counted must be those that are computed, and they are {sorted(counts)} "
-           f"and {sorted(losses)}.")  # fmt: skip
+    expect(set(counts) == set(losses), f"`hide` must count the losses that `step` computes, but it counts {sorted(counts)}, and "
+           f"`step` computes {sorted(losses)}.")  # fmt: skip
     return {name: float(loss.total / loss.count) for name, loss in losses.items()}
 
 
 def accumulates(case: Case) -> None:
-    """Means and gradients of one batch of eight rows, and of two micro-batches of four."""
+    """Compare the means and gradients of one batch of eight rows with those of two micro-batches of four."""
     batch, recipe = mixed(case, LONG), without_dropout(case.recipe)
     found: list[tuple[dict[str, Any], list[Any]]] = []
     for portions in ([batch], [_part(batch, 0, ROWS // 2), _part(batch, ROWS // 2, ROWS)]):
@@ -76,15 +77,18 @@ def accumulates(case: Case) -> None:
     (means, whole), (halves, parts) = found
     for name, mean in means.items():
         expect(abs(mean - halves[name]) < CLOSE * (1 + abs(mean)), f"The mean of {name!r} must be the same in one batch of eight rows and in "
-               f"two of four, and it is {mean:.6f} and {halves[name]:.6f}.")  # fmt: skip
+               f"two of four, but it is {mean:.6f} and {halves[name]:.6f}.")  # fmt: skip
     for one, two in zip(whole, parts, strict=True):
-        expect((one is None) == (two is None), "The same parameters must have gradients in one batch and in two.")
-        expect(one is None or torch.allclose(one, two, atol=CLOSE), "The gradients of one batch of eight rows must be those of two of four, "
-               f"and a tensor differs by {0.0 if one is None else float((one - two).abs().amax()):.2g}.")  # fmt: skip
+        expect(
+            (one is None) == (two is None),
+            "The same parameters must have gradients in one batch and in two, but they differ.",
+        )
+        expect(one is None or torch.allclose(one, two, atol=CLOSE), "The gradients of one batch of eight rows must be equal to those of two "
+               f"batches of four, but a tensor differs by {0.0 if one is None else float((one - two).abs().amax()):.2g}.")  # fmt: skip
 
 
 def mixed(case: Case, length: int | None = None) -> Batch:
-    """Eight rows of the first stage, each track with its share of them, at least one row."""
+    """Eight rows of the first stage. Each track has its share of them, and at least one row."""
     stage = case.recipe.schedule[0]
     tracks = [way for way in case.ways if way.choices == case.recipe.all_tracks(stage)[way.track]]
     counts = [max(1, round(ROWS * way.choices.share)) for way in tracks]
@@ -96,7 +100,7 @@ def mixed(case: Case, length: int | None = None) -> Batch:
 
 
 def _part(batch: Batch, begin: int, end: int) -> Batch:
-    """Some rows of a batch, each still in its track."""
+    """The rows from `begin` to `end` of a batch, with their tracks."""
     tracks, first = [], 0
     for name, count in batch.tracks:
         inside = min(end, first + count) - max(begin, first)
@@ -110,6 +114,6 @@ def _trainer(case: Case, recipe: Recipe) -> Trainer:
 
 
 CONTRACTS = (
-    Contract("learns", "Every loss falls on eight rows that are read again and again.", learns, trains=True),
-    Contract("accumulation", "Two halves of a batch give the means and the gradients of the whole.", accumulates, trains=True),
+    Contract("learns", "Every loss falls on eight rows that are repeated.", learns, trains=True),
+    Contract("accumulation", "Two half batches give the means and gradients of the whole batch.", accumulates, trains=True),
 )  # fmt: skip

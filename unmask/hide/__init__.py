@@ -1,4 +1,4 @@
-"""Hide = units x budget x replace: which part of the text the model must do without."""
+"""Hide = units x budget x replace: which tokens are hidden from the model, and how."""
 
 from unmask.hide.lengths import Geometric, Harmonic, Listed
 from unmask.hide.masked import Masked

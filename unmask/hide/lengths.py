@@ -1,4 +1,4 @@
-"""Lengths: how many words, or tokens, a hidden span has."""
+"""Lengths: how the number of words (or tokens) in a hidden span is distributed."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ class Lengths(PartLike, Protocol):
 
     @property
     def shares(self) -> tuple[float, ...]:
-        """The share of spans of length 1, 2, 3 ...; they add up to 1."""
+        """The share of spans of length 1, 2, 3 ...; the sum is 1."""
 
 
 @dataclass(frozen=True)
 class Geometric(Part):
-    """Each further word with the same chance, up to a longest span (SpanBERT: mean 3.8)."""
+    """A geometric distribution, cut at a largest length (SpanBERT: mean 3.8)."""
 
-    stop: float = 0.2  # the chance that a span ends after any of its words
+    stop: float = 0.2  # the probability that a span ends after each of its words
     most: int = 10  # the longest span
 
     def __post_init__(self) -> None:
@@ -35,7 +35,7 @@ class Geometric(Part):
 
 @dataclass(frozen=True)
 class Harmonic(Part):
-    """Length n with a share in proportion to 1/n (ALBERT: up to 3; XLNet: up to 5)."""
+    """The share of length n is proportional to 1/n (ALBERT: up to 3; XLNet: up to 5)."""
 
     most: int = 3  # the longest span
 
@@ -49,14 +49,14 @@ class Harmonic(Part):
 
 @dataclass(frozen=True)
 class Listed(Part):
-    """The share of every length, as it is listed (UniLM: 80% single tokens, 10% pairs, 10% threes)."""
+    """A list with the share of every length (UniLM: 80% one token, 10% two, 10% three)."""
 
-    of: tuple[float, ...] = (0.8, 0.1, 0.1)  # of length 1, 2, 3 ...
+    of: tuple[float, ...] = (0.8, 0.1, 0.1)  # the share of length 1, 2, 3 ...
 
     def __post_init__(self) -> None:
         require(
             bool(self.of) and min(self.of) >= 0 and abs(sum(self.of) - 1) < 1e-6,
-            f"hide.units.lengths.of must be shares that add up to 1, got {self.of}",
+            f"hide.units.lengths.of must be shares of 0 or more that add up to 1, got {self.of}",
         )
 
     @property

@@ -1,4 +1,4 @@
-"""Masked: choose units of the text up to a budget, and put something else in their place."""
+"""Masked: choose units of the text up to a budget, and replace them."""
 
 from __future__ import annotations
 
@@ -22,27 +22,27 @@ class Masked(Part):
     """Hide units of text and predict them.
 
     Paper: BERT (Devlin et al. 2018). Needs: what its units and its replacement need. Produces: the targets "tokens".
-    Used by: every masked recipe. Differs from Next: hides a few tokens in place, and both sides stay visible.
+    Used by: every masked recipe. Differs from Next: it replaces a few tokens in the text, and both sides stay visible.
 
-    [UNK], and any other special token in the text, is never hidden: a unit that holds one is left out, and the budget is a
-    share of the other tokens.
+    [UNK], and any other special token in the text, is never hidden: a unit that contains one is never chosen, and the
+    budget is a share of the other tokens.
     """
 
     units: Units = field(default_factory=Tokens)  # what is hidden as a whole
     budget: float | Curve = 0.15  # share of a row's tokens to hide
-    replace: Replace = field(default_factory=Mask)  # what stands in the text instead
+    replace: Replace = field(default_factory=Mask)  # what the hidden tokens are replaced by
     copies: int | None = None  # None: new choices at every visit; n: static masking with n versions of each row
-    # the place whose vector predicts a hidden token: its own place, or the place before it (GPT-BERT)
+    # which vector predicts a hidden token: the vector at the token, or the vector before it (GPT-BERT)
     at: Literal["same", "before"] = "same"
 
     def __post_init__(self) -> None:
-        for name, value in (("least", curves.least(self.budget)), ("most", curves.most(self.budget))):
-            require(0 < value <= 1, f"hide.budget must be in (0, 1], its {name} is {value:g}: write 0.15 for 15%")
+        for name, value in (("smallest", curves.least(self.budget)), ("largest", curves.most(self.budget))):
+            require(0 < value <= 1, f"hide.budget must be in (0, 1], its {name} value is {value:g}: write 0.15 for 15%")
         require(self.copies is None or self.copies >= 1, f"hide.copies must be none or 1 or more, got {self.copies}")
 
     @property
     def needs(self) -> tuple[Need, ...]:
-        before = Need("covered|future hidden", "it predicts each token from the place before it", "at=same")
+        before = Need("covered|future hidden", "it predicts each token from the position before it", "at=same")
         return (before,) if self.at == "before" else ()
 
     @property
@@ -64,7 +64,7 @@ class Masked(Part):
     def apply(self, batch: Batch, vocabulary: Vocabulary, seed: int) -> Batch:
         visit = version(batch, self.copies)
         text, hidden = ordinary(batch, vocabulary), already_hidden(batch)
-        text = text if hidden is None else text | hidden  # what an earlier rule hides counts for the budget too
+        text = text if hidden is None else text | hidden  # the budget is a share of these tokens, hidden ones included
         free = batch if hidden is None else _without(batch, ~text | hidden)
         special = batch.text & ~text
         labels = self.units.label(free, seed, visit), self.units.parts(free, seed, visit)
@@ -81,7 +81,7 @@ class Masked(Part):
 
 
 def version(batch: Batch, copies: int | None) -> Tensor:
-    """B, the visit that the choices in each row depend on: with static masking, the number of one of the versions."""
+    """B, the number that the choices in each row depend on: the visit, or with static masking the version of the row."""
     return batch.visit if copies is None else batch.visit % copies
 
 
@@ -91,24 +91,26 @@ def already_hidden(batch: Batch) -> Tensor | None:
     if before is None:
         return None
     count = batch.ids.numel()
-    where = torch.where(before.weight > 0, before.where, count)  # an unused place may name a token that is not hidden
+    where = torch.where(
+        before.weight > 0, before.where, count
+    )  # an unused place may point to a token that is not hidden
     return torch.zeros(count + 1, dtype=torch.bool, device=where.device).scatter(0, where, True)[:-1].view(batch.shape)
 
 
 def _without(batch: Batch, blank: Tensor) -> Batch:
-    """The batch for unit makers: these tokens belong to no word."""
+    """The batch for unit makers, in which these tokens belong to no word."""
     return batch.replace(columns=batch.columns | {"word": torch.where(blank, -1, batch.columns["word"])})
 
 
 def _one_before(found: Targets, batch: Batch) -> Targets:
-    """Predicted from the vector of the token before; a token that begins its example has none, and does not count."""
+    """The targets, predicted from the vector of the token before. The first token of an example gets weight 0."""
     before, example = (found.where - 1).clamp(min=0), batch.example.flatten()
     inside = (found.where % batch.shape[1] > 0) & (example[before] == example[found.where])
     return found.replace(at=before, weight=found.weight * inside)
 
 
 def _joined(batch: Batch, found: Targets) -> Targets:
-    """These targets behind those of earlier rules, row by row."""
+    """The targets of earlier rules, followed by these, row by row."""
     before, rows = batch.targets.get("tokens"), batch.shape[0]
     if before is None:
         return found

@@ -17,10 +17,10 @@ class Next(Part):
 
     Paper: GPT (Radford et al. 2018). Needs: a view without the future. Produces: the targets "tokens" at every token but
     the last, and "ahead_2" and so on for tokens further ahead. Used by: gpt, gpt2, char-transformer, transformer-xl.
-    Differs from Masked: the text itself stays as it is.
+    Differs from Masked: the text does not change.
     """
 
-    ahead: int = 1  # up to how many tokens ahead there are targets; 2: also the one after the next
+    ahead: int = 1  # how many tokens ahead are predicted; 2: the next token and the one after it
 
     def __post_init__(self) -> None:
         require(self.ahead >= 1, f"hide.ahead must be 1 or more, got {self.ahead}")
@@ -61,7 +61,7 @@ class Next(Part):
 
 @dataclass(frozen=True)
 class Nothing(Part):
-    """Hide nothing: the example's label is what is predicted.
+    """Hide nothing: only the label of an example is predicted.
 
     Paper: every fine-tuning. Needs: labels. Produces: no targets. Used by: adapted models.
     Differs from Next: the text is not predicted at all.
@@ -84,7 +84,7 @@ class Nothing(Part):
 
 
 def _ahead(batch: Batch, count: int) -> Targets:
-    """For every token the one this number of places ahead, if that belongs to the same example."""
+    """For every token, the token `count` places ahead as its target, if both belong to the same example."""
     rows, length = batch.shape
     here = torch.arange(rows * length, device=batch.ids.device).view(rows, length)[:, :-count].flatten()
     same = batch.real[:, count:] & (batch.example[:, count:] == batch.example[:, :-count])

@@ -1,4 +1,4 @@
-"""Replace: what stands in the text in place of the chosen tokens."""
+"""Replace: what the chosen tokens of the text are replaced by."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ class Mask(Part):
     Paper: BERT (Devlin et al. 2018). Needs: a mask token. Produces: tokens that are replaced in place.
     Used by: bert and most masked recipes. Differs from Keep: the text no longer shows what is predicted.
 
-    SpanBERT's program draws random tokens from its whole corpus, so by their frequency; the tokens of the row stand for the
-    corpus here, because hiding depends on nothing but the row, the visit and the seed.
+    SpanBERT's code draws random tokens from its whole corpus, so frequent tokens are more likely. Here they are drawn
+    from the row (`random_from="row"`), because hiding may depend only on the row, the visit and the seed.
     """
 
     mask: float = 0.8  # share of chosen tokens, or runs of them, replaced by [MASK]
-    random: float = 0.1  # share replaced by random tokens; the rest is kept as it is
-    draw: Literal["token", "span"] = "token"  # what shares one draw: each token by itself, or a run of hidden tokens
-    random_from: Literal["vocabulary", "row"] = "vocabulary"  # random tokens are any, or one of the same row (SpanBERT)
+    random: float = 0.1  # share replaced by random tokens; the other chosen tokens stay as they are
+    draw: Literal["token", "span"] = "token"  # one draw for each token, or one for each run of chosen tokens
+    random_from: Literal["vocabulary", "row"] = "vocabulary"  # where random tokens are drawn from (SpanBERT: the row)
 
     def __post_init__(self) -> None:
         for name in ("mask", "random"):
@@ -45,7 +45,7 @@ class Mask(Part):
 
     @property
     def needs(self) -> tuple[Need, ...]:
-        return (Need("mask token", "it puts [MASK] in place of tokens", "mask=0"),) if self.mask else ()
+        return (Need("mask token", "it replaces tokens by [MASK]", "mask=0"),) if self.mask else ()
 
     @property
     def gives(self) -> frozenset[str]:
@@ -107,7 +107,7 @@ class Shuffle(Part):
     """The tokens of each unit in a random order.
 
     Paper: StructBERT (Wang et al. 2019). Needs: nothing. Produces: units whose tokens changed places.
-    Used by: structbert, over runs of three tokens. Differs from Mask: every token is still there, only the order is lost.
+    Used by: structbert, over runs of three tokens. Differs from Mask: all tokens stay, only their order is lost.
     """
 
     @property
@@ -141,7 +141,9 @@ class Shuffle(Part):
 
 
 def moved(batch: Batch, ids: Tensor, source: Tensor | None) -> Batch:
-    """The batch with new ids; every column follows its token. `source`: the place each token came from; None: its own."""
+    """The batch with new ids and with columns that moved with their tokens.
+
+    `source`: B T, the place that each token came from; None: no token moved."""
     if source is None:
         return batch.replace(ids=ids)
     row = torch.arange(len(source), device=source.device)[:, None]
@@ -149,16 +151,18 @@ def moved(batch: Batch, ids: Tensor, source: Tensor | None) -> Batch:
 
 
 def _of_vocabulary(number: Tensor, vocabulary: Vocabulary) -> Tensor:
-    """For each number a token that is not special, all with equal chance."""
+    """For each random number an ordinary token; all have the same probability."""
     number = number % (vocabulary.size - len(vocabulary.special))
-    for special in vocabulary.special:  # step over each special id that lies at or below
+    for special in vocabulary.special:  # skip each special id that is not larger
         number = number + (number >= special)
     return number
 
 
 def _of_row(number: Tensor, ids: Tensor, text: Tensor) -> Tensor:
-    """For each number a token of the row's `text`, all places with equal chance; without any, the token itself."""
+    """For each random number a token of the row, where `text` is True; all places have the same probability.
+
+    In a row without such tokens, the token itself."""
     count = text.sum(1, keepdim=True)
-    slot = torch.where(text, text.cumsum(1) - 1, ids.shape[1])  # the others go behind the end
+    slot = torch.where(text, text.cumsum(1) - 1, ids.shape[1])  # other tokens are written after the end
     tokens = F.pad(torch.zeros_like(ids), (0, 1)).scatter(1, slot, ids)
     return torch.where(count > 0, tokens.gather(1, number % count.clamp(min=1)), ids)

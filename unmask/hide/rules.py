@@ -7,7 +7,7 @@ from unmask.batch import Batch, Vocabulary
 
 
 def apply_rules(hide: Hide | tuple[Hide, ...], batch: Batch, vocabulary: Vocabulary, seed: int) -> Batch:
-    """The batch with all rules applied; a later rule leaves alone what an earlier one hides."""
+    """The batch with all rules applied. A later rule does not change tokens that an earlier rule hides."""
     for rule in rules(hide):
         batch = rule.apply(batch, vocabulary, seed)
     return batch

@@ -1,4 +1,5 @@
-"""Units: what is hidden as a whole. A unit maker labels every token with its unit; -1 is never hidden."""
+"""Units: the pieces of text that are hidden as a whole. A unit maker gives every token the number of its unit; a token
+with -1 is in no unit and is never hidden."""
 
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ from unmask.hide.lengths import Geometric, Lengths
 
 
 class UnitMaker(Part):
-    """What unit makers have in common. These are the values of units that are one thing each, without levels."""
+    """Base class of unit makers. By default a unit is one word or token, has no parts, and there are no levels."""
 
     @property
     def longest(self) -> int:
@@ -72,16 +73,16 @@ class Words(UnitMaker):
 
 @dataclass(frozen=True)
 class Spans(UnitMaker):
-    """Runs of a random number of words, or of tokens, that lie side by side.
+    """Spans: runs of a random number of neighbouring words, or of tokens.
 
-    Paper: SpanBERT (Joshi et al. 2019); ALBERT's and UniLM's n-grams. Needs: what its parts need.
-    Produces: units whose lengths follow the given law, cut off where a text ends, and the last of a row where its budget
-    does. Used by: spanbert, albert, unilm, xlnet.
-    Differs from Words: a unit may be several words; the row is cut differently at every visit.
+    Paper: SpanBERT (Joshi et al. 2019); ALBERT's and UniLM's n-grams. Needs: what `of` needs.
+    Produces: units whose lengths follow `lengths`. A unit is cut where its text ends, and where the row's budget ends.
+    Used by: spanbert, albert, unilm, xlnet.
+    Differs from Words: a unit may be several words; a row is divided into different spans at every visit.
     """
 
-    of: Words | Tokens = field(default_factory=Words)  # what a span is made of
-    lengths: Lengths = field(default_factory=Geometric)  # how many of them
+    of: Words | Tokens = field(default_factory=Words)  # what a span consists of
+    lengths: Lengths = field(default_factory=Geometric)  # how many words or tokens a span has
 
     @property
     def longest(self) -> int:
@@ -106,7 +107,7 @@ class Spans(UnitMaker):
         return joined(tile, part >= 0)
 
     def _bounds(self) -> list[float]:
-        """Where a number drawn from [0, 1) crosses to the next length."""
+        """The cumulative shares: a random number in [0, 1) is compared with them to get a length."""
         total, bounds = 0.0, []
         for share in self.lengths.shares[:-1]:
             total += share
@@ -116,11 +117,11 @@ class Spans(UnitMaker):
 
 @dataclass(frozen=True)
 class Second(UnitMaker):
-    """Every token of the second text is a unit, and so is the special token that ends it.
+    """Every token of the second text is a unit. The special token that ends it is a unit too.
 
     Paper: UniLM (Dong et al. 2019), fine-tuning. Needs: pairs of texts. Produces: units of one token.
-    Used by: models adapted to write. Differs from Tokens: the first text is never hidden, the end of the second may be,
-    so that the model learns where to stop.
+    Used by: models adapted to write. Differs from Tokens: the first text is never hidden; the end token of the second
+    may be hidden, so that the model learns where to stop.
     """
 
     @property
@@ -134,10 +135,10 @@ class Second(UnitMaker):
 
 @dataclass(frozen=True)
 class Runs(UnitMaker):
-    """Runs of a fixed number of neighbouring tokens, on a grid that each row draws.
+    """Runs of a fixed number of neighbouring tokens. The start of the first run is random in each row.
 
-    Paper: StructBERT (Wang et al. 2019). Needs: nothing. Produces: units of exactly this number of tokens.
-    Used by: structbert, for its shuffled trigrams. Differs from Spans: all units have one length, and none is cut.
+    Paper: StructBERT (Wang et al. 2019). Needs: nothing. Produces: units of exactly `size` tokens.
+    Used by: structbert, for its shuffled trigrams. Differs from Spans: all units have the same length; none is cut.
     """
 
     size: int = 3  # tokens in a run
@@ -168,7 +169,7 @@ class Runs(UnitMaker):
 
 @dataclass(frozen=True)
 class Levels(UnitMaker):
-    """Each row takes one level: single tokens, phrases, or entities; a token counts to the largest unit that it has.
+    """Each row takes one level: single tokens, phrases, or entities. A token belongs to its largest unit.
 
     Paper: ERNIE 1.0 (Sun et al. 2019). Needs: words and a lexicon in the shards (`prepare --lexicon`).
     Produces: at level phrase, phrases and the words between them; at level entity, entities, phrases and words.
@@ -184,7 +185,8 @@ class Levels(UnitMaker):
         shares = (self.token, self.phrase, self.entity)
         require(
             min(shares) >= 0 and sum(shares) > 0,
-            f"hide.units: levels have shares of 0 or more, one above 0, got {shares}",
+            f"hide.units must have token, phrase and entity shares of 0 or more, and at least one above 0, got {shares}: "
+            "raise one of them",
         )
 
     @property
@@ -214,14 +216,14 @@ class Levels(UnitMaker):
 
 
 def _larger(unit: Tensor | None, otherwise: Tensor) -> Tensor:
-    """The number of the larger unit where there is one; numbers of both kinds never meet."""
+    """The number of the larger unit where there is one, otherwise of the other unit. The two ranges do not overlap."""
     if unit is None:
         return otherwise
     return torch.where(unit >= 0, unit, otherwise + otherwise.shape[1])
 
 
 def ordinary(batch: Batch, vocabulary: Vocabulary) -> Tensor:
-    """B T, True on the tokens of the text, without [UNK] and other special tokens that the text itself holds."""
+    """B T, True on the tokens of the text, except [UNK] and other special tokens in the text itself."""
     found = batch.text
     for special in vocabulary.special:
         found = found & (batch.ids != special)
@@ -229,9 +231,9 @@ def ordinary(batch: Batch, vocabulary: Vocabulary) -> Tensor:
 
 
 def without_special(units: Tensor, parts: Tensor | None, special: Tensor) -> tuple[Tensor, Tensor | None]:
-    """Units and their parts without those that hold a `special` token (B T): they are never hidden.
+    """Units and their parts without those that contain a `special` token (B T), which are never hidden.
 
-    A unit that stays whole is left out whole. A unit that is made of parts loses the part, and ends there.
+    A unit without parts is removed. A unit with parts loses the part, and is divided there.
     """
     if parts is None:
         return torch.where(_hold(units, special), -1, units), None
@@ -240,14 +242,14 @@ def without_special(units: Tensor, parts: Tensor | None, special: Tensor) -> tup
 
 
 def _hold(units: Tensor, special: Tensor) -> Tensor:
-    """B T, whether each one's unit holds a special token."""
+    """B T, whether each token's unit contains a special token."""
     slot = units.clamp(min=0)
     found = (special & (units >= 0)).long()
     return torch.zeros_like(units).scatter_reduce(1, slot, found, "amax").gather(1, slot) > 0
 
 
 def joined(unit: Tensor, text: Tensor) -> Tensor:
-    """Runs of one unit within one stretch of text, numbered from 0 in each row; -1 where there is no text."""
+    """B T, runs of neighbouring text tokens with the same unit, numbered from 0 in each row; -1 outside the text."""
     new = text.clone()
     new[:, 1:] &= (unit[:, 1:] != unit[:, :-1]) | ~text[:, :-1]
     return torch.where(text, new.cumsum(1) - 1, -1)

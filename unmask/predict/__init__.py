@@ -1,4 +1,4 @@
-"""Predict: objectives. Pretraining losses and downstream heads are one interface."""
+"""Predict: objectives. Pretraining losses and downstream heads share one interface."""
 
 from unmask.predict.adaptive import Adaptive
 from unmask.predict.all_tokens import AllTokens

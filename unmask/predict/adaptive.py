@@ -1,4 +1,4 @@
-"""Predict tokens of a large vocabulary in two steps: its cluster, then the token within it: the adaptive softmax."""
+"""The adaptive softmax: predict a token of a large vocabulary in two steps, first its cluster, then the token."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from unmask.predict.objective import Predicts, reads_targets
 
 @dataclass(frozen=True)
 class Adaptive(Predicts):
-    """The frequent tokens and the clusters of rare ones compete first, then the tokens of the cluster.
+    """A first softmax over the frequent tokens and the clusters of rare tokens, then one over the cluster's tokens.
 
     Paper: Grave et al. 2016; Transformer-XL on WikiText-103. Needs: targets, and adaptive embeddings
     (system.backbone.cutoffs), whose tables are the output weights. Produces: a cross-entropy per target.
-    Used by: transformer-xl, variant words. Differs from Tokens: rare tokens have narrow weights of their own cluster.
+    Used by: transformer-xl, variant words. Differs from Tokens: rare tokens have narrower output weights.
     """
 
-    own: tuple[int, ...] = ()  # clusters, from 0, whose projection is not that of their embeddings
+    own: tuple[int, ...] = ()  # clusters, counted from 0, that do not share the projection of their embeddings
 
     @property
     def target(self) -> str:
@@ -44,7 +44,8 @@ class Adaptive(Predicts):
         return AdaptiveModule(self, width, embedding, initial)
 
     def flops(self, width: int, embedding: int, vocabulary: float, share: float) -> float:
-        """Floating-point operations per token of a row, in one forward pass; `vocabulary` counts narrow rows by their width."""
+        """Floating-point operations per token of a row, in one forward pass. `vocabulary`: a narrow row of the token table
+        counts as a fraction of a full-width row."""
         return share * 2 * embedding * vocabulary
 
 
@@ -53,14 +54,15 @@ class AdaptiveModule(nn.Module):
         super().__init__()
         require(
             hasattr(embedding, "tables"),
-            "predict=Adaptive shares its weights with adaptive embeddings: set system.backbone.cutoffs, such as (20000, 40000)",
+            "predict=Adaptive shares its weights with adaptive embeddings, and the backbone has none: set "
+            "system.backbone.cutoffs, such as (20000, 40000)",
         )
         self.edges: tuple[int, ...] = embedding.edges
         self.tables = embedding.tables
         last = len(self.tables) - 1
         require(
             all(0 <= number <= last for number in spec.own),
-            f"predict.*.own names clusters from 0 to {last}, got {spec.own}: set it to such, or to () for none",
+            f"predict.*.own must contain only clusters from 0 to {last}, got {spec.own}: remove the others, or set it to ()",
         )
         self.projections = nn.ParameterList(
             embedding.draw_projection(torch.empty_like(shared)) if number in spec.own else shared
@@ -81,8 +83,8 @@ class AdaptiveModule(nn.Module):
         for number, (begin, end) in enumerate(pairwise(self.edges)):
             here = (targets.ids - begin).clamp(0, end - begin - 1)[:, None]
             within = (first if number == 0 else self._within(x, number)).gather(1, here)[:, 0]
-            chance = within if number == 0 else within + first[:, self.edges[1] + number - 1]
-            found = torch.where((targets.ids >= begin) & (targets.ids < end), chance, found)
+            score = within if number == 0 else within + first[:, self.edges[1] + number - 1]
+            found = torch.where((targets.ids >= begin) & (targets.ids < end), score, found)
         return Loss(-(found * targets.weight).sum(), targets.weight.sum())
 
     def decode(self, hidden: Hidden, batch: Batch) -> Tensor:
@@ -102,6 +104,6 @@ class AdaptiveModule(nn.Module):
         return F.linear(narrow, weight, bias).float().log_softmax(-1)
 
     def _within(self, x: Tensor, number: int) -> Tensor:
-        """Log-probabilities of a cluster's tokens, given that it is one of them."""
+        """Log-probabilities of a cluster's tokens, given that the token is in this cluster."""
         narrow = F.linear(x, self.projections[number].T)
         return F.linear(narrow, self.tables[number], self.bias[number]).float().log_softmax(-1)

@@ -1,4 +1,4 @@
-"""Predict the original of every token, either by copying the input or by scoring the vocabulary."""
+"""Predict the original token at every position, either by copying the input or by scoring the vocabulary."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from unmask.predict.tokens import Tokens
 
 @dataclass(frozen=True)
 class AllTokens(Predicts):
-    """What stood at each token before a generator replaced some of them; the model may copy its input.
+    """The original of every token, after a generator replaced some tokens; the model may copy its input.
 
     Paper: ELECTRA's ablation "all-tokens MLM". Needs: a generator's replacements. Produces: a cross-entropy per token.
-    Used by: electra, variant all-tokens. Differs from Replaced: the original itself must be found.
+    Used by: electra, variant all-tokens. Differs from Replaced: the original token itself is predicted.
     """
 
     epsilon: float = 1e-12  # of the transform's norm
@@ -31,7 +31,7 @@ class AllTokens(Predicts):
 
     @property
     def needs(self) -> tuple[Need, ...]:
-        return (Need("original", "it finds what stood at each token before a generator replaced some"),)
+        return (Need("original", "it predicts the tokens that a generator replaced"),)
 
     def build(self, width: int, embedding: Tensor, initial: InitWeights) -> AllTokensModule:
         return AllTokensModule(self, width, embedding, initial)
@@ -61,5 +61,5 @@ class AllTokensModule(nn.Module):
         return Loss((losses * batch.real).sum(), batch.real.float().sum())
 
     def decode(self, hidden: Hidden, batch: Batch) -> Tensor:
-        """B T V, the scores of every token of the vocabulary at every place, if it is not copied."""
+        """B T V, the scores of every token of the vocabulary at every position, for tokens that are not copied."""
         return self.write.scores(hidden.last)

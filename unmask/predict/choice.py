@@ -1,4 +1,4 @@
-"""Predict which of several texts is right."""
+"""Predict which of several texts is the correct one."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from unmask.predict.objective import Predicts
 
 @dataclass(frozen=True)
 class Choice(Predicts):
-    """One of several choices: each has a row and gets a score, and the scores of an example make one softmax.
+    """One of several choices. Each choice has a row and gets a score; one softmax runs over the scores of an example.
 
     Paper: GPT (Radford et al. 2018); with a pooler, BERT. Needs: a row per choice, one label per example.
     Produces: a cross-entropy per example. Used by: models adapted to choose.
-    Differs from Label: the answers are texts, and how many there are differs from example to example.
+    Differs from Label: the answers are texts, and each example may have a different number of them.
     """
 
     pooler: bool = True  # a layer before the output
@@ -33,8 +33,8 @@ class Choice(Predicts):
         require(0 <= self.dropout < 1, f"a choice's dropout must be in [0, 1), got {self.dropout}")
         require(
             self.pooler or self.activation == "tanh",
-            f"a choice's activation is that of its pooler, and it has none, got {self.activation!r}: leave activation "
-            "out, or adapt a model that sees everything",
+            f"a choice's activation is the activation of its pooler, and there is no pooler, got {self.activation!r}: leave "
+            "activation out, or adapt a model that sees everything",
         )
 
     @property
@@ -43,7 +43,7 @@ class Choice(Predicts):
 
     @property
     def needs(self) -> tuple[Need, ...]:
-        return (Need("labels", "it predicts the right choice of each example"),)
+        return (Need("labels", "it predicts the correct choice of each example"),)
 
     @property
     def gives(self) -> frozenset[str]:
@@ -73,7 +73,7 @@ class ChoiceModule(nn.Module):
         return Loss((losses * batch.counted).sum(), batch.counted.sum())
 
     def decode(self, hidden: Hidden, batch: Batch) -> Tensor:
-        """E K, the score of each choice of each example; minus infinity where an example has fewer than others."""
+        """E K, the score of each choice of each example; minus infinity where an example has fewer than K choices."""
         x = pooled(summaries(hidden.last, batch), self.dense, self.spec.activation)
         scores = self.out(self.dropout(x))[:, 0]
         empty = ~batch.real.flatten()[batch.summary]

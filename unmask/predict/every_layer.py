@@ -1,4 +1,4 @@
-"""Predict tokens from every layer: the objective of the last layer, also asked of the layers below it."""
+"""Predict tokens from every layer: the objective of the last layer, computed for the layers below it too."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from unmask.predict.tokens import Tokens
 
 @dataclass(frozen=True)
 class EveryLayer(Predicts):
-    """The same prediction read off every layer but the last, each with its own output unless it is tied.
+    """The same prediction from every layer except the last. Each layer has its own output weights, unless they are tied.
 
     Paper: the character Transformer (Al-Rfou et al. 2018). Needs: what its head needs. Produces: a loss per layer, NAME_1,
     NAME_2 and so on. Used by: char-transformer. Differs from Tokens: one loss for each layer below the last.
@@ -31,7 +31,7 @@ class EveryLayer(Predicts):
         return {f"{name}_{layer}": replace(self.head, layer=layer) for layer in range(1, layers)}
 
     def build(self, width: int, embedding: Tensor, initial: InitWeights) -> nn.Module:
-        raise NotImplementedError("built as its parts: see `each`")
+        raise NotImplementedError("EveryLayer is not built itself: build the objectives of `each`")
 
     def flops(self, width: int, embedding: int, vocabulary: float, share: float) -> float:
-        raise NotImplementedError("counted as its parts: see `each`")
+        raise NotImplementedError("EveryLayer has no cost itself: count the objectives of `each`")

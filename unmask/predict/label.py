@@ -1,4 +1,4 @@
-"""Predict the class of each example: a sentence task in pretraining, a classifier afterwards."""
+"""Predict the class of each example: a sentence task in pretraining, a classifier in adaptation."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from unmask.predict.objective import Predicts
 
 @dataclass(frozen=True)
 class Label(Predicts):
-    """The class of an example, read off one vector.
+    """The class of an example, predicted from one vector.
 
     Paper: BERT (pooler and next-sentence head). Needs: labels. Produces: a cross-entropy per example.
     Used by: every sentence task and every classifier. Differs from Tokens: one answer per example.
     """
 
-    classes: int = 2  # how many answers there are
-    pool: Literal["summary", "mean"] = "summary"  # the summary token, or the mean of all tokens
+    classes: int = 2  # the number of classes
+    pool: Literal["summary", "mean"] = "summary"  # the vector of the summary token, or the mean over all tokens
     pooler: bool = True  # a layer before the output
     activation: Literal["tanh", "gelu"] = "tanh"  # of the pooler
     bias: bool = True  # of the output
@@ -36,8 +36,8 @@ class Label(Predicts):
         require(0 <= self.dropout < 1, f"a label's dropout must be in [0, 1), got {self.dropout}")
         require(
             self.pooler or self.activation == "tanh",
-            f"a label's activation is that of its pooler, and it has none, got {self.activation!r}: leave activation "
-            "out, or read the label off the summary token of a model that sees everything",
+            f"a label's activation is the activation of its pooler, and there is no pooler, got {self.activation!r}: leave "
+            "activation out, or predict the label from the summary token of a model that sees everything",
         )
 
     @property
@@ -79,11 +79,12 @@ class LabelModule(nn.Module):
         """E classes, the score of each class for each example."""
         x = summaries(hidden.last, batch) if self.spec.pool == "summary" else means(hidden.last, batch)
         x = pooled(x, self.dense, self.spec.activation)
-        return self.out(self.dropout(x.view(len(batch.label), -1, x.shape[-1]).sum(1)))  # over the times it was read
+        # an example that is read several times has several vectors, which are added
+        return self.out(self.dropout(x.view(len(batch.label), -1, x.shape[-1]).sum(1)))
 
 
 def pooled(x: Tensor, dense: nn.Linear | None, activation: str) -> Tensor:
-    """The vectors behind the layer before the output, where there is one."""
+    """The vectors after the pooler, if there is one."""
     if dense is None:
         return x
     return F.gelu(dense(x)) if activation == "gelu" else torch.tanh(dense(x))

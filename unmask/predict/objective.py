@@ -1,4 +1,4 @@
-"""What objectives have in common, and the needs of those that predict targets."""
+"""The base class of objectives, and the needs of objectives that predict targets."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class Predicts(Part):
-    """An objective that is one loss, asked at its targets and read off the last layer."""
+    """Base class of objectives. By default an objective is one loss, computed at targets from the last layer."""
 
     @property
     def target(self) -> str | None:
@@ -39,5 +39,10 @@ def reads_targets(name: str, *, query: bool) -> tuple[Need, ...]:
     hidden = "covered|from before|second stream" if query else "covered|from before"
     return (
         Need(f"targets:{name}", f"it predicts the targets {name!r}"),
-        Need(hidden, "it must not read the token that it predicts" if query else "it reads the tokens themselves"),
+        Need(
+            hidden,
+            "it must not read the token that it predicts"
+            if query
+            else "it reads the vectors of the tokens, not a second stream",
+        ),
     )

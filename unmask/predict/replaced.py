@@ -16,16 +16,16 @@ from unmask.predict.objective import Predicts
 
 @dataclass(frozen=True)
 class Replaced(Predicts):
-    """Whether each token is the one that stood there, or one that a generator put in its place.
+    """Whether each token is the original, or was replaced by a generator.
 
     Paper: ELECTRA (Clark et al. 2020). Needs: a generator's replacements. Produces: a binary cross-entropy per token;
     a replacement that equals the original counts as original. Used by: electra.
-    Differs from Tokens: two answers, not a vocabulary, and at every token.
+    Differs from Tokens: two classes, not a vocabulary; and a prediction at every token.
     """
 
     where: Literal["all", "hidden"] = "all"  # every token, or only those that were hidden (ELECTRA 15%)
-    # initial weights of the last layer: as in the other layers, or Glorot's, as in the released code; with those of the
-    # other layers the network soon gives all tokens one vector
+    # initial weights of the output layer: as in the other layers, or Glorot's, as in the released code. With "layers",
+    # training soon collapses: all tokens get the same vector
     initial: Literal["layers", "glorot"] = "glorot"
 
     @property
@@ -38,7 +38,7 @@ class Replaced(Predicts):
 
     @property
     def needs(self) -> tuple[Need, ...]:
-        return (Need("original", "it finds the tokens that a generator replaced"),)
+        return (Need("original", "it detects the tokens that a generator replaced"),)
 
     def build(self, width: int, embedding: Tensor, initial: InitWeights) -> ReplacedModule:
         return ReplacedModule(self, width, initial)
@@ -71,7 +71,7 @@ class ReplacedModule(nn.Module):
         return Loss((losses * counted).sum(), counted.sum())
 
     def decode(self, hidden: Hidden, batch: Batch) -> Tensor:
-        """B T, the score of having been replaced."""
+        """B T, the score of "replaced" for each token."""
         return self._scores(hidden.last)
 
     def _counted(self, batch: Batch) -> Tensor:

@@ -18,16 +18,16 @@ from unmask.predict.objective import Predicts, reads_targets
 
 @dataclass(frozen=True)
 class SpanBoundary(Predicts):
-    """Each hidden token, from the nearest tokens left and right that are in sight and its place between them alone.
+    """Each hidden token, from the nearest visible tokens left and right of its span and its place in the span.
 
-    Spans that touch count as one: their boundary must not be hidden itself. Both boundaries are tokens of the text: a span
-    at the beginning or the end of its text, next to a special token, is left out, as in SpanBERT's program.
+    Neighbouring spans count as one span, because a boundary token must be visible. Both boundaries are tokens of the text:
+    a span at the beginning or the end of its text, next to a special token, is left out, as in SpanBERT's code.
     Paper: SpanBERT (Joshi et al. 2019). Needs: targets. Produces: a cross-entropy per target between two boundaries.
     Used by: spanbert. Differs from Tokens: the vector at the token itself is not read.
     """
 
-    places: int = 20  # in a span that are told apart; those after count as the last
-    width: int = 200  # of the vector of a place
+    places: int = 20  # the number of places in a span that have their own vector; later places use the last one
+    width: int = 200  # of the vector of a place in a span
     epsilon: float = 1e-12  # of the norms
 
     def __post_init__(self) -> None:
@@ -76,7 +76,7 @@ class SpanBoundaryModule(nn.Module):
         return Loss((losses * near.weight).sum(), near.weight.sum())
 
     def _scores(self, vectors: Tensor, left: Tensor, right: Tensor, where: Tensor) -> Tensor:
-        """N V, the scores of every token of the vocabulary at every target, from the vectors (B T) D of all tokens."""
+        """N V, the scores of every token of the vocabulary at every target. `vectors`: (B T) D, of all tokens."""
         place = self.place((where - left - 1).clamp(0, self.spec.places - 1)).to(vectors.dtype)
         x = self.first_norm(F.gelu(self.first(torch.cat((vectors[left], vectors[right], place), -1))))
         x = self.second_norm(F.gelu(self.second(x)))
@@ -87,12 +87,12 @@ class Around(NamedTuple):
     """The boundaries of each target."""
 
     left: Tensor  # N, flat index of the nearest token before it that is not hidden
-    right: Tensor  # N, the same after it
-    weight: Tensor  # N, 0.0 on unused places, and where a boundary is not a token of the target's text
+    right: Tensor  # N, flat index of the nearest token after it that is not hidden
+    weight: Tensor  # N, 0.0 at unused places, and where a boundary is not a token of the target's text
 
 
 def around(batch: Batch) -> Around:
-    """The boundaries of each target; where a row has none, any place with weight 0."""
+    """The boundaries of each target. A target without boundaries gets any index, with weight 0."""
     targets = batch.targets["tokens"]
     count, (rows, length) = batch.ids.numel(), batch.shape
     place = torch.arange(count, device=targets.where.device).view(rows, length)

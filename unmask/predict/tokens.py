@@ -1,4 +1,4 @@
-"""Predict the hidden tokens at their places."""
+"""Predict the hidden tokens."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from unmask.predict.objective import Predicts, reads_targets
 
 @dataclass(frozen=True)
 class Tokens(Predicts):
-    """The token that stands at each target.
+    """The token at each target.
 
     Paper: BERT (transform, bias), GPT (neither). Needs: targets. Produces: a cross-entropy per target.
     Used by: every recipe that predicts tokens. Differs from Label: one answer per hidden token, not per example.
@@ -30,7 +30,7 @@ class Tokens(Predicts):
     activation: Literal["gelu", "gelu_tanh", "relu"] = "gelu"  # of the transform
     epsilon: float = 1e-12  # of the transform's norm
     target: str = "tokens"  # the name of the targets, as `hide` gives them: "ahead_2" is the token after the next
-    layer: int | None = None  # whose vectors are read, counted from 1, 0 is the embeddings; none: the last
+    layer: int | None = None  # the layer that is read, counted from 1; 0: the embeddings; none: the last layer
 
     def __post_init__(self) -> None:
         require(self.layer is None or self.layer >= 0, f"predict.*.layer must be none or 0 or more, got {self.layer}")
@@ -53,14 +53,15 @@ class Tokens(Predicts):
 
 
 class TokensModule(nn.Module):
-    heavy: ClassVar[str] = "measure"  # the method that is compiled: it is the same for every layer that is read
+    heavy: ClassVar[str] = "measure"  # the method that is compiled: it is the same for all layers
 
     def __init__(self, spec: Tokens, width: int, embedding: Tensor, initial: InitWeights) -> None:
         super().__init__()
         self.spec = spec
         require(
             spec.transform or width == embedding.shape[1],
-            f"embeddings of width {embedding.shape[1]} and layers of width {width} need predict.*.transform=true",
+            f"predict.*.transform must be true if embeddings and layers differ in width, got embeddings of width "
+            f"{embedding.shape[1]} and layers of width {width}: set predict.*.transform=true",
         )
         if spec.transform:
             self.dense = initial.layer(nn.Linear(width, embedding.shape[1]))
@@ -79,7 +80,7 @@ class TokensModule(nn.Module):
         return self.scores(self.vectors_at(hidden, batch))
 
     def vectors_at(self, hidden: Hidden, batch: Batch) -> Tensor:
-        """N D, of every target: where there is a stream that does not see what it predicts, of that."""
+        """N D, the vector that predicts each target; if there is a query stream, the vector of that stream."""
         if hidden.query is not None:
             return hidden.query
         return self.vectors(hidden).flatten(0, 1)[self.targets(batch).at]
@@ -88,19 +89,19 @@ class TokensModule(nn.Module):
         return cross_entropy(scores, self.targets(batch))
 
     def measure(self, vectors: Tensor, targets: Targets) -> Loss:
-        """Of the vectors, N D, at the targets."""
+        """The loss of the vectors, N D, that predict the targets."""
         return cross_entropy(self.scores(vectors), targets)
 
     def decode(self, hidden: Hidden, batch: Batch) -> Tensor:
-        """B T V, the scores of every token of the vocabulary at every place."""
+        """B T V, the scores of every token of the vocabulary at every position."""
         return self.scores(self.vectors(hidden))
 
     def vectors(self, hidden: Hidden) -> Tensor:
-        """B T D, of the layer that is read."""
+        """B T D, the vectors of the layer that is read."""
         return hidden.for_prediction if self.spec.layer is None else hidden.layers[self.spec.layer]
 
     def targets(self, batch: Batch) -> Targets:
-        """Those that are predicted."""
+        """The targets that are predicted."""
         return batch.targets[self.spec.target]
 
     def scores(self, x: Tensor) -> Tensor:
@@ -114,6 +115,6 @@ class TokensModule(nn.Module):
 
 
 def cross_entropy(scores: Tensor, targets: Targets) -> Loss:
-    """Of the scores, N V, at the targets."""
+    """The loss of the scores, N V, at the targets."""
     losses = F.cross_entropy(scores.float(), targets.ids, reduction="none")
     return Loss((losses * targets.weight).sum(), targets.weight.sum())

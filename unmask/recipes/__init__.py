@@ -1,4 +1,4 @@
-"""One file per paper. Recipes are found by file name; each holds choices and no logic. A path names a file of the user's."""
+"""Recipes: one file per paper, found by its file name. A recipe holds choices and no logic. A path names a user's file."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _FOLDER = Path(__file__).parent
 
 @dataclass(frozen=True)
 class Entry:
-    """What a recipe's first line says."""
+    """The first line of a recipe's docstring, in parts."""
 
     name: str
     year: str
@@ -34,7 +34,7 @@ def names() -> list[str]:
 
 
 def entries() -> list[Entry]:
-    """The family, oldest first, read from the first lines without importing anything."""
+    """All recipes, the oldest paper first. They are read from the first lines of the files; nothing is imported."""
     found = []
     for name in names():
         first = (ast.get_docstring(ast.parse(_file(name).read_text(encoding="utf-8"))) or "").splitlines()[0]
@@ -45,13 +45,13 @@ def entries() -> list[Entry]:
 
 
 def _age(entry: Entry) -> tuple[str, str]:
-    """Year and month, from the number in arXiv where there is one; then the name."""
+    """The year and month of the paper, from its arXiv number if it has one; then the name."""
     number = re.search(r"arXiv:(\d{4})\.", entry.paper)
     return (number.group(1) if number else entry.year[2:] + "00", entry.name)
 
 
 def get(name: str, *, size: str = "base", variant: str = "paper", settings: list[str] | tuple[str, ...] = ()) -> Recipe:
-    """The recipe of this name, or of a recipe file such as "./mine.py", with settings such as "hide.budget=0.2"."""
+    """The recipe with this name, or from a recipe file such as "./mine.py", with settings such as "hide.budget=0.2"."""
     if recipe_file.is_path(name):
         file = recipe_file.load(name)
         return _set(file.recipe(size=size, variant=variant), settings, tuple(file.parts.values()))
@@ -81,9 +81,11 @@ def continued(
     name: str, start: str | Path, *, variant: str = "paper", settings: list[str] | tuple[str, ...] = (),
     file: str | Path | None = None,
 ) -> Recipe:  # fmt: skip
-    """The recipe of this name, or of a recipe file, to continue from a run: rates and batches of the run's size, if the
-    recipe has that size. `file`: the recipe file of the run, if it uses parts of one; by default the recipe's own file."""
-    from unmask import run  # run and system import torch, and listing the recipes does not need it
+    """The recipe with this name, or from a recipe file, that continues from the run `start`.
+
+    If the recipe has the size of the run, it uses the rates and batches of that size. `file`: the recipe file of the run,
+    if the run uses parts of one; by default the recipe's own file."""
+    from unmask import run  # run and system import torch; listing the recipes must not wait for it
     from unmask.system import check_continued
 
     own = recipe_file.load(name) if recipe_file.is_path(name) else None
@@ -97,12 +99,12 @@ def continued(
 
 
 def _size_of_a_step(settings: Sequence[str]) -> bool:
-    """Whether settings say how large a step is: then it stays so."""
+    """Whether a setting gives the number of rows or the row length: then the step is not made smaller."""
     return any(re.match(r"schedule\.[^.=]+\.(rows|length)\b", setting) for setting in settings)
 
 
 def gentle(recipe: Recipe, base: Recipe) -> Recipe:
-    """The recipe with the rate and the warmup for a network that is trained already, of this width; its own, if lower."""
+    """The recipe with the rate and warmup for continuing a trained network of this width. A lower rate of its own stays."""
     usual, optimise = recipe.continuing, recipe.optimise
     rate = min(optimise.rate, usual.rate * 768 / base.system.backbone.width)
     return recipe.replace(optimise=dataclasses.replace(optimise, rate=rate, warmup=usual.warmup))
@@ -113,6 +115,6 @@ def _file(name: str) -> Path:
 
 
 def smallest(name: str) -> str:
-    """The smallest size of a recipe: "tiny", or the first that it has."""
+    """The smallest size of a recipe: "tiny", or otherwise the first in its list."""
     sizes = list(_sizes(name))
     return "tiny" if "tiny" in sizes else str(sizes[0])

@@ -1,7 +1,7 @@
 """ALBERT (Lan et al. 2019, arXiv:1909.11942): hide 15% as n-grams of words, see everything, predict them and whether A and B are in order.
 
-One set of weights serves all layers, and the embeddings are narrow. `--set system.backbone.sharing=attention` (or
-feedforward, none) and `system.backbone.embedding=768` are the paper's ablations.
+All layers share one set of weights, and the embeddings are narrower than the layers. The paper's ablations are
+`--set system.backbone.sharing=attention` (or feedforward, none) and `--set system.backbone.embedding=768`.
 """
 
 from dataclasses import replace
@@ -23,13 +23,13 @@ SIZES = {
     "xxlarge": Transformer(layers=12, width=4096, heads=64, feedforward=16384, **_SHAPE),
 }
 PAPER = ("base", "large", "xlarge", "xxlarge")  # the sizes that the paper has
-# The paper: 4,096 rows of 512 tokens a step, rate 1.76e-3 after 3,125 of 125k steps, at all sizes. Smaller sizes, which
-# it does not have, take a higher rate and a smaller batch.
+# The paper: 4,096 rows of 512 tokens a step, rate 1.76e-3 after 3,125 of 125k steps, at all sizes. It does not
+# have the smaller sizes; they have a higher rate and a smaller batch.
 RATES = {"tiny": 4e-3, "mini": 4e-3, "small": 4e-3, "medium": 4e-3}
 ROWS = {"tiny": 16, "mini": 32, "small": 64, "medium": 128}
 VARIANTS: dict[str, dict[str, Any]] = {
     "paper": {"dropout": 0.1},
-    "no-dropout": {"dropout": 0.0},  # what the paper ends with, and the second release has at all sizes
+    "no-dropout": {"dropout": 0.0},  # the paper's final choice; the second release has it at all sizes
 }
 
 

@@ -15,8 +15,8 @@ SIZES = {
     "large": Transformer(layers=24, width=1024, heads=16, feedforward=4096, segments=2),
 }
 PAPER = ("base", "large")  # the sizes that the paper has
-# The paper trains base and large at rate 1e-4 with 1% of warmup and 131,072 tokens a step; the smaller sizes, which
-# it does not have, take a higher rate and a smaller batch, so that a short budget holds enough steps.
+# The paper trains base and large at rate 1e-4 with 1% of warmup and 131,072 tokens a step. It does not have the smaller
+# sizes; they have a higher rate and a smaller batch, so that a short budget has enough steps.
 RATES = {"tiny": 1e-3, "mini": 1e-3, "small": 7e-4, "medium": 5e-4, "base": 1e-4, "large": 1e-4}
 WARMUP = {"tiny": 0.05, "mini": 0.05, "small": 0.05, "medium": 0.05, "base": 0.01, "large": 0.01}
 ROWS = {"tiny": 64, "mini": 128, "small": 256, "medium": 256, "base": 256, "large": 256}

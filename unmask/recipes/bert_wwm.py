@@ -1,6 +1,6 @@
 """BERT-wwm (Cui et al. 2019, arXiv:1906.08101): hide 15% as whole words, see everything, predict them and whether B follows A.
 
-The paper goes on from Chinese BERT (`--from RUN`) on Chinese Wikipedia. English text is hidden by words all the same.
+The paper continues from Chinese BERT (`--from RUN`) on Chinese Wikipedia. The recipe also works on English text.
 """
 
 from typing import Any
@@ -18,8 +18,8 @@ SIZES = {
     "large": Transformer(layers=24, width=1024, heads=16, feedforward=4096, segments=2),
 }
 PAPER = ("base", "large")  # the sizes that the paper has
-# The paper: 2,560 rows of 128 tokens a step at rate 1e-4 with LAMB, from trained weights; smaller sizes, which it does
-# not have, take a higher rate and a smaller batch, so that a short budget from fresh weights holds enough steps.
+# The paper: 2,560 rows of 128 tokens a step at rate 1e-4 with LAMB, from trained weights. It does not have the smaller
+# sizes; they have a higher rate and a smaller batch, so that a short budget from random weights has enough steps.
 RATES = {"tiny": 4e-3, "mini": 4e-3, "small": 4e-3, "medium": 4e-3, "base": 1e-4, "large": 1e-4}
 ROWS = {  # at 128 tokens, at 512
     "tiny": (64, 16), "mini": (128, 32), "small": (256, 64), "medium": (512, 128), "base": (2_560, 384), "large": (2_560, 384)

@@ -1,6 +1,6 @@
-"""Character Transformer (Al-Rfou 2018, arXiv:1808.04444): hide nothing, see what stands before, predict two characters.
+"""Character Transformer (Al-Rfou 2018, arXiv:1808.04444): hide nothing, see the characters before, predict the next two characters.
 
-Bytes are its characters; prepare the text with `unmask prepare --whole`, so that every newline is kept.
+Its characters are bytes. Prepare the text with `unmask prepare --whole`, which preserves every newline.
 """
 
 from typing import Any
@@ -9,11 +9,12 @@ from unmask import curves, data, hide, predict, see, system, text, train
 from unmask.backbone import Learned, Transformer
 from unmask.recipe import Recipe, Stage
 
-# Two heads and ReLU: the paper's text as far as known (?). Its layers are those of the first Transformer: norm after.
+# Two heads and ReLU follow the paper's text as far as it is known; they are not certain. The layers are those of the
+# first Transformer, with the norm after the sum.
 _SHAPE: dict[str, Any] = {
     "length": 512, "positions": Learned(every=True), "activation": "relu", "dropout": 0.0, "epsilon": 1e-6, "norm": "post"
 }  # fmt: skip
-# The paper drops in attention and after ReLU. Smaller sizes keep the fast attention, which drops nothing.
+# The paper has dropout in attention and after ReLU. Smaller sizes use the fast attention kernels, which have no dropout.
 _PAPER: dict[str, Any] = _SHAPE | {"attention_dropout": 0.55, "activation_dropout": 0.55}
 SIZES = {
     "tiny": Transformer(layers=4, width=128, heads=2, feedforward=512, activation_dropout=0.1, **_SHAPE),
@@ -24,8 +25,8 @@ SIZES = {
     "large": Transformer(layers=64, width=512, heads=2, feedforward=2048, **_PAPER),  # T64
 }
 PAPER = ("base", "large")  # the sizes that the paper has
-# The paper: momentum .99 at a fixed rate of .003, for four million steps. Smaller sizes are meant for short budgets, in
-# which it hardly begins to learn: they take AdamW instead.
+# The paper: momentum 0.99 at a fixed rate of 0.003, for four million steps. Smaller sizes are meant for short budgets, in
+# which that optimiser hardly begins to learn. They use AdamW instead.
 _ADAM: dict[str, Any] = {"betas": (0.9, 0.98), "epsilon": 1e-8, "decay": 0.01, "warmup": 0.05, "curve": "cosine"}
 OPTIMISE: dict[str, Any] = {
     "tiny": train.AdamW(rate=1e-3, **_ADAM),
@@ -40,8 +41,8 @@ VARIANTS = ("paper",)
 
 
 def recipe(size: str = "base", variant: str = "paper") -> Recipe:
-    # an output of its own for every layer and for each of the two characters: only so its sizes have the 44M and 235M
-    # parameters of the paper while they are trained
+    # Every layer has its own output weights for each of the two characters. Otherwise the sizes would not have the 44M and
+    # 235M parameters that the paper reports for training.
     nearest = predict.Tokens(tied=False, transform=False)
     second = predict.Tokens(tied=False, transform=False, target="ahead_2")
     return Recipe(
@@ -62,7 +63,7 @@ def recipe(size: str = "base", variant: str = "paper") -> Recipe:
         },
         optimise=OPTIMISE[size],
         schedule=(
-            # layer l of n is asked until l/2n of the training
+            # layer l of n predicts until the share l/(2n) of training is done
             Stage(
                 rows=16,
                 length=512,

@@ -21,8 +21,8 @@ SIZES = {
     "large": Transformer(layers=24, width=1024, heads=16, feedforward=4096, **_SHAPE),
 }
 PAPER = ("base", "large")  # the sizes that the paper has
-# The paper: rate 2e-4 and 2,048 rows of 512 tokens a step, 10k of 500k (base) and of 1M (large) steps of warmup. Smaller
-# sizes, which it does not have, take a higher rate and a smaller batch.
+# The paper: rate 2e-4 and 2,048 rows of 512 tokens a step, 10k of 500k (base) and of 1M (large) steps of warmup. It does
+# not have the smaller sizes; they have a higher rate and a smaller batch.
 RATES = {"tiny": 1e-3, "mini": 1e-3, "small": 7e-4, "medium": 5e-4, "base": 2e-4, "large": 2e-4}
 WARMUP = {"tiny": 0.05, "mini": 0.05, "small": 0.05, "medium": 0.05, "base": 0.02, "large": 0.01}
 ROWS = {"tiny": 16, "mini": 32, "small": 64, "medium": 128, "base": 2048, "large": 2048}

@@ -1,4 +1,4 @@
-"""ELECTRA (Clark et al. 2020, arXiv:2003.10555): hide 15% of tokens and let a generator fill them, see everything, predict which were replaced."""
+"""ELECTRA (Clark et al. 2020, arXiv:2003.10555): hide 15% of tokens and let a generator fill them in, see everything, predict which tokens were replaced."""
 
 from typing import Any
 
@@ -6,9 +6,9 @@ from unmask import data, hide, predict, see, system, text, train
 from unmask.backbone import Transformer
 from unmask.recipe import Adapt, Recipe, Stage
 
-# What the released code leaves to its library starts by Glorot: the embedding projection, the score of a token.
+# The released code uses the default initialisation of its library, Glorot's, for the embedding projection and the output.
 _SHAPE: dict[str, Any] = {"segments": 2, "initial_projection": "glorot"}
-# The discriminator, which is kept, and the share of its width, heads and inner width that the generator has.
+# The discriminator, and how many times smaller the generator is in width, heads and feed-forward width.
 SIZES = {
     "tiny": (Transformer(layers=2, width=128, heads=2, feedforward=512, **_SHAPE), 2),
     "mini": (Transformer(layers=4, width=256, heads=4, feedforward=1024, embedding=128, **_SHAPE), 4),
@@ -18,17 +18,19 @@ SIZES = {
     "large": (Transformer(layers=24, width=1024, heads=16, feedforward=4096, **_SHAPE), 4),
 }
 PAPER = ("small", "base", "large")  # the sizes that the paper has
-# The paper has small, base and large: rates, batches of 128, 256 and 2,048 rows, rows of 128, 512 and 512 tokens, 10k
-# steps of warmup out of a million for small. A short run needs a larger share of them: with fewer the network collapses
-# to one vector for all tokens, as it does at the higher rates that the other recipes' small sizes bear. Even so, in 7,000
-# steps of small the paper's 5e-4 kept an English discriminator collapsed for half of the run, and 2e-4 did not.
+# The paper has small, base and large: batches of 128, 256 and 2,048 rows, rows of 128, 512 and 512 tokens, and for small
+# 10k warmup steps out of a million. A short run needs a larger share of warmup: with less, the network collapses to one
+# vector for all tokens. It also collapses at the higher rates that work for small sizes of other recipes. Even with this
+# warmup, in a run of 7,000 steps of small on English text, the discriminator stayed collapsed for half of the run at the
+# paper's rate of 5e-4; at 2e-4 it did not.
 RATES = {"tiny": 3e-4, "mini": 3e-4, "small": 5e-4, "medium": 3e-4, "base": 2e-4, "large": 2e-4}
 WARMUP = {"tiny": 0.1, "mini": 0.1, "small": 0.1, "medium": 0.1, "base": 0.013, "large": 0.025}
 ROWS = {"tiny": 64, "mini": 128, "small": 128, "medium": 128, "base": 256, "large": 2048}
 LENGTH = {"tiny": 128, "mini": 128, "small": 128, "medium": 512, "base": 512, "large": 512}
-BUDGET = {"large": 0.25}  # share hidden, where it is not 15%
-# Fine-tuning: 3e-4, 1e-4 and 5e-5 for small, base and large; `Adapt` takes the rate at width 768. The label is read off
-# the first token by one linear layer. Code: a rate of 1e-4 for small too, and a weight decay of 0.01.
+BUDGET = {"large": 0.25}  # share of hidden tokens, if it is not 15%
+# The paper's rates for fine-tuning are 3e-4, 1e-4 and 5e-5 for small, base and large; `Adapt` takes the rate at width 768.
+# One linear layer predicts the label from the first token. The released code has a rate of 1e-4 for small too, and a
+# weight decay of 0.01.
 ADAPT_RATE = {"large": 5e-5 * 1024 / 768}
 LAYER_DECAY = {"large": 0.9}
 _REPLACED = {"replaced": predict.Replaced()}
@@ -39,7 +41,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
         "correct": False,
         "predict": _REPLACED,
         "weights": {"replaced": 50.0},
-    },  # 15% stay as they are
+    },  # 15% of the chosen tokens are not masked
     "learned": {"mask": 1.0, "learned": True, "predict": _REPLACED, "weights": {}},  # the loss weight is learned
     # the ablations of the paper
     "hidden-only": {
@@ -68,7 +70,7 @@ def recipe(size: str = "base", variant: str = "paper") -> Recipe:
         family="electra",
         tokenizer=text.WordPiece(vocab=30_522, lowercase=True),
         layout="[CLS] a [SEP] b [SEP]",
-        # one text each: the second segment's row is there for tasks, and never trained
+        # one text per example: the embedding of the second segment exists for tasks, and is not trained here
         arrange=data.Blocks(cross=False, fill=True),
         hide=hide.Masked(
             units=hide.Tokens(), budget=BUDGET.get(size, 0.15), replace=hide.Mask(mask=chosen["mask"], random=0.0)

@@ -1,7 +1,7 @@
 """ERNIE 1.0 (Sun et al. 2019, arXiv:1904.09223): hide 15% as tokens, phrases and entities, see everything, predict them and whether B follows A.
 
-Phrases and entities come from lexicons: `unmask lexicon`, then `unmask prepare --lexicon`. The paper's sentence task is
-about dialogues and needs such data; this is the one of its released code.
+Phrases and entities come from lexicons: `unmask lexicon`, then `unmask prepare --lexicon`. The paper's sentence task needs
+dialogues. This recipe has the sentence task of the released code instead.
 """
 
 from typing import Any
@@ -19,7 +19,7 @@ SIZES = {
     "large": Transformer(layers=24, width=1024, heads=16, feedforward=4096, segments=2, activation="relu"),
 }
 PAPER = ("base", "large")  # the sizes that the paper has
-# From the released commands: rate 1e-4, 8,192 tokens a step and device; the paper gives no numbers.
+# From the released commands: rate 1e-4, 8,192 tokens per step and device. The paper gives no numbers.
 RATES = {"tiny": 1e-3, "mini": 1e-3, "small": 7e-4, "medium": 5e-4, "base": 1e-4, "large": 1e-4}
 WARMUP = {"tiny": 0.05, "mini": 0.05, "small": 0.05, "medium": 0.05, "base": 0.01, "large": 0.01}
 ROWS = {"tiny": 16, "mini": 32, "small": 64, "medium": 128, "base": 256, "large": 256}
@@ -33,8 +33,8 @@ _TOKENS, _PHRASES, _ENTITIES, _ALL = (
     for token, phrase, entity in ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0), (1.0, 1.0, 1.0))
 )
 VARIANTS: dict[str, dict[str, Any]] = {
-    "paper": {"stages": (_TOKENS, _PHRASES, _ENTITIES)},  # one level after the other
-    "mixed": {"stages": (_ALL,)},  # every row draws its level
+    "paper": {"stages": (_TOKENS, _PHRASES, _ENTITIES)},  # three stages, one for each level
+    "mixed": {"stages": (_ALL,)},  # one stage: each row takes a random level
 }
 
 

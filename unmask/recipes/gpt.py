@@ -1,7 +1,7 @@
-"""GPT (Radford et al. 2018): hide nothing, see what stands before, predict the next token.
+"""GPT (Radford et al. 2018): hide nothing, see the tokens before, predict the next token.
 
-The paper is "Improving Language Understanding by Generative Pre-Training". Its books run on without marks; here every
-document stands between the start and the extract token, so that both are known when the model is adapted.
+The paper is "Improving Language Understanding by Generative Pre-Training". It does not mark where a book begins and ends.
+Here every document is between the start token and the extract token, so both are trained before the model is adapted.
 """
 
 from typing import Any
@@ -19,8 +19,8 @@ SIZES = {
     "base": Transformer(layers=12, width=768, heads=12, feedforward=3072, **_SHAPE),
 }
 PAPER = ("base",)  # the sizes that the paper has
-# The paper has base alone: rate 2.5e-4, 64 rows a step, 100 epochs, 2,000 updates of warmup among about a million (the
-# number is from BERT's paper). The smaller sizes take a higher rate and a smaller batch, so that a short budget holds
+# The paper has only base: rate 2.5e-4, 64 rows a step, 100 epochs, 2,000 updates of warmup out of about a million (this
+# number is from BERT's paper). The smaller sizes have a higher rate and a smaller batch, so that a short budget has
 # enough steps.
 RATES = {"tiny": 1e-3, "mini": 1e-3, "small": 7e-4, "medium": 5e-4, "base": 2.5e-4}
 WARMUP = {"tiny": 0.05, "mini": 0.05, "small": 0.05, "medium": 0.05, "base": 0.002}

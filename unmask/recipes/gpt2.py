@@ -1,4 +1,4 @@
-"""GPT-2 (Radford et al. 2019): hide nothing, see what stands before, predict the next token.
+"""GPT-2 (Radford et al. 2019): hide nothing, see the tokens before, predict the next token.
 
 The paper is "Language Models are Unsupervised Multitask Learners".
 """
@@ -21,7 +21,7 @@ SIZES = {
     "large": Transformer(layers=24, width=1024, heads=16, feedforward=4096, **_SHAPE),
 }
 PAPER = ("base", "large")  # the sizes that the paper has
-# The paper gives a batch of 512 rows and a rate tuned by hand for each size; these rates follow GPT-3's table.
+# The paper gives a batch of 512 rows, and says that the rate was tuned by hand. These rates follow GPT-3's table.
 RATES = {"tiny": 1.5e-3, "mini": 1e-3, "small": 8e-4, "medium": 7e-4, "base": 6e-4, "large": 3e-4}
 ROWS = {"tiny": 8, "mini": 16, "small": 32, "medium": 64, "base": 512, "large": 512}
 

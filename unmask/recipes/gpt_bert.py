@@ -1,9 +1,9 @@
-"""GPT-BERT (Charpentier and Samuel 2024, arXiv:2410.24159): hide 30% falling to 15% of tokens or the future, see everything or the left, predict each token one place earlier.
+"""GPT-BERT (Charpentier and Samuel 2024, arXiv:2410.24159): hide 30% of tokens, falling to 15%, or the future, see everything or the left, predict each token from the position before it.
 
-Half of the rows are masked and half are read from left to right. A hidden token is predicted from the place before it, so
-both halves ask one output the same question: the model fills gaps, writes, and is scored by likelihood. The paper trains it
-with layers of its own (gated attention, relative positions, a weight for each layer); the Transformer here has norms before
-its layers and learned positions.
+Half of the rows are masked, and half are read from left to right. A hidden token is predicted from the position before it,
+so both halves train the same output in the same way. The model can fill in masked tokens, generate text, and score a text
+by its likelihood. The paper uses a special network (gated attention, relative positions, a weight for each layer). The
+Transformer here has norms before its layers and learned positions.
 """
 
 from typing import Any
@@ -22,14 +22,14 @@ SIZES = {
 }
 PAPER = ("small", "base")  # the sizes that the paper has
 # From the released commands: LAMB at rate 1e-2, 256 rows of 128 tokens; then 256 and 512 tokens with fewer rows. Other sizes
-# take the rate of the other recipes with LAMB and a smaller batch.
+# have a smaller batch and the rate of the other recipes that use LAMB.
 RATES = {"tiny": 4e-3, "mini": 4e-3, "small": 1e-2, "medium": 4e-3, "base": 1e-2}
 ROWS = {"tiny": 64, "mini": 128, "small": 256, "medium": 256, "base": 256}
 VARIANTS: dict[str, dict[str, Any]] = {
     "paper": {"left": 1 / 2},
     "masked": {
         "left": 1 / 16
-    },  # what the paper enters its competition with: fifteen masked rows for each of the others
+    },  # the paper's competition entry: fifteen masked rows for each row that is read from left to right
 }
 
 

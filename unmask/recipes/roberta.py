@@ -1,4 +1,4 @@
-"""RoBERTa (Liu et al. 2019, arXiv:1907.11692): hide 15% of tokens, others at every visit, see everything, predict them."""
+"""RoBERTa (Liu et al. 2019, arXiv:1907.11692): hide 15% of tokens, different ones at every visit, see everything, predict them."""
 
 from typing import Any
 
@@ -17,13 +17,16 @@ SIZES = {
 }
 PAPER = ("base", "large")  # the sizes that the paper has
 # The paper: 8,192 rows of 512 tokens a step, rate 6e-4 (base) and 4e-4 (large) after 24k and 30k of 500k steps.
-# Smaller sizes, which it does not have, take a higher rate and a smaller batch.
+# It does not have the smaller sizes; they have a higher rate and a smaller batch.
 RATES = {"tiny": 1e-3, "mini": 1e-3, "small": 7e-4, "medium": 7e-4, "base": 6e-4, "large": 4e-4}
 ROWS = {"tiny": 16, "mini": 32, "small": 64, "medium": 128, "base": 8192, "large": 8192}
 VARIANTS: dict[str, dict[str, Any]] = {
     "paper": {"cross": True, "copies": None},
-    "document": {"cross": False, "copies": None},  # blocks end with their document: a little better, the paper says
-    "static": {"cross": True, "copies": 10},  # the control: ten masked versions of the text, as for BERT
+    "document": {
+        "cross": False,
+        "copies": None,
+    },  # a block ends where its document ends; the paper found this slightly better
+    "static": {"cross": True, "copies": 10},  # for comparison: ten masked versions of the text, as in BERT
 }
 
 

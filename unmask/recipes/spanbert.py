@@ -1,4 +1,4 @@
-"""SpanBERT (Joshi et al. 2019, arXiv:1907.10529): hide 15% as spans of words, see everything, predict them, also from the two tokens around a span."""
+"""SpanBERT (Joshi et al. 2019, arXiv:1907.10529): hide 15% as spans of words, see everything, predict them at their positions and from the two tokens around a span."""
 
 from typing import Any
 
@@ -16,7 +16,7 @@ SIZES = {
 }
 PAPER = ("base", "large")  # the sizes that the paper has
 # The paper trains large at rate 1e-4 with 256 rows of 512 tokens a step, 10k of 2.4M steps of warmup.
-# Smaller sizes, which it does not have, take a higher rate; at BERT's 7e-4 a short run of the size small learned nothing.
+# It does not have the smaller sizes; they have a higher rate. At BERT's 7e-4, a short run of size small learned nothing.
 RATES = {"tiny": 1e-3, "mini": 5e-4, "small": 3e-4, "medium": 3e-4, "base": 1e-4, "large": 1e-4}
 WARMUP = {"tiny": 0.1, "mini": 0.1, "small": 0.1, "medium": 0.1, "base": 0.004, "large": 0.004}
 ROWS = {"tiny": 16, "mini": 32, "small": 64, "medium": 128, "base": 256, "large": 256}
@@ -26,7 +26,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
         "stop": 0.3,
         "boundary": 0.0,
         "decay": 0.01,
-    },  # the released program's defaults; its published command: 0.2, 1, 0.01
+    },  # the defaults of the released code; its published command sets 0.2, 1 and 0.01
 }
 
 

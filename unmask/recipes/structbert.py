@@ -1,4 +1,4 @@
-"""StructBERT (Wang et al. 2019, arXiv:1908.04577): hide 15% of tokens and the order of 5% more, see everything, predict both and whether B follows A, precedes it or neither."""
+"""StructBERT (Wang et al. 2019, arXiv:1908.04577): hide 15% of tokens and the order of 5% more, see everything, predict both and whether B follows A, precedes A or neither."""
 
 from unmask import data, hide, predict, see, system, text, train
 from unmask.backbone import Transformer
@@ -13,7 +13,7 @@ SIZES = {
     "large": Transformer(layers=24, width=1024, heads=16, feedforward=4096, segments=2),
 }
 PAPER = ("base", "large")  # the sizes that the paper has
-# The paper: rate 1e-4, a tenth of the steps as warmup; its batch is not known here, so this is BERT's.
+# The paper: rate 1e-4, a tenth of the steps are warmup. Its batch size is not known here; this is BERT's.
 RATES = {"tiny": 1e-3, "mini": 1e-3, "small": 7e-4, "medium": 5e-4, "base": 1e-4, "large": 1e-4}
 ROWS = {"tiny": 16, "mini": 32, "small": 64, "medium": 128, "base": 256, "large": 256}
 VARIANTS = ("paper",)
@@ -29,7 +29,9 @@ def recipe(size: str = "base", variant: str = "paper") -> Recipe:
         arrange=data.ThreeWay(previous=1 / 3, random=1 / 3, short=0.1),
         hide=(
             hide.Masked(units=hide.Tokens(), budget=0.15, replace=hide.Mask(mask=0.8, random=0.1)),
-            hide.Masked(units=hide.Runs(size=3), budget=0.05, replace=hide.Shuffle()),  # of the tokens that are left
+            hide.Masked(
+                units=hide.Runs(size=3), budget=0.05, replace=hide.Shuffle()
+            ),  # from the tokens that are not masked
         ),
         see=see.Everything(),
         system=system.Single(backbone=SIZES[size]),

@@ -1,4 +1,4 @@
-"""Transformer-XL (Dai et al. 2019, arXiv:1901.02860): hide nothing, see what stands before and what is remembered, predict the next token."""
+"""Transformer-XL (Dai et al. 2019, arXiv:1901.02860): hide nothing, see the tokens before and a memory of earlier rows, predict the next token."""
 
 from dataclasses import replace
 from typing import Any
@@ -7,8 +7,8 @@ from unmask import data, hide, predict, see, system, text, train
 from unmask.backbone import TransformerXL
 from unmask.recipe import Recipe, Stage
 
-# `base` is the paper's network for enwik8: 12 layers, rows and memory of 512 characters; `large` its 24 layers, with rows
-# and memory of 768. The paper has no smaller ones.
+# `base` is the paper's network for enwik8: 12 layers, rows and memory of 512 characters. `large` is the one with 24
+# layers, rows and memory of 768 characters. The paper has no smaller sizes.
 SIZES = {
     "tiny": TransformerXL(layers=2, width=128, heads=2, head=64, feedforward=512, memory=128, shared_biases=True),
     "mini": TransformerXL(layers=4, width=256, heads=4, head=64, feedforward=1024, memory=256, shared_biases=True),
@@ -26,8 +26,9 @@ LENGTHS = {"tiny": 128, "mini": 256, "small": 512, "medium": 512, "base": 512, "
 # The paper: 22 rows of 512 for base, 64 rows of 768 for large.
 ROWS = {"tiny": 32, "mini": 32, "small": 32, "medium": 32, "base": 22, "large": 64}
 
-# words: the vocabulary of WikiText-103, too large for one softmax; rare words have narrower vectors. The sizes stay those of
-# enwik8, where the paper has 18 x 1,024 with rows and memory of 384; a smaller vocabulary needs lower cutoffs.
+# words: the vocabulary of WikiText-103, which is too large for one softmax; rare words have narrower vectors. The sizes are
+# the same as for enwik8; the paper's network for WikiText-103 has 18 layers of width 1,024, rows and memory of 384 tokens.
+# A smaller vocabulary needs lower cutoffs.
 VARIANTS = ("paper", "words")
 
 

@@ -1,4 +1,4 @@
-"""UniLM (Dong et al. 2019, arXiv:1905.03197): hide 15% of tokens, see everything, a prefix, the left or the right, predict them and whether B follows A."""
+"""UniLM (Dong et al. 2019, arXiv:1905.03197): hide 15% of tokens, see everything, a prefix, only the left or only the right, predict them and whether B follows A."""
 
 from unmask import data, hide, predict, see, system, text, train
 from unmask.backbone import Transformer
@@ -13,8 +13,8 @@ SIZES = {
     "large": Transformer(layers=24, width=1024, heads=16, feedforward=4096, segments=6),
 }
 PAPER = ("base", "large")  # the sizes that the paper has
-# The paper goes on from BERT-large (`--from RUN`) at rate 3e-5, 330 rows of 512 tokens a step, 40k of 770k steps of
-# warmup; smaller sizes start from fresh weights.
+# The paper continues from BERT-large (`--from RUN`) at rate 3e-5, with 330 rows of 512 tokens a step and 40k of 770k steps
+# of warmup. Smaller sizes start from random weights.
 RATES = {"tiny": 1e-3, "mini": 1e-3, "small": 7e-4, "medium": 5e-4, "base": 3e-5, "large": 3e-5}
 ROWS = {"tiny": 16, "mini": 32, "small": 64, "medium": 128, "base": 330, "large": 330}
 VARIANTS = ("paper",)
@@ -34,7 +34,7 @@ def recipe(size: str = "base", variant: str = "paper") -> Recipe:
             replace=hide.Mask(mask=0.8, random=0.1),
         ),
         see=see.Everything(),
-        # a third of the rows sees everything; only there the sentence task is asked. Each view has its own segments.
+        # A third of the rows see everything; the sentence task is trained only there. Each view has its own segments.
         tracks={
             "prefix": Track(share=1 / 3, see=see.Prefix(), segments=(4, 5), predict=("tokens",)),
             "left": Track(share=1 / 6, see=see.LeftToRight(), segments=(2, 2), predict=("tokens",)),

@@ -1,4 +1,4 @@
-"""XLNet (Yang et al. 2019, arXiv:1906.08237): hide the end of a random order, see what came before in it, predict it by a second stream."""
+"""XLNet (Yang et al. 2019, arXiv:1906.08237): hide the tokens at the end of a random order, see the tokens that come earlier in it, predict them with a second stream."""
 
 from typing import Any
 
@@ -18,8 +18,8 @@ SIZES = {
     "large": TransformerXL(layers=24, width=1024, heads=16, feedforward=4096, **_SHAPE),
 }
 PAPER = ("base", "large")  # the sizes that the paper has
-# The released code computes GELU in its tanh form; the exact one here is that of Hugging Face's XLNet.
-# The paper gives numbers for large: a rate of 4e-4, 40k of 500k steps of warmup, 8,192 rows of 512.
+# The released code uses the tanh approximation of GELU; here it is exact, as in Hugging Face's XLNet.
+# The paper gives numbers for large: a rate of 4e-4, 40k of 500k steps of warmup, 8,192 rows of 512 tokens.
 RATES = {"tiny": 1e-3, "mini": 7e-4, "small": 5e-4, "medium": 4e-4, "base": 4e-4, "large": 4e-4}
 ROWS = {"tiny": 16, "mini": 32, "small": 64, "medium": 128, "base": 2048, "large": 8192}
 
@@ -34,7 +34,7 @@ def recipe(size: str = "base", variant: str = "paper") -> Recipe:
         tokenizer=text.Unigram(vocab=32_000),
         layout="a [SEP] b [SEP] [CLS]",
         arrange=data.ContinuingPairs(reuse=0.5, random=0.5),
-        # the last sixth of the order, of each half of a row: runs of one to five words, and nothing is put in their place
+        # in each half of a row, the last sixth of the order: runs of one to five words, which are not replaced
         hide=hide.Masked(units=hide.Spans(lengths=hide.Harmonic(most=5)), budget=1 / 6, replace=hide.Keep()),
         see=see.Permuted(),
         system=system.Single(backbone=SIZES[size]),

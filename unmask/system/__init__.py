@@ -1,4 +1,4 @@
-"""Systems: how parts become one training step; whether they fit; what they cost."""
+"""Systems: how parts become one training step, whether they fit together, and what they cost."""
 
 from unmask.system.continued import check_continued, with_network_of
 from unmask.system.cost import cost, predicted_share, schedule_flops, step_flops

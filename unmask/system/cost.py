@@ -1,4 +1,4 @@
-"""Cost: how many parameters a recipe has, and how many operations its training takes."""
+"""Cost: the number of parameters of a recipe, and the number of operations of its training."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from unmask.system.objectives import objectives
 
 
 def cost(recipe: Recipe, vocabulary: int) -> dict[str, float]:
-    """Parameters, and training operations per token over the whole schedule; nothing is allocated."""
+    """Parameters, and training operations per token over the whole schedule. No memory is allocated for weights."""
     words = Vocabulary(size=vocabulary, pad=0, special=(), mask=0)
     with torch.device("meta"):
         system = recipe.system.build(recipe, words, 0)
@@ -29,24 +29,24 @@ def schedule_flops(recipe: Recipe, vocabulary: int) -> float:
 
 
 def step_flops(recipe: Recipe, vocabulary: int) -> list[float]:
-    """Training operations of a step of each stage, with what it hides."""
+    """Training operations of one step, for each stage."""
     return [s.rows * s.length * flops_per_token(recipe, vocabulary, s) for s in recipe.schedule]
 
 
 def flops_per_token(recipe: Recipe, vocabulary: int, stage: Stage) -> float:
-    """Training operations per token of a stage: three forward passes, predictions counted where they are made."""
+    """Training operations per token of a stage. Forward and backward pass together cost three forward passes."""
     share = predicted_share(recipe, stage)
     return 3 * recipe.system.flops(recipe, vocabulary, stage.length, share)
 
 
 def predicted_share(recipe: Recipe, stage: Stage | None = None) -> float:
-    """Predictions per token of a row, the mean over the tracks."""
+    """Predictions per token of a row: the mean over the tracks."""
     tracks = recipe.all_tracks(stage).values()
     return sum(track.share * sum(rule.share for rule in rules(track.hide)) for track in tracks)
 
 
 def heads_flops(recipe: Recipe, vocabulary: int, share: float) -> float:
-    """Operations of one forward pass of all objectives, per token; `share`: of the tokens that are predicted."""
+    """Operations per token of one forward pass of all objectives. `share`: the share of tokens that are predicted."""
     backbone = recipe.system.backbone
     embedding, outputs = backbone.embedding or backbone.width, backbone.outputs(vocabulary)
     return sum(part.flops(backbone.width, embedding, outputs, share) for part in objectives(recipe).values())

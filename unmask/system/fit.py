@@ -1,7 +1,7 @@
-"""Fit: do the parts of a recipe fit together? Every need must be met, every number must be in range.
+"""Fit: check that the parts of a recipe fit together. Every need must be met, and every number must be in range.
 
-Messages are composed from what the parts declare (`unmask.axes`). The advice is a list of settings; following it gives a
-recipe that fits.
+Messages are composed from the facts that the parts declare (`unmask.axes`). The advice is a list of settings. A recipe
+with these settings fits.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _MOST_SETTINGS = 3  # in one piece of advice
 
 
 def check_fit(recipe: Recipe, vocabulary: Vocabulary) -> None:
-    """Refuse a recipe whose numbers do not fit, or that hides tokens behind a token that the vocabulary lacks."""
+    """Refuse a recipe whose numbers do not fit, or that needs a mask token that the vocabulary does not have."""
     _check_numbers(recipe)
     _check_weights(recipe)
     for unmet in _unmet(recipe, vocabulary):
@@ -30,7 +30,7 @@ def check_fit(recipe: Recipe, vocabulary: Vocabulary) -> None:
 
 
 def check_training(recipe: Recipe, vocabulary: Vocabulary | None = None) -> None:
-    """Refuse to train a recipe in which a part needs what no other part gives, or gives what none reads."""
+    """Refuse to train a recipe in which a part needs a fact that no part gives, or gives targets that no part reads."""
     unmet = next(_unmet(recipe, vocabulary), None)
     if unmet is not None:
         raise UserError(_message(recipe, unmet))
@@ -38,8 +38,8 @@ def check_training(recipe: Recipe, vocabulary: Vocabulary | None = None) -> None
     if unused is not None:
         path, part, name = unused
         raise UserError(
-            f"{path}={type(part).__name__} gives {fact(name).words}, and nothing reads them, so the option has no effect: "
-            f"lower {path}.ahead, or add an objective with target={name.partition(':')[2]}"
+            f"{path}={type(part).__name__} gives {fact(name).words}, but no objective reads them, so the option has no "
+            f"effect: lower {path}.ahead, or add an objective with target={name.partition(':')[2]}"
         )
 
 
@@ -47,7 +47,7 @@ def check_training(recipe: Recipe, vocabulary: Vocabulary | None = None) -> None
 class Unmet:
     """A need that no part meets."""
 
-    path: str  # of the part that needs it, as settings name it
+    path: str  # the name of the part in settings
     part: PartLike
     need: Need
     track: str
@@ -61,7 +61,7 @@ def _unmet(recipe: Recipe, vocabulary: Vocabulary | None) -> Iterator[Unmet]:
         for path, part in parts:
             for need in part.needs:
                 known = any(name in given or name.startswith("column:") for name in need.alternatives)
-                if not known:  # columns are those of the data, which is checked when it is opened
+                if not known:  # columns are not checked here, but when the data is opened
                     yield Unmet(path, part, need, track)
 
 
@@ -74,7 +74,7 @@ def _unused(recipe: Recipe) -> Iterator[tuple[str, PartLike, str]]:
 
 
 def _parts(recipe: Recipe) -> Iterator[tuple[str, list[tuple[str, PartLike]]]]:
-    """For each stage and track, every part that takes part, with its path."""
+    """For each stage and track: the name of the track, and all parts that it uses with their paths."""
     shared = list(parts_in(recipe.system, "system"))
     for number, stage in enumerate(recipe.schedule):
         for name, track in recipe.all_tracks(stage).items():
@@ -86,27 +86,27 @@ def _parts(recipe: Recipe) -> Iterator[tuple[str, list[tuple[str, PartLike]]]]:
 
 
 def _message(recipe: Recipe, unmet: Unmet) -> str:
-    """Who needs what and why, and the settings that help."""
+    """Which part needs what, why, and which settings help."""
     if unmet.need.fact == MASK_TOKEN:
         return _mask_message(recipe, unmet)
     words = " or ".join(fact(name).words for name in unmet.need.alternatives)
     advice = advice_for(recipe, unmet)
     shown = ", or ".join(" and ".join(settings) for settings in advice)
     return (
-        f"{unmet.path}={type(unmet.part).__name__} needs {words}, because {unmet.need.because}, and no part of {recipe.name} gives "
-        f"it: " + (f"set {shown}" if shown else f"choose another {unmet.path}")
+        f"{unmet.path}={type(unmet.part).__name__} needs {words}, because {unmet.need.because}, but no part of {recipe.name} gives "
+        f"this: " + (f"set {shown}" if shown else f"choose another {unmet.path}")
     )
 
 
 def _mask_message(recipe: Recipe, unmet: Unmet) -> str:
     return (
-        f"{recipe.name} hides tokens behind [MASK], and the tokenizer has no mask token: train a tokenizer with "
+        f"{recipe.name} replaces tokens by [MASK], but the tokenizer has no mask token: train a tokenizer with "
         f"'unmask tokenizer', or set {unmet.path}.{unmet.need.unless}"
     )
 
 
 def advice_for(recipe: Recipe, unmet: Unmet) -> list[list[str]]:
-    """Up to two lists of settings, the shortest first, each of which makes the recipe fit."""
+    """Up to two lists of settings, the shortest first. With each of them the recipe fits."""
     found: list[list[str]] = []
     waiting = [[setting] for setting in _helps(recipe, unmet)]
     tried: list[list[str]] = []
@@ -125,7 +125,7 @@ def advice_for(recipe: Recipe, unmet: Unmet) -> list[list[str]]:
 
 
 def _left(recipe: Recipe, settings: list[str]) -> Unmet | UserError | None:
-    """What still does not fit with these settings; None: everything fits."""
+    """The first problem that is left with these settings; None: everything fits."""
     try:
         changed = override(recipe, settings)
         _check_numbers(changed)
@@ -138,13 +138,13 @@ def _left(recipe: Recipe, settings: list[str]) -> Unmet | UserError | None:
 
 
 def _with(settings: list[str], more: str) -> list[str]:
-    """The settings with one more, which takes the place of one for the same name."""
+    """The settings with one more, which replaces an earlier setting of the same name."""
     name = more.partition("=")[0]
     return [*(one for one in settings if one.partition("=")[0] != name), more]
 
 
 def _needed(recipe: Recipe, settings: list[str]) -> list[str]:
-    """The settings without those that are not needed for a fit."""
+    """The settings without those that are not necessary."""
     for setting in settings:
         fewer = [one for one in settings if one != setting]
         if fewer and _left(recipe, fewer) is None:
@@ -153,20 +153,20 @@ def _needed(recipe: Recipe, settings: list[str]) -> list[str]:
 
 
 def _helps(recipe: Recipe, unmet: Unmet) -> list[str]:
-    """Settings that give what is needed, or remove the need."""
+    """Settings that give the needed fact, or remove the need."""
     gives = [setting for name in unmet.need.alternatives for setting in fact(name).settings]
     own = [_in_track(recipe, unmet.track, setting) for setting in gives]
     return own + ([f"{unmet.path}.{unmet.need.unless}"] if unmet.need.unless else [])
 
 
 def _in_track(recipe: Recipe, track: str, setting: str) -> str:
-    """A setting of the track's own part, where it has one; otherwise of the recipe's, which the track shares."""
+    """The setting for the track, if the track has its own part; otherwise the setting for the recipe."""
     name = setting.partition("=")[0]
     return f"tracks.{track}.{setting}" if track != MAIN and getattr(recipe.tracks[track], name, None) else setting
 
 
 def _others(path: str) -> list[str]:
-    """Settings that put another part in the place of one that cannot have what it needs."""
+    """Settings that replace the part at this path by another part of its axis."""
     axis = path.rpartition(".")[2] if path.startswith("tracks.") else path
     known = dict.fromkeys(setting for one in FACTS.values() for setting in one.settings)
     return [path.removesuffix(axis) + setting for setting in known if setting.partition("=")[0] == axis]
@@ -178,8 +178,8 @@ def _check_numbers(recipe: Recipe) -> None:
             longest = max(rule.longest for rule in rules(track.hide))
             require(
                 longest <= stage.length,
-                f"a hidden unit may have {longest} words or tokens, and a row has {stage.length} tokens: lower hide.units, or raise "
-                "schedule.*.length",
+                f"a hidden unit may have {longest} words or tokens, but a row has only {stage.length} tokens: set shorter "
+                "hide.units, or raise schedule.*.length",
             )
     for name, network in recipe.system.networks.items():
         _check_network(name, recipe)
@@ -187,7 +187,7 @@ def _check_numbers(recipe: Recipe) -> None:
     for name, part in objectives(recipe).items():
         require(
             part.layer is None or part.layer <= layers,
-            f"predict.{name} reads layer {part.layer}, and the backbone has {layers}: lower predict.{name}.layer",
+            f"predict.{name} reads layer {part.layer}, but the backbone has only {layers} layers: lower predict.{name}.layer",
         )
 
 
@@ -196,21 +196,21 @@ def _check_network(name: str, recipe: Recipe) -> None:
     network, rows = recipe.system.networks[name], max(stage.length for stage in recipe.schedule)
     require(
         rows <= network.length,
-        f"rows of {rows} tokens do not fit a {name} of length {network.length}: lower schedule.*.length or raise "
+        f"rows of {rows} tokens are too long for a {name} of length {network.length}: lower schedule.*.length or raise "
         f"system.{name}.length",
     )
     for track, choices in recipe.all_tracks().items():
         laid = 1 + max(item.segment for item in layouts.items(recipe.layout, 2 if "b" in recipe.layout.split() else 1))
         require(
             not network.segments or not choices.segments or laid <= len(choices.segments),
-            f"the layout {recipe.layout!r} has {laid} kinds of segments, and the track {track!r} numbers "
+            f"the layout {recipe.layout!r} has {laid} kinds of segments, but the track {track!r} has numbers for only "
             f"{len(choices.segments)}: set another layout",
         )
         known = 1 + max(choices.segments, default=laid - 1)
         require(
             not network.segments or known <= network.segments,
-            f"the layout {recipe.layout!r} has {known} kinds of segments, and the {name} distinguishes {network.segments}: set "
-            f"system.{name}.segments={known}, or another layout",
+            f"the layout {recipe.layout!r} has {known} kinds of segments, but the {name} distinguishes only {network.segments}: "
+            f"set system.{name}.segments={known}, or another layout",
         )
 
 
@@ -219,15 +219,19 @@ def _check_weights(recipe: Recipe) -> None:
     for name in (name for stage in recipe.schedule for name in stage.weights):
         require(
             name in known or name in losses(recipe),
-            f"the schedule has a weight for the loss {name!r}, and nothing predicts it: known are {', '.join(known)}",
+            f"the schedule has a weight for the loss {name!r}, but there is no such loss: the losses are {', '.join(known)}",
         )
     for name, track in recipe.tracks.items():
-        strange = [one for one in track.predict or () if one not in losses(recipe) and one not in known]
-        require(not strange, f"tracks.{name}.predict names {strange}, and {recipe.name} predicts {', '.join(known)}")
+        unknown = [one for one in track.predict or () if one not in losses(recipe) and one not in known]
+        require(
+            not unknown,
+            f"tracks.{name}.predict must contain only objectives of {recipe.name} ({', '.join(known)}), got {unknown}: remove "
+            "the others",
+        )
     kept = {part.target for track in recipe.all_tracks().values() if track.share for part in asked(recipe, track)}
     for name, part in predictions(recipe).items():
         require(
             part.target is None or part.target in kept,
-            f"predict.{name} predicts the targets {part.target!r}, and no track with rows keeps them: add {name!r} to the "
+            f"predict.{name} predicts the targets {part.target!r}, but no track with rows keeps them: add {name!r} to the "
             "`predict` of a track",
         )

@@ -1,4 +1,4 @@
-"""A generator fills what is hidden, a discriminator judges the result: the system of ELECTRA."""
+"""A generator fills in hidden tokens, and a discriminator reads the result: the system of ELECTRA."""
 
 from __future__ import annotations
 
@@ -22,28 +22,29 @@ from unmask.system.objectives import objectives
 from unmask.system.single import SystemModule, compile_forward, first_seed, heads, pattern_of
 
 GENERATOR = "tokens"  # the name of the generator's loss
-BALANCE = "balance"  # the name of the term that keeps learned weights in bounds
-READS = ("embedding", "length", "segments", "positions")  # what the generator has as the discriminator has it
-SMALLER = 4  # a generator that is not given is this much smaller than its discriminator
-PAPER_WEIGHT = 50.0  # of every loss of the discriminator, in the paper; learned weights start from it
+BALANCE = "balance"  # the name of the loss term that limits learned loss weights
+READS = ("embedding", "length", "segments", "positions")  # settings that both networks share
+SMALLER = 4  # the default generator is this many times smaller than the discriminator
+PAPER_WEIGHT = 50.0  # the paper's weight of the discriminator's losses; learned weights start from it
 
 
 @dataclass(frozen=True)
 class GeneratorDiscriminator(Part):
-    """A small network that fills what is hidden, and the network that is kept, which reads the result."""
+    """A small network that fills in hidden tokens, and a larger network that reads the result and is served."""
 
-    backbone: Backbone = field(default_factory=Transformer)  # the discriminator: adapted and served
-    generator: Backbone | None = None  # none: the backbone with a quarter of its width, heads and inner width
+    backbone: Backbone = field(default_factory=Transformer)  # the discriminator, which is adapted and served
+    generator: Backbone | None = None  # none: the backbone with a quarter of its width, heads and feed-forward width
     fill: Tokens = field(default_factory=Tokens)  # how the generator predicts
-    shared: bool = True  # both networks have the same embeddings
-    learned: bool = False  # the weights of the losses are learned, by uncertainty; otherwise as the schedule says
+    shared: bool = True  # both networks share their embeddings
+    learned: bool = False  # the loss weights are learned, by uncertainty; otherwise the schedule gives them
 
     def __post_init__(self) -> None:
         for name, network in (("backbone", self.backbone), ("generator", self.generator)):
             require(
                 network is None or "any width" in network.gives,
-                f"system.{name}={type(network).__name__} has embeddings that are as wide as its layers, and a generator that "
-                f"is narrower than its discriminator reads embeddings of the same width: set system.{name}=Transformer",
+                f"system.{name}={type(network).__name__} has embeddings that are as wide as its layers, but generator and "
+                f"discriminator need embeddings of the same width and layers of different widths: set "
+                f"system.{name}=Transformer",
             )
         if self.generator is None:
             return
@@ -57,8 +58,8 @@ class GeneratorDiscriminator(Part):
             value = getattr(self.generator, name)
             require(
                 value in (getattr(usual, name), getattr(self.backbone, name)),
-                f"system.generator.{name}={value} has no effect: a generator reads what its discriminator reads; set "
-                f"system.backbone.{name}",
+                f"system.generator.{name}={value} has no effect, because a generator takes this value from its "
+                f"discriminator: set system.backbone.{name}",
             )
 
     @property
@@ -77,7 +78,7 @@ class GeneratorDiscriminator(Part):
         return {"generator": {GENERATOR: self.fill}, "discriminator": predict}
 
     def build(self, recipe: Recipe, vocabulary: Vocabulary, seed: int) -> GeneratorDiscriminatorModule:
-        """Both networks with new weights, a function of the seed alone."""
+        """Both networks with random initial weights, which depend only on the seed."""
         with torch.random.fork_rng():
             torch.manual_seed(first_seed(seed))
             return GeneratorDiscriminatorModule(self, recipe, vocabulary, seed)
@@ -91,7 +92,7 @@ class GeneratorDiscriminator(Part):
 
 
 def generator_of(spec: GeneratorDiscriminator) -> Any:
-    """The generator as it is built: what it reads, and how wide its embeddings are, is as of the discriminator."""
+    """The generator as it is built: it takes its inputs and the width of its embeddings from the discriminator."""
     backbone: Any = spec.backbone
     small = {name: max(1, getattr(backbone, name) // SMALLER) for name in ("width", "heads", "feedforward")}
     generator: Any = replace(backbone, **small) if spec.generator is None else spec.generator
@@ -102,26 +103,26 @@ def generator_of(spec: GeneratorDiscriminator) -> Any:
 
 
 def _read_alike(generator: Any, backbone: Any) -> list[str]:
-    """What the generator reads as the discriminator does, of what both networks have."""
+    """The settings in READS that both networks have."""
     names = {field.name for field in fields(generator)} & {field.name for field in fields(backbone)}
     return [name for name in READS if name in names]
 
 
 class GeneratorDiscriminatorModule(SystemModule):
-    """One step: hide, let the generator guess, put a sample of its guesses in place, let the discriminator judge."""
+    """One step: hide tokens, let the generator predict them, insert a sample, run the discriminator on the result."""
 
     def __init__(self, spec: GeneratorDiscriminator, recipe: Recipe, vocabulary: Vocabulary, seed: int) -> None:
         super().__init__(recipe, vocabulary, seed)
         taken = set(spec.losses) & set(objectives(recipe))
         require(
             not taken,
-            f"{recipe.name} predicts {', '.join(sorted(taken))}, which is the name of a loss that the generator brings: set "
-            "system=Single",
+            f"{recipe.name} has an objective with the name {', '.join(sorted(taken))}, but the generator has a loss with this "
+            "name: set system=Single",
         )
         require(
             not spec.learned or not any(stage.weights for stage in recipe.schedule),
-            "system.learned=true learns the weights of the losses, and the schedule gives them: take --variant learned, or "
-            "set schedule.0.weights={}",
+            "system.learned=true learns the weights of the losses, but the schedule gives weights too: use --variant learned, "
+            "or set schedule.0.weights={}",
         )
         pattern, generator = pattern_of(recipe), generator_of(spec)
         self.backbone = spec.backbone.build(vocabulary.size, pattern)
@@ -130,24 +131,24 @@ class GeneratorDiscriminatorModule(SystemModule):
         self.predict = heads(recipe, spec.backbone, self.backbone.embed.token.weight)
         starts = [0.0] + [-math.log(PAPER_WEIGHT)] * len(self.predict)
         self.guess = guess
-        # log variances, the generator's first
+        # logarithms of variances, the generator's first
         self.balance = nn.Parameter(torch.tensor(starts)) if spec.learned else None
 
     def compile_parts(self, on: bool = True) -> None:
-        """Compile what takes the time, part by part; off: compute without compiling again."""
+        """Compile the parts that take most of the time. `on=False`: use the parts without compilation again."""
         compile_forward([self.backbone, self.generator], self.predict, on)
         self.backbone.compiled = self.generator.compiled = on
         self.guess = torch.compile(guess, dynamic=False) if on else guess
 
     def hide(self, batch: Batch, hide: Hide | tuple[Hide, ...] | None = None) -> tuple[Batch, dict[str, Tensor]]:
-        """Hide tokens, decide who sees whom, and count what each objective will predict."""
+        """The batch with tokens hidden and ranked, and the number of predictions of each objective."""
         batch = self.hidden(batch, hide)
         counts = {GENERATOR: self.fill.count(batch)} | {name: head.count(batch) for name, head in self.predict.items()}  # type: ignore[operator]
         one = {BALANCE: torch.ones((), device=batch.ids.device)} if self.balance is not None else {}
         return batch, counts | one
 
     def step(self, batch: Batch, memory: Any = None) -> tuple[dict[str, Loss], Any]:
-        """The losses of a batch, and what the discriminator remembers for the next one."""
+        """The losses of a batch, and the discriminator's memory for the next batch."""
         guessed, _ = self.generator(batch)
         loss, drawn = self.guess(self.fill, guessed, batch, self.seed)
         judged = filled(batch, drawn)
@@ -156,7 +157,9 @@ class GeneratorDiscriminatorModule(SystemModule):
         return (self._balanced(losses) if self.balance is not None else losses), memory
 
     def _balanced(self, losses: dict[str, Loss]) -> dict[str, Loss]:
-        """Each loss over its own variance, which is learned (Kendall et al. 2018); half its logarithm is the price."""
+        """The losses with learned weights: each is divided by a learned variance (Kendall et al. 2018).
+
+        Half the sum of the log variances is added as a loss, so that the variances do not grow without limit."""
         assert self.balance is not None
         scales = (-self.balance).exp().unbind()
         found = {name: replace(loss, scale=s) for (name, loss), s in zip(losses.items(), scales, strict=True)}
@@ -164,13 +167,13 @@ class GeneratorDiscriminatorModule(SystemModule):
 
 
 def guess(fill: Any, guessed: Hidden, batch: Batch, seed: int) -> tuple[Loss, Tensor]:
-    """The generator's loss, and for each target a token drawn by its probability."""
+    """The generator's loss, and for each target a token drawn from its distribution."""
     scores = fill.at_targets(guessed, batch)  # N V
     return fill.loss(scores, batch), sample(scores.detach(), batch, seed)
 
 
 def sample(scores: Tensor, batch: Batch, seed: int) -> Tensor:
-    """N, a token for each target, drawn by its probability: a function of the row, the visit and the place."""
+    """N, a token for each target, drawn from the softmax of its scores. The draw depends on row, visit and place."""
     where, length = batch.targets[GENERATOR].where, batch.shape[1]
     address = (batch.row[where // length], batch.visit[where // length])
     drawn = chance.uniform(where % length, seed, *address, chance.purpose("generator"))
@@ -180,10 +183,10 @@ def sample(scores: Tensor, batch: Batch, seed: int) -> Tensor:
 
 
 def filled(batch: Batch, drawn: Tensor) -> Batch:
-    """What the discriminator reads: the drawn tokens at the targets; and beside it, what stood there."""
+    """The batch that the discriminator reads: the drawn tokens at the targets, and the originals in `original`."""
     targets = batch.targets[GENERATOR]
     ids = batch.ids.flatten()
-    # an unused place may name a token that another place uses: it writes behind the end
+    # an unused place may point to a token that another place uses, so it writes after the end
     where = torch.where(targets.weight > 0, targets.where, len(ids))
 
     def put(new: Tensor) -> Tensor:

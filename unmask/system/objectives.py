@@ -7,17 +7,17 @@ from unmask.axes import Curve, Objective
 from unmask.predict import Label
 from unmask.recipe import FullTrack, Recipe, Stage
 
-SENTENCE = "sentence"  # the name of the objective that follows from a recipe's `arrange`
+SENTENCE = "sentence"  # the name of the objective that a recipe's `arrange` adds
 
 
 def predictions(recipe: Recipe) -> dict[str, Objective]:
-    """What is predicted: the recipe's own objectives, and the sentence task that its `arrange` brings."""
+    """All objectives of a recipe: those of `predict`, and the sentence task of its `arrange`, if it has one."""
     classes = recipe.arrange.classes
     return recipe.predict | ({SENTENCE: Label(classes=classes)} if classes else {})
 
 
 def objectives(recipe: Recipe) -> dict[str, Objective]:
-    """The same, one entry for each loss: an objective that is asked of every layer becomes several."""
+    """The same with one entry for each loss: an objective for every layer becomes several entries."""
     layers = recipe.system.backbone.layers
     return {n: p for name, part in predictions(recipe).items() for n, p in part.each(name, layers).items()}
 
@@ -34,7 +34,7 @@ def asked(recipe: Recipe, track: FullTrack) -> list[Objective]:
 
 
 def weights(recipe: Recipe, stage: Stage) -> dict[str, float | Curve]:
-    """The weight of each loss in a stage; a weight given for all layers holds for each layer without its own."""
+    """The weight of each loss in a stage. A weight for all layers applies to each layer that has no weight of its own."""
     found: dict[str, float | Curve] = {}
     layers, known = recipe.system.backbone.layers, losses(recipe)
     for name, weight in stage.weights.items():

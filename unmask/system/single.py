@@ -23,7 +23,7 @@ from unmask.system.tracks import hide_tracks, view
 class Single(Part):
     """One network."""
 
-    backbone: Backbone = field(default_factory=Transformer)  # trained, adapted and served
+    backbone: Backbone = field(default_factory=Transformer)  # the network that is trained, adapted and served
 
     @property
     def networks(self) -> dict[str, Backbone]:
@@ -37,7 +37,7 @@ class Single(Part):
         return {"network": predict}
 
     def build(self, recipe: Recipe, vocabulary: Vocabulary, seed: int) -> SingleModule:
-        """The network with new weights, a function of the seed alone."""
+        """The network with random initial weights, which depend only on the seed."""
         with torch.random.fork_rng():
             torch.manual_seed(first_seed(seed))
             return SingleModule(self, recipe, vocabulary, seed)
@@ -48,7 +48,7 @@ class Single(Part):
 
 
 class SystemModule(nn.Module):
-    """What all systems share: hiding by tracks, and reading for inference. `keep` is the network that is served."""
+    """Base class of systems: hiding by tracks, and reading for inference. `keep` is the network that is served."""
 
     backbone: Any
 
@@ -66,7 +66,7 @@ class SystemModule(nn.Module):
         return found
 
     def hidden(self, batch: Batch, hide: Hide | tuple[Hide, ...] | None) -> Batch:
-        """The batch with tokens hidden and ranked; `hide`: what is hidden instead of the recipe's own `hide`."""
+        """The batch with tokens hidden and ranked. `hide`: replaces the `hide` of the recipe; None: the recipe's own."""
         usual, tracks = self.tracks[MAIN].hide, self.tracks
         if hide is not None:
             tracks = {
@@ -75,21 +75,22 @@ class SystemModule(nn.Module):
         return hide_tracks(tracks, batch, self.vocabulary, self.seed, self.asked)
 
     def look(self, batch: Batch, track: str | None = None) -> Hidden:
-        """The vectors of a batch as it is, nothing hidden: for inference. `track`: seen as in this track; None: as a model
-        reads, with the segments of the layout."""
+        """The vectors of a batch in which no token is hidden: for inference. `track`: tokens see each other as in this
+        track; None: as in the main track, with the segment numbers of the layout."""
         if batch.rank is None:
             batch = self.tracks[MAIN].see.apply(batch) if track is None else view(self.tracks[track], batch)
         hidden: Hidden = self.backbone(batch)[0]
         return hidden
 
     def read_on(self, batch: Batch, state: Any) -> tuple[Hidden, Any]:
-        """The vectors of tokens that continue from a state of `backbone.cache`, and the state after them; None: no state."""
+        """The vectors of tokens that continue from a state, and the state after them. `state`: from `backbone.cache`, or
+        None: there are no earlier tokens."""
         found: tuple[Hidden, Any] = self.backbone(view(self.tracks[self.writing], batch), state)
         return found
 
 
 class SingleModule(SystemModule):
-    """One step: hide, run the network, ask every objective."""
+    """One step: hide tokens, run the network, compute every objective."""
 
     def __init__(self, spec: Single, recipe: Recipe, vocabulary: Vocabulary, seed: int) -> None:
         super().__init__(recipe, vocabulary, seed)
@@ -97,17 +98,17 @@ class SingleModule(SystemModule):
         self.predict = heads(recipe, spec.backbone, self.backbone.embed.token.weight)
 
     def compile_parts(self, on: bool = True) -> None:
-        """Compile what takes the time, part by part; off: compute without compiling again."""
+        """Compile the parts that take most of the time. `on=False`: use the parts without compilation again."""
         compile_forward([self.backbone], self.predict, on)
         self.backbone.compiled = on
 
     def hide(self, batch: Batch, hide: Hide | tuple[Hide, ...] | None = None) -> tuple[Batch, dict[str, Tensor]]:
-        """Hide tokens, decide who sees whom, and count what each objective will predict."""
+        """The batch with tokens hidden and ranked, and the number of predictions of each objective."""
         batch = self.hidden(batch, hide)
         return batch, {name: head.count(batch) for name, head in self.predict.items()}  # type: ignore[operator]
 
     def step(self, batch: Batch, memory: Any = None) -> tuple[dict[str, Loss], Any]:
-        """The losses of a batch, and what the network remembers for the next one."""
+        """The losses of a batch, and the memory for the next batch."""
         if memory is None and self.remembers:
             memory = self.backbone.first_state(batch.shape[0])
         hidden, memory = self.backbone(batch, memory)
@@ -115,7 +116,7 @@ class SingleModule(SystemModule):
 
 
 def pattern_of(recipe: Recipe) -> Pattern:
-    """What attention may rely on in every track."""
+    """The attention pattern that all tracks have; "ranked" if they differ."""
     patterns = {track.see.pattern for track in recipe.all_tracks().values()}
     return patterns.pop() if len(patterns) == 1 else "ranked"
 
@@ -132,7 +133,7 @@ def heads(recipe: Recipe, backbone: Backbone, embedding: Tensor) -> nn.ModuleDic
 
 
 def compile_forward(networks: list[Any], heads: nn.ModuleDict, on: bool) -> None:
-    """Compile the modules of networks and of heads, or undo it. A whole network would take minutes to compile."""
+    """Compile each module of the networks and heads, or undo it. To compile a whole network at once would take minutes."""
     methods = [(module, "forward") for network in networks for module in network.parts]
     methods += [(head, vars(type(head)).get("heavy", "forward")) for head in heads.values()]
     for module, name in methods:

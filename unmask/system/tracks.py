@@ -1,4 +1,4 @@
-"""Tracks: the rows of a batch that are hidden and seen in one way, apart from the others and together again."""
+"""Tracks: split a batch into the rows of each track, hide and rank them separately, and join them again."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def hide_tracks(
 
 
 def _usual(tracks: dict[str, FullTrack]) -> str:
-    """The track of a batch that names none: "main", or, where that has no share of the rows, the first that has one."""
+    """The track of a batch without track names: the first that has a share of the rows, or otherwise "main"."""
     return next((name for name, track in tracks.items() if track.share > 0), MAIN)
 
 
@@ -40,8 +40,8 @@ def _hidden(track: FullTrack, batch: Batch, vocabulary: Vocabulary, seed: int, a
 
 
 def view(track: FullTrack, batch: Batch) -> Batch:
-    """The batch as a track sees it: ranks, and the track's own numbers of segments."""
-    batch = track.see.apply(batch)  # before segments are numbered: a view may ask which text a token belongs to
+    """The batch as a track sees it, with the ranks and the segment numbers of the track."""
+    batch = track.see.apply(batch)  # first, because a view may need the segment numbers of the layout
     if not track.segments:
         return batch
     return batch.replace(segment=torch.tensor(track.segments, device=batch.ids.device)[batch.segment])
@@ -57,7 +57,7 @@ def only_asked(track: FullTrack, batch: Batch, asked: list[Objective]) -> Batch:
 
 
 def rows_of(batch: Batch, begin: int, end: int) -> Batch:
-    """Some rows of a batch in which nothing is hidden yet."""
+    """The rows from `begin` to `end` of a batch in which no token is hidden yet."""
     rows, length = batch.shape
     each = len(batch.label) // rows  # examples in a row
     examples = {name: getattr(batch, name)[begin * each : end * each] for name in _PER_EXAMPLE}
@@ -72,7 +72,7 @@ def rows_of(batch: Batch, begin: int, end: int) -> Batch:
 
 
 def joined(parts: list[Batch]) -> Batch:
-    """Batches of one row length, one below the other."""
+    """One batch with the rows of all parts, which have the same row length."""
     length = parts[0].shape[1]
     begins = [sum(part.shape[0] for part in parts[:i]) * length for i in range(len(parts))]
     names = [n for n, v in vars(parts[0]).items() if isinstance(v, Tensor) and v.dim() and n not in _PER_EXAMPLE]
@@ -86,7 +86,7 @@ def joined(parts: list[Batch]) -> Batch:
 
 
 def _joined_targets(parts: list[Batch], begins: list[int]) -> dict[str, Targets]:
-    """The targets of all parts by name; a part without those of a name adds none."""
+    """The targets of all parts, joined by name. A part without targets of a name adds none."""
     found: dict[str, Targets] = {}
     for name in dict.fromkeys(name for part in parts for name in part.targets):
         moved = [
