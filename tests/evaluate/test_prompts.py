@@ -212,7 +212,7 @@ def test_a_label_is_one_of_the_names_that_the_template_gives_its_choices(tmp_pat
         with pytest.raises(UserError, match="line 1: the label must be one of pos, neg, .* got .* 0=terrible, 1=great"):
             found("pos=great, neg=terrible", label)
     for row in ({}, {"label": None}, {"label": ""}):
-        with pytest.raises(UserError, match='no "label"; it has text$'):
+        with pytest.raises(UserError, match='needs "label"; this one has only text$'):
             answers(tmp_path, "choices: None=bad, good\n{text}", {"text": "x"} | row)
 
 
@@ -230,7 +230,7 @@ def test_an_answer_is_an_index_or_one_of_the_choices(tmp_path):
         ([{"q": "?", "choices": "ab", "answer": 0}], "list of two texts or more"),
         ([{"q": "?", "choices": ["a", ""], "answer": 0}], "a choice must be a text"),
         ([{"q": "?", "answer": 3}], '"answer" must be a text'),
-        ([{"q": "?"}], 'needs an "answer"'),
+        ([{"q": "?"}], 'an example needs "answer"'),
         ([{"q": ["?"], "answer": "a"}], "must be a text or a number"),
         ([{"q": "?", "answer": "a"}, {"q": "?", "choices": ["a", "b"], "answer": 0}], "mixes"),
         ([], "holds no examples"),

@@ -20,19 +20,19 @@ __all__ = ["Choose", "Classify", "Prediction", "Trained", "Write", "Written", "f
 
 
 def names() -> list[str]:
-    """Those a model can be adapted to; what a prompt asks needs no adapting."""
+    """The tasks that a model can be adapted to. Prompting is not among them: it needs no adaptation."""
     found = sorted(path.stem for path in Path(__file__).parent.glob("[!_]*.py"))
     return [name.replace("_", "-") for name in found if hasattr(_module(name), _title(name))]
 
 
 def task_of(recipe: Recipe) -> Task | None:
-    """The task that a model answers: the one it was adapted to, or writing a second text if it was pretrained to."""
+    """The task that a model answers: the one it was adapted to, or `Write` if it was pretrained to write a second text."""
     writes = "prefix" in recipe.writes
     return recipe.task or (Write() if writes else None)
 
 
 def get(name: str) -> Any:
-    """The task of this name, with its usual settings."""
+    """The task with this name, with its default settings."""
     if name not in names():
         raise unknown("task", name, names())
     return getattr(_module(name), _title(name))()
