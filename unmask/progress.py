@@ -1,6 +1,6 @@
-"""Follow a long job from Python: its records drawn as on the command line, given to a function, or not shown.
+"""Follow a long job from Python: draw its records as on the command line, pass them to a function, or show nothing.
 
-Notices and notes are drawn with the rest; where nothing is drawn they are warnings (`unmask.errors.Notice`)."""
+Notices and notes are drawn like other records. If nothing is drawn, they become warnings (`unmask.errors.Notice`)."""
 
 from __future__ import annotations
 
@@ -12,12 +12,14 @@ from typing import Any
 from unmask import screen
 from unmask.errors import Notice
 
-Progress = bool | Callable[[dict[str, Any]], None]  # draw; draw nothing; or call this with every record
+Progress = (
+    bool | Callable[[dict[str, Any]], None]
+)  # True: draw; False: draw nothing; a function: call it with every record
 Draw = Callable[[Iterable[dict[str, Any]]], Iterator[dict[str, Any]]]
 
 
 def follow(records: Iterable[dict[str, Any]], progress: Progress, draw: Draw) -> dict[str, Any]:
-    """Run a job to its end; returns its last record."""
+    """Run a job to its end, and return its last record."""
     last: dict[str, Any] = {}
     for last in draw(records) if progress is True else records:
         if callable(progress):
@@ -28,7 +30,7 @@ def follow(records: Iterable[dict[str, Any]], progress: Progress, draw: Draw) ->
 
 
 def tell(counts: dict[str, int], progress: Progress) -> None:
-    """What was cut, left out or repaired, where the records do not say it."""
+    """Show counts of what was cut, left out or repaired, for jobs whose records do not include them."""
     for name, count in counts.items() if not callable(progress) else ():
         if progress:
             screen.note(f"{count:,} {name}")
@@ -37,7 +39,7 @@ def tell(counts: dict[str, int], progress: Progress) -> None:
 
 
 def warn_of(counts: Counter[str], before: Counter[str], stacklevel: int) -> None:
-    """A warning for each count that has grown."""
+    """Warn about each count that has grown."""
     for name, count in (counts - before).items():
         warnings.warn(f"{count:,} {name}", Notice, stacklevel=stacklevel + 1)
 
