@@ -12,9 +12,7 @@ from typing import Any
 from unmask import screen
 from unmask.errors import Notice
 
-Progress = (
-    bool | Callable[[dict[str, Any]], None]
-)  # True: draw; False: draw nothing; a function: call it with every record
+Progress = bool | Callable[[dict[str, Any]], None]  # True: draw; False: do not draw; a function: gets every record
 Draw = Callable[[Iterable[dict[str, Any]]], Iterator[dict[str, Any]]]
 
 
