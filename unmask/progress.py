@@ -1,4 +1,4 @@
-"""Follow a long job from Python: its records drawn as on the command line, given to a function, or not shown.
+"""Follow a long job from Python: draw its records as on the command line, pass them to a function, or show nothing.
 
 What a user should know about a result is a notice (a sentence) or a note (what, and how many). A caller may take both as
 records, {"event": "notice", "text": ...} and {"notes": {what: how many}}; otherwise they are warnings."""
@@ -18,7 +18,7 @@ Draw = Callable[[Iterable[dict[str, Any]]], Iterator[dict[str, Any]]]
 
 
 def follow(records: Iterable[dict[str, Any]], progress: Progress, draw: Draw) -> dict[str, Any]:
-    """Run a job to its end; returns its last record."""
+    """Run a job to its end, and return its last record."""
     last: dict[str, Any] = {}
     for last in draw(records) if progress is True else records:
         if callable(progress):

@@ -1,7 +1,7 @@
-"""What the command line draws: progress while it works, tables when it is done.
+"""Draw what the command line shows: progress during a job, tables at its end.
 
-Results go to the output, all else to the error output. With `--json` that is notices, notes and errors, a JSON line each:
-{"event": "notice", "text": ...}, {"notes": {what: how many}} and {"error": ...}.
+Results go to stdout, everything else to stderr. With `--json`, only notices, notes and errors go to stderr, one JSON line
+each: {"event": "notice", "text": ...}, {"notes": {text: count}} and {"error": ...}.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
 _NUMBER = re.compile(r"[-+±.,%e\d\s]*")
-_WIDE = 10_000  # columns: more than any line or table has
+_WIDE = 10_000  # columns; wider than any line or table
 
 
 def _console(stderr: bool) -> Console:
-    """A console. Into a file or a pipe nothing is wrapped, and a table is as wide as it needs, unless COLUMNS is set."""
-    made = Console(stderr=stderr, highlight=False, soft_wrap=not stderr)  # a bar must not be wider than its screen
+    """A console. In a file or a pipe, lines are not wrapped and a table is as wide as it needs, unless COLUMNS is set."""
+    made = Console(stderr=stderr, highlight=False, soft_wrap=not stderr)  # a bar must not be wider than the screen
     if made.is_terminal or made.is_jupyter or "COLUMNS" in os.environ:
         return made
     return Console(stderr=stderr, highlight=False, soft_wrap=True, width=_WIDE)
@@ -35,7 +35,7 @@ out, err = _console(stderr=False), _console(stderr=True)
 
 
 def training(records: Iterable[dict[str, Any]], title: str, quiet: bool = False) -> Iterator[dict[str, Any]]:
-    """Pass records on while drawing a live line; without a terminal, a plain line now and then."""
+    """Yield the records and draw them as a progress bar. Without a terminal, print a plain line every ten seconds."""
     drawer = _Live(title) if err.is_terminal and not quiet else _Lines(title, quiet)
     with drawer:
         for record in records:
@@ -94,21 +94,21 @@ class _Lines:
 
 
 def _left(record: dict[str, Any]) -> float:
-    """Seconds until a training ends: by its budget, or as its steps went so far."""
+    """Seconds until training ends: given by its time budget, or estimated from the steps so far."""
     if "left" in record:
         return 0.0 if record.get("done") else float(record["left"])
     return float(record["seconds"] / record["step"] * (record["steps"] - record["step"]))
 
 
 class _Speed:
-    """What is known from the records before: tokens per second since the last, and the last scores on held-out text."""
+    """Remembers earlier records: for tokens per second since the last one, and for the last scores on held-out text."""
 
     def __init__(self) -> None:
-        self.before: tuple[float, float] | None = None
-        self.held: dict[str, Any] = {}
+        self.before: tuple[float, float] | None = None  # tokens and seconds at the last record
+        self.held: dict[str, Any] = {}  # the last scores on held-out text
 
     def with_held(self, record: dict[str, Any]) -> dict[str, Any]:
-        """The record with the scores of the last validation, which stay until the next."""
+        """The record with the scores of the last validation. They are shown until the next validation."""
         self.held |= {name: value for name, value in record.items() if name.startswith("validation_")}
         return record | self.held
 
@@ -129,11 +129,11 @@ def _line(record: dict[str, Any], speed: _Speed) -> str:
     return text
 
 
-CALLED = {"macro_f1": "macro F1", "rouge_l": "ROUGE-L"}  # scores whose names are shown in another way
+CALLED = {"macro_f1": "macro F1", "rouge_l": "ROUGE-L"}  # the names of some scores as they are shown
 
 
 def _tell_epoch(record: dict[str, Any]) -> None:
-    """What adapting says at the end of an epoch, and at its own end."""
+    """Print the scores when an epoch of `adapt` ends, and a summary when `adapt` ends."""
     if "epoch" in record:
         err.print(_epoch(record), soft_wrap=True)
     if "epochs" in record:
@@ -149,14 +149,14 @@ def _epoch(record: dict[str, Any]) -> str:
 
 
 def _scores(record: dict[str, Any], before: str) -> list[str]:
-    """The scores on the dev set, whose names in the record have this before them."""
+    """The scores on the dev set. In the record their names have the prefix `before`."""
     names = [key.removeprefix(before) for key in record if key.startswith(before)]
     shown = [name for name in names if name not in ("score", "labels")]
     return [f"dev {CALLED.get(name, name)} {record[before + name]:.3f}" for name in shown]
 
 
 def _adapting(record: dict[str, Any]) -> str:
-    """What adapting says before it starts: how it goes, and what is to be beaten."""
+    """The text that `adapt` shows at its start: the training plan and the baseline."""
     plan = record["plan"]
     said = (
         f"{record['examples']:,} examples, {plan['epochs']:g} epochs of {record['steps_per_epoch']:,} steps, rate "
@@ -171,7 +171,7 @@ def _adapting(record: dict[str, Any]) -> str:
 
 
 def _kept(record: dict[str, Any]) -> str:
-    """What adapting says of the weights that are written."""
+    """The text that `adapt` shows at its end: which weights it saved."""
     kept = record["kept_epoch"]
     if kept is None or not record["validated"]:
         return "the last weights are kept: " + (
@@ -191,7 +191,7 @@ def _announce(record: dict[str, Any]) -> None:
     elif record["event"] == "start" and "parameters" in record:
         machine = record["machine"]
         how = " bfloat16" * machine["half"] + " compiled" * machine["compiled"]
-        about = "about " if record["estimated"] else ""  # a budget in time
+        about = "about " if record["estimated"] else ""  # with a time budget, the number of steps is an estimate
         again = ", measured again while it runs" if record["estimated"] else ""
         err.print(
             f"[dim]{record['parameters'] / 1e6:.1f}M parameters on {machine['device']}{how}; {about}{record['steps']:,} steps of "
@@ -214,7 +214,7 @@ def pass_on(record: dict[str, Any]) -> None:
 def reading(
     records: Iterable[dict[str, Any]], title: str, quiet: bool = False, *, unit: str = "tokens", over: str = "bytes"
 ) -> Iterator[dict[str, Any]]:
-    """Pass the records of a walk through a corpus on, with a bar over the bytes read, or over another count."""
+    """Yield the records of reading a corpus, with a progress bar. `over`: what the bar counts. `unit`: the count in words."""
     if quiet or not err.is_terminal:
         yield from records
         return
@@ -245,7 +245,7 @@ def table(title: str, columns: list[str], rows: list[list[Any]]) -> None:
 
 
 def page(shown: RenderableType) -> None:
-    """What is laid out for a screen, as wide as that; in a file or a pipe, 80 columns."""
+    """Print a page that fills the width of the screen; in a file or a pipe it has 80 columns."""
     out.print(shown, soft_wrap=False, width=None if out.width < _WIDE else 80)
 
 
@@ -264,7 +264,7 @@ def note(message: str) -> None:
 
 
 def json_line(value: Any) -> None:
-    """What a program may want to know besides the result."""
+    """Write a JSON line to stderr: information for a program, besides the result."""
     sys.stderr.write(json.dumps(value, ensure_ascii=False) + "\n")
 
 

@@ -186,26 +186,26 @@ def test_from_the_command_line_a_model_learns_to_choose_is_scored_and_chooses(to
     assert set(json.loads(told[1])["probabilities"]) == {"london", "near london", "rain"}
     assert json.loads(told[0])["text"] == "the doctor opened the case how"
     assert "accuracy" in works("evaluate", tmp_path / "run", tmp_path / "t.jsonl").out
-    assert "this model chooses: give a .jsonl file" in mistake("predict", tmp_path / "run", "the doctor")
+    assert "give a .jsonl file with" in mistake("predict", tmp_path / "run", "the doctor")
     assert "unknown task 'choos': did you mean choose" in mistake(
         "adapt", tmp_path / "base", tmp_path / "t.jsonl", "--out", tmp_path / "x", "--task", "choos"
     )
 
 
 @pytest.mark.parametrize("row, message", [
-    ({"choices": ["a", "b"], "label": 0}, 'line 1: needs "context" (or "text"), "question", or both'),
-    ({"context": "c", "label": 0}, 'line 1: needs "choices", a list of texts; got None'),
+    ({"choices": ["a", "b"], "label": 0}, 'line 1: an example needs "context" (or "text"), "question", or both'),
+    ({"context": "c", "label": 0}, 'line 1: an example needs "choices", a list of texts; got None'),
     ({"context": "c", "choices": "ab", "label": 0}, "a list of texts; got 'ab'"),
     ({"context": "c", "choices": ["a", 5], "label": 0}, "a list of texts"),
-    ({"context": "c", "choices": ["a"], "label": 0}, "line 1: needs two choices or more, got 1"),
+    ({"context": "c", "choices": ["a"], "label": 0}, "line 1: an example needs two choices or more, got 1"),
     ({"context": "c", "choices": ["a", "a"], "label": 0}, "two choices are the same text"),
-    ({"context": "c", "choices": ["a", "b"]}, 'line 1: has no "label"'),
+    ({"context": "c", "choices": ["a", "b"]}, 'line 1: the example has no "label"'),
     ({"context": "c", "choices": ["a", "b"], "label": 2}, "the text of a choice or its number, 0 to 1; got 2"),
     ({"context": "c", "choices": ["a", "b"], "label": -1}, "got -1"),
     ({"context": "c", "choices": ["a", "b"], "label": True}, "got True"),
     ({"context": "c", "choices": ["a", "b"], "label": "c"}, "got 'c'"),
-    ({"context": " ", "choices": ["a", "b"], "label": 0}, "not empty; got ['choices', 'context', 'label']"),
-    ({"context": "", "text": None, "question": "", "choices": ["a", "b"], "label": 0}, "not empty; got ["),
+    ({"context": " ", "choices": ["a", "b"], "label": 0}, "not empty; got the columns ['choices', 'context', 'label']"),
+    ({"context": "", "text": None, "question": "", "choices": ["a", "b"], "label": 0}, "not empty; got the columns ["),
     ({"context": "c", "question": 3, "choices": ["a", "b"], "label": 0}, 'line 1: "question" must be a text, got 3'),
     ({"context": ["c"], "question": "q", "choices": ["a", "b"], "label": 0}, "\"context\" must be a text, got ['c']"),
 ])  # fmt: skip

@@ -117,7 +117,9 @@ def test_without_its_language_model_it_can_be_adapted_on_and_with_it_too(base, t
 
 def test_a_model_that_predicts_no_next_token_cannot_keep_it(tokenizers, tmp_path):
     bert = base_of("bert", tokenizers["wordpiece"], tmp_path / "bert")
-    with pytest.raises(UserError, match="language=0.5 goes on predicting the next token, and .* does not predict it"):
+    with pytest.raises(
+        UserError, match="language=0.5 needs a model that predicts the next token, but .* does not predict it"
+    ):
         Classify(language=0.5, labels=("no", "yes")).recipe(bert)
     with pytest.raises(UserError, match="language must be 0 or more, or a curve, got -1"):
         Classify(language=-1.0)

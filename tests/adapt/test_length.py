@@ -65,7 +65,7 @@ def test_what_it_was_adapted_with_is_what_it_reads(tokenizers, tmp_path):
 
 def test_a_longer_text_than_was_trained_is_refused_with_advice(tokenizers, tmp_path):
     model = base(tokenizers, tmp_path)
-    with pytest.raises(UserError, match=r"length=32 is longer than .* trained with at most 24 tokens; leave length out, or "
+    with pytest.raises(UserError, match=r"length=32 is too long for .* trained with at most 24 tokens: leave length out, or "
                        r"pretrain with longer rows \(--set schedule\.\*\.length=32\)"):  # fmt: skip
         Classify(length=32, labels=("a", "b")).recipe(model)
     longer = recipes.get("bert", size="tiny", settings=[*SHAPE, "schedule.*.length=32"])  # the advice, followed
@@ -115,4 +115,4 @@ def test_from_the_command_line_an_adapted_model_keeps_its_length(tokenizers, tmp
     )
     assert "1 texts longer than 12 tokens, cut" in works(*words, "--set", "length=12").err
     assert "1 texts longer than 12 tokens, cut" in works("evaluate", tmp_path / "run", tmp_path / "t.csv").err
-    assert "length=40 is longer" in mistake(*words, "--overwrite", "--set", "length=40")
+    assert "length=40 is too long" in mistake(*words, "--overwrite", "--set", "length=40")

@@ -49,25 +49,25 @@ def line(**row):
 @pytest.mark.parametrize(
     "name,content,expected",
     [
-        ("t.jsonl", line(text="x", label=0.5), r"line 1: the label 0.5 is a number with a fraction.* in quotes in JSON lines"),
+        ("t.jsonl", line(text="x", label=0.5), r"line 1: the label 0.5 is a number with a decimal point.* in quotes in JSON lines"),
         ("t.jsonl", line(text="x", label="a") + "\n" + line(text="x", label=3.7), "line 2: the label 3.7 is a number"),
-        ("t.jsonl", line(text="x", label=1.0), r"line 1: the label 1.0 is a class written with a fraction, .*write 1 .*astype"),
-        ("t.jsonl", line(text="x", label=float("nan")), "line 1: the label nan is a number with a fraction"),
-        ("t.csv", "text,label\nx,a\nx,2.0\n", r"line 3: the label 2.0 is a class written with a fraction.*write 2 "),
-        ("t.csv", "text,label\nx,3.7\n", "line 2: the label 3.7 is a number with a fraction"),
-        ("t.csv", "text,label\nx,.5\n", "line 2: the label .5 is a number with a fraction"),
+        ("t.jsonl", line(text="x", label=1.0), r"line 1: the label 1.0 is a class number with a decimal point; .*write 1 .*astype"),
+        ("t.jsonl", line(text="x", label=float("nan")), "line 1: the label nan is a number with a decimal point"),
+        ("t.csv", "text,label\nx,a\nx,2.0\n", r"line 3: the label 2.0 is a class number with a decimal point.*write 2 "),
+        ("t.csv", "text,label\nx,3.7\n", "line 2: the label 3.7 is a number with a decimal point"),
+        ("t.csv", "text,label\nx,.5\n", "line 2: the label .5 is a number with a decimal point"),
         ("t.jsonl", line(text="x", label=["a", "b"]), r"line 1: the label is a list, \['a', 'b'\]"),
         ("t.jsonl", line(text="x", label={"a": 1}), "line 1: the label is a dict"),
-        ("t.jsonl", line(text="x", label=None), 'line 1: has no "label"'),
-        ("t.jsonl", line(text="x", label=" a"), "line 1: the label ' a' has blanks around it"),
-        ("t.csv", "text,label\nx,a\ny, b\n", "line 3: the label ' b' has blanks around it"),
-        ("t.csv", "text,label\nx,  \n", "line 2: the label '  ' has blanks around it"),
-        ("t.jsonl", line(text="", label="a"), "line 1: the text is empty or no string: 'text' is ''"),
-        ("t.jsonl", line(text=["x"], label="a"), r"line 1: the text is empty or no string: 'text' is \['x'\]"),
-        ("t.csv", 'text,label\n"two\nlines",a\n"and\nmore",\n', 'line 4: has no "label"'),
-        ("t.csv", 'text,label\n"never closed,a\nx,b\n', "line 2: unexpected end of data: a text with quotes"),
-        ("t.tsv", 'text\tlabel\n"great" film\ta\n', "line 2: .* expected after '\"': a text with quotes"),
-        ("t.csv", "text,text,label\nx,y,a\n", "two columns are called 'text'"),
+        ("t.jsonl", line(text="x", label=None), 'line 1: the example has no "label"'),
+        ("t.jsonl", line(text="x", label=" a"), "line 1: the label ' a' has spaces around it"),
+        ("t.csv", "text,label\nx,a\ny, b\n", "line 3: the label ' b' has spaces around it"),
+        ("t.csv", "text,label\nx,  \n", "line 2: the label '  ' has spaces around it"),
+        ("t.jsonl", line(text="", label="a"), "line 1: the text is empty or not a string: 'text' is ''"),
+        ("t.jsonl", line(text=["x"], label="a"), r"line 1: the text is empty or not a string: 'text' is \['x'\]"),
+        ("t.csv", 'text,label\n"two\nlines",a\n"and\nmore",\n', 'line 4: the example has no "label"'),
+        ("t.csv", 'text,label\n"never closed,a\nx,b\n', "line 2: unexpected end of data: put quotes around a text"),
+        ("t.tsv", 'text\tlabel\n"great" film\ta\n', "line 2: .* expected after '\"': put quotes around a text"),
+        ("t.csv", "text,text,label\nx,y,a\n", "two columns have the name 'text'"),
     ],
 )  # fmt: skip
 def test_a_wrong_value_is_named_with_its_file_and_line(tmp_path, name, content, expected):
@@ -92,9 +92,11 @@ def test_where_labels_are_not_read_they_may_be_anything(tmp_path):
 
 def test_a_label_that_training_never_had_is_named_with_its_line(tmp_path):
     (tmp_path / "d.csv").write_text("text,label\nx,a\ny,c\n")
-    with pytest.raises(UserError, match=r"d.csv, line 3: the label 'c' .* never had; known are \['a', 'b'\]"):
+    with pytest.raises(
+        UserError, match=r"d.csv, line 3: no training example has the label 'c'; the known labels are \['a', 'b'\]"
+    ):
         label_numbers(read(tmp_path / "d.csv"), ["a", "b"], "dev")
-    with pytest.raises(UserError, match="dev: the label 'c'"):
+    with pytest.raises(UserError, match="dev: no training example has the label 'c'"):
         label_numbers([Example(Text("x"), "c")], ["a", "b"], "dev")
 
 
@@ -120,16 +122,16 @@ def test_a_pair_has_two_columns_and_a_text_one(tmp_path):
     assert read(tmp_path / "t.jsonl", Columns.of("reply"))[0].text == Text("r")
     assert read(tmp_path / "t.jsonl")[0].text == Text("t")
     assert described(tmp_path / "t.jsonl") is None
-    with pytest.raises(UserError, match="one text or two, got 3 columns"):
+    with pytest.raises(UserError, match="one or two texts, got 3 columns"):
         Columns.of(["a", "b", "c"])
 
 
 @pytest.mark.parametrize(
     "columns,expected",
     [
-        (Columns.of("reviews"), "line 2: no column 'reviews'; the columns are 'review', 'stars'"),
-        (Columns.of("review", "label"), "line 2: has no \"label\"; the columns are 'review', 'stars': .*--label NAME"),
-        (Columns(), "line 2: needs \"text\", .*; the columns are 'review', 'stars': name the column to read with --text NAME"),
+        (Columns.of("reviews"), "line 2: there is no column 'reviews'; the columns are 'review', 'stars'"),
+        (Columns.of("review", "label"), "line 2: the example has no \"label\"; the columns are 'review', 'stars': .*--label NAME"),
+        (Columns(), "line 2: an example needs \"text\", .*; the columns are 'review', 'stars': name the column to read with --text NAME"),
     ],
 )  # fmt: skip
 def test_a_column_that_is_not_there_lists_those_that_are(tmp_path, columns, expected):
@@ -148,7 +150,9 @@ def test_from_the_command_line_and_in_python_columns_have_names(base, tmp_path):
     assert told in works("evaluate", tmp_path / "run", tmp_path / "t.csv", *named).err
     assert told in works("predict", tmp_path / "run", tmp_path / "t.csv", "--text", "review").err
     assert "the columns are 'stars', 'review'" in mistake("evaluate", tmp_path / "run", tmp_path / "t.csv")
-    assert "columns are named for labels" in mistake(*words, *named, "--task", "write", "--out", tmp_path / "w")
+    assert "--text and --label name the columns of --task classify" in mistake(
+        *words, *named, "--task", "write", "--out", tmp_path / "w"
+    )
     assert "was not adapted to any" in mistake("evaluate", base, tmp_path / "t.csv", *named)
     model = unmask.load(base, device="cpu").adapt(
         tmp_path / "t.csv", tmp_path / "python", text="review", label="stars", task=Classify(epochs=1)
@@ -161,14 +165,14 @@ def test_a_text_is_not_read_by_a_model_of_pairs_nor_a_pair_by_one_of_texts(singl
     (tmp_path / "two.jsonl").write_text(line(text_a="x", text_b="y", label="a"))
     for verb in ("evaluate", "predict"):
         said = mistake(verb, pairs, tmp_path / "one.jsonl")
-        assert f"one.jsonl, line 1: one text, and {pairs} reads pairs: give two texts" in said
+        assert f"one.jsonl, line 1: the example has one text, but {pairs} reads pairs: give two texts" in said
         said = mistake(verb, single, tmp_path / "two.jsonl")
-        assert f"two.jsonl, line 1: two texts, and {single} reads one: give one text" in said
+        assert f"two.jsonl, line 1: the example has two texts, but {single} reads one: give one text" in said
         works(verb, pairs, tmp_path / "two.jsonl")
         works(verb, single, tmp_path / "one.jsonl")
     assert "reads pairs" in mistake("predict", pairs, "a text")
     assert "reads one" in mistake("predict", single, "a text", "another")
-    with pytest.raises(UserError, match="text number 2 of 2: one text, and"):
+    with pytest.raises(UserError, match="text number 2 of 2: the example has one text, but"):
         unmask.load(pairs, device="cpu").predict([("a", "b"), "c"])
 
 
@@ -176,5 +180,5 @@ def test_dev_examples_are_of_the_kind_of_the_training_examples(base, tmp_path):
     (tmp_path / "t.jsonl").write_text("\n".join(line(text=text, label=label) for text, label in GOOD))
     (tmp_path / "d.jsonl").write_text(line(text_a="x", text_b="y", label="a"))
     said = mistake("adapt", base, tmp_path / "t.jsonl", "--dev", tmp_path / "d.jsonl", "--out", tmp_path / "run")
-    assert "d.jsonl, line 1: two texts, and the first training example reads one" in said
+    assert "d.jsonl, line 1: the example has two texts, but the first training example reads one" in said
     assert not (tmp_path / "run").exists()

@@ -77,7 +77,7 @@ def test_the_labels_may_be_given_and_their_order_is_kept(base, tmp_path):
     for _ in adapt(base, EXAMPLES["classify"], tmp_path / "run", task=task):
         pass
     assert open_run(tmp_path / "run", device="cpu").labels == ("yes", "maybe", "no")
-    with pytest.raises(UserError, match="the label 'no' is one that the training examples never had"):
+    with pytest.raises(UserError, match="no training example has the label 'no'"):
         list(adapt(base, EXAMPLES["classify"], tmp_path / "other", task=Classify(labels=("yes", "maybe"))))
 
 
@@ -85,13 +85,13 @@ def test_the_labels_may_be_given_and_their_order_is_kept(base, tmp_path):
 def test_an_example_without_its_right_answer_cannot_be_learned_from(task, base, tmp_path):
     lacking = Question("x", ("a", "b")) if isinstance(task, Choose) else Pair("x")
     known = EXAMPLES["choose" if isinstance(task, Choose) else "write"]
-    with pytest.raises(UserError, match="example 3 of 3: has no (label|target)"):
+    with pytest.raises(UserError, match="example 3 of 3: the example has no (label|target)"):
         list(adapt(base, [*known, lacking], tmp_path / "run", task=task))
     assert not (tmp_path / "run").exists()
 
 
 def test_a_model_that_was_not_adapted_says_so(base):
-    with pytest.raises(UserError, match="was not adapted to a task, it predicts tokens: adapt it first"):
+    with pytest.raises(UserError, match="was not adapted to a task; it predicts tokens: adapt it first"):
         answer(base, ["the doctor"])
 
 
@@ -104,7 +104,7 @@ def test_a_model_that_writes_answers_from_the_command_line_and_in_python(base, t
     (found,) = unmask.load(tmp_path / "run", device="cpu").predict("the doctor")
     assert row == {"source": "the doctor", "id": 5, "written": found.text}
     said = mistake("predict", tmp_path / "run", "the doctor", "--top", 2)
-    assert "--top 2 asks for several answers, and one text is written from each source: leave it out" in said
+    assert "--top 2 asks for several answers, but the model writes one text for each source: leave --top out" in said
 
 
 def test_a_new_kind_of_task_needs_nothing_but_its_part(base, tmp_path):

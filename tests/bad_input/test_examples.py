@@ -22,7 +22,7 @@ def test_a_label_of_dev_that_train_never_had_is_named_and_nothing_is_lost(bert, 
     train, dev = examples(tmp_path / "t.jsonl"), examples(tmp_path / "d.jsonl", {"text": "x", "label": "bridge"})
     said = adapt(bert, train, tmp_path / "run", "--dev", dev)
     assert "bridge" in said
-    assert "known are ['doctor', 'river']" in said
+    assert "known labels are ['doctor', 'river']" in said
     assert not (tmp_path / "run").exists()
     shutil.copytree(bert, tmp_path / "run")
     before = snapshot(tmp_path / "run")
@@ -33,7 +33,7 @@ def test_a_label_of_dev_that_train_never_had_is_named_and_nothing_is_lost(bert, 
 def test_a_label_of_test_that_train_never_had_is_named(adapted, tmp_path):
     said = mistake("evaluate", adapted, examples(tmp_path / "d.jsonl", {"text": "x", "label": "bridge"}))
     assert "bridge" in said
-    assert "never had" in said
+    assert "no training example has the label" in said
 
 
 def test_a_text_longer_than_the_model_is_cut_and_counted(bert, tmp_path):
@@ -45,14 +45,14 @@ def test_a_text_longer_than_the_model_is_cut_and_counted(bert, tmp_path):
 @pytest.mark.parametrize(
     "name,content,expected",
     [
-        ("t.jsonl", '{"text": "x", "label": "a"}\n{"text": "x"}', 'line 2: has no "label"'),
-        ("t.jsonl", '{"text": "x", "label": null}', 'line 1: has no "label"'),
-        ("t.jsonl", '{"text": "x", "label": ""}', 'line 1: has no "label"'),
-        ("t.csv", "text,label\nx,a\nx,\n", 'line 3: has no "label"'),
+        ("t.jsonl", '{"text": "x", "label": "a"}\n{"text": "x"}', 'line 2: the example has no "label"'),
+        ("t.jsonl", '{"text": "x", "label": null}', 'line 1: the example has no "label"'),
+        ("t.jsonl", '{"text": "x", "label": ""}', 'line 1: the example has no "label"'),
+        ("t.csv", "text,label\nx,a\nx,\n", 'line 3: the example has no "label"'),
         ("t.csv", "text\nx\n", 'has no "label"'),
-        ("t.jsonl", "text,label\nx,a\n", "line 1: not JSON"),
+        ("t.jsonl", "text,label\nx,a\n", "line 1: this line is not JSON"),
         ("t.csv", '{"text": "x", "label": "a"}\n{"text": "x", "label": "b"}', 'needs "text"'),
-        ("t.jsonl", '{"text": "x", "label": "a"}\nx,b\n', "line 2: not JSON"),
+        ("t.jsonl", '{"text": "x", "label": "a"}\nx,b\n', "line 2: this line is not JSON"),
         ("t.jsonl", '["x", "a"]', "not a JSON object"),
         ("t.jsonl", '{"text_a": "x", "label": "a"}', '"text_b"'),
         ("t.jsonl", '{"text": "x", "label": "a"}\n{"text_a": "x", "text_b": "y", "label": "b"}', "mixes"),
@@ -128,7 +128,7 @@ def test_tabs_part_the_columns_of_a_tsv(tmp_path, name):
         ("dropout=1.5", "dropout"),
         ("warmup=5", "warmup"),
         ("length=1", "length"),
-        ("length=10000", "length=10000 is longer than"),
+        ("length=10000", "length=10000 is too long for"),
     ],
 )
 def test_an_impossible_way_to_adapt_is_refused_before_anything_is_written(bert, tmp_path, setting, expected):

@@ -253,4 +253,6 @@ def test_an_activation_without_a_pooler_is_refused(tmp_path):
     train = labelled(tmp_path / "train.jsonl")
     said = mistake("adapt", tmp_path / "run", train, "--out", tmp_path / "x", "--set", "pool=mean", "--set",
                    "activation=gelu")  # fmt: skip
-    assert "activation=gelu is that of a dense layer before the output, and there is none" in said
+    assert (
+        "activation=gelu sets the activation of the dense layer before the output, but there is no such layer" in said
+    )

@@ -132,7 +132,7 @@ def test_chinese_answers_follow_the_prompt_without_a_space(model, network, tmp_p
 def test_a_prompt_that_runs_into_a_word_is_told(model, tmp_path):
     file = lines(tmp_path / "q.jsonl", QUESTIONS)
     found = evaluate.evaluate_prompts(model, file, prompt="The {animal}:")
-    assert [note for note in found["notes"] if "without a space" in note]
+    assert [note for note in found["notes"] if "no space before their answer" in note]
     found = evaluate.evaluate_prompts(model, file, prompt="The {animal}: ")
     assert not found["notes"]
 
@@ -150,13 +150,13 @@ def test_a_token_across_prompt_and_answer_is_scored_with_the_answer(model, netwo
     )  # fmt: skip
     scores = [sum(by_loop(network, shared, whole[len(shared) :])) for whole in wholes]
     assert found["predictions"][0]["scores"] == pytest.approx(scores, rel=1e-5)
-    assert [note for note in found["notes"] if "reaches into the answer" in note]
+    assert [note for note in found["notes"] if "contains the beginning of the answer" in note]
 
 
 def test_a_prompt_that_is_too_long_is_refused_or_cut_at_its_beginning(model, network, tmp_path):
     long = "The cat sat on the mat, and the dog ran away. " * 3
     file = lines(tmp_path / "q.jsonl", [{"text": long, "choices": ["the rain", "sun"], "answer": 1}])
-    with pytest.raises(UserError, match=f"the model reads {LENGTH}: .* --cut-left"):
+    with pytest.raises(UserError, match=f"the model reads at most {LENGTH}: .* --cut-left"):
         evaluate.evaluate_prompts(model, file, prompt="{text}")
     found = evaluate.evaluate_prompts(
         model, file, prompt="{text}", scoring=evaluate.Scoring(normalise="none", cut_left=True)
@@ -210,10 +210,13 @@ def test_a_label_is_one_of_the_names_that_the_template_gives_its_choices(tmp_pat
     assert found("1=great, 0=terrible", 1, 0, "1", "0") == [0, 1, 0, 1]
     assert found("0=terrible, 1=great", 1, 0) == [1, 0]
     for label in (0, "0", 1, "great", "Pos", True):
-        with pytest.raises(UserError, match="line 1: the label must be one of pos, neg, .* got .* 0=terrible, 1=great"):
+        with pytest.raises(
+            UserError,
+            match="line 1: the label must be the name of a choice of the template \\(pos, neg\\), got .* 0=terrible, 1=great",
+        ):
             found("pos=great, neg=terrible", label)
     for row in ({}, {"label": None}, {"label": ""}):
-        with pytest.raises(UserError, match='no "label"; it has text$'):
+        with pytest.raises(UserError, match='needs "label"; this one has only text$'):
             answers(tmp_path, "choices: None=bad, good\n{text}", {"text": "x"} | row)
 
 
@@ -224,14 +227,14 @@ def test_an_answer_is_an_index_or_one_of_the_choices(tmp_path):
     )
     assert question == [PromptQuestion("? x", (" a", "b"), 0)]
     for rows, said in (
-        ([{"q": "?", "choices": ["2", "1", "0"], "answer": 0}], "index and also one of the choices"),
+        ([{"q": "?", "choices": ["2", "1", "0"], "answer": 0}], "index and also the text of one of the choices"),
         ([{"q": "?", "choices": ["a", "b"], "answer": 2}], "index from 0 to 1, got 2"),
         ([{"q": "?", "choices": ["a", "b"], "answer": -1}], "index from 0 to 1, got -1"),
         ([{"q": "?", "choices": ["a"], "answer": 0}], "list of two texts or more"),
         ([{"q": "?", "choices": "ab", "answer": 0}], "list of two texts or more"),
         ([{"q": "?", "choices": ["a", ""], "answer": 0}], "a choice must be a text"),
         ([{"q": "?", "answer": 3}], '"answer" must be a text'),
-        ([{"q": "?"}], 'needs an "answer"'),
+        ([{"q": "?"}], 'an example needs "answer"'),
         ([{"q": ["?"], "answer": "a"}], "must be a text or a number"),
         ([{"q": "?", "answer": "a"}, {"q": "?", "choices": ["a", "b"], "answer": 0}], "mixes"),
         ([], "holds no examples"),
@@ -253,12 +256,12 @@ def test_a_file_of_choices_serves_both_to_adapt_and_to_ask(tmp_path):
     for row, said in (
         (
             {"label": 0, "answer": 1},
-            'line 1: "answer" is 1 and "label" is 0, two different choices: give one of the two',
+            'line 1: "answer" is 1 and "label" is 0: they mean two different choices; give only one',
         ),
-        ({"label": 2}, "the label is the text of a choice or its number, 0 to 1; got 2"),
-        ({"label": "1"}, "the label is the text of a choice or its number, 0 to 1; got '1'"),
-        ({"label": None}, 'has "choices" and does not say which is right: give "answer" or "label"'),
-        ({}, 'has "choices" and does not say which is right: give "answer" or "label"'),
+        ({"label": 2}, "the label must be the text of a choice or its number, 0 to 1; got 2"),
+        ({"label": "1"}, "the label must be the text of a choice or its number, 0 to 1; got '1'"),
+        ({"label": None}, 'has "choices" but no right one: give "answer" or "label"'),
+        ({}, 'has "choices" but no right one: give "answer" or "label"'),
     ):
         with pytest.raises(UserError, match=said):
             answers(tmp_path, "{text}", {"text": "?", "choices": ["a", "b"]} | row)
@@ -279,12 +282,12 @@ def test_the_command_line_asks_and_python_gives_the_same(model, tmp_path):
     assert "normalise must be token, byte, none" in mistake(*words, "--normalise", "word")
     clozes = lines(tmp_path / "c.jsonl", [{"text": "The cat", "answer": " sat"}])
     assert "perplexity of an answer" in works("zero-shot", model.folder, clozes, "--prompt", "{text}").out
-    assert "have none" in mistake("zero-shot", model.folder, clozes, "--prompt", "{text}", "--unconditional")
+    assert "have no choices" in mistake("zero-shot", model.folder, clozes, "--prompt", "{text}", "--unconditional")
 
 
 def test_a_model_that_sees_both_sides_is_refused(tmp_path):
     bert = model_of(recipe_of("bert"), tokenizer(), tmp_path / "bert")
-    with pytest.raises(UserError, match="no model that predicts the next token: it sees by Everything"):
+    with pytest.raises(UserError, match="does not predict the next token: its 'see' part is Everything"):
         evaluate.evaluate_prompts(bert, lines(tmp_path / "q.jsonl", QUESTIONS), prompt=PROMPT)
-    with pytest.raises(UserError, match="no model that predicts the next token"):
+    with pytest.raises(UserError, match="does not predict the next token"):
         evaluate.evaluate_text(bert, tmp_path / "q.jsonl")

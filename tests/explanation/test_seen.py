@@ -33,7 +33,7 @@ def test_unilm_shows_one_of_its_tracks_and_says_which(text: str, trained: dict[s
         told = " ".join(screen(found, 200).split())
         assert f"{drawn.name}: {drawn.meaning}" in told
         assert f"{drawn.share:.0%} of the rows are of this track" in told
-        assert ("not asked in the track" in told) == (not found.answers)
+        assert ("not computed in the track" in told) == (not found.answers)
 
 
 def test_a_track_that_does_not_exist_is_a_mistake_that_lists_the_tracks(trained: dict[str, Tokenizer]) -> None:

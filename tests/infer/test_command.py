@@ -56,10 +56,10 @@ def test_that_every_option_reaches_what_it_is_for(run):
 
 def test_that_what_cannot_be_is_told_in_one_line(run, tmp_path):
     long = " ".join(SENTENCES)
-    assert "the model reads 32" in mistake("generate", run, long, "--device", "cpu")
+    assert "reads at most 32" in mistake("generate", run, long, "--device", "cpu")
     assert said(run, long, "--cut-left", "--tokens", 2).startswith(long)
     assert "one of the two" in mistake("generate", run)
     assert "one of the two" in mistake("generate", run, "The", "--file", tmp_path / "prompts.txt")
     assert "no such file" in mistake("generate", run, "--file", tmp_path / "prompts.txt")
-    assert "--top-p cannot go with it" in mistake("generate", run, "The", "--beams", 2, "--top-p", 0.5)
+    assert "cannot be combined with --top-p" in mistake("generate", run, "The", "--beams", 2, "--top-p", 0.5)
     assert "write --greedy" in mistake("generate", run, "The", "--temperature", 0)

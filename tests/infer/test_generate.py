@@ -130,7 +130,9 @@ def test_that_a_prompt_too_long_is_refused_or_cut_from_the_left(tmp_path):
     model = gpt2(tmp_path, "system.backbone.length=32")
     long = " ".join(SENTENCES)
     ids = model.tokenizer.encode(long)
-    with pytest.raises(UserError, match=f"'The cat .* has {len(ids)} tokens, the model reads 32: .* --cut-left"):
+    with pytest.raises(
+        UserError, match=f"'The cat .* has {len(ids)} tokens, but the model reads at most 32: .* --cut-left"
+    ):
         generate(model, [long])
     with pytest.raises(UserError, match=f"'The cat .* has {len(ids)} tokens"):
         generate(model, ["rain", long])
@@ -207,20 +209,20 @@ def test_that_special_tokens_are_never_written_but_for_the_end(tokenizers, tmp_p
 
 
 @pytest.mark.parametrize("options, expected", [
-    ({"temperature": 0.0}, "temperature must be over 0, got 0: for the likeliest token write --greedy"),
-    ({"temperature": -1.0}, "temperature must be over 0, got -1: for the likeliest token write --greedy"),
+    ({"temperature": 0.0}, "temperature must be over 0, got 0: for the most likely token write --greedy"),
+    ({"temperature": -1.0}, "temperature must be over 0, got -1: for the most likely token write --greedy"),
     ({"top_k": 0}, "top-k must be 1 or more, got 0"),
     ({"top_p": 0.0}, r"top-p must be in \(0, 1\], got 0.0"),
     ({"top_p": 1.5}, r"top-p must be in \(0, 1\], got 1.5"),
     ({"repetition_penalty": 0.0}, "repetition-penalty must be over 0, got 0"),
     ({"beams": 0}, "beams must be 1 or more, got 0"),
-    ({"beams": 2, "top_k": 3}, "--beams draws nothing, so --top-k cannot go with it"),
-    ({"beams": 2, "temperature": 1.0}, "--beams draws nothing, so --temperature cannot go with it"),
-    ({"greedy": True, "top_p": 0.5, "top_k": 3}, "--greedy draws nothing, so --top-k, --top-p cannot go with it"),
-    ({"greedy": True, "beams": 2}, "--greedy follows one text and --beams several"),
-    ({"length_penalty": 2.0}, "--length-penalty compares the texts of --beams"),
-    ({"greedy": True, "samples": 2}, "--greedy gives one text per prompt, 2 samples were asked"),
-    ({"beams": 2, "samples": 3}, "3 samples were asked of 2 beams"),
+    ({"beams": 2, "top_k": 3}, "--beams draws nothing at random and cannot be combined with --top-k"),
+    ({"beams": 2, "temperature": 1.0}, "--beams draws nothing at random and cannot be combined with --temperature"),
+    ({"greedy": True, "top_p": 0.5, "top_k": 3}, "--greedy draws nothing at random and cannot be combined with --top-k, --top-p"),
+    ({"greedy": True, "beams": 2}, "--greedy and --beams cannot be used together"),
+    ({"length_penalty": 2.0}, "--length-penalty has an effect only with --beams"),
+    ({"greedy": True, "samples": 2}, "--greedy gives one text per prompt, got --samples 2"),
+    ({"beams": 2, "samples": 3}, "--samples 3 is more than --beams 2"),
     ({"samples": 0}, "samples must be 1 or more, got 0"),
     ({"tokens": 0}, "tokens must be 1 or more, got 0"),
 ])  # fmt: skip
@@ -236,9 +238,9 @@ def test_that_one_text_and_many_are_told_apart(model):
     assert python.generate([]) == []
     with pytest.raises(UserError, match=r"generate\(\[prompt\], samples=2\)"):
         python.generate("The", samples=2)
-    with pytest.raises(UserError, match="takes a list of prompts"):
+    with pytest.raises(UserError, match="prompts must be a list of texts"):
         generate(model, "The")
-    with pytest.raises(UserError, match="nothing can be shown before"):
+    with pytest.raises(UserError, match="stream cannot use beams"):
         list(stream(model, "The", sampling=Beams(2)).value)
 
 

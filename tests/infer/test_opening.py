@@ -58,7 +58,7 @@ def test_that_a_temperature_no_number_bears_is_refused(value):
 
 def test_that_an_unknown_device_is_told(gpt, tmp_path):
     save_run(gpt, tmp_path / "run")
-    with pytest.raises(UserError, match="a device is cpu, cuda or cuda:0, got 'tpu'"):
+    with pytest.raises(UserError, match="device must be cpu, cuda or cuda:NUMBER, got 'tpu'"):
         open_run(tmp_path / "run", device="tpu")
 
 

@@ -26,7 +26,7 @@ def adapt_to_files(
     columns: Columns | None = None, seed: int = 0, fresh: bool = False, overwrite: bool = False,
     stop: Callable[[], bool] = lambda: False,
 ) -> Iterator[dict[str, Any]]:  # fmt: skip
-    """Adapt a model to the examples of a file, as the task reads them, yielding records."""
+    """Adapt a model to the examples of a file, yielding records. The task reads the file."""
     (examples, _), (held, _) = (task.read(Path(file), columns) if file else ([], None) for file in (train, dev))
     described = filter(None, [task.described(Path(file), columns) for file in (train, dev) if file])
     notices = [{"event": "notice", "text": text} for text in described]
@@ -38,9 +38,9 @@ def adapt(
     base: Model, examples: Sequence[Any], out: str | Path, *, task: Task, dev: Sequence[Any] = (), seed: int = 0,
     fresh: bool = False, overwrite: bool = False, stop: Callable[[], bool] = lambda: False,
 ) -> Iterator[dict[str, Any]]:  # fmt: skip
-    """Adapt a model, yielding records (see `rounds`). With `dev`, the weights that are best there are kept.
+    """Adapt a model, yielding records (see `rounds`). With `dev`, the weights of the best epoch on `dev` are saved.
 
-    `fresh` starts from random weights of the same network: the untrained control of a comparison."""
+    `fresh` starts from random weights instead of the pretrained ones, as a control without pretraining."""
     task = task.learn(examples)
     recipe, out = task.recipe(base), Path(out)
     run.claim(out, overwrite=overwrite, base=base.folder)
@@ -62,7 +62,7 @@ def adapt(
 
 
 def _model(base: Model, recipe: Recipe, out: Path, seed: int, fresh: bool) -> Model:
-    """The model to train: the weights of the pretrained one, and a new head."""
+    """The model to train: it has the weights of the pretrained model (unless `fresh`) and a new head."""
     system = recipe.system.build(recipe, base.tokenizer.vocabulary, seed)  # type: ignore[attr-defined]
     if not fresh:
         assert recipe.task is not None

@@ -1,4 +1,4 @@
-"""What every adaptation shares: a run folder, the steps over given examples, the best weights kept."""
+"""Train a model on the examples of a task for some epochs, and save the best weights in a run folder."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from unmask.tasks._training import Hyperparameters
 from unmask.train import Fixed, Intervals, LoopStage, Machine, Trainer, checkpoint, train
 from unmask.train.log import Log
 
-_DEV = "validation_"  # what the loop puts before the names of scores
+_DEV = "validation_"  # the prefix that the training loop gives to the names of scores
 
 
 def of_dev(notes: Counter[str]) -> dict[str, int]:
-    """The notes about the examples that the best epoch is chosen by."""
+    """The notes about the dev examples, marked as such. The best epoch is chosen by its score on these examples."""
     return {f"{name} (dev)": count for name, count in notes.items()}
 
 
@@ -37,11 +37,12 @@ def rounds(
     stop: Callable[[], bool],
     remarks: Callable[[], list[str]] = list,
 ) -> Iterator[dict[str, Any]]:
-    """Train a model on the rows of its task, yielding records; its folder is replaced, and holds the best weights.
+    """Train a model on the rows of its task, yielding records. Its run folder is replaced by one with the best weights.
 
-    The first record is the event `start`. A record at the end of an epoch has `epoch`, `epoch_loss` and `kept`: whether its
-    weights are the best so far. The last has the scores of all `epochs`, those of the `kept_epoch` (none if it was
-    stopped before), what `start` had, and the `notices`, from `remarks`. All records are in the log of the run."""
+    The first record is the event `start`. The record at the end of an epoch has `epoch`, `epoch_loss` and `kept`: whether
+    its weights are the best so far. The last record has the scores of all `epochs`, the scores of `kept_epoch` (None if
+    training stopped before an epoch ended), the values of `start`, and the `notices`, which `remarks` returns. All records
+    are written to the log of the run."""
     out, system = model.folder, model.system
     run.create(out, model.recipe, model.tokenizer)
     machine = Machine(device=model.device, half=model.device != "cpu")
@@ -67,7 +68,7 @@ def rounds(
                 yield record | ended if "stopped" in record else record
         if not (out / checkpoint.WEIGHTS).is_file():  # stopped before the first validation
             checkpoint.save_weights(system, out / checkpoint.WEIGHTS)
-        checkpoint.drop_state(out)  # an adaptation is short: its weights are all that is kept
+        checkpoint.drop_state(out)  # an adaptation is short and cannot be resumed: only its weights are saved
 
     try:
         for record in records():
@@ -78,24 +79,25 @@ def rounds(
 
 
 class Epochs:
-    """Says of each record whether an epoch ends with it, and collects the scores of all epochs."""
+    """Finds the records at which an epoch ends, and collects the scores of all epochs."""
 
     def __init__(self, steps: int) -> None:
-        self.steps = steps  # in an epoch
-        self.scores: list[dict[str, float]] = []  # of every epoch
-        self.kept: dict[str, float] | None = None  # of the epoch whose weights are published
+        self.steps = steps  # steps in an epoch
+        self.scores: list[dict[str, float]] = []  # the scores of every epoch
+        self.kept: dict[str, float] | None = None  # the scores of the epoch whose weights are saved
         self.at, self.losses, self.best = 0, [0.0, 0.0], -math.inf
 
     def seen(self, record: dict[str, Any]) -> dict[str, Any]:
         """The record, with `epoch`, `epoch_loss` and `kept` if an epoch ends with it."""
         steps, self.at = record["step"] - self.at, record["step"]
-        self.losses = [self.losses[0] + record["loss"] * steps, self.losses[1] + steps]  # a record holds a mean
+        # the loss of a record is the mean over its steps
+        self.losses = [self.losses[0] + record["loss"] * steps, self.losses[1] + steps]
         if record["step"] % self.steps and not record.get("done"):
             return record
         epoch = {"epoch": _whole(record["step"] / self.steps), "loss": self.losses[0] / self.losses[1]}
         self.losses = [0.0, 0.0]
         found = {name.removeprefix(_DEV): value for name, value in record.items() if name.startswith(_DEV)}
-        score = found.pop("score", math.inf)  # without a dev set the last weights are kept
+        score = found.pop("score", math.inf)  # without a dev set the last weights are saved
         self.scores.append(epoch | {f"dev_{name}": value for name, value in found.items()})
         kept = score > self.best or score == math.inf
         if kept:

@@ -1,4 +1,4 @@
-"""Inherit: the weights of a pretrained model go over to the model that is trained on a task."""
+"""Copy the weights of a pretrained model into the model that is trained on a task."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _POOLER = "dense."  # the tensors of the layer before a head's output
 
 
 def inherit(system: Any, base: Model, new: str) -> None:
-    """Take over the backbone and all objectives but the `new` one, which takes the pooler of a sentence task."""
+    """Copy the backbone and all objectives except the `new` one. The new one gets the pooler of the sentence objective."""
     system.backbone.load_state_dict(base.system.backbone.state_dict())
     for kept in system.predict.keys() - {new}:
         system.predict[kept].load_state_dict(base.system.predict[kept].state_dict())

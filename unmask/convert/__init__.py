@@ -1,6 +1,6 @@
-"""Convert: Hugging Face folders in and out. Only their files are read and written; their library is not needed.
+"""Import and export Hugging Face folders. Only their files are read and written; the transformers library is not needed.
 
-Each family of Hugging Face is one file that holds a `FAMILY` (see family.py); the other files hold what all share.
+Each Hugging Face model family is one file that holds a `FAMILY` (see family.py). The other files are shared by all families.
 """
 
 from unmask.convert.architecture import Architecture, architecture_of

@@ -1,4 +1,4 @@
-"""Adjust: the tensors of a checkpoint cut and added up to those of our network; what is cut off or fresh is listed."""
+"""Adjust the tensors of a checkpoint to our network: cut rows, add rows, sum tables. Cut and new rows are listed."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Adjusted:
-    """A checkpoint whose tensors are those of our network, under Hugging Face's names."""
+    """A checkpoint whose tensors fit our network, under Hugging Face's names."""
 
-    source: HFFolder
-    cut: list[str]  # rows of tensors that have no place
-    fresh: list[str]  # rows of tensors of ours that the checkpoint does not have
+    source: HFFolder  # the checkpoint
+    cut: list[str]  # rows of the checkpoint's tensors that our network has no place for
+    fresh: list[str]  # rows of our tensors that the checkpoint does not have: their values are random
 
 
 def adjust(source: HFFolder, backbone: Any, heads: Heads) -> Adjusted:
-    """The checkpoint with one row per token, our first position in the first row, and nothing twice."""
+    """The checkpoint with one row per token, with our first position in the first row, and without repeated tensors."""
     source, rows = _vocabulary(source)
     source = _positions(source, backbone)
     source = _without_copy(_without_projection(source, backbone), heads)
@@ -35,7 +35,7 @@ def adjust(source: HFFolder, backbone: Any, heads: Heads) -> Adjusted:
 
 
 def _vocabulary(source: HFFolder) -> tuple[HFFolder, list[str]]:
-    """One row per token: rows that no token has (tables are padded to round numbers) are cut off, and listed."""
+    """One row per token. Rows without a token (tables are padded to round numbers) are cut and listed."""
     names = source.family.names
     size, rows = source.tokenizer.vocabulary.size - source.added, len(source.tensors[names.token])
     highest = max(source.tokenizer.backend.get_vocab().values())
@@ -55,7 +55,7 @@ def _vocabulary(source: HFFolder) -> tuple[HFFolder, list[str]]:
 
 
 def _with_added(source: HFFolder, deviation: float) -> tuple[HFFolder, list[str]]:
-    """With a random row for each special token that was added to the tokenizer."""
+    """Add a random row for each special token that was added to the tokenizer."""
     names, random = source.family.names, torch.Generator().manual_seed(0)
     if not source.added:
         return source, []
@@ -69,7 +69,7 @@ def _with_added(source: HFFolder, deviation: float) -> tuple[HFFolder, list[str]
 
 
 def _positions(source: HFFolder, backbone: Any) -> HFFolder:
-    """Our first position in the first row; a single segment is added to every position."""
+    """Put our first position in the first row. If there is only one segment, its vector is added to every position."""
     tensors, family = dict(source.tensors), source.family
     position, segment = family.names.position, family.names.segment
     if position is None or position not in tensors:
@@ -81,7 +81,7 @@ def _positions(source: HFFolder, backbone: Any) -> HFFolder:
 
 
 def _without_projection(source: HFFolder, backbone: Any) -> HFFolder:
-    """Without a projection of the embeddings that changes nothing; where widths are equal, our network has no other."""
+    """Drop a projection of the embeddings that is the identity. If the widths are equal, our network has no projection."""
     names = [source.family.names.inside(f"project.{which}") for which in ("weight", "bias")]
     found = [source.tensors[name] for name in names if name in source.tensors]
     if not found or backbone.embedding is not None:
@@ -95,7 +95,7 @@ def _without_projection(source: HFFolder, backbone: Any) -> HFFolder:
 
 
 def _without_copy(source: HFFolder, heads: Heads) -> HFFolder:
-    """Without tied output weights that the file repeats; if they differ, they stay and are reported as left over."""
+    """Drop tied output weights that the file repeats. If they differ, they stay and are reported as left over."""
     names = source.family.names
     output = source.tensors.get(names.output)
     if not heads.tied or output is None or not torch.equal(output, source.tensors[names.token]):

@@ -1,4 +1,4 @@
-"""ALBERT in Hugging Face's format: all layers share their weights, embeddings are always projected to their width."""
+"""ALBERT in Hugging Face's format: all layers share their weights, and embeddings are always projected to the layer width."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Architecture: which one of Hugging Face's holds a recipe's result, found by what its parts are; or why none does."""
+"""Find the Hugging Face architecture that fits the parts of a recipe; if there is none, an error says why."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ _SIDES = {"everything": "both sides", "left": "only the left side"}
 
 @dataclass(frozen=True)
 class Architecture:
-    """What a recipe's result is in Hugging Face's format."""
+    """The Hugging Face architecture of a trained recipe."""
 
-    family: Family
-    heads: Heads  # those that are exported
-    left_out: tuple[str, ...]  # heads and networks that it has no place for
+    family: Family  # the model family
+    heads: Heads  # the heads that are exported
+    left_out: tuple[str, ...]  # heads and networks that the architecture has no place for
 
     @property
     def name(self) -> str:
-        """The class that opens it."""
+        """The name of the Hugging Face class that opens it."""
         return self.family.architecture(self.heads)
 
 
 def architecture_of(recipe: Recipe, *, generator: bool = False) -> Architecture:
-    """The architecture of a recipe's result, of its generator on request; a UserError says why there is none."""
+    """The architecture of a trained recipe, or of its generator. If there is none, a UserError says why."""
     check_known(recipe, all_values())
     recipe, others = single_recipe(recipe, generator=generator)
     backbone = backbone_of(recipe)
@@ -48,7 +48,7 @@ def architecture_of(recipe: Recipe, *, generator: bool = False) -> Architecture:
 
 
 def backbone_of(recipe: Recipe) -> Any:
-    """The network of a recipe that has a single one."""
+    """The network of a recipe that has a single network."""
     system: Any = recipe.system
     require(
         isinstance(system, Single),
@@ -58,7 +58,7 @@ def backbone_of(recipe: Recipe) -> Any:
 
 
 def _family_of(recipe: Recipe, backbone: Any) -> tuple[Family, str]:
-    """The family, and the values that decide it."""
+    """The family, and the settings that decide it."""
     see = f"see={type(recipe.see).__name__}"
     require(
         not recipe_facts.writes_second_text(recipe),
@@ -72,7 +72,7 @@ def _family_of(recipe: Recipe, backbone: Any) -> tuple[Family, str]:
         f"{before}=same, or use this run as it is",
     )
     possible = _possible(recipe, backbone)
-    if recipe.family is not None and len(possible) > 1:  # it decides where the parts leave a choice
+    if recipe.family is not None and len(possible) > 1:  # the parts fit several families: the recipe decides
         return _named(recipe.family, possible), f"family={recipe.family}"
     claims = [(family, why) for family in possible if (why := family.claims(recipe, backbone))]
     require(
@@ -97,7 +97,7 @@ def _possible(recipe: Recipe, backbone: Any) -> list[Family]:
 
 
 def _is_alike(family: Family, recipe: Recipe, backbone: Any) -> bool:
-    """Whether the family has this kind of network: its class, the place of its norm, what it sees."""
+    """Whether the family has this kind of network: its class, the place of its norm, and which tokens it sees."""
     return (
         type(backbone) is family.network
         and all(getattr(backbone, name) == value for name, value in family.network_values.items())

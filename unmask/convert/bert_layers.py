@@ -1,4 +1,4 @@
-"""What families with BERT's layers have in common: fields of config.json, names of tensors, when a recipe is one."""
+"""Shared by the families with BERT's layers: fields of config.json, names of tensors, and when a recipe belongs to one."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ COMPUTED = r"\.(position_ids|token_type_ids)$"
 
 
 def names(prefix: str) -> Names:
-    """A network with a pooler, under a head that is called `cls`."""
+    """The names of a network with a pooler and a head that is called `cls`."""
     pooler, head = f"{prefix}pooler.dense", "cls.predictions"
     return Names(
         prefix=prefix,
@@ -58,7 +58,7 @@ def names(prefix: str) -> Names:
 
 
 def architectures(title: str) -> dict[tuple[str, ...], str]:
-    """The classes of a family that answers the question of the next sentence."""
+    """The classes of a family that has a head for next-sentence prediction."""
     return {
         (): f"{title}Model",
         ("tokens",): f"{title}ForMaskedLM",
@@ -69,17 +69,17 @@ def architectures(title: str) -> dict[tuple[str, ...], str]:
 
 
 def plain(backbone: Transformer) -> bool:
-    """Whether its layers do not share all weights, and embeddings are as wide as layers."""
+    """Whether the layers do not share all weights, and the embeddings are as wide as the layers."""
     return backbone.sharing != "all" and not narrow(backbone)
 
 
 def narrow(backbone: Transformer) -> bool:
-    """Whether embeddings have their own width."""
+    """Whether the width of the embeddings differs from the width of the layers."""
     return backbone.embedding not in (None, backbone.width)
 
 
 def because(recipe: Recipe, backbone: Transformer) -> str:
-    """The values by which a plain network is one family or another."""
+    """The settings that decide which family a plain network belongs to."""
     return (
         f"see={type(recipe.see).__name__}, system.backbone.segments={backbone.segments} and "
         f"arrange={type(recipe.arrange).__name__}"
@@ -87,4 +87,4 @@ def because(recipe: Recipe, backbone: Transformer) -> str:
 
 
 def only_by_name(recipe: Recipe, backbone: Transformer) -> None:
-    """A family whose network is another's: a recipe is one only if it says so."""
+    """For a family with the same network as another one: a recipe belongs to it only if it names the family."""

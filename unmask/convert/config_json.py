@@ -1,4 +1,4 @@
-"""config.json: the numbers of a network under Hugging Face's names and under ours, in both directions."""
+"""Read and write config.json: translate the values of a network between Hugging Face's names and ours."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from unmask.type_check import check_types
 if TYPE_CHECKING:
     from unmask.convert.family import Family
 
-# Values that change what a network computes, each with the only one that our networks can compute.
+# Fields that change what a network computes, each with the only value that our networks support.
 ONLY: dict[str, Any] = {
     "position_embedding_type": "absolute",
     "is_decoder": False,
     "add_cross_attention": False,
     "pruned_heads": {},
 }
-TYPES: dict[str, Any] = {  # of what is read of every family
+TYPES: dict[str, Any] = {  # the types of the fields that are read for every family
     "model_type": str, "architectures": tuple[str, ...] | None, "pad_token_id": int | None, "id2label": dict[str, Any] | None,
     "problem_type": str | None, "tie_word_embeddings": bool | None,
 }  # fmt: skip
 
 
 def check_config(family: Family, config: Mapping[str, Any]) -> None:
-    """Refuse a config.json with a value of another type than the one that is read."""
+    """Refuse a config.json with a value of the wrong type."""
     known, ours = family.config, typing.get_type_hints(family.network)
     hints: dict[str, Any] = {known.label_dropout[0]: float | None, **TYPES, **known.types}
     for name, (theirs, default) in known.fields.items():
@@ -38,25 +38,25 @@ def check_config(family: Family, config: Mapping[str, Any]) -> None:
 
 
 def read_values(family: Family, config: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields of our network as config.json has them; a value that our network cannot compute is refused."""
+    """The fields of our network with the values of config.json. A value that our network does not support is an error."""
     check_only(config, ONLY | dict(family.config.only))
     values = {ours: config.get(theirs, default) for ours, (theirs, default) in family.config.fields.items()}
     return values | ({"activation": activation(family, config)} if "activation" in values else {})
 
 
 def read_transformer(family: Family, config: Mapping[str, Any], like: Transformer) -> Transformer:
-    """A network with the numbers of a checkpoint; what config.json does not say is as in `like`."""
+    """A network with the values of config.json. Values that the file does not have are taken from `like`."""
     values = read_values(family, config)
     values["feedforward"] = values.get("feedforward") or 4 * values["width"]
     values["length"] -= family.position_offset(pad(family, config))
-    # A single segment distinguishes nothing: its row is added to the positions.
+    # A single segment has no information: its row is added to the positions.
     values["segments"] = values["segments"] if values.get("segments", 0) > 1 else 0
     values["embedding"] = values["embedding"] if values.get("embedding") not in (None, values["width"]) else None
     return dataclasses.replace(like, **values)
 
 
 def check_only(config: Mapping[str, Any], known: Mapping[str, Any]) -> None:
-    """Refuse a value of config.json that our network cannot compute."""
+    """Refuse a value of config.json that our network does not support."""
     for name, only in known.items():
         value = config.get(name, only)
         require(
@@ -66,7 +66,7 @@ def check_only(config: Mapping[str, Any], known: Mapping[str, Any]) -> None:
 
 
 def activation(family: Family, config: Mapping[str, Any]) -> str:
-    """Our name of the activation in config.json."""
+    """Our name for the activation in config.json."""
     name, default = family.config.fields["activation"]
     value, known = config.get(name, default), family.config.activations
     require(
@@ -77,18 +77,18 @@ def activation(family: Family, config: Mapping[str, Any]) -> str:
 
 
 def their_activation(family: Family, ours: str) -> str | None:
-    """What a family calls an activation of ours; None if it does not have it."""
+    """The family's name for one of our activations; None if the family does not have it."""
     return next((theirs for theirs, known in family.config.activations.items() if known == ours), None)
 
 
 def pad(family: Family, config: Mapping[str, Any]) -> int:
-    """The padding token."""
+    """The id of the padding token."""
     found = config.get("pad_token_id")
     return family.config.pad if found is None else int(found)
 
 
 def write_values(family: Family, backbone: Any, pad: int) -> dict[str, Any]:
-    """What config.json says of a network of ours."""
+    """The values of config.json for one of our networks."""
     ours = {name: getattr(backbone, name) for name in backbone.__dataclass_fields__} | {
         "activation": their_activation(family, backbone.activation),
         "length": backbone.length + family.position_offset(pad),

@@ -1,4 +1,4 @@
-"""ELECTRA in Hugging Face's format: narrow embeddings; a generator predicts tokens, a discriminator finds the replaced."""
+"""ELECTRA in Hugging Face's format: narrow embeddings, a generator that predicts tokens, a discriminator."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""ERNIE in Hugging Face's format: BERT's network; ERNIE 2.0 adds a vector for each task to the embeddings."""
+"""ERNIE in Hugging Face's format: the same network as BERT; ERNIE 2.0 also adds a task vector to the embeddings."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _TASKS = "ernie.embeddings.task_type_embeddings.weight"
 
 
 def _adjust(source: HFFolder, backbone: Any, heads: Heads) -> Adjusted:
-    """With the vector of the first task in every position."""
+    """Adjust the tensors, and add the vector of the first task to every position."""
     adjusted, position = adjust_tensors.adjust(source, backbone, heads), source.family.names.position
     tensors = dict(adjusted.source.tensors)
     if not source.config.get("use_task_id") or position not in tensors:

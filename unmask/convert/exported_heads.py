@@ -1,4 +1,4 @@
-"""Exported heads: which objectives of a recipe have a place in a family, each checked against what the family computes."""
+"""Find the objectives of a recipe that a family has heads for, and check each against what the family computes."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def exported_heads(family: Family, recipe: Recipe, backbone: Any) -> tuple[Heads
 
 
 def _sorted(kept: dict[str, Any], recipe: Recipe) -> Heads:
-    """The heads by what they predict; a model has one of a kind."""
+    """The heads sorted by what they predict. A model has at most one head of each kind."""
     tokens = [name for name, part in kept.items() if isinstance(part, Tokens)]
     labels = [name for name, part in kept.items() if isinstance(part, Label) and name != SENTENCE]
     replaced = [name for name, part in kept.items() if isinstance(part, Replaced)]
@@ -63,19 +63,19 @@ def _sorted(kept: dict[str, Any], recipe: Recipe) -> Heads:
 
 
 def _has_place(family: Family, name: str, part: Any, recipe: Recipe) -> bool:
-    """Has the family a head that answers the same question?"""
+    """Whether the family has a head that predicts the same thing."""
     found = objectives(recipe).values()
     tokens = any(isinstance(other, Tokens) for other in found)
     if name == SENTENCE:
         whole = ("sentence",) in family.architectures or tokens
         return bool(family.names.sentence) and whole and type(recipe.arrange) is family.sentence_task
-    if isinstance(part, Tokens):  # an adapted model may predict tokens as well: its label is what is exported
+    if isinstance(part, Tokens):  # an adapted model may also predict tokens, but only its label is exported
         return not (isinstance(recipe.arrange, FromTask) and any(isinstance(other, Label) for other in found))
     return isinstance(part, Label) or (isinstance(part, Replaced) and bool(family.names.replaced))
 
 
 def _check_predicted_token(family: Family, recipe: Recipe) -> None:
-    """Refuse a head that was trained to predict the token of another position than Hugging Face's."""
+    """Refuse a head that was trained to predict a token at another position than Hugging Face's head does."""
     where = {"own": "at its own place", "next": "that follows each place"}[family.predicts]
     wanted = recipe_facts.HIDE_FOR[family.predicts]
     for name, part in parts(recipe):

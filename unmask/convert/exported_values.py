@@ -1,7 +1,7 @@
-"""What `export` does with every value of a recipe. A value without a line is refused by name.
+"""A table of what `export` does with every value of a recipe. A value that is not in the table is an error.
 
-A new field of a part gets a line when somebody has decided which of the four it is; until then nothing is exported.
-Parts that every family can hold have their lines here; parts of one family alone, in the `values` of its file.
+A new field of a part needs a line in the table before a recipe with that part can be exported. Parts that every family
+supports are listed here. Parts that only one family supports are listed in the `values` of its file.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from unmask.recipe import Recipe
 from unmask.system import GeneratorDiscriminator, Single
 
 Fate = Literal[
-    "written",  # to config.json, the weights or the tokenizer
-    "checked",  # it decides the architecture, or it is refused where the architecture computes something else
-    "training",  # the finished model computes the same whatever it is
-    "left out",  # a value of a head or a decoder that Hugging Face does not have; the report names the head or decoder
+    "written",  # written to config.json, the weights or the tokenizer
+    "checked",  # decides the architecture, or is an error if the architecture computes something else
+    "training",  # matters only in training: the trained model computes the same with any value
+    "left out",  # a value of a head or decoder that Hugging Face does not have; the report names it
 ]
 
 FATES: dict[type, dict[str, Fate]] = {
@@ -32,7 +32,7 @@ FATES: dict[type, dict[str, Fate]] = {
         "predict": "checked", "optimise": "training", "continuing": "training", "shrink": "training",
         "reads": "written",
         "segments": "checked", "tracks": "training", "writes_with": "training",
-        "schedule": "training",  # but for what its stages hide, which is checked
+        "schedule": "training",  # except what its stages hide, which is checked
         "adapt": "training",
         "task": "checked",  # its labels are written
     },
@@ -85,7 +85,7 @@ FATES: dict[type, dict[str, Fate]] = {
 
 
 def check_known(recipe: Recipe, known: Mapping[type, Mapping[str, Fate]]) -> None:
-    """Refuse a recipe with a part, or a value of a part, that is not in this table of all parts."""
+    """Refuse a recipe with a part, or a value of a part, that is not in `known`."""
     for name, part in parts(recipe):
         fates = known.get(type(part))
         require(
@@ -102,7 +102,7 @@ def check_known(recipe: Recipe, known: Mapping[type, Mapping[str, Fate]]) -> Non
 
 
 def strange_parts(recipe: Recipe, own: Mapping[type, Mapping[str, Fate]]) -> list[str]:
-    """The parts, with their dotted names, that neither all families nor one with these values can hold."""
+    """The parts, with their dotted names, that are neither in the shared table nor in the table `own` of a family."""
     return [f"{name}={part}" for name, part in parts(recipe) if type(part) not in FATES and type(part) not in own]
 
 
@@ -117,7 +117,7 @@ def parts_left_out(recipe: Recipe, own: Mapping[type, Mapping[str, Fate]]) -> tu
 
 
 def parts(recipe: Recipe) -> Iterator[tuple[str, Any]]:
-    """The parts whose values may matter to a finished model, each under its dotted name; the recipe itself has none."""
+    """The parts whose values may matter to a trained model, each with its dotted name. The recipe's own name is empty."""
     yield "", recipe
     yield "arrange", recipe.arrange
     yield "see", recipe.see
@@ -130,7 +130,7 @@ def parts(recipe: Recipe) -> Iterator[tuple[str, Any]]:
 
 
 def _inside(name: str, part: Any) -> Iterator[tuple[str, Any]]:
-    """A part and the parts that it is made of."""
+    """A part and the parts inside it."""
     yield name, part
     for field in dataclasses.fields(part):
         value = getattr(part, field.name)

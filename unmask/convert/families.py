@@ -1,4 +1,4 @@
-"""Families: those of all files in this package that hold a `FAMILY`."""
+"""Find all Hugging Face families: the files in this package that hold a `FAMILY`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from unmask.convert.family import Family
 
 @cache
 def families() -> dict[str, Family]:
-    """By model_type."""
+    """All families, by model_type."""
     names = sorted(module.name for module in pkgutil.iter_modules(unmask.convert.__path__))
     modules = [importlib.import_module(f"{unmask.convert.__name__}.{name}") for name in names]
     found = [module.FAMILY for module in modules if isinstance(getattr(module, "FAMILY", None), Family)]
@@ -22,6 +22,6 @@ def families() -> dict[str, Family]:
 
 
 def all_values() -> dict[type, Mapping[str, Fate]]:
-    """What export does with the values of every part that some family can hold."""
+    """What export does with the values of every part that at least one family supports."""
     own = {part: fates for family in families().values() for part, fates in family.values.items()}
     return {**own, **FATES}

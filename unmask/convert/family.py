@@ -1,4 +1,4 @@
-"""Family: all that is particular to one architecture of Hugging Face. Each is one file here that holds a `FAMILY`."""
+"""Family: everything that is specific to one Hugging Face architecture. Each family is one file that holds a `FAMILY`."""
 
 from __future__ import annotations
 
@@ -29,20 +29,22 @@ CONVERT_PICKLE = "transformers.AutoModelForPreTraining.from_pretrained(OLD).save
 
 @dataclass(frozen=True)
 class Config:
-    """What config.json of one family holds."""
+    """The contents of config.json of one family."""
 
-    # Field of our network: name in config.json, and the value that holds where the file has none.
+    # Field of our network: its name in config.json, and the default value if the file does not have it.
     fields: Mapping[str, tuple[str, Any]]
-    activations: Mapping[str, str] = field(default_factory=lambda: ACTIVATIONS)  # their names, and ours
-    pad: int = 0  # the padding token where config.json names none
-    label_dropout: tuple[str, float | None] = ("classifier_dropout", None)  # before a label; None: as in the network
-    # The dropout on attention weights; None: it has none. It is written and not read: an import trains with fast kernels.
+    activations: Mapping[str, str] = field(default_factory=lambda: ACTIVATIONS)  # their name: our name
+    pad: int = 0  # the padding token if config.json does not name one
+    # the name and default of the dropout before a label; None: the dropout of the network
+    label_dropout: tuple[str, float | None] = ("classifier_dropout", None)
+    # The name of the dropout on attention weights; None: there is none. It is written but not read, because without this
+    # dropout an imported model trains with fast kernels.
     attention_dropout: str | None = "attention_probs_dropout_prob"
-    embedding_dropout: str | None = None  # the dropout on the embeddings, where it has its own name
-    always: Mapping[str, Any] = field(default_factory=dict)  # values that are written whatever the network is
-    only: Mapping[str, Any] = field(default_factory=dict)  # our network can compute only this value of each
-    only_label: Mapping[str, Any] = field(default_factory=dict)  # the same, where there is a head for a label
-    types: Mapping[str, Any] = field(default_factory=dict)  # types of what is read besides `fields`
+    embedding_dropout: str | None = None  # the name of the dropout on the embeddings, if it has its own name
+    always: Mapping[str, Any] = field(default_factory=dict)  # values that are always written
+    only: Mapping[str, Any] = field(default_factory=dict)  # for each field, the only value that our network supports
+    only_label: Mapping[str, Any] = field(default_factory=dict)  # the same, for a checkpoint with a head for a label
+    types: Mapping[str, Any] = field(default_factory=dict)  # the types of fields that are read besides `fields`
 
 
 def _nothing_more(backbone: Any) -> dict[str, Any]:
@@ -59,54 +61,53 @@ def _as_written(tensors: dict[str, Tensor], backbone: Any) -> dict[str, Tensor]:
 
 @dataclass(frozen=True)
 class Family:
-    """One architecture of Hugging Face: its files, its tensors, what it computes, and when a recipe is one."""
+    """One Hugging Face architecture: its files, its tensors, what it computes, and when a recipe belongs to it."""
 
     model_type: str  # its name in config.json
-    recipe: ModuleType  # the recipe that an import continues with
-    config: Config
-    names: Names
-    architectures: Mapping[tuple[str, ...], str]  # the class for these kinds of heads; (): the network alone
-    # Why a recipe without a family of its own is this one, of those that can hold its network; None: it is not.
+    recipe: ModuleType  # the recipe that an imported model gets
+    config: Config  # its config.json
+    names: Names  # the names of its tensors
+    architectures: Mapping[tuple[str, ...], str]  # the class for these kinds of heads; (): the network without a head
+    # The reason why a recipe that names no family belongs to this one, if several support its network; None: it does not.
     claims: Callable[[Recipe, Any], str | None]
 
     # What it computes.
-    network: type = Transformer  # our network
-    network_values: Mapping[str, Any] = field(default_factory=lambda: {"norm": "post"})  # what that must have
-    sees: Pattern = "everything"  # what its attention sees
-    sharing: Literal["none", "all"] = "none"  # the weights that its layers share
-    predicts: Literal["own", "next"] = "own"  # at each position: the token there, or the one after it
+    network: type = Transformer  # the class of our network
+    network_values: Mapping[str, Any] = field(default_factory=lambda: {"norm": "post"})  # values that it must have
+    sees: Pattern = "everything"  # which tokens a token sees
+    sharing: Literal["none", "all"] = "none"  # which weights the layers share
+    predicts: Literal["own", "next"] = "own"  # at each position: the token there, or the next one
     transform: Literal["network", "gelu"] | None = "network"  # activation of the head for tokens; None: no transform
     pooler: Literal["tanh", "gelu"] | None = "tanh"  # activation before a label; None: there is no pooler
-    sentence_task: type = NextSentence  # what its head for sentences answers, where there is one
-    summary: Literal["first", "last"] = "first"  # the token that a label is read from
-    always_projects: bool = False  # embeddings are projected to the layers' width also if that is their own
+    sentence_task: type = NextSentence  # the task of its sentence head, if it has one
+    summary: Literal["first", "last"] = "first"  # the token that a label is predicted from
+    always_projects: bool = False  # whether embeddings are projected even if they are as wide as the layers
 
     # Its tokenizer.
-    tokenizer: str | None = (
-        None  # the class that many open its folders with, for tokenizers that split texts as BertTokenizer does
-    )
-    added_tokens: Mapping[str, str] = field(default_factory=dict)  # roles that it lacks, and the tokens an import adds
-    padding_side: Literal["left", "right"] = "right"
-    needs_own_pad: bool = False  # its positions skip padding, so no other token may be the padding token
+    # the class that users often open its folders with; it works only for tokenizers that split texts like BertTokenizer
+    tokenizer: str | None = None
+    added_tokens: Mapping[str, str] = field(default_factory=dict)  # missing roles, and the tokens that an import adds
+    padding_side: Literal["left", "right"] = "right"  # where texts are padded
+    needs_own_pad: bool = False  # whether its positions skip padding, so that no other token may be the padding token
     position_offset: Callable[[int], int] = lambda pad: 0  # rows of the position table before the first position
-    pickled_words: Mapping[str, str] = field(default_factory=dict)  # file: Python that makes a tokenizer.json of it
-    convert_pickle: str = CONVERT_PICKLE  # Python that makes a model.safetensors of pickled weights
+    pickled_words: Mapping[str, str] = field(default_factory=dict)  # file: Python code that makes tokenizer.json
+    convert_pickle: str = CONVERT_PICKLE  # Python code that makes a model.safetensors from pickled weights
 
-    # Parts that only this family can hold, and what export does with each of their values.
+    # Parts that only this family supports, and what export does with each of their values.
     values: Mapping[type, Mapping[str, Fate]] = field(default_factory=dict)
 
-    # Import: what is not a matter of names.
+    # Functions for import, besides names.
     read_network: Callable[[Family, Mapping[str, Any], Any], Any] = read_transformer  # config.json -> our network
-    adjust: Callable[[HFFolder, Any, Heads], Adjusted] = adjust  # tensors cut and added up to those of our network
+    adjust: Callable[[HFFolder, Any, Heads], Adjusted] = adjust  # changes the tensors so that they fit our network
     token_head: Callable[[HFFolder, Any, bool], Any] = token_head  # the head that predicts tokens; bool: tied
-    token_tables: Callable[[Any], int] = lambda backbone: 0  # numbered token tables; 0: all tokens are in one
-    notes: Callable[[Mapping[str, Any], Any], tuple[str, ...]] = _no_notes  # what config.json says and we do not do
+    token_tables: Callable[[Any], int] = lambda backbone: 0  # number of token tables; 0: there is one without a number
+    notes: Callable[[Mapping[str, Any], Any], tuple[str, ...]] = _no_notes  # settings of config.json that are ignored
 
-    # Export: what is not a matter of names.
-    check: Callable[[Family, Recipe, Any], None] = check_transformer  # refuse what it cannot compute
-    more_config: Callable[[Any], dict[str, Any]] = _nothing_more  # config.json of a network, besides `fields`
+    # Functions for export, besides names.
+    check: Callable[[Family, Recipe, Any], None] = check_transformer  # refuses values that it does not support
+    more_config: Callable[[Any], dict[str, Any]] = _nothing_more  # values of config.json besides `fields`
     more_tensors: Callable[[Any], dict[str, Tensor]] = _nothing_more  # tensors, by our names, that the network may lack
-    finish: Callable[[dict[str, Tensor], Any], dict[str, Tensor]] = _as_written  # the tensors to write, by their names
+    finish: Callable[[dict[str, Tensor], Any], dict[str, Tensor]] = _as_written  # last change of the tensors to write
 
     @property
     def alone(self) -> str:

@@ -1,4 +1,4 @@
-"""GPT in Hugging Face's format: it sees the left, the norm stands after each sum; an import adds its special tokens."""
+"""GPT in Hugging Face's format: tokens see the left, the norm is after each sum, and an import adds special tokens."""
 
 from __future__ import annotations
 

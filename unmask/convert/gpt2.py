@@ -1,4 +1,4 @@
-"""GPT-2 in Hugging Face's format: it sees the left, the norm stands before each layer and after the last."""
+"""GPT-2 in Hugging Face's format: tokens see the left, and the norm is before each layer and after the last."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What GPT and GPT-2 have in common: fields of config.json, names of tensors, classes."""
+"""Shared by GPT and GPT-2: fields of config.json, names of tensors, classes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ LABEL_DROPOUT = ("classifier_dropout", 0.0)
 
 
 def names(token: str, position: str, more: dict[str, str]) -> Names:
-    """With these names of the two tables, and more layers outside of the blocks."""
+    """The names of the tensors. `token`, `position`: the two tables. `more`: layers outside of the blocks."""
     return Names(
         prefix="transformer.",
         network={
@@ -42,7 +42,7 @@ def names(token: str, position: str, more: dict[str, str]) -> Names:
         tokens={"weight": ("lm_head.weight",)},
         label={"out.weight": ("score.weight",)},
         transposed=("attention.qkv.weight", "attention.out.weight", "mlp.up.weight", "mlp.down.weight"),
-        computed=r"\.attn\.(masked_)?bias$|\.position_ids$",  # the causal masks, the numbers of positions
+        computed=r"\.attn\.(masked_)?bias$|\.position_ids$",  # causal masks and position numbers
     )  # fmt: skip
 
 
@@ -55,5 +55,5 @@ def architectures(title: str) -> dict[tuple[str, ...], str]:
 
 
 def claims(recipe: Recipe, backbone: Transformer) -> str:
-    """A recipe that sees only the left: the norm's place says the rest."""
+    """The settings that decide the family of a recipe whose tokens see only the left: the place of the norm."""
     return f"system.backbone.norm={backbone.norm} and see={type(recipe.see).__name__}"

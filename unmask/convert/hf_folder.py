@@ -1,4 +1,4 @@
-"""A Hugging Face folder: its JSON, its tensors in one file or several, its tokenizer; nothing is unpickled."""
+"""Read a Hugging Face folder: its JSON, its tensors in one or several files, its tokenizer. Nothing is unpickled."""
 
 from __future__ import annotations
 
@@ -27,33 +27,33 @@ PICKLES = ("pytorch_model.bin", "pytorch_model.bin.index.json")
 class HFFolder:
     """A Hugging Face checkpoint in memory."""
 
-    family: Family
+    family: Family  # the model family
     config: dict[str, Any]  # config.json
     tensors: dict[str, Tensor]  # by canonical name, in float32
-    written: dict[str, str]  # the name that each has in the file
-    tokenizer: Tokenizer
-    added: int = 0  # special tokens that the checkpoint's own tokenizer lacks, at the end of this one
-    longest: float | None = None  # longest text in tokens, where tokenizer_config.json says it
+    written: dict[str, str]  # for each canonical name, the name in the file
+    tokenizer: Tokenizer  # with the added special tokens
+    added: int = 0  # number of special tokens that were added at the end of the checkpoint's tokenizer
+    longest: float | None = None  # longest text in tokens, if tokenizer_config.json has it
 
     @property
     def architecture(self) -> str | None:
-        """Hugging Face's name for it, where config.json says one."""
+        """The class name in config.json, if there is one."""
         return next(iter(self.config.get("architectures") or ()), None)
 
     @property
     def classes(self) -> int:
-        """The number of classes of texts; 0 where it does not classify texts."""
+        """The number of classes of texts; 0 if it does not classify texts."""
         called = self.family.names.label
         output = called.get("out.weight", ("",))[0]
         if output not in self.tensors:
             return 0
-        # Heads for tokens and texts may share their names: the pooler shows which it is, or better the architecture.
+        # Heads for tokens and for texts may have the same names. The architecture, or else a pooler, shows which it is.
         whole = all(name in self.tensors for theirs in called.values() for name in theirs)
         ours = whole if self.architecture is None else self.architecture.endswith("ForSequenceClassification")
         return len(self.tensors[output]) if ours else 0
 
     def has(self, head: Table) -> bool:
-        """Does it hold anything of this head? The pooler is no sign: it is a part of the network."""
+        """Whether the checkpoint has a tensor of this head. A pooler does not count, because it is a part of the network."""
         theirs = {name for several in head.values() for name in several}
         return any(name in self.tensors for name in theirs if not name.startswith(self.family.names.prefix))
 
@@ -78,7 +78,7 @@ def read(folder: Path) -> HFFolder:
 
 
 def _family_of(config: dict[str, Any]) -> Family:
-    from unmask.convert.families import families  # the families' files import this one
+    from unmask.convert.families import families  # imported here because the files of the families import this file
 
     check_types(TYPES, config, "config.json: ")
     require(
@@ -100,7 +100,7 @@ def read_json(path: Path) -> dict[str, Any]:
 
 
 def read_settings(path: Path) -> dict[str, Any]:
-    """tokenizer_config.json, where there is one."""
+    """The contents of tokenizer_config.json; empty if there is no such file."""
     settings = read_json(path) if path.is_file() else {}
     check_types(tokenizers.TYPES, settings, f"{path}: ")
     return settings
@@ -108,7 +108,7 @@ def read_settings(path: Path) -> dict[str, Any]:
 
 def _tensors(folder: Path, family: Family) -> tuple[dict[str, Tensor], dict[str, str]]:
     stored = {name: tensor for file in _files(folder, family) for name, tensor in checkpoint.read(file).items()}
-    # Of two names for one tensor the last stays: where they differ, "decoder.bias" is the one that is used.
+    # If a tensor has two names, the last one wins: if the two tensors differ, "decoder.bias" is the one that is used.
     names = family.names
     written = {names.canonical(name): name for name in sorted(stored) if not names.is_computed(name)}
     return {known: stored[name].float() for known, name in written.items()}, written

@@ -1,4 +1,4 @@
-"""Import: a Hugging Face folder becomes a run folder, with a report of what was loaded, missing and left over."""
+"""Import a Hugging Face folder: make a run folder, and report which tensors were loaded, missing and left over."""
 
 from __future__ import annotations
 
@@ -24,24 +24,24 @@ from unmask.train import checkpoint
 
 @dataclass(frozen=True)
 class Report:
-    """What became of a checkpoint."""
+    """The result of an import."""
 
-    architecture: str  # Hugging Face's name for it
-    recipe: str  # the recipe that it continues with
-    loaded: int  # tensors of the run that came from the file
-    parameters: int  # numbers in them
-    missing: tuple[str, ...]  # tensors of the run, or rows of them, that the file does not have: they are fresh
+    architecture: str  # the Hugging Face class
+    recipe: str  # the recipe that the run gets
+    loaded: int  # number of tensors of the run that came from the file
+    parameters: int  # number of parameters in them
+    missing: tuple[str, ...]  # tensors of the run, or rows of them, that the file does not have: they are random
     left_over: tuple[str, ...]  # tensors of the file, or rows of them, that the run has no place for
-    notes: tuple[str, ...] = ()  # heads with random weights; what config.json says and the run does not do
+    notes: tuple[str, ...] = ()  # heads with random weights; settings of config.json that the run ignores
 
 
 @dataclass(frozen=True)
 class _Network:
-    """One network as a folder holds it."""
+    """One network, read from a folder."""
 
-    adjusted: Adjusted  # its tensors are those of our network
-    heads: Heads
-    recipe: Recipe  # of this network alone
+    adjusted: Adjusted  # the checkpoint, changed so that its tensors fit our network
+    heads: Heads  # the heads of the run
+    recipe: Recipe  # the recipe of this network alone
 
     @property
     def source(self) -> HFFolder:
@@ -51,9 +51,9 @@ class _Network:
 def import_hf(
     folder: str | Path, out: str | Path, *, generator: str | Path | None = None, overwrite: bool = False
 ) -> Report:
-    """Read a local Hugging Face folder; write a run folder, to be used, adapted or trained on.
+    """Read a local Hugging Face folder and write a run folder, which can be used, adapted or trained further.
 
-    A discriminator may come with the folder of its `generator`; without one, the run has a fresh one."""
+    `generator`: the folder of a discriminator's generator. Without it, the run gets a generator with random weights."""
     first = _read(Path(folder))
     second = _read_generator(Path(generator), first) if generator is not None else None
     recipe = _recipe_of(first, second)
@@ -96,7 +96,7 @@ def _report(
 
 
 def _random(absent: list[str]) -> list[str]:
-    """What must be trained before it is of use."""
+    """Notes about the heads and networks with random weights, which must be trained before use."""
     heads = sorted({name.split(".")[1] for name in absent if name.startswith("predict.") and not name.endswith("bias")})
     generator = any(name.startswith(("generator.", "fill.")) for name in absent)
     return [
@@ -113,7 +113,7 @@ def _read(folder: Path) -> _Network:
 
 
 def _read_generator(folder: Path, first: _Network) -> _Network:
-    """The generator of a discriminator that was read."""
+    """Read the generator that belongs to the discriminator `first`."""
     family = first.source.family
     require(
         bool(first.heads.replaced),
@@ -144,7 +144,7 @@ def _same_embeddings(one: _Network, other: _Network) -> bool:
 
 
 def _fill(system: nn.Module, network: _Network) -> tuple[set[int], list[str]]:
-    """Put the tensors in their places; returns the addresses of those places, and what has none."""
+    """Copy the tensors into the network. Returns the addresses of the filled tensors, and the names of unused tensors."""
     tensors, written = network.source.tensors, network.source.written
     wanted = checkpoint.unique(system)
     known = links(network.source.family, network.heads, wanted, backbone_of(network.recipe))

@@ -1,4 +1,4 @@
-"""Export: a model becomes a folder that Hugging Face's Auto classes open with nothing else."""
+"""Export a model to a folder that Hugging Face's Auto classes can open without other files."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ from unmask.train import checkpoint
 
 @dataclass(frozen=True)
 class Exported:
-    """What became of a model."""
+    """The result of an export."""
 
-    architecture: str  # Hugging Face's name for it
-    files: tuple[str, ...]
-    left_out: tuple[str, ...]  # what the run has and Hugging Face's architecture has no place for
-    notes: tuple[str, ...] = ()  # what somebody who opens the folder must know
+    architecture: str  # the Hugging Face class
+    files: tuple[str, ...]  # the files that were written
+    left_out: tuple[str, ...]  # heads and networks of the run that the architecture has no place for
+    notes: tuple[str, ...] = ()  # what a user of the folder must know
 
 
 def export_hf(model: Model, out: str | Path, *, generator: bool = False, overwrite: bool = False) -> Exported:
-    """Write the model in Hugging Face's format; of a discriminator and a generator, the one or the other."""
+    """Write the model in Hugging Face's format. `generator`: write the generator instead of the discriminator."""
     out = Path(out)
     require(overwrite or not out.exists(), f"{out} exists already: choose another folder, or pass --overwrite")
     found = architecture_of(model.recipe, generator=generator)
@@ -45,7 +45,7 @@ def export_hf(model: Model, out: str | Path, *, generator: bool = False, overwri
     tensors = written_tensors(model, found, tokenizer)
     texts = _texts(model, found, tokenizer, tensors)
     out.mkdir(parents=True, exist_ok=True)
-    (out / tokenizers.VOCABULARY).unlink(missing_ok=True)  # of an export before, which had another tokenizer
+    (out / tokenizers.VOCABULARY).unlink(missing_ok=True)  # from an earlier export with another tokenizer
     for name, text in texts.items():
         (out / name).write_text(text, encoding="utf-8")
     checkpoint.save_tensors(tensors, out / WEIGHTS)
@@ -56,7 +56,7 @@ def export_hf(model: Model, out: str | Path, *, generator: bool = False, overwri
 def _tokenizer(model: Model, found: Architecture) -> Tokenizer:
     """The tokenizer with a padding token that Hugging Face can distinguish from the text.
 
-    A label that is read from the last token is read from the last one that is not padding."""
+    Hugging Face predicts a label from the last token that is not padding."""
     specials = [layouts.SPECIALS[word] for word in model.recipe.layout.split() if word in layouts.SPECIALS]
     shared = model.tokenizer.vocabulary.pad in [model.tokenizer.role(role) for role in specials]
     require(
@@ -69,7 +69,7 @@ def _tokenizer(model: Model, found: Architecture) -> Tokenizer:
 
 
 def _texts(model: Model, found: Architecture, tokenizer: Tokenizer, tensors: Mapping[str, Tensor]) -> dict[str, str]:
-    """The files besides the weights, by name."""
+    """The contents of all files except the weights, by file name."""
     layout, segments = model.recipe.layout, backbone_of(model.recipe).segments > 1
     settings = tokenizers.settings(tokenizer, found.family, layout, model.length, segments)
     return {

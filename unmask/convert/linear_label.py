@@ -1,7 +1,7 @@
-"""A linear classifier for a family that has a dense layer and a GELU before the output: the same scores, exactly.
+"""Write a linear classifier as a dense layer, a GELU and an output layer, with exactly the same scores.
 
-gelu(z) - gelu(-z) = z, as gelu(z) = z * Phi(z) and Phi(z) + Phi(-z) = 1. So the dense layer computes the scores z and -z,
-one row for each class and sign, and the output layer subtracts the second half from the first.
+gelu(z) - gelu(-z) = z, because gelu(z) = z * Phi(z) and Phi(z) + Phi(-z) = 1. So the dense layer computes the scores z and
+-z, one row for each class and sign, and the output layer subtracts the second half from the first.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from unmask.predict import Label
 
 
 def fits(label: Label, activation: str | None, width: int) -> bool:
-    """Whether the scores of a label without a dense layer can be had from a layer of this width and activation."""
+    """Whether a dense layer of this width and activation can compute the scores of a label without a dense layer."""
     return not label.pooler and activation == "gelu" and 2 * label.classes <= width
 
 
 def doubled(name: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """The tensors with a dense layer in front of the output of the head `name`; its other rows are 0."""
+    """The tensors with a dense layer before the output of the head `name`. Unused rows of the dense layer are 0."""
     weight, bias = (tensors[f"predict.{name}.out.{which}"] for which in ("weight", "bias"))
     classes, width = weight.shape
     rows, signs = weight.new_zeros(width, width), weight.new_zeros(classes, width)

@@ -1,15 +1,15 @@
-"""Names of tensors and heads: how a family's file lists what Hugging Face calls the tensors that we have."""
+"""Tables of names: for each of our tensors, its name in the files of a Hugging Face family."""
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
 
-# Tensors of ours: those of theirs that hold the same numbers, one after the other; {} for the number of a token table.
+# Our tensor: the Hugging Face tensors that are joined to it, in order. {} is the number of a token table.
 Table = dict[str, tuple[str, ...]]
 
 _OLD_NAMES = (
-    (re.compile(r"LayerNorm\.gamma$"), "LayerNorm.weight"),  # as converted from TensorFlow
+    (re.compile(r"LayerNorm\.gamma$"), "LayerNorm.weight"),  # in checkpoints that were converted from TensorFlow
     (re.compile(r"LayerNorm\.beta$"), "LayerNorm.bias"),
     (re.compile(r"^((cls\.)?predictions|lm_head)\.decoder\.bias$"), r"\1.bias"),  # one tensor under two names
 )
@@ -17,40 +17,40 @@ _OLD_NAMES = (
 
 @dataclass(frozen=True)
 class Heads:
-    """The objectives of a model by the names that its recipe gives them."""
+    """The heads of a model: for each kind of head, the name of the objective in the recipe."""
 
     tokens: str | None = None  # predicts tokens
-    sentence: str | None = None  # answers the sentence task of pretraining
-    label: str | None = None  # answers a task with classes
+    sentence: str | None = None  # predicts the answer of the sentence task of pretraining
+    label: str | None = None  # predicts the class of a text
     replaced: str | None = None  # finds tokens that a generator replaced
-    tied: bool = True  # the output weights of `tokens` are the token embeddings
+    tied: bool = True  # whether the output weights of `tokens` are the token embeddings
 
     @property
     def kinds(self) -> tuple[str, ...]:
-        """The heads that there are, in the order of the fields: a key of `Family.architectures`."""
+        """The kinds of heads that the model has, in the order of the fields. It is a key of `Family.architectures`."""
         return tuple(kind for kind in ("tokens", "sentence", "label", "replaced") if getattr(self, kind))
 
 
 @dataclass(frozen=True)
 class Names:
-    """What one family calls its tensors. A head that it does not have is an empty table."""
+    """The names of the tensors of one family. If the family does not have a head, the table of that head is empty."""
 
-    prefix: str  # of the network under a head
-    network: Table  # what is outside of the blocks; theirs under the prefix
-    place: str  # of a block under the prefix, {} for its number
-    block: Table  # theirs under the place
-    tokens: Table
-    label: Table
-    sentence: Table = field(default_factory=dict)
-    replaced: Table = field(default_factory=dict)
-    transposed: tuple[str, ...] = ()  # our names of tensors of a block that are stored input first (Conv1D)
-    # Of tensors with more dimensions than ours, each dimension: a field of our backbone, or a number.
+    prefix: str  # the prefix of the network's tensors in a model with a head
+    network: Table  # tensors outside of the blocks; their names follow the prefix
+    place: str  # the prefix of a block, after `prefix`; {} is the number of the block
+    block: Table  # tensors of a block; their names follow `place`
+    tokens: Table  # tensors of the head that predicts tokens
+    label: Table  # tensors of the head that predicts a class
+    sentence: Table = field(default_factory=dict)  # tensors of the head for the sentence task
+    replaced: Table = field(default_factory=dict)  # tensors of the head that finds replaced tokens
+    transposed: tuple[str, ...] = ()  # our names of block tensors that are stored as input x output (Conv1D)
+    # For tensors with more dimensions than ours, the size of each dimension: a field of our backbone, or a number.
     shapes: dict[str, tuple[str | int, ...]] = field(default_factory=dict)
-    computed: str = r"(?!)"  # a pattern: tensors of the file that can be computed from the rest
-    others: tuple[str, ...] = ()  # tensors or modules under the prefix that no table names
+    computed: str = r"(?!)"  # a pattern for tensors of the file that can be computed and are not read
+    others: tuple[str, ...] = ()  # other tensors or modules under the prefix
 
     def inside(self, ours: str) -> str | None:
-        """Their name of a tensor outside of the blocks."""
+        """The Hugging Face name of one of our tensors outside of the blocks."""
         return self.prefix + self.network[ours][0] if ours in self.network else None
 
     @property
@@ -77,14 +77,14 @@ class Names:
 
     @property
     def _first_words(self) -> set[str]:
-        """The first word of every name under the prefix: a file of the network alone has no prefix."""
+        """The first word of every name after the prefix. A file of a network without a head has no prefix."""
         heads = [name for table in (self.label, self.sentence) for theirs in table.values() for name in theirs]
         inside = [name.removeprefix(self.prefix) for name in heads if name.startswith(self.prefix)]
         inside += [name for theirs in self.network.values() for name in theirs]
         return {name.split(".")[0] for name in (*inside, self.place, *self.others)}
 
     def canonical(self, name: str) -> str:
-        """A name as the newest files write it under a head."""
+        """The name as the newest files write it in a model with a head."""
         if name.split(".")[0] in self._first_words:
             name = self.prefix + name
         for old, new in _OLD_NAMES:
@@ -92,12 +92,12 @@ class Names:
         return name
 
     def is_computed(self, name: str) -> bool:
-        """Does a file hold this only for convenience?"""
+        """Whether this tensor can be computed, so that it is not read."""
         return bool(re.search(self.computed, name))
 
 
 def layers(named: dict[str, str]) -> Table:
-    """The weights and biases of layers; several of theirs have spaces between them."""
+    """The table of the weights and biases of layers. If one of our layers joins several, their names have spaces between."""
     return {
         f"{ours}.{which}": tuple(f"{name}.{which}" for name in theirs.split())
         for ours, theirs in named.items()

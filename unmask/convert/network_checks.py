@@ -1,4 +1,4 @@
-"""Checks of a Transformer before it is exported: what its family cannot compute is refused with the value."""
+"""Check a Transformer before export: a value that its family does not support is an error."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def check_transformer(family: Family, recipe: Recipe, backbone: Transformer) -> None:
-    """Refuse values of the network that the family does not have."""
+    """Refuse values of the network that the family does not support."""
     _check_positions(family, backbone)
     _check_sharing(family, backbone)
     _check_embeddings(family, backbone)

@@ -1,4 +1,4 @@
-"""Recipe facts: what conversion must know of a recipe's parts, one function for each question."""
+"""The facts about a recipe's parts that import and export need, one function for each fact."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from unmask.recipe import Recipe
 
 
 def reading_view(recipe: Recipe) -> Any:
-    """The `see` that a finished model reads with."""
+    """The `see` part that a trained model reads with."""
     return recipe.see.reading
 
 
 def sees(recipe: Recipe) -> Pattern:
-    """What a token of a finished model sees."""
+    """Which tokens a token of a trained model sees."""
     pattern: Pattern = reading_view(recipe).pattern
     return pattern
 
 
 def writes_second_text(recipe: Recipe) -> bool:
-    """Whether it reads one text whole and writes a second one after it."""
+    """Whether the model reads a whole text and writes a second text after it."""
     return "prefix" in recipe.see.gives
 
 
@@ -43,7 +43,7 @@ HIDE_FOR = {"own": Masked.__name__, "next": Next.__name__}  # the setting of `hi
 
 
 def further_target(head: Tokens) -> str | None:
-    """The setting by which a head predicts a token beyond the next one; None if it does not."""
+    """The setting with which a head predicts a token after the next one; None if it does not."""
     return f"target={head.target}" if head.target != "tokens" else None
 
 

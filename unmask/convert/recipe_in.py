@@ -1,4 +1,4 @@
-"""The recipe that an imported checkpoint continues with: that of its family, with its numbers, heads and tokenizer."""
+"""Make the recipe of an imported checkpoint: the recipe of its family with the checkpoint's values, heads and tokenizer."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from unmask.tasks import Classify
 
 
 def heads_of(source: HFFolder) -> Heads:
-    """The heads of the run. A checkpoint that has none gets a fresh one, so that pretraining can continue."""
+    """The heads of the run. A checkpoint without a head gets one with random weights, so that pretraining can continue."""
     called = source.family.names
     if source.classes:
         return Heads(label="label")
@@ -33,11 +33,11 @@ def heads_of(source: HFFolder) -> Heads:
 
 
 def recipe_of(source: HFFolder, heads: Heads) -> Recipe:
-    """The recipe of one network, alone."""
+    """The recipe of one network."""
     family = source.family
     usual: dict[str, Recipe] = {size: family.recipe.recipe(size=size) for size in family.recipe.SIZES}
     backbone = family.read_network(family, source.config, backbone_of(usual["base"]))
-    # The size sets the rate and the batch: the nearest in number of weights has the best ones.
+    # The size sets the learning rate and the batch size, so the size with the nearest number of weights is used.
     size = min(usual, key=lambda name: abs(math.log(_weights(backbone_of(usual[name])) / _weights(backbone))))
     base = usual[size]
     recipe = base.replace(
@@ -60,7 +60,9 @@ def _weights(backbone: Any) -> int:
 
 
 def _layout(source: HFFolder, heads: Heads, usual: str) -> str:
-    """As the tokenizer says. Otherwise the usual one; but a head without a pooler, at the last token, reads the bare text."""
+    """The layout of the tokenizer. If it adds no special tokens, the layout is `usual`.
+
+    But a head that reads the last token without a pooler then reads the texts without special tokens."""
     bare = heads.label and source.family.summary == "last" and source.family.pooler is None
     layout = tokenizers.layout_of(source.tokenizer, "a b" if bare else usual)
     tokenizers.check_roles(source.tokenizer, layout)
@@ -70,7 +72,7 @@ def _layout(source: HFFolder, heads: Heads, usual: str) -> str:
 
 
 def _pretrained(recipe: Recipe, source: HFFolder, backbone: Any, heads: Heads) -> Recipe:
-    """It predicts what the checkpoint predicts."""
+    """The recipe with the objectives of the checkpoint."""
     predict: dict[str, Any] = {}
     if heads.tokens:
         predict[heads.tokens] = source.family.token_head(source, backbone, heads.tied)
@@ -84,7 +86,7 @@ def _pretrained(recipe: Recipe, source: HFFolder, backbone: Any, heads: Heads) -
 
 
 def _arranged(usual: Any, heads: Heads) -> Any:
-    """A sentence task is there only where the checkpoint has a head for it."""
+    """The `arrange` part of the recipe. It has a sentence task only if the checkpoint has a head for it."""
     return Blocks() if usual.classes and not heads.sentence else usual
 
 
@@ -104,7 +106,7 @@ def _replaced(source: HFFolder) -> Replaced:
 
 
 def _classifying(recipe: Recipe, source: HFFolder, backbone: Any) -> Recipe:
-    """Nothing is hidden, the label is predicted."""
+    """The recipe of a classifier: nothing is hidden, and the label is predicted."""
     config_json.check_only(source.config, source.family.config.only_label)
     problem = source.config.get("problem_type")
     require(
@@ -144,7 +146,7 @@ def _label(source: HFFolder, backbone: Any) -> Label:
 
 
 def paired(usual: Any, alone: Recipe, generator: Recipe | None, *, shared: bool) -> Recipe:
-    """The recipe of a discriminator and its generator; without one, it has the share of the width as in `usual`."""
+    """The recipe of a discriminator and its generator. A missing generator is made as narrow as in the system `usual`."""
     backbone = _transformer_of(alone)
     if generator is None:
         made, fill = _smaller(backbone, usual.backbone.width // usual.generator.width), usual.fill

@@ -1,4 +1,4 @@
-"""What the families with relative positions and a memory have in common: config.json as our TransformerXL."""
+"""Shared by the families with relative positions and a memory: read config.json as our TransformerXL."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ VALUES: dict[type, dict[str, Fate]] = {
     TransformerXL: {
         "layers": "written", "width": "written", "heads": "written", "head": "checked", "feedforward": "written",
         "memory": "written", "length": "written", "clamp": "written", "streams": "checked", "cutoffs": "checked",
-        "divide": "training",  # it matters with cutoffs alone, and those are refused
+        "divide": "training",  # it matters only with cutoffs, and cutoffs cannot be exported
         "segments": "written", "shared_biases": "checked", "scaled_embeddings": "checked", "activation": "written",
         "dropout": "written", "attention_dropout": "training", "epsilon": "written", "deviation": "written",
         "projection_deviation": "training",
@@ -31,7 +31,7 @@ VALUES: dict[type, dict[str, Fate]] = {
 
 
 def read_network(family: Family, config: Mapping[str, Any], like: TransformerXL) -> TransformerXL:
-    """A network with the values of config.json; what they do not say is as in `like`."""
+    """A network with the values of config.json. Values that the file does not have are taken from `like`."""
     values = read_values(family, config)
     embedding = config.get("d_embed", values["width"])
     require(
@@ -55,7 +55,7 @@ def read_network(family: Family, config: Mapping[str, Any], like: TransformerXL)
 
 
 def notes(config: Mapping[str, Any], made: TransformerXL) -> tuple[str, ...]:
-    """What config.json says and the network here does not do."""
+    """Notes about settings of config.json that our network ignores."""
     memory = config.get("mem_len")
     found = {
         f"mem_len={memory} reaches beyond clamp_len={made.clamp}: the memory here has {made.memory} tokens": (

@@ -1,4 +1,4 @@
-"""RoBERTa in Hugging Face's format: a plain network without segments; positions are counted from the padding token on."""
+"""RoBERTa in Hugging Face's format: a plain network without segments; position numbers start after the padding token's id."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Single network: of a generator and its discriminator, the one or the other as a network of its own."""
+"""Take the generator or the discriminator out of a pair, as a single network."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from unmask.system.generator_discriminator import generator_of
 
 
 def single_module(system: Any, *, generator: bool = False) -> nn.Module:
-    """A network of the system with its heads, under the names that a single one has; the weights are the same."""
+    """One network of the system with its heads, with the names of a single network. The weights are shared, not copied."""
     body, heads = (system.generator, {"tokens": system.fill}) if generator else (system.backbone, system.predict)
     return nn.ModuleDict({"backbone": body, "predict": nn.ModuleDict(heads)})
 
@@ -50,7 +50,7 @@ def single_model(model: Model, *, generator: bool) -> tuple[Model, tuple[str, ..
 
 
 def _generator(system: GeneratorDiscriminator) -> Transformer:
-    """The generator as it was built."""
+    """The settings of the generator as it was built."""
     made, backbone = generator_of(system), cast(Transformer, system.backbone)
     require(
         not system.shared or made.epsilon == backbone.epsilon,

@@ -1,4 +1,4 @@
-"""Links: each tensor of ours, and how it is read from theirs and written to them."""
+"""Links between our tensors and Hugging Face's tensors: how each one is read and written."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Link:
-    """One tensor of ours, and those of theirs that hold the same numbers."""
+    """One of our tensors, and the Hugging Face tensors with the same values."""
 
-    ours: str
-    theirs: tuple[str, ...]  # several are joined along the first dimension
-    transposed: bool = False  # theirs is stored input first (Conv1D)
-    shape: tuple[int, ...] = ()  # of theirs, where it has more dimensions: all but the first are one of ours
+    ours: str  # the name of our tensor
+    theirs: tuple[str, ...]  # the names of their tensors; several are joined along the first dimension
+    transposed: bool = False  # whether theirs is stored as input x output (Conv1D)
+    shape: tuple[int, ...] = ()  # the shape of theirs, if it has more dimensions: all but the first are one of ours
 
     def read(self, tensors: Mapping[str, Tensor]) -> Tensor:
         return torch.cat([self._transpose(self._flat(tensors[name])) for name in self.theirs])
@@ -40,7 +40,7 @@ class Link:
 
 
 def links(family: Family, heads: Heads, wanted: Iterable[str], backbone: Any) -> list[Link]:
-    """Those of the wanted tensors of ours that the family has a place for, linked."""
+    """The links of those tensors in `wanted` (our names) that the family has a place for."""
     names = list(wanted)
     blocks = [name.split(".")[2] for name in names if name.startswith("backbone.blocks.")]
     known = {link.ours: link for link in _known(family, heads, sorted(set(blocks), key=int), backbone)}

@@ -1,4 +1,4 @@
-"""The head for tokens of an imported checkpoint, as most families have it."""
+"""The head that predicts tokens, for an imported checkpoint of most families."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def token_head(source: HFFolder, backbone: Any, tied: bool) -> Tokens:
-    """A head such as that of the checkpoint's family."""
+    """The head of the checkpoint's family."""
     family = source.family
     if family.transform is None:
         return Tokens(tied=tied, transform=False, bias="bias" in family.names.tokens)
@@ -20,5 +20,5 @@ def token_head(source: HFFolder, backbone: Any, tied: bool) -> Tokens:
 
 
 def token_activation(family: Family, backbone: Any) -> Any:
-    """The activation of the head for tokens."""
+    """The activation of the head that predicts tokens."""
     return backbone.activation if family.transform == "network" else "gelu"

@@ -1,4 +1,4 @@
-"""Tokenizers of Hugging Face folders: read or built from their vocabulary, framed by a layout, described for export."""
+"""Read the tokenizers of Hugging Face folders, find their layout, and write them for export."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ if TYPE_CHECKING:
     from unmask.convert.family import Family
 
 VOCABULARY = "vocab.txt"
-TYPES: dict[str, Any] = {  # of what is read from tokenizer_config.json
+TYPES: dict[str, Any] = {  # the types of the fields that are read from tokenizer_config.json
     "do_lower_case": bool, "strip_accents": bool | None, "tokenize_chinese_chars": bool, "add_prefix_space": bool,
 }  # fmt: skip
 _SPELLED = {role: word for word, role in layouts.SPECIALS.items()}
 
 
 def load(folder: Path, settings: Mapping[str, Any], pickled: Mapping[str, str]) -> Tokenizer:
-    """The tokenizer of a folder: its tokenizer.json, or built from its vocabulary and tokenizer_config.json.
+    """The tokenizer of a folder: read from tokenizer.json, or built from its vocabulary and tokenizer_config.json.
 
-    `pickled`: files that are not read, each with the Python that makes a tokenizer.json of it."""
+    `pickled`: files that are not read, each with the Python code that makes a tokenizer.json from it."""
     if (folder / "tokenizer.json").is_file():
         return Tokenizer.load(folder)
     if (folder / VOCABULARY).is_file():
@@ -75,7 +75,7 @@ def _byte_bpe(backend: Backend, prefix: bool) -> Backend:
     backend.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=prefix)
     backend.decoder = decoders.ByteLevel()
     backend.post_processor = processors.ByteLevel(trim_offsets=True)
-    # the mask takes the space before it, as a word of this vocabulary would
+    # the mask includes the space before it, like a word of this vocabulary
     backend.add_special_tokens([
         AddedToken(name, lstrip=name in ROLES["mask"], special=True, normalized=False)
         for name in [*ROBERTA_NAMES, "<|endoftext|>"]
@@ -85,7 +85,7 @@ def _byte_bpe(backend: Backend, prefix: bool) -> Backend:
 
 
 def kind_of(tokenizer: Tokenizer) -> Any:
-    """The kind of a tokenizer as a recipe names it."""
+    """The tokenizer part of a recipe that describes this tokenizer."""
     backend, vocab = tokenizer.backend, tokenizer.vocabulary.size
     model = type(backend.model).__name__
     if model == "WordPiece":
@@ -104,7 +104,7 @@ def kind_of(tokenizer: Tokenizer) -> Any:
 
 
 def layout_of(tokenizer: Tokenizer, otherwise: str) -> str:
-    """The layout by which a tokenizer adds special tokens to one text and to two; `otherwise` where it adds none."""
+    """The layout of the special tokens that a tokenizer adds to one text and to two; `otherwise` if it adds none."""
     one, two = _framed(tokenizer, "a"), _framed(tokenizer, "a", "a")
     if one == ["a"] and two == ["a", "b"]:
         return otherwise
@@ -119,10 +119,10 @@ def layout_of(tokenizer: Tokenizer, otherwise: str) -> str:
 
 
 def _framed(tokenizer: Tokenizer, a: str, b: str | None = None) -> list[str]:
-    """The words of a layout that this tokenizer makes of these texts."""
+    """The layout that this tokenizer makes for these texts, as a list of words."""
     try:
         encoding = tokenizer.backend.encode(a, b)
-    except BaseException as error:  # a panic of the Rust side is no Exception
+    except BaseException as error:  # a panic in Rust is not an Exception
         if type(error).__name__ != "PanicException":
             raise
         raise UserError(f"tokenizer.json is damaged, it cannot lay out a text ({error}): download it again") from None
@@ -135,7 +135,8 @@ def _framed(tokenizer: Tokenizer, a: str, b: str | None = None) -> list[str]:
 
 
 def _special(tokenizer: Tokenizer, index: int) -> str:
-    # One token may have all these roles (GPT-2): then it ends texts. An extract token (GPT) ends them too.
+    # One token may have several of these roles. In GPT-2 one token has them all, and it is used to end texts.
+    # In GPT the extract token ends texts.
     for role in ("start", "delimiter", "extract", "sep", "cls", "mask"):
         if tokenizer.roles.get(role) == index:
             return _SPELLED[role]
@@ -153,7 +154,7 @@ def check_roles(tokenizer: Tokenizer, layout: str) -> None:
 
 
 def check_summary(family: Family, layout: str) -> None:
-    """Refuse a layout whose summary is not the token that Hugging Face's heads read: the first or the last."""
+    """Refuse a layout whose summary token is not the token that Hugging Face's heads read (the first or the last)."""
     for texts in (1, 2) if "b" in layout.split() else (1,):
         last = len(layouts.items(layout, texts)) - 1
         wanted = last if family.summary == "last" else 0
@@ -165,21 +166,21 @@ def check_summary(family: Family, layout: str) -> None:
 
 
 def completed(tokenizer: Tokenizer, family: Family) -> tuple[Tokenizer, int]:
-    """A copy with a token for every role that its family's recipe needs, and how many were added, all at the end."""
+    """A copy with a token for every role that the family's recipe needs, and the number of tokens added at its end."""
     lacking = [name for role, name in family.added_tokens.items() if role not in tokenizer.roles]
     copy = Backend.from_str(tokenizer.backend.to_str())
     return (Tokenizer(copy), copy.add_special_tokens(lacking)) if lacking else (tokenizer, 0)
 
 
 def with_own_pad(tokenizer: Tokenizer) -> Tokenizer:
-    """A copy whose padding is a token of its own, added at the end of the vocabulary."""
+    """A copy with its own padding token, added at the end of the vocabulary."""
     copy = Backend.from_str(tokenizer.backend.to_str())
     copy.add_special_tokens([ROLES["pad"][0]])
     return Tokenizer(copy)
 
 
 def framed(tokenizer: Tokenizer, layout: str, segments: bool) -> Backend:
-    """A copy that adds the special tokens of the layout itself, as Hugging Face expects of tokenizer.json."""
+    """A copy that adds the special tokens of the layout to each text, as Hugging Face expects from tokenizer.json."""
     copy = Backend.from_str(tokenizer.backend.to_str())
     roles = [layouts.SPECIALS[word] for word in layout.split() if word in layouts.SPECIALS]
     template = processors.TemplateProcessing(
@@ -187,7 +188,7 @@ def framed(tokenizer: Tokenizer, layout: str, segments: bool) -> Backend:
         pair=_template(tokenizer, layout, 2, segments) if "b" in layout.split() else ["$A:0", "$B:0"],
         special_tokens=[(tokenizer.token(tokenizer.role(role)), tokenizer.role(role)) for role in roles],
     )
-    byte_level = "ByteLevel" in repr(copy.pre_tokenizer)  # the space before a word is no part of its offsets
+    byte_level = "ByteLevel" in repr(copy.pre_tokenizer)  # then offsets must not include the space before a word
     copy.post_processor = processors.Sequence([processors.ByteLevel(), template]) if byte_level else template
     return copy
 
@@ -201,13 +202,13 @@ def _template(tokenizer: Tokenizer, layout: str, texts: int, segments: bool) -> 
 
 
 def ends(tokenizer: Tokenizer, layout: str) -> tuple[int | None, int | None]:
-    """The tokens that begin and end a text; where none begins it, the end of the text before does."""
+    """The tokens that begin and end a text. If the layout has no first token, the end token is also the first one."""
     first, end = layouts.items(layout, 1)[0], tokenizer.roles.get("sep")
     return (end if first.is_text else tokenizer.roles.get(first.name)), end
 
 
 def vocabulary_file(tokenizer: Tokenizer) -> dict[str, str]:
-    """vocab.txt, for programs that read a WordPiece from it; nothing for other kinds."""
+    """The contents of vocab.txt, for programs that read a WordPiece vocabulary from it; empty for other tokenizers."""
     if not _like_bert(tokenizer):
         return {}
     known = tokenizer.backend.get_vocab()
@@ -215,7 +216,7 @@ def vocabulary_file(tokenizer: Tokenizer) -> dict[str, str]:
 
 
 def notes(tokenizer: Tokenizer, family: Family) -> tuple[str, ...]:
-    """What somebody who opens the folder must know."""
+    """Notes that a user of the folder must know."""
     usual = family.tokenizer
     if usual is None or _like_bert(tokenizer):
         return ()
@@ -231,7 +232,7 @@ def _like_bert(tokenizer: Tokenizer) -> bool:
 
 
 def _cased(tokenizer: Tokenizer) -> dict[str, Any]:
-    """How BertTokenizer, which does not ask tokenizer.json, must treat letters."""
+    """The settings of upper case and accents for BertTokenizer, which does not read tokenizer.json."""
     if not _like_bert(tokenizer):
         return {}
     normalizer = tokenizer.backend.normalizer
@@ -243,12 +244,12 @@ def _cased(tokenizer: Tokenizer) -> dict[str, Any]:
 
 
 def settings(tokenizer: Tokenizer, family: Family, layout: str, length: int, segments: bool) -> dict[str, Any]:
-    """What tokenizer_config.json says."""
+    """The contents of tokenizer_config.json."""
     begin, end = ends(tokenizer, layout)
     roles = tokenizer.roles | {name: index for name, index in (("bos", begin), ("eos", end)) if index is not None}
     return (
         {
-            "tokenizer_class": "PreTrainedTokenizerFast",  # reads tokenizer.json as it is
+            "tokenizer_class": "PreTrainedTokenizerFast",  # this class reads tokenizer.json without changes
             "model_max_length": length,
             "padding_side": family.padding_side,
             "model_input_names": ["input_ids", *(["token_type_ids"] if segments else []), "attention_mask"],

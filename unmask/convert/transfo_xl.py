@@ -1,4 +1,4 @@
-"""Transformer-XL in Hugging Face's old format: it is read and never written, for transformers has its class no more."""
+"""Transformer-XL in Hugging Face's old format: import only, because transformers no longer has this class."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ READ_WORDS = {
     "vocab.pkl": 'pickle.load(open("vocab.pkl", "rb"))',
     "vocab.bin": 'torch.load("vocab.bin", weights_only=False)',
 }
-# Words stand between spaces, as in WikiText.
+# Words are separated by spaces, as in WikiText.
 PICKLED_WORDS = {
     name: (
         "import pickle, torch, tokenizers as t; "
@@ -75,13 +75,13 @@ def _token_head(source: HFFolder, backbone: TransformerXL, tied: bool) -> Tokens
 
 
 def _own(source: HFFolder) -> tuple[int, ...]:
-    """The clusters whose output projection is not that of their embeddings: in released checkpoints the first."""
+    """The clusters whose output projection differs from that of their embeddings: in released checkpoints, the first."""
     found = [i for i in range(len(_tables(source.tensors))) if f"{_OUTPUT_MAPS}.{i}" in source.tensors]
     return tuple(i for i in found if not _same(source.tensors, f"{_OUTPUT_MAPS}.{i}", f"{_MAPS}.{i}"))
 
 
 def _adjust(source: HFFolder, backbone: TransformerXL, heads: Heads) -> Adjusted:
-    """The checkpoint with queries apart, one table per cluster, our order of clusters, and nothing twice."""
+    """The checkpoint with separate queries, one table per cluster, our order of clusters, and no repeated tensors."""
     tensors = dict(source.tensors)
     _check_vocabulary(source)
     _queries_apart(tensors)
@@ -95,7 +95,7 @@ def _adjust(source: HFFolder, backbone: TransformerXL, heads: Heads) -> Adjusted
         )
         _tables_apart(tensors, (0, *backbone.cutoffs, source.tokenizer.vocabulary.size))
         for name in ("crit.cluster_weight", "crit.cluster_bias"):
-            if name in tensors:  # the last of theirs is the first cluster
+            if name in tensors:  # their last row is our first cluster
                 tensors[name] = tensors[name].flip(0)
     require(
         bool(backbone.cutoffs) or f"{_MAPS}.0" not in tensors,
@@ -112,7 +112,7 @@ def _tables(tensors: dict[str, Tensor]) -> list[str]:
 
 
 def _origin(name: str) -> str:
-    """The tensor of theirs that one was made of."""
+    """The name of the Hugging Face tensor that a tensor was made from."""
     return name.replace(".q_net.", ".qkv_net.").replace(".kv_net.", ".qkv_net.")
 
 
@@ -138,7 +138,7 @@ def _queries_apart(tensors: dict[str, Tensor]) -> None:
 
 
 def _shared_biases(tensors: dict[str, Tensor]) -> None:
-    """Biases that all layers share, at the first layer alone; a file has them once, or once more for each layer."""
+    """Put the biases that all layers share at the first layer. A file has them once, or a copy for each layer."""
     for name in ("r_w_bias", "r_r_bias"):
         copies = [copy for copy in tensors if copy == f"transformer.{name}" or copy.endswith(f"dec_attn.{name}")]
         found = [tensors.pop(copy) for copy in copies]
@@ -147,7 +147,7 @@ def _shared_biases(tensors: dict[str, Tensor]) -> None:
 
 
 def _tables_apart(tensors: dict[str, Tensor], edges: tuple[int, ...]) -> None:
-    """One table per cluster, each with a projection, where the file has one table of one width for all."""
+    """Split the table into one per cluster, each with a projection, if the file has one table for all clusters."""
     if len(_tables(tensors)) > 1:
         return
     table = tensors.pop(f"{_TABLES}.0.weight")
@@ -163,7 +163,7 @@ def _tables_apart(tensors: dict[str, Tensor], edges: tuple[int, ...]) -> None:
 
 
 def _without_copies(tensors: dict[str, Tensor], tied: bool) -> None:
-    """Without tied tensors that the file repeats; if they differ, they stay."""
+    """Drop tied tensors that the file repeats. If they differ, they stay."""
     for table in _tables(tensors):
         number = table.removeprefix(f"{_TABLES}.").split(".")[0]
         if tied and _same(tensors, table, f"{_OUTPUTS}.{number}.weight"):

@@ -1,4 +1,4 @@
-"""Written tensors: a model's tensors under Hugging Face's names, with the rows and biases that only Hugging Face has."""
+"""The tensors that an export writes: under Hugging Face's names, with the rows and biases that only Hugging Face has."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from unmask.train import checkpoint
 
 
 def written_tensors(model: Model, found: Architecture, tokenizer: Tokenizer) -> dict[str, Tensor]:
-    """Every tensor that is exported, by Hugging Face's name."""
+    """All tensors that are exported, by Hugging Face's names."""
     family, heads, backbone = found.family, found.heads, backbone_of(model.recipe)
     ours = _kept(model, found, backbone)
     ours = _zero_biases(heads, tokenizer.vocabulary.size, ours) | family.more_tensors(backbone) | ours
@@ -29,14 +29,14 @@ def written_tensors(model: Model, found: Architecture, tokenizer: Tokenizer) -> 
         for link in links(family, heads, ours, backbone)
         for name, tensor in link.write(ours[link.ours]).items()
     }
-    if heads.tokens and not heads.tied and "bias" in family.names.tokens:  # what is not tied has its own bias
+    if heads.tokens and not heads.tied and "bias" in family.names.tokens:  # an output that is not tied has its own bias
         bias = tensors[family.names.tokens["bias"][0]]
         tensors[family.names.output.replace("weight", "bias")] = bias.clone()
     return family.finish(_padded(tensors, family, backbone, tokenizer), backbone)
 
 
 def _kept(model: Model, found: Architecture, backbone: Any) -> dict[str, Tensor]:
-    """The tensors that are exported, by our names; one that has no place is refused."""
+    """The tensors that are exported, by our names. A tensor that the family has no place for is an error."""
     family, heads = found.family, found.heads
     gone = tuple(_place(name) for name in found.left_out)
     whole = {name: tensor.cpu() for name, tensor in checkpoint.unique(model.system).items()}
@@ -59,7 +59,7 @@ def _place(left_out: str) -> str:
 
 
 def _zero_biases(heads: Heads, vocabulary: int, ours: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Hugging Face's heads have biases where ours may have none."""
+    """Zero biases for the heads, because Hugging Face's heads have a bias and ours may have none."""
     found = {f"predict.{heads.tokens}.bias": torch.zeros(vocabulary)} if heads.tokens else {}
     for name in filter(None, (heads.sentence, heads.label)):
         found[f"predict.{name}.out.bias"] = torch.zeros(len(ours[f"predict.{name}.out.weight"]))
@@ -67,7 +67,7 @@ def _zero_biases(heads: Heads, vocabulary: int, ours: Mapping[str, Tensor]) -> d
 
 
 def _padded(tensors: dict[str, Tensor], family: Family, backbone: Any, tokenizer: Tokenizer) -> dict[str, Tensor]:
-    """With the rows that say nothing: positions before the first, the only segment, added padding."""
+    """Add rows without information: positions before the first one, a single segment, an added padding token."""
     found, names = dict(tensors), family.names
     token = found[names.token]
     if names.position:

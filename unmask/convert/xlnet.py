@@ -53,7 +53,7 @@ def _check(family: Family, recipe: Recipe, backbone: TransformerXL) -> None:
 
 
 def _no_segments(backbone: TransformerXL) -> dict[str, Tensor]:
-    """Hugging Face's attention distinguishes segments where ours may not: zeros say nothing."""
+    """Zero tensors for segments, if our network has none: Hugging Face's attention always has them."""
     shape = (backbone.heads, backbone.head)
     shapes = {} if backbone.segments else {"segment_bias": shape, "segment": (2, *shape)}
     return {
@@ -71,7 +71,7 @@ FAMILY = Family(
         pad=5,
         label_dropout=("summary_last_dropout", 0.1),
         attention_dropout=None,
-        # What is remembered of a row, and which way it is read, is a matter of the data: a text alone is read forward.
+        # The data decides what is remembered of a row and in which direction it is read; a single text is read forward.
         always={"attn_type": "bi", "bi_data": False, "reuse_len": None, "same_length": False, "untie_r": True},
         only={"attn_type": "bi", "same_length": False, "untie_r": True},
         only_label={"summary_type": "last", "summary_use_proj": True, "summary_activation": "tanh"},

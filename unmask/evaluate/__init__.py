@@ -1,4 +1,4 @@
-"""A model on a task or on a text, scored."""
+"""Evaluate a model: on examples of its task, on a text, or by prompts."""
 
 from __future__ import annotations
 
@@ -33,26 +33,26 @@ __all__ = [
 
 
 def is_language_model(model: Model) -> bool:
-    """Whether it is scored on text rather than on examples: it was not adapted and predicts the next token."""
+    """Whether a model is scored on text instead of examples: it was not adapted, and it predicts the next token."""
     return model.recipe.task is None and predicts_next(model)
 
 
 def check_kind(model: Model, file: str | Path) -> None:
-    """Refuse a file that is not of the kind this model is scored on: plain text, or examples."""
+    """Refuse a file of the wrong kind. A language model is scored on plain text, an adapted model on examples."""
     path = Path(file)
     if is_language_model(model):
         readable = path.is_file() and suffixes(path) in ((".jsonl", ""), (".jsonl", ".gz"), (".jsonl", ".xz"))
         labelled = readable and "label" in next(read_rows(path), (0, {}))[1]
         require(
             not labelled,
-            f"{file} holds labelled examples, and {model.folder} has no labels: it is scored on plain text ("
-            f"{', '.join(FORMATS)}); adapt it first with 'unmask adapt', or ask it with 'unmask zero-shot'",
+            f"{file} holds labelled examples, but {model.folder} has no labels: it is scored on plain text ("
+            f"{', '.join(FORMATS)}); adapt it first with 'unmask adapt', or prompt it with 'unmask zero-shot'",
         )
     else:
         require(
             suffixes(path)[0] not in (".txt", ".parquet"),
-            f"{file} is plain text, and {model.folder} is scored on examples of its task (.jsonl or .csv): for "
-            "perplexity take a model that reads from left to right and was not adapted",
+            f"{file} is plain text, but {model.folder} is scored on examples of its task (.jsonl or .csv): to measure "
+            "perplexity, use a model that reads from left to right and was not adapted",
         )
 
 
@@ -82,7 +82,8 @@ def score_file(
         return
     require(
         context is None and stride is None and memory is None and not whole and not lines and encoding == "utf-8",
-        f"context, stride, memory, whole, lines and encoding say how a text is read, and {model.folder} is scored on examples: leave them out",
+        f"context, stride, memory, whole, lines and encoding are options for plain text, but {model.folder} is scored on "
+        "examples: leave them out",
     )
     require(
         not curve,
@@ -123,7 +124,7 @@ def _but_last(records: Iterable[dict[str, Any]]) -> Generator[dict[str, Any], No
 
 
 def evaluate_examples(model: Model, examples: Sequence[Any]) -> dict[str, Any]:
-    """The scores of an adapted model on examples of its task, as the task has them, and `notes`."""
+    """The scores of an adapted model on examples of its task. The task computes them; `notes` are added."""
     task, reader = task_of_model(model), TaskReader(model)
     task.check(examples, reader.name)
     found = task.answer(reader, examples)

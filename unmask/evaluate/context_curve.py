@@ -1,4 +1,4 @@
-"""The loss of the same tokens against how far back a language model may look."""
+"""Context curve: the loss of the same tokens when the language model sees 1, 2, 4 ... tokens before each of them."""
 
 from __future__ import annotations
 
@@ -17,14 +17,16 @@ from unmask.infer.likelihood import require_predicts_next, score
 from unmask.infer.model import Model
 from unmask.infer.passes import PASS
 
-TOKENS = 1024  # measured, at every length, spread evenly over the text: the same for every model of one tokenizer
+# The number of tokens that are measured at every length, evenly spread over the text. Models with the same tokenizer are
+# measured at the same tokens.
+TOKENS = 1024
 SUFFIXES = (".png", ".json")
 
 
 def context_curve(
     model: Model, files: Paths, *, lengths: Sequence[int] | None = None, tokens: int = TOKENS, whole: bool = False
 ) -> dict[str, Any]:
-    """The mean loss of the same tokens when each may look back 1, 2, 4 ... tokens, and how many tokens they are."""
+    """The mean loss of the same tokens for each number of tokens that the model may look back, and how many tokens."""
     *_, last = trace_context(model, files, lengths=lengths, tokens=tokens, whole=whole)
     return last
 
@@ -38,16 +40,16 @@ def trace_context(
     tokens: int = TOKENS,
     whole: bool = False,
 ) -> Iterator[dict[str, Any]]:
-    """Measure the curve, yielding a record per pass; the last one holds it, and `notes`.
+    """Measure the curve, yielding a record per pass. The last record holds the curve and `notes`.
 
-    By default the lengths double up to what a window of `context` tokens leaves to look back at."""
+    By default the lengths are 1, 2, 4 ... up to `context` - 1, the most tokens before the last token of a window."""
     require_predicts_next(model)
     lengths = checked_lengths(model, context=context, lengths=lengths)
     yield from trace_read_text(model, read_scored_text(model, files, whole=whole), lengths, tokens=tokens)
 
 
 def checked_lengths(model: Model, *, context: int | None = None, lengths: Sequence[int] | None = None) -> list[int]:
-    """How far back is looked: as asked, or by default doubling up to what a window of `context` tokens leaves."""
+    """The numbers of tokens to look back: the given ones, or by default 1, 2, 4 ... up to `context` - 1."""
     lengths = _doubling(checked_context(model, context) - 1) if lengths is None else sorted(set(lengths))
     require(bool(lengths) and lengths[0] >= 1, f"lengths must be 1 token or more, got {list(lengths)}")
     require(
@@ -60,15 +62,16 @@ def checked_lengths(model: Model, *, context: int | None = None, lengths: Sequen
 def trace_read_text(
     model: Model, stream: ScoredText, lengths: Sequence[int], *, tokens: int = TOKENS
 ) -> Iterator[dict[str, Any]]:
-    """The same for a text that was read before, and lengths from the shortest on."""
+    """Like `trace_context`, for a text that is already read. `lengths` must be sorted, the shortest first."""
     require(tokens >= 1, f"tokens must be 1 or more, got {tokens}")
     ids, longest = stream.ids, lengths[-1]
     require(
         len(ids) > longest,
-        f"no token of {stream.name} has {longest:,} tokens before it: the text has {len(ids) - 1:,}; lower --context",
+        f"no token of {stream.name} has {longest:,} tokens before it, because the text has only {len(ids) - 1:,} tokens: lower "
+        "--context",
     )
     places = np.unique(np.linspace(1, len(ids) - 1, tokens).round().astype(np.int64))
-    places = places[places >= longest]  # of the others there is not enough before them
+    places = places[places >= longest]  # other tokens do not have enough tokens before them
     points, done, total = [], 0, len(places) * sum(lengths)
     for length in lengths:
         nats = 0.0
@@ -82,17 +85,17 @@ def trace_read_text(
 
 
 def check_file(path: Path) -> None:
-    """Refuse a name that no curve can be written to, before any work is done."""
-    require(path.suffix in SUFFIXES, f"a curve is drawn as .png or written as .json, got {path}")
-    require(path.parent.is_dir(), f"the folder {path.parent} does not exist: make it, or name another")
+    """Refuse a file name that a curve cannot be written to, before any work is done."""
+    require(path.suffix in SUFFIXES, f"the file for a curve must end in .png or .json, got {path}")
+    require(path.parent.is_dir(), f"the folder {path.parent} does not exist: create it, or name another")
     if path.suffix == ".png":
         _matplotlib()
 
 
 def write_curve(curve: dict[str, Any], path: Path, title: str, font: Path | None = None) -> str:
-    """As JSON, or drawn: the loss over how far back is looked, each length twice the one before.
+    """Write the curve as JSON, or draw the loss over the number of tokens that the model looks back (log scale).
 
-    Returns the characters of the title that no font can draw; `font`: a file to draw with."""
+    Returns the characters of the title that no font can draw. `font`: a font file to use."""
     check_file(path)
     if path.suffix == ".json":
         path.write_text(json.dumps(curve, indent=1), encoding="utf-8")
@@ -113,7 +116,7 @@ def write_curve(curve: dict[str, Any], path: Path, title: str, font: Path | None
 
 
 def _doubling(furthest: int) -> list[int]:
-    """1, 2, 4 ... and the furthest itself."""
+    """1, 2, 4 ... and `furthest` itself."""
     return [1 << power for power in range(furthest.bit_length()) if 1 << power < furthest] + [furthest]
 
 
@@ -121,5 +124,7 @@ def _matplotlib() -> Any:
     try:
         from matplotlib.figure import Figure
     except ImportError:
-        raise UserError("a picture needs matplotlib: pip install 'unmask[pictures]'; or name a .json file") from None
+        raise UserError(
+            "a picture needs matplotlib, which is not installed: run pip install 'unmask[pictures]', or name a .json file"
+        ) from None
     return Figure

@@ -1,4 +1,4 @@
-"""Tasks by prompt, with no training on them (GPT-2): the likeliest of several answers, or the very words of one."""
+"""Evaluate a language model by prompts, without training (GPT-2): the most likely of several answers, or an exact answer."""
 
 from __future__ import annotations
 
@@ -22,18 +22,19 @@ from unmask.text.template import Template
 
 Normalise = Literal["token", "byte", "none"]
 
-_WORD_END = re.compile("[A-Za-z\\u00c0-\\u024f0-9.,:;!?]")  # after which a language with spaces begins a word with one
-_JOINED = "prompts run into their answer without a space: if the language writes one, end the template with it"
-_MERGED = "prompts end in a token that reaches into the answer: it is scored with the answer"
+# After these characters, a language with spaces writes a space before the next word.
+_WORD_END = re.compile("[A-Za-z\\u00c0-\\u024f0-9.,:;!?]")
+_JOINED = "prompts have no space before their answer: if the language writes spaces, end the template with one"
+_MERGED = "prompts end with a token that contains the beginning of the answer: this token is scored with the answer"
 
 
 @dataclass(frozen=True)
 class Scoring:
-    """How answers are compared, and what is done with prompts that are too long."""
+    """How answers are compared, and whether prompts that are too long are cut."""
 
-    normalise: Normalise = "token"  # by what the log-likelihood of an answer is divided: its tokens, its bytes, nothing
-    unconditional: bool = False  # also compare them minus their log-likelihood without the prompt
-    cut_left: bool = False  # cut a prompt that is too long at its beginning; otherwise it is refused
+    normalise: Normalise = "token"  # divide the log-likelihood of an answer by its tokens, by its bytes, or by nothing
+    unconditional: bool = False  # also compare answers by log-likelihood minus log-likelihood without the prompt
+    cut_left: bool = False  # cut the beginning of a prompt that is too long; otherwise such a prompt is an error
 
     def __post_init__(self) -> None:
         known = get_args(Normalise)
@@ -42,32 +43,35 @@ class Scoring:
 
 @dataclass(frozen=True)
 class Asked:
-    """A question as tokens: what is read before the answers, and the tokens of each answer."""
+    """A question as tokens."""
 
-    before: list[int]
-    answers: list[list[int]]
+    before: list[int]  # the tokens before the answer
+    answers: list[list[int]]  # the tokens of each answer
 
 
 def evaluate_prompts(
     model: Model, file: str | Path, *, prompt: str | Path, scoring: Scoring | None = None
 ) -> dict[str, Any]:
-    """The scores of a language model on a file of questions put by a template."""
+    """The scores of a language model on a file of questions. The template turns each question into a prompt."""
     *_, last = ask(model, read(file, Template.read(prompt)), scoring or Scoring())
     return last
 
 
 def ask(model: Model, questions: Sequence[PromptQuestion], scoring: Scoring) -> Iterator[dict[str, Any]]:
-    """Put the questions, yielding a record per pass; the last one holds the scores, and `notes`.
+    """Score the answers to the questions, yielding a record per pass. The last record holds the scores and `notes`.
 
-    An answer follows the prompt just as the two are written; both are tokenised as one text. Spaces that end a prompt
-    count to the answer, since most vocabularies write a space and the word after it as one token. Without a prompt,
-    an answer is read after an end-of-document token."""
+    The prompt and the answer are joined without a change and tokenised as one text. Spaces at the end of a prompt belong
+    to the answer, because in most vocabularies a space and the word after it are one token. If the prompt is empty, the
+    answer follows an end-of-document token."""
     require_predicts_next(model)
     choosing = len(questions[0].choices) > 1
-    require(choosing or not scoring.unconditional, "--unconditional compares choices, and these questions have none")
+    require(
+        choosing or not scoring.unconditional,
+        "--unconditional compares choices, but these questions have no choices: leave --unconditional out",
+    )
     require(
         choosing or scoring.normalise == "token",
-        f"--normalise {scoring.normalise} compares choices, and these questions have none: leave it out",
+        f"--normalise {scoring.normalise} compares choices, but these questions have no choices: leave --normalise out",
     )
     notes: Counter[str] = Counter()
     asked = [_asked(model, question, number, scoring, notes) for number, question in enumerate(questions, 1)]
@@ -82,7 +86,7 @@ def ask(model: Model, questions: Sequence[PromptQuestion], scoring: Scoring) -> 
 
 
 def _asked(model: Model, question: PromptQuestion, number: int, scoring: Scoring, notes: Counter[str]) -> Asked:
-    """A question as tokens; what was cut is counted in the notes."""
+    """A question as tokens. The notes count prompts that are cut or joined to their answer."""
     encode, head = model.tokenizer.encode, question.prompt.rstrip()
     before, wholes = encode(head), [encode(question.prompt + choice) for choice in question.choices]
     shared = _common([before, *wholes])
@@ -91,34 +95,35 @@ def _asked(model: Model, question: PromptQuestion, number: int, scoring: Scoring
     notes.update({_JOINED: 1} if _joined(question) else {})
     answers = [whole[shared:] for whole in wholes]
     for choice, answer in zip(question.choices, answers, strict=True):
-        require(bool(answer), f"question {number:,}: the answer {choice[:40]!r} has no token that the model knows")
+        require(bool(answer), f"question {number:,}: the answer {choice[:40]!r} has no tokens: change or remove it")
     room = model.length - max(map(len, answers)) - len(model.opening)
     require(
         room >= 1,
-        f"question {number:,}: an answer has {model.length - room:,} tokens, and the model reads {model.length:,} "
-        "with the prompt: shorten it",
+        f"question {number:,}: an answer has {model.length - room:,} tokens, but the model reads at most {model.length:,}, "
+        "including the prompt: shorten the answer",
     )
     require(
         shared <= room or scoring.cut_left,
-        f"question {number:,}: prompt and answer have {shared + model.length - room:,} tokens, the model reads "
-        f"{model.length:,}: shorten the prompt, or cut it at its beginning with --cut-left",
+        f"question {number:,}: prompt and answer have {shared + model.length - room:,} tokens, but the model reads at most "
+        f"{model.length:,}: shorten the prompt, or cut its beginning with --cut-left",
     )
     if shared > room:
-        notes[f"prompts longer than the model's {model.length:,} tokens allow, cut at their beginning"] += 1
+        notes[f"prompts too long for the {model.length:,} tokens that the model reads, cut at their beginning"] += 1
     require(
         len(set(map(tuple, answers))) == len(answers),
-        f"question {number:,}: two answers have the same tokens, so none can be likelier: {list(question.choices)[:4]}",
+        f"question {number:,}: two answers have the same tokens, so they are equally likely: {list(question.choices)[:4]}; "
+        "change one of them",
     )
     return Asked([*model.opening, *before[:shared]][-room:] if shared else _beginning(model), answers)
 
 
 def _beginning(model: Model) -> list[int]:
-    """What stands before the first token of a text: the end of another, and what a document begins with."""
+    """The tokens before the first token of a text: an end-of-document token, and the special tokens of a new document."""
     return [model.tokenizer.role("sep"), *model.opening]
 
 
 def _scored(model: Model, rows: list[tuple[list[int], list[int]]]) -> Iterator[tuple[list[Likelihood], int, int]]:
-    """The likelihood of each answer after what stands before it; tokens read so far, and of all."""
+    """Yields, after each pass, the likelihoods of the answers, the number of tokens read so far, and their total number."""
     found: list[Likelihood] = [Likelihood(np.empty(0), np.empty(0, bool))] * len(rows)
     joined = [np.array(before + answer) for before, answer in rows]
     lengths, done = [len(row) for row in joined], 0
@@ -133,7 +138,7 @@ def _scored(model: Model, rows: list[tuple[list[int], list[int]]]) -> Iterator[t
 def _chosen(
     questions: Sequence[PromptQuestion], asked: list[Asked], found: list[Likelihood], scoring: Scoring
 ) -> dict[str, Any]:
-    """Multiple choice: how often the right answer is the likeliest."""
+    """Multiple choice: how often the right answer is the most likely one."""
     logs = [float(one.logs.sum()) for one in found]
     divisors = [
         {"token": len(answer), "byte": len(choice.encode()), "none": 1}[scoring.normalise]
@@ -163,7 +168,7 @@ def _chosen(
 
 
 def _completed(questions: Sequence[PromptQuestion], found: list[Likelihood]) -> dict[str, Any]:
-    """Cloze: how often the model, always taking the likeliest token, writes the very answer; and how likely that is."""
+    """Cloze: how often greedy decoding gives exactly the answer, and how likely the answer is."""
     logs = [float(one.logs.sum()) for one in found]
     exact = [bool(one.likeliest.all()) for one in found]
     return {
@@ -184,19 +189,19 @@ def _share(picked: list[int], truth: list[int]) -> float:
 
 
 def _grouped(values: list[float], questions: Sequence[PromptQuestion]) -> list[list[float]]:
-    """A value per answer, by question."""
+    """The values of all answers, split by question."""
     edges = np.cumsum([0, *(len(question.choices) for question in questions)]).tolist()
     return [values[a:b] for a, b in zip(edges[:-1], edges[1:], strict=True)]
 
 
 def _common(sequences: list[list[int]]) -> int:
-    """How many tokens all of them begin with."""
+    """The length of the longest common prefix of the sequences."""
     return next(
         (i for i, tokens in enumerate(zip(*sequences, strict=False)) if len(set(tokens)) > 1), min(map(len, sequences))
     )
 
 
 def _joined(question: PromptQuestion) -> bool:
-    """Whether prompt and answer meet where a language with spaces would write one."""
+    """Whether there is no space between prompt and answer where a language with spaces would write one."""
     last, first = question.prompt[-1:], question.choices[0][:1]
     return bool(first) and bool(_WORD_END.match(last)) and classes_of(codes_of(first))[0] == LETTER

@@ -1,4 +1,4 @@
-"""A text as a language model is scored on it: one stream of tokens, and how much of the original text it stands for."""
+"""The text that a language model is scored on: one stream of tokens, and the size of the original text."""
 
 from __future__ import annotations
 
@@ -19,31 +19,32 @@ from unmask.text.encode import kept
 
 CHUNK = 1 << 20  # characters tokenised at once
 _LOST = (
-    "documents hold characters (or case, or accents) that the tokenizer does not keep: they cost less than they should"
+    "documents contain characters, case or accents that the tokenizer drops: dropped characters are not scored, so the "
+    "scores look better than they are"
 )
 
 
 @dataclass(frozen=True)
 class ScoredText:
-    """Documents end to end, an end-of-document token after each, as in training.
+    """Documents one after the other, with an end-of-document token after each, as in training.
 
-    One such token also stands before the first document: it is read, not scored, so that the first token of the text
-    is scored like any other. Bytes, characters and words are those of the original text; white space that training
-    drops (blank lines, what stands between documents) is not among them, and neither are the ends of documents, though
-    the model predicts them and their loss counts.
+    Another such token is placed before the first document. It is read but not scored, so that the first token of the text
+    is scored like any other token. Bytes, characters and words are counts of the original text, without the white space
+    that training drops (blank lines, and white space between documents). End-of-document tokens are not in these counts,
+    although the model predicts them and their loss is included.
     """
 
-    name: str  # of the files that it was read from
-    ids: np.ndarray  # the first is only read
-    documents: int
-    bytes: int  # UTF-8
-    characters: int  # Unicode code points
-    words: int | None  # between spaces; None: the script puts none between words
-    notes: Counter[str] = field(default_factory=Counter)  # what was cut or not understood
+    name: str  # the names of the files
+    ids: np.ndarray  # the token ids; the first token is only read
+    documents: int  # number of documents
+    bytes: int  # number of UTF-8 bytes
+    characters: int  # number of Unicode code points
+    words: int | None  # number of words, separated by spaces; None: the script has no spaces between words
+    notes: Counter[str] = field(default_factory=Counter)  # counts of what was cut or not understood
 
     @property
     def tokens(self) -> int:
-        """How many are scored."""
+        """The number of tokens that are scored."""
         return len(self.ids) - 1
 
 
@@ -51,7 +52,7 @@ def read_scored_text(
     model: Model, files: str | Path | Sequence[str | Path], *, whole: bool = False, lines: bool = False,
     encoding: str = "utf-8",
 ) -> ScoredText:  # fmt: skip
-    """The stream of a corpus; what was cut or not understood is counted in its notes.
+    """The stream of a corpus. Its notes count what was cut or not understood.
 
     `whole`, `lines`, `encoding`: as in `prepare`."""
     listed = [files] if isinstance(files, str | Path) else files
@@ -64,7 +65,7 @@ def read_scored_text(
                 pieces += _in_layout(model, document.ids)
                 counts.update(_counted(kept(text, whole=whole)))
                 counts["lost"] += not _same(model.tokenizer.decode(document.ids.tolist()), text)
-    require(counts["documents"] > 0, f"{files} gives the tokenizer nothing to score: it holds no text that it knows")
+    require(counts["documents"] > 0, f"{files} holds no text that the tokenizer knows, so there is nothing to score")
     notes = Counter(corpus.notes) + Counter({_LOST: counts["lost"]})
     spaced = counts["letters"] >= counts["han"]
     return ScoredText(

@@ -1,4 +1,4 @@
-"""Explanation: one text through every step of training, made by the same parts that train, as data."""
+"""Explanation: show, as data, how one text goes through every step of training. It uses the parts of training itself."""
 
 from __future__ import annotations
 
@@ -24,7 +24,9 @@ def explain(
     recipe: Recipe, text: str, *, track: str = MAIN, tokenizer: Tokenizer | None = None, lexicon: Lexicon | None = None,
     stage: int | None = None, seed: int = 0, visit: int = 0,
 ) -> Explanation:  # fmt: skip
-    """Take a text through every step. Blank lines separate documents; `stage` counts from 1, None is the last."""
+    """Take a text through every step of training. Blank lines separate documents.
+
+    `stage` counts from 1; None is the last stage."""
     require(visit >= 0, f"visit must be 0 or more, got {visit}")
     require(bool(text.strip()), "there is no text to explain: give a sentence or more")
     number = find_stage(recipe, stage)
@@ -67,16 +69,16 @@ def explain(
 
 
 def find_stage(recipe: Recipe, stage: int | None) -> int:
-    """The number of a stage, counted from 1; None is the last."""
+    """The number of a stage, counted from 1. None means the last stage."""
     count = len(recipe.schedule)
     number = count if stage is None else stage
     known = "one stage" if count == 1 else f"stages 1 to {count}"
-    require(1 <= number <= count, f"{recipe.name} has {known}, got {stage}: leave the stage out to get the last")
+    require(1 <= number <= count, f"{recipe.name} has {known}, got {stage}: leave the stage out to get the last stage")
     return number
 
 
 def find_track(recipe: Recipe, stage: int, name: str) -> FullTrack:
-    """A track by its name, with what it hides in a stage, counted from 1."""
+    """The track with this name, as it is in a stage. Stages count from 1."""
     tracks = recipe.all_tracks(recipe.schedule[stage - 1])
     known = f"the tracks {', '.join(tracks)}" if recipe.tracks else f"only the track {MAIN}"
     require(name in tracks, f"{recipe.name} has {known}, got {name!r}: use one of these, or leave the track out")
@@ -84,14 +86,14 @@ def find_track(recipe: Recipe, stage: int, name: str) -> FullTrack:
 
 
 def _about_network(recipe: Recipe) -> Iterator[str]:
-    """What the matrix does not show."""
+    """Notes about facts of the network that the matrix does not show."""
     memory = recipe.system.backbone.memory
     if memory:
-        yield f"every token also sees a memory of the rows before, up to {memory} tokens"
+        yield f"every token also sees a memory of earlier rows, up to {memory} tokens"
     if "second stream" in gives_of(recipe.system):
         yield (
-            "the matrix shows the stream that reads the tokens; a second stream predicts: it sees what the token at its "
-            "place sees, but not the token itself"
+            "the matrix shows the stream that reads the tokens; a second stream predicts: at each place it sees what the "
+            "token there sees, but not that token itself"
         )
 
 
@@ -104,7 +106,7 @@ def _about_tokenizer(recipe: Recipe, given: Tokenizer | None, used: Tokenizer) -
 
 
 def _about_lexicon(recipe: Recipe, track: FullTrack, lexicon: Lexicon | None) -> Iterator[str]:
-    """Refuse a lexicon that has no effect; say what is hidden without one."""
+    """Refuse a lexicon that has no effect. If a lexicon is missing, add a note that says what is hidden instead."""
     tracks = [one for stage in recipe.schedule for one in recipe.all_tracks(stage).values()]
     require(
         lexicon is None or any(map(_reads_lexicon, tracks)),

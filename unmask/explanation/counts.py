@@ -1,4 +1,4 @@
-"""Counts: what statistics count in the rows of a track."""
+"""Count tokens, hidden units and answers in the rows of a track, for statistics."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from unmask.batch import Batch, Vocabulary
 from unmask.explanation.hidden_units import WAYS, HiddenTokens, Made, moves, of_runs, units
 from unmask.recipe import FullTrack
 
-Counts = dict[str, Counter[Any]]  # by name, then by what was counted
+Counts = dict[str, Counter[Any]]  # for each name, how often each value occurs
 
 
 def add(total: Counts, more: Counts) -> None:
@@ -21,7 +21,7 @@ def add(total: Counts, more: Counts) -> None:
 
 
 def counts(name: str, track: FullTrack, made: Made, vocabulary: Vocabulary) -> Counts:
-    """What is counted in the rows of a track."""
+    """The counts of the rows of a track."""
     batch, found = made.batch, units(made)
     hidden, sizes = ~found.moved, found.end - found.start + 1
     unknown = batch.ids == (-1 if vocabulary.unknown is None else vocabulary.unknown)
@@ -47,12 +47,12 @@ def counts(name: str, track: FullTrack, made: Made, vocabulary: Vocabulary) -> C
 
 
 def _ways(tokens: HiddenTokens, length: int) -> list[str]:
-    """How each hidden token is hidden, or each run of them."""
+    """How each hidden token is hidden, or each run of neighbouring hidden tokens."""
     how = of_runs(tokens, length) if tokens.rule.replace.draw == "span" else tokens.how
     return [WAYS[way] for way in how.tolist()]
 
 
 def _predicted(batch: Batch) -> int:
-    """How many tokens are predicted, once or more often."""
+    """The number of tokens that are predicted at least once."""
     places = [targets.where[targets.weight > 0].numpy() for targets in batch.targets.values()]
     return len(np.unique(np.concatenate(places))) if places else 0

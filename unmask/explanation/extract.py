@@ -1,4 +1,4 @@
-"""The records of an explanation, taken from a recipe and from the batch of one row that its parts made."""
+"""Make the records of an explanation from a recipe and from the batch of one row that its parts made."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from unmask.recipe import FullTrack, Recipe, Stage
 from unmask.text import Tokenizer
 from unmask.text.lexicon import LEVELS
 
-_SHAPE = ("layers", "width", "heads", "feedforward")  # of a backbone: shown even if they are the defaults
+_SHAPE = ("layers", "width", "heads", "feedforward")  # fields of a backbone that are shown even with default values
 
 
 def choices(recipe: Recipe, track: FullTrack, stage: Stage) -> Iterator[Choice]:
-    """What the recipe chose, one entry per axis."""
+    """The choices of the recipe, one entry per axis."""
     yield Choice("arrange", in_words(track.arrange), _meaning(track.arrange))
     hides = rules(track.hide)
     for number, rule in enumerate(hides, 1):
@@ -50,7 +50,7 @@ def objectives(recipe: Recipe, track: FullTrack) -> Iterator[tuple[str, str, Obj
 
 
 def in_words(value: Any, *, all_values: bool = True) -> str:
-    """A part in words: its name and its values."""
+    """A part as text: its name and its values."""
     if dataclasses.is_dataclass(value):
         fields = dataclasses.fields(value)
         shown = [f.name for f in fields if all_values or f.name in _SHAPE or getattr(value, f.name) != f.default]
@@ -68,12 +68,12 @@ def _meaning(part: Any) -> str:
 
 
 def _small(sentence: str) -> str:
-    """A sentence that follows a colon."""
+    """The sentence with a small first letter, so that it can follow a colon."""
     return sentence[:1].lower() + sentence[1:]
 
 
 def drawn(recipe: Recipe, name: str, track: FullTrack, made: Made) -> Iterator[Drawn]:
-    """The track of the row and the level that it took, where there are several."""
+    """The track and the level of the row, if the recipe has several tracks or levels."""
     if recipe.tracks:
         yield Drawn("track", name, track.share, _meaning(track.see))
     for level in levels(track):
@@ -82,7 +82,7 @@ def drawn(recipe: Recipe, name: str, track: FullTrack, made: Made) -> Iterator[D
 
 
 def found(batch: Batch) -> Iterator[Found]:
-    """The entries of the lexicon that stand in the row."""
+    """The entries of the lexicon that occur in the row."""
     for level in LEVELS:
         column = batch.columns.get(level, torch.full_like(batch.ids, -1))
         for number in range(int(column.max()) + 1):
@@ -91,7 +91,7 @@ def found(batch: Batch) -> Iterator[Found]:
 
 
 def hidden_units(made: Made, known: Sequence[Found]) -> Iterator[Unit]:
-    """In a batch of one row a flat index is a place."""
+    """The hidden units of the row. In a batch of one row, a flat index is a place in the row."""
     level = made.level[0] if made.level else ""
     hidden_as = LEVELS[: LEVELS.index(level) + 1] if level in LEVELS else ()
     names = {(start, end): level for level, start, end in known if level in hidden_as}
@@ -104,7 +104,7 @@ def hidden_units(made: Made, known: Sequence[Found]) -> Iterator[Unit]:
 def targets(
     recipe: Recipe, track: FullTrack, stage: Stage, batch: Batch, tokenizer: Tokenizer
 ) -> Iterator[Target]:  # fmt: skip
-    """What is predicted token by token. The first targets that are asked for have a line each; others join it."""
+    """The tokens that are predicted. Each token of the first target has a record; tokens of other targets are added to it."""
     parts = [part for _, name, part in objectives(recipe, track) if stage.weights.get(name, 1.0)]
     names = [name for name in batch.targets if name in {part.target for part in parts}]
     if not names:
@@ -126,7 +126,7 @@ def targets(
 def questions(
     recipe: Recipe, track: FullTrack, stage: Stage, batch: Batch, done: float
 ) -> Iterator[ObjectiveAsked]:  # fmt: skip
-    """Every objective and the places where it is asked, when this share of the training is done."""
+    """Every objective and the places where it is computed. `done`: the share of training that is done."""
     hidden = {name: tuple(_by_place(targets)) for name, targets in batch.targets.items()}
     for by, name, part in objectives(recipe, track):
         places = {
@@ -139,13 +139,13 @@ def questions(
 
 
 def _by_place(targets: Targets) -> dict[int, int]:
-    """The id that is predicted at each place that counts."""
+    """For each place with a weight over 0, the id that is predicted there."""
     used = targets.weight > 0
     return dict(zip(targets.at[used].tolist(), targets.ids[used].tolist(), strict=True))
 
 
 def answers(track: FullTrack, batch: Batch) -> Iterator[Answer]:
-    """The classes of the examples, where the sentence task counts."""
+    """The classes of the examples for which the sentence task is computed."""
     if not track.arrange.classes:
         return
     for place, label, counted in zip(batch.summary.tolist(), batch.label.tolist(), batch.counted.tolist(), strict=True):
@@ -154,7 +154,7 @@ def answers(track: FullTrack, batch: Batch) -> Iterator[Answer]:
 
 
 def tokens(made: Made, tokenizer: Tokenizer, hidden: Sequence[Unit]) -> Iterator[Token]:
-    """The tokens of the row, without its padding."""
+    """The tokens of the row, without padding."""
     batch, before, found = made.batch, made.before, units(made)
     unit = {place: number for number, (start, end, *_) in enumerate(hidden) for place in range(start, end + 1)}
     columns = zip(found.places.tolist(), found.ids.tolist(), found.how.tolist(), strict=True)
@@ -175,6 +175,6 @@ def tokens(made: Made, tokenizer: Tokenizer, hidden: Sequence[Unit]) -> Iterator
 
 
 def _spell(tokenizer: Tokenizer, i: int) -> str:
-    """A token as a person would write it; a part of a character as the vocabulary writes it."""
+    """A token as readable text. If it is only a part of a character, it is shown as in the vocabulary."""
     text = tokenizer.readable(i)
     return text if "\ufffd" not in text else tokenizer.token(i)

@@ -1,4 +1,4 @@
-"""What hiding made of rows: the hidden tokens and units, how each is hidden, and the level that each row took."""
+"""The result of hiding: the hidden tokens and units, how each is hidden, and the level of each row."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ _MASK, _RANDOM, _KEEP, _MOVED = map(WAYS.index, ("mask", "random", "keep", "move
 
 _LEVELS = {
     "token": "Every token, or word, is hidden by itself.",
-    "phrase": "Phrases are hidden whole. Where there is no phrase, words are hidden.",
-    "entity": "Entities are hidden whole. Where there is no entity, phrases and words are hidden.",
+    "phrase": "Whole phrases are hidden. Where there is no phrase, words are hidden.",
+    "entity": "Whole entities are hidden. Where there is no entity, phrases and words are hidden.",
 }
 
 
 @dataclass(frozen=True)
 class HiddenTokens:
-    """The tokens that one rule hides where they stand, in order of place."""
+    """The tokens that one rule hides in place, sorted by place."""
 
-    rule: InPlace
+    rule: InPlace  # the rule
     places: np.ndarray  # flat index of each token
-    ids: np.ndarray  # the token that stood there before
+    ids: np.ndarray  # the original token
     how: np.ndarray  # index into WAYS
     start: np.ndarray  # flat index of the first token of its unit
     end: np.ndarray  # flat index of the last token of its unit
@@ -40,31 +40,31 @@ class HiddenTokens:
 class Made:
     """Rows before and after hiding."""
 
-    before: Batch  # nothing is hidden yet
-    batch: Batch  # as the network reads it
-    hidden: tuple[HiddenTokens, ...]  # of each rule that hides tokens where they stand
-    level: tuple[str, ...]  # the level that each row took; (): there are no levels
+    before: Batch  # before hiding
+    batch: Batch  # after hiding, as the network reads it
+    hidden: tuple[HiddenTokens, ...]  # the hidden tokens of each rule that hides in place
+    level: tuple[str, ...]  # the level of each row; (): there are no levels
 
 
 @dataclass(frozen=True)
 class Units:
-    """The hidden units of a batch in order of place, and their tokens."""
+    """The hidden units of a batch, sorted by place, and their tokens."""
 
-    start: np.ndarray  # flat index of the first token
-    end: np.ndarray  # flat index of the last token
+    start: np.ndarray  # flat index of the first token of each unit
+    end: np.ndarray  # flat index of the last token of each unit
     moved: np.ndarray  # True if the tokens of the unit only changed places
-    words: np.ndarray  # the number of words that have a token in it
+    words: np.ndarray  # the number of words that have a token in the unit
     places: np.ndarray  # flat index of each hidden token
-    ids: np.ndarray  # the token that stood there before
-    how: np.ndarray  # of each hidden token: index into WAYS
+    ids: np.ndarray  # the original token of each hidden token
+    how: np.ndarray  # how each hidden token is hidden: index into WAYS
 
 
 class Share(NamedTuple):
-    """One of the levels that a row may take."""
+    """One of the possible levels of a row."""
 
-    name: str
-    share: float  # of the rows
-    meaning: str
+    name: str  # the name of the level
+    share: float  # share of the rows with this level
+    meaning: str  # a sentence about what is hidden
 
 
 def make(track: FullTrack, batch: Batch, vocabulary: Vocabulary, seed: int, asked: list[Objective]) -> Made:
@@ -80,7 +80,7 @@ def make(track: FullTrack, batch: Batch, vocabulary: Vocabulary, seed: int, aske
 
 
 def in_place(track: FullTrack) -> Iterator[InPlace]:
-    """The rules of a track that hide tokens where they stand."""
+    """The rules of a track that hide tokens in place."""
     for rule in rules(track.hide):
         if rule.in_place is not None:
             yield rule.in_place
@@ -92,13 +92,13 @@ def moves(rule: InPlace) -> bool:
 
 
 def levels(track: FullTrack) -> list[Share]:
-    """The levels that a row may take; none if there are no levels."""
+    """The possible levels of a row; empty if there are no levels."""
     shares = next((rule.units.levels for rule in in_place(track) if rule.units.levels), {})
     return [Share(name, share, _LEVELS.get(name, "")) for name, share in shares.items()]
 
 
 def units(made: Made) -> Units:
-    """The units that all rules hide where they stand."""
+    """The units that all rules hide in place."""
     none = np.zeros(0, np.int64)
     found = {
         name: np.concatenate([none, *(getattr(tokens, name) for tokens in made.hidden)])
@@ -112,7 +112,7 @@ def units(made: Made) -> Units:
 
 
 def of_runs(tokens: HiddenTokens, length: int) -> np.ndarray:
-    """How each run of neighbouring hidden tokens is hidden, in rows of this length: index into WAYS."""
+    """How each run of neighbouring hidden tokens is hidden: index into WAYS. `length`: the length of a row."""
     places, how = tokens.places, tokens.how
     begins = np.flatnonzero((np.diff(places, prepend=-2) != 1) | (places % length == 0))
     replaced = np.bincount(np.searchsorted(begins, np.arange(len(how)), "right") - 1, how == _RANDOM) > 0
@@ -120,7 +120,7 @@ def of_runs(tokens: HiddenTokens, length: int) -> np.ndarray:
 
 
 def _hidden_by(rule: InPlace, before: Batch, after: Batch, mask: int | None) -> HiddenTokens:
-    """What a rule added to the targets. A token that it replaced and that no place can predict is hidden, too."""
+    """The tokens that a rule hid: those it added to the targets, and those it replaced although no place predicts them."""
     now, changed = after.ids.flatten().numpy(), (after.ids != before.ids).flatten().numpy()
     (found,) = (_added(before, after, name) for name in after.targets if _is_new(before, after, name))
     where = found["where"]
@@ -135,7 +135,7 @@ def _is_new(before: Batch, after: Batch, name: str) -> bool:
 
 
 def _added(before: Batch, after: Batch, name: str) -> dict[str, np.ndarray]:
-    """The targets of a rule: in each row they stand behind those of earlier rules."""
+    """The targets of a rule. In each row they come after the targets of earlier rules."""
     rows, known = after.shape[0], before.targets.get(name)
     count = len(known.where) // rows if known is not None else 0
     targets: Targets = after.targets[name]
@@ -143,7 +143,7 @@ def _added(before: Batch, after: Batch, name: str) -> dict[str, np.ndarray]:
 
 
 def _how(rule: InPlace, now: np.ndarray, before: np.ndarray, mask: int | None) -> np.ndarray:
-    """How each token is hidden. A random token that happens to equal the token before looks kept."""
+    """How each token is hidden. A random token that happens to equal the original token counts as kept."""
     ways = [WAYS.index(way) for way, share in rule.replace.shares.items() if share > 0]
     if len(ways) == 1:
         return np.full(len(now), ways[0])
@@ -151,7 +151,7 @@ def _how(rule: InPlace, now: np.ndarray, before: np.ndarray, mask: int | None) -
 
 
 def _level(track: FullTrack, batch: Batch, seed: int) -> tuple[str, ...]:
-    """The name of the level that each row takes; () if there are no levels."""
+    """The name of the level of each row; () if there are no levels."""
     for rule in in_place(track):
         number = rule.units.level(batch, seed, version(batch, rule.copies))
         if number is not None:

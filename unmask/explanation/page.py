@@ -1,4 +1,4 @@
-"""A page to draw on, in pixels from the top left, with the fonts there are. The only file that needs matplotlib."""
+"""A page to draw on, in pixels from the top left, with the installed fonts. The only file of the folder with matplotlib."""
 
 from __future__ import annotations
 
@@ -11,19 +11,21 @@ import numpy as np
 from unmask.errors import UserError
 from unmask.fonts import fonts
 
-WIDTH, HEIGHT, DOTS, COLOURS = 1400, 800, 100, 256  # pixels, pixels per inch, and shades that the file holds
+WIDTH, HEIGHT, DOTS, COLOURS = 1400, 800, 100, 256  # pixels, pixels, pixels per inch, colours in the file
 INK, FAINT = "#1f2933", "#7b8794"
 
 
 class Page:
-    """A sheet with pixels for coordinates, from the top left."""
+    """A page whose coordinates are pixels from the top left."""
 
     def __init__(self, font: Path | None = None) -> None:
         try:
             from matplotlib.backends.backend_agg import FigureCanvasAgg
             from matplotlib.figure import Figure
         except ImportError:
-            raise UserError("a picture needs matplotlib: pip install 'unmask[pictures]'") from None
+            raise UserError(
+                "a picture needs matplotlib, which is not installed: run pip install 'unmask[pictures]'"
+            ) from None
         self.fonts = fonts(font)
         self.figure = Figure(figsize=(WIDTH / DOTS, HEIGHT / DOTS), dpi=DOTS, facecolor="white")
         self.canvas = FigureCanvasAgg(self.figure)
@@ -50,21 +52,21 @@ class Page:
         self.text(left, y, self.fit(remark, 10, WIDTH - left - 20), size=10, color=FAINT)
 
     def fit(self, text: str, size: float, width: float) -> str:
-        """The text, cut at its end to the width."""
+        """The text. If it is wider than `width`, its end is cut."""
         whole = text
         while text and self.width(text if text == whole else text + "…", size) > width:
             text = text[:-1]
         return text if text == whole else text + "…"
 
     def box(self, x: float, y: float, width: float, height: float, fill: str) -> None:
-        """One box with round corners."""
+        """Draw one box with round corners."""
         from matplotlib.patches import FancyBboxPatch
 
         style = "round,pad=0,rounding_size=4"
         self.axes.add_artist(FancyBboxPatch((x, y), width, height, boxstyle=style, facecolor=fill, edgecolor="none"))
 
     def squares(self, corners: Sequence[tuple[float, float]], size: float, fills: Sequence[str]) -> None:
-        """Many squares at once: drawn one by one they take a second."""
+        """Draw many squares at once, because drawing them one by one takes a second."""
         from matplotlib.collections import PolyCollection
 
         shapes = [[(x, y), (x + size, y), (x + size, y + size), (x, y + size)] for x, y in corners]
@@ -77,7 +79,7 @@ class Page:
         self.axes.add_artist(Line2D(xs, ys, color=color, linewidth=width, solid_capstyle="butt"))
 
     def wrap(self, text: str, size: float, width: float, most: int) -> list[str]:
-        """The text in lines of this width, the last one cut."""
+        """The text in at most `most` lines of this width. If it is longer, the last line is cut."""
         words, lines = text.split(" "), [""]
         for number, word in enumerate(words):
             longer = f"{lines[-1]} {word}".strip()
@@ -90,7 +92,7 @@ class Page:
         return [*lines[:-1], self.fit(lines[-1], size, width)]
 
     def save(self, path: Path) -> None:
-        """Few colours, and so a small file."""
+        """Save the page as a PNG file. It has few colours, so the file is small."""
         from PIL import Image  # matplotlib needs it too
 
         self.canvas.draw()

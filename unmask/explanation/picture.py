@@ -1,4 +1,4 @@
-"""An explanation as one picture: the tokens, who sees whom, what is predicted."""
+"""Draw an explanation as one picture: the tokens, which token sees which, what is predicted."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from unmask.explanation.records import (
 from unmask.fonts import NO_GLYPH
 
 MARGIN, RIGHT = 36, 776  # left edges of the page and of its right half
-MOST_TOKENS, SMALLEST_CELL = 40, 9  # tokens and pixels: limits of what can be read
+MOST_TOKENS, SMALLEST_CELL = 40, 9  # tokens and pixels; limits of what a person can read
 TOKEN, STEP, LINE = 32, 28, 15  # heights of a token, of a prediction, of a line of small text
 KINDS = {"plain": "text"} | NAMES | {"special": "special"}
 FILLS = {"plain": "#e3edf7", "mask": "#d64545", "random": "#f0b429", "keep": "#3ebd93", "moved": "#9b6bdf",
@@ -39,10 +39,10 @@ SEEN, UNSEEN = "#3b7dc4", "#eef1f5"
 
 
 def draw(explanation: Explanation, path: str | Path, *, font: str | Path | None = None) -> str:
-    """Write the picture as a PNG file; returns the characters that no font could draw. `font`: a file to draw with."""
+    """Write the picture as a PNG file. Returns the characters that no font can draw. `font`: a font file to use."""
     path = Path(path)
     require(path.suffix.lower() == ".png", f"the picture is a PNG file, got {path}: give a name that ends in .png")
-    require(path.parent.is_dir(), f"the folder {path.parent} does not exist: make it, or name another")
+    require(path.parent.is_dir(), f"the folder {path.parent} does not exist: create it, or name another")
     page = Page(Path(font) if font is not None else None)
     _heading(page, explanation)
     top = _tokens(page, explanation, _drawn(page, explanation, top=104)) + 34
@@ -56,7 +56,7 @@ def draw(explanation: Explanation, path: str | Path, *, font: str | Path | None 
 
 
 def _heading(page: Page, explanation: Explanation) -> None:
-    """What it is, and what the colours mean."""
+    """Draw the title and the legend of the colours."""
     page.text(MARGIN, 42, explanation.recipe, size=22, weight="bold")
     x = MARGIN + page.width(explanation.recipe, 22, "bold") + 16
     room = WIDTH - MARGIN - x
@@ -76,7 +76,7 @@ def _heading(page: Page, explanation: Explanation) -> None:
 
 
 def _drawn(page: Page, explanation: Explanation, top: float) -> float:
-    """What holds for this row and not for all, a line each; returns where the lines end."""
+    """Draw the track and the level of this row, one line each. Returns the lower edge of the lines."""
     segments = sorted({token.segment for token in explanation.tokens})
     for drawn in explanation.drawn:
         title, rows = f"{drawn.axis}: {drawn.name}", share_name(drawn)
@@ -90,7 +90,7 @@ def _drawn(page: Page, explanation: Explanation, top: float) -> float:
 
 
 def _tokens(page: Page, explanation: Explanation, top: float) -> float:
-    """The tokens as boxes. Tokens of one word touch, tokens of one unit share a band. Returns where the boxes end."""
+    """Draw the tokens as boxes. Tokens of one word touch; tokens of one unit share a band. Returns the lower edge."""
     tokens = explanation.tokens[:MOST_TOKENS]
     hidden, known = any(token.hidden for token in tokens), bool(explanation.found)
     line, top = TOKEN + (26 if hidden else 10) + 8 * known, top + 8 * known
@@ -116,7 +116,7 @@ def _tokens(page: Page, explanation: Explanation, top: float) -> float:
 def _laid(
     page: Page, tokens: tuple[Token, ...], size: float, y: float, line: float
 ) -> list[tuple[float, float, float]]:
-    """Left edge, upper edge and width of each token."""
+    """The left edge, the upper edge and the width of each token's box."""
     x, boxes = float(MARGIN), []
     for places in _words(tokens):
         widths = [_box_width(page, tokens[place], size) for place in places]
@@ -130,14 +130,14 @@ def _laid(
 
 
 def _stretches(boxes: Sequence[tuple[float, float, float]]) -> Iterator[tuple[float, float, float]]:
-    """Left, right and upper edge of neighbouring boxes, for every line that they are on."""
+    """The left, right and upper edge of a group of boxes, for each line that the group is on."""
     for upper in sorted({y for _, y, _ in boxes}):
         here = [(x, x + width) for x, y, width in boxes if y == upper]
         yield here[0][0], here[-1][1], upper
 
 
 def _words(tokens: tuple[Token, ...]) -> Iterator[list[int]]:
-    """The places of each word; a special token stands alone."""
+    """The places of the tokens of each word. A special token is a word by itself."""
     word: list[int] = []
     for place in range(len(tokens)):
         if word and not continues(tokens, place):
@@ -161,7 +161,7 @@ def _token(page: Page, token: Token, x: float, y: float, width: float, size: flo
 
 
 def _matrix(page: Page, explanation: Explanation, top: float) -> None:
-    """Queries as rows, keys as columns; the column of a hidden token has its colour."""
+    """Draw the matrix: queries are rows, keys are columns. The column of a hidden token has the token's colour."""
     left, lower = MARGIN + 110, HEIGHT - 46
     tokens = explanation.tokens[:MOST_TOKENS]
     upper, size, cell = top, 11.0, 0
@@ -170,7 +170,7 @@ def _matrix(page: Page, explanation: Explanation, top: float) -> None:
             labels = [page.fit(shown(token.text), size, 80) for token in tokens]
             tallest = max(_height(page, label, size) for label in labels)
             upper = top + 24 + tallest
-            cell = int(min(26, (lower - upper) / len(tokens), (720 - left) / len(tokens)))  # whole pixels are crisp
+            cell = int(min(26, (lower - upper) / len(tokens), (720 - left) / len(tokens)))  # whole pixels look sharp
             if size <= cell * 0.55 + 0.5:
                 break
         tokens = tokens[:-1] if cell < SMALLEST_CELL else tokens
@@ -189,7 +189,7 @@ def _matrix(page: Page, explanation: Explanation, top: float) -> None:
 
 
 def _height(page: Page, label: str, size: float) -> float:
-    """Of a column's label: one character stands upright, more are turned."""
+    """The height of a column's label. A label of one character is upright; a longer one is rotated."""
     return size * 1.6 if len(label) == 1 else page.width(label, size)
 
 
@@ -202,7 +202,7 @@ def _label_color(token: Token) -> str:
 
 
 def _targets(page: Page, explanation: Explanation, top: float, bottom: float) -> float:
-    """Up to two columns of predictions, with a bracket around those of one unit; returns where they end."""
+    """Draw the predictions in up to two columns, with a bracket around those of one unit. Returns the lower edge."""
     two = bool(judged(explanation))
     title = "What the generator predicts" if two else "What is predicted"
     around = any(target.around for target in explanation.targets)
@@ -233,7 +233,7 @@ def _targets(page: Page, explanation: Explanation, top: float, bottom: float) ->
 
 
 def _predicted(explanation: Explanation, target: Target) -> str:
-    """What is predicted at a place; also where it stands, if it is a hidden token at another place."""
+    """The token that is predicted, and its place if it is a hidden token at another place."""
     elsewhere = explanation.tokens[target.place].hidden and target.at != target.place
     text = ", then ".join(map(shown, (target.text, *target.further)))
     return f"{text} (place {target.place})" if elsewhere else text
@@ -242,7 +242,7 @@ def _predicted(explanation: Explanation, target: Target) -> str:
 def _target(
     page: Page, token: Token, place: int, text: str, x: float, y: float, width: float, *, blind: bool = False
 ) -> None:
-    """A line: the place that predicts, the token there ("?" if the stream does not see it), the predicted token."""
+    """Draw a line: the place that predicts, the token there ("?" if the stream does not see it), the predicted token."""
     name = "special" if blind else drawn_as(token)
     page.text(x + 30, y, str(place), size=10, color=FAINT, ha="right")
     reads = "?" if blind else page.fit(shown(token.text), 11, 90)
@@ -253,7 +253,7 @@ def _target(
 
 
 def _bracket(page: Page, explanation: Explanation, target: Target, x: float, y: float, width: float) -> None:
-    """The part of a unit's bracket on one line; the first line also says what the unit is."""
+    """Draw the part of a unit's bracket on one line. The first line also has the size of the unit."""
     unit = explanation.units[explanation.tokens[target.place].unit]
     first, last = target.place == unit.start, target.place == unit.end
     upper, lower = y - (11 if first else STEP / 2), y + (11 if last else STEP / 2)
@@ -264,7 +264,7 @@ def _bracket(page: Page, explanation: Explanation, target: Target, x: float, y: 
 
 
 def _judgements(page: Page, explanation: Explanation, top: float, bottom: float) -> None:
-    """What the discriminator is asked, and as much of the row that it reads as there is room for."""
+    """Draw what the discriminator predicts, and the tokens that it reads, as many as fit."""
     for question in judged(explanation):
         everywhere = len(question.places) == len(explanation.tokens)
         where = "at every token" if everywhere else f"at {len(question.places)} tokens"
@@ -289,7 +289,7 @@ def _judgements(page: Page, explanation: Explanation, top: float, bottom: float)
 
 
 def _choices(page: Page, explanation: Explanation) -> float:
-    """What the recipe chose, at the bottom of the page; returns where this part begins."""
+    """Draw the choices of the recipe at the bottom of the page. Returns their upper edge."""
     indent = max(128.0, *(page.width(axis, 10) + 12 for axis, _, _ in explanation.choices))
     left, width = RIGHT + indent, WIDTH - MARGIN - RIGHT - indent
     choices = [(axis, page.wrap(part, 9, width, 2)) for axis, part, _ in explanation.choices]

@@ -1,4 +1,4 @@
-"""An explanation as data: what became of a text, in records that are drawn, printed and written as JSON."""
+"""An explanation as data: records that can be drawn, printed and written as JSON."""
 
 from __future__ import annotations
 
@@ -17,109 +17,109 @@ _SIGNS = str.maketrans({"\n": "⏎", "\t": "⇥", "\r": "⏎"})
 class Token:
     """One token of the row, as the network reads it."""
 
-    text: str  # what stands there after hiding
-    original: str  # what stood there before
+    text: str  # the token after hiding
+    original: str  # the token before hiding
     word: int  # number of the word in the row; -1 on special tokens
     sentence: int  # number of the sentence in the row; -1 on special tokens
     half: int  # 0 in the first text of its example, 1 in the second
-    segment: int  # the number that the network reads: a track may have its own numbers
-    position: int
-    special: bool
-    hidden: Way | None  # None: not hidden where it stands
+    segment: int  # the segment number that the network reads; a track may have its own numbers
+    position: int  # the position number that the network reads
+    special: bool  # whether it is a special token
+    hidden: Way | None  # how it is hidden; None: it is not hidden in place
     unit: int  # the number of its hidden unit; -1: none
-    rank: int
-    example: int
+    rank: int  # a token sees the tokens with the same rank or a lower one
+    example: int  # number of the example in the row
 
 
 class Choice(NamedTuple):
     """One choice of the recipe."""
 
     axis: str  # arrange, hide, see, predict, backbone
-    part: str  # its name and values
-    meaning: str  # the first line of its documentation
+    part: str  # the name and the values of the part
+    meaning: str  # the first line of the part's docstring
 
 
 class Drawn(NamedTuple):
-    """What holds for the whole row and not for every row: its track, or the level that it drew."""
+    """A random choice for a whole row: its track, or its level."""
 
     axis: str  # track, level
-    name: str
-    share: float  # of the rows for which it holds
-    meaning: str
+    name: str  # the name of the track or the level
+    share: float  # share of the rows with this track or level
+    meaning: str  # a sentence about it
 
 
 class Found(NamedTuple):
     """An entry of the lexicon in the row."""
 
-    level: str
-    start: int
-    end: int  # its last token
+    level: str  # phrase or entity
+    start: int  # place of its first token
+    end: int  # place of its last token
 
 
 class Unit(NamedTuple):
-    """What is hidden as a whole."""
+    """Tokens that are hidden together."""
 
-    start: int
-    end: int  # its last token
+    start: int  # place of the first token
+    end: int  # place of the last token
     how: Way | Literal["mixed"]  # how its tokens are hidden; mixed: in several ways
-    words: int  # the number of words that have a token in it
+    words: int  # the number of words that have a token in the unit
     level: str  # phrase or entity, if it is an entry of the lexicon; otherwise empty
 
 
 class Target(NamedTuple):
-    """One token to be predicted."""
+    """One token that is predicted."""
 
-    place: int  # of the token
-    at: int  # the place that predicts it: its own place, or an earlier one
-    text: str
-    span: tuple[int, int]  # first and last place of the run that it belongs to
+    place: int  # the place of the token
+    at: int  # the place whose vector predicts it: its own place, or an earlier one
+    text: str  # the token that is predicted
+    span: tuple[int, int]  # first and last place of the run of hidden tokens around it
     around: tuple[int, int] | None  # the nearest visible places left and right, if it is also predicted from them
-    sees: int  # how many tokens are visible at the place that predicts it
-    blind: bool  # whether a stream predicts it that does not see the token at its own place
+    sees: int  # the number of tokens that are visible at the place that predicts it
+    blind: bool  # whether it is predicted by a second stream, which does not see the token at its own place
     further: tuple[str, ...] = ()  # other tokens that are predicted at the same place, such as the token after it
 
 
 class ObjectiveAsked(NamedTuple):
     """One objective: which network predicts what, and where."""
 
-    name: str
+    name: str  # the name of the objective in the recipe
     by: str  # network, generator or discriminator
-    places: tuple[int, ...]
-    weight: float  # of its loss when the stage begins
-    meaning: str
+    places: tuple[int, ...]  # the places where it is computed
+    weight: float  # the weight of its loss when the stage begins
+    meaning: str  # the first line of the part's docstring
 
 
 class Answer(NamedTuple):
     """The class of one example, which the sentence task predicts."""
 
-    place: int  # of the summary token that predicts it
-    label: int
-    meaning: str
+    place: int  # the place of the summary token that predicts it
+    label: int  # the number of the class
+    meaning: str  # the name of the class
 
 
 @dataclass(frozen=True)
 class Explanation:
-    """What became of a text: the first row that was made of it, without its padding."""
+    """The first training row that is made from a text, without padding, and what is predicted in it."""
 
-    recipe: str
-    size: str
-    variant: str
+    recipe: str  # the name of the recipe
+    size: str  # the size of the recipe
+    variant: str  # the variant of the recipe
     idea: str  # hide ..., see ..., predict ...
     track: str  # the name of the track
-    stage: int  # of the schedule, counted from 1
-    stages: int  # how many there are
-    seed: int
-    visit: int
-    choices: tuple[Choice, ...]
-    drawn: tuple[Drawn, ...]  # what holds for this row and not for all; empty if all rows are alike
-    tokens: tuple[Token, ...]
-    visible: tuple[tuple[bool, ...], ...]  # T T, may the query (first) see the key (second)?
-    found: tuple[Found, ...]  # of the lexicon
-    units: tuple[Unit, ...]
-    targets: tuple[Target, ...]
-    questions: tuple[ObjectiveAsked, ...]
-    answers: tuple[Answer, ...]  # one per example; empty without a sentence task, or if the track does not ask it
-    classes: int  # of the sentence task; 0 without one
+    stage: int  # the stage of the schedule, counted from 1
+    stages: int  # the number of stages
+    seed: int  # the seed of all random choices
+    visit: int  # how many times the text was read before
+    choices: tuple[Choice, ...]  # one per axis
+    drawn: tuple[Drawn, ...]  # the track and the level of this row; empty if all rows have the same
+    tokens: tuple[Token, ...]  # the tokens of the row
+    visible: tuple[tuple[bool, ...], ...]  # T T, whether the query (first index) sees the key (second index)
+    found: tuple[Found, ...]  # the entries of the lexicon in the row
+    units: tuple[Unit, ...]  # the hidden units
+    targets: tuple[Target, ...]  # the tokens that are predicted
+    questions: tuple[ObjectiveAsked, ...]  # the objectives, and the places where they are computed
+    answers: tuple[Answer, ...]  # one per example; empty if the recipe or the track has no sentence task
+    classes: int  # number of classes of the sentence task; 0: there is no sentence task
     notes: tuple[str, ...]  # the tokenizer used, what was added, what was cut
 
     def as_json(self) -> dict[str, Any]:
@@ -146,7 +146,7 @@ def to_json(value: Any) -> Any:
 
 
 def shown(text: str) -> str:
-    """A token without the mark of its place in the word; white space is made visible."""
+    """A token as it is shown: without the mark for the start or the middle of a word, and with visible white space."""
     return text.removeprefix("##").removeprefix("▁").strip(" ").translate(_SIGNS) or "␣"
 
 
@@ -156,12 +156,12 @@ def continues(tokens: tuple[Token, ...], place: int) -> bool:
 
 
 def drawn_as(token: Token) -> str:
-    """What a token is drawn as: special, plain, or the way it is hidden."""
+    """The kind of a token, which decides its colour: special, plain, or the way it is hidden."""
     return token.hidden or ("special" if token.special else "plain")
 
 
 def run_name(explanation: Explanation) -> str:
-    """What the row depends on, apart from the text and the recipe."""
+    """The variant, the stage, the seed and the visit as text. The row depends on them."""
     variant = f"variant {explanation.variant}, " if explanation.variant != "paper" else ""
     stage = f"stage {explanation.stage} of {explanation.stages}, " if explanation.stages > 1 else ""
     return f"{variant}{stage}seed {explanation.seed}, visit {explanation.visit}"
@@ -172,13 +172,13 @@ def span_name(start: int, end: int) -> str:
 
 
 def size_name(unit: Unit) -> str:
-    """What a unit is: an entry of the lexicon, or a number of words; tokens, if it is at most one word."""
+    """The size of a unit as text: the level of a lexicon entry, or the number of words, or of tokens within one word."""
     tokens = unit.end - unit.start + 1
     return unit.level or (f"{unit.words} words" if unit.words > 1 else f"{tokens} token{'s' * (tokens > 1)}")
 
 
 def share_name(drawn: Drawn) -> str:
-    """For how many rows it holds."""
+    """The share of the rows with this track or level, as text."""
     if drawn.axis == "track":
         return f"{drawn.share:.0%} of the rows are of this track"
     rows = "all rows of this stage" if drawn.share == 1 else f"{drawn.share:.0%} of the rows"
@@ -190,12 +190,12 @@ def answer_name(answer: Answer) -> str:
 
 
 def not_asked(explanation: Explanation) -> str:
-    """Why there is no answer, if the recipe has a sentence task."""
+    """Says why there is no answer, if the recipe has a sentence task and the row has none; otherwise empty."""
     if not explanation.classes or explanation.answers:
         return ""
-    return f"the sentence task is not asked in the track “{explanation.track}”"
+    return f"the sentence task is not computed in the track “{explanation.track}”"
 
 
 def judged(explanation: Explanation) -> list[ObjectiveAsked]:
-    """What the discriminator is asked: it reads the row with the guesses of a generator."""
+    """The objectives of the discriminator, which reads the row with the predictions of the generator."""
     return [question for question in explanation.questions if question.by == "discriminator"]

@@ -1,4 +1,4 @@
-"""An explanation on the screen: tokens in colour, who sees whom as a matrix, what is predicted as a table."""
+"""Show an explanation on the screen: tokens in colour, a matrix of which token sees which, a table of predictions."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ from unmask.explanation.records import (
     span_name,
 )
 
-MOST_SHOWN = 24  # tokens of the matrix, targets of the table: as many as fit on a screen
+MOST_SHOWN = 24  # most tokens in the matrix, and most targets in the table, so that they fit on a screen
 STYLES = {"mask": "bold red", "random": "bold yellow", "keep": "bold green", "moved": "bold magenta", "special": "dim",
           "plain": ""}  # fmt: skip
 _LABEL = 6  # characters of a column's label
 
 
 def render(explanation: Explanation) -> RenderableType:
-    """The explanation for a terminal of 80 columns or more; it can be read without colours."""
+    """The explanation for a terminal with 80 columns or more. It can be read without colours."""
     return Stack(
         _heading(explanation),
         *_section("1  The text as tokens", _sentences(explanation), _legend(explanation)),
@@ -71,7 +71,7 @@ def _notes(explanation: Explanation) -> RenderableType:
 
 
 def _sentences(explanation: Explanation) -> RenderableType:
-    """A line per sentence. Special tokens belong to the sentence before them, the first ones to the sentence after."""
+    """One line per sentence. A special token is on the line of the sentence before it; the first one, of the next."""
     tokens = explanation.tokens
     grid = Table.grid(padding=(0, 2))
     grid.add_column()
@@ -85,7 +85,7 @@ def _sentences(explanation: Explanation) -> RenderableType:
 
 
 def _line(explanation: Explanation, line: list[int]) -> Text:
-    """Tokens side by side; the tokens of one hidden unit together."""
+    """The tokens of one line. The tokens of a hidden unit are shown together."""
     tokens, text = explanation.tokens, Text()
     for unit, group in groupby(line, lambda place: tokens[place].unit if tokens[place].hidden else -1 - place):
         places = list(group)
@@ -95,7 +95,7 @@ def _line(explanation: Explanation, line: list[int]) -> Text:
 
 
 def _hidden(explanation: Explanation, number: int, places: list[int]) -> Text:
-    """A hidden unit with its original tokens; dots where it continues on another line."""
+    """A hidden unit with its original tokens. Dots mean that it continues on another line."""
     unit = explanation.units[number]
     ends = "{" if places[0] == unit.start else "⋯", "}" if places[-1] == unit.end else "⋯"
     was, reads = (_run_of(explanation.tokens, places, name) for name in ("original", "text"))
@@ -158,12 +158,12 @@ def _legend(explanation: Explanation) -> RenderableType:
 
 
 def _matrix(explanation: Explanation) -> RenderableType:
-    """A row per query, a column per key. A cell is two columns wide, like a Chinese character."""
+    """The matrix: one row per query, one column per key. A cell is two characters wide, like a Chinese character."""
     tokens = explanation.tokens[:MOST_SHOWN]
     labels = [shown(token.text) for token in tokens]
     width = min(12, max(map(cell_len, labels)))
     text = Text(no_wrap=True)
-    for level in range(_LABEL):  # column labels read downwards and end above their column
+    for level in range(_LABEL):  # column labels are vertical and end above their column
         text.append(" " * (width + 5))
         for token, label in zip(tokens, labels, strict=True):
             letter = label[:_LABEL].rjust(_LABEL)[level]
@@ -190,7 +190,7 @@ def _predictions(explanation: Explanation) -> Iterator[RenderableType]:
         yield Text("The generator predicts what is hidden:")
     around = any(target.around for target in explanation.targets)
     further = max((len(target.further) for target in explanation.targets), default=0)
-    names = ("at place", "which reads", "and sees tokens", "predict", "which stands at", *["also from"] * around)
+    names = ("at place", "which reads", "and sees tokens", "predict", "whose place is", *["also from"] * around)
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for name in (*names, *["then"] * further):
         table.add_column(name, justify="right" if name == "at place" else "left", no_wrap=True)
@@ -202,7 +202,7 @@ def _predictions(explanation: Explanation) -> Iterator[RenderableType]:
         more = [f"{target.around[0]} and {target.around[1]}" if target.around else ""] if around else []
         more += [shown(text) for text in target.further]
         predicted = Text(shown(target.text), "bold")
-        table.add_row(str(target.at), reads, sees, predicted, _stands_at(explanation, target), *more)
+        table.add_row(str(target.at), reads, sees, predicted, _place_of(explanation, target), *more)
     if explanation.targets:
         yield table
     if len(ordered) > MOST_SHOWN:
@@ -216,8 +216,8 @@ def _predictions(explanation: Explanation) -> Iterator[RenderableType]:
         yield Text("nothing is predicted")
 
 
-def _stands_at(explanation: Explanation, target: Target) -> str:
-    """The place of the token; for a unit of several tokens also a bracket and what the unit is."""
+def _place_of(explanation: Explanation, target: Target) -> str:
+    """The place of the token. A unit with several tokens also has a bracket and its size."""
     start, end = target.span
     if start == end:
         return f"{start}"
@@ -228,10 +228,10 @@ def _stands_at(explanation: Explanation, target: Target) -> str:
 
 
 def _judgements(explanation: Explanation) -> Iterator[RenderableType]:
-    """What the discriminator is asked, and the row that it reads."""
+    """What the discriminator predicts, and the row that it reads."""
     for question in judged(explanation):
         count = "every token" if len(question.places) == len(explanation.tokens) else f"{len(question.places)} tokens"
-        yield Text(f"The discriminator reads the row with the generator's guesses in it, and is asked at {count}:")
+        yield Text(f"The discriminator reads the row with the generator's guesses in it, and predicts at {count}:")
         yield Text(question.meaning, "bold")
         row = Text()
         for place, token in enumerate(explanation.tokens):

@@ -1,4 +1,4 @@
-"""Statistics: what a recipe does with many rows of prepared data, next to what it asks for."""
+"""Statistics: measure what a recipe does with many rows of prepared data, and compare it with the recipe's settings."""
 
 from __future__ import annotations
 
@@ -20,57 +20,57 @@ from unmask.pretraining import Mixture
 from unmask.recipe import MAIN, FullTrack, Recipe, Stage
 from unmask.system.tracks import rows_of
 
-TOKENS = 200_000  # to measure, special tokens included
+TOKENS = 200_000  # tokens to measure, with special tokens
 AT_ONCE = 16_384  # tokens in one batch
 
 
 class Measured(NamedTuple):
-    """A number, and what the recipe asks for; None if it does not say."""
+    """A measured number, and the number that the recipe sets."""
 
-    value: float
-    asked: float | None
+    value: float  # as measured
+    asked: float | None  # as the recipe sets it; None: the recipe does not set it
 
 
 @dataclass(frozen=True)
 class Lengths:
-    """How long the hidden units are."""
+    """The lengths of the hidden units."""
 
-    mean: Measured
-    shares: dict[int, Measured]  # of the units, by length
+    mean: Measured  # the mean length
+    shares: dict[int, Measured]  # for each length, the share of the units
 
 
 @dataclass(frozen=True)
 class Statistics:
-    """What was measured. Shares are of 1. Tokens that only changed places count neither as hidden nor as a unit."""
+    """What was measured. A share is a number from 0 to 1. Tokens that only changed places do not count as hidden."""
 
-    recipe: str
-    size: str
-    variant: str
-    track: str | None  # None: all tracks in their proportions
-    stage: int  # of the schedule, counted from 1
-    length: int  # of a row
-    data: str
-    seed: int
-    visit: int  # of the first row; small data is read again, as in training
-    rows: int
-    tokens: int  # without padding
-    text: int  # tokens without special ones
+    recipe: str  # the name of the recipe
+    size: str  # the size of the recipe
+    variant: str  # the variant of the recipe
+    track: str | None  # the track that was measured; None: all tracks in their proportions
+    stage: int  # the stage of the schedule, counted from 1
+    length: int  # the length of a row in tokens
+    data: str  # the folder of the data
+    seed: int  # the seed of all random choices
+    visit: int  # the visit of the first row; small data is read again, as in training
+    rows: int  # number of rows
+    tokens: int  # number of tokens without padding
+    text: int  # number of tokens without padding and special tokens
     unknown: float  # share of the text that is [UNK], which no masked recipe hides
-    padding: float  # share of all places
-    examples: float  # in a row, on average
-    predictions: float  # predicted tokens, as a share of the text
-    hidden: Measured  # share of the text, without [UNK], that is hidden where it stands
+    padding: float  # share of all places that are padding
+    examples: float  # mean number of examples in a row
+    predictions: float  # number of predicted tokens, divided by the tokens of the text
+    hidden: Measured  # share of the text, without [UNK], that is hidden in place
     moved: Measured  # share of the text, without [UNK], that only changed places
-    units: int
-    drawn: str  # what shares one draw of a way to hide: token, or span: a run of neighbouring hidden tokens
-    how: dict[str, Measured]  # shares of the hidden tokens, or of the runs
-    words: Lengths  # of the units, in words
-    pieces: Lengths  # of the units, in tokens
-    views: dict[str, Measured]  # shares of the rows, by track; empty if one track is measured
-    levels: dict[str, Measured]  # shares of the rows
-    answers: dict[str, float]  # shares of the examples that the sentence task asks about
-    asked: float  # share of the examples that it asks about
-    notes: dict[str, int]  # on how the documents became examples
+    units: int  # number of hidden units
+    drawn: str  # the way to hide is drawn for each token ("token"), or for each run of hidden tokens ("span")
+    how: dict[str, Measured]  # for each way to hide, the share of the hidden tokens, or of the runs
+    words: Lengths  # the lengths of the units in words
+    pieces: Lengths  # the lengths of the units in tokens
+    views: dict[str, Measured]  # for each track, the share of the rows; empty if one track is measured
+    levels: dict[str, Measured]  # for each level, the share of the rows
+    answers: dict[str, float]  # for each answer of the sentence task, the share of the examples that have an answer
+    asked: float  # share of the examples for which the sentence task is computed
+    notes: dict[str, int]  # notes about making examples from documents
 
     def as_json(self) -> dict[str, Any]:
         """As dicts, lists, strings and numbers."""
@@ -86,8 +86,9 @@ def measure(
     recipe: Recipe, data: str | Path, *, track: str | None = None, stage: int | None = None, tokens: int = TOKENS,
     seed: int = 0, visit: int = 0,
 ) -> Statistics:  # fmt: skip
-    """Measure rows of prepared data as training makes them. `track`: None for all in their proportions. `stage` counts from
-    1, None is the last."""
+    """Measure rows of prepared data, made as in training. `track`: None measures all tracks in their proportions.
+
+    `stage` counts from 1; None is the last stage."""
     require(visit >= 0, f"visit must be 0 or more, got {visit}")
     number = find_stage(recipe, stage)
     now, done = recipe.schedule[number - 1], sum(before.share for before in recipe.schedule[: number - 1])
@@ -103,7 +104,7 @@ def measure(
         parts = [(name, part) for name, part in _by_track(loader.batch(rows)) if name in chosen]
         require(
             bool(parts),
-            f"the track {track!r} has none of the {rows} rows of a step: raise schedule.*.rows or its share",
+            f"the track {track!r} has none of the {rows} rows of a step: raise schedule.*.rows or the share of the track",
         )
         for name, part in parts:
             made = make(chosen[name], part, vocabulary, seed, system.asked(recipe, chosen[name]))
@@ -115,7 +116,9 @@ def measure(
 
 
 def _rows_at_once(recipe: Recipe, stage: Stage) -> int:
-    """Tracks share a step by whole rows, so a whole step is measured. Continuing rows need text for each row of a step."""
+    """The number of rows to read at once.
+
+    Tracks share a step by whole rows, so a whole step is read. Continuing rows need text for each row of a step."""
     if recipe.tracks:
         return stage.rows
     rows = max(1, AT_ONCE // stage.length)
@@ -131,7 +134,7 @@ def _by_track(batch: Batch) -> Iterator[tuple[str, Batch]]:
 
 
 def _shares(tracks: dict[str, FullTrack], total: Counts, length: int, done: float) -> dict[str, Any]:
-    """The counts of all batches as shares."""
+    """Turn the counts of all batches into shares."""
     rows, tokens, text, unknown, examples, predicted, hidden, moved = (
         total[name]["all"] for name in ("rows", "tokens", "text", "unknown", "examples", "predicted", "hidden", "moved")
     )
@@ -170,19 +173,19 @@ def _shares(tracks: dict[str, FullTrack], total: Counts, length: int, done: floa
 
 
 def _sum(budgets: Iterable[float]) -> float | None:
-    """All budgets together; None if there are none."""
+    """The sum of the budgets; None if there are none."""
     found = list(budgets)
     return sum(found) if found else None
 
 
 def _law(rules: list[InPlace]) -> tuple[tuple[float, ...] | None, bool]:
-    """The law of lengths that all rules ask for, and whether it counts words; None if they do not agree."""
+    """The distribution of unit lengths that all rules set, and whether it counts words; None if the rules differ."""
     laws = {(rule.units.law, "word" in columns_of(rule.units)) for rule in rules}
     return laws.pop() if len(laws) == 1 else (None, False)
 
 
 def _compared(counts: Counter[str], asked: list[tuple[float, dict[str, float]]]) -> dict[str, Measured]:
-    """The share of each name, and the mean of what is asked for, each with its weight."""
+    """For each name, the measured share and the weighted mean of the shares that are set."""
     whole = max(1, counts.total())
     asked = [(weight, shares) for weight, shares in asked if shares]
     weights = sum(weight for weight, _ in asked)

@@ -1,4 +1,4 @@
-"""A text becomes a row, in the way the loader makes rows of prepared data. Without a tokenizer, a small one is trained."""
+"""Make a row from a text, as the loader makes rows from prepared data. Without a tokenizer, a small one is trained."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from unmask.text import Lexicon, Tokenizer, encode_documents, train
 from unmask.text.boundaries import HAN, available, classes_of, codes_of
 from unmask.text.docstrings import docstrings
 
-VOCABULARY = 2_000  # of the tokenizer that is trained if none is given
+VOCABULARY = 2_000  # size of the tokenizer that is trained if none is given
 PACKAGES = ("argparse", "difflib", "doctest", "email", "logging", "statistics", "typing", "urllib")
 REPEATS, CHARACTER_REPEATS = 24, 200  # so that the text's short words and its characters become tokens
 _LONG = re.compile(r"\w{11,}|[^\x00-\x7f]+")  # words that are cut into tokens, as a larger tokenizer cuts rare words
@@ -32,7 +32,7 @@ OTHER_HAN = "河水在冬天结冰。孩子们在上面滑冰。"
 
 
 def small_tokenizer(kind: Any, text: str) -> Tokenizer:
-    """A tokenizer of the recipe's kind, as large as the recipe and what there is to train on allow."""
+    """A tokenizer of the recipe's kind. Its size is limited by the recipe and by the text that it is trained on."""
     return _trained(kind, text, VOCABULARY)
 
 
@@ -73,14 +73,15 @@ def first_row(
     runs = _of_user(arrange.runs(texts, recipe.layout, length, rng), own, len(texts.ids))
     require(
         len(runs.label) > 0,
-        f"{recipe.name} makes pairs of sentences, and this text has only one: give two or more, or set arrange=Blocks",
+        f"{recipe.name} makes pairs of sentences, but this text has only one sentence: give two or more, or set "
+        "arrange=Blocks",
     )
     specials, pad = special_ids(tokenizer, recipe.layout), tokenizer.vocabulary.pad
     rows = pack(texts, runs, specials, pad, length, arrange.packed)
     if ((runs.start >= own) & (runs.start < len(texts.ids))).any():
         notes.append(
-            "the text is one document, so an example sentence of unmask's own is used where a second document is needed: "
-            "separate documents by a blank line"
+            "the text is one document, so a built-in example text is used where a second document is needed: separate "
+            "documents by a blank line"
         )
     notes += [f"{name}: {count}" for name, count in runs.notes.items()]
     if len(rows) > 1:
@@ -92,7 +93,7 @@ def first_row(
 def _documents(
     arrange: Arrange, parts: list[str], tokenizer: Tokenizer, lexicon: Lexicon | None, notes: list[str]
 ) -> tuple[list[Document], int]:
-    """The documents, and how many of their tokens are the user's; a sentence task may draw from the rest."""
+    """The documents, and how many of their tokens come from the user. A sentence task may also use the other tokens."""
     words = available("auto")
     if words == "spaces" and any(map(_holds_han, parts)):
         notes.append("rjieba is not installed, so every Chinese character is a word: pip install 'unmask[zh]'")
@@ -105,7 +106,7 @@ def _documents(
 
 
 def _of_user(runs: Runs, own: int, end: int) -> Runs:
-    """Only the examples whose first text is the user's."""
+    """Only the examples whose first text comes from the user."""
     texts = np.flatnonzero(runs.start < end)
     first = texts[np.unique(runs.example[texts], return_index=True)[1]]  # the first run of text of each example
     examples = np.flatnonzero(runs.start[first] < own)

@@ -1,4 +1,4 @@
-"""What a trained model does: fill, generate, embed, write, answer the examples of its task."""
+"""Use a trained model: fill gaps, generate, embed, write a second text, answer examples of its task."""
 
 from unmask.infer.answer import TaskReader, answer, task_of_model
 from unmask.infer.embed import embed

@@ -1,4 +1,4 @@
-"""Answer: what an adapted model says to examples of its task; the task decides what is read and what scores mean."""
+"""Answer examples with an adapted model. The task decides what the model reads and what its scores mean."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from unmask.tasks import task_of
 
 @dataclass(frozen=True)
 class TaskReader:
-    """A model as a task sees it (`unmask.axes.Reader`)."""
+    """The interface of a model that tasks use (`unmask.axes.Reader`)."""
 
     model: Model
 
@@ -63,18 +63,18 @@ class TaskReader:
 
 
 def task_of_model(model: Model) -> Task:
-    """The task that it was adapted to; if there is none, an error says what to do."""
+    """The task that a model was adapted to. If there is none, the error says what to do."""
     task = task_of(model.recipe)
     if task is None:
         parts = ", ".join(model.recipe.predict) or "nothing"
         raise UserError(
-            f"{model.folder} was not adapted to a task, it predicts {parts}: adapt it first with 'unmask adapt'"
+            f"{model.folder} was not adapted to a task; it predicts {parts}: adapt it first with 'unmask adapt'"
         )
     return task
 
 
 def answer(model: Model, examples: Sequence[Any]) -> Answered:
-    """The answer to each example; an example may be given as a text, a pair of texts, or as the task has it."""
+    """The answer to each example. An example may be a text, a pair of texts, or the task's own kind of example."""
     task = task_of_model(model)
-    require(len(examples) > 0, "no examples to answer")
+    require(len(examples) > 0, "there are no examples to answer: give at least one")
     return task.answer(TaskReader(model), task.given(examples))

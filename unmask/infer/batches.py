@@ -1,4 +1,4 @@
-"""Rows: tokens that are there already, or were just written, as a batch."""
+"""Make batches for generation: from whole texts, or from the one token that each text got last."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from unmask.batch import Batch
 
 
 def left_padded(texts: Sequence[Sequence[int]], pad: int) -> Batch:
-    """One text per row, the short ones padded on the left, so that all go on at the same place."""
+    """One text per row. Short texts are padded on the left, so that all rows continue at the same column."""
     width = max(map(len, texts))
     lengths = torch.tensor([len(text) for text in texts])
     ids = torch.tensor([[pad] * (width - len(text)) + list(text) for text in texts])
@@ -19,14 +19,14 @@ def left_padded(texts: Sequence[Sequence[int]], pad: int) -> Batch:
 
 
 def one_more(last: Tensor) -> Batch:
-    """The next token of every row (B)."""
+    """A batch of one token per row: the last one that was written. `last`: B."""
     ids = last[:, None]
     return _batch(ids, torch.ones_like(ids, dtype=torch.bool))
 
 
 def _batch(ids: Tensor, real: Tensor) -> Batch:
     rows, length = ids.shape
-    place, only = real.cumsum(1) - 1, real.long() - 1  # 0, 1, 2 ...; 0 everywhere; both -1 on padding
+    place, only = real.cumsum(1) - 1, real.long() - 1  # `place` is 0, 1, 2 ...; `only` is 0; both are -1 on padding
     row = torch.arange(rows, device=ids.device)
     zeros = torch.zeros_like(row)
     return Batch(

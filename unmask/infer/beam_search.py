@@ -1,7 +1,7 @@
-"""Beam search: several beginnings of every text are followed at once, and the best finished texts are kept.
+"""Beam search: extend the K best partial texts of every prompt at once, and keep the K best finished texts.
 
-A text's score is its log probability divided by its length, the end included, to the power of the length penalty. The
-search of a prompt ends when the best beginning, scored at its present length, is no better than the worst text kept.
+The score of a text is its log probability divided by its length to the power of the length penalty; the length counts the
+end token. The search of a prompt ends when the best partial text is not better than the worst finished text that is kept.
 """
 
 from __future__ import annotations
@@ -23,34 +23,36 @@ _NEVER = -float("inf")
 
 @dataclass(frozen=True)
 class Search(Record):
-    """The beginnings that are followed, and the finished texts: for each of B prompts K of both, the best first."""
+    """The partial texts and the finished texts of B prompts: K of each per prompt, the best first."""
 
-    state: Any  # of B*K rows
-    number: Tensor  # how many tokens each beginning has
-    written: Tensor  # B K N, the beginnings
-    total: Tensor  # B K, their log probabilities
-    last: Tensor  # B*K, the last token of each
-    finished: Tensor  # B K N, texts that ended, or reached N tokens
-    score: Tensor  # B K, minus infinity where there is none yet
-    length: Tensor  # B K, how many tokens they have
+    state: Any  # the cache of the network, with B*K rows
+    number: Tensor  # number of new tokens in each partial text
+    written: Tensor  # B K N, the partial texts
+    total: Tensor  # B K, the log probabilities of the partial texts
+    last: Tensor  # B*K, the last token of each partial text
+    finished: Tensor  # B K N, texts with an end token, or with N tokens
+    score: Tensor  # B K, the scores of the finished texts; minus infinity where there is none yet
+    length: Tensor  # B K, number of tokens of the finished texts
     open: Tensor  # B, whether a better text may still be found
-    seen: Tensor | None  # B*K V, which tokens stand in each beginning, the prompt included; none: it does not matter
+    seen: Tensor | None  # B*K V, which tokens each partial text contains, with its prompt; None: there is no penalty
 
     @property
     def rows(self) -> Tensor:
-        """The new tokens of each row that the network reads."""
+        """The new tokens of every row of the network's batch."""
         return self.written.flatten(0, 1)
 
     @property
     def going(self) -> Tensor:
-        """Whether there is anything left to do."""
+        """Whether the search continues for any prompt."""
         return self.open.any()
 
 
 def first_search(
     state: Any, scores: Tensor, beams: int, tokens: int, prompts: Sequence[Sequence[int]], penalty: float
 ) -> Search:
-    """Nothing is written yet; of the beginnings, all alike, only the first counts. `prompts` and `scores`: B*K."""
+    """The search before the first token. The K partial texts are equal, so only the first has a probability.
+
+    `prompts` and `scores` have B*K rows."""
     rows, device = len(scores) // beams, scores.device
     texts = torch.zeros(rows, beams, tokens, dtype=torch.long, device=device)
     never = torch.full((rows, beams), _NEVER, device=device)
@@ -65,12 +67,12 @@ def first_search(
 
 
 def follow(search: Search, scores: Tensor, how: Beams, end: int) -> Search:
-    """The search one token further, given the scores of it (B*K V)."""
+    """The search after one more token. `scores`: B*K V, the scores of that token."""
     rows, beams, tokens = search.written.shape
     found = penalised(scores.log_softmax(-1), search.seen, how.repetition_penalty)
     size, number = found.shape[1], search.number + 1
     totals = (search.total[:, :, None] + found.view(rows, beams, size)).flatten(1)
-    # each beginning has one end: among twice as many there are enough that go on
+    # each partial text has only one end token, so at least K of 2K candidates continue
     total, where = totals.topk(min(2 * beams, totals.shape[1]))
     parent, token = where // size, where % size
     texts = _of(search.written, parent).index_copy(2, search.number[None], token[:, :, None])
@@ -88,7 +90,7 @@ def follow(search: Search, scores: Tensor, how: Beams, end: int) -> Search:
 
 
 def _keep(search: Search, texts: Tensor, total: Tensor, ends: Tensor, divisor: Tensor, number: Tensor) -> Search:
-    """The best finished texts: those from before, and those of the K likeliest candidates that end here."""
+    """Update the finished texts: the best of the earlier ones and of the K most likely candidates that end now."""
     beams = search.score.shape[1]
     best = torch.arange(total.shape[1], device=total.device) < beams
     score = torch.where(ends & best & search.open[:, None], total / divisor, _NEVER)
@@ -99,5 +101,5 @@ def _keep(search: Search, texts: Tensor, total: Tensor, ends: Tensor, divisor: T
 
 
 def _of(texts: Tensor, which: Tensor) -> Tensor:
-    """B K N, for each prompt these of its texts."""
+    """Select texts of each prompt by index. `texts`: B K N; `which`: B K."""
     return texts.gather(1, which[:, :, None].expand(-1, -1, texts.shape[2]))

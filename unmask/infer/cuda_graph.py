@@ -1,4 +1,4 @@
-"""CUDA graphs for generation: a step is recorded once and replayed. Its kernels run faster than they launch."""
+"""CUDA graphs for generation: record a step once and replay it, because launching its kernels takes longer than they run."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ import torch
 
 from unmask.tree import copied, tensors
 
-_WARM = 2  # steps before the recording: libraries choose their kernels
-_KEPT = Lock()  # held while a model's recordings change: threads may share a model
+_WARM = 2  # steps before the recording; libraries choose their kernels in these steps
+_KEPT = Lock()  # held while a model's recordings change, because threads may share a model
 
 
 def records(device: str) -> bool:
-    """Whether steps are recorded there."""
+    """Whether steps are recorded on this device."""
     return torch.device(device).type == "cuda"
 
 
 @contextmanager
 def recording(step: Callable[[Any], Any], key: Any, kept: dict[Any, GraphedStep]) -> Iterator[GraphedStep]:
-    """A recording of a step that nothing else uses now: the one that was kept under this key, or a new one.
+    """A recording of a step that no other thread uses now: the one saved under this key, or a new one.
 
-    It is kept afterwards, in place of any other: each holds a state of its own on the GPU."""
+    Afterwards it replaces all saved recordings, because each of them needs GPU memory for its own state."""
     with _KEPT:
         found = kept.pop(key, None) or GraphedStep(step)
     try:
@@ -36,21 +36,21 @@ def recording(step: Callable[[Any], Any], key: Any, kept: dict[Any, GraphedStep]
 
 
 class GraphedStep:
-    """A function from a record of tensors on a GPU to the next such record, all with the same signature.
+    """Runs a function that turns a record of tensors on a GPU into the next record, with the same shapes and types.
 
-    It may not wait for the device or read a value from it. Its result is overwritten by the next call."""
+    The function must not wait for the device or read a value from it. The next call overwrites the result."""
 
     def __init__(self, step: Callable[[Any], Any]) -> None:
         self.step = step
-        self.record: Any = None  # where the graph reads and writes
+        self.record: Any = None  # the tensors that the graph reads and writes
         self.graph: torch.cuda.CUDAGraph | None = None
-        self.warm = 0  # steps that ran without a recording
+        self.warm = 0  # number of steps that ran without recording
 
     @torch.no_grad()
     def __call__(self, record: Any) -> Any:
         if self.record is None:
             self.record = copied(record)
-        _put(self.record, record)  # does nothing if the record came from here
+        _put(self.record, record)  # does nothing if `record` is the result of the call before
         self._run()
         return self.record
 
@@ -62,13 +62,13 @@ class GraphedStep:
                 return
             if self.graph is None:
                 graph = torch.cuda.CUDAGraph()
-                with torch.cuda.graph(graph):  # nothing runs yet
+                with torch.cuda.graph(graph):  # this records the kernels and does not run them
                     self._forward()
                 self.graph = graph
             self.graph.replay()
 
     def _warm(self) -> None:
-        """A step without recording, on its own stream, as CUDA graphs require."""
+        """Run a step without recording, on its own stream, as CUDA graphs require."""
         stream = torch.cuda.Stream()
         stream.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(stream):
@@ -80,7 +80,7 @@ class GraphedStep:
 
 
 def _put(places: Any, values: Any) -> None:
-    """Copy every tensor of a record into the same tensor of another."""
+    """Copy every tensor of `values` into the corresponding tensor of `places`."""
     for place, value in zip(tensors(places), tensors(values), strict=True):
         if place is not value:
             place.copy_(value)

@@ -1,4 +1,4 @@
-"""Pieces: tokens as text, as they come, and never half a character."""
+"""Turn generated tokens into text, whole or piece by piece, without incomplete characters."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from tokenizers import decoders
 
 from unmask.text import Tokenizer
 
-_HALF: Final = "\ufffd"  # what the decoder writes for bytes that are no character
+_HALF: Final = "\ufffd"  # the decoder writes this for bytes that are not a character
 
 
 def whole(tokenizer: Tokenizer, before: Sequence[int], ids: Sequence[int]) -> str:
-    """The text that stands before and the text of these tokens after it.
+    """The text of the tokens `before`, followed by the text of `ids`.
 
-    Tokens of a byte-level vocabulary may be parts of a character. A character whose bytes are not all there, at the end or
-    because the model left it, is not shown; what stands before stays as it is."""
+    A token of a byte-level vocabulary may be a part of a character. An incomplete character in `ids` is left out. The
+    text of `before` is not changed."""
     text = tokenizer.decode([*before, *ids])
     if not isinstance(tokenizer.backend.decoder, decoders.ByteLevel):
         return text
@@ -25,7 +25,7 @@ def whole(tokenizer: Tokenizer, before: Sequence[int], ids: Sequence[int]) -> st
 
 
 def pieces(tokenizer: Tokenizer, before: Sequence[int], tokens: Iterable[int]) -> Iterator[str]:
-    """What each token adds to the text that stands before; a token that ends within a character waits for the next."""
+    """The text that each token adds after `before`. A token that ends inside a character is shown with the next token."""
     ids: list[int] = []
     shown = tokenizer.decode(before)
     for token in tokens:

@@ -1,4 +1,4 @@
-"""Step: one more token of every text, drawn on the device; a pure function of the texts as they are."""
+"""Add one token to every text. The token is drawn on the device, by a pure function of the texts and their seeds."""
 
 from __future__ import annotations
 
@@ -18,31 +18,31 @@ _PURPOSE = chance.purpose("generate")
 
 @dataclass(frozen=True)
 class Draft(Record):
-    """Texts that are being written."""
+    """Texts that are being generated."""
 
-    state: Any  # what the network keeps of what it read; none: nothing
-    address: Tensor  # B, of each text's randomness
-    number: Tensor  # how many tokens each has
-    written: Tensor  # B N, the new tokens, N at most; the end goes on after the end
-    last: Tensor  # B, the last of them
-    ended: Tensor  # B, whether the end is among them
-    seen: Tensor | None  # B V, which tokens stand in the text, the prompt included; none: it does not matter
+    state: Any  # the cache of the network; None: there is no cache
+    address: Tensor  # B, the random seed of each text
+    number: Tensor  # number of new tokens in each text
+    written: Tensor  # B N, the new tokens, at most N; the end token is repeated up to the current step
+    last: Tensor  # B, the last new token of each text
+    ended: Tensor  # B, whether the text contains the end token
+    seen: Tensor | None  # B V, which tokens the text contains, with its prompt; None: there is no penalty
 
     @property
     def rows(self) -> Tensor:
-        """The new tokens of each row that the network reads."""
+        """The new tokens of every row of the network's batch."""
         return self.written
 
     @property
     def going(self) -> Tensor:
-        """Whether there is anything left to do."""
+        """Whether any text has not ended yet."""
         return ~self.ended.all()
 
 
 def first_draft(
     state: Any, scores: Tensor, address: Tensor, tokens: int, prompts: Sequence[Sequence[int]], penalty: float
 ) -> Draft:
-    """Nothing is written yet; `scores`, of the first token, tell the rows, the vocabulary and the device."""
+    """The draft before the first token. `scores`: B V, used only for its shape and its device."""
     rows, device = len(scores), scores.device
     last = torch.zeros(rows, dtype=torch.long, device=device)
     return Draft(
@@ -53,7 +53,7 @@ def first_draft(
 
 
 def draw(draft: Draft, scores: Tensor, how: Greedy | Sampling, end: int) -> Draft:
-    """The texts with one more token, given the scores of it (B V)."""
+    """The texts with one more token. `scores`: B V, the scores of that token."""
     scores = penalised(scores, draft.seen, how.repetition_penalty)
     token = pick(scores, how, chance.uniform(draft.address, draft.number))
     token = torch.where(draft.ended, end, token)
@@ -65,13 +65,13 @@ def draw(draft: Draft, scores: Tensor, how: Greedy | Sampling, end: int) -> Draf
 
 
 def addresses(prompts: Sequence[str], samples: int, seed: int) -> Tensor:
-    """B, for every sample of every prompt the address of its randomness: the other prompts are no part of it."""
+    """B, a random seed for every sample of every prompt. It does not depend on the other prompts."""
     number = torch.arange(samples)
     return torch.cat([chance.draw(number, seed, _PURPOSE, chance.purpose(prompt)) for prompt in prompts])
 
 
 def seen_in(texts: Sequence[Sequence[int]], scores: Tensor, penalty: float) -> Tensor | None:
-    """B V, which tokens stand in each text, if they are penalised."""
+    """B V, which tokens each text contains; None if the penalty is 1 and changes nothing."""
     if penalty == 1:
         return None
     seen = torch.zeros(scores.shape, dtype=torch.bool)

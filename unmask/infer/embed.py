@@ -17,8 +17,8 @@ from unmask.predict.label import means, summaries
 def embed(
     model: Model, texts: Sequence[str], *, pool: Literal["mean", "summary"] = "mean", layer: int = -1
 ) -> Noted[np.ndarray]:
-    """Texts x width: the mean of a layer's vectors, or that of the summary token. Layer 0 is the embeddings."""
-    require(bool(texts), "no texts to embed")
+    """Texts x width: the mean of a layer's vectors, or its vector at the summary token. Layer 0 is the embeddings."""
+    require(bool(texts), "there are no texts to embed: give at least one")
     layers = int(model.recipe.system.backbone.layers) + 1  # type: ignore[attr-defined]
     require(-layers <= layer < layers, f"layer must be between {-layers} and {layers - 1}, got {layer}")
     require(pool in ("mean", "summary"), f"pool must be mean or summary, got {pool!r}")

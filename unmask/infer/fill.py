@@ -1,4 +1,4 @@
-"""Fill: what a masked model would put at each [MASK]."""
+"""Fill: the most likely tokens at each [MASK] of a text."""
 
 from __future__ import annotations
 
@@ -16,19 +16,21 @@ from unmask.errors import require
 from unmask.infer.model import Model
 from unmask.infer.passes import Noted, laid_out
 
-# A gap as people write it: [MASK], [mask], <mask>, and with the brackets and letters of a Chinese keyboard.
+# The ways to write a gap: [MASK], [mask], <mask>, and the same with full-width brackets and letters.
 _GAP: Final = re.compile(r"[\[［【<＜]\s*(?:mask|ｍａｓｋ)\s*[\]］】>＞]", re.IGNORECASE)
 _WHY_NOT = {
-    "left": "sees only what stands before a gap: continue a text with 'unmask generate'",
+    "left": "sees only the tokens before a gap: continue a text with 'unmask generate'",
     "prefix": "was trained to write a second text: let it write with 'unmask generate'",
 }
-_NOT_BOTH = "does not see both sides of a gap: take a model that reads everything"
+_NOT_BOTH = "does not see both sides of a gap: use a model whose tokens see all others"
 
 
 @dataclass(frozen=True)
 class Guess:
-    token: str
-    probability: float
+    """A token that may fill a gap."""
+
+    token: str  # as text
+    probability: float  # among all tokens of the vocabulary that are not special
 
 
 def fill(model: Model, text: str, *, top: int = 5) -> Noted[list[list[Guess]]]:
@@ -41,8 +43,12 @@ def fill(model: Model, text: str, *, top: int = 5) -> Noted[list[list[Guess]]]:
     rows, notes = laid_out(model, Laid([Text(model.tokenizer.with_mask(_GAP.sub("[MASK]", text)))]))
     batch = batch_of(rows, np.arange(1)).to(model.device)
     places = (batch.ids[0] == model.tokenizer.role("mask")).nonzero()[:, 0]
-    require(len(places) > 0, f"write [MASK] where a word is missing; there is none in {text!r:.60} (or it was cut off)")
-    # of a random order, all gaps come last: none sees another, nor a token that stands for it (XLNet)
+    require(
+        len(places) > 0,
+        f"there is no [MASK] in {text!r:.60}, or it was cut off because the text is too long: write [MASK] where a word is "
+        "missing",
+    )
+    # in a permuted order (XLNet) all gaps come last: a gap does not see other gaps or its own [MASK]
     at = places - 1 if "one earlier" in gives_of(model.recipe.hide) else places
     asked = Targets(places, at, batch.ids[0, places], places, places, torch.ones(len(places), device=places.device))
     batch = batch.replace(targets={"tokens": asked}, order=torch.zeros_like(batch.ids))

@@ -1,9 +1,9 @@
-"""Generate: go on with texts, token by token, with a model that reads from left to right.
+"""Generate: continue texts, token by token, with a model that reads from left to right.
 
-What was read is kept by the network, so a step reads one token. A text that outgrows the context is read again from its
-end, half a context of it, and grows from there: the window slides, and what left it is forgotten. Every random draw is
-a function of the seed, the prompt, the number of the sample and the step: a prompt gives the same text alone and among
-others. On a GPU the step is recorded and replayed.
+The network has a cache of the tokens it has read, so a step reads only one token. If a text becomes longer than the context,
+its last tokens (half a context) are read again into a new cache, and the tokens before them are forgotten. Every random draw
+depends only on the seed, the prompt, the number of the sample and the step, so a prompt gives the same text alone and among
+other prompts. On a GPU a step is recorded and replayed.
 """
 
 from __future__ import annotations
@@ -26,24 +26,24 @@ from unmask.infer.sampling import Beams, Decoding, Greedy, Sampling
 
 @dataclass(frozen=True)
 class Generated:
-    """A text that was gone on with."""
+    """A prompt and its continuation."""
 
-    prompt: str  # as it was given
-    sample: int  # which of the texts of this prompt, counted from 0; of beams, the best first
-    text: str  # the prompt and what was written after it; never half a character
-    ids: tuple[int, ...]  # the new tokens, without the end
-    ended: bool  # whether the model ended it, before it had all the tokens asked for
+    prompt: str  # the prompt as the user gave it
+    sample: int  # the number of this text among the texts of the prompt, counted from 0; with beams, 0 is the best
+    text: str  # the prompt and the text that was generated after it, without incomplete characters
+    ids: tuple[int, ...]  # the new tokens, without the end token
+    ended: bool  # whether the model wrote the end token within the requested number of tokens
 
 
 def generate(
     model: Model, prompts: Sequence[str], *, tokens: int = 50, sampling: Decoding | None = None, seed: int = 0,
     samples: int = 1, cut_left: bool = False, cached: bool = True,
 ) -> Noted[list[Generated]]:  # fmt: skip
-    """For every prompt, in order, this number of samples, each with at most this number of tokens.
+    """For every prompt, in order, `samples` texts with at most `tokens` new tokens each.
 
-    `cut_left`: of a prompt that is longer than the context, the end is read. `cached=False` reads every text again for
-    every token: slower, for comparison."""
-    require(not isinstance(prompts, str), "generate takes a list of prompts, got one text: write [prompt]")
+    `cut_left`: if a prompt is longer than the context, only its end is read. `cached=False` reads the whole text again for
+    every token; this is slower and is meant for comparison."""
+    require(not isinstance(prompts, str), "prompts must be a list of texts, got one text: write [prompt]")
     how, reader = sampling or Sampling(), NextToken(model, cached)
     _check(how, tokens, samples)
     texts, notes = _encoded(reader, prompts, cut_left)
@@ -62,9 +62,9 @@ def stream(
     model: Model, prompt: str, *, tokens: int = 50, sampling: Greedy | Sampling | None = None, seed: int = 0,
     cut_left: bool = False, cached: bool = True,
 ) -> Noted[Iterator[str]]:  # fmt: skip
-    """The prompt, then each new piece of text as it is drawn, up to its end: the first sample of `generate`."""
+    """Yields the prompt, then each new piece of text when it is drawn. Together they are the first sample of `generate`."""
     how, reader = sampling or Sampling(), NextToken(model, cached)
-    require(not isinstance(how, Beams), "beams are compared at the end, so nothing can be shown before: use generate")
+    require(not isinstance(how, Beams), "stream cannot use beams, because they are compared at the end: use generate")
     _check(how, tokens, 1)
     texts, notes = _encoded(reader, [prompt], cut_left)
     before = model.tokenizer.encode(prompt)
@@ -77,16 +77,17 @@ def _check(how: Decoding, tokens: int, samples: int) -> None:
     require(tokens >= 1, f"tokens must be 1 or more, got {tokens}")
     require(samples >= 1, f"samples must be 1 or more, got {samples}")
     require(
-        samples == 1 or not isinstance(how, Greedy), f"--greedy gives one text per prompt, {samples} samples were asked"
+        samples == 1 or not isinstance(how, Greedy),
+        f"--greedy gives one text per prompt, got --samples {samples}: drop one of the two options",
     )
     require(
         not isinstance(how, Beams) or samples <= how.beams,
-        f"{samples} samples were asked of {getattr(how, 'beams', 0)} beams: ask for more --beams or fewer --samples",
+        f"--samples {samples} is more than --beams {getattr(how, 'beams', 0)}: ask for more --beams or fewer --samples",
     )
 
 
 def _encoded(reader: NextToken, prompts: Sequence[str], cut_left: bool) -> tuple[list[list[int]], Counter[str]]:
-    """The tokens of every prompt, which begins as a document does; an empty one comes after the end of another."""
+    """The tokens of every prompt. A prompt begins like a document; an empty prompt begins with the end token."""
     model, texts = reader.model, []
     notes = model.random_weights("token scores")
     for prompt in prompts:
@@ -94,8 +95,8 @@ def _encoded(reader: NextToken, prompts: Sequence[str], cut_left: bool) -> tuple
         ids = [*model.opening, *text] if text else [reader.end, *model.opening]
         require(
             cut_left or len(ids) <= model.length,
-            f"the prompt {prompt[:40]!r} has {len(ids)} tokens, the model reads {model.length}: shorten it, or pass --cut-left "
-            "(cut_left=True) to have its end read",
+            f"the prompt {prompt[:40]!r} has {len(ids)} tokens, but the model reads at most {model.length}: shorten it, or pass "
+            "--cut-left (cut_left=True) to read only its end",
         )
         if len(ids) > model.length:
             notes[f"prompts longer than {model.length} tokens, cut on the left"] += 1
@@ -106,7 +107,7 @@ def _encoded(reader: NextToken, prompts: Sequence[str], cut_left: bool) -> tuple
 def _written(
     reader: NextToken, texts: list[list[int]], prompts: list[str], how: Decoding, tokens: int, seed: int, samples: int
 ) -> list[list[tuple[list[int], bool]]]:
-    """For every prompt its new texts, and whether each ended."""
+    """For every prompt, the new tokens of its texts, and whether each text ended."""
     if isinstance(how, Beams):
         search = last(reader, searches(reader, texts, how, tokens))
         kept = zip(search.finished[:, :samples].tolist(), search.length[:, :samples].tolist(), strict=True)

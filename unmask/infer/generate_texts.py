@@ -1,4 +1,4 @@
-"""Texts: what a model makes of prompts, in the way that is its own: going on with them, or writing a second text."""
+"""Generate texts from prompts in the way that fits the model: continue the prompt, or write a second text."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def texts(
     model: Model, prompts: Sequence[str], *, tokens: int = 50, sampling: Decoding | None = None, seed: int = 0,
     samples: int = 1, cut_left: bool = False, cached: bool = True,
 ) -> Noted[list[Generated]]:  # fmt: skip
-    """All that is written, in order."""
+    """The texts of all prompts, in order."""
     if not _second(model):
         return generate(
             model,
@@ -38,7 +38,7 @@ def shown(
     model: Model, prompt: str, *, tokens: int = 50, sampling: Greedy | Sampling | None = None, seed: int = 0,
     cut_left: bool = False, cached: bool = True,
 ) -> Noted[Iterator[str]]:  # fmt: skip
-    """The text of one prompt, piece by piece, as it is written."""
+    """Yields the text of one prompt piece by piece, when it is written."""
     if not _second(model):
         return stream(model, prompt, tokens=tokens, sampling=sampling, seed=seed, cut_left=cut_left, cached=cached)
     _check(model, 1, cut_left, cached)
@@ -54,5 +54,5 @@ def _check(model: Model, samples: int, cut_left: bool, cached: bool) -> None:
     names = [name for name, value in given.items() if value]
     require(
         not names,
-        f"{model.folder} writes a second text, one of each source and without a cache: drop {' '.join(names)}",
+        f"{model.folder} writes one second text for each source, and without a cache: drop {' '.join(names)}",
     )

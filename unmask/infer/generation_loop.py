@@ -1,4 +1,4 @@
-"""The generation loop: texts are continued from their prompts, token by token."""
+"""The generation loop: continue texts from their prompts, token by token."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from unmask.infer.next_token import NextToken, Windows
 from unmask.infer.sampling import Beams, Greedy, Sampling
 from unmask.tree import rows_of, signature
 
-_UNSEEN = 16  # steps on a GPU between two looks at whether all texts have ended: each look waits for the device
-_ROOM = 64  # the length of a cache is a multiple of it, so that a recording can be used again
+_UNSEEN = 16  # GPU steps between two checks whether all texts have ended, because each check waits for the device
+_ROOM = 64  # the length of a cache is a multiple of this, so that a recording can be used again
 
 
 def drafts(
     reader: NextToken, texts: list[list[int]], address: Tensor, how: Greedy | Sampling, tokens: int
 ) -> Iterator[Draft]:
-    """The texts after each step; of every prompt as many as there are addresses for each."""
+    """The texts after each step. A prompt has as many texts as there are addresses per prompt."""
     samples = len(address) // len(texts)
     rows = [text for text in texts for _ in range(samples)]
 
@@ -45,7 +45,7 @@ def searches(reader: NextToken, texts: list[list[int]], how: Beams, tokens: int)
 
 
 def last(reader: NextToken, found: Iterator[Any]) -> Any:
-    """The record when nothing is left to do, or after all steps."""
+    """The record after all texts have ended, or after all steps."""
     every = _UNSEEN if records(reader.model.device) else 1
     record = None
     for number, record in enumerate(found, 1):
@@ -58,11 +58,11 @@ def _records(
     reader: NextToken, texts: list[list[int]], copies: int, tokens: int, how: Any, start: Callable[[Any, Tensor], Any],
     choose: Callable[[Any, Tensor], Any],
 ) -> Iterator[Any]:  # fmt: skip
-    """What was written after each step. `start` makes the record of it; `choose` adds a token, given the scores of it."""
+    """The record (Draft or Search) after each step. `start` makes the first record; `choose` adds a token, given its scores."""
     context, rows = reader.model.length, [text for text in texts for _ in range(copies)]
     windows, network = Windows(rows, context), reader.model.system.backbone
     room = min(context, network.reach or context, -(-(max(map(len, texts)) + tokens) // _ROOM) * _ROOM)
-    scores, state = reader.whole([text[-context:] for text in texts], room)  # a prompt is read once for all its copies
+    scores, state = reader.whole([text[-context:] for text in texts], room)  # each prompt is read once, then copied
     row = torch.arange(len(texts), device=scores.device).repeat_interleave(copies)
     scores, state = scores[row], state if copies == 1 else rows_of(state, row)
 

@@ -1,4 +1,4 @@
-"""Likelihood: how probable a model that reads from left to right finds each token, given those before it."""
+"""Likelihood: the probability of each token given the tokens before it, by a model that reads from left to right."""
 
 from __future__ import annotations
 
@@ -16,27 +16,27 @@ from unmask.errors import require
 from unmask.infer.model import Model
 from unmask.train.loop import Machine
 
-SCORES = 1 << 25  # numbers held at once: places x vocabulary
+SCORES = 1 << 25  # most scores in memory at once: positions x vocabulary
 
 Read = Callable[[Batch], Hidden]
 
 
 @dataclass(frozen=True)
 class Likelihood:
-    """Of the scored tokens of some rows, row after row."""
+    """The probabilities of the scored tokens of some rows, row after row."""
 
     logs: np.ndarray  # the natural logarithm of each token's probability, float64
-    likeliest: np.ndarray  # whether no token was likelier
+    likeliest: np.ndarray  # whether the token is the most likely one at its position
 
     def split(self, scored: Sequence[int]) -> list[Likelihood]:
-        """The same, row by row; `scored`: how many tokens of each."""
+        """One Likelihood per row. `scored`: the number of scored tokens of each row."""
         edges = np.cumsum(scored)[:-1]
         pairs = zip(np.split(self.logs, edges), np.split(self.likeliest, edges), strict=True)
         return [Likelihood(*pair) for pair in pairs]
 
 
 def predicts_next(model: Model) -> bool:
-    """Whether a model reads from left to right and predicts tokens: whether it is a language model."""
+    """Whether a model reads from left to right and predicts tokens, so that it is a language model."""
     scored = any("token scores" in part.gives for part in model.recipe.predict.values())
     return "left" in model.recipe.writes and scored
 
@@ -45,21 +45,21 @@ def require_predicts_next(model: Model) -> None:
     parts = ", ".join(model.recipe.predict) or "nothing"
     require(
         predicts_next(model),
-        f"{model.folder} is no model that predicts the next token: it sees by {type(model.recipe.see).__name__} and "
-        f"predicts {parts}; take one that reads from left to right, such as gpt2",
+        f"{model.folder} does not predict the next token: its 'see' part is {type(model.recipe.see).__name__}, and it "
+        f"predicts {parts}; use a model that reads from left to right, such as gpt2",
     )
 
 
 def machine_of(model: Model) -> Machine:
-    """How its numbers are computed: in bfloat16 on a GPU, as in training."""
+    """The device and the precision of a model: bfloat16 on a GPU, as in training."""
     return Machine(device=model.device, half=model.device != "cpu")
 
 
 def score(model: Model, rows: Sequence[np.ndarray], scored: Sequence[int], *, read: Read | None = None) -> Likelihood:
-    """The last `scored` tokens of each row, given those before them in the row; all rows in one pass.
+    """Score the last `scored` tokens of each row, given the tokens before them in the row. All rows are read in one pass.
 
-    The last token of a row is predicted and never read. `read`: how the network looks at a batch, if it also
-    remembers the batches before."""
+    The last token of a row is predicted and never read. `read`: the function that runs the network on a batch, if the
+    network also remembers earlier batches."""
     require_predicts_next(model)
     head: Any = model.head("token scores", "score tokens")
     batch, where, targets = _laid_out(rows, scored, model.tokenizer.vocabulary.pad)
@@ -78,10 +78,10 @@ def score(model: Model, rows: Sequence[np.ndarray], scored: Sequence[int], *, re
 
 
 def _laid_out(rows: Sequence[np.ndarray], scored: Sequence[int], pad: int) -> tuple[Batch, Tensor, Tensor]:
-    """The rows without their last tokens as a batch; where in it the scored tokens are predicted; what they are."""
+    """A batch of the rows without their last tokens, the flat indices where scored tokens are predicted, and their ids."""
     width = max(map(len, rows)) - 1
     ids, example = np.full((len(rows), width), pad), np.full((len(rows), width), -1)
-    position = np.zeros_like(ids)  # of padding too: it must be one that there is
+    position = np.zeros_like(ids)  # padding needs a valid position too
     where, targets = [], []
     for number, (row, count) in enumerate(zip(rows, scored, strict=True)):
         read = len(row) - 1

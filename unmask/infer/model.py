@@ -1,4 +1,4 @@
-"""A trained model in memory: its network, recipe and tokenizer; opened from a run folder, saved to one."""
+"""A trained model in memory (its network, recipe and tokenizer): opened from a run folder, saved to a run folder."""
 
 from __future__ import annotations
 
@@ -29,39 +29,39 @@ RANDOM = (
 class Model:
     """What a run folder holds, ready for use. `unmask.Model` is this record with a method for each use."""
 
-    system: Any
-    recipe: Recipe
-    tokenizer: Tokenizer
-    folder: Path
-    device: str = "cpu"
-    fresh: tuple[str, ...] = ()  # tensors that an imported checkpoint did not have: their weights are random
-    notices: tuple[str, ...] = ()  # what the user should know about the run that it was opened from
-    # of generation's steps, on a GPU; only `infer.cuda_graph.recording` changes it
+    system: Any  # the networks with their weights
+    recipe: Recipe  # the recipe of the run
+    tokenizer: Tokenizer  # the tokenizer of the run
+    folder: Path  # the run folder
+    device: str = "cpu"  # where the weights are
+    fresh: tuple[str, ...] = ()  # tensors that an imported checkpoint did not have, so their weights are random
+    notices: tuple[str, ...] = ()  # what the user should know about the run
+    # CUDA graphs of generation steps; only `infer.cuda_graph.recording` changes them
     recordings: dict[Any, Any] = field(default_factory=dict, compare=False, repr=False)
 
     @property
     def length(self) -> int:
-        """The longest text that it reads, in tokens: as long as the rows it was trained with, if its positions are learned."""
+        """The longest text that the model reads, in tokens. If its positions are learned, the longest row of its training."""
         return self.recipe.longest
 
     @property
     def places(self) -> int:
-        """The longest text that its network has positions for, trained or not."""
+        """The longest text that the network has positions for, even if they were never trained."""
         return self.recipe.system.backbone.length
 
     @property
     def opening(self) -> list[int]:
-        """The special tokens that a document begins with: those of the layout before its text."""
+        """The special tokens that a document begins with: the layout's tokens before the text."""
         names = [item.name for item in layouts.items(self.recipe.layout, 1)]
         return [self.tokenizer.role(name) for name in names[: names.index("a")]]
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """The names of the classes it tells apart, if it was adapted to any."""
+        """The names of the classes, if the model was adapted to classification."""
         return () if self.recipe.task is None else self.recipe.task.labels
 
     def head(self, fact: str, job: str) -> nn.Module:
-        """The objective that gives this fact, such as "token scores". `job`: what the caller wants, for the error."""
+        """The objective that gives this fact, such as "token scores". `job`: a verb for the error message."""
         name = self._named(fact)
         if name is None:
             raise UserError(f"{self.folder} cannot {job}: it predicts {', '.join(self.recipe.predict) or 'nothing'}")
@@ -71,9 +71,9 @@ class Model:
     def random_weights(self, fact: str) -> Counter[str]:
         """A note if the objective that gives this fact has random weights, as in an imported model."""
         name = self._named(fact)
-        # a bias starts from zero, and "weight[9:]" are the rows of special tokens that were added
-        mine = [tensor for tensor in self.fresh if tensor.startswith(f"predict.{name}.")]
-        random = [tensor for tensor in mine if not tensor.endswith(("bias", "]"))]
+        # a bias starts at zero, not at random; a name such as "weight[9:]" means only the rows of added special tokens
+        of_head = [tensor for tensor in self.fresh if tensor.startswith(f"predict.{name}.")]
+        random = [tensor for tensor in of_head if not tensor.endswith(("bias", "]"))]
         return Counter({RANDOM.format(head=name): len(random)} if random else {})
 
     def _named(self, fact: str) -> str | None:
@@ -84,16 +84,17 @@ class Model:
 def open_run(
     folder: str | Path, *, device: str | None = None, half: bool = False, recipe: str | Path | RecipeFile | None = None
 ) -> Model:
-    """The model in a run folder; `half`: in bfloat16, for speed on a GPU.
+    """The model in a run folder. `half`: load it in bfloat16, for speed on a GPU.
 
-    `recipe`: the user's recipe file, for a run that uses parts of one."""
+    `recipe`: the user's recipe file, if the run uses parts from such a file."""
     found = run.open(folder, recipe=recipe)
     system = found.recipe.system.build(found.recipe, found.tokenizer.vocabulary, 0)
     checkpoint.load_weights(system, found.weights)
     place = device or ("cuda" if torch.cuda.is_available() else "cpu")
-    require(place.split(":")[0] in ("cpu", "cuda"), f"a device is cpu, cuda or cuda:0, got {place!r}")
+    require(place.split(":")[0] in ("cpu", "cuda"), f"device must be cpu, cuda or cuda:NUMBER, got {place!r}")
     require(
-        not place.startswith("cuda") or torch.cuda.is_available(), f"no GPU here for --device {place}: use --device cpu"
+        not place.startswith("cuda") or torch.cuda.is_available(),
+        f"--device {place} needs a GPU, but this machine has none: use --device cpu",
     )
     system = system.to(place, torch.bfloat16) if half else system.to(place)
     return Model(
@@ -104,7 +105,7 @@ def open_run(
 def save_run(
     model: Model, folder: str | Path, *, overwrite: bool = False, report: Mapping[str, Any] | None = None
 ) -> None:
-    """Write what inference needs: weights, recipe, tokenizer; and the report of an import, where there is one."""
+    """Write the files that inference needs: weights, recipe and tokenizer. `report`: the report of an import, if any."""
     run.claim(Path(folder), overwrite=overwrite)
     more = {run.IMPORTED: report} if report is not None else {}
     run.create(Path(folder), model.recipe, model.tokenizer, system=model.system, more=more)

@@ -1,4 +1,4 @@
-"""The scores of the next token, after whole texts or after one more token; and the window of a text that is read."""
+"""Compute the scores of the next token, after whole texts or after one more token, and the window of a text to read."""
 
 from __future__ import annotations
 
@@ -18,25 +18,25 @@ from unmask.infer.model import Model
 
 @dataclass(frozen=True)
 class NextToken:
-    """A left-to-right model as generation knows it."""
+    """Reads texts with a left-to-right model, and scores the next token."""
 
-    model: Model
-    cached: bool = True  # whether a cache is kept; otherwise every text is read again for every token
+    model: Model  # it must read from left to right
+    cached: bool = True  # whether there is a cache; without it every text is read again for every token
 
     def __post_init__(self) -> None:
         self.model.head("token scores", "generate text")
-        onward = "left" in self.model.recipe.writes
-        require(onward, f"{self.model.folder} does not read from left to right: use 'unmask fill'")
+        left_to_right = "left" in self.model.recipe.writes
+        require(left_to_right, f"{self.model.folder} does not read from left to right: use 'unmask fill'")
         self.model.system.eval()
 
     @property
     def end(self) -> int:
-        """The token between two documents: it ends a text, and an empty one begins with it."""
+        """The token between two documents. It ends a text, and an empty prompt begins with it."""
         return self.model.tokenizer.role("sep")
 
     @torch.no_grad()
     def whole(self, texts: Sequence[Sequence[int]], room: int) -> tuple[Tensor, Any]:
-        """B V scores after each text, and the cache there, with space for `room` tokens."""
+        """B V, the scores after each text, and the cache, which has space for `room` tokens."""
         batch = left_padded(texts, self.model.tokenizer.vocabulary.pad).to(self.model.device)
         state = self.model.system.backbone.cache(len(texts), room) if self.cached else None
         hidden, state = self.model.system.read_on(batch, state)
@@ -44,13 +44,13 @@ class NextToken:
 
     @torch.no_grad()
     def further(self, last: Tensor, state: Any) -> tuple[Tensor, Any]:
-        """B V scores after one more token of every row, and the cache there. It never waits: it can be recorded."""
+        """B V, the scores after one more token of every row, and the cache. It never waits for the GPU: it can be recorded."""
         batch = one_more(last)
         hidden, state = self.model.system.read_on(batch, state)
         return self._scores(hidden, batch), state
 
     def _scores(self, hidden: Hidden, batch: Batch) -> Tensor:
-        """Only at the last token; no special token is ever written, except the end."""
+        """The scores after the last token. The end token is the only special token that may follow."""
         head: Any = self.model.head("token scores", "generate text")
         scores = head.decode(Hidden((hidden.for_prediction[:, -1:],)), batch)[:, -1].float()
         return scores.index_fill(1, self._never, -float("inf"))
@@ -62,20 +62,20 @@ class NextToken:
 
 
 class Windows:
-    """Which part of each text is read: all of it, until it is longer than the context; then its end, half as long.
+    """The part of each text that is read: all of it, until it is longer than the context; then its last half context.
 
-    From there it grows again. The window of a text depends only on its own length, not on the other texts."""
+    Then the window grows again. The window of a text depends only on its own length, not on the other texts."""
 
     def __init__(self, texts: Sequence[Sequence[int]], context: int) -> None:
         self.texts, self.context = texts, context
         self.begins = [max(0, len(text) - context) for text in texts]
 
     def full(self, written: int) -> bool:
-        """Whether a text is longer than its window, with this number of tokens written after it."""
+        """Whether the window of any text is longer than the context after `written` new tokens."""
         return any(len(t) + written - b > self.context for t, b in zip(self.texts, self.begins, strict=True))
 
     def of(self, written: Sequence[Sequence[int]]) -> list[list[int]]:
-        """The window of each text and of the tokens that were written after it."""
+        """The window of each text, including the new tokens after it."""
         found = []
         for row, (text, more) in enumerate(zip(self.texts, written, strict=True)):
             ids = [*text, *more]

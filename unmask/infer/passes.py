@@ -1,4 +1,4 @@
-"""Passes: texts become batches of like length, as many tokens in each as a pass may have."""
+"""Group texts of similar length into batches that the network reads in one pass."""
 
 from __future__ import annotations
 
@@ -15,30 +15,31 @@ from unmask.data.examples import Laid, batch_of, rows_of_task
 from unmask.data.pack import Rows
 from unmask.infer.model import Model
 
-PASS = 16_384  # tokens read at once, padding included
-CPU_PASS = 2_048  # the same on a CPU: there the vectors of a larger pass leave the cache, and it is slower
+PASS = 16_384  # most tokens in a pass, with padding
+CPU_PASS = 2_048  # most tokens in a pass on a CPU; a larger pass is slower, because it does not fit the CPU cache
 T = TypeVar("T")
 
 
 @dataclass(frozen=True)
 class Noted(Generic[T]):
-    """A result, and what a user should know about it."""
+    """A result, and notes that the user should know."""
 
-    value: T
-    notes: Counter[str] = field(default_factory=Counter)  # such as "texts longer than 512 tokens, cut", and how many
+    value: T  # the result
+    notes: Counter[str] = field(default_factory=Counter)  # counts such as {"texts longer than 512 tokens, cut": 3}
 
 
 def tokens_at_once(model: Model) -> int:
-    """How many tokens a whole text is read with in one pass."""
+    """The most tokens that the model reads in one pass when it reads whole texts."""
     return CPU_PASS if model.device == "cpu" else PASS
 
 
 def together(
     lengths: Sequence[int] | np.ndarray, *, tokens: int | None = None, rows: int = 1, most: int | None = None
 ) -> Iterator[np.ndarray]:
-    """Which texts to read in one pass, given the length of each: texts of like length, as many as fit.
+    """Yields the indices of the texts to read in one pass: texts of similar length, as many as fit.
 
-    `tokens`: in a pass; none: `PASS`. `rows`: of each text. `most`: texts in a pass, whatever their length."""
+    `lengths`: of the texts. `tokens`: most tokens in a pass; None: `PASS`. `rows`: rows per text. `most`: most texts in a
+    pass, regardless of their length."""
     order = np.argsort(lengths, kind="stable")
     begin, room = 0, PASS if tokens is None else tokens
     while begin < len(order):
@@ -54,12 +55,12 @@ def together(
 
 
 def laid_out(model: Model, laid: Laid) -> tuple[Rows, Counter[str]]:
-    """The rows of examples as this model reads them; the notes count the texts that were cut."""
+    """The examples as rows that this model reads. The notes count the texts that were cut."""
     return rows_of_task(laid, model.tokenizer, model.recipe.layout, model.length)
 
 
 def batches(model: Model, rows: Rows) -> Iterator[tuple[np.ndarray, Batch]]:
-    """Which examples, and their batch on the model's device; each example once."""
+    """Yields the indices of some examples, and their batch on the model's device. Each example comes once."""
     times = len(rows.ids) // len(rows)
     lengths = (rows.example >= 0).sum(1).reshape(len(rows), times).max(1)
     for chosen in together(lengths, tokens=tokens_at_once(model), rows=times):
@@ -67,7 +68,7 @@ def batches(model: Model, rows: Rows) -> Iterator[tuple[np.ndarray, Batch]]:
 
 
 def passes(model: Model, rows: Rows) -> Iterator[tuple[np.ndarray, Batch, Hidden]]:
-    """Run rows through the network; yields which examples, their batch, their vectors."""
+    """Run rows through the network. Yields the indices of some examples, their batch and their vectors."""
     model.system.eval()
     for chosen, batch in batches(model, rows):
         with torch.no_grad():

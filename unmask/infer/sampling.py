@@ -1,4 +1,4 @@
-"""Sampling: the ways to choose the next token from the scores of all. Everything stays on the device."""
+"""The ways to choose the next token from the scores of all tokens. All tensors stay on the device."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from unmask.errors import require
 
 @dataclass(frozen=True)
 class Greedy:
-    """Always the likeliest token."""
+    """Always choose the most likely token."""
 
-    repetition_penalty: float = 1.0  # over 1: tokens that stand in the text already become less likely (CTRL)
+    repetition_penalty: float = 1.0  # over 1: tokens that are already in the text become less likely (CTRL)
 
     def __post_init__(self) -> None:
         _check_penalty(self.repetition_penalty)
@@ -22,12 +22,12 @@ class Greedy:
 
 @dataclass(frozen=True)
 class Sampling:
-    """A token drawn by its probability."""
+    """Draw a token by its probability."""
 
-    temperature: float = 1.0  # below 1 the likely become likelier
-    top_k: int | None = None  # draw among this number of tokens
-    top_p: float | None = None  # draw among the likeliest that together have this probability
-    repetition_penalty: float = 1.0  # over 1: tokens that stand in the text already become less likely (CTRL)
+    temperature: float = 1.0  # below 1: likely tokens become even more likely
+    top_k: int | None = None  # draw only from the `top_k` most likely tokens
+    top_p: float | None = None  # draw only from the most likely tokens whose probabilities sum to `top_p`
+    repetition_penalty: float = 1.0  # over 1: tokens that are already in the text become less likely (CTRL)
 
     def __post_init__(self) -> None:
         require(
@@ -36,7 +36,7 @@ class Sampling:
         )
         require(
             self.temperature > 0,
-            f"temperature must be over 0, got {self.temperature:g}: for the likeliest token write --greedy (greedy=True)",
+            f"temperature must be over 0, got {self.temperature:g}: for the most likely token write --greedy (greedy=True)",
         )
         require(self.top_k is None or self.top_k >= 1, f"top-k must be 1 or more, got {self.top_k}")
         require(self.top_p is None or 0 < self.top_p <= 1, f"top-p must be in (0, 1], got {self.top_p}")
@@ -45,13 +45,12 @@ class Sampling:
 
 @dataclass(frozen=True)
 class Beams:
-    """The likeliest text that is found by following several beginnings at once."""
+    """Beam search: extend several partial texts at once, and choose the most likely finished text."""
 
-    beams: int = 4  # how many are followed
-    length_penalty: float = (
-        1.0  # a text's log probability is divided by its length to this power: over 0 favours long ones
-    )
-    repetition_penalty: float = 1.0  # over 1: tokens that stand in the text already become less likely (CTRL)
+    beams: int = 4  # number of partial texts
+    # the log probability of a text is divided by its length to this power; over 0 favours long texts
+    length_penalty: float = 1.0
+    repetition_penalty: float = 1.0  # over 1: tokens that are already in the text become less likely (CTRL)
 
     def __post_init__(self) -> None:
         require(self.beams >= 1, f"beams must be 1 or more, got {self.beams}")
@@ -65,15 +64,19 @@ def decoding(
     *, greedy: bool = False, temperature: float | None = None, top_k: int | None = None, top_p: float | None = None,
     repetition_penalty: float = 1.0, beams: int | None = None, length_penalty: float | None = None,
 ) -> Decoding:  # fmt: skip
-    """The way that these options describe; none is drawing as it is. Options that contradict each other are refused."""
+    """The decoding that these options describe; without options, plain sampling. Contradicting options are an error."""
     drawing = {"temperature": temperature, "top-k": top_k, "top-p": top_p}
     given = [name for name, value in drawing.items() if value is not None]
     for other, wanted in (("greedy", greedy), ("beams", beams is not None)):
         require(
-            not (wanted and given), f"--{other} draws nothing, so --{', --'.join(given)} cannot go with it: drop one"
+            not (wanted and given),
+            f"--{other} draws nothing at random and cannot be combined with --{', --'.join(given)}: drop one of them",
         )
-    require(not (greedy and beams is not None), "--greedy follows one text and --beams several: drop one")
-    require(length_penalty is None or beams is not None, "--length-penalty compares the texts of --beams: give both")
+    require(not (greedy and beams is not None), "--greedy and --beams cannot be used together: drop one of them")
+    require(
+        length_penalty is None or beams is not None,
+        "--length-penalty has an effect only with --beams: give --beams too, or leave --length-penalty out",
+    )
     if beams is not None:
         return Beams(beams, 1.0 if length_penalty is None else length_penalty, repetition_penalty)
     if greedy:
@@ -82,17 +85,17 @@ def decoding(
 
 
 def penalised(scores: Tensor, seen: Tensor | None, penalty: float) -> Tensor:
-    """B V, with the tokens that are seen made less likely: positive scores divided, negative ones multiplied."""
+    """B V, the scores with seen tokens made less likely: positive scores are divided, negative scores are multiplied."""
     if seen is None:
         return scores
     return torch.where(seen, torch.where(scores > 0, scores / penalty, scores * penalty), scores)
 
 
 def pick(scores: Tensor, how: Greedy | Sampling, chance: Tensor) -> Tensor:
-    """B, the next token of every row; `chance`: a number in [0, 1) for each."""
+    """B, the next token of every row. `chance`: B, a random number in [0, 1) for each row."""
     if isinstance(how, Greedy):
         return scores.argmax(-1)
-    # in double precision, the product below can never round up to the whole mass: no token without a chance is drawn
+    # in double precision the product below never rounds up to the total, so a token with probability 0 is never drawn
     mass = chances(scores, how).double().cumsum(-1)
     return torch.searchsorted(mass, mass[:, -1:] * chance.double()[:, None], right=True)[:, 0]
 
@@ -107,7 +110,7 @@ def chances(scores: Tensor, how: Sampling) -> Tensor:
     if how.top_p is None:
         return found
     values, ids = found.sort(descending=True, stable=True)
-    values = values.masked_fill(values.cumsum(-1) - values >= how.top_p, 0.0)  # the first that crosses the line stays
+    values = values.masked_fill(values.cumsum(-1) - values >= how.top_p, 0.0)  # the token that reaches top_p stays
     found = torch.zeros_like(found).scatter(-1, ids, values)
     return found / found.sum(-1, keepdim=True)
 

@@ -1,6 +1,6 @@
-"""Write: a second text after the first, with a masked model that sees the second from left to right (UniLM).
+"""Write a second text after the first, with a masked model that sees the second text from left to right (UniLM).
 
-A [MASK] stands where the next token goes; what the model puts there takes its place, until it ends the text."""
+In each step a [MASK] is added at the end, and the token that the model predicts there replaces it, until the end token."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ from unmask.text import layout as layouts
 class SecondText:
     """A text that was written after a source."""
 
-    text: str
-    ids: tuple[int, ...]  # its tokens, without the end
-    ended: bool  # whether the model ended it, before it had all the tokens asked for
+    text: str  # without incomplete characters
+    ids: tuple[int, ...]  # its tokens, without the end token
+    ended: bool  # whether the model wrote the end token within the requested number of tokens
 
 
 def write(
     model: Model, source: str, *, tokens: int = 50, sampling: Greedy | Sampling | None = None, seed: int = 0
 ) -> Noted[Iterator[str]]:
-    """Each new piece of the second text as it is drawn; a source that is too long is cut at its end, and counted."""
+    """Yields each new piece of the second text when it is drawn. If the source is too long, its end is cut, with a note."""
     firsts, notes, how = _begun(model, [source], tokens, sampling)
     found = _drafts(model, [source], firsts, tokens, how, seed)
     return Noted(pieces(model.tokenizer, [], _first_text(found)), notes)
@@ -45,7 +45,7 @@ def write(
 def write_all(
     model: Model, sources: Sequence[str], *, tokens: int, sampling: Decoding | None = None, seed: int = 0
 ) -> Noted[list[SecondText]]:
-    """For every source the second text."""
+    """The second text of every source."""
     firsts, notes, how = _begun(model, sources, tokens, sampling)
     texts: dict[int, SecondText] = {}
     most = max(1, SCORES // model.tokenizer.vocabulary.size)
@@ -68,7 +68,7 @@ def _begun(
     require(second, f"{model.folder} cannot write a second text: adapt it first with 'unmask adapt --task write'")
     how = sampling or Sampling()
     if isinstance(how, Beams):
-        raise UserError(f"{model.folder} writes a second text token by token, without beams: drop --beams")
+        raise UserError(f"{model.folder} writes a second text, which does not support beams: drop --beams")
     notes = model.random_weights("token scores")
     return [_first(model, source, tokens, notes) for source in sources], notes, how
 
@@ -106,7 +106,7 @@ def _text(model: Model, ids: list[int]) -> SecondText:
 
 @torch.no_grad()
 def _scores(model: Model, firsts: Sequence[list[int]], written: Sequence[list[int]]) -> Tensor:
-    """B V, what the model puts at a [MASK] after what was written."""
+    """B V, the scores of the tokens at a [MASK] after the written tokens."""
     head: Any = model.head("token scores", "write")
     mask, pad = model.tokenizer.role("mask"), model.tokenizer.vocabulary.pad
     batch = left_padded([[*first, *new, mask] for first, new in zip(firsts, written, strict=True)], pad)
@@ -118,17 +118,19 @@ def _scores(model: Model, firsts: Sequence[list[int]], written: Sequence[list[in
 
 
 def _first(model: Model, source: str, tokens: int, notes: Counter[str]) -> list[int]:
-    """The tokens up to where the second text begins; a source that was cut is counted in the notes."""
+    """The tokens before the second text. If the source is cut, the notes count it."""
     layout = model.recipe.layout
     names = [item.name for item in layouts.items(layout, 2)]
     before = names[: names.index("b")]
     specials = dict(zip(ROLES, special_ids(model.tokenizer, layout), strict=True))
     room = model.length - tokens - len(names)
     require(
-        room >= 1, f"{tokens} new tokens leave no room for the source in {model.length}: ask for fewer with --tokens"
+        room >= 1,
+        f"--tokens {tokens} leaves no room for the source, because the model reads {model.length} tokens in all: ask for "
+        "fewer --tokens",
     )
     ids = model.tokenizer.encode(source)
-    require(bool(ids), "the source text is empty")
+    require(bool(ids), "the source text is empty: give a text")
     if len(ids) > room:
         notes[f"sources longer than {room} tokens, cut"] += 1
     return [i for name in before for i in (ids[:room] if name == "a" else [specials[name]])]

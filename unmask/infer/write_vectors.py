@@ -1,4 +1,4 @@
-"""Vectors in a file: the ending of its name says how they are written."""
+"""Write vectors to a file. The suffix of its name selects the format."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from unmask.errors import require
 
 
 def check_name(path: Path) -> None:
-    """Refuse a name that does not say how to write, before any work is done."""
+    """Refuse a name with an unknown suffix, before any work is done."""
     require(
         path.suffix.lower() in WRITERS,
-        f"vectors are written as {', '.join(WRITERS)}, got {path}: give a name with one of those endings",
+        f"the file for vectors must end in {', '.join(WRITERS)}, got {path}: give a name with one of these suffixes",
     )
 
 
 def write_vectors(path: Path, texts: Sequence[str], vectors: np.ndarray) -> None:
-    """One vector per text: an array (.npy), or a row with the text and its numbers (.csv, .jsonl)."""
+    """Write one vector per text: as an array (.npy), or as a row with the text and its numbers (.csv, .jsonl)."""
     check_name(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     WRITERS[path.suffix.lower()](path, texts, vectors)

@@ -20,13 +20,13 @@ __all__ = ["Choose", "Classify", "Prediction", "Trained", "Write", "Written", "f
 
 
 def task_of(recipe: Recipe) -> Task | None:
-    """The task that a model answers: the one it was adapted to, or writing a second text if it was pretrained to."""
+    """The task that a model answers: the one it was adapted to, or `Write` if it was pretrained to write a second text."""
     writes = "prefix" in recipe.writes
     return recipe.task or (Write() if writes else None)
 
 
 def get(name: str) -> Any:
-    """The task of this name, with its usual settings."""
+    """The task with this name, with its default settings."""
     if name not in names():
         raise unknown("task", name, names())
     module = importlib.import_module(f"unmask.tasks.{name.replace('-', '_')}")

@@ -1,4 +1,4 @@
-"""Answers: a label with the probability of every label, or a text that was written."""
+"""The answers of a model: a label with the probability of every label, or a text that the model wrote."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ from unmask.errors import require
 
 @dataclass(frozen=True)
 class Prediction:
-    """One of several labels, or of several texts to choose from."""
+    """The label that a model predicts for an example. In a task with choices, the text of a choice is its label."""
 
     label: str  # the most likely one
     probabilities: dict[str, float]  # of every label
 
     @property
     def probability(self) -> float:
-        """Of the most likely label."""
+        """The probability of the most likely label."""
         return self.probabilities[self.label]
 
     def top(self, count: int) -> list[tuple[str, float]]:
-        """The most likely labels with their probabilities, the most likely first; fewer if there are fewer."""
+        """The `count` most likely labels with their probabilities, the most likely first. There may be fewer labels."""
         return sorted(self.probabilities.items(), key=lambda pair: -pair[1])[:count]
 
     def columns(self, top: int) -> dict[str, Any]:
-        """The best labels and their probabilities, by column: label, probability, label_2, probability_2 ..."""
+        """The `top` labels and their probabilities as columns: label, probability, label_2, probability_2 ..."""
         numbers = ["" if place == 1 else f"_{place}" for place in range(1, top + 1)]
         best = [(label, round(share, 6)) for label, share in self.top(top)]
         found: dict[str, Any] = {}
@@ -34,20 +34,21 @@ class Prediction:
         return found
 
     def as_json(self, top: int) -> dict[str, Any]:
-        """The label and the probability of every label; with `top` over 1, the best of them in order."""
+        """The label and the probability of every label. If `top` is over 1, also the best labels in order."""
         best = [{"label": label, "probability": share} for label, share in self.top(top)]
         return {"label": self.label, "probabilities": self.probabilities} | ({"top": best} if top > 1 else {})
 
 
 @dataclass(frozen=True)
 class Written:
-    """A text that was written from a source."""
+    """A text that a model wrote from a source."""
 
     text: str
 
     def columns(self, top: int) -> dict[str, Any]:
         require(
-            top == 1, f"--top {top} asks for several answers, and one text is written from each source: leave it out"
+            top == 1,
+            f"--top {top} asks for several answers, but the model writes one text for each source: leave --top out",
         )
         return {"written": self.text}
 

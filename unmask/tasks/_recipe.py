@@ -1,4 +1,4 @@
-"""How the recipe of a pretrained model becomes that of a task: what tasks share."""
+"""Turn the recipe of a pretrained model into the recipe of a task: the functions that all tasks share."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ SCORES = "token scores"
 
 
 class Dense(TypedDict):
-    """The layer before the output of a head."""
+    """The dense layer before the output of a head."""
 
-    pooler: bool  # whether there is one
-    activation: Literal["tanh", "gelu"]  # of that layer
+    pooler: bool  # whether there is such a layer
+    activation: Literal["tanh", "gelu"]  # the activation of that layer
 
 
 def turned(
     base: Pretrained, task: Training, *, hide: Hide, see: See, predict: dict[str, Any],
     weights: dict[str, Any] | None = None, segments: tuple[int, ...] = (),
 ) -> Recipe:  # fmt: skip
-    """The recipe of a pretrained model with the parts that a task needs. `task`: every value decided.
+    """The recipe of a pretrained model with the parts that a task needs. All values of `task` are set.
 
-    `weights`: of the losses, 1 where none is given."""
+    `weights`: the weight of each loss; a loss that is not named has the weight 1."""
     plan, usual = task.hyperparameters(base.recipe), base.recipe.adapt
     check_length(base, plan.length)
     kept = any(_scores_tokens(part) for part in predict.values())
@@ -46,56 +46,57 @@ def turned(
         segments=segments,
         tracks={},
         writes_with=None,
-        adapt=usual if kept else dataclasses.replace(usual, language=0.0),  # what is given up cannot be kept later
+        # without an objective that scores tokens, a later adaptation cannot predict the next token either
+        adapt=usual if kept else dataclasses.replace(usual, language=0.0),
         task=task,
     )
     return found
 
 
 def check_length(base: Pretrained, length: int) -> None:
-    """Refuse to read a text at positions that the model was never trained on."""
+    """Refuse a length with positions that the model was never trained on."""
     require(
         length <= base.length,
-        f"length={length} is longer than {base.folder} reads: it was trained with at most {base.length:,} tokens; leave length "
+        f"length={length} is too long for {base.folder}, which was trained with at most {base.length:,} tokens: leave length "
         f"out, or pretrain with longer rows (--set schedule.*.length={length})",
     )
 
 
 def with_head(base: Pretrained, task: Training, name: str, head: Objective, language: float | Curve) -> Recipe:
-    """The recipe for a new head under this name; with a weight of language, the next token is predicted too."""
+    """The recipe with a new head called `name`. If the weight `language` is not 0, the next token is predicted too."""
     see = reading(base)
     if language == 0:
         return turned(base, task, hide=Nothing(), see=see, predict={name: head})
     kept = {key: part for key, part in base.recipe.predict.items() if _scores_tokens(part)}
     require(
         bool(kept) and "future hidden" in base.recipe.see.gives,
-        f"language={language} goes on predicting the next token, and {base.folder} does not predict it: set language=0, "
-        "or adapt a model that reads from left to right",
+        f"language={language} needs a model that predicts the next token, but {base.folder} does not predict it: set "
+        "language=0, or adapt a model that reads from left to right",
     )
     weights = dict.fromkeys(kept, language)
     return turned(base, task, hide=Next(), see=see, predict={name: head} | kept, weights=weights)
 
 
 def dense(base: Pretrained, pooler: bool | None, activation: Any, *, usual: bool) -> Dense:
-    """Whether there is a dense layer before the output, and its activation: as the task says, or else the recipe.
+    """Whether there is a dense layer before the output, and its activation: values of the task, otherwise of the recipe.
 
-    `usual`: whether the task reads the model where recipes have such a layer."""
-    there = (usual and base.recipe.adapt.pooler) if pooler is None else pooler
+    `usual`: whether the task reads the vector that such a layer usually reads."""
+    has_layer = (usual and base.recipe.adapt.pooler) if pooler is None else pooler
     require(
-        there or activation is None,
-        f"activation={activation} is that of a dense layer before the output, and there is none: set pooler=true too, or "
-        "leave activation out",
+        has_layer or activation is None,
+        f"activation={activation} sets the activation of the dense layer before the output, but there is no such layer: set "
+        "pooler=true too, or leave activation out",
     )
-    return {"pooler": there, "activation": activation or (base.recipe.adapt.activation if there else "tanh")}
+    return {"pooler": has_layer, "activation": activation or (base.recipe.adapt.activation if has_layer else "tanh")}
 
 
 def weight_of_language(base: Pretrained, language: float | Curve | None) -> Any:
-    """As the task says, or else the recipe."""
+    """The weight that the task sets, otherwise that of the recipe."""
     return base.recipe.adapt.language if language is None else language
 
 
 def reading(base: Pretrained) -> Any:
-    """The view that a finished model reads with."""
+    """The `see` part that a trained model reads with."""
     return base.recipe.see.reading
 
 
@@ -104,7 +105,7 @@ def reads_everything(base: Pretrained) -> bool:
 
 
 def token_objective(base: Pretrained) -> tuple[str, Any] | None:
-    """The objective that scores tokens, and its name, if there is one."""
+    """The name of the objective that scores tokens, and the objective; None if there is none."""
     return next(((name, part) for name, part in base.recipe.predict.items() if _scores_tokens(part)), None)
 
 

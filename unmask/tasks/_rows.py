@@ -1,4 +1,4 @@
-"""The rows of a file of examples: JSON lines, or CSV with a header, plain or compressed (.gz, .xz)."""
+"""Read the rows of a file of examples: JSON lines, or CSV with a header, plain or compressed (.gz, .xz)."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from typing import Any, TextIO
 from unmask.errors import UserError, require
 from unmask.text.encodings import SAMPLE, undecodable
 
-LONGEST_FIELD = 1 << 24  # characters of a CSV field
+LONGEST_FIELD = 1 << 24  # characters in a CSV field
 DELIMITERS = {",": "comma", "\t": "tab", ";": "semicolon"}
-SUFFIXES = (".jsonl", ".csv", ".tsv", ".txt")  # of files of examples or texts
+SUFFIXES = (".jsonl", ".csv", ".tsv", ".txt")  # the suffixes of files with examples or texts
 _OPENERS: dict[str, Any] = {".gz": gzip.open, ".xz": lzma.open}
 
 
 def read_rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Every row, by column, and the line it begins in."""
+    """Yields, for every row, the number of its first line and its values by column."""
     try:
         with open_text(path) as file:
             yield from _csv(path, file) if is_csv(path) else _jsonl(path, file)
@@ -34,7 +34,7 @@ def read_rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
 
 
 def open_text(path: Path) -> TextIO:
-    require(path.is_file(), f"no such file: {path}")
+    require(path.is_file(), f"there is no such file: {path}")
     opened: TextIO = _OPENERS.get(path.suffix, open)(path, "rt", encoding="utf-8-sig", newline="")
     return opened
 
@@ -44,13 +44,13 @@ def is_csv(path: Path) -> bool:
 
 
 def delimiter(path: Path) -> str:
-    """The delimiter of a CSV file, guessed by its header."""
+    """The delimiter of a CSV file, guessed from its header."""
     with open_text(path) as file:
         return _guessed(file.readline(), path)
 
 
 def _guessed(header: str, path: Path) -> str:
-    """The delimiter that gives the header the most columns; where several do, that of the file's suffix."""
+    """The delimiter that splits the header into the most columns; if two are equal, the one of the file's suffix."""
     usual = "\t" if _format(path) == ".tsv" else ","
     order = [usual, *(one for one in DELIMITERS if one != usual)]
     return max(order, key=lambda one: len(next(csv.reader([header], delimiter=one), [])))
@@ -74,21 +74,21 @@ def _csv(path: Path, file: TextIO) -> Iterator[tuple[int, dict[str, Any]]]:
             if fields:
                 require(
                     len(fields) <= len(names),
-                    f"{path}, line {begins:,}: {len(fields)} fields, and the header names {len(names)} columns: put quotes "
-                    f"around a text that holds a {DELIMITERS[mark]}",
+                    f"{path}, line {begins:,}: the row has {len(fields)} fields, but the header has {len(names)} columns: put "
+                    f"quotes around a text that contains a {DELIMITERS[mark]}",
                 )
                 yield begins, dict.fromkeys(names) | dict(zip(names, fields, strict=False))
             begins = reader.line_num + 1
     except csv.Error as error:
         raise UserError(
-            f"{path}, line {begins:,}: {error}: a text with quotes in it is written in quotes, and its own are doubled, "
-            'as in "a ""great"" film"'
+            f"{path}, line {begins:,}: {error}: put quotes around a text that contains quotes, and double the quotes "
+            'inside it, as in "a ""great"" film"'
         ) from None
 
 
 def _check_header(path: Path, names: list[str]) -> None:
     twice = sorted({name for name in names if name and names.count(name) > 1})
-    require(not twice, f"{path}: two columns are called {twice[0] if twice else ''!r}: rename one")
+    require(not twice, f"{path}: two columns have the name {twice[0] if twice else ''!r}: rename one of them")
 
 
 def _jsonl(path: Path, file: TextIO) -> Iterator[tuple[int, dict[str, Any]]]:
@@ -99,7 +99,10 @@ def _jsonl(path: Path, file: TextIO) -> Iterator[tuple[int, dict[str, Any]]]:
             row = json.loads(line)
         except ValueError:
             raise UserError(
-                f"{path}, line {number:,}: not JSON; give JSON lines (.jsonl) or CSV with a header (.csv)"
+                f"{path}, line {number:,}: this line is not JSON: give JSON lines (.jsonl) or CSV with a header (.csv)"
             ) from None
-        require(isinstance(row, dict), f"{path}, line {number:,}: not a JSON object")
+        require(
+            isinstance(row, dict),
+            f'{path}, line {number:,}: this line is not a JSON object: write each example as {{"name": value, ...}}',
+        )
         yield number, row

@@ -1,4 +1,4 @@
-"""What every task says about its training, checked once."""
+"""The training settings that every task has, and their checks."""
 
 from __future__ import annotations
 
@@ -13,36 +13,37 @@ from unmask.recipe import Recipe
 
 @dataclass(frozen=True)
 class Hyperparameters:
-    """How a model is trained on a task, every value decided."""
+    """How a model is trained on a task. All values are set."""
 
-    epochs: float  # times the examples are read
-    examples: int  # per step
+    epochs: float  # how many times the examples are read
+    examples: int  # examples per step
     rate: float  # highest learning rate
     warmup: float  # share of the steps
-    decay: float  # of the weights
-    layer_decay: float  # rate of a layer as a share of the rate of the layer above it
+    decay: float  # weight decay
+    layer_decay: float  # learning rate of a layer divided by that of the layer above it
     length: int  # longest input in tokens
 
 
 @dataclass(frozen=True)
 class Trained:
-    """The training that made a run."""
+    """A record of the training that made a run."""
 
-    examples: int  # that it was trained on
-    seed: int  # of everything random
-    fresh: bool = False  # whether it started from random weights
+    examples: int  # number of training examples
+    seed: int  # the seed of all random choices
+    fresh: bool = False  # whether training started from random weights
 
 
 @dataclass(frozen=True)
 class Training(axes.Part):
     """How long a model is trained on the examples of a task, and how fast."""
 
-    epochs: float | None = None  # times the examples are read; none: the recipe's
-    examples: int = 32  # per step
-    rate: float | None = None  # highest learning rate; none: the recipe's, in inverse proportion to the width
-    warmup: float | None = None  # share of the steps; none: the recipe's
-    decay: float | None = None  # of the weights; none: the recipe's
-    layer_decay: float | None = None  # rate of a layer as a share of that of the layer above it; none: the recipe's
+    epochs: float | None = None  # how many times the examples are read; none: the recipe's value
+    examples: int = 32  # examples per step
+    rate: float | None = None  # highest learning rate; none: the recipe's value, times 768 / width
+    warmup: float | None = None  # share of the steps; none: the recipe's value
+    decay: float | None = None  # weight decay; none: the recipe's value
+    # learning rate of a layer divided by that of the layer above it; none: the recipe's value
+    layer_decay: float | None = None
     length: int | None = None  # longest input in tokens; none: as long as the model can read
     trained: Trained | None = None  # the training that made the run; none: not trained yet, or not known
 
@@ -52,7 +53,7 @@ class Training(axes.Part):
         require(self.rate is None or self.rate > 0, f"rate must be over 0, got {self.rate}")
         require(
             self.warmup is None or 0 <= self.warmup < 1,
-            f"warmup must be in [0, 1), got {self.warmup}: a share of all steps",
+            f"warmup must be in [0, 1), got {self.warmup}: it is a share of all steps",
         )
         require(self.decay is None or self.decay >= 0, f"decay must be 0 or more, got {self.decay}")
         require(
@@ -62,7 +63,7 @@ class Training(axes.Part):
         require(self.length is None or self.length >= 8, f"length must be 8 tokens or more, got {self.length}")
 
     def hyperparameters(self, recipe: Recipe) -> Hyperparameters:
-        """What the task says, and where it says nothing, what the recipe of the model says."""
+        """The values of the task. Where the task has none, the values of the model's recipe."""
         usual = recipe.adapt
         return Hyperparameters(
             epochs=usual.epochs if self.epochs is None else self.epochs,
@@ -75,11 +76,11 @@ class Training(axes.Part):
         )
 
     def made(self, *, examples: int, seed: int, fresh: bool) -> Self:
-        """The task of a run that was trained on this number of examples with this seed."""
+        """The task with a record of its training: how many examples, which seed, and whether from random weights."""
         return replace(self, trained=Trained(examples, seed, fresh))
 
     def decided(self, recipe: Recipe, **changes: Any) -> Self:
-        """The task with every hyperparameter decided, and other values changed."""
+        """The task with all hyperparameters set, and with these changes."""
         return replace(self, **asdict(self.hyperparameters(recipe)), **changes)
 
 
@@ -88,9 +89,10 @@ def check_dropout(dropout: float) -> None:
 
 
 def check_language(language: float | Curve | None) -> None:
-    """A weight is a number, or a curve: what says a number for every share of the steps."""
+    """A weight is a number, or a curve that gives a number for every share of the steps."""
     number = isinstance(language, int | float) and language >= 0
     require(
         language is None or number or hasattr(language, "at"),
-        f"language must be 0 or more, or a curve, got {language}: 0.5 counts the next token half as much as the task",
+        f"language must be 0 or more, or a curve, got {language}: with 0.5 the loss of the next token counts half as much as "
+        "the loss of the task",
     )

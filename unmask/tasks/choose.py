@@ -1,4 +1,4 @@
-"""Choose: one of several texts. JSON lines with `context` (or `text`), `question` or both, `choices` and `label`."""
+"""Choose one of several texts. JSON lines with `context` (or `text`), `question` or both, `choices` and `label`."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ from unmask.tasks._training import Training, check_dropout, check_language
 
 @dataclass(frozen=True)
 class Question:
-    """What is to be chosen."""
+    """A context and the choices to choose from."""
 
     context: str  # with the question at its end
-    choices: tuple[str, ...]
-    label: int | None = None  # which choice is right; none where it is not known
-    where: str = field(default="", compare=False)  # file and line
-    row: Mapping[str, Any] = field(default_factory=dict, compare=False, repr=False)  # all of its columns
+    choices: tuple[str, ...]  # the texts to choose from
+    label: int | None = None  # the number of the right choice, counted from 0; None if it is not known
+    where: str = field(default="", compare=False)  # the file and the line
+    row: Mapping[str, Any] = field(default_factory=dict, compare=False, repr=False)  # all columns of the row
 
     @property
     def readings(self) -> tuple[Text, ...]:
-        """One per choice."""
+        """One pair of texts per choice: the context and the choice."""
         return tuple(Text(self.context, choice) for choice in self.choices)
 
     @property
@@ -45,12 +45,13 @@ class Question:
 
 @dataclass(frozen=True)
 class Choose(Training):
-    """How a model is adapted to choosing: every choice is read after the context and the question, and gets a score."""
+    """How a model learns to choose: it reads every choice after the context and the question, and gives it a score."""
 
-    dropout: float = 0.1  # before the output
-    pooler: bool | None = None  # a dense layer before the output; none: the recipe's, in models that see everything
-    activation: Literal["tanh", "gelu"] | None = None  # of that layer; none: the recipe's
-    # weight of predicting the next token in addition to the choice; none: the recipe's
+    dropout: float = 0.1  # before the output layer
+    # whether there is a dense layer before the output; none: the recipe's value if tokens see both sides, otherwise false
+    pooler: bool | None = None
+    activation: Literal["tanh", "gelu"] | None = None  # of that dense layer; none: the recipe's value
+    # weight of the loss of the next token, which is added to the loss of the choice; none: the recipe's value
     language: float | Curve | None = None
 
     def __post_init__(self) -> None:
@@ -60,7 +61,7 @@ class Choose(Training):
 
     @property
     def labels(self) -> tuple[str, ...]:
-        return ()  # each question has choices of its own
+        return ()  # each question has its own choices
 
     @property
     def head(self) -> str:
@@ -77,8 +78,8 @@ class Choose(Training):
         for value in values:
             require(
                 isinstance(value, Question),
-                'this model chooses: give a .jsonl file with "context" or "question", and "choices" (in Python, a '
-                f"Question), got {value!r:.60}",
+                f'this model chooses between texts, got {value!r:.60}: give a .jsonl file with "context" or "question", and '
+                '"choices" (in Python, give a Question)',
             )
         return list(values)
 
@@ -89,10 +90,10 @@ class Choose(Training):
         wrong = next((i for i, question in enumerate(examples) if labelled and question.label is None), None)
         if wrong is not None:
             where = examples[wrong].where or f"example {wrong + 1:,} of {len(examples):,}"
-            raise UserError(f"{where}: has no label, the number of the right choice: give one")
+            raise UserError(f"{where}: the example has no label: give the number of the right choice")
 
     def recipe(self, base: Pretrained) -> Recipe:
-        """The recipe of a pretrained model that chooses, and predicts the next token where that is kept."""
+        """The recipe of the model that chooses. If `language` is not 0, it also predicts the next token."""
         language = weight_of_language(base, self.language)
         head = Choice(**dense(base, self.pooler, self.activation, usual=reads_everything(base)), dropout=self.dropout)
         task = self.decided(
@@ -101,7 +102,7 @@ class Choose(Training):
         return with_head(base, task, self.head, head, language)
 
     def lay_out(self, examples: Sequence[Question], *, labelled: bool = True) -> Laid:
-        """A row for each choice. If a context is too long, its end is kept: there the question stands."""
+        """A row for each choice. If a context is too long, its end is kept, because the question is at the end."""
         labels = [question.label for question in examples if question.label is not None] if labelled else ()
         return Laid([question.readings for question in examples], labels, keep="back")
 
@@ -111,16 +112,16 @@ class Choose(Training):
         return {"baseline": {"label": None, "accuracy": chance}}
 
     def answer(self, model: Reader, examples: Sequence[Question]) -> Answered:
-        """The most likely choice of each question, and how likely every choice is."""
+        """The most likely choice of each question, and the probability of every choice."""
         scores, notes = model.scores("choice scores", self.lay_out(examples, labelled=False))
         return Answered([_prediction(question, row) for question, row in zip(examples, scores, strict=True)], notes)
 
     def score(self, model: Reader, examples: Sequence[Question], answers: Sequence[Prediction]) -> dict[str, Any]:
         """The share of questions whose most likely choice is the right one."""
-        found = [
+        right = [
             question.choices[question.label or 0] == a.label for question, a in zip(examples, answers, strict=True)
         ]
-        return {"examples": len(examples), "accuracy": sum(found) / len(found)}
+        return {"examples": len(examples), "accuracy": sum(right) / len(right)}
 
     def judge(self, model: Reader, examples: Sequence[Question]) -> Judged:
         answers = self.answer(model, examples).answers
@@ -134,16 +135,16 @@ class Choose(Training):
 
 
 def _prediction(question: Question, scores: np.ndarray) -> Prediction:
-    """Other questions of a pass may have more choices: the places beyond its own are empty."""
+    """The answer to a question. Scores beyond its last choice are unused: another question of the batch has more choices."""
     shares = metrics.softmax(scores[: len(question.choices)])
     return Prediction(question.choices[int(shares.argmax())], dict(zip(question.choices, shares.tolist(), strict=True)))
 
 
 def read(path: str | Path, *, labelled: bool = True) -> list[Question]:
-    """The questions of a file; with `labelled`, every one must have a label."""
+    """The questions of a file. With `labelled`, every question must have a label."""
     path = Path(path)
     questions = [_question(row, f"{path}, line {number:,}", labelled) for number, row in read_rows(path)]
-    require(bool(questions), f"{path} holds no examples")
+    require(bool(questions), f"{path} holds no examples: give a file with at least one example")
     return questions
 
 
@@ -152,23 +153,29 @@ def _question(row: dict[str, Any], where: str, labelled: bool) -> Question:
     choices = row.get("choices")
     require(
         isinstance(choices, list) and all(map(_is_text, choices)),
-        f'{where}: needs "choices", a list of texts; got {choices!r:.60}',
+        f'{where}: an example needs "choices", a list of texts; got {choices!r:.60}',
     )
     assert isinstance(choices, list)
-    require(len(choices) >= 2, f"{where}: needs two choices or more, got {len(choices)}")
-    require(len(set(choices)) == len(choices), f"{where}: two choices are the same text")
-    require(not labelled or row.get("label") is not None, f'{where}: has no "label"')
+    require(len(choices) >= 2, f"{where}: an example needs two choices or more, got {len(choices)}")
+    require(len(set(choices)) == len(choices), f"{where}: two choices are the same text: remove or change one of them")
+    require(
+        not labelled or row.get("label") is not None,
+        f'{where}: the example has no "label": give the number of the right choice, or its text',
+    )
     label = None if row.get("label") is None else choice_number(row["label"], choices, where)
     return Question(context, tuple(choices), label, where, row)
 
 
 def _context(row: dict[str, Any], where: str) -> str:
-    """The context and the question, or the one of them that there is."""
+    """The context followed by the question, or only one of them if the other is missing."""
     given = {name: row[name] for name in ("context", "text", "question") if row.get(name) is not None}
     for name, value in given.items():
         require(isinstance(value, str), f'{where}: "{name}" must be a text, got {value!r:.60}')
     filled = {name: value.strip() for name, value in given.items() if value.strip()}
-    require(bool(filled), f'{where}: needs "context" (or "text"), "question", or both, not empty; got {sorted(row)}')
+    require(
+        bool(filled),
+        f'{where}: an example needs "context" (or "text"), "question", or both, not empty; got the columns {sorted(row)}',
+    )
     parts = filled.get("context") or filled.get("text"), filled.get("question")
     return " ".join(part for part in parts if part)
 
@@ -178,10 +185,10 @@ def _is_text(value: Any) -> bool:
 
 
 def choice_number(label: Any, choices: Sequence[str], where: str) -> int:
-    """A label is the text of a choice, or its number, counted from 0."""
+    """The number of the right choice. A label is the text of a choice, or its number, counted from 0."""
     number = choices.index(label) if label in choices else label
     require(
         isinstance(number, int) and not isinstance(number, bool) and 0 <= number < len(choices),
-        f"{where}: the label is the text of a choice or its number, 0 to {len(choices) - 1}; got {label!r:.60}",
+        f"{where}: the label must be the text of a choice or its number, 0 to {len(choices) - 1}; got {label!r:.60}",
     )
     return int(number)

@@ -1,4 +1,4 @@
-"""Classify: one text or two, one label. JSON lines or CSV with `text` or `text_a`, `text_b`, and `label`, or other columns."""
+"""Classify: one label for a text or a pair of texts. JSON lines or CSV with `text` (or `text_a`, `text_b`) and `label`."""
 
 from __future__ import annotations
 
@@ -31,22 +31,23 @@ from unmask.tasks._training import Training, check_dropout, check_language
 
 __all__ = ["Classify", "Columns", "Example", "described", "label_numbers", "read"]
 
-SOME: Final = 256  # training examples that are predicted after training if there is no dev set
+SOME: Final = 256  # training examples whose labels are predicted after training if there is no dev set
 
 
 @dataclass(frozen=True)
 class Classify(Training):
     """How a model is adapted to classification."""
 
-    dropout: float = 0.1  # before the output
-    pool: Literal["summary", "mean"] = "summary"  # the summary token, or the mean of all tokens
-    pooler: bool | None = None  # a dense layer before the output; none: the recipe's, in models that see everything
-    activation: Literal["tanh", "gelu"] | None = None  # of that layer; none: the recipe's
+    dropout: float = 0.1  # before the output layer
+    pool: Literal["summary", "mean"] = "summary"  # the vector of the summary token, or the mean over all tokens
+    # whether there is a dense layer before the output; none: the recipe's value if tokens see both sides, otherwise false
+    pooler: bool | None = None
+    activation: Literal["tanh", "gelu"] | None = None  # of that dense layer; none: the recipe's value
     orders: Literal["one", "both"] = "one"  # both: a pair is read in both orders, and the two vectors are added (GPT)
-    # weight of predicting the next token in addition to the label; none: the recipe's
+    # weight of the loss of the next token, which is added to the loss of the label; none: the recipe's value
     language: float | Curve | None = None
-    labels: tuple[str, ...] = ()  # the names of the classes; none: those of the training examples, sorted
-    texts: Literal[1, 2] | None = None  # of an example; none: as many as the training examples have, or not known
+    labels: tuple[str, ...] = ()  # the names of the classes; empty: the labels of the training examples, sorted
+    texts: Literal[1, 2] | None = None  # texts per example; none: as in the training examples, or not known
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -64,7 +65,7 @@ class Classify(Training):
         return described(path, columns, labelled=labelled)
 
     def given(self, values: Sequence[Any], where: Sequence[str] = ()) -> list[Example]:
-        """Examples from texts, pairs of texts, or examples."""
+        """Turn texts and pairs of texts into examples. Values that are examples stay as they are."""
         names = where or [f"text number {number:,} of {len(values):,}" for number in range(1, len(values) + 1)]
         return [_example(value, name) for value, name in zip(values, names, strict=True)]
 
@@ -77,15 +78,16 @@ class Classify(Training):
         if wrong is not None:
             where = examples[wrong].where or f"example {wrong + 1:,} of {len(examples):,}"
             raise UserError(
-                f"{where}: one text, and {reader} reads pairs: give two texts (text_a and text_b, or --text twice)"
+                f"{where}: the example has one text, but {reader} reads pairs: give two texts (text_a and text_b, or --text "
+                "twice)"
                 if self.texts == 2
-                else f"{where}: two texts, and {reader} reads one: give one text (text, or --text once)"
+                else f"{where}: the example has two texts, but {reader} reads one: give one text (text, or --text once)"
             )
         if labelled:
             label_numbers(examples, self.labels, "the examples")
 
     def recipe(self, base: Pretrained) -> Recipe:
-        """The recipe of a pretrained model that predicts the label, and the next token where that is kept."""
+        """The recipe of the model that predicts the label. If `language` is not 0, it also predicts the next token."""
         all_seen, language = reads_everything(base), weight_of_language(base, self.language)
         layer = dense(base, self.pooler, self.activation, usual=all_seen and self.pool == "summary")
         head = Label(classes=len(self.labels), pool=self.pool, dropout=self.dropout, bias=all_seen, **layer)
@@ -105,13 +107,13 @@ class Classify(Training):
         return {"labels": list(self.labels), "baseline": metrics.majority(numbers, self.labels)}
 
     def answer(self, model: Reader, examples: Sequence[Example]) -> Answered:
-        """The most likely label of each text, and how likely every label is."""
+        """The most likely label of each example, and the probability of every label."""
         self.check(examples, model.name, labelled=False)
         scores, notes = model.scores("class scores", self.lay_out(examples, labelled=False))
         return Answered([self._prediction(row) for row in scores], notes)
 
     def score(self, model: Reader, examples: Sequence[Example], answers: Sequence[Prediction]) -> dict[str, Any]:
-        """Accuracy, that of the majority label, macro F1, MCC, scores per label and the confusion matrix."""
+        """Accuracy, accuracy of the majority label, macro F1, MCC, scores per label and the confusion matrix."""
         truth = label_numbers(examples, self.labels, "the examples")
         return dict(metrics.classification(truth, self._numbers(answers), self.labels))
 
@@ -126,14 +128,14 @@ class Classify(Training):
     def notices(
         self, model: Reader, examples: Sequence[Example], dev: Sequence[Example], best: Judged | None
     ) -> list[str]:
-        """What to say if a model has learned nothing but to give one answer."""
+        """A notice if the model gives the same label to all texts."""
         predicted = self._numbers(best.answers if dev and best else self.answer(model, examples[:SOME]).answers)
         if len(set(predicted)) != 1 or len({example.label for example in dev or examples}) == 1:
             return []
         return [
             f"one label is predicted for all {len(predicted):,} {'dev' if dev else 'training'} texts: "
-            f"{self.labels[predicted[0]]!r}; the model has not learnt to tell labels apart: train longer (--set epochs=...), "
-            "set another rate, or adapt a model with more pretraining"
+            f"{self.labels[predicted[0]]!r}; the model has not learned to distinguish the labels: train longer (--set "
+            "epochs=...), set another rate, or adapt a model with more pretraining"
         ]
 
     def _prediction(self, scores: np.ndarray) -> Prediction:
@@ -149,14 +151,14 @@ def _texts(text: Text) -> Literal[1, 2]:
 
 
 def _example(value: Any, where: str) -> Example:
-    """An example as it is; or made from a text, or from a pair of texts."""
+    """The example of a value: the value if it is an example; otherwise made from a text or a pair of texts."""
     if isinstance(value, Example):
         return value
     texts = (value,) if isinstance(value, str) else (value.a, value.b) if isinstance(value, Text) else tuple(value)
     texts = tuple(text for text in texts if text is not None)
     require(
         1 <= len(texts) <= 2 and all(isinstance(text, str) for text in texts),
-        f"{where}: an example has one text or two, got {value!r:.60}",
+        f"{where}: an example has one or two texts, got {value!r:.60}",
     )
     row = {"text": texts[0]} if len(texts) == 1 else {"text_a": texts[0], "text_b": texts[1]}
     return Example(Text(*texts), None, where, row)

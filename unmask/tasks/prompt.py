@@ -1,7 +1,8 @@
-"""Prompt: a task asked of a language model in words, by a template. JSON lines (or CSV) whose fields the template names.
+"""Prompt a language model: a template turns each example into a text. JSON lines (or CSV) with the template's fields.
 
-Multiple choice: `choices` (a list) and `answer` (an index from 0, or one of them), or `label` as for choosing; where the
-template has the choices, `label` is the name of one. Cloze: `answer` alone, the text that goes on from where the template ends.
+Multiple choice: an example has `choices` (a list) and `answer` (an index from 0, or the text of a choice), or `label` as in
+the task `choose`. If the template has the choices, `label` is the name of one of them.
+Cloze: an example has only `answer`, the text that follows the prompt.
 """
 
 from __future__ import annotations
@@ -18,21 +19,21 @@ from unmask.text.template import Template
 
 @dataclass(frozen=True)
 class PromptQuestion:
-    """What stands before the answer, the answers to choose among (one: nothing to choose), and the right one."""
+    """A prompt, the possible answers and the right one."""
 
-    prompt: str
-    choices: tuple[str, ...]
-    answer: int
+    prompt: str  # the text before the answer
+    choices: tuple[str, ...]  # the possible answers; a cloze question has only the right one
+    answer: int  # the index of the right choice
 
 
 def read(path: str | Path, template: Template) -> list[PromptQuestion]:
-    """The questions of a file, all of them with choices or all without."""
+    """The questions of a file. Either all of them have choices, or none has."""
     path = Path(path)
     questions = [_question(row, template, f"{path}, line {number:,}") for number, row in read_rows(path)]
-    require(bool(questions), f"{path} holds no examples")
+    require(bool(questions), f"{path} holds no examples: give a file with at least one example")
     require(
         len({len(question.choices) > 1 for question in questions}) == 1,
-        f'{path} mixes examples with "choices" and without: give them to all, or to none',
+        f'{path} mixes examples with "choices" and examples without: give "choices" to every example, or to none',
     )
     return questions
 
@@ -43,7 +44,8 @@ def _question(row: dict[str, Any], template: Template, where: str) -> PromptQues
         return PromptQuestion(prompt, tuple(choice.words for choice in template.choices), _named(row, template, where))
     if "choices" not in row:
         require(
-            "answer" in row, f'{where}: needs an "answer", and "choices" where it is one of several; got {sorted(row)}'
+            "answer" in row,
+            f'{where}: an example needs "answer", and for multiple choice also "choices"; got the columns {sorted(row)}',
         )
         _require_texts([row["answer"]], f'{where}: "answer"')
         return PromptQuestion(prompt, (row["answer"],), 0)
@@ -57,29 +59,30 @@ def _question(row: dict[str, Any], template: Template, where: str) -> PromptQues
 
 
 def _named(row: dict[str, Any], template: Template, where: str) -> int:
-    """Which of the template's choices has the example's label for its name; never an index, as 0 and 1 are labels too."""
+    """The index of the template's choice whose name is the example's label. The label is never read as an index."""
     filled = [name for name, value in row.items() if value not in (None, "")]
     require(
-        "label" in filled, f'{where}: the template has choices, and the example no "label"; it has {", ".join(filled)}'
+        "label" in filled,
+        f'{where}: the template has choices, so each example needs "label"; this one has only {", ".join(filled)}',
     )
     names = [choice.label for choice in template.choices]
     require(
         str(row["label"]) in names,
-        f"{where}: the label must be one of {', '.join(names)}, the names of the template's choices, got "
-        f"{row['label']!r:.60}: name them as the file does, for example 'choices: 0=terrible, 1=great'",
+        f"{where}: the label must be the name of a choice of the template ({', '.join(names)}), got {row['label']!r:.60}: "
+        "use the labels of the file as names in the template, for example 'choices: 0=terrible, 1=great'",
     )
     return names.index(str(row["label"]))
 
 
 def _right(row: dict[str, Any], choices: list[str], where: str) -> int:
-    """Which of the example's own choices is right, by its answer, or by the label that adapting to choose reads."""
+    """The index of the right choice of an example: given by `answer`, or by `label` as in the task `choose`."""
     numbers = [_number(row["answer"], choices, where)] if row.get("answer") is not None else []
     numbers += [choice_number(row["label"], choices, where)] if row.get("label") is not None else []
-    require(bool(numbers), f'{where}: has "choices" and does not say which is right: give "answer" or "label"')
+    require(bool(numbers), f'{where}: the example has "choices" but no right one: give "answer" or "label"')
     require(
         len(set(numbers)) == 1,
-        f'{where}: "answer" is {row.get("answer")!r:.40} and "label" is {row.get("label")!r:.40}, two different choices: '
-        "give one of the two",
+        f'{where}: "answer" is {row.get("answer")!r:.40} and "label" is {row.get("label")!r:.40}: they mean two different '
+        "choices; give only one of them",
     )
     return numbers[0]
 
@@ -90,12 +93,12 @@ def _require_texts(values: list[Any], what: str) -> None:
 
 
 def _number(value: Any, choices: list[str], where: str) -> int:
-    """Which of the choices an answer is: one of them by its words, or an index."""
+    """The index of the choice that an answer means. The answer is the text of a choice, or an index."""
     by_words = choices.index(str(value)) if str(value) in choices else None
     index = int(value) if str(value).isdecimal() and int(value) < len(choices) else None
     require(
         not isinstance(value, int) or None in (by_words, index) or by_words == index,
-        f"{where}: the answer {value} is an index and also one of the choices {choices}: write it as a text",
+        f"{where}: the answer {value} is an index and also the text of one of the choices {choices}: write it as a string",
     )
     found = by_words if by_words is not None else index
     if found is None:

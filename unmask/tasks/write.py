@@ -1,4 +1,4 @@
-"""Write: a text from a source text, such as a headline from an article. JSON lines with `source` and `target`."""
+"""Write a text from a source text, such as a headline from an article. JSON lines with `source` and `target`."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ from unmask.tasks._recipe import token_objective, turned
 from unmask.tasks._rows import read_rows
 from unmask.tasks._training import Training
 
-LONGEST = 64  # tokens that are written where no target says how long it should be
-MORE = 8  # tokens that may be written beyond the longest target
+LONGEST = 64  # most tokens that are written if no target is known
+MORE = 8  # most tokens that a written text may have beyond the longest target
 
 
 @dataclass(frozen=True)
 class Pair:
-    """A source, and the text that is to be written from it."""
+    """A source, and the target: the text that the model should write from it."""
 
-    source: str
-    target: str | None = None  # none where it is not known
-    where: str = field(default="", compare=False)  # file and line
-    row: Mapping[str, Any] = field(default_factory=dict, compare=False, repr=False)  # all of its columns
+    source: str  # the text that the model reads
+    target: str | None = None  # None if it is not known
+    where: str = field(default="", compare=False)  # the file and the line
+    row: Mapping[str, Any] = field(default_factory=dict, compare=False, repr=False)  # all columns of the row
 
     @property
     def shown(self) -> tuple[str, ...]:
@@ -41,11 +41,11 @@ class Pair:
 
 @dataclass(frozen=True)
 class Write(Training):
-    """How a model is adapted to writing: a part of the target is hidden, and predicted from the source and what is left.
+    """How a model learns to write: some tokens of the target are hidden, and predicted from the source and the other tokens.
 
-    UniLM (Dong et al. 2019): 70% hidden, the end of the target among it."""
+    UniLM (Dong et al. 2019) hides 70%. The token that ends the target can be hidden too."""
 
-    hidden: float = 0.7  # share of the target
+    hidden: float = 0.7  # share of the target's tokens that are hidden
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -57,7 +57,7 @@ class Write(Training):
 
     @property
     def head(self) -> str:
-        return ""  # the objective of pretraining goes on
+        return ""  # there is no new head: the pretraining objective is used again
 
     def read(self, path: Path, columns: Any, *, labelled: bool = True) -> tuple[list[Pair], Counter[str]]:
         fixed(columns, "write")
@@ -67,7 +67,7 @@ class Write(Training):
         return None
 
     def given(self, values: Sequence[Any], where: Sequence[str] = ()) -> list[Pair]:
-        """Pairs from sources, or pairs as they are."""
+        """Turn sources into pairs without a target. Values that are pairs stay as they are."""
         names = where or [f"text number {number:,} of {len(values):,}" for number in range(1, len(values) + 1)]
         return [_pair(value, name) for value, name in zip(values, names, strict=True)]
 
@@ -78,20 +78,22 @@ class Write(Training):
         wrong = next((i for i, pair in enumerate(examples) if labelled and pair.target is None), None)
         if wrong is not None:
             where = examples[wrong].where or f"example {wrong + 1:,} of {len(examples):,}"
-            raise UserError(f"{where}: has no target, the text that should be written: give one")
+            raise UserError(f"{where}: the example has no target: give the text that the model should write")
 
     def recipe(self, base: Pretrained) -> Recipe:
-        """The recipe of a pretrained model in which the target is hidden in part and seen from left to right."""
+        """The recipe of the model that writes: part of the target is hidden, and the target is read from left to right."""
         found = token_objective(base)
         if found is None:
-            raise UserError(f"{base.folder} cannot be adapted to writing: it does not predict tokens")
+            raise UserError(
+                f"{base.folder} cannot be adapted to writing, because it does not predict tokens: adapt a model that does"
+            )
         require(
             base.tokenizer.vocabulary.mask is not None,
-            f"{base.folder} cannot be adapted to writing, which hides parts of the target: its tokenizer has no [MASK]; one "
-            "that reads from left to right goes on with any text as it is: 'unmask generate'",
+            f"{base.folder} cannot be adapted to writing: this task hides parts of the target, and the tokenizer has no "
+            "[MASK]; a model that reads from left to right can continue a text without adaptation: use 'unmask generate'",
         )
         hide, see, segments = Masked(units=Second(), budget=self.hidden), Prefix(), ()
-        if "prefix" in base.recipe.writes:  # it has a view for writing, with its own segments
+        if "prefix" in base.recipe.writes:  # the model was pretrained with a track for writing, with its own segments
             track = base.recipe.all_tracks()[base.recipe.writing]
             see, segments = track.see, track.segments
         return turned(base, self.decided(base.recipe), hide=hide, see=see, segments=segments, predict=dict([found]))
@@ -103,14 +105,14 @@ class Write(Training):
         return {}
 
     def answer(self, model: Reader, examples: Sequence[Pair]) -> Answered:
-        """The likeliest text for each source."""
+        """The most likely text for each source."""
         known = [len(model.encode(pair.target)) + MORE for pair in examples if pair.target is not None]
         tokens = min(max(known, default=LONGEST), model.length // 2)
         texts, notes = model.write([pair.source for pair in examples], tokens)
         return Answered([Written(text) for text in texts], notes)
 
     def score(self, model: Reader, examples: Sequence[Pair], answers: Sequence[Written]) -> dict[str, Any]:
-        """Against the targets: ROUGE-L over tokens, and the share that is exactly right."""
+        """Compare the answers with the targets: ROUGE-L over tokens, and the share of texts that are exactly equal."""
         targets = [model.encode(pair.target or "") for pair in examples]
         both = list(zip(targets, [model.encode(answer.text) for answer in answers], strict=True))
         return {
@@ -121,7 +123,7 @@ class Write(Training):
         }
 
     def judge(self, model: Reader, examples: Sequence[Pair]) -> Judged:
-        """By the loss: to write every target after each epoch takes too long."""
+        """Uses the loss, because writing a text for every source after each epoch takes too long."""
         (loss,) = model.losses(self.lay_out(examples)).values()
         return Judged(-loss, {"loss": loss})
 
@@ -130,10 +132,10 @@ class Write(Training):
 
 
 def read(path: str | Path, *, labelled: bool = True) -> list[Pair]:
-    """The pairs of a file; without `labelled`, targets are not read."""
+    """The pairs of a file. Without `labelled`, targets are not read."""
     path = Path(path)
     pairs = [_read_pair(row, f"{path}, line {number:,}", labelled) for number, row in read_rows(path)]
-    require(bool(pairs), f"{path} holds no examples")
+    require(bool(pairs), f"{path} holds no examples: give a file with at least one example")
     return pairs
 
 
@@ -141,12 +143,17 @@ def _read_pair(row: dict[str, Any], where: str, labelled: bool) -> Pair:
     source, target = (row.get(name) for name in ("source", "target"))
     found = (source, target) if labelled else (source,)
     needed = 'needs "source" and "target", both texts' if labelled else 'needs "source", a text'
-    require(all(isinstance(text, str) and text.strip() for text in found), f"{where}: {needed}; got {sorted(row)}")
+    require(
+        all(isinstance(text, str) and text.strip() for text in found),
+        f"{where}: an example {needed}, not empty; got the columns {sorted(row)}",
+    )
     return Pair(str(source), str(target) if labelled else None, where, row)
 
 
 def _pair(value: Any, where: str) -> Pair:
     if isinstance(value, Pair):
         return value
-    require(isinstance(value, str), f"{where}: this model writes from one source text, got {value!r:.60}")
+    require(
+        isinstance(value, str), f"{where}: this model writes from a source, which must be a text, got {value!r:.60}"
+    )
     return Pair(value, None, where, {"source": value})
