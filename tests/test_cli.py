@@ -307,7 +307,10 @@ def test_with_json_a_notice_is_a_line_of_json_on_the_error_output(place, tmp_pat
     works("prepare", place / "corpus", "--tokenizer", place / "bert", "--out", tmp_path / "data", "--holdout", 0,
           "--workers", 1)  # fmt: skip
     told = beside(pretrain("bert", tmp_path / "data", tmp_path / "run", "--json", steps=2))
-    assert {"event": "notice", "text": "too little was held out when the data was prepared: no validation"} in told
+    assert {
+        "event": "notice",
+        "text": "there is no validation, because too little text was held out when the data was prepared",
+    } in told
 
 
 def test_with_json_notes_are_a_line_of_json_on_the_error_output(adapted, place, tmp_path):

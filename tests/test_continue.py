@@ -170,23 +170,23 @@ def test_a_recipe_as_a_whole_takes_no_size_or_settings_beside_it(shards, tmp_pat
 def test_what_begins_anew_and_what_is_left_behind_is_told(runs, shards, tmp_path):
     bert, electra = runs / "bert", runs / "electra"
     told = said(go(recipe_of("structbert"), shards, tmp_path / "three", start=bert))
-    assert f"fresh weights begin what {bert} has not: predict.sentence.out" in told
-    assert f"this run leaves behind what {bert} has besides: predict.sentence.out" in told
+    assert f"{bert} does not have these modules, so they start with random weights: predict.sentence.out" in told
+    assert f"this run does not use these modules of {bert}: predict.sentence.out" in told
     told = said(go(recipe_of("roberta"), shards, tmp_path / "less", start=bert))
-    assert f"this run leaves behind what {bert} has besides: predict.sentence.dense, predict.sentence.out" in told
+    assert f"this run does not use these modules of {bert}: predict.sentence.dense, predict.sentence.out" in told
     learned = recipes.get("electra", size="tiny", variant="learned",
                           settings=["schedule.0.length=32", "schedule.*.rows=2"])  # fmt: skip
     told = said(go(learned, shards, tmp_path / "learned", start=electra))
-    assert f"fresh weights begin what {electra} has not: balance" in told
+    assert f"{electra} does not have these modules, so they start with random weights: balance" in told
     told = said(go(recipe_of("electra"), shards, tmp_path / "back", start=tmp_path / "learned"))
-    assert f"this run leaves behind what {tmp_path / 'learned'} has besides: balance" in told
+    assert f"this run does not use these modules of {tmp_path / 'learned'}: balance" in told
 
 
 @pytest.mark.parametrize("name", ["bert", "unilm"])
 def test_nothing_is_told_where_every_weight_goes_on(name, runs, shards, tmp_path):
     """UniLM's segments are of another shape, and begin as those of the BERT."""
     told = said(go(recipe_of(name), shards, tmp_path / "run", start=runs / "bert"))
-    assert not [text for text in told if "fresh weights" in text or "leaves behind" in text]
+    assert not [text for text in told if "random weights" in text or "does not use" in text]
 
 
 @pytest.mark.parametrize("name", ["bert-wwm", "spanbert", "structbert", "unilm"])

@@ -69,7 +69,7 @@ def test_an_example_has_two_rows_one_label_and_counts_once(tokenizers, tmp_path)
 
 def test_one_text_has_no_orders(tokenizers, tmp_path):
     model = adapted("gpt", tokenizers, tmp_path)
-    with pytest.raises(UserError, match="orders=both reads two texts in both orders, and an example has one"):
+    with pytest.raises(UserError, match="orders=both reads two texts in both orders, but an example has only one text"):
         probabilities(model, [Text("Alone.")])
 
 

@@ -125,7 +125,7 @@ def test_a_large_holdout_holds_out_about_so_much(corpus, tok, tmp_path):
 def test_too_little_text_to_hold_some_out_is_an_error_as_a_whole_and_a_note_as_a_document(tok, tmp_path):
     (tmp_path / "one.txt").write_text("The doctor slept.\n\nThe river rose.\n")
     said = prepare(tmp_path / "one.txt", tok, tmp_path / "a", "--whole", call=mistake)
-    assert "0.5% of 14 tokens is fewer than 512" in said
+    assert "0.5% of 14 tokens is less than 512 tokens" in said
     assert not (tmp_path / "a").exists()
     assert said.endswith("pass --holdout 0 to hold out nothing")
     prepare(tmp_path / "one.txt", tok, tmp_path / "b", "--whole", "--holdout", "0")

@@ -25,7 +25,7 @@ def test_a_loss_that_is_no_number_names_step_rate_and_last_good_checkpoint(data,
 def test_a_rate_far_too_high_is_noticed(data, tmp_path):
     said = pretrain("roberta", data, tmp_path / "run", "--set", "optimise.rate=1e30", steps=40, call=mistake)
     assert "diverged at step" in said
-    assert "none was saved yet" in said
+    assert "no checkpoint was saved yet" in said
 
 
 def test_weights_gone_wrong_never_replace_the_last_good_checkpoint(data, tmp_path, monkeypatch):

@@ -49,7 +49,7 @@ def test_an_unknown_way_to_find_words_lists_the_nearest(corpus, tok, tmp_path):
         ("optimise.rate=-1", "over 0"),
         ("optimise.rate=nan", "a number"),
         ("optimise.curve=round", "one of linear"),
-        ("optimise.warmup=10000", "a share of all steps"),
+        ("optimise.warmup=10000", "write 0.1 for 10% of the steps"),
         ("optimise.decay=-0.1", "optimise.decay"),
         ("optimise.epsilon=0", "optimise.epsilon"),
         ("optimise.betas=0.9", "optimise.betas"),

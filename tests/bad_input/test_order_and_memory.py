@@ -71,7 +71,7 @@ def test_a_run_resumed_with_another_batch_is_told_what_differs(tmp_path):
     check_same(tmp_path, asked | {"micro": [5]}, asked)
     other = plain(recipes.get("transformer-xl", size="tiny", settings=["schedule.0.rows=64", "shrink=true"]))
     with pytest.raises(
-        UserError, match=r"another recipe \(schedule.0.rows was 32, got 64\): give the same to resume it"
+        UserError, match=r"another recipe \(schedule.0.rows was 32, got 64\): give the same recipe to resume it"
     ):
         check_same(tmp_path, asked, asked | {"recipe": other})
     with pytest.raises(UserError, match=r"another seed \(0, got 1\)"):

@@ -302,7 +302,7 @@ def test_a_stream_is_all_documents_end_to_end_cut_into_full_rows(layout, length)
 
 
 def test_given_examples_cannot_be_arranged():
-    with pytest.raises(UserError, match="has no pretraining data"):
+    with pytest.raises(UserError, match="cannot be pretrained"):
         FromTask().runs(texts_of([[3]]), GPT, 8, dice())
 
 

@@ -190,7 +190,9 @@ def test_documents_with_other_columns_or_a_name_that_is_taken_are_refused(tmp_pa
     writer.add([one])
     with pytest.raises(UserError, match="all documents must have the same columns"):
         writer.add([dataclasses.replace(one, columns={})])
-    with pytest.raises(UserError, match="a column may not be called sentence: the name is taken"):
+    with pytest.raises(
+        UserError, match="a column may not be called sentence, because a file of every shard has this name"
+    ):
         Writer(tmp_path, "other", "uint16").add([dataclasses.replace(one, columns={"sentence": one.columns["word"]})])
 
 

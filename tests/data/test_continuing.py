@@ -171,7 +171,7 @@ def test_micro_batches_hold_the_same_rows(arrange):
 def test_a_call_may_not_reach_into_the_next_step():
     made = loader(streams=4)
     made.batch(3)
-    with pytest.raises(UserError, match="1 of 4 rows are left in this step, got 2"):
+    with pytest.raises(UserError, match="this step has 1 of its 4 rows left, got 2"):
         made.batch(2)
     made.batch(1)
     made.batch(4)
@@ -324,7 +324,7 @@ def test_a_sentence_longer_than_the_room_is_cut():
         sizes |= {len(pair(i, 12, s)[1]) for i, s in zip(batch.ids.tolist(), batch.segment.tolist(), strict=True)}
     assert sizes <= set(range(1, 17))
     assert len(sizes) > 8
-    assert made.notes["first texts that end within a sentence, it being too long"] >= 40
+    assert made.notes["first texts that end within a sentence, because the sentence is too long"] >= 40
 
 
 def test_without_both_all_streams_read_forward():
@@ -429,10 +429,10 @@ def test_a_recipe_may_be_given_streams_and_may_leave_them(setting):
 
 def test_refusals_say_what_to_do():
     with pytest.raises(
-        UserError, match=r"too few for 60 streams of rows of 32 tokens: 3\d would fit, so lower schedule"
+        UserError, match=r"too few for 60 streams with rows of 32 tokens: 3\d would fit, so lower schedule"
     ):
         loader(streams=60)
-    with pytest.raises(UserError, match="too few for 1 streams of rows of 900 tokens: 1 would fit|give more text"):
+    with pytest.raises(UserError, match="too few for 1 streams with rows of 900 tokens: 1 would fit|give more text"):
         loader(data=collection_of(texts_of([[20]])), streams=1, length=900)
     with pytest.raises(
         UserError,
@@ -444,12 +444,12 @@ def test_refusals_say_what_to_do():
         ContinuingPairs(reuse=0)
     with pytest.raises(UserError, match="arrange.random must be in"):
         ContinuingPairs(random=50)
-    with pytest.raises(UserError, match="has no other place to draw a second text"):
+    with pytest.raises(UserError, match="is too short to draw a second text"):
         reader(ContinuingPairs(reuse=12 / 32), data=collection_of(texts_of([[60]])))
     with pytest.raises(UserError, match="has no place for a second text"):
         reader(ContinuingPairs(reuse=12 / 32), layout=PLAIN)
     with pytest.raises(
-        UserError, match="started with 4 rows in a step, got 3; each row of a step has .* or start a new run"
+        UserError, match="started with 4 rows in a step, got 3, and each row of a step has .* or start a new run"
     ):
         loader(streams=3, state=loader(streams=4).state())
     with pytest.raises(UserError, match="another number of data sets"):

@@ -66,7 +66,7 @@ def test_micro_batches_of_any_size_hold_the_same_rows_in_the_same_order(mixture,
 def test_a_call_may_not_reach_into_the_next_step(mixture):
     made = loader(mixture)
     made.batch(6)
-    with pytest.raises(UserError, match="2 of 8 rows are left in this step, got 3"):
+    with pytest.raises(UserError, match="this step has 2 of its 8 rows left, got 3"):
         made.batch(3)
 
 

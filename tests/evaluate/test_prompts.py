@@ -184,12 +184,13 @@ def test_a_template_is_plain_text_with_fields(tmp_path):
     assert template.choices == (Choice("1", "good"), Choice("0", "bad"))
     assert template.fill({"text": "a {b}", "n": 3}, "line 1") == "Review: a {b} {3}\nIt is "
     assert Template.read(str(file)) == template
-    with pytest.raises(UserError, match="line 4: the template asks for {review}, .* it has text, label"):
+    with pytest.raises(UserError, match="line 4: the template needs {review}, .* it has text, label"):
         Template.read("{review}").fill({"text": "a", "label": "b"}, "line 4")
     for text, said in (
-        ("{text", "double a brace"), ("a}b{c}", "double a brace"), ("{text!r}", "field alone"), ("{a.b}", "field alone"),
-        ("{a:>9}", "field alone"), ("{}", "field alone"), ("no field", "no template"), ("choices: a\n{b}", "two choices"),
-        ("choices: a, a\n{b}", "twice"), ("choices: a,,c\n{b}", "empty one"),
+        ("{text", "cannot be read .* for a literal brace"), ("a}b{c}", "cannot be read .* for a literal brace"), ("{text!r}", "only the name of a field"),
+        ("{a.b}", "only the name of a field"), ("{a:>9}", "only the name of a field"), ("{}", "only the name of a field"),
+        ("no field", "neither a file nor a template"), ("choices: a\n{b}", "two choices"),
+        ("choices: a, a\n{b}", "twice"), ("choices: a,,c\n{b}", "empty choice"),
     ):  # fmt: skip
         with pytest.raises(UserError, match=said):
             Template.read(text)

@@ -52,10 +52,10 @@ def test_the_summary_is_cls_wherever_it_stands_and_otherwise_the_last_item():
 @pytest.mark.parametrize(
     "text, texts, message",
     [
-        ("[CLS] a [END]", 1, r"made of a, b, \[CLS\], \[SEP\], \[MASK\], .*; got '\[END\]'"),
-        ("[CLS]", 1, "names a once"),
-        ("", 1, "names a once"),
-        ("a a", 1, "names a once"),
+        ("[CLS] a [END]", 1, r"may hold a, b, \[CLS\], \[SEP\], \[MASK\], .*; got '\[END\]'"),
+        ("[CLS]", 1, "must have a once"),
+        ("", 1, "must have a once"),
+        ("a a", 1, "must have a once"),
         ("a b b", 2, "b at most once"),
         (GPT, 2, "no place for a second text"),
     ],

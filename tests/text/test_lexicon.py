@@ -98,12 +98,12 @@ def test_several_files_plain_or_compressed_are_one_lexicon(tmp_path):
 
 
 WRONG = {
-    "no tab": ("New York entity", "line 2: no tab in 'New York entity': write the entry, a tab and its level"),
-    "hash": ("#comment", "line 2: no tab in '#comment'"),
+    "no tab": ("New York entity", "line 2: there is no tab in 'New York entity': write the entry, a tab and its level"),
+    "hash": ("#comment", "line 2: there is no tab in '#comment'"),
     "empty": (" \tphrase", "line 2: the entry before the tab is empty"),
-    "level": ("New York\tperson", "line 2: unknown level 'person' of 'New York': allowed are phrase and entity"),
-    "no level": ("New York\t", "line 2: unknown level '' of 'New York': allowed are phrase and entity"),
-    "case": ("New York\tPhrase", "line 2: unknown level 'Phrase'"),
+    "level": ("New York\tperson", "line 2: 'New York' has the unknown level 'person': allowed are phrase and entity"),
+    "no level": ("New York\t", "line 2: 'New York' has the unknown level '': allowed are phrase and entity"),
+    "case": ("New York\tPhrase", "line 2: 'New York' has the unknown level 'Phrase'"),
 }
 
 
@@ -120,11 +120,11 @@ def test_a_lexicon_that_cannot_be_read_is_a_mistake(tmp_path):
     (tmp_path / "latin.tsv").write_bytes("fine\tphrase\ncafé\tphrase\n".encode("latin-1"))
     with pytest.raises(UserError, match=r"latin.tsv is not UTF-8: line 2, byte 0xe9; convert the file"):
         Lexicon.load([tmp_path / "latin.tsv"])
-    with pytest.raises(UserError, match="no lexicon at .*none.tsv: write one, or mine one with 'unmask lexicon"):
+    with pytest.raises(UserError, match="no lexicon at .*none.tsv: write one, or make one with 'unmask lexicon"):
         Lexicon.load([tmp_path / "none.tsv"])
     with pytest.raises(UserError, match="has no entries"):
         Lexicon.load([write(tmp_path / "empty.tsv", "# nothing", "")])
-    with pytest.raises(UserError, match="no lexicon given"):
+    with pytest.raises(UserError, match="no lexicon was given"):
         Lexicon.load([])
     (tmp_path / "cut.tsv.gz").write_bytes(gzip.compress(b"a b\tphrase\n" * 5000)[:40])
     with pytest.raises(UserError, match="cut.tsv.gz is damaged"):
@@ -135,7 +135,7 @@ def test_prepare_shows_a_bad_lexicon_as_one_line_and_leaves_nothing(tmp_path, co
     tokenizers["wordpiece"].save(tmp_path / "tok.json")
     bad = write(tmp_path / "bad.tsv", "New York")
     words = ("prepare", corpus, "--tokenizer", tmp_path / "tok.json", "--out", tmp_path / "data", "--workers", 1)
-    assert "bad.tsv, line 1: no tab" in mistake(*words, "--lexicon", bad)
+    assert "bad.tsv, line 1: there is no tab" in mistake(*words, "--lexicon", bad)
     assert "no lexicon at" in mistake(*words, "--lexicon", tmp_path / "gone.tsv")
     assert not (tmp_path / "data").exists()
 

@@ -96,7 +96,7 @@ def test_entries_of_a_lexicon_that_cannot_be_words_are_left_out_and_counted(made
 def test_words_without_a_chinese_character_are_told(made):
     own = OwnWords.load([made("小米手环", "Covid-19x")])
     assert list(own.notes) == [
-        "words of --words-from without a Chinese character, such as 'Covid-19x': they count only in lines that have one"
+        "words of --words-from without a Chinese character, such as 'Covid-19x': they have an effect only in lines with Chinese characters"
     ]
 
 
@@ -107,7 +107,7 @@ BAD = {
     "space": (["New York"], "line 1: the word 'New York' has a space"),
     "tag": (["小米手环 5 NZ"], "line 1: the word '小米手环 5 NZ' has a space"),
     "zero": (["小米手环 0"], "line 1: the frequency is 0 in"),
-    "empty": ([""], "has no words: write one word a line"),
+    "empty": ([""], "has no words: write one word per line"),
 }
 
 
@@ -158,5 +158,5 @@ def test_prepared_data_has_the_words_and_says_where_from(made, tmp_path):
     assert read["own"] == read["python"] != read["plain"]
     assert Shards(tmp_path / "plain").manifest["words_from"] == []
     said = mistake(*words, "--words", "spaces", "--words-from", file, "--out", tmp_path / "no")
-    assert "--words-from is for the segmenter of Chinese" in said
+    assert "--words-from is for the Chinese segmenter" in said
     assert not (tmp_path / "no").exists()

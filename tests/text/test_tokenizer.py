@@ -163,13 +163,13 @@ def test_readable_keeps_the_marks_of_pieces_and_specials():
 )
 def test_a_corpus_too_small_for_the_vocabulary_is_an_error_with_the_size_that_fits(kind):
     with pytest.raises(
-        UserError, match=r"allows a vocabulary of [\d,]+ tokens, .* were asked for: use --vocab \d+ or less"
+        UserError, match=r"large enough for [\d,]+ tokens only, but vocab is .*: use --vocab \d+ or less"
     ):
         train(kind, ["a few words only, a few words"])
 
 
 def test_a_vocabulary_smaller_than_the_special_tokens_is_an_error():
-    with pytest.raises(UserError, match=r"vocab must be over 5 .*, got 5"):
+    with pytest.raises(UserError, match=r"vocab must be more than 5 .*, got 5"):
         train(Characters(vocab=5), TEXTS)
 
 

@@ -177,7 +177,7 @@ def test_the_usual_vocabulary_is_capped_at_what_the_text_allows_and_the_advice_w
 
 
 def test_a_unigram_vocabulary_smaller_than_the_alphabet_is_refused_with_the_smallest(tmp_path):
-    with pytest.raises(UserError, match="more different characters than the 10 tokens") as said:
+    with pytest.raises(UserError, match="more different characters than a vocabulary of 10 tokens") as said:
         train(Unigram(vocab=10), TEXTS)
     advised = int(str(said.value).partition("--vocab ")[2].split()[0])
     assert train(Unigram(vocab=advised), TEXTS).vocabulary.size == advised

@@ -163,7 +163,7 @@ def test_a_budget_shorter_than_a_step_is_refused_before_anything_is_written(on, 
     machine = on(Machine(lambda step, time: 90.0, 90.0))
     with pytest.raises(
         UserError,
-        match=r"one step of bert tiny takes about 90 s here, and 60 s of the budget of 60 s are left: give more time",
+        match=r"one step of bert tiny takes about 90 s here, but only 60 s of the budget of 60 s are left: give a larger --budget",
     ):
         run(machine, shards["wordpiece"], tmp_path / "run")
     assert list(tmp_path.iterdir()) == []
@@ -244,9 +244,9 @@ def test_the_notice_of_smaller_steps_names_the_setting_that_keeps_the_recipes_ow
         recipe, [shards["wordpiece"]], tmp_path / "run", budget="1e5tok", device="cpu", stop=lambda: True
     )
     texts = " ".join(record.get("text", "") for record in records)
-    assert "--set shrink=false keeps the recipe's own" in texts
+    assert "--set shrink=false keeps the steps of the recipe" in texts
     assert "8 rows of 128 tokens" in texts
-    assert "too few to teach a network" in texts
+    assert "too few for a network with random weights" in texts
     assert open_run(tmp_path / "run", device="cpu").recipe.schedule[0].rows == 8
 
 

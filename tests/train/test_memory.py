@@ -184,7 +184,7 @@ def test_what_was_remembered_while_measuring_is_forgotten(shards):
 def test_a_data_set_that_no_stream_would_read_is_refused(shards, plain_shards, tmp_path):
     data = [shards["wordpiece"], f"{plain_shards['wordpiece']}:0.01"]
     recipe = recipes.get("bert", size="tiny", settings=[*command.BERT, "arrange=ContinuingRows"])
-    with pytest.raises(ValueError, match="would not be read: its weight gives it none of 8 rows of a step"):
+    with pytest.raises(ValueError, match="would not be read: its weight gives it none of the 8 rows of a step"):
         list(pretrain(recipe, data, tmp_path / "run", budget="2steps", device="cpu"))
 
 

@@ -116,7 +116,7 @@ def test_a_budget_is_read_with_its_unit(text, kind, amount):
 
 @pytest.mark.parametrize("text", ["", "20", "m", "-5m", "5 weeks", "soon", "1.2.3m", ".m", "1e9", "0steps"])
 def test_a_budget_that_means_nothing_is_refused_with_examples(text):
-    with pytest.raises(ValueError, match="a budget (is 20m, 90s|must be over 0)"):
+    with pytest.raises(ValueError, match="a budget (is a number with a unit, such as 20m, 90s|must be over 0)"):
         Budget.parse(text)
 
 

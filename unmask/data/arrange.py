@@ -1,8 +1,8 @@
-"""Arrange: what an arrangement makes of documents: examples, as runs of tokens.
+"""Arrange: the result of an arrangement, which turns documents into examples. An example is a list of runs of tokens.
 
-`Runs` copies nothing. It says for each run where it begins in the texts, how long it is, and which example it belongs
-to. A special token is a run of length one behind the end of the texts. The arrangements are in `blocks.py`, `pairs.py`
-and `continuing.py`.
+`Runs` copies no token. It says where each run begins in the texts, how long it is, and which example it belongs to. A
+special token is a run of length one; its start is an index after the end of the texts. The arrangements are in
+`blocks.py`, `pairs.py` and `continuing.py`.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ import numpy as np
 from unmask.text import Tokenizer
 from unmask.text import layout as layouts
 
-ROLES = tuple(layouts.SPECIALS.values())  # the special tokens that stand behind the texts, in this order
+ROLES = tuple(layouts.SPECIALS.values())  # the special tokens that come after the texts, in this order
 
 
 def special_ids(tokenizer: Tokenizer, layout: str) -> list[int]:
-    """The ids of ROLES; a role that the layout names must be there, the others are never used."""
+    """The ids of ROLES. The tokenizer must have the roles that the layout names; the other ids are never used."""
     for item in layouts.items(layout, 2 if "b" in layout.split() else 1):
         if not item.is_text:
             tokenizer.role(item.name)
@@ -28,7 +28,7 @@ def special_ids(tokenizer: Tokenizer, layout: str) -> list[int]:
 
 @dataclass(frozen=True)
 class Runs:
-    """Examples as runs of tokens, in order of example and place."""
+    """Examples as runs of tokens, sorted by example and place."""
 
     start: np.ndarray  # first token; len(texts) + i is the i-th of ROLES
     length: np.ndarray
@@ -37,7 +37,7 @@ class Runs:
     summary: np.ndarray  # per example: the run that holds its summary token (its last token)
     label: np.ndarray  # per example
     notes: Counter[str] = field(default_factory=Counter)
-    reuse: int | None = None  # how many tokens of a row, its first, a memory keeps; none: all
+    reuse: int | None = None  # number of tokens at the start of a row that a memory keeps; None: all
 
 
 def render(spans: dict[str, np.ndarray], label: np.ndarray, layout: str, end: int, notes: Counter[str]) -> Runs:

@@ -1,4 +1,4 @@
-"""Work that is done in the background, so that its result is ready when it is needed."""
+"""Run a call in the background, so that its result is ready when it is needed."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ T = TypeVar("T")
 def begun(work: Callable[..., T], *given: object) -> Future[T]:
     """Start a call in its own thread; returns the future of its result.
 
-    There is no pool. A pool that is no longer used must be shut down, and that takes locks. The garbage collector would do
-    it in any thread at any time, also in a thread that holds these locks already."""
+    There is no thread pool. An unused pool must be shut down, and that takes locks. The garbage collector may do it in any
+    thread at any time, even in a thread that already holds these locks."""
     future: Future[T] = Future()
 
     def run() -> None:
         try:
             future.set_result(work(*given))
-        except BaseException as error:  # is raised where the result is asked for
+        except BaseException as error:  # raised again by `result()`
             future.set_exception(error)
 
     threading.Thread(target=run, name="ahead").start()

@@ -17,12 +17,12 @@ from unmask.text import layout as layouts
 
 @dataclass(frozen=True)
 class Blocks(Shuffled):
-    """Full sentences until the next does not fit; a block may run on into the next document (RoBERTa).
+    """Full sentences until the next one does not fit; a block may continue in the next document (RoBERTa).
 
     Only a sentence that is longer than a row is cut."""
 
     cross: bool = True  # False: blocks end with their document (RoBERTa's DOC-SENTENCES)
-    fill: bool = False  # fill the gap at the end with the head of the next sentence, which the next block repeats
+    fill: bool = False  # fill the end with the start of the next sentence; the next block repeats that sentence
 
     classes = 0
     answers = ()
@@ -32,11 +32,11 @@ class Blocks(Shuffled):
         return not self.cross
 
     def runs(self, texts: Texts, layout: str, length: int, rng: Any) -> Runs:
-        room = length - layouts.overhead(layout, 1) + 1  # every document's part of a block carries one separator
+        room = length - layouts.overhead(layout, 1) + 1  # a block has one separator for each document in it
         require(room >= 2, f"rows of {length} tokens leave no room for a sentence in {layout!r}: use 8 or more")
         begins, document, notes = _pieces(texts, room - 1)
         new = np.concatenate(([True], document[1:] != document[:-1]))
-        cost = np.diff(begins) + new  # a separator for every document begun
+        cost = np.diff(begins) + new  # one separator for each new document
         block = _fill(cost, new, document, room, self.cross)
         head = np.flatnonzero(np.concatenate(([True], (block[1:] != block[:-1]) | new[1:])))
         tail = np.append(head[1:], len(block))
@@ -46,7 +46,7 @@ class Blocks(Shuffled):
         return _render_parts(parts, block[head], layout, len(texts.ids), notes)
 
     def _extend(self, parts: np.ndarray, block: np.ndarray, document_end: np.ndarray, room: int) -> None:
-        """Let the last part of each block run on, within its document, until the block is full."""
+        """Extend the last part of each block, within its document, until the block is full."""
         last = np.flatnonzero(np.append(block[1:] != block[:-1], True))
         used = np.bincount(block, weights=parts[:, 1] - parts[:, 0] + 1).astype(np.int64)
         parts[last, 1] += np.minimum(room - used, document_end[last] - parts[last, 1])
@@ -54,7 +54,7 @@ class Blocks(Shuffled):
 
 @dataclass(frozen=True)
 class FullRows(Shuffled):
-    """All documents end to end, cut into full rows wherever they fall (GPT-2)."""
+    """All documents end to end, cut into full rows at any token (GPT-2)."""
 
     classes = 0
     answers = ()
@@ -69,7 +69,7 @@ class FullRows(Shuffled):
 
 @dataclass(frozen=True)
 class FromTask(Shuffled):
-    """Examples as a task gives them; nothing is arranged."""
+    """The examples of a task; nothing is arranged."""
 
     classes = 0
     answers = ()
@@ -81,12 +81,12 @@ class FromTask(Shuffled):
 
     def runs(self, texts: Texts, layout: str, length: int, rng: Any) -> Runs:
         raise UserError(
-            "this model was adapted to a task and has no pretraining data: continue from the model it came from"
+            "this model was adapted to a task and cannot be pretrained: continue from the model that was adapted"
         )
 
 
 def _pieces(texts: Texts, longest: int) -> tuple[np.ndarray, np.ndarray, Counter[str]]:
-    """Sentences, the overlong ones split: where each begins (and the end), and the document of each."""
+    """Sentences, with those that are too long split: where each begins (and the end), and the document of each."""
     sizes = np.diff(texts.sentence)
     parts = np.maximum(-(-sizes // longest), 1)
     split = int((parts > 1).sum())
@@ -98,9 +98,9 @@ def _pieces(texts: Texts, longest: int) -> tuple[np.ndarray, np.ndarray, Counter
 
 
 def _fill(cost: np.ndarray, new: np.ndarray, document: np.ndarray, room: int, cross: bool) -> np.ndarray:
-    """The block of each piece: as many pieces as fit, in order."""
+    """The block of each piece. Each block takes as many pieces as fit, in order."""
     total = np.concatenate(([0], np.cumsum(cost)))
-    # a block that begins inside a document pays that document's separator too
+    # a block that begins inside a document needs a separator for that document too
     limit = np.searchsorted(total, total[:-1] + room - ~new, side="right") - 1
     if not cross:
         ends = np.append(np.flatnonzero(new)[1:], len(new))
@@ -113,12 +113,15 @@ def _fill(cost: np.ndarray, new: np.ndarray, document: np.ndarray, room: int, cr
 
 
 def _render_parts(parts: np.ndarray, example: np.ndarray, layout: str, end: int, notes: Counter[str]) -> Runs:
-    """Examples of several spans each, a separator between spans where they meet."""
+    """Examples of several spans each, with a separator between neighbouring spans."""
     items = layouts.items(layout, 1)
     at = [item.name for item in items].index("a")
     n = int(example[-1]) + 1
     starts, lengths = [parts[:, 0]], [parts[:, 1] - parts[:, 0]]
-    examples, places = [example], [2 * np.arange(len(parts)) + len(items)]  # room for what comes before and after
+    examples, places = (
+        [example],
+        [2 * np.arange(len(parts)) + len(items)],
+    )  # leaves places for the tokens before and after
     joints = np.flatnonzero(example[1:] == example[:-1])
     joint_token = end + ROLES.index("sep")
     for owners, place, token in (

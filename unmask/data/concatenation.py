@@ -1,4 +1,4 @@
-"""Concatenation: all documents of a data set end to end, forward or backward; any stretch of it is reached at once.
+"""Concatenation: all documents of a data set end to end, forward or backward, with random access to any part.
 
 Nothing is copied: a place is a document and an offset, found by bisection. Backward, the documents come from the last
 to the first, and each is read from its end to its start.
@@ -14,29 +14,29 @@ import numpy as np
 from unmask.data.shards import Collection, Shard, Texts
 from unmask.text.columns import BEGINS, Column, backward_marks
 
-TEXT = -1  # the role of what is no special token
+TEXT = -1  # the role of text, which is not a special token
 
 
 @dataclass(frozen=True)
 class Pieces:
-    """Parts of a concatenation as runs of tokens of one document each, in order of part and place."""
+    """Parts of a concatenation as runs of tokens; each run is in one document. Sorted by part and place."""
 
-    part: np.ndarray  # which of the parts asked for
+    part: np.ndarray  # the number of the requested part
     role: np.ndarray  # number of the special token in `arrange.ROLES`, or TEXT
     shard: np.ndarray
-    start: np.ndarray  # index in its shard of the token that is read first
+    start: np.ndarray  # index in its shard of the first token to read
     length: np.ndarray
 
 
 @dataclass(frozen=True)
 class _Spans:
-    """The same before the shards are looked into."""
+    """The same as `Pieces`, before the shards are known."""
 
     part: np.ndarray
-    document: np.ndarray  # place in the order of the line
+    document: np.ndarray  # place in the order of documents
     role: np.ndarray
-    at: np.ndarray  # place in the line
-    offset: np.ndarray  # in the text of the document, as the line reads it
+    at: np.ndarray  # place in the concatenation
+    offset: np.ndarray  # in the text of the document, in reading order
     length: np.ndarray
 
 
@@ -61,7 +61,7 @@ class Concatenation:
         return Concatenation(self.collection, self.order[::-1], self.after[::-1], self.before[::-1], not self.backward)
 
     def pieces(self, low: np.ndarray, high: np.ndarray) -> Pieces:
-        """What stands in the parts from `low` up to, not with, `high`; none of them is empty."""
+        """The tokens of the parts from `low` to `high`, without `high`. No part may be empty."""
         spans = self._spans(low, high)
         shard, first = self.collection.places(self.order[spans.document])
         start = first + spans.offset
@@ -70,8 +70,8 @@ class Concatenation:
         return Pieces(spans.part, spans.role, shard, start, spans.length)
 
     def read(self, pieces: Pieces) -> tuple[Texts, np.ndarray]:
-        """The texts of the pieces one after the other, in the order of reading; and where each piece begins in them. A special
-        token is behind their end."""
+        """The texts of the pieces, concatenated in reading order; and where each piece begins in them. A special token begins
+        after their end."""
         text = np.flatnonzero(pieces.role == TEXT)
         begin = np.cumsum(pieces.length[text]) - pieces.length[text]
         count = int(pieces.length[text].sum())
@@ -88,7 +88,7 @@ class Concatenation:
         return Texts(ids, begins, np.array([0, len(begins) - 1]), found), starts
 
     def sentence_ends(self, low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Sentences that end in each part: the part, the place after the sentence, the place of the text after it."""
+        """Sentences that end in each part: the part, the place after the sentence, and the place where the next text begins."""
         spans = self._spans(low, high)
         text = spans.role == TEXT
         part, document, at, offset, length = (
@@ -118,8 +118,7 @@ class Concatenation:
         return part[span][order], place[order], following[order]
 
     def sentence_start(self, at: np.ndarray) -> np.ndarray:
-        """Where the sentence begins to which the token at each place belongs; a special token counts to the text
-        next to it."""
+        """For each place, where the sentence of its token begins. A special token belongs to the text next to it."""
         document = np.searchsorted(self.ends, at, side="right")
         whole = self.texts[document]
         text = self.ends[document] - len(self.after) - whole
@@ -141,7 +140,9 @@ class Concatenation:
     def _spans(self, low: np.ndarray, high: np.ndarray) -> _Spans:
         first = np.searchsorted(self.ends, low, side="right")
         part, document = ranges(first, np.searchsorted(self.ends, high - 1, side="right") + 1)
-        lengths = np.ones((len(document), self.gap + 1), np.int64)  # of what stands before a text, the text, after it
+        lengths = np.ones(
+            (len(document), self.gap + 1), np.int64
+        )  # of the tokens before a text, of the text, and of the tokens after it
         lengths[:, len(self.before)] = self.texts[document]
         ends = (self.ends[document] - lengths.sum(1))[:, None] + np.cumsum(lengths, 1)
         begin = np.maximum(ends - lengths, low[part][:, None])
@@ -154,7 +155,7 @@ class Concatenation:
 
 
 def ranges(first: np.ndarray, last: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The numbers from each `first` up to, not with, its `last`; and to which of the ranges each belongs."""
+    """The numbers from each `first` to its `last`, without `last`; before them, the range that each number belongs to."""
     counts = last - first
     owner = np.repeat(np.arange(len(counts)), counts)
     return owner, np.arange(len(owner)) + np.repeat(first - (np.cumsum(counts) - counts), counts)
@@ -162,23 +163,23 @@ def ranges(first: np.ndarray, last: np.ndarray) -> tuple[np.ndarray, np.ndarray]
 
 @dataclass(frozen=True)
 class _Where:
-    """Stretches of a shard, and where they go."""
+    """Parts of a shard, and where they are copied to."""
 
-    begin: np.ndarray  # the place that the first token goes to
-    start: np.ndarray  # index in the shard of the token that is read first
+    begin: np.ndarray  # where the first token is copied to
+    start: np.ndarray  # index in the shard of the first token to read
     length: np.ndarray
     backward: bool
 
 
 def _copy(shard: Shard, where: _Where, ids: np.ndarray, columns: dict[str, np.ndarray], sentence: np.ndarray) -> None:
-    """Fill in the ids, the columns and the sentence flags of some stretches."""
+    """Fill in the ids, the columns and the sentence flags of some parts of a shard."""
     _, to = ranges(where.begin, where.begin + where.length)
     within = to - np.repeat(where.begin, where.length)
     index = np.repeat(where.start, where.length) + (-within if where.backward else within)
     ids[to] = shard.ids[index]
     for name, values in columns.items():
         values[to] = _entries(shard.columns[name], index, where.backward)
-    # backward, a sentence begins with the token before the first of the next one
+    # backward, a sentence begins with its last token: the token before the start of the next sentence
     start, length = where.start, where.length
     low, high = (start - length + 2, start + 2) if where.backward else (start, start + length)
     owner, which = ranges(np.searchsorted(shard.sentence, low), np.searchsorted(shard.sentence, high))
@@ -187,7 +188,7 @@ def _copy(shard: Shard, where: _Where, ids: np.ndarray, columns: dict[str, np.nd
 
 
 def _entries(column: Column, index: np.ndarray, backward: bool) -> np.ndarray:
-    """The entries of some tokens of a shard. Backward, a unit begins where, forward, it ends."""
+    """The entries of some tokens of a shard. Backward, a unit begins with its last token."""
     found = column[index].values
     if not backward or column.kind == "value":
         return found

@@ -20,7 +20,7 @@ from unmask.text import Tokenizer
 
 @dataclass(frozen=True)
 class ContinuingRows(Part):
-    """All documents end to end; every stream reads its stretch of them row after row (Transformer-XL)."""
+    """All documents end to end; every stream reads its own part of them, row after row (Transformer-XL)."""
 
     classes = 0
     answers = ()
@@ -32,7 +32,7 @@ class ContinuingRows(Part):
         return frozenset({"continuing rows"})
 
     def runs(self, texts: Texts, layout: str, length: int, rng: Any) -> Runs:
-        """As one stream; the last row may be shorter."""
+        """The rows of one stream; the last row may be shorter."""
         return FullRows().runs(texts, layout, length, rng)
 
     def open(
@@ -51,9 +51,9 @@ class ContinuingRows(Part):
 
 @dataclass(frozen=True)
 class ContinuingPairs(Part):
-    """Rows that begin with text the memory will hold, and end with two texts; the second follows or not (XLNet)."""
+    """Rows that begin with text for the memory and end with two texts; the second follows the first or not (XLNet)."""
 
-    reuse: float = 0.5  # share of a row, its first tokens, that the memory keeps; the next row begins after them
+    reuse: float = 0.5  # share of a row, at its start, that the memory keeps; the next row begins after it
     random: float = 0.5  # share of rows whose second text comes from another place
     both: bool = True  # half of the streams read the text from its end to its beginning
 
@@ -64,7 +64,7 @@ class ContinuingPairs(Part):
 
     @property
     def needs(self) -> tuple[Need, ...]:
-        because = "its rows overlap, and what a memory keeps of a row must not have seen what the next row predicts"
+        because = "its rows overlap, and the memory of a row must not have seen the tokens that the next row predicts"
         return (Need("order|future hidden", because),)
 
     @property
@@ -76,7 +76,7 @@ class ContinuingPairs(Part):
         require(0 <= self.random <= 1, f"arrange.random must be in [0, 1], got {self.random}: write 0.5 for half")
 
     def runs(self, texts: Texts, layout: str, length: int, rng: Any) -> Runs:
-        """As one stream that reads forward. A text shorter than a row makes one shorter row."""
+        """The rows of one stream that reads forward. A text shorter than a row makes one shorter row."""
         cutter = self._cutter(layout, length)
         shard = Shard(texts.ids, texts.sentence, texts.document, texts.columns)
         line = Concatenation(Collection([shard]), np.arange(len(texts.document) - 1), cutter.before, cutter.after)

@@ -1,6 +1,6 @@
-"""The reader of rows that continue: row b of a step continues row b of the step before.
+"""The reader of continuing rows: row b of a step continues row b of the step before.
 
-A row is a function of (seed, visit, step, stream) alone. The rows of several steps are made at once.
+A row depends only on (seed, visit, step, stream). The rows of several steps are made at once.
 """
 
 from __future__ import annotations
@@ -53,15 +53,15 @@ class ContinuingReader:
 
     @property
     def most(self) -> int:
-        """How many streams the text is long enough for."""
+        """The number of streams that the text is long enough for."""
         return self.tokens // self.cutter.span * (2 if self.cutter.both else 1)
 
     def stretch(self, streams: int) -> int:
-        """Tokens of the text for each stream; a stream that reads backward shares its stretch with one that does not."""
+        """Tokens of the text for each stream. A backward stream shares its part of the text with a forward stream."""
         return self.tokens // (-(-streams // 2) if self.cutter.both else streams)
 
     def steps(self, streams: int) -> int:
-        """Rows of each stream in a visit."""
+        """The number of rows of each stream in a visit."""
         return max(0, (self.stretch(streams) - self.cutter.span) // self.cutter.advance + 1)
 
     def backward(self, streams: int) -> np.ndarray:
@@ -72,7 +72,7 @@ class ContinuingReader:
         hint = f"{self.most} would fit, so lower schedule.*.rows" if self.most else "give more text"
         require(
             slot.rows <= self.most,
-            f"{self.tokens:,} tokens of text are too few for {slot.rows} streams of rows of {self.length} tokens: {hint}, or "
+            f"{self.tokens:,} tokens of text are too few for {slot.rows} streams with rows of {self.length} tokens: {hint}, or "
             "lower schedule.*.length",
         )
 
@@ -81,16 +81,16 @@ class ContinuingReader:
         return Place(place.visit, step) if step < self.steps(slot.rows) else Place(place.visit + 1)
 
     def next_stage(self, place: Place, slot: Slot) -> Place:
-        """Streams no longer mean the same, so the next visit begins."""
+        """The start of the next visit, because the streams of the next stage read other parts of the text."""
         return Place(place.visit + 1) if place.block or place.row else place
 
     def _steps_at(self, place: Place, slot: Slot) -> int:
-        """How many steps are made at once from a place on."""
+        """The number of steps that are made at once from a place on."""
         most = max(1, BLOCK_TOKENS // (slot.rows * self.length))
         return min(most, self.steps(slot.rows) - place.block)
 
     def block(self, place: Place, slot: Slot) -> Block:
-        """The rows of all streams for some steps of a visit, in order of step and stream."""
+        """The rows of all streams for some steps of a visit, sorted by step and stream."""
         steps = self._steps_at(place, slot)
         stream = np.tile(np.arange(slot.rows), steps)
         step = np.repeat(place.block + np.arange(steps), slot.rows)
@@ -139,12 +139,12 @@ class ContinuingReader:
 
 
 def _addresses(stream: np.ndarray, step: np.ndarray) -> np.ndarray:
-    """The address of the randomness of a row, together with its visit."""
+    """One number per row; with the visit, it determines the randomness of the row."""
     return (stream.astype(np.int64) << 32) + step
 
 
 def _merged(parts: list[tuple[np.ndarray, Rows]]) -> Rows:
-    """Rows of both directions, each where its mask says."""
+    """Merge the rows of both directions; each mask says which rows of the result are its own."""
     if len(parts) == 1:
         return parts[0][1]
     order = np.argsort(np.concatenate([np.flatnonzero(mask) for mask, _ in parts]))

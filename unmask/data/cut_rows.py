@@ -1,4 +1,4 @@
-"""Cutting: rows as parts of all documents end to end, plain stretches or stretches with two texts behind them."""
+"""Cutting: rows as parts of a concatenation, either plain or followed by a pair of texts."""
 
 from __future__ import annotations
 
@@ -19,36 +19,36 @@ Dice = Callable[[str], np.ndarray]  # a 63-bit number per row for each purpose
 
 @dataclass(frozen=True)
 class Parts:
-    """Rows as parts of a line and special tokens, in order of row and place."""
+    """Rows as parts of a concatenation and special tokens, sorted by row and place."""
 
     row: np.ndarray
     role: np.ndarray  # number of the special token in ROLES, or TEXT
-    low: np.ndarray  # first place in the line; unused for special tokens
+    low: np.ndarray  # first place in the concatenation; unused for special tokens
     high: np.ndarray  # the place after the last
     segment: np.ndarray
-    summary: np.ndarray  # per row: the part whose last token stands for it
+    summary: np.ndarray  # per row: the part whose last token represents the row
     label: np.ndarray  # per row
     notes: Counter[str] = field(default_factory=Counter)
 
 
 class Cutter(Protocol):
-    """How a line is cut into rows of one length."""
+    """A way to cut a concatenation into rows of one length."""
 
     @property
     def advance(self) -> int:
-        """How far a stream moves on with each row."""
+        """The number of tokens that a stream advances with each row."""
 
     @property
     def reuse(self) -> int | None:
-        """How many tokens of a row, its first, a memory keeps; none: all."""
+        """The number of tokens at the start of a row that a memory keeps; None: all."""
 
     @property
     def span(self) -> int:
-        """How far into the line a row may reach from its beginning."""
+        """The number of tokens that a row may reach from its beginning."""
 
     @property
     def both(self) -> bool:
-        """Whether every other stream reads backward."""
+        """Whether every second stream reads backward."""
 
     @property
     def before(self) -> tuple[int, ...]:
@@ -58,7 +58,7 @@ class Cutter(Protocol):
     def after(self) -> tuple[int, ...]: ...
 
     def check(self, tokens: int) -> None:
-        """Refuse a line with too few tokens."""
+        """Refuse a concatenation with too few tokens."""
 
     def cut(self, line: Concatenation, begin: np.ndarray, dice: Dice) -> Parts:
         """The rows that begin at these places."""
@@ -66,7 +66,7 @@ class Cutter(Protocol):
 
 @dataclass(frozen=True)
 class PlainRows:
-    """Every row is the next stretch of the line."""
+    """Every row is the next part of the concatenation."""
 
     length: int
     before: tuple[int, ...]
@@ -89,7 +89,7 @@ class PlainRows:
         return self.length
 
     def check(self, tokens: int) -> None:
-        """Any line will do."""
+        """Every length is allowed."""
 
     def cut(self, line: Concatenation, begin: np.ndarray, dice: Dice) -> Parts:
         rows, none = np.arange(len(begin)), np.zeros(len(begin), np.int64)
@@ -98,7 +98,7 @@ class PlainRows:
 
 @dataclass(frozen=True)
 class PairRows:
-    """Every row is a stretch of the line, then two texts as the layout says."""
+    """Every row is a part of the concatenation, then two texts in the given layout."""
 
     reuse: int
     room: int  # tokens for the two texts together
@@ -110,7 +110,7 @@ class PairRows:
 
     @classmethod
     def of(cls, share: float, random: float, both: bool, layout: str, length: int) -> PairRows:
-        """`share`: of a row, that the memory keeps."""
+        """`share`: the share of a row that the memory keeps."""
         reuse = max(1, round(share * length))
         room = length - reuse - layouts.overhead(layout, 2)
         require(
@@ -131,14 +131,14 @@ class PairRows:
     def check(self, tokens: int) -> None:
         require(
             tokens >= 3 * self.span or not self.random,
-            f"a text of {tokens:,} tokens has no other place to draw a second text of {self.room} tokens from: give more "
+            f"a text of {tokens:,} tokens is too short to draw a second text of {self.room} tokens from another place: give more "
             "text, lower schedule.*.length, or set arrange.random=0",
         )
 
     def shortened(self, tokens: int) -> PairRows:
-        """The same for a text that does not fill a row: half of it is reused, the other half becomes two texts."""
+        """The same for a text shorter than a row: half of the text is for the memory, the other half becomes two texts."""
         texts = tokens - len(self.after)
-        require(texts >= 3, f"a row takes three tokens of text or more, got {texts}: give more text")
+        require(texts >= 3, f"a row needs three tokens of text or more, got {texts}: give more text")
         reuse = min(self.reuse, texts // 2 if texts > 3 else 1)
         return replace(self, reuse=reuse, room=min(self.room, texts - reuse))
 
@@ -155,23 +155,24 @@ class PairRows:
     def _first_text(
         self, line: Concatenation, text: np.ndarray, dice: Dice, notes: Counter[str]
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Where each first text ends, any sentence end with room for a second text; and where the text continues."""
+        """Where each first text ends: at a random sentence end that leaves room for a second text; and where the next text
+        begins."""
         row, end, following = line.sentence_ends(text, text + self.room - 1)
         count = np.bincount(row, minlength=len(text))
         drawn = dice("end of the first text")
-        ends = text + 1 + drawn % (self.room - 1)  # anywhere, where a sentence is too long
+        ends = text + 1 + drawn % (self.room - 1)  # at any token, if a sentence is too long
         after = ends.copy()
         some = count > 0
         chosen = (np.cumsum(count) - count)[some] + drawn[some] % count[some]
         ends[some], after[some] = end[chosen], following[chosen]
         if not some.all():
-            notes["first texts that end within a sentence, it being too long"] = int((~some).sum())
+            notes["first texts that end within a sentence, because the sentence is too long"] = int((~some).sum())
         return ends, after
 
     def _elsewhere(
         self, line: Concatenation, begin: np.ndarray, size: np.ndarray, dice: Dice
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Which rows draw their second text, and from where: none of it is in sight of the row."""
+        """Which rows draw their second text from elsewhere, and from where: never from text that the row already holds."""
         end = begin + self.span
         left, right = np.maximum(begin - size + 1, 0), np.maximum(len(line) - size - end + 1, 0)
         place = dice("place of the second text") % np.maximum(left + right, 1)
@@ -189,7 +190,9 @@ class PairRows:
         role, segment = [TEXT], [0]
         for item in items:
             first, last = spans.get(item.name, (begin, begin))
-            if item.name == "a" and len(role) == 1:  # one stretch with what is reused: no word is torn
+            if (
+                item.name == "a" and len(role) == 1
+            ):  # one part together with the text for the memory, so that no word is cut
                 high[0] = last
                 continue
             low.append(first)
@@ -205,7 +208,7 @@ class PairRows:
 
 
 def laid(line: Concatenation, parts: Parts) -> tuple[Pieces, Runs]:
-    """The rows as pieces of documents; and as examples whose starts are not known yet."""
+    """The rows as pieces of documents; and as examples, whose starts are filled in later."""
     text, special = np.flatnonzero(parts.role == TEXT), np.flatnonzero(parts.role != TEXT)
     found, none = line.pieces(parts.low[text], parts.high[text]), np.zeros(len(special), np.int64)
     part = np.concatenate((text[found.part], special))

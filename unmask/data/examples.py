@@ -1,4 +1,4 @@
-"""Examples that come ready made, such as a task's: one per row, or one row for each time that it is read."""
+"""Examples that are given, not arranged, such as those of a task: one row per example, or one row per reading of it."""
 
 from __future__ import annotations
 
@@ -31,22 +31,22 @@ class Text:
     @property
     def orders(self) -> tuple[Text, Text]:
         """A pair in both orders."""
-        require(self.b is not None, 'orders=both reads two texts in both orders, and an example has one: give "text_a" '
+        require(self.b is not None, 'orders=both reads two texts in both orders, but an example has only one text: give "text_a" '
                 f'and "text_b", or adapt with orders=one; got {self.a!r:.60}')  # fmt: skip
         return self, Text(str(self.b), self.a)
 
 
 @dataclass(frozen=True)
 class Laid:
-    """Examples as they are read: the texts of each, one row for each text."""
+    """Examples laid out for reading: each has one text or more, and each text becomes a row."""
 
-    readings: Sequence[Text | tuple[Text, ...]]  # of an example: one text, or one for each time that it is read
-    labels: Sequence[int] = ()  # of each example, counted from 0; none: not known
-    keep: Literal["front", "back"] = "front"  # which end of a first text that is too long
+    readings: Sequence[Text | tuple[Text, ...]]  # per example: one text, or one for each reading
+    labels: Sequence[int] = ()  # per example, counted from 0; (): unknown
+    keep: Literal["front", "back"] = "front"  # which end is kept of a first text that is too long
 
 
 def rows_of_task(laid: Laid, tokenizer: Tokenizer, layout: str, length: int) -> tuple[Rows, Counter[str]]:
-    """The rows of examples as a task lays them out; the notes count the texts that were cut."""
+    """The rows of a task's examples; the notes count the texts that were cut."""
     labels = laid.labels or [0] * len(laid.readings)
     return rows_of(laid.readings, labels, tokenizer, layout, length, keep=laid.keep)
 
@@ -55,8 +55,9 @@ def rows_of(
     examples: Sequence[Text | tuple[Text, ...]], labels: Sequence[int], tokenizer: Tokenizer, layout: str, length: int,
     words: Words = "none", *, keep: Literal["front", "back"] = "front",
 ) -> tuple[Rows, Counter[str]]:  # fmt: skip
-    """The rows of these texts, cut to the length; the notes count how many were. One that is read several times has
-    several texts and a row for each; those with fewer than others get empty rows. `keep`: which end of the first text."""
+    """The rows of these examples, cut to the length; the notes count the texts that were cut. An example with several
+    readings has a row for each; examples with fewer readings than others get empty rows. `keep`: which end of a first text
+    is kept."""
     readings = [example if isinstance(example, tuple) else (example,) for example in examples]
     texts = [text for several in readings for text in several]
     counts = np.array([len(several) for several in readings])
@@ -85,7 +86,7 @@ def rows_of(
 
 
 def _together(rows: Rows, counts: np.ndarray, pad: int) -> Rows:
-    """The rows of each example together, as many for each as the one with the most has, and its label once."""
+    """Group the rows by example: every example gets the same number of rows (unused ones are empty) and one label."""
     most, first = int(counts.max()), np.cumsum(counts) - counts
     place = np.repeat(np.arange(len(counts)) * most - first, counts) + np.arange(counts.sum())
 
@@ -107,7 +108,7 @@ def _together(rows: Rows, counts: np.ndarray, pad: int) -> Rows:
 
 
 def batch_of(rows: Rows, chosen: np.ndarray, visits: np.ndarray | int = 0) -> Batch:
-    """Some of the examples as a batch, its rows no longer than the longest of them needs."""
+    """Some examples as a batch; its rows are only as long as the longest example needs."""
     chosen, times = np.asarray(chosen, dtype=np.int64), len(rows.ids) // len(rows)
     numbers = (chosen[:, None] * times + np.arange(times)).ravel()
     longest = int((rows.example[numbers] >= 0).sum(1).max())
@@ -117,7 +118,7 @@ def batch_of(rows: Rows, chosen: np.ndarray, visits: np.ndarray | int = 0) -> Ba
 
 
 class Examples:
-    """A source of batches over given rows: in another order at every visit, endless."""
+    """An endless source of batches from given rows, in a new order for every epoch."""
 
     def __init__(self, rows: Rows, seed: int, state: dict[str, Any] | None = None) -> None:
         self.rows, self.seed, self.taken = rows, seed, int((state or {}).get("taken", 0))

@@ -1,6 +1,6 @@
-"""The reader of shuffled rows: documents are dealt into groups of about a million tokens, then arranged and shuffled.
+"""The reader of shuffled rows: documents are split into groups of about a million tokens, then arranged and shuffled.
 
-A group is a function of (seed, group, visit) alone.
+A group depends only on (seed, group, visit).
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ class GroupReader:
         self.collection, self.arrange, self.layout, self.length, self.seed = collection, arrange, layout, length, seed
         self.specials = special_ids(tokenizer, layout)
         self.pad = tokenizer.vocabulary.pad
-        self.groups = self._deal()
+        self.groups = self._grouped()
 
     @property
     def columns(self) -> dict[str, Column]:
         return self.collection.columns
 
-    def _deal(self) -> list[np.ndarray]:
+    def _grouped(self) -> list[np.ndarray]:
         """Documents in a fixed random order, cut into groups of about GROUP_TOKENS."""
         numbers = np.arange(len(self.collection))
         order = np.argsort(chance.draw(numbers, self.seed, chance.purpose("deal documents")), kind="stable")
@@ -53,10 +53,10 @@ class GroupReader:
         return merged
 
     def check(self, slot: Slot) -> None:
-        """Any number of rows in a step will do."""
+        """Any number of rows in a step is allowed."""
 
     def block(self, place: Place, slot: Slot) -> Block:
-        """A group of a visit, arranged, packed and shuffled."""
+        """One group of documents in a visit, arranged, packed and shuffled."""
         visit = place.visit
         number = int(self._shuffled(len(self.groups), "groups", visit)[place.block])
         texts = self.collection.gather(self.groups[number])
@@ -81,7 +81,7 @@ class GroupReader:
 
 
 class Shuffled(Part):
-    """What arrangements have in common whose rows come in a random order."""
+    """The base of arrangements whose rows are read in random order."""
 
     continuous = False
 
@@ -89,5 +89,5 @@ class Shuffled(Part):
         self: Arrange, collection: Collection, tokenizer: Tokenizer, layout: str, length: int, seed: int, *,
         shuffled: bool = True,
     ) -> GroupReader:  # fmt: skip
-        """The reader of a data set. Its order does not matter to what is held out, so `shuffled` changes nothing."""
+        """The reader of a data set. The order does not matter for held-out rows, so `shuffled` has no effect."""
         return GroupReader(collection, tokenizer, self, layout, length, seed)

@@ -1,4 +1,4 @@
-"""What is held out of a corpus: documents, or the ends of texts that are read as a whole; chunk by chunk, in order."""
+"""The held-out split of a corpus: documents, or the ends of texts that are read as a whole; chunk by chunk, in order."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ import numpy as np
 from unmask.batch import Document
 from unmask.text.columns import BEGINS, Column
 
-STRETCH = 512  # tokens: a usual row; a shorter stretch says little about a text
-SHORT = 4 * STRETCH  # tokens: a document of this size is held out whole or not at all
+STRETCH = 512  # tokens: a usual row; a shorter part says little about a text
+SHORT = 4 * STRETCH  # tokens: a document up to this size is held out as a whole or not at all
 
 
 def by_document(chunks: Iterable[list[Document]], share: float) -> Iterator[tuple[list[Document], list[Document]]]:
-    """Of each chunk the documents to train on and those held out: a share of the tokens, as whole documents if possible.
+    """For each chunk, the documents to train on and the held-out ones: a share of the tokens, in whole documents if possible.
 
-    The next document is held out as soon as tokens are owed, whatever its own size: short ones are not preferred. Of a
-    document that is long against all that was read so far only the end is held out.
+    As soon as fewer tokens are held out than the share, the next document is held out, whatever its size: short documents
+    are not preferred. If a document is long compared with all text so far, only its end is held out.
     """
     seen = held = 0  # tokens
     for chunk in chunks:
@@ -34,14 +34,15 @@ def by_document(chunks: Iterable[list[Document]], share: float) -> Iterator[tupl
 
 
 def _taken(size: int, due: bool, owed: float, room: float) -> int:
-    """How many tokens of a document are held out: none, all, or its end; `room`: how many more than are owed."""
+    """The number of tokens of a document to hold out: none, all, or its end. `owed`: tokens still to hold out; `room`: the
+    most tokens that may be held out too early."""
     if due and size <= max(SHORT, owed, room):
         return size
     return max(int(owed), STRETCH) if due or owed >= STRETCH else 0
 
 
 def by_stretch(chunks: Iterable[list[Document]], share: float) -> Iterator[tuple[list[Document], list[Document]]]:
-    """Of each chunk what to train on and its end, held out: a share of the tokens, in stretches worth reading."""
+    """For each chunk, the text to train on and the held-out end: a share of the tokens, in parts of STRETCH tokens or more."""
     owed = 0.0  # tokens not yet held out
     for chunk in chunks:
         total = sum(len(document.ids) for document in chunk)
@@ -53,7 +54,7 @@ def by_stretch(chunks: Iterable[list[Document]], share: float) -> Iterator[tuple
 
 
 def _cut(chunk: list[Document], at: int) -> tuple[list[Document], list[Document]]:
-    """What stands before a token of the chunk, and the rest; a document that it falls into is cut in two."""
+    """The part of the chunk before a token, and the rest. The document that holds this token is cut in two."""
     before: list[Document] = []
     after: list[Document] = []
     for document in chunk:
@@ -71,7 +72,7 @@ def _cut(chunk: list[Document], at: int) -> tuple[list[Document], list[Document]
 
 
 def _word_from(word: Column, at: int) -> int:
-    """Where the next word begins; the token itself where words are as long as stretches."""
+    """The next token that begins a word; the token `at` itself if no word begins soon."""
     return at + int((word.values[at : at + STRETCH // 2] == BEGINS).argmax())
 
 

@@ -1,7 +1,7 @@
-"""The loader: endless batches from prepared data, in an order that is a function of the seed alone.
+"""The loader: endless batches from prepared data, in an order that depends only on the seed.
 
-The rows of a step are shared out to the tracks of a recipe, in order; the rows of a track come from the data sets of the
-mixture by their weights.
+The rows of a step are divided among the tracks of a recipe, in order. The rows of a track come from the data sets of the
+mixture in proportion to their weights.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from unmask.errors import UserError, require
 from unmask.recipe import MAIN
 from unmask.text.columns import Column
 
-TRACK_BITS = 56  # the address of a row's randomness has the number of its track above these bits
+TRACK_BITS = 56  # in the address of a row, the number of its track is above these bits
 
 
 @dataclass(frozen=True)
@@ -33,18 +33,18 @@ class TrackReaders:
     readers: list[Reader]
     name: str = MAIN
     share: float = 1.0  # of the rows of a step
-    number: int = 0  # of the track: its rows have their own randomness
+    number: int = 0  # of the track; it is part of the address, so tracks have different random draws
 
 
 def track_seed(seed: int, name: str, number: int) -> int:
-    """The seed of a track's readers: two tracks do not read the same documents at the same time."""
+    """The seed of the readers of a track, so that two tracks do not read the same documents at the same time."""
     if number == 0:
         return seed
     return int(chance.draw(np.zeros(1, np.int64), seed, chance.purpose(f"track {name}"))[0])
 
 
 class Portion:
-    """The rows of a step that one track fills; where rows continue, those that one data set of a track fills."""
+    """The rows of a step that one track fills; for continuing rows, those that one data set of the track fills."""
 
     def __init__(self, track: TrackReaders, cursors: list[Cursor], weights: list[float], rows: int) -> None:
         self.track, self.cursors, self.rows = track, cursors, rows
@@ -52,12 +52,12 @@ class Portion:
         self.counts = np.zeros(len(cursors), np.int64)  # rows taken from each data set
 
     def take(self, count: int) -> list[Taken]:
-        """The next rows, those of each data set together."""
+        """The next rows, grouped by data set."""
         turns = self._turns(count)
         return [taken for cursor, turn in zip(self.cursors, turns, strict=True) for taken in cursor.take(turn)]
 
     def _turns(self, rows: int) -> list[int]:
-        """How many of the next rows come from each data set: always as near to the shares as whole rows allow."""
+        """How many of the next rows come from each data set: always as close to the shares as whole rows allow."""
         turns = np.zeros(len(self.cursors), np.int64)
         for _ in range(rows if len(turns) > 1 else 0):
             behind = self.shares * (self.counts.sum() + 1) - self.counts
@@ -71,9 +71,9 @@ class Portion:
 
 
 class Loader:
-    """Endless batches. `state()` says where it stands; give it back to continue.
+    """Endless batches. `state()` returns the current place; pass it as `state` to continue there.
 
-    Where tracks share a step, or rows continue, the calls of `batch` that make up a step serve its rows in order."""
+    If tracks share a step, or rows continue, the calls of `batch` within a step return its rows in order."""
 
     def __init__(
         self, tracks: list[TrackReaders], weights: list[float], rows: int, state: dict[str, Any] | None = None
@@ -83,13 +83,14 @@ class Loader:
         readers = [reader for track in tracks for reader in track.readers]
         state = state or {"places": [{} for _ in readers]}
         require(
-            len(state["places"]) == len(readers), "the run was started with another number of data sets: name the same"
+            len(state["places"]) == len(readers),
+            "the run was started with another number of data sets: name the same data sets",
         )
         places = [Place(**place) for place in state["places"]]
         self.rows, self.served, self.named = rows, int(state.get("served", 0)), len(tracks) > 1
         self.columns, self.reuse = _columns(readers), readers[0].reuse
         self.portions = _portions(tracks, weights, rows, places)
-        self.ordered = len(self.portions) > 1 or readers[0].continuing  # whether each row has its place in a step
+        self.ordered = len(self.portions) > 1 or readers[0].continuing  # whether each row has a fixed place in a step
         self._resume(state)
 
     def _resume(self, state: dict[str, Any]) -> None:
@@ -99,7 +100,7 @@ class Loader:
         before = state.get("rows") or self.rows
         require(
             not self.ordered or before == self.rows,
-            f"the run was started with {before} rows in a step, got {self.rows}; each row of a step has its own memory or "
+            f"the run was started with {before} rows in a step, got {self.rows}, and each row of a step has its own memory or "
             "track: give the same schedule.*.rows and schedule.*.length to resume it, or start a new run",
         )
 
@@ -121,7 +122,9 @@ class Loader:
             return [(self.portions[0], rows)]
         begin, end = self.served, self.served + rows
         if not 0 < rows <= self.rows - begin:
-            raise UserError(f"{self.rows - begin} of {self.rows} rows are left in this step, got {rows}")
+            raise UserError(
+                f"this step has {self.rows - begin} of its {self.rows} rows left, got {rows}: ask for that many or fewer"
+            )
         first = np.cumsum([0, *(portion.rows for portion in self.portions)])
         counts = (np.minimum(end, first[1:]) - np.maximum(begin, first[:-1])).tolist()
         self.served = end % self.rows
@@ -132,7 +135,7 @@ class Loader:
         return {"places": [asdict(cursor.place) for cursor in self.cursors], "counts": self._taken()} | step
 
     def after_stage(self) -> dict[str, Any]:
-        """The state to start the next row length from."""
+        """The state from which the next stage starts."""
         return {"places": [asdict(cursor.next_stage()) for cursor in self.cursors], "counts": self._taken()}
 
     def _taken(self) -> list[int]:
@@ -148,7 +151,7 @@ class Loader:
 
 
 def _portions(tracks: list[TrackReaders], weights: list[float], rows: int, places: list[Place]) -> list[Portion]:
-    """A step in portions, in order: one for each track; where rows continue, one for each data set of a track."""
+    """The portions of a step, in order: one for each track; for continuing rows, one for each data set of a track."""
     found, first, waiting = [], 0, iter(places)
     for track, count in zip(tracks, shared_out([track.share for track in tracks], rows), strict=True):
         cursors = [Cursor(reader, slot, next(waiting)) for reader, slot in _slots(track, weights, count, first)]
@@ -161,7 +164,7 @@ def _portions(tracks: list[TrackReaders], weights: list[float], rows: int, place
 
 
 def _slots(track: TrackReaders, weights: list[float], rows: int, first: int) -> Iterator[tuple[Reader, Slot]]:
-    """Which rows of a step each reader of a track fills; rows that do not continue may all come from one reader."""
+    """Which rows of a step each reader of a track fills. Rows that do not continue may all come from one reader."""
     each = shared_out(weights, rows) if track.readers[0].continuing else [rows] * len(weights)
     for source, (reader, mine) in enumerate(zip(track.readers, each, strict=True)):
         slot = Slot(source, first + sum(each[:source]), mine)
@@ -170,7 +173,7 @@ def _slots(track: TrackReaders, weights: list[float], rows: int, first: int) -> 
 
 
 def shared_out(shares: list[float], rows: int) -> list[int]:
-    """Rows for each of these shares: as near to the shares as whole rows allow, the largest remainders rounded up."""
+    """The number of rows for each share: as close to the shares as whole rows allow; the largest remainders are rounded up."""
     wanted = np.array(shares) / sum(shares) * rows
     counts = np.floor(wanted).astype(np.int64)
     counts[np.argsort(counts - wanted, kind="stable")[: rows - counts.sum()]] += 1
@@ -184,20 +187,20 @@ def _check_tracks(tracks: list[TrackReaders]) -> None:
     for name, reader in readers:
         require(
             reader.continuing == main.continuing and reader.reuse == main.reuse,
-            f"the tracks {first!r} and {name!r} share each batch, so a memory must keep the same part of their rows, and their "
+            f"the tracks {first!r} and {name!r} share each batch, so a memory must keep the same part of their rows, but their "
             f"arrangements differ: set tracks.{name}.arrange=None, or give both tracks arrangements without continuing rows",
         )
 
 
 def _columns(readers: list[Reader]) -> dict[str, Column]:
-    """The columns that any of the readers has; they must agree about each."""
+    """The columns of all readers. Readers with the same column must agree on its kind, shape and fill value."""
     found: dict[str, Column] = {}
     for reader in readers:
         for name, column in reader.columns.items():
             known = found.setdefault(name, column)
             require(
                 (known.kind, known.shape, known.fill) == (column.kind, column.shape, column.fill),
-                f"the data sets differ in the column {name!r}: {known.record} and {column.record}; prepare them in the same way",
+                f"the data sets differ in the column {name!r}: {known.record} and {column.record}: prepare them in the same way",
             )
     return found
 
@@ -209,7 +212,7 @@ def _tracks(taken: list[tuple[TrackReaders, Taken]]) -> tuple[tuple[str, int], .
 
 
 def to_batch(rows: Rows, address: np.ndarray, visit: np.ndarray) -> Batch:
-    """Rows as a batch; `address` and `visit`, per row, are what their randomness depends on."""
+    """Rows as a batch. `address` and `visit`: per row, they determine its randomness."""
     length = rows.ids.shape[1]
     summary = rows.summary.reshape(len(rows.ids), -1) + np.arange(len(rows.ids))[:, None] * length
     return Batch(

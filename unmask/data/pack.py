@@ -1,4 +1,4 @@
-"""Pack: examples into rows of a fixed length, as full as they get; and rows into arrays."""
+"""Pack: put examples into rows of a fixed length, as full as possible; and rows into arrays."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ PER_EXAMPLE = ("summary", "label", "counted")  # R K each
 
 @dataclass(frozen=True)
 class Rows:
-    """Rows ready to become batches. The names are those of Batch; K is the number of places for examples.
+    """Rows that are ready to become batches. The names are those of Batch; K is the number of places for examples.
 
-    Where a task reads an example several times, the example has several rows, one after the other, and one label."""
+    If a task reads an example several times, the example has several rows, one after the other, and one label."""
 
     ids: np.ndarray  # R T
     example: np.ndarray  # R T
@@ -36,7 +36,7 @@ class Rows:
         return len(self.label)
 
     def take(self, rows: np.ndarray, *, examples: np.ndarray | None = None, width: int | None = None) -> Rows:
-        """Some of the rows, or of their first `width` tokens; `examples`: their labels, where rows share one."""
+        """Some of the rows, cut to `width` tokens. `examples`: the numbers of their labels, if several rows share one."""
         labels = rows if examples is None else examples
         return Rows(
             **{name: getattr(self, name)[rows, :width] for name in PER_TOKEN},
@@ -47,7 +47,7 @@ class Rows:
 
 
 def join_rows(parts: list[Rows], columns: dict[str, Column]) -> Rows:
-    """Rows of one length, one below the other, with all `columns`: where a part lacks one, it gets the fill value."""
+    """Concatenate rows of one length. The result has all `columns`; a part that lacks one gets the fill value."""
     if len(parts) == 1 and columns.keys() <= parts[0].columns.keys():
         return parts[0]
     known = columns | {name: column[:0, 0] for part in parts for name, column in part.columns.items()}
@@ -63,12 +63,12 @@ def join_rows(parts: list[Rows], columns: dict[str, Column]) -> Rows:
 
 
 def _widened(values: np.ndarray, places: int) -> np.ndarray:
-    """Values per example with more places for examples; the new ones are unused."""
+    """Values per example with more places for examples; the new places are unused."""
     return np.pad(values, ((0, 0), (0, places - values.shape[1])))
 
 
 def _column(rows: Rows, name: str, like: Column) -> Column:
-    """A column of some rows; where they lack it, one of fill values."""
+    """A column of some rows; if they lack it, a column of fill values."""
     if name in rows.columns:
         return rows.columns[name]
     dtype = np.int32 if like.kind == "run" else like.values.dtype
@@ -80,7 +80,7 @@ def _stacked(columns: list[Column]) -> Column:
 
 
 def assign(sizes: np.ndarray, length: int, most: int) -> tuple[np.ndarray, np.ndarray]:
-    """Best fit, longest first: the row of each example and its place among the row's examples."""
+    """Best fit, longest first: the row of each example, and its place among the examples of that row."""
     rows, slots = np.empty(len(sizes), np.int64), np.zeros(len(sizes), np.int64)
     order = np.argsort(-sizes, kind="stable")
     smallest = int(sizes.min()) if len(sizes) else 0
@@ -134,7 +134,7 @@ def pack(texts: Texts, runs: Runs, specials: list[int], pad: int, length: int, p
 
 
 class _Flat:
-    """All tokens of all rows in one line, and the place in the rows that each of them goes to."""
+    """All tokens of all rows in one flat array, and the place of each token in the rows."""
 
     def __init__(
         self, texts: Texts, start: np.ndarray, run_length: np.ndarray,
@@ -146,7 +146,7 @@ class _Flat:
         count = int(run_length.sum())
         steps = np.arange(count, dtype=np.int32)
         self.token = np.repeat((start - begin).astype(np.int32), run_length) + steps
-        self.first = np.zeros(count, bool)  # of its run: a run always begins a new unit
+        self.first = np.zeros(count, bool)  # whether a token is the first of its run; a run always begins a new unit
         self.first[begin] = True
         example = _begin(sizes)
         self.position = steps - self.per_token(example.astype(np.int32))

@@ -1,4 +1,4 @@
-"""Pairs of texts and the question they pose: does the second follow, are they in order, or which of three?"""
+"""Pairs of texts with a label: whether the second follows, whether they are in order, or which of three cases."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from unmask.data.shards import Texts
 from unmask.errors import require
 from unmask.text import layout as layouts
 
-FOLLOWS, SWAPPED, DRAWN = range(3)  # how the second text of a pair came to be
-CUT = "tokens left out: a pair of texts longer than a row loses the ends of its longer text, as in BERT's program"
-READ = "tokens in all pairs of texts, before those were left out"
+FOLLOWS, SWAPPED, DRAWN = range(3)  # where the second text of a pair comes from
+CUT = "tokens left out: a pair of texts longer than a row loses the ends of its longer text, as in BERT's code"
+READ = "tokens in all pairs of texts before the cut"
 
 
 class Pairs(Shuffled):
-    """What arrangements in pairs give."""
+    """The base of arrangements in pairs."""
 
     @property
     def gives(self) -> frozenset[str]:
@@ -51,7 +51,7 @@ class NextSentence(Pairs):
 class SentenceOrder(Pairs):
     """Pairs of texts that follow each other; some are swapped (ALBERT)."""
 
-    swapped: float = 0.5  # share of pairs whose texts change places
+    swapped: float = 0.5  # share of pairs whose texts are swapped
     short: float = 0.1  # share of documents whose pairs aim at a random shorter length, drawn once
 
     classes = 2
@@ -68,9 +68,9 @@ class SentenceOrder(Pairs):
 
 @dataclass(frozen=True)
 class ThreeWay(Pairs):
-    """Pairs of texts; the second follows the first, goes before it, or comes from another document (StructBERT)."""
+    """Pairs of texts; the second follows the first, comes before it, or comes from another document (StructBERT)."""
 
-    previous: float = 1 / 3  # share of pairs whose second text goes before the first
+    previous: float = 1 / 3  # share of pairs whose second text comes before the first
     random: float = 1 / 3  # share of pairs whose second text is drawn from another document
     short: float = 0.1  # share of documents whose pairs aim at a random shorter length, drawn once
 
@@ -90,22 +90,24 @@ class ThreeWay(Pairs):
 
 @dataclass(frozen=True)
 class Walk:
-    """The walk of BERT's paper over each document: chunks of sentences, each cut in two at a random place."""
+    """How BERT's code makes pairs from a document: chunks of sentences, each cut in two at a random place."""
 
     texts: Texts
-    shares: tuple[float, float, float]  # of pairs that follow, are swapped, have a second text from elsewhere
+    shares: tuple[float, float, float]  # of pairs in order, swapped, and with a second text from another document
     short: float
-    lonely: bool  # a chunk of one sentence becomes a pair with a text from elsewhere; otherwise it is left out
+    lonely: (
+        bool  # True: a chunk of one sentence becomes a pair with a text from another document; False: it is left out
+    )
 
     def runs(self, labels: tuple[int, int, int], layout: str, length: int, rng: Any) -> Runs:
-        """Pairs as examples; `labels` are the answers for a pair that follows, is swapped, was drawn."""
+        """Pairs as examples; `labels`: the labels of a pair in order, swapped, and with a text from another document."""
         room = length - layouts.overhead(layout, 2)
         require(room >= 2, f"rows of {length} tokens leave no room for a pair in {layout!r}: use 8 or more")
         notes: Counter[str] = Counter()
         found = np.array(self.pairs(room, rng, notes), dtype=np.int64).reshape(-1, 5)
         require(
             len(found) > 0,
-            "no document has two sentences, and this sentence task needs them: part sentences by line breaks or full "
+            "no document has two sentences, but this sentence task needs them: separate sentences by line breaks or full "
             "stops, or set arrange=Blocks",
         )
         total = int((found[:, 1] - found[:, 0] + found[:, 3] - found[:, 2]).sum())
@@ -124,10 +126,10 @@ class Walk:
         least = 1 if self.lonely and documents > 1 else 2  # sentences of a chunk
         require(
             documents > 1 or not self.shares[DRAWN],
-            "pairs with a text from elsewhere need two documents or more: part documents by blank lines, or set "
+            "pairs with a text from another document need two documents or more: separate documents by blank lines, or set "
             "arrange=Blocks",
         )
-        # a document takes at most 2, and every round, which moves on by a sentence, at most 5
+        # random numbers: at most 2 for each document, and at most 5 for each round; a round advances by a sentence or more
         dice = rng.random(7 * len(begins)).tolist().pop
         found = []
         for document in range(documents):
@@ -138,7 +140,7 @@ class Walk:
             target = room if dice() >= self.short else 2 + int(dice() * (room - 1))  # of the whole document
             while end - i >= least:
                 j = min(max(bisect_left(begins, begins[i] + target, i, end + 1), i + least), end)
-                if end - j < least:  # what would be left over is too little for a pair of its own
+                if end - j < least:  # the rest of the document would be too short for a pair
                     j = end if least > 1 else j
                 split = i + 1 + int(dice() * (j - i - 1))
                 a0, a1 = begins[i], begins[split]
@@ -148,7 +150,7 @@ class Walk:
                     s = first[other] + int(dice() * (first[other + 1] - first[other]))
                     stop = bisect_left(begins, begins[s] + max(target - (a1 - a0), 1), s, first[other + 1] + 1)
                     found.append((a0, a1, begins[s], begins[min(max(stop, s + 1), first[other + 1])], how))
-                    i = split  # the rest of the chunk goes back
+                    i = split  # the rest of the chunk is used again
                 else:
                     found.append((a0, a1, a1, begins[j], how))
                     i = j
@@ -166,9 +168,8 @@ def _check_shares(**shares: float) -> None:
 
 
 def truncate(a: np.ndarray, b: np.ndarray, room: int, rng: Any) -> np.ndarray:
-    """Cut pairs to the room, always from the longer text: at its front or back by chance (BERT), without one at its end.
-
-    Changes the spans; returns how many tokens each pair lost."""
+    """Cut pairs to `room` tokens, always from the longer text: randomly at its front or end (BERT); if `rng` is None, at its
+    end. Changes the spans in place; returns the number of tokens that each pair lost."""
     size_a, size_b = a[:, 1] - a[:, 0], b[:, 1] - b[:, 0]
     excess = np.maximum(size_a + size_b - room, 0)
     gap = size_a - size_b

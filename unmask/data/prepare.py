@@ -1,4 +1,4 @@
-"""From a corpus to shards: all cores tokenise, one process reads and writes, memory stays bounded."""
+"""Prepare: turn a corpus into shards. All cores tokenise, one process reads and writes, and memory is bounded."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from unmask.text import Corpus, Lexicon, OwnWords, Tokenizer, Words, encode_docu
 from unmask.text.atomic_write import check_free, drafted
 from unmask.text.boundaries import CHINESE, available, segmenter
 
-CHUNK = 1 << 19  # characters handed to a worker at a time
+CHUNK = 1 << 19  # characters sent to a worker at a time
 
 
 @dataclass(frozen=True)
 class Reading:
-    """How workers read texts."""
+    """How workers read and tokenise texts."""
 
     tokenizer: str  # its JSON
     words: Words
@@ -57,7 +57,7 @@ def prepare(
     check_free(out, overwrite=overwrite, folder=True)
     found = available(words)
     if found == "rjieba":
-        segmenter()  # that it is missing is found before the work
+        segmenter()  # fail now if it is not installed
     dtype = "uint16" if tokenizer.vocabulary.size <= 1 << 16 else "uint32"
     reading = Reading(tokenizer.backend.to_str(), found, own, lexicon, corpus.whole, dtype)
     with drafted(out, folder=True) as draft:
@@ -70,7 +70,10 @@ def prepare(
             yield _counts(writers) | {"bytes": corpus.bytes_done, "bytes_total": corpus.bytes_total}
         for writer in writers.values():
             writer.close()
-        require(writers["train"].tokens > 0, "the corpus gave no tokens to train on: is it only white space?")
+        require(
+            writers["train"].tokens > 0,
+            "the corpus gave no tokens to train on: check that it holds more than white space",
+        )
         if holdout and not writers["holdout"].tokens:
             _none_held_out(corpus, writers["train"].tokens, holdout)
         tokenizer.save(draft / "tokenizer.json")
@@ -82,7 +85,7 @@ def prepare(
 def _manifest(
     corpus: Corpus, tokenizer: Tokenizer, reading: Reading, writers: dict[str, Writer], unknown: Unknown
 ) -> dict[str, Any]:
-    """What was prepared, how, and what to know about it."""
+    """The manifest: what was prepared, how, and notes for the user."""
     counts = _counts(writers)
     not_known = unknown.record(tokenizer, counts["tokens"])
     notes = dict(corpus.notes) | (reading.own.notes if reading.own is not None else {})
@@ -109,12 +112,12 @@ def _manifest(
 
 
 def _none_held_out(corpus: Corpus, tokens: int, holdout: float) -> None:
-    """Too little text to hold out a share of it: an error for texts read as a whole, otherwise a note."""
+    """There is too little text to hold out a share of it. For texts read as a whole this is an error, otherwise a note."""
     least = math.ceil(1000 * STRETCH / tokens) / 10  # per cent
     advice = f"pass --holdout {least:g}% or more" if least < 50 else "use more text"
     require(
         not corpus.whole,
-        f"--holdout {100 * holdout:g}% of {tokens:,} tokens is fewer than {STRETCH}, too few to measure a loss on: "
+        f"--holdout {100 * holdout:g}% of {tokens:,} tokens is less than {STRETCH} tokens, too few to measure a loss: "
         f"{advice}, or pass --holdout 0 to hold out nothing",
     )
     corpus.notes[f"tokens in one document, too few to hold some out: training has no held-out loss; {advice}"] = tokens
@@ -127,8 +130,8 @@ def _counts(writers: dict[str, Writer]) -> dict[str, int]:
 def _tokenised(
     chunks: Iterator[list[str]], reading: Reading, unknown: Unknown, workers: int
 ) -> Iterator[list[Document]]:
-    """Chunks in the order of the corpus, tokenised by a pool that never runs far ahead."""
-    # forked workers share the parent's pages, the lexicon too; they touch only tokenizers and numpy, never torch
+    """Tokenised chunks, in the order of the corpus. The pool of workers is never far ahead, so memory is bounded."""
+    # forked workers share the memory of the parent, such as the lexicon; they use only tokenizers and numpy, never torch
     context = multiprocessing.get_context("fork" if sys.platform == "linux" else "spawn")
     with ProcessPoolExecutor(workers, context, _start_worker, (reading,)) as pool:
         waiting: deque[Future[tuple[list[Document], Counter[str]]]] = deque()
@@ -146,7 +149,7 @@ def _taken(worked: tuple[list[Document], Counter[str]], unknown: Unknown) -> lis
 
 
 def _chunks(corpus: Corpus, warn: bool) -> Iterator[list[str]]:
-    """Texts by the handful. With `warn`, Chinese ones are counted: their words will be single characters."""
+    """Texts in chunks of about CHUNK characters. With `warn`, count Chinese texts: their words will be single characters."""
     chunk: list[str] = []
     size = 0
     for text in corpus:
@@ -154,7 +157,7 @@ def _chunks(corpus: Corpus, warn: bool) -> Iterator[list[str]]:
         size += len(text)
         if warn and CHINESE.search(text):
             corpus.notes[
-                "Chinese documents with every character as a word; recipes that hide words (bert-wwm, ernie) need real ones: pip install 'unmask[zh]'"
+                "Chinese documents with every character as a word; recipes that hide words (bert-wwm, ernie) need real words: pip install 'unmask[zh]'"
             ] += 1
         if size >= CHUNK:
             yield chunk
@@ -163,7 +166,7 @@ def _chunks(corpus: Corpus, warn: bool) -> Iterator[list[str]]:
         yield chunk
 
 
-_worker: dict[str, Any] = {}  # of a worker's process: what it was started with
+_worker: dict[str, Any] = {}  # in a worker process: the settings it was started with
 
 
 def _start_worker(reading: Reading) -> None:
@@ -174,7 +177,7 @@ def _start_worker(reading: Reading) -> None:
 
 
 def _work(texts: list[str]) -> tuple[list[Document], Counter[str]]:
-    """Documents, and the texts that the tokenizer did not know."""
+    """Documents, and counts of the texts that are unknown to the tokenizer."""
     reading: Reading = _worker["reading"]
     unknown: Counter[str] = Counter()
     documents = encode_documents(

@@ -1,7 +1,7 @@
-"""Reader: what an arrangement opens, and the cursor that takes rows from one.
+"""Reader: makes the rows of a data set for an arrangement; and the cursor that takes rows from a reader.
 
-A reader makes rows in blocks. A block is a function of the seed and its place alone. So any place in the data is reached
-at once, and a resumed run continues with the very next row.
+A reader makes rows in blocks. A block depends only on the seed and its place. So reading can start at any place, and a
+resumed run continues with exactly the next row.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from unmask.text.columns import Column
 
 @dataclass(frozen=True)
 class Place:
-    """Where reading stands."""
+    """A place in the data: the next row to read."""
 
-    visit: int = 0  # how often the data was read before
+    visit: int = 0  # number of times the data was read completely before
     block: int = 0  # where the block begins in this visit: the number of its group, or of its first step
     row: int = 0  # the next row of the block
 
@@ -41,8 +41,8 @@ class Block:
     """Rows that are made together."""
 
     rows: Rows
-    order: np.ndarray  # in which the rows are read
-    address: np.ndarray  # per row: the address of its randomness, together with the visit
+    order: np.ndarray  # the order in which rows are read
+    address: np.ndarray  # per row: with the visit, it determines the randomness of the row
     visit: int
     notes: Counter[str]
 
@@ -57,7 +57,7 @@ class Block:
 
 @dataclass(frozen=True)
 class Taken:
-    """Rows that were read, with what their randomness depends on."""
+    """Rows that were read, with the numbers that determine their randomness."""
 
     rows: Rows
     address: np.ndarray  # per row
@@ -69,7 +69,7 @@ class Reader(Protocol):
 
     @property
     def columns(self) -> dict[str, Column]:
-        """The columns of the data, without any entry."""
+        """The columns of the data, without entries."""
 
     @property
     def continuing(self) -> bool:
@@ -77,10 +77,10 @@ class Reader(Protocol):
 
     @property
     def reuse(self) -> int | None:
-        """How many tokens of a row, its first, a memory keeps; none: all."""
+        """The number of tokens at the start of a row that a memory keeps; None: all."""
 
     def check(self, slot: Slot) -> None:
-        """Refuse more rows in a step than the text is long enough for."""
+        """Refuse a slot with more rows than the text is long enough for."""
 
     def block(self, place: Place, slot: Slot) -> Block:
         """The block that begins at a place."""
@@ -89,11 +89,11 @@ class Reader(Protocol):
         """Where the next block begins."""
 
     def next_stage(self, place: Place, slot: Slot) -> Place:
-        """Where to begin with another row length: rows are cut in another way, so a block that was begun is left."""
+        """Where the next stage begins. Its rows may have another length, so a block that was partly read is skipped."""
 
 
 def blocks_from(reader: Reader, place: Place, slot: Slot) -> Iterator[Block]:
-    """Blocks from a place on; the next one is made ready in the background."""
+    """Blocks from a place on; the next one is made in the background."""
     ahead = begun(reader.block, place, slot)
     while True:
         block, place = ahead.result(), reader.after(place, slot)

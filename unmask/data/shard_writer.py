@@ -1,4 +1,4 @@
-"""The writer of shards: documents go into files, and the manifest learns what was written."""
+"""The writer of shards: writes documents to files, and records for the manifest what was written."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ SHARD_TOKENS = 100_000_000
 
 
 class Writer:
-    """Writes the shards of one split into a folder. The first document says which columns there are."""
+    """Writes the shards of one split into a folder. The first document determines the columns."""
 
     def __init__(self, folder: Path, split: str, ids_dtype: str) -> None:
         self.folder, self.split, self.ids_dtype = folder, split, ids_dtype
-        self.columns: dict[str, dict[str, Any]] = {}  # what the manifest says about each
+        self.columns: dict[str, dict[str, Any]] = {}  # their descriptions for the manifest
         self.shards: list[dict[str, Any]] = []
         self._open: dict[str, Any] = {}
         self.tokens = self.sentences = self.documents = 0
@@ -45,7 +45,7 @@ class Writer:
         self._count(counts | {"documents": here["documents"] + len(documents)})
 
     def _count(self, counts: dict[str, int]) -> None:
-        """Note what the open shard holds by now; a full one is closed."""
+        """Update the counts of the open shard; close it if it is full."""
         here = self.shards[-1]
         for name, count in counts.items():
             setattr(self, name, getattr(self, name) + count - here[name])
@@ -54,7 +54,7 @@ class Writer:
             self.close()
 
     def close(self) -> None:
-        """Finish the open shard: end marks, files closed, checksums noted."""
+        """Finish the open shard: write the end marks, close the files, record the checksums."""
         if not self._open:
             return
         here = self.shards[-1]
@@ -74,7 +74,10 @@ class Writer:
                 f"all documents must have the same columns: the first one has {self.columns}, another one has {found}",
             )
         taken = sorted(self.columns.keys() & set(FIXED))
-        require(not taken, f"a column may not be called {', '.join(taken)}: the name is taken, choose another")
+        require(
+            not taken,
+            f"a column may not be called {', '.join(taken)}, because a file of every shard has this name: choose another name",
+        )
 
     def _start(self) -> None:
         name = f"{self.split}-{len(self.shards):05d}"

@@ -1,4 +1,4 @@
-"""Shards: prepared tokens and their columns on disk, memory-mapped, good for every recipe of one tokenizer.
+"""Shards: prepared tokens and their columns on disk, memory-mapped; they serve every recipe with the same tokenizer.
 
 A data folder holds `manifest.json`, `tokenizer.json` and, for each shard, these files:
     ids        the tokens                                    uint16, or uint32 for a large vocabulary
@@ -46,7 +46,7 @@ _SHARD: dict[str, Any] = {
 
 @dataclass(frozen=True)
 class Shard:
-    """One shard's files, mapped and not read."""
+    """The memory-mapped files of one shard."""
 
     ids: np.ndarray
     sentence: np.ndarray
@@ -55,7 +55,7 @@ class Shard:
 
 
 class Shards:
-    """A prepared data folder, opened and checked."""
+    """A folder of prepared data, opened and checked."""
 
     def __init__(self, folder: str | Path, *, verify: bool = True) -> None:
         self.folder = Path(folder)
@@ -90,7 +90,7 @@ class Shards:
         return [self._map(entry["name"]) for entry in self.manifest["splits"].get(name, [])]
 
     def documents(self, name: str) -> int:
-        """How many documents a split has."""
+        """The number of documents of a split."""
         return sum(shard["documents"] for shard in self.manifest["splits"].get(name, []))
 
     def _map(self, shard: str) -> Shard:
@@ -108,7 +108,7 @@ class Shards:
 
     def _file(self, shard: str, name: str, dtype: str) -> np.ndarray:
         path = self.folder / f"{shard}.{name}"
-        if path.stat().st_size == 0:  # nothing can be mapped
+        if path.stat().st_size == 0:  # an empty file cannot be memory-mapped
             return np.zeros(0, dtype)
         return np.asarray(np.memmap(path, mode="r", dtype=dtype))
 
@@ -121,12 +121,12 @@ class Shards:
                     found = hashlib.file_digest(file, "sha256").hexdigest()
                 if found != expected:
                     raise UserError(
-                        f"{path} is damaged (its checksum is not the manifest's): prepare {self.folder} again"
+                        f"{path} is damaged (its checksum differs from the manifest): prepare {self.folder} again"
                     )
 
 
 def _check_manifest(manifest: dict[str, Any], path: Path) -> None:
-    """Refuse a manifest that lacks what is read of it, or has it in another type."""
+    """Refuse a manifest in which a field is missing or has a wrong type."""
     columns = manifest.get("columns")
     records = columns.values() if isinstance(columns, dict) else ()
     for hints, values, where in (
@@ -135,12 +135,12 @@ def _check_manifest(manifest: dict[str, Any], path: Path) -> None:
         *((_SHARD, entry, f"{path} is damaged: a shard's ") for split in _lists(manifest) for entry in split),
     ):
         lacking = sorted(hints.keys() - values.keys())
-        require(not lacking, f"{where}{', '.join(lacking)} is missing; prepare {path.parent} again")
+        require(not lacking, f"{where}{', '.join(lacking)} is missing: prepare {path.parent} again")
         check_types(hints, values, where)
 
 
 def _lists(manifest: dict[str, Any]) -> list[list[dict[str, Any]]]:
-    """The shards of each split, as far as the manifest has them."""
+    """The shards of each split that the manifest has."""
     splits = manifest.get("splits")
     found = splits.values() if isinstance(splits, dict) else ()
     return [[entry for entry in split if isinstance(entry, dict)] for split in found if isinstance(split, list)]
@@ -148,7 +148,7 @@ def _lists(manifest: dict[str, Any]) -> list[list[dict[str, Any]]]:
 
 @dataclass(frozen=True)
 class Texts:
-    """Some documents one after the other in memory: the raw material of one group of rows."""
+    """Some documents, concatenated in memory; one group of rows is made from them."""
 
     ids: np.ndarray  # tokens of all documents
     sentence: np.ndarray  # first token of each sentence, then the number of tokens
@@ -157,7 +157,7 @@ class Texts:
 
     @classmethod
     def of(cls, documents: list[Document]) -> Texts:
-        """The same from documents just tokenised."""
+        """Texts from documents that were just tokenised."""
         begins = np.cumsum([0, *(len(d.ids) for d in documents)])
         return cls(
             np.concatenate([d.ids for d in documents]).astype(np.int64),
@@ -168,7 +168,7 @@ class Texts:
 
 
 class Collection:
-    """All documents of a split as one numbered list, in whatever shards they are."""
+    """All documents of a split as one numbered list, over all shards."""
 
     def __init__(self, shards: list[Shard]) -> None:
         self.shards = [shard for shard in shards if len(shard.document) > 1]
@@ -179,7 +179,7 @@ class Collection:
 
     @cached_property
     def columns(self) -> dict[str, Column]:
-        """The columns that all shards have, without any entry."""
+        """The columns that all shards have, without entries."""
         return join_columns([{name: column[:0] for name, column in shard.columns.items()} for shard in self.shards])
 
     @cached_property
@@ -197,7 +197,7 @@ class Collection:
         return owners, begins
 
     def gather(self, numbers: np.ndarray) -> Texts:
-        """The named documents, one after the other, in this order."""
+        """The documents with these numbers, concatenated in this order."""
         owners = np.searchsorted(self.first, numbers, side="right") - 1
         return Texts.of([
             self._document(self.shards[owner], number - int(self.first[owner]))

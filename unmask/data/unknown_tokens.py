@@ -1,4 +1,4 @@
-"""What the tokenizer does not know of a corpus: how many tokens, and the characters behind them."""
+"""Unknown tokens of a corpus: how many there are, and which characters cause them."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from typing import Any
 
 from unmask.text import Tokenizer
 
-NOTED = 0.01  # share of tokens from which on something is probably wrong
-_SHOWN = 10  # of the characters behind unknown tokens
-_MOST = 100_000  # different texts that are remembered
+NOTED = 0.01  # share of tokens; above it, something is probably wrong
+_SHOWN = 10  # number of characters that are shown
+_MOST = 100_000  # number of different texts that are kept
 
 
 class Unknown:
-    """Counts the texts that became unknown tokens, as long as they are not too many, and how often they did."""
+    """Counts the texts that became unknown tokens. If there are too many different texts, the rarest are dropped."""
 
     def __init__(self) -> None:
         self.tokens = 0
@@ -26,13 +26,13 @@ class Unknown:
             self.texts = Counter(dict(self.texts.most_common(_MOST)))
 
     def record(self, tokenizer: Tokenizer, tokens: int) -> dict[str, Any]:
-        """How many of these tokens are unknown, their share, and how often what is behind most of them comes."""
-        behind = self._characters(tokenizer).most_common(_SHOWN)
+        """The number of unknown tokens, their share of all `tokens`, and the most frequent characters that cause them."""
+        causes = self._characters(tokenizer).most_common(_SHOWN)
         share = self.tokens / max(tokens, 1)
-        return {"tokens": self.tokens, "share": round(share, 6), "most": {text[:20]: times for text, times in behind}}
+        return {"tokens": self.tokens, "share": round(share, 6), "most": {text[:20]: times for text, times in causes}}
 
     def _characters(self, tokenizer: Tokenizer) -> Counter[str]:
-        """The characters that no token has; a text that has none of them counts itself."""
+        """Counts of the characters that are in no token; a text without such characters is counted as a whole."""
         alphabet = set("".join(tokenizer.backend.get_vocab()))
         normalizer = tokenizer.backend.normalizer
         found: Counter[str] = Counter()
@@ -44,9 +44,9 @@ class Unknown:
 
 
 def note_of(unknown: dict[str, Any]) -> str:
-    """The note on unknown tokens, where there are too many of them."""
+    """The note for the user if there are too many unknown tokens."""
     most = ", ".join(f"{text} ({times:,})" for text, times in unknown["most"].items())
     return (
         f"tokens, {100 * unknown['share']:.1f}% of all, are unknown to the tokenizer: the model learns nothing about them. "
-        f"Most often: {most}. Train a tokenizer on this text, or take one that knows these characters"
+        f"Most often: {most}. Train a tokenizer on this text, or use one that knows these characters"
     )

@@ -1,4 +1,5 @@
-"""Batches of held-out rows: the first of visit 0, so that validation always reads the same rows with the same randomness."""
+"""Batches of held-out rows: always the first rows of visit 0, so that every validation reads the same rows with the same
+masks."""
 
 from __future__ import annotations
 
@@ -11,11 +12,11 @@ from unmask.data.continuing_reader import ContinuingReader
 from unmask.data.loader import TRACK_BITS, Loader, TrackReaders, shared_out, to_batch
 from unmask.data.reader import Place, Reader, Slot
 
-VALIDATION_STEPS = 4  # rows of a held-out stream, where there is text enough: a memory takes a while to fill
+VALIDATION_STEPS = 4  # rows of each held-out stream, if there is enough text: a memory needs several rows to fill
 
 
 def held_out(tracks: list[TrackReaders], rows: int, most: int) -> list[Batch]:
-    """Batches to validate on: at most `rows` rows in all, each track its share of them, and `most` in a batch."""
+    """Batches for validation: at most `rows` rows in all, divided by the shares of the tracks; at most `most` in a batch."""
     if len(tracks) == 1:
         return list(_of_track(tracks[0], rows, most))
     shares = [track.share for track in tracks]
@@ -23,7 +24,7 @@ def held_out(tracks: list[TrackReaders], rows: int, most: int) -> list[Batch]:
         wanted = shared_out(shares, rows)
         found = [list(_of_track(track, count, most)) for track, count in zip(tracks, wanted, strict=True)]
         counts = [sum(len(batch.ids) for batch in batches) for batches in found]
-        if counts == wanted or tracks[0].readers[0].continuing:  # streams take what there is room for
+        if counts == wanted or tracks[0].readers[0].continuing:  # streams may have fewer rows than wanted
             break
         rows = min(rows - 1, *(int(count / share) for count, share in zip(counts, shares, strict=True)))
     else:

@@ -1,4 +1,4 @@
-"""Pretraining: a recipe, data and a budget become a run folder."""
+"""Pretraining: train a recipe on data within a budget, and write a run folder."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ from unmask.train.log import Log, check_tensorboard
 __all__ = ["Mixture", "pretrain"]
 
 MANY_VISITS = 10
-VALIDATING = 0.01  # of a budget in time, at most, for one validation
-MEASURING = 0.03  # of a budget in time, at most, goes into measuring; a little more where one pass takes longer
+VALIDATING = 0.01  # largest share of a budget in time for one validation
+MEASURING = 0.03  # largest share of a budget in time for measuring; a little more if one pass takes longer
 
 
 def pretrain(
@@ -54,11 +54,11 @@ def pretrain(
     began: float | None = None,
     now: Callable[[], float] = time.monotonic,
 ) -> Iterator[dict[str, Any]]:
-    """Train a recipe on prepared data, yielding records; the run folder `out` holds all that comes of it.
+    """Train a recipe on prepared data, write the run folder `out`, and yield records.
 
-    `start` names a run to continue from, on new text; `resume` goes on with a run that was cut off, for which `out` is
-    enough. `recipe_file`: the user's recipe file, if one of these runs uses parts of it. The default budget is 20 minutes,
-    the default seed 0. A budget in time runs from `began`, by the clock `now`.
+    `start`: a run to continue from, on new text. `resume`: continue an interrupted run; then only `out` is needed.
+    `recipe_file`: the user's recipe file, if one of these runs uses parts of it. The default budget is 20 minutes, the
+    default seed is 0. A budget in time starts at `began`, measured by the clock `now`.
     """
     began, out = now() if began is None else began, Path(out)
     earlier = run.request_of(out) if resume else None
@@ -92,7 +92,7 @@ def pretrain(
 
 
 def _check_used(recipe_file: str | Path | None, runs: Sequence[str | Path | None]) -> None:
-    """Refuse a recipe file that none of the runs that are opened needs."""
+    """Refuse a recipe file that no opened run needs."""
     require(
         recipe_file is None or any(run.files_of(Path(folder)) for folder in runs if folder is not None),
         f"no run that is opened uses parts of {recipe_file}: leave --recipe out (in Python, recipe_file=...)",
@@ -100,28 +100,28 @@ def _check_used(recipe_file: str | Path | None, runs: Sequence[str | Path | None
 
 
 def _read_again(out: Path, file: str | Path | RecipeFile | None) -> tuple[Recipe, tuple[str, ...]]:
-    """The recipe of a run that is resumed, and what to say of the recipe file that is given for it."""
+    """The recipe of a run that is resumed, and the notices about its recipe file."""
     given = run.given_file(out, run.file_for(out, file))
     return run.read_recipe(out, given), run.notices_of(out, given)
 
 
 @dataclass(frozen=True)
 class Ready:
-    """A run that can begin, or go on."""
+    """Everything that training needs to begin or to continue."""
 
     recipe: Recipe
     trainer: Trainer
     micro: list[int]  # rows in one pass, for each stage
     planner: Planner
     notices: list[str]
-    held_out: int | None  # tokens to validate on, at the most; none: as many as usual
+    held_out: int | None  # most tokens for validation; None: the default number
 
 
 def _new_run(
     recipe: Recipe, mixture: Mixture, machine: Machine, data: Sequence[str | Path], out: Path, budget: str,
     base: Model | None, seed: int, began: float, now: Callable[[], float],
 ) -> Generator[dict[str, Any], None, Ready]:  # fmt: skip
-    """Check, measure, plan, and make the folder; yields what is worth saying, returns the run."""
+    """Check, measure, plan, and create the folder. Yields events, returns the run."""
     asked = {"recipe": run.as_data(recipe), "data": [str(d) for d in data], "start": str(base.folder) if base else None,
              "seed": seed, "budget": budget}  # fmt: skip
     if base is not None:
@@ -134,7 +134,7 @@ def _new_run(
     if limit.kind == "seconds" or machine.device != "cpu":
         yield {"event": "measuring"}
     recipe, micro, measured, steps = _measured(recipe, mixture, trainer, limit, began, now, notices)
-    _check_data(recipe, mixture, seed)  # its steps may have become smaller
+    _check_data(recipe, mixture, seed)  # its steps may be smaller now
     if base is not None:
         rows = max(stage.length for stage in recipe.schedule)
         recipe = recipe.replace(reads=max(rows, base.recipe.longest))
@@ -147,7 +147,7 @@ def _new_run(
 
 
 def _check_data(recipe: Recipe, mixture: Mixture, seed: int) -> None:
-    """Say what is wrong with the data before anything is measured or written."""
+    """Find errors in the data before anything is measured or written."""
     mixture.check(recipe)
     for stage in recipe.schedule:
         mixture.loader(recipe, stage.length, seed, None, stage.rows)
@@ -157,8 +157,8 @@ def _measured(
     recipe: Recipe, mixture: Mixture, trainer: Trainer, limit: Budget, began: float, now: Callable[[], float],
     notices: list[str],
 ) -> tuple[Recipe, list[int], float, int]:  # fmt: skip
-    """The recipe, with smaller steps if its own are too few; rows in one pass; seconds of a step, 0.0 where the budget is
-    not in time; and the number of steps."""
+    """The recipe, with smaller steps if the budget allows too few; rows in one pass; seconds per step (0.0 if the budget is
+    not in time); and the number of steps."""
     found = _steps(recipe, mixture, trainer, limit, began, now)
     smaller = shrunk(recipe, found[2]) if limit.kind != "steps" else recipe
     if smaller is not recipe:
@@ -166,8 +166,8 @@ def _measured(
         recipe, found = smaller, _steps(smaller, mixture, trainer, limit, began, now)
     require(
         found[2] > 0,
-        f"one step of {recipe.name} {recipe.size} takes about {found[1]:.2g} s here, and {limit.amount - (now() - began):.2g} s of the "
-        f"budget of {limit.amount:.0f} s are left: give more time, or lower schedule.*.rows",
+        f"one step of {recipe.name} {recipe.size} takes about {found[1]:.2g} s here, but only {limit.amount - (now() - began):.2g} s of the "
+        f"budget of {limit.amount:.0f} s are left: give a larger --budget, or lower schedule.*.rows",
     )
     return recipe, *found
 
@@ -175,7 +175,7 @@ def _measured(
 def _steps(
     recipe: Recipe, mixture: Mixture, trainer: Trainer, limit: Budget, began: float, now: Callable[[], float]
 ) -> tuple[list[int], float, int]:
-    """Rows in one pass, seconds of a step if the budget is in time, and the number of steps; 0 if not one fits."""
+    """Rows in one pass, seconds per step if the budget is in time, and the number of steps (0 if no step fits)."""
     micro, steps = micro_rows(recipe, mixture, trainer), steps_paid(recipe, mixture, limit)
     if steps is not None:
         return micro, 0.0, steps
@@ -185,7 +185,8 @@ def _steps(
 
 
 def _held_out(recipe: Recipe, measured: float, limit: Budget) -> int:
-    """Tokens that can be validated on in a small share of a budget in time; forward takes a third of a step."""
+    """The number of tokens for validation, so that it takes a small share of a budget in time. A forward pass takes about a
+    third of a step."""
     stage = recipe.schedule[0]
     return int(VALIDATING * limit.amount * 3 * stage.rows * stage.length / measured)
 
@@ -203,7 +204,7 @@ def _resumed(
     recipe: Recipe, mixture: Mixture, machine: Machine, earlier: dict[str, Any], out: Path, limit: Budget, seed: int,
     began: float, now: Callable[[], float], file: str | Path | RecipeFile | None,
 ) -> Ready:  # fmt: skip
-    """A run that was cut off, as far as it was planned."""
+    """Everything that training needs to continue an interrupted run, with its plan so far."""
     system = recipe.system.build(recipe, mixture.tokenizer.vocabulary, seed)
     if earlier["start"] and checkpoint.newest(out) is None:
         base = open_run(earlier["start"], device="cpu", recipe=run.file_for(earlier["start"], file))
@@ -237,7 +238,10 @@ def _trained(
         yield {"event": "notice", "text": notice}
     held = mixture.validation(recipe, recipe.schedule[0].length, seed, machine.device.split(":")[0], ready.held_out)
     if not held:
-        yield {"event": "notice", "text": "too little was held out when the data was prepared: no validation"}
+        yield {
+            "event": "notice",
+            "text": "there is no validation, because too little text was held out when the data was prepared",
+        }
     if done >= steps:
         yield {"event": "notice", "text": f"{out} is finished: all {steps:,} steps are done"}
         return
@@ -255,7 +259,7 @@ def _trained(
         yield {"event": "read", "notes": dict(sum((loader.notes for loader in loaders), Counter()))}
     except torch.OutOfMemoryError:
         raise UserError(
-            f"out of memory with {ready.micro[0]} rows in one pass: lower schedule.*.length, or take a smaller --size"
+            f"out of memory with {ready.micro[0]} rows in one pass: lower schedule.*.length, or choose a smaller --size"
         ) from None
     finally:
         log.close()
@@ -263,16 +267,16 @@ def _trained(
 
 def _about_data(mixture: Mixture, recipe: Recipe, visits: float) -> Iterator[str]:
     if visits > MANY_VISITS:
-        yield f"this run reads the same text {visits:.0f} times: more text would serve it better"
+        yield f"this run reads the same text {visits:.0f} times: give more text for a better model"
     for level in mixture.empty_levels(recipe):
         yield (
-            f"no lexicon of this data holds an entry of the level {level}: words stand for them; add entries with "
-            "'unmask lexicon' and prepare it again"
+            f"no lexicon of this data has an entry of the level {level}, so words are used instead: add entries with "
+            "'unmask lexicon' and prepare the data again"
         )
 
 
 def _about_spread(spread: float) -> str:
     return (
         f"the network gives all tokens nearly the same vector (spread {spread:.2f}): it has hardly begun to learn, or has "
-        "collapsed; give it more time, lower optimise.rate, or raise optimise.warmup"
+        "collapsed: give a larger budget, lower optimise.rate, or raise optimise.warmup"
     )

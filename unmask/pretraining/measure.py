@@ -1,4 +1,4 @@
-"""What is decided once, before the first step: the machine, rows in one pass, how long a step takes, the stages as legs."""
+"""Decisions before the first step: the machine, the rows in one pass, the time of a step, and the stages of the loop."""
 
 from __future__ import annotations
 
@@ -16,16 +16,17 @@ from unmask.recipe import Recipe, Stage
 from unmask.system import step_flops, weights
 from unmask.train import Budget, LoopStage, Machine, Trainer
 
-COMPILING_PAYS = 600.0  # seconds of a budget: compiling takes one or two minutes
+COMPILING_PAYS = 600.0  # seconds; a shorter budget does not compile, because compiling takes one or two minutes
 
 
 def machine_for(device: str | None, compiled: bool | None, budget: Budget) -> Machine:
     """The machine to train on: the GPU if there is one, in bfloat16; otherwise the CPU, in float32.
 
-    Compiling is left to the budget if nothing is said: on a GPU, unless that is a few minutes."""
+    `compiled`: None means to compile on a GPU, unless the budget is only a few minutes."""
     name = device or ("cuda" if torch.cuda.is_available() else "cpu")
     require(
-        not name.startswith("cuda") or torch.cuda.is_available(), f"no GPU here for --device {name}: use --device cpu"
+        not name.startswith("cuda") or torch.cuda.is_available(),
+        f"this machine has no GPU for --device {name}: use --device cpu",
     )
     gpu = name.startswith("cuda")
     if gpu:
@@ -36,7 +37,7 @@ def machine_for(device: str | None, compiled: bool | None, budget: Budget) -> Ma
 
 
 def micro_rows(recipe: Recipe, mixture: Mixture, trainer: Trainer) -> list[int]:
-    """Rows in one pass, for each stage: as many as are quick and fit the memory."""
+    """Rows in one pass, for each stage: as many as fit the memory, up to the number that is fastest."""
     found = []
     for stage in recipe.schedule:
         most = min(stage.rows, max(1, MICRO_TOKENS[trainer.machine.device.split(":")[0]] // stage.length))
@@ -48,7 +49,7 @@ def micro_rows(recipe: Recipe, mixture: Mixture, trainer: Trainer) -> list[int]:
 
 def _passes(recipe: Recipe, mixture: Mixture, trainer: Trainer, stage: Stage) -> Callable[[int], Loader]:
     def batches(rows: int) -> Loader:
-        trainer.memory.clear()  # it is of other rows
+        trainer.memory.clear()  # it belongs to other rows
         return mixture.loader(recipe, stage.length, trainer.seed, None, rows)
 
     return batches
@@ -61,12 +62,13 @@ def step_costs(recipe: Recipe, mixture: Mixture) -> tuple[float, float]:
 
 
 def steps_paid(recipe: Recipe, mixture: Mixture, limit: Budget) -> int | None:
-    """The number of steps of a budget; none if it is in time."""
+    """The number of steps of a budget; None if the budget is in time."""
     return limit.steps(step_tokens=recipe.step_tokens, step_flops=step_costs(recipe, mixture)[1])
 
 
 def _fit(trainer: Trainer, batches: Callable[[int], Loader], rows: int) -> int:
-    """The most rows, halving from these, that one pass has memory for; the second pass remembers the first."""
+    """The largest number of rows that fits the memory, found by halving. Two passes are run, because the second also holds
+    the memory of the first."""
     with trainer.plainly():
         while True:
             try:
@@ -75,18 +77,23 @@ def _fit(trainer: Trainer, batches: Callable[[int], Loader], rows: int) -> int:
                     trainer.gradients([loader.batch(rows)], {}, 0)
                 return rows
             except torch.OutOfMemoryError:
-                require(rows > 1, "not even one row fits the memory: lower schedule.*.length, or take a smaller --size")
+                require(
+                    rows > 1,
+                    "one row does not fit the memory of the GPU: lower schedule.*.length, or choose a smaller --size",
+                )
                 rows //= 2
                 torch.cuda.empty_cache()
 
 
 def step_seconds(recipe: Recipe, mixture: Mixture, trainer: Trainer, micro: int, limit: float) -> float:
-    """Seconds of one step of the first stage, measured within about the limit: on a CPU few rows stand for all."""
+    """Seconds of one step of the first stage, measured in about `limit` seconds. On a CPU it is scaled up from a few rows."""
     stage, begin = recipe.schedule[0], time.monotonic()
     batches, rows = _passes(recipe, mixture, trainer, stage), 1 if trainer.machine.device == "cpu" else micro
     while True:
         loader = batches(rows)
-        took = [_pass_seconds(trainer, loader, rows) for _ in range(2 if rows < micro else 3)][-1]  # the first warm up
+        took = [_pass_seconds(trainer, loader, rows) for _ in range(2 if rows < micro else 3)][
+            -1
+        ]  # the first passes are a warmup
         next_rows = min(micro, 4 * rows)
         if rows == micro or time.monotonic() - begin + 3 * took * next_rows / rows > limit:
             break
@@ -104,11 +111,11 @@ def _pass_seconds(trainer: Trainer, loader: Loader, rows: int) -> float:
 
 
 def _update_seconds(trainer: Trainer) -> float:
-    """Time of one move of the weights, made on copies of them: measuring must not train."""
+    """Seconds of one update of the weights, measured on copies, because measuring must not train."""
     copies = torch.nn.ParameterList(p.detach().clone() for p in trainer.system.parameters())
     for parameter in copies:
         parameter.grad = torch.ones_like(parameter)
-    optimiser = torch.optim.AdamW(copies, fused=True)  # the others take about as long
+    optimiser = torch.optim.AdamW(copies, fused=True)  # other optimisers take about the same time
     for timed in (False, True):
         begin = time.monotonic()
         torch.nn.utils.clip_grad_norm_(copies, 1.0)
@@ -121,7 +128,7 @@ def _update_seconds(trainer: Trainer) -> float:
 
 
 def legs_of(recipe: Recipe, mixture: Mixture, micro: list[int], seed: int, opened: list[Loader]) -> list[LoopStage]:
-    """The stages as the loop runs them; every loader that it opens is noted in `opened`."""
+    """The stages as the loop runs them; every loader that is opened is added to `opened`."""
     legs = []
     for stage, rows, until in zip(recipe.schedule, micro, ends(recipe), strict=True):
 

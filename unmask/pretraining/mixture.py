@@ -1,4 +1,4 @@
-"""The data of a run: prepared sets and the weight of each, what a recipe needs of them, what is held out."""
+"""The data of a run: prepared data sets with weights, the columns that a recipe needs, and the held-out rows."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from unmask.recipe import Recipe
 from unmask.text import Tokenizer
 from unmask.text.lexicon import LEVELS
 
-MICRO_TOKENS = {"cpu": 8_192, "cuda": 65_536}  # more in one pass is no faster
+MICRO_TOKENS = {"cpu": 8_192, "cuda": 65_536}  # more tokens in one pass are not faster
 VALIDATION_TOKENS = {"cpu": 8_192, "cuda": 262_144}
 
 
@@ -39,8 +39,8 @@ class Mixture:
 
     @classmethod
     def open(cls, arguments: Sequence[str | Path]) -> Mixture:
-        """From arguments such as data/wiki or data/more:0.3."""
-        require(bool(arguments), "no data given: name folders made by 'unmask prepare'")
+        """Open data sets from arguments such as data/wiki or data/more:0.3."""
+        require(bool(arguments), "no data was given: name folders made by 'unmask prepare'")
         shards, weights = [], []
         for argument in map(str, arguments):
             path, _, weight = argument.rpartition(":")
@@ -56,51 +56,51 @@ class Mixture:
         return cls(tuple(shards), tuple(weights), tokenizer)
 
     def check(self, recipe: Recipe) -> None:
-        """Refuse a recipe that hides units whose boundaries were not prepared, or that would leave out a data set."""
+        """Refuse a recipe that needs columns that were not prepared, or that would never read a data set."""
         needed = needed_columns(recipe)
         for shards in self.shards:
             if "word" in needed and shards.manifest["words"] == "none":
                 raise UserError(
-                    f"{recipe.name} hides whole words, and {shards.folder} was prepared without them: prepare it again "
+                    f"{recipe.name} hides whole words, but {shards.folder} was prepared without them: prepare it again "
                     "with 'unmask prepare CORPUS --words auto'"
                 )
             missing = sorted(needed - {SENTENCES, *shards.columns})
             require(
                 set(missing) <= set(LEVELS),
-                f"{recipe.name} needs the columns {', '.join(missing)}, and {shards.folder} has {', '.join(shards.columns)}: prepare "
+                f"{recipe.name} needs the columns {', '.join(missing)}, but {shards.folder} has {', '.join(shards.columns)}: prepare "
                 "it again with them",
             )
             require(
                 not missing,
-                f"{recipe.name} hides {' and '.join(missing)} units, and {shards.folder} was prepared without them: make a "
+                f"{recipe.name} hides {' and '.join(missing)} units, but {shards.folder} was prepared without them: make a "
                 "lexicon with 'unmask lexicon', then 'unmask prepare CORPUS --lexicon FILE'; or set hide.units=Words",
             )
         for stage in recipe.schedule:
             self._check_tracks(recipe, stage.rows)
 
     def _check_tracks(self, recipe: Recipe, rows: int) -> None:
-        """Refuse steps with too few rows for a track, or for a data set."""
+        """Refuse a number of rows that leaves no row for a track or for a data set."""
         tracks = recipe.all_tracks()
         counts = shared_out([track.share for track in tracks.values()], rows)
         for (name, track), count in zip(tracks.items(), counts, strict=True):
             require(
                 count > 0,
-                f"the track {name!r} would not be read: its share gives it none of {rows} rows of a step; raise its share or "
+                f"the track {name!r} would not be read: its share gives it none of the {rows} rows of a step; raise its share or "
                 "schedule.*.rows",
             )
             for shards, mine in zip(self.shards, self._rows_of_sets(track.arrange, count), strict=True):
                 require(
                     mine > 0,
-                    f"{shards.folder} would not be read: its weight gives it none of {count} rows of a step; raise its weight or "
+                    f"{shards.folder} would not be read: its weight gives it none of the {count} rows of a step; raise its weight or "
                     "schedule.*.rows, or leave it out",
                 )
 
     def _rows_of_sets(self, arrange: Arrange, rows: int) -> list[int]:
-        """How many rows of a step each data set gives; rows that do not continue are taken in turns, so all are read."""
+        """The number of rows of a step from each data set. Rows that do not continue come from all data sets in turn."""
         return shared_out(list(self.weights), rows) if arrange.continuous else [rows] * len(self.weights)
 
     def empty_levels(self, recipe: Recipe) -> list[str]:
-        """Levels that the recipe hides and that have no entry in any lexicon."""
+        """Levels that the recipe hides but that have no entry in any lexicon."""
         needed = needed_columns(recipe) & set(LEVELS)
         files = [file for shards in self.shards for file in shards.manifest.get("lexicon", [])]
         return sorted(level for level in needed if not any(file[level] for file in files))
@@ -108,16 +108,16 @@ class Mixture:
     def loader(
         self, recipe: Recipe, length: int, seed: int, state: dict[str, Any] | None, rows: int, *, visit: int = 0
     ) -> Loader:
-        """Batches for training, `rows` rows in a step, from a state on, or from the beginning of a visit."""
+        """Batches for training, with `rows` rows in a step, from a state on, or from the beginning of a visit."""
         tracks = self._tracks(self.shards, "train", recipe, length, seed)
         start = {"places": [{"visit": visit} for track in tracks for _ in track.readers]}
         return Loader(tracks, list(self.weights), rows, state or start)
 
     def validation(self, recipe: Recipe, length: int, seed: int, device: str, most: int | None = None) -> list[Batch]:
-        """Batches of held-out rows, of `most` tokens if fewer than usual; none if too little was held out."""
+        """Batches of held-out rows; an empty list if too little was held out. `most`: a lower limit on the number of tokens."""
         tokens = min(VALIDATION_TOKENS[device], VALIDATION_TOKENS[device] if most is None else most)
         pairs = any(track.arrange.classes for track in recipe.all_tracks().values())
-        needed = 2 if pairs else 1  # documents; a pair takes two
+        needed = 2 if pairs else 1  # documents; a pair needs two
         sets = [shards for shards in self.shards if shards.documents("holdout") >= needed]
         readable = [shards for shards in sets if self._readable(shards, recipe, length, seed)]
         if not readable:
@@ -125,11 +125,11 @@ class Mixture:
         tracks = self._tracks(readable, "holdout", recipe, length, seed)
         try:
             return held_out(tracks, max(1, tokens // length), max(1, MICRO_TOKENS[device] // length))
-        except UserError:  # what was held out is too little for the sentence task, such as one document of one sentence
+        except UserError:  # the held-out text is too short for the sentence task, such as one document of one sentence
             return []
 
     def _readable(self, shards: Shards, recipe: Recipe, length: int, seed: int) -> bool:
-        """Whether enough of a data set was held out to be opened."""
+        """Whether the held-out text of a data set is long enough for the readers."""
         try:
             self._tracks([shards], "holdout", recipe, length, seed)
         except UserError:
@@ -137,12 +137,12 @@ class Mixture:
         return True
 
     def visits(self, tokens: float) -> float:
-        """How often the most repeated data set will be read by a run of this many tokens."""
+        """How many times a run of this many tokens reads its most repeated data set."""
         total = sum(self.weights)
         return max(tokens * w / total / max(1, s.tokens) for s, w in zip(self.shards, self.weights, strict=True))
 
     def _tracks(self, sets: Sequence[Shards], split: str, recipe: Recipe, length: int, seed: int) -> list[TrackReaders]:
-        """The readers of each track of a recipe; what is held out is read in its order."""
+        """The readers of each track of a recipe. Held-out text is not shuffled."""
         collections, found = [Collection(shards.split(split)) for shards in sets], []
         for number, (name, track) in enumerate(recipe.all_tracks().items()):
             given = (self.tokenizer, recipe.layout, length, track_seed(seed, name, number))

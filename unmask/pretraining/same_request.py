@@ -1,4 +1,4 @@
-"""A run that is resumed must be asked for as it was: what differs is named."""
+"""A run must be resumed with the same settings: check them, and name the first difference."""
 
 from __future__ import annotations
 
@@ -10,19 +10,20 @@ from unmask.recipe_json import flat_data
 
 
 def check_same(out: Path, before: dict[str, Any], now: dict[str, Any]) -> None:
-    """Refuse to resume a run with another request. `now` holds only what the user gives again, the recipe as `plain` writes it."""
+    """Refuse to resume a run with other settings. `now` holds only the settings that the user gave again; the recipe is in the
+    form that `plain` returns."""
     for name, value in now.items():
         difference = _difference(before[name], value) if name == "recipe" else f" ({before[name]}, got {value})"
         same = not difference if name == "recipe" else before[name] == value
         require(
             same,
-            f"{out} was started with another {name}{difference}: give the same to resume it, give only --resume and --out, "
+            f"{out} was started with another {name}{difference}: give the same {name} to resume it, give only --resume and --out, "
             "or choose another --out",
         )
 
 
 def _difference(before: Any, now: Any) -> str:
-    """The first value in which two recipes differ; empty if in none."""
+    """The first difference between two recipes; an empty string if they are equal."""
     one, other = flat_data(before), flat_data(now)
     for name in (*one, *other):
         if one.get(name) != other.get(name):

@@ -1,4 +1,4 @@
-"""Short budgets: smaller steps and shorter rows, where the recipe allows it, so that a short run is a sensible run."""
+"""Short budgets: use smaller steps and shorter rows, if the recipe allows it, so that a short run still learns."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ import dataclasses
 
 from unmask.recipe import Recipe
 
-ENOUGH_STEPS = 1_000  # with fewer, a network from random weights hardly begins to learn
-GOOD_STEPS = 4_000  # what smaller steps aim at
-TOO_FEW_STEPS = 200  # with fewer, it learns nothing
+ENOUGH_STEPS = 1_000  # with fewer steps, a network with random weights hardly learns
+GOOD_STEPS = 4_000  # the number of steps to aim at
+TOO_FEW_STEPS = 200  # with fewer steps, it learns nothing
 SHORT_ROWS = 128  # tokens
 SMALL_STEP = 1_024  # tokens: smaller steps are too noisy
 
 
 def shrunk(recipe: Recipe, steps: int) -> Recipe:
-    """The recipe with smaller steps, where its own give it so few; the recipe itself where it has enough or must not."""
+    """The recipe with smaller steps if it has too few; the same object if it has enough steps or must not change."""
     tokens = max(SMALL_STEP, recipe.step_tokens * steps / GOOD_STEPS)
     if not recipe.shrink or steps >= ENOUGH_STEPS or tokens >= recipe.step_tokens:
         return recipe
@@ -27,18 +27,16 @@ def shrunk(recipe: Recipe, steps: int) -> Recipe:
 
 
 def about_shrinking(before: Recipe, now: Recipe, steps: int) -> str:
-    """What was changed, and how to keep what the recipe has."""
+    """A notice: what was changed, and how to keep the values of the recipe."""
     first = now.schedule[0]
     shorter = f", and the model reads texts of up to {now.longest} tokens" if now.longest < before.longest else ""
     return (
-        f"this budget pays for {steps:,} steps of {before.step_tokens:,.0f} tokens, too few to learn from; so a step has "
-        f"{first.rows} rows of {first.length} tokens{shorter}; --set shrink=false keeps the recipe's own"
+        f"this budget allows {steps:,} steps of {before.step_tokens:,.0f} tokens, which are too few to learn from; so a step has "
+        f"{first.rows} rows of {first.length} tokens{shorter}; --set shrink=false keeps the steps of the recipe"
     )
 
 
 def about_too_few(steps: int, seconds: float | None) -> str:
-    """A warning before a run that cannot teach a network anything."""
+    """A notice about a run that is too short to learn anything."""
     advice = f"--budget {max(1, round(seconds * ENOUGH_STEPS / steps / 60))}m" if seconds else "a larger budget"
-    return (
-        f"about {steps:,} steps are too few to teach a network from random weights anything: give it {advice} or more"
-    )
+    return f"about {steps:,} steps are too few for a network with random weights to learn anything: give it {advice} or more"

@@ -1,4 +1,4 @@
-"""Going on from an earlier run, on new text."""
+"""Continue from an earlier run, on new text."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _SEGMENTS = "backbone.embed.segment.weight"
 
 
 def continued(recipe: Recipe, base: Model, mixture: Mixture) -> Recipe:
-    """The recipe with the network of an earlier run, whose tokenizer must be that of the data."""
+    """The recipe with the network of an earlier run. That run and the data must have the same tokenizer."""
     require(
         base.tokenizer.checksum == mixture.tokenizer.checksum,
         f"{mixture.shards[0].folder} was made with another tokenizer than {base.folder}: "
@@ -27,21 +27,25 @@ def continued(recipe: Recipe, base: Model, mixture: Mixture) -> Recipe:
 
 
 def inherit(system: Any, base: Model, recipe: Recipe) -> list[str]:
-    """Take over all weights that both have; segments that are new begin as the one of the layout they stand for.
+    """Copy all weights that both networks have. A new segment starts as a copy of the segment it replaces in the layout.
 
-    Returns what is to be said of the others."""
+    Returns notices about the other weights."""
     missing, left = checkpoint.load_weights(system, base.folder / checkpoint.WEIGHTS, partly=True)
     before, now = base.system.backbone.embed.segment, system.backbone.embed.segment
     if before is not None and len(now.weight) > len(before.weight):
         with torch.no_grad():
             now.weight.copy_(before.weight[_like(recipe, len(now.weight))])
         missing, left = ([name for name in names if name != _SEGMENTS] for names in (missing, left))
-    new = [f"fresh weights begin what {base.folder} has not: {_owners(missing)}"] if missing else []
-    return [*new, *([f"this run leaves behind what {base.folder} has besides: {_owners(left)}"] if left else [])]
+    new = (
+        [f"{base.folder} does not have these modules, so they start with random weights: {_owners(missing)}"]
+        if missing
+        else []
+    )
+    return [*new, *([f"this run does not use these modules of {base.folder}: {_owners(left)}"] if left else [])]
 
 
 def _like(recipe: Recipe, count: int) -> list[int]:
-    """For each segment of a network the segment of the layout that it stands for."""
+    """For each segment of the network, the segment of the layout that it replaces."""
     found = {number: number for number in range(count)}
     for track in recipe.tracks.values():
         found |= {number: segment for segment, number in reversed(list(enumerate(track.segments)))}
@@ -51,11 +55,11 @@ def _like(recipe: Recipe, count: int) -> list[int]:
 def about_rate(recipe: Recipe, base: Model) -> str:
     optimise: Any = recipe.optimise
     return (
-        f"goes on from {base.folder} at a learning rate of {optimise.rate:.2g} after a warmup of {optimise.warmup:.0%} of the "
+        f"this run continues from {base.folder} at a learning rate of {optimise.rate:.2g} after a warmup of {optimise.warmup:.0%} of the "
         "steps: set optimise.rate and optimise.warmup to change them"
     )
 
 
 def _owners(names: list[str]) -> str:
-    """The modules that tensors belong to, each once."""
+    """The names of the modules that these tensors belong to, each once."""
     return ", ".join(dict.fromkeys(name.rpartition(".")[0] or name for name in names))

@@ -1,7 +1,7 @@
-"""A budget in time: the number of steps is measured, and measured again while the run goes on.
+"""A budget in time: the number of steps is estimated from the measured speed, and estimated again during the run.
 
-Every change of plan is written to `plan.jsonl` before it takes effect. A resumed run repeats the plans that are written
-there, then measures again.
+Every change of plan is written to `plan.jsonl` before it takes effect. A resumed run repeats these plans, then measures
+again.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from unmask.train import Plan, checkpoint
 from unmask.type_check import check_types
 
 PLANS = "plan.jsonl"
-NOTICED = 0.02  # a plan changes when its rest is wrong by more than this share
-EVENT_SHARE = 0.05  # of the time, at most, for validations and checkpoints
-ENDING = 0.3  # seconds for leaving the program
+NOTICED = 0.02  # the plan changes if its remaining steps are wrong by more than this share
+EVENT_SHARE = 0.05  # largest share of the time for validations and checkpoints
+ENDING = 0.3  # seconds that the program needs to exit
 
 
 class TimeBudget:
@@ -31,18 +31,18 @@ class TimeBudget:
         self, seconds: float, ends: Sequence[float], costs: Sequence[float], folder: Path, *, began: float,
         step_seconds: float, event_seconds: float, earlier: float = 0.0, now: Callable[[], float] = time.monotonic,
     ) -> None:  # fmt: skip
-        """`ends`: the progress at which each leg ends; `costs`: operations of one of its steps; `step_seconds`: of a step of
-        the first leg, as measured; `event_seconds`: of a validation and a checkpoint; `earlier`: spent before a resume."""
+        """`ends`: the progress at which each stage ends; `costs`: operations of one step of each stage; `step_seconds`: measured
+        time of a step of the first stage; `event_seconds`: time of a validation and a checkpoint; `earlier`: seconds used
+        before a resume."""
         self.seconds, self.ends, self.costs, self.file = seconds, ends, costs, folder / PLANS
         self.began, self.earlier, self.now = began, earlier, now
         self.event, self.last_event = event_seconds, now()
         self.step_seconds, self.leg = step_seconds, 0
-        self.samples: deque[tuple[float, int]] = deque()  # seconds and steps between looks, of this leg
-        self.mark: tuple[float, int] | None = None  # time and step of the last look
+        self.samples: deque[tuple[float, int]] = deque()  # seconds and steps between calls of `look`, in this stage
+        self.mark: tuple[float, int] | None = None  # time and step of the last call of `look`
         self.plans = read_plans(folder)
-        checkpoint.write_text(
-            "".join(_line(plan) for plan in self.plans), self.file
-        )  # without a line that a kill cut off
+        # written again without an incomplete last line, which a kill may leave
+        checkpoint.write_text("".join(_line(plan) for plan in self.plans), self.file)
         if not self.plans:
             self._add(Plan(self._steps_left(0.0)))
 
@@ -64,7 +64,7 @@ class TimeBudget:
     def look(self, done: int, leg: int) -> None:
         self._measure(done, leg)
         plan = self.plan(done)
-        if done < self.plans[-1].since:  # resumed: the plans of the first run come first
+        if done < self.plans[-1].since:  # after a resume, the recorded plans are followed first
             return
         left, wanted = plan.steps - done, self._steps_left(plan.at(done))
         if abs(wanted - left) > max(0.5, NOTICED * left):
@@ -76,7 +76,7 @@ class TimeBudget:
             self.mark = (self.mark[0] + seconds, self.mark[1])
 
     def _measure(self, done: int, leg: int) -> None:
-        """Take in the steps since the last look; the first of a leg do not count: they compile and warm up."""
+        """Measure the steps since the last call. The first steps of a stage do not count, because they compile and warm up."""
         now = self.now()
         if leg != self.leg:
             self.step_seconds *= self.costs[leg] / self.costs[self.leg]
@@ -90,8 +90,8 @@ class TimeBudget:
         self.mark = (now, done)
 
     def _steps_left(self, progress: float) -> int:
-        """How many steps the rest of the time has room for, if they share the rest of the progress evenly."""
-        left = self.seconds - self.spent() - ENDING - self.event  # the last checkpoint is made in any case
+        """The number of steps that fit in the remaining time, if they divide the remaining progress evenly."""
+        left = self.seconds - self.spent() - ENDING - self.event  # the last checkpoint is always written
         left *= 1 - min(EVENT_SHARE, 20 * (1 - progress) * self.event / max(left, 1e-9)) if left > 0 else 1
         starts = [0.0, *self.ends[:-1]]
         shares = [max(0.0, end - max(progress, start)) for start, end in zip(starts, self.ends, strict=True)]
@@ -100,7 +100,7 @@ class TimeBudget:
         return max(1, int(left / max(mean, 1e-9)))
 
     def _add(self, plan: Plan) -> None:
-        """A plan holds only when it is safely written."""
+        """Add a plan. It is written to the file before it takes effect."""
         write_plan(self.file, plan)
         self.plans.append(plan)
 
@@ -117,7 +117,7 @@ def _line(plan: Plan) -> str:
 
 
 def read_plans(folder: Path) -> list[Plan]:
-    """The plans of a run, oldest first; a last line that a kill cut off never took effect."""
+    """The plans of a run, oldest first. An incomplete last line, left by a kill, never took effect and is skipped."""
     file, plans = folder / PLANS, []
     lines = file.read_text(encoding="utf-8", errors="replace").splitlines() if file.is_file() else []
     for number, line in enumerate(lines, 1):

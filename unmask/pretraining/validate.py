@@ -1,4 +1,4 @@
-"""Validation: the losses on what was held out, and whether the vectors still tell tokens apart."""
+"""Validation: the losses on held-out text, and whether the vectors of different tokens still differ."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from unmask.recipe import Recipe
 from unmask.system import weights
 from unmask.train import Trainer
 
-COLLAPSED = 0.1  # spread of the vectors below which a network tells tokens no longer apart
+COLLAPSED = 0.1  # below this spread, the vectors of different tokens are nearly the same
 
 
 def validator(trainer: Trainer, held: list[Batch], recipe: Recipe) -> Callable[[], dict[str, float]]:
-    """Held-out losses with fixed masks; their sum, each with its weight, is the loss, and its negative the score."""
+    """Returns a function that computes the held-out losses with fixed masks. `loss` is their weighted sum, `score` is -loss."""
     weights = _last_weights(recipe)
 
     @trainer.plainly()
@@ -41,18 +41,18 @@ def validator(trainer: Trainer, held: list[Batch], recipe: Recipe) -> Callable[[
 
 
 def _continues(batch: Batch) -> bool:
-    """Whether rows of a batch continue those of the batch before."""
+    """Whether the rows of a batch continue those of the batch before."""
     begins = batch.per_row.get("begins")
     return begins is not None and not bool(begins.all())
 
 
 def _last_weights(recipe: Recipe) -> dict[str, float]:
-    """What each loss counts in the end: scores must not change their meaning on the way."""
+    """The weight of each loss at the end of training. They are fixed, so that scores can be compared over the whole run."""
     return {name: curves.at(weight, 1.0) for name, weight in weights(recipe, recipe.schedule[-1]).items()}
 
 
 def _spread(trainer: Trainer, batch: Batch) -> float:
-    """How much the vectors of different tokens differ: 0 if all are one and the same, near 1 if nothing is common."""
+    """How much the vectors of different tokens differ: 0 if all are the same, near 1 if they have nothing in common."""
     prepared, _ = trainer.system.hide(batch.to(trainer.machine.device))
     with trainer.machine.autocast():
         vectors = trainer.system.look(prepared).last[prepared.real].float()

@@ -1,4 +1,4 @@
-"""Texts, tokenizers, boundaries and layouts: all that happens before there are numbers to train on."""
+"""Texts, tokenizers, boundaries and layouts: every step from text to token ids."""
 
 from unmask.text.boundaries import Words
 from unmask.text.documents import Corpus

@@ -1,4 +1,4 @@
-"""Writing whole or not at all: to a draft next to the place, which takes the place when everything is written."""
+"""Atomic writing: write to a temporary file or folder, and rename it when everything is written."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from unmask.errors import require
 
 
 def check_free(out: Path, *, overwrite: bool, folder: bool = False) -> None:
-    """What is at the place is kept, unless it may be replaced and is of the same sort."""
+    """Refuse an output path that exists, unless it may be overwritten and is of the same type (file or folder)."""
     require(overwrite or not out.exists(), f"{out} exists already: choose another --out, or pass --overwrite")
-    require(not out.is_dir() or folder, f"{out} is a folder, and a file is to be written: choose another --out")
-    require(not out.is_file() or not folder, f"{out} is a file, and a folder is to be written: choose another --out")
+    require(not out.is_dir() or folder, f"{out} is a folder, but the output is a file: choose another --out")
+    require(not out.is_file() or not folder, f"{out} is a file, but the output is a folder: choose another --out")
 
 
 @contextmanager
 def drafted(out: Path, *, folder: bool = False) -> Iterator[Path]:
-    """A file or folder to write to. If that fails nothing is left, not even folders that were made for it."""
+    """Yield a temporary path to write to. After a failure nothing is left, not even parent folders created for it."""
     made = [parent for parent in out.parents if not parent.exists()]  # the nearest first
     draft = out.with_name(f".{out.name}.{os.getpid()}")
     try:

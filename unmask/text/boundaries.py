@@ -1,4 +1,4 @@
-"""Where words begin, as character positions of the original text, in English and Chinese."""
+"""Where words begin, as character positions in the original text, for English and Chinese."""
 
 from __future__ import annotations
 
@@ -19,23 +19,23 @@ WORDS: dict[str, Words] = {"auto": "auto", "spaces": "spaces", "rjieba": "rjieba
 
 SPACE, LETTER, PUNCTUATION, HAN, NEWLINE = range(5)
 
-CHINESE = re.compile("[\u4e00-\u9fff]{4}")  # enough of it in a row to be a text in Chinese
+CHINESE = re.compile("[\u4e00-\u9fff]{4}")  # this many Chinese characters in a row: the text is Chinese
 
 
 def words_named(name: str) -> Words:
-    """One of the ways to find words, by its name."""
+    """The way to find words that has this name."""
     if name not in WORDS:
         raise unknown("way to find words", name, WORDS)
     return WORDS[name]
 
 
 def available(words: Words) -> Words:
-    """What this machine can do: `auto` is `spaces` where the Chinese segmenter is not installed."""
+    """The way this machine supports: `auto` becomes `spaces` if the Chinese segmenter is not installed."""
     return "spaces" if words == "auto" and find_spec("rjieba") is None else words
 
 
 def codes_of(text: str) -> np.ndarray:
-    """One code point per character, so that character classes are a table look-up."""
+    """One code point per character, so that the class of a character is a table lookup."""
     return np.frombuffer(text.encode("utf-32-le", errors="surrogatepass"), dtype=np.uint32)
 
 
@@ -44,7 +44,7 @@ def classes_of(codes: np.ndarray) -> np.ndarray:
     table = _class_table()
     kinds = table[np.minimum(codes, 0xFFFF)]
     astral = codes > 0xFFFF
-    if astral.any():  # emoji and symbols stand alone, and so do the rarer Han characters
+    if astral.any():  # each emoji, symbol and rare Han character is a word by itself
         han = (codes >= 0x20000) & (codes <= 0x323AF)
         kinds = np.where(astral, np.where(han, HAN, PUNCTUATION), kinds).astype(np.uint8)
     return kinds
@@ -53,9 +53,10 @@ def classes_of(codes: np.ndarray) -> np.ndarray:
 def word_starts(text: str, kinds: np.ndarray, words: Words, *, cutter: Any = None) -> np.ndarray:
     """True on every character that begins a word.
 
-    `spaces`: runs of letters and digits; each punctuation mark and each Han character alone.
-    `rjieba`: the segmenter's words, line by line. `auto`: the segmenter on lines that hold Han, `spaces` on the rest.
-    `cutter`: a segmenter with words of the user's own; none: as it comes.
+    `spaces`: a run of letters and digits is a word; so is each punctuation mark and each Han character.
+    `rjieba`: the words that the segmenter finds, line by line.
+    `auto`: the segmenter for lines with Han characters, `spaces` for the others.
+    `cutter`: a segmenter that knows the user's words; None: the default segmenter.
     """
     if words == "none":
         return kinds != SPACE
@@ -70,9 +71,9 @@ def word_starts(text: str, kinds: np.ndarray, words: Words, *, cutter: Any = Non
 
 
 def _segmented(lines: Sequence[str], chosen: np.ndarray, kinds: np.ndarray, cutter: Any) -> np.ndarray:
-    """True where the segmenter begins a word, in the chosen lines; the others are one word each."""
+    """True where the segmenter begins a word, in the chosen lines. Each other line counts as one word."""
     cut = cutter.cut
-    sizes: list[int] = []  # numpy once for all lines: for each line it would cost as much as the segmenter
+    sizes: list[int] = []  # converted to numpy once for all lines: once per line would take as long as the segmenter
     for line, cuts in zip(lines, chosen.tolist(), strict=True):
         if cuts:
             sizes.extend(map(len, cut(line)))
@@ -106,12 +107,12 @@ def _class_table() -> np.ndarray:
 
 @cache
 def segmenter() -> Any:
-    """The segmenter of Chinese; that it is not installed is an error."""
+    """The Chinese segmenter. It is an error if it is not installed."""
     try:
         import rjieba
     except ImportError:
         raise UserError(
-            "the text holds Chinese, and its words need rjieba: pip install 'unmask[zh]', "
-            "or take every character as a word with --words spaces"
+            "the text is Chinese, and finding Chinese words needs rjieba, which is not installed: pip install 'unmask[zh]', "
+            "or pass --words spaces to take every character as a word"
         ) from None
     return rjieba

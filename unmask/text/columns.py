@@ -50,7 +50,7 @@ class Column:
 
     @property
     def record(self) -> dict[str, Any]:
-        """What a manifest says about the column."""
+        """The description of the column in a manifest."""
         return {
             "kind": self.kind, "dtype": self.values.dtype.name, "shape": list(self.shape), "fill": self.fill,
         }  # fmt: skip
@@ -64,12 +64,12 @@ class Column:
 
 
 def run_column(begins: np.ndarray) -> Column:
-    """The column of units that leave no token out, from a flag per token: does it begin one?"""
+    """The column of units that cover every token, made from one flag per token: whether it begins a unit."""
     return Column(np.where(begins, BEGINS, CONTINUES).astype(np.uint8))
 
 
 def join_columns(parts: Sequence[dict[str, Column]]) -> dict[str, Column]:
-    """The columns of several texts as those of one; a column that one of them lacks is left out."""
+    """Concatenate the columns of several texts. A column that one of the texts lacks is left out."""
     names = [name for name in parts[0] if all(name in part for part in parts)]
     return {
         name: replace(parts[0][name], values=np.concatenate([part[name].values for part in parts])) for name in names
@@ -77,5 +77,5 @@ def join_columns(parts: Sequence[dict[str, Column]]) -> dict[str, Column]:
 
 
 def backward_marks(marks: np.ndarray, following: np.ndarray) -> np.ndarray:
-    """The marks of tokens that are read from the end to the start; `following`: the marks of the tokens after them."""
+    """The marks of tokens that are read backward; `following`: for each token, the mark of the token after it."""
     return np.where(marks == OUTSIDE, OUTSIDE, np.where(following == CONTINUES, CONTINUES, BEGINS)).astype(marks.dtype)

@@ -17,19 +17,19 @@ from pathlib import Path
 
 from unmask.errors import UserError, require
 
-STDLIB = "stdlib"  # stands for all of the standard library
-SHORTEST = 40  # characters; shorter texts are labels rather than language
+STDLIB = "stdlib"  # the name for the whole standard library
+SHORTEST = 40  # characters; a shorter text is a label, not language
 _CHUNK = 32  # files handed to a worker at a time
 _SKIPPED = frozenset({"site-packages", "dist-packages", "test", "tests", "idlelib", "lib2to3"})
-_BODIES = ("body", "orelse", "handlers", "finalbody", "cases")  # where a statement holds other statements
-_HALF = re.compile("[\ud800-\udfff]")  # half a character, which an escape can write and UTF-8 cannot
+_BODIES = ("body", "orelse", "handlers", "finalbody", "cases")  # fields of a statement that hold other statements
+_HALF = re.compile("[\ud800-\udfff]")  # a lone surrogate: an escape can write it, UTF-8 cannot encode it
 _DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 
 
 def docstrings(packages: Sequence[str], *, workers: int | None = None) -> Iterator[tuple[str, str]]:
-    """(package, text) for every module, class and function of these packages, none of which is imported.
+    """(package, text) for every module, class and function of these packages. No package is imported.
 
-    A package is given by its import name; "stdlib" is the whole standard library. No text comes twice.
+    A package is given by its import name; "stdlib" is the whole standard library. Each text is yielded once.
     """
     require(bool(packages), f"no package given: name installed packages, or {STDLIB!r} for the standard library")
     require(workers is None or workers >= 1, f"workers must be 1 or more, got {workers}")
@@ -51,8 +51,8 @@ def _read_all(files: list[Path], workers: int) -> Iterator[list[str]]:
     if workers <= 1:
         yield from map(_read, files)
         return
-    # forked workers start at once; they touch only the parser, never torch. A syntax tree holds no cycle, and
-    # looking for some takes a third of the time.
+    # Forked workers start fast. They use only the parser, never torch. Garbage collection is off: a syntax tree has no
+    # reference cycles, and the search for cycles takes a third of the time.
     context = multiprocessing.get_context("fork" if sys.platform == "linux" else "spawn")
     with ProcessPoolExecutor(workers, context, gc.disable) as pool:
         yield from pool.map(_read, files, chunksize=_CHUNK)
@@ -69,19 +69,19 @@ def _files(package: str) -> list[Path]:
     except ValueError:  # a module that runs as a script has no spec
         spec = None
     if spec is None:
-        raise UserError(f"the package {package!r} is not installed: pip install {package}, or name another")
+        raise UserError(f"the package {package!r} is not installed: pip install {package}, or name another package")
     files = [Path(spec.origin)] if spec.origin and spec.origin.endswith(".py") else []
     for folder in spec.submodule_search_locations or ():
         files += Path(folder).rglob("*.py")
-    require(bool(files), f"the package {package!r} has no Python source to read: name another")
+    require(bool(files), f"the package {package!r} has no Python source files to read: name another package")
     return sorted(set(files))
 
 
 def _read(file: Path) -> list[str]:
-    """The texts of one file; none if it does not parse."""
+    """The texts of one file; an empty list if it does not parse."""
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # about escapes in other people's strings
+            warnings.simplefilter("ignore")  # warnings about escapes in the strings of other packages
             tree = ast.parse(file.read_bytes())
         texts = [text.strip() for text in _texts(tree)]
     except (SyntaxError, ValueError, RecursionError):
@@ -90,7 +90,7 @@ def _read(file: Path) -> list[str]:
 
 
 def _texts(node: ast.AST) -> Iterator[str]:
-    """The documentation strings in and under a node, from top to bottom; expressions hold none."""
+    """The documentation strings of a node and of its children, from top to bottom. Expressions have none."""
     if isinstance(node, _DOCUMENTED):
         yield ast.get_docstring(node) or ""
     for name in _BODIES:

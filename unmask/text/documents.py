@@ -25,17 +25,17 @@ from unmask.text.encodings import SAMPLE, encoding_named, fitting, is_wide, reco
 
 FORMATS = (".txt", ".jsonl", ".parquet")
 COMPRESSIONS = (".gz", ".xz", ".zst")
-LONGEST_LINE = 256 << 20  # bytes; a longer line cannot be held in bounded memory
-LONGEST_TEXT = 1 << 20  # characters; a longer document is cut at a line, a longer line at a space
+LONGEST_LINE = 256 << 20  # bytes; the limit keeps memory bounded
+LONGEST_TEXT = 1 << 20  # characters; a longer document is cut at a line end, a longer line at a space
 
 _TOO_LONG = "documents longer than {:,} characters, cut into parts"
 NO_BLANK_LINE = (
     "files without a blank line, each read as one document: if every line is a document, pass --lines; otherwise put a "
     "blank line between documents"
 )
-_BEGINNING = 1 << 12  # characters of each file that are read before the work starts
-_BROKEN = (EOFError, OSError, lzma.LZMAError, zlib.error)  # what reading a damaged file raises
-HALF = re.compile("[\ud800-\udfff]")
+_BEGINNING = 1 << 12  # characters of each file that are checked before the work starts
+_BROKEN = (EOFError, OSError, lzma.LZMAError, zlib.error)  # errors from reading a damaged file
+HALF = re.compile("[\ud800-\udfff]")  # a lone surrogate: half a character
 
 
 @dataclass(frozen=True)
@@ -47,9 +47,9 @@ class Source:
 
 
 class Corpus:
-    """Documents, read one after the other in bounded memory. `notes` counts what was cut or replaced.
+    """The documents of some files, read one by one in bounded memory. `notes` counts what was cut or replaced.
 
-    `whole`: a .txt file is one document, its blank lines kept as they are; what is too long is still cut into parts.
+    `whole`: a .txt file is one document and keeps its blank lines; a file that is too long is still cut into parts.
     `lines`: every line of a .txt file is a document."""
 
     def __init__(
@@ -59,7 +59,8 @@ class Corpus:
         require(bool(arguments), "no corpus given: name files, folders or globs of " + ", ".join(FORMATS))
         require(errors in ("strict", "replace"), f"errors must be strict or replace, got {errors!r}")
         require(
-            not (whole and lines), "a .txt file is one document with --whole, and many with --lines: give one of them"
+            not (whole and lines),
+            "--whole makes a .txt file one document, --lines makes each line a document: give one of them",
         )
         self.errors, self.encoding, self.seed = errors, encoding_named(encoding), seed
         self.whole, self.lines = whole, lines
@@ -70,10 +71,12 @@ class Corpus:
         self._check()
 
     def _check(self) -> None:
-        """Errors that the beginning of a file shows come now, and not after hours of work on the files before it."""
+        """Read the beginning of every file, so that an error comes now and not after hours of work on other files."""
         files = [file for source in self.sources for file in source.files]
         formats = {suffixes(file)[0] for file in files}
-        require(not self.lines or ".txt" in formats, "--lines is for .txt files, and there is none: leave it out")
+        require(
+            not self.lines or ".txt" in formats, "--lines is for .txt files, but the corpus has none: leave --lines out"
+        )
         for file in files:
             if suffixes(file)[0] == ".parquet":
                 _pyarrow(file)
@@ -87,7 +90,7 @@ class Corpus:
         found = False
         for number, source in enumerate(self.sources):
             for index, text in enumerate(self._texts(source)):
-                if source.share < 1 and _toss(self.seed, number, index) >= source.share:
+                if source.share < 1 and _drawn(self.seed, number, index) >= source.share:
                     continue
                 found = True
                 yield from self._cut(text)
@@ -131,7 +134,7 @@ class Corpus:
         offset = number = 0
         while line := read_line(stream, file, offset):
             if offset == 0 and b"\0" in line and (recognised(line) or "").startswith("utf-16"):
-                raise undecodable(file, encoding, line, "it has zero bytes")  # which UTF-8 allows
+                raise undecodable(file, encoding, line, "it has zero bytes")  # valid UTF-8, but not text
             try:
                 yield line.removeprefix(codecs.BOM_UTF8 if offset == 0 else b"").decode(encoding)
             except UnicodeDecodeError as error:
@@ -191,23 +194,23 @@ def _files(argument: str) -> list[Path]:
         require(bool(files), f"the folder {path} holds no {', '.join(FORMATS)} file (plain, .gz, .xz or .zst)")
         return files
     files = [path] if path.is_file() else sorted(Path(name) for name in glob.glob(argument, recursive=True))
-    require(bool(files), f"no such corpus: {argument} is neither a file, a folder nor a glob that matches")
+    require(bool(files), f"no such corpus: {argument} is not a file, not a folder, and not a glob that matches a file")
     for file in files:
         require(
             suffixes(file)[0] in FORMATS,
-            f"{file} is of no known format: give {', '.join(FORMATS)}, each also with {', '.join(COMPRESSIONS)}",
+            f"{file} has an unknown format: give {', '.join(FORMATS)}, plain or compressed ({', '.join(COMPRESSIONS)})",
         )
     return files
 
 
 def suffixes(file: Path) -> tuple[str, str]:
-    """The format and the compression of a file, by its name."""
+    """The format and the compression of a file, from its name."""
     compression = file.suffix if file.suffix in COMPRESSIONS else ""
     return Path(file.stem).suffix if compression else file.suffix, compression
 
 
 def decompressed(raw: BinaryIO, file: Path) -> Any:
-    """The bytes of a file as they were before it was compressed, by its name."""
+    """A stream of the decompressed bytes of a file. The name of the file gives the compression."""
     compression = suffixes(file)[1]
     if compression == ".gz":
         return gzip.open(raw)
@@ -227,33 +230,33 @@ def _pyarrow(file: Path) -> Any:
 
 
 def read_line(stream: Any, file: Path, offset: int) -> bytes:
-    """The next line of a decompressed file, of which `offset` bytes were read before."""
+    """The next line of a decompressed file; `offset`: the number of bytes read so far."""
     try:
         line: bytes = stream.readline(LONGEST_LINE + 1)
     except _BROKEN as error:
         raise _damaged(file, offset, error) from None
     require(
         len(line) <= LONGEST_LINE,
-        f"{file} has a line of more than {LONGEST_LINE >> 20} MiB at byte {offset:,}: put line breaks into it",
+        f"{file} has a line of more than {LONGEST_LINE >> 20} MiB at byte {offset:,}: add line breaks",
     )
     return line
 
 
 def _damaged(file: Path, offset: int, error: Exception) -> UserError:
     return UserError(
-        f"{file} is damaged: its {suffixes(file)[1] or 'data'} stream breaks off after {offset:,} bytes of text "
-        f"({error}); fetch or compress the file again"
+        f"{file} is damaged: its {suffixes(file)[1] or 'data'} stream ends too early, after {offset:,} bytes of text "
+        f"({error}): download or compress the file again"
     )
 
 
 def _blocks(lines: Iterator[str], notes: Counter[str], *, whole: bool = False) -> Iterator[str]:
-    """Documents of a .txt file: separated by blank lines; a file without any, or read as a `whole`, is one document."""
+    """Documents of a .txt file: blank lines separate them. Without blank lines, or with `whole`, the file is one document."""
     held: list[str] = []
     size, parts, filled, blanks = 0, 0, 0, 0
     for line in lines:
         blank = not whole and not line.strip()
         if held and (blank or size + len(line) > LONGEST_TEXT):
-            # a longer document is handed on in parts; a single line that is too long is cut, and counted, later
+            # a document that is too long is yielded in parts; a single line that is too long is cut and counted in `_cut`
             parts += not blank
             if parts == 1 and not blank:
                 notes[_TOO_LONG.format(LONGEST_TEXT)] += 1
@@ -277,11 +280,11 @@ def _jsonl(file: Path, lines: Iterator[str]) -> Iterator[str]:
         try:
             text = json.loads(line)["text"]
         except (ValueError, TypeError, KeyError):
-            raise UserError(f'{file}, line {number:,}: not a JSON object with a "text" field') from None
+            raise UserError(f'{file}, line {number:,}: this line is not a JSON object with a field "text"') from None
         require(isinstance(text, str), f'{file}, line {number:,}: "text" must be a string, got {text!r:.40}')
         require(
             not HALF.search(text),
-            f'{file}, line {number:,}: "text" holds half a character (a lone surrogate): mend it',
+            f'{file}, line {number:,}: "text" holds a lone surrogate (half a character): remove it',
         )
         if text.strip():
             yield text
@@ -297,15 +300,15 @@ def _parquet(file: Path) -> Iterator[str]:
     except (arrow.ArrowInvalid, *_BROKEN) as error:
         raise UserError(f"{file} is not a parquet file: {error}") from None
     names = table.schema_arrow.names
-    require("text" in names, f'{file} has no column "text"; it has {names}')
+    require("text" in names, f'{file} has no column "text", it has {names}: rename the column that holds the text')
     kind = table.schema_arrow.field("text").type
     require(
         arrow.types.is_string(kind) or arrow.types.is_large_string(kind),
-        f'{file}: the column "text" must hold strings, it holds {kind}',
+        f'{file}: the column "text" must hold strings, but it holds {kind}',
     )
     for batch in table.iter_batches(batch_size=256, columns=["text"]):
         yield from (text for text in batch.column(0).to_pylist() if text and text.strip())
 
 
-def _toss(seed: int, source: int, index: int) -> float:
+def _drawn(seed: int, source: int, index: int) -> float:
     return float(chance.uniform(np.array([index]), seed, source, chance.purpose("share of a corpus"))[0])

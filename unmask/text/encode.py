@@ -1,4 +1,4 @@
-"""From texts to documents: ids with the boundaries of words and sentences, found by offsets into the original."""
+"""From texts to documents: token ids with the boundaries of words and sentences, found by offsets into the text."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ def encode_documents(
     texts: Sequence[str], tokenizer: Tokenizer, words: Words, lexicon: Lexicon | None = None, *,
     own: OwnWords | None = None, whole: bool = False, unknown: Counter[str] | None = None,
 ) -> list[Document]:  # fmt: skip
-    """Tokenise line by line (a line keeps its end, which some vocabularies write), all lines in one call.
+    """Tokenise line by line, all lines in one call. A line keeps its line end, since some vocabularies have a token for it.
 
-    `own`: words of the user's own, for the Chinese segmenter. `whole`: blank lines, and the space at the end, are text
-    like any other. `unknown`: here the texts are counted that became tokens for the unknown."""
-    if tokenizer.folds:  # boundaries are those of the text as it is tokenised
+    `own`: the user's words for the Chinese segmenter. `whole`: keep blank lines and the white space at the end.
+    `unknown`: a counter; the texts that became unknown tokens are added to it."""
+    if tokenizer.folds:  # boundaries must be those of the folded text
         texts = [folded(text) for text in texts]
     lines, lines_per_text = _lines(texts, whole)
     encodings = tokenizer.encode_many(lines)
@@ -42,9 +42,9 @@ def encode_documents(
     starts = _next_solid(kinds)[spans[:, 0]]  # a token may begin with the space before its word
     begins = word_starts(text, kinds, words, cutter=own and own.segmenter)
     word, sentence = _boundaries(text, kinds, begins, starts)
-    # a token may end in the first bytes of the next word: what follows goes on with the same unit
+    # a token may end in the first bytes of the next word: then the next token continues the same unit
     word[1:] &= np.maximum.accumulate(spans[:-1, 1]) <= starts[1:]
-    firsts = _begin(counts)[counts > 0]  # whatever stands before it, the first token of a line begins a sentence
+    firsts = _begin(counts)[counts > 0]  # the first token of a line always begins a word and a sentence
     word[firsts] = True
     sentence[firsts] = True
     columns = {"word": run_column(word)}
@@ -62,12 +62,12 @@ def encode_documents(
 
 
 def kept(text: str, *, whole: bool = False) -> str:
-    """What of a text is tokenised: its lines that are not blank, without white space at the end; or all of the `whole`."""
+    """The part of a text that is tokenised: without blank lines and without white space at the end. `whole`: all of it."""
     return "".join(_lines([text], whole)[0])
 
 
 def _lines(texts: Sequence[str], whole: bool) -> tuple[list[str], list[int]]:
-    """The lines of all texts that are not blank, or all of the `whole`; and how many each text has."""
+    """The lines of all texts without blank lines (`whole`: all lines), and the number of lines of each text."""
     lines: list[str] = []
     lines_per_text: list[int] = []
     for text in texts:
@@ -80,19 +80,19 @@ def _lines(texts: Sequence[str], whole: bool) -> tuple[list[str], list[int]]:
 
 
 def _boundaries(text: str, kinds: np.ndarray, begins: np.ndarray, starts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """For each token, given its first character: does it begin a word, does it begin a sentence?
+    """For each token, given its first character: whether it begins a word, and whether it begins a sentence.
 
-    A token that begins inside a word continues it, even one that reaches into the next word: units stay whole.
+    A token that begins inside a word continues that word, even if it reaches into the next word: units stay whole.
     """
     sentences = np.zeros(len(text) + 1, dtype=np.int64)
     sentences[sentence_starts(text, chinese=bool((kinds == HAN).any()))] = 1
     number = np.cumsum(sentences)[starts]
-    # several tokens may share one character (its bytes): only the first of them begins a word
+    # several tokens may share one character (its bytes): only the first token may begin a word
     return begins[starts] & _changes(starts), _changes(number)
 
 
 def _count_unknown(counts: Counter[str], text: str, spans: np.ndarray) -> None:
-    """Count the texts of these spans; single characters, which are most of them in Chinese, all at once."""
+    """Count the texts of these spans. Single characters (most spans in Chinese) are counted in one call."""
     if not len(spans):
         return
     single = spans[:, 1] - spans[:, 0] == 1
@@ -102,15 +102,17 @@ def _count_unknown(counts: Counter[str], text: str, spans: np.ndarray) -> None:
 
 
 def _units(matches: np.ndarray, starts: np.ndarray, ends: np.ndarray) -> np.ndarray:
-    """The mark of each token: does it begin a match, or continue one? A match that ends or begins inside a token is none."""
+    """The mark of each token: begins a match, continues a match, or outside. A match must begin and end at token edges."""
     column = np.zeros(len(starts) + 1, dtype=np.uint8)
     if not len(starts):
         return column[:0]
-    reach = np.concatenate(([0], np.maximum.accumulate(ends)))  # how far all tokens before this one go
+    reach = np.concatenate(
+        ([0], np.maximum.accumulate(ends))
+    )  # the end of the text covered by all tokens before this one
     first, last = np.searchsorted(starts, matches[:, 0]), np.searchsorted(starts, matches[:, 1])
     whole = (first < last) & (reach[first] <= matches[:, 0]) & (reach[last] <= matches[:, 1])
     whole &= starts[np.minimum(first, len(starts) - 1)] == matches[:, 0]
-    inside = np.zeros(len(column), dtype=np.int8)  # a step up where a match begins, down behind its end
+    inside = np.zeros(len(column), dtype=np.int8)  # +1 where a match begins, -1 after its end
     inside[first[whole]] += 1
     inside[last[whole]] -= 1
     column[np.cumsum(inside, dtype=np.int8) > 0] = CONTINUES
@@ -119,11 +121,10 @@ def _units(matches: np.ndarray, starts: np.ndarray, ends: np.ndarray) -> np.ndar
 
 
 def _ends(kinds: np.ndarray, starts: np.ndarray, ends: np.ndarray) -> np.ndarray:
-    """Where each token ends, without spaces; one that is only spaces counts to the character that follows it."""
-    behind = np.where(kinds != SPACE, np.arange(1, len(kinds) + 1), 0)
-    solid = np.concatenate(
-        ([0], np.maximum.accumulate(behind))
-    )  # for each place, the end of what is no space before it
+    """Where each token ends, without spaces at its end. A token of spaces only ends after the character that follows."""
+    after = np.where(kinds != SPACE, np.arange(1, len(kinds) + 1), 0)
+    # for each place, the end of the last character before it that is not a space
+    solid = np.concatenate(([0], np.maximum.accumulate(after)))
     return np.maximum(solid[ends], starts + 1)
 
 
@@ -134,7 +135,7 @@ def _changes(values: np.ndarray) -> np.ndarray:
 
 
 def _next_solid(kinds: np.ndarray) -> np.ndarray:
-    """For each character, the next one (itself included) that is no space."""
+    """For each character, the next one (or itself) that is not a space."""
     places = np.where(kinds != SPACE, np.arange(len(kinds)), len(kinds) - 1)
     return np.minimum.accumulate(places[::-1])[::-1]
 

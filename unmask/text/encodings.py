@@ -1,4 +1,4 @@
-"""Encodings other than UTF-8: which one a file has, and how its lines are read."""
+"""Text encodings: recognise the encoding of a file, and read lines that are not UTF-8."""
 
 from __future__ import annotations
 
@@ -10,40 +10,40 @@ from typing import Any
 
 from unmask.errors import UserError, require
 
-SAMPLE = 1 << 16  # bytes that are enough to recognise an encoding
+SAMPLE = 1 << 16  # bytes; enough to recognise an encoding
 
-# What most Chinese texts are full of. Read in a wrong encoding, a text has hardly any of these.
+# The most common Chinese characters. A text that is read in a wrong encoding has very few of them.
 _COMMON = frozenset(
     "的一是不了在人有我他这中大来上国个到说们为子和你地出道也时年得就那要下以生会自着去之过家学对可她里后小么心多天而能好都然没日于起还发成事"
     "只作当想看文无开手十用主行方又如前所本见经头面公同三已老从动两长這國個說們為時過學對後麼沒於還發當無開經頭動長來會裡"
     "，。、：；？！“”（）《》「」"
 )
-_BOMS = {  # in this order: UTF-32's begins as UTF-16's
+_BOMS = {  # UTF-32 first: its mark begins with the mark of UTF-16
     codecs.BOM_UTF32_LE: "utf-32", codecs.BOM_UTF32_BE: "utf-32", codecs.BOM_UTF16_LE: "utf-16",
     codecs.BOM_UTF16_BE: "utf-16", codecs.BOM_UTF8: "utf-8",
 }  # fmt: skip
-_MULTIBYTE = ("gb18030", "big5", "cp950", "big5hkscs")  # of equal ones the first
+_MULTIBYTE = ("gb18030", "big5", "cp950", "big5hkscs")  # if two score the same, the first is taken
 _UTF16 = ("utf-16-le", "utf-16-be")
-_FAMILIES = (  # names of which each reads the others' files, more or less
+_FAMILIES = (  # encodings of one family can read most files of each other
     {"gb18030", "gbk", "gb2312"}, {"big5", "cp950", "big5hkscs"}, {"utf-16", "utf-16-le", "utf-16-be"},
     {"utf-32", "utf-32-le", "utf-32-be"},
 )  # fmt: skip
 
 
 def encoding_named(name: str) -> str:
-    """An encoding by any of its names; UTF-8 with or without a byte-order mark is the same."""
+    """The standard name of an encoding, given any of its names. UTF-8 with a byte-order mark counts as UTF-8."""
     try:
         found = codecs.lookup(name)
     except LookupError:
         found = None
     text = found is not None and getattr(found, "_is_text_encoding", True)
-    require(text, f"unknown encoding {name!r}: give utf-8, gb18030, big5, utf-16 or another that Python knows")
+    require(text, f"unknown encoding {name!r}: give utf-8, gb18030, big5, utf-16 or another encoding that Python knows")
     assert found is not None
     return "utf-8" if found.name == "utf-8-sig" else found.name
 
 
 def recognised(sample: bytes) -> str | None:
-    """The encoding of a text, given by its beginning or, if it has no byte-order mark, by any part; none: not known."""
+    """The encoding of a text, recognised from its beginning, or from any part if it has no byte-order mark. None: unknown."""
     for bom, name in _BOMS.items():
         if sample.startswith(bom):
             return name
@@ -55,7 +55,7 @@ def recognised(sample: bytes) -> str | None:
 
 
 def _score(sample: bytes, encoding: str) -> float:
-    """The share of characters that speak for the encoding: common Chinese ones; in UTF-16, where it means something, ASCII."""
+    """The share of characters that are evidence for the encoding: common Chinese ones; for UTF-16 also ASCII."""
     text = _decoded(sample, encoding)
     if text is None:
         return 0.0
@@ -67,7 +67,7 @@ def _score(sample: bytes, encoding: str) -> float:
 
 
 def _decoded(sample: bytes, encoding: str) -> str | None:
-    """The sample as text, without a character that is cut off at its end; None if it is something else."""
+    """The sample as text, without an incomplete character at its end; None if it does not decode."""
     try:
         return codecs.getincrementaldecoder(encoding)().decode(sample)
     except UnicodeDecodeError:
@@ -77,9 +77,9 @@ def _decoded(sample: bytes, encoding: str) -> str | None:
 def undecodable(
     file: Path, encoding: str, sample: bytes, where: str, *, good: int = 0, options: bool = True
 ) -> UserError:
-    """The error for a line that does not decode: the sample begins with it, `good` lines before it did decode.
+    """The error for a line that does not decode. The sample begins with this line; `good` lines before it did decode.
 
-    `options`: there are --encoding and --errors."""
+    `options`: whether the command has --encoding and --errors, so that the error may advise them."""
     name = recognised(sample)
     shown = "UTF-8" if encoding == "utf-8" else encoding
     if name is not None and name != encoding:
@@ -90,14 +90,14 @@ def undecodable(
     bad = sum(_decoded(line, encoding) is None for line in lines)
     advice = "pass its --encoding" if options else "convert the file"
     if options and 2 * bad <= good + len(lines):
-        advice += "; if only a few characters are damaged, `tokenizer`, `prepare` and `lexicon` take --errors replace"
+        advice += "; if only a few characters are damaged, pass --errors replace to `tokenizer`, `prepare` or `lexicon`"
     return UserError(f"{file} is not {shown}: {where}; {advice}")
 
 
 def fitting(file: Path, sample: bytes, encoding: str) -> str:
-    """The encoding to read a file with, given its beginning: UTF-16 in the order of bytes that it has.
+    """The encoding to read a file with, given its beginning; for UTF-16, with the byte order of the file.
 
-    A file that is clearly in another is refused: it could be read without an error, as nonsense."""
+    A file that clearly has another encoding is refused: it might be read without an error, but as nonsense."""
     found = recognised(sample)
     family = next((names for names in _FAMILIES if encoding in names), {encoding})
     if found is None or found in family or (found == "utf-8" and sample.isascii()):
@@ -106,12 +106,12 @@ def fitting(file: Path, sample: bytes, encoding: str) -> str:
 
 
 def is_wide(encoding: str) -> bool:
-    """Whether a character takes two bytes or more, so that the byte of a line feed may be part of another character."""
+    """Whether a character takes two bytes or more. Then the byte of a line feed may be part of another character."""
     return "\n".encode(encoding) != b"\n"
 
 
 def wide_lines(stream: Any, file: Path, encoding: str, errors: str) -> Iterator[str]:
-    """The lines of a decompressed file, without a byte-order mark; a line feed ends a line, as elsewhere."""
+    """The lines of a decompressed file, without a byte-order mark. Only a line feed ends a line."""
     wrapped = io.TextIOWrapper(stream, encoding, errors, newline="\n")
     number = 1
     try:
@@ -122,4 +122,4 @@ def wide_lines(stream: Any, file: Path, encoding: str, errors: str) -> Iterator[
         where = f"near line {number:,}"
         raise undecodable(file, encoding, error.object[error.start :], where, good=number) from None
     finally:
-        wrapped.detach()  # the stream is closed by the one who opened it
+        wrapped.detach()  # the caller opened the stream and closes it

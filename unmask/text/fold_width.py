@@ -1,6 +1,6 @@
-"""Full-width forms as half-width ones: letters, digits, punctuation and the space (U+FF01 to U+FF5E, U+3000).
+"""Folding: replace full-width letters, digits, punctuation and spaces (U+FF01 to U+FF5E, U+3000) by half-width ones.
 
-A tokenizer that folds does so wherever it is used, since folding is the first step of its own normalisation.
+Folding is the first step of a tokenizer's normaliser, so a tokenizer that folds does so wherever it is used.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ _TABLE = str.maketrans(dict(zip(FULL, HALF, strict=True)))
 
 
 def folded(text: str) -> str:
-    """The text with half-width forms; no character moves."""
+    """The text with half-width characters. Every character keeps its position."""
     return text.translate(_TABLE)
 
 
 def folding(normalizer: Any) -> Any:
-    """A normalizer that folds first and then does what this one does; none: nothing more."""
+    """A normalizer that folds and then applies this one; None: it only folds."""
     steps = [normalizers.Replace(full, half) for full, half in zip(FULL, HALF, strict=True)]
     return normalizers.Sequence(steps if normalizer is None else [*steps, normalizer])
 
 
 def folds(normalizer: dict[str, Any] | None) -> bool:
-    """Whether a normalizer, as it stands in a tokenizer.json, begins by folding."""
+    """Whether a normalizer, given as in tokenizer.json, begins with folding."""
     steps = (normalizer or {}).get("normalizers", [])[: len(FULL)]
     wanted = zip(FULL, HALF, strict=True)
     return [(step.get("pattern"), step.get("content")) for step in steps] == [({"String": f}, h) for f, h in wanted]

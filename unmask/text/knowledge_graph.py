@@ -1,4 +1,4 @@
-"""The names in a knowledge graph: heads and tails of its triples, to be looked for in texts as entities."""
+"""The names in a knowledge graph: heads and tails of its triples. They become the entities of a lexicon."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from unmask.text.lines import numbered_lines
 _LEFT_OUT = {
     "of one character": lambda name: len(name) == 1,
     "of digits only": lambda name: name.isdigit(),
-    'that begin as a comment ("# ")': lambda name: name.startswith("# "),
+    'that begin like a comment ("# ")': lambda name: name.startswith("# "),
 }
 
 
 def names_in(files: Sequence[str | Path]) -> tuple[list[tuple[str, int]], Counter[str]]:
-    """Every name with the number of triples it is in, most first; and how many were left out, by reason."""
+    """Every name with its number of triples, most frequent first; and the number of names left out, by reason."""
     found: Counter[str] = Counter()
     for file in files:
         for head, tail in _triples(Path(file)):
@@ -36,18 +36,20 @@ def names_in(files: Sequence[str | Path]) -> tuple[list[tuple[str, int]], Counte
 
 
 def _triples(file: Path) -> Iterator[tuple[str, str]]:
-    """Head and tail of each line: JSON with head, relation and tail, or three columns with tabs between them."""
+    """Head and tail of each line. A line is JSON with head, relation and tail, or three columns separated by tabs."""
     require(file.is_file(), f"no knowledge graph at {file}: give a file of triples, .jsonl or .tsv")
     read = {".jsonl": _from_json, ".tsv": _from_columns}.get(suffixes(file)[0])
     if read is None:
-        raise UserError(f"{file} is of no known format: give .jsonl or .tsv, each also with .gz, .xz or .zst")
+        raise UserError(f"{file} has an unknown format: give .jsonl or .tsv, plain or compressed (.gz, .xz, .zst)")
     for number, line in numbered_lines(file):
         if not line.strip():
             continue
         head, tail = (" ".join(name.split()) if isinstance(name, str) else "" for name in read(line))
         if not head or not tail or HALF.search(head + tail):
             wanted = '{"head": NAME, "relation": ..., "tail": NAME}' if read is _from_json else "NAME, relation, NAME"
-            raise UserError(f"{file}, line {number:,}: not a triple with two names, {wanted}; got {line[:40]!r}")
+            raise UserError(
+                f"{file}, line {number:,}: the line must be a triple with two names, {wanted}; got {line[:40]!r}"
+            )
         yield head, tail
 
 

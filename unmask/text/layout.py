@@ -1,4 +1,4 @@
-"""How texts become one example: a layout such as "[CLS] a [SEP] b [SEP]", read left to right."""
+"""Layouts: the order of texts and special tokens in one example, such as "[CLS] a [SEP] b [SEP]"."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ SPECIALS = {
     "[CLS]": "cls", "[SEP]": "sep", "[MASK]": "mask",
     "[START]": "start", "[DELIMITER]": "delimiter", "[EXTRACT]": "extract",
 }  # fmt: skip
-OWN_SEGMENT = 2  # of a [CLS] that stands after the texts and belongs to neither (XLNet)
+OWN_SEGMENT = 2  # the segment of a [CLS] that comes after the texts and belongs to neither (XLNet)
 
 
 @dataclass(frozen=True)
 class Item:
-    """One piece of an example: a text, or the special token of a role; and the segment it counts to."""
+    """One piece of an example: a text or a special token, and its segment."""
 
     name: str  # "a", "b", or a role
     segment: int
@@ -29,25 +29,25 @@ class Item:
 
 @lru_cache
 def items(layout: str, texts: int) -> tuple[Item, ...]:
-    """The items of a layout for one text or two. With one text, `b` and all that belongs to it are left out."""
+    """The items of a layout for one text or two. With one text, `b` and its special tokens are left out."""
     words = layout.split()
-    between = {"[DELIMITER]"} if texts == 1 else set()  # it stands between two texts alone
+    between = {"[DELIMITER]"} if texts == 1 else set()  # it only separates two texts
     for word in words:
         require(
             word in TEXTS or word in SPECIALS,
-            f"a layout is made of a, b, {', '.join(SPECIALS)}; got {word!r} in {layout!r}",
+            f"a layout may hold a, b, {', '.join(SPECIALS)}; got {word!r} in {layout!r}",
         )
     require(
-        words.count("a") == 1 and words.count("b") <= 1, f"a layout names a once and b at most once, got {layout!r}"
+        words.count("a") == 1 and words.count("b") <= 1, f"a layout must have a once and b at most once, got {layout!r}"
     )
-    require(texts == 1 or "b" in words, f"the layout {layout!r} has no place for a second text")
+    require(texts == 1 or "b" in words, f"the layout {layout!r} has no place for a second text: use a layout with b")
     found: list[Item] = []
     segment, after_a = 0, 0
     for word in (word for word in words if word not in between):
         if word == "b":
             segment = 1
         after_a += word not in TEXTS and "a" in [item.name for item in found]
-        # with one text: what stands up to and with the first special token after it, and what stands for the whole
+        # with one text, keep the items up to the first special token after it, and the tokens that summarise the example
         if texts == 2 or segment == 0 and after_a <= 1 or word in ("[CLS]", "[EXTRACT]"):
             own = word == "[CLS]" and any(item.is_text for item in found)
             found.append(Item(SPECIALS.get(word, word), OWN_SEGMENT if own else segment if texts == 2 else 0))
@@ -55,11 +55,11 @@ def items(layout: str, texts: int) -> tuple[Item, ...]:
 
 
 def overhead(layout: str, texts: int) -> int:
-    """How many special tokens the layout adds."""
+    """The number of special tokens that the layout adds."""
     return sum(not item.is_text for item in items(layout, texts))
 
 
 def summary(layout: str, texts: int) -> int:
-    """Which item stands for the whole example: [CLS] where there is one, otherwise the last."""
+    """The index of the item that represents the whole example: [CLS] if there is one, otherwise the last item."""
     names = [item.name for item in items(layout, texts)]
     return names.index("cls") if "cls" in names else len(names) - 1

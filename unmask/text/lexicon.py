@@ -1,7 +1,8 @@
-"""A lexicon: phrases and entities known beforehand, and where they stand in a text (ERNIE 1.0's knowledge).
+"""Lexicon: a list of phrases and entities, and where they occur in a text (the knowledge of ERNIE 1.0).
 
-A lexicon file is UTF-8, one entry a line: the entry, a tab, its level (`phrase` or `entity`); what follows a second
-tab is ignored, and so are blank lines and lines that begin with "# ". It may be compressed as a corpus may.
+A lexicon file is UTF-8 with one entry per line: the entry, a tab, its level (`phrase` or `entity`). The rest of the line
+after a second tab is ignored. Blank lines and lines that begin with "# " are ignored too. The file may be compressed
+like a corpus.
 """
 
 from __future__ import annotations
@@ -24,19 +25,19 @@ LEVELS = ("phrase", "entity")
 
 @dataclass(frozen=True)
 class Lexicon:
-    """Entries of both levels, ready to be found. An entry of both counts in both: the levels know nothing of each other.
+    """The entries of both levels, ready to be matched. The levels are independent: an entry may be in both.
 
-    Built once: processes that are forked share it; one that is spawned is given the paths and loads it again.
+    It is built once. Forked processes share it; a spawned process gets the paths and loads it again.
     """
 
     paths: tuple[Path, ...]
     record: tuple[dict[str, Any], ...]  # per file: its name, checksum and number of entries per level
-    finders: dict[str, Any]  # per level: an Aho-Corasick automaton, None without entries
+    finders: dict[str, Any]  # per level: an Aho-Corasick automaton; None if the level has no entries
 
     @classmethod
     def load(cls, paths: Sequence[str | Path]) -> Lexicon:
-        """The entries of these files together."""
-        require(bool(paths), "no lexicon given: name one file or more, made by hand or with 'unmask lexicon'")
+        """The entries of all these files."""
+        require(bool(paths), "no lexicon was given: name one file or more, written by hand or by 'unmask lexicon'")
         files = tuple(Path(path) for path in paths)
         entries = [_read(file) for file in files]
         record = [
@@ -47,11 +48,11 @@ class Lexicon:
         return cls(files, tuple(record), finders)
 
     def matches(self, text: str, kinds: np.ndarray, level: str, *, begins: np.ndarray | None = None) -> np.ndarray:
-        """M 2: first character and end of every match of a level, in order; `kinds` are the characters' classes.
+        """M 2: start and end of every match of a level, in order; `kinds`: the class of each character.
 
-        Exact in case. A match that begins or ends inside a word does not count: "art" in "party", 和美 in 和美国. Of the
-        others the leftmost, then the longest, never overlapping. `begins`: True on every character that begins a word;
-        none: only words of letters are known.
+        Matching is case-sensitive. A match that begins or ends inside a word does not count: "art" in "party", 和美 in
+        和美国. Matches never overlap: the leftmost is taken, and of several that begin together the longest.
+        `begins`: True on every character that begins a word; None: only words of letters are known.
         """
         if self.finders[level] is None:
             return np.zeros((0, 2), dtype=np.int64)
@@ -68,13 +69,15 @@ class Lexicon:
 
 
 def _leftmost_longest(spans: np.ndarray) -> np.ndarray:
-    """Of all spans those that remain when each hides what overlaps it; the leftmost first, of these the longest."""
+    """Choose spans that do not overlap, from left to right; of several that begin together, the longest."""
     spans = spans[np.lexsort((-spans[:, 1], spans[:, 0]))]
-    reach = np.concatenate(([0], np.maximum.accumulate(spans[:, 1])))[:-1]  # how far the spans before go
+    reach = np.concatenate(([0], np.maximum.accumulate(spans[:, 1])))[
+        :-1
+    ]  # the end of the text covered by all spans before
     alone = spans[:, 0] >= reach
     kept = alone.copy()
     end = 0
-    for place in np.flatnonzero(~alone).tolist():  # few: the others need no loop
+    for place in np.flatnonzero(~alone).tolist():  # only spans that overlap need this loop, and they are few
         if alone[place - 1]:
             end = spans[place - 1, 1]
         if spans[place, 0] >= end:
@@ -83,13 +86,13 @@ def _leftmost_longest(spans: np.ndarray) -> np.ndarray:
 
 
 def inside_word(kinds: np.ndarray, edges: np.ndarray) -> np.ndarray:
-    """Whether there are letters on both sides of an edge, given as the character after it."""
+    """Whether there are letters on both sides of an edge; an edge is the index of the character after it."""
     letter = np.concatenate(([False], kinds == LETTER, [False]))
     return letter[edges] & letter[edges + 1]
 
 
 def _read(file: Path) -> dict[str, set[str]]:
-    require(file.is_file(), f"no lexicon at {file}: write one, or mine one with 'unmask lexicon CORPUS --out {file}'")
+    require(file.is_file(), f"no lexicon at {file}: write one, or make one with 'unmask lexicon CORPUS --out {file}'")
     found: dict[str, set[str]] = {level: set() for level in LEVELS}
     for number, line in numbered_lines(file):
         if line.startswith("# ") or not line.strip():
@@ -99,20 +102,23 @@ def _read(file: Path) -> dict[str, set[str]]:
         if not tab or not entry or level not in found:
             raise UserError(f"{file}, line {number:,}: {_wrong(entry, tab, level)}")
         found[level].add(entry)
-    require(any(found.values()), f"the lexicon {file} has no entries: write lines of an entry, a tab and its level")
+    require(
+        any(found.values()),
+        f"the lexicon {file} has no entries: write one entry per line, followed by a tab and its level",
+    )
     return found
 
 
 def _wrong(entry: str, tab: str, level: str) -> str:
     if not tab:
-        return f"no tab in {entry[:40]!r}: write the entry, a tab and its level ({' or '.join(LEVELS)})"
+        return f"there is no tab in {entry[:40]!r}: write the entry, a tab and its level ({' or '.join(LEVELS)})"
     if not entry:
-        return "the entry before the tab is empty: write it, or leave the line out"
-    return f"unknown level {level[:40]!r} of {entry[:40]!r}: allowed are {' and '.join(LEVELS)}"
+        return "the entry before the tab is empty: write an entry, or delete the line"
+    return f"{entry[:40]!r} has the unknown level {level[:40]!r}: allowed are {' and '.join(LEVELS)}"
 
 
 def checksum(file: Path) -> str:
-    """Of a file, as it is."""
+    """The SHA-256 of the bytes of a file."""
     with file.open("rb") as raw:
         return hashlib.file_digest(raw, "sha256").hexdigest()
 
@@ -123,11 +129,13 @@ def _finder(entries: list[str]) -> Any:
     try:
         from ahocorasick_rs import AhoCorasick, Implementation, MatchKind
     except ImportError:
-        raise UserError("a lexicon is matched by ahocorasick_rs: pip install 'unmask[lexicon]'") from None
+        raise UserError(
+            "a lexicon needs ahocorasick_rs, which is not installed: pip install 'unmask[lexicon]'"
+        ) from None
     return AhoCorasick(
         entries,
-        matchkind=MatchKind.Standard,  # all of them: which count depends on the words around them
+        matchkind=MatchKind.Standard,  # find all matches; the words around them decide later which ones count
         store_patterns=False,
-        # a million entries: 0.4 GB and twice the speed of the other NFA; the DFA would need more states than it can name
+        # with a million entries: 0.4 GB, and twice as fast as the other NFA; a DFA would need too many states
         implementation=Implementation.ContiguousNFA,
     )

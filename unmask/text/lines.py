@@ -1,4 +1,4 @@
-"""A file of records, one a line, plain or compressed: each line with its number, so that an error can name it."""
+"""Read a text file line by line, plain or compressed. Each line comes with its number, so that an error can name it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from unmask.text.encodings import SAMPLE, undecodable
 
 
 def numbered_lines(file: Path) -> Iterator[tuple[int, str]]:
-    """The lines of a UTF-8 file without their ends, counted from 1; a byte-order mark is no part of the first."""
+    """The lines of a UTF-8 file, numbered from 1, without line ends and without a byte-order mark."""
     require(file.is_file(), f"no such file: {file}")
     number, offset = 0, 0
     with file.open("rb") as raw, decompressed(raw, file) as stream:

@@ -1,4 +1,4 @@
-"""A lexicon made: phrases mined from a corpus, entities named by a knowledge graph, in one file, best first."""
+"""Make a lexicon file: phrases mined from a corpus and entities from a knowledge graph, best first."""
 
 from __future__ import annotations
 
@@ -22,13 +22,19 @@ def make_lexicon(
     mining: Mining | None = None,
     overwrite: bool = False,
 ) -> Iterator[dict[str, Any]]:
-    """Write the lexicon whole or not at all, yielding a progress record per piece read; the last one is the summary."""
+    """Write the lexicon atomically and yield a progress record per chunk; the last record is the summary."""
     out = Path(out)
-    require(corpus is not None or bool(graph), "nothing to make a lexicon from: give a corpus, or --graph, or both")
-    require(corpus is not None or mining is None, "nothing is mined without a corpus: give one, or no option of mining")
+    require(
+        corpus is not None or bool(graph), "there is nothing to make a lexicon from: give a corpus, or --graph, or both"
+    )
+    require(
+        corpus is not None or mining is None,
+        "options of mining need a corpus, and none was given: give a corpus, or leave these options out",
+    )
     check_free(out, overwrite=overwrite)
     require(
-        out.suffix not in COMPRESSIONS, f"a lexicon is written plain, got {out}: compress it afterwards, if need be"
+        out.suffix not in COMPRESSIONS,
+        f"a lexicon is written without compression, got {out}: choose another --out, and compress the file later",
     )
     names, notes = names_in(graph)
     phrases: list[Phrase] = []
@@ -48,9 +54,9 @@ def make_lexicon(
 
 
 def _lost(miner: Miner) -> Counter[str]:
-    """What the limit of the table may have cost."""
+    """A note on phrases that may be missing, because the table of counts was full."""
     floor = miner.table.floor
-    text = "times or more a phrase must come to be found for sure, as the table was full: raise --most-ngrams"
+    text = "occurrences are needed to find a phrase for certain, because the table was full: raise --most-ngrams"
     return Counter({text: floor + 1} if floor >= miner.mining.least_count else {})
 
 

@@ -1,4 +1,4 @@
-"""A table of counts in bounded memory: when it is too full, the rarest keys go (in the manner of lossy counting)."""
+"""A table of counts in bounded memory: when it is full, the rarest keys are dropped (a form of lossy counting)."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from unmask.errors import require
 
 
 class Counts:
-    """How often each key was added. A key added more than `floor` times is never lost, and at most `floor` short.
+    """The number of times each key was added. A key that was added more than `floor` times is never lost, and its count is
+    at most `floor` too low.
 
-    Keys are 63-bit hashes: that two things share one is so unlikely that nothing is done about it.
+    Keys are 63-bit hashes. Collisions are so unlikely that they are ignored.
     """
 
     def __init__(self, most: int) -> None:
@@ -24,7 +25,7 @@ class Counts:
         return len(self.keys)
 
     def add(self, keys: np.ndarray) -> None:
-        """Count these keys, each as often as it is there."""
+        """Count these keys; a key may occur several times."""
         distinct, times = np.unique(keys, return_counts=True)
         places = self.places(distinct)
         known = places >= 0
@@ -36,24 +37,24 @@ class Counts:
             self._prune()
 
     def places(self, keys: np.ndarray) -> np.ndarray:
-        """Where each of these keys is in the table, -1 where it is not."""
+        """The index of each key in the table; -1 if it is not there."""
         if not len(self):
             return np.full(len(keys), -1)
         places = np.minimum(np.searchsorted(self.keys, keys), len(self) - 1)
         return np.where(self.keys[places] == keys, places, -1)
 
     def of(self, keys: np.ndarray) -> np.ndarray:
-        """The counts of these keys, 0 where one is not in the table."""
+        """The counts of these keys; 0 if a key is not in the table."""
         places = self.places(keys)
         return np.where(places >= 0, np.append(self.counts, 0)[places], 0)
 
     def keep(self, least: int) -> None:
-        """Drop all keys that were counted less often."""
+        """Drop all keys that were counted fewer times."""
         kept = self.counts >= least
         self.keys, self.counts = self.keys[kept], self.counts[kept]
 
     def _prune(self) -> None:
-        """Drop the rarest, so that half of the table or more is free again."""
+        """Drop the rarest keys, so that at least half of the table is free again."""
         place = len(self) - self.most // 2 - 1
         rarest = int(np.partition(self.counts, place)[place])
         self.keep(rarest + 1)

@@ -1,10 +1,11 @@
-"""Phrases mined from a corpus: word sequences that keep together and stand freely, in two passes and bounded memory.
+"""Phrase mining: find word sequences that are cohesive and free, in two passes over a corpus and in bounded memory.
 
-A sequence keeps together when its words meet more often than by chance: by normalised pointwise mutual information,
-log(p(ab) / p(a)p(b)) / -log p(ab), of the whole against its best split in two; 1 is "never one without the other".
-It stands freely when much can come before and after it: by the entropy of its neighbours in bits, the lesser of both
-sides, so that a piece of a longer phrase is none. A neighbour that is no word (punctuation, the end of a line) counts
-as one never seen elsewhere: there the text itself sets the boundary.
+A sequence is cohesive if its words occur together more often than by chance. This is measured by normalised pointwise
+mutual information, log(p(ab) / p(a)p(b)) / -log p(ab), of the sequence against its best split in two; 1 means that
+neither part occurs without the other.
+A sequence is free if many different words can come before and after it. This is measured by the entropy of its
+neighbours in bits, on the side where it is smaller; so a piece of a longer phrase is not a phrase. A neighbour that is
+not a word (punctuation, the end of a line) counts as a different neighbour each time: it is a clear boundary.
 """
 
 from __future__ import annotations
@@ -28,61 +29,66 @@ _UNKNOWN, _REFUSED = -2, -1
 
 @dataclass(frozen=True)
 class Mining:
-    """What counts as a phrase."""
+    """The settings that decide what is a phrase."""
 
-    longest: int = 4  # words in a phrase; the shortest has two
-    least_count: int = 10  # times that it stands in the corpus
-    least_pmi: float = 0.5  # normalised, below 1
+    longest: int = 4  # most words in a phrase; a phrase has at least two
+    least_count: int = 10  # occurrences in the corpus
+    least_pmi: float = 0.5  # normalised PMI, below 1
     least_entropy: float = 2.0  # bits
-    most_ngrams: int = 10_000_000  # in a table of counts, 16 bytes each; two tables are held
+    most_ngrams: int = 10_000_000  # in a table of counts; 16 bytes each, and there are two tables
 
     def __post_init__(self) -> None:
         require(self.longest >= 2, f"the longest phrase must have 2 words or more, got {self.longest}")
-        require(self.least_count >= 2, f"the least count must be 2 or more, got {self.least_count}: once is chance")
-        require(-1 <= self.least_pmi < 1, f"the least PMI is normalised: it must be in [-1, 1), got {self.least_pmi:g}")
+        require(self.least_count >= 2, f"the least count must be 2 or more, got {self.least_count}")
+        require(
+            -1 <= self.least_pmi < 1,
+            f"the least PMI must be in [-1, 1), got {self.least_pmi:g}: it is normalised",
+        )
         require(self.least_entropy >= 0, f"the least entropy must be 0 bits or more, got {self.least_entropy:g}")
         require(self.most_ngrams >= 100, f"a table must hold 100 n-grams or more, got {self.most_ngrams}")
 
 
 @dataclass(frozen=True)
 class Phrase:
-    """A phrase as it stands in the text."""
+    """A phrase that was found."""
 
     text: str
     count: int
-    pmi: float  # normalised, against the best split
-    entropy: float  # bits, of the lesser side
+    pmi: float  # normalised PMI against the best split
+    entropy: float  # bits, of the side where it is smaller
 
 
 class Miner:
-    """Reads a corpus twice, then has its phrases: `for progress in miner.read(): ...`, then `miner.phrases()`."""
+    """Reads a corpus twice and then gives its phrases: `for progress in miner.read(): ...`, then `miner.phrases()`."""
 
     def __init__(self, corpus: Corpus, mining: Mining, *, words: Words = "auto") -> None:
         self.corpus, self.mining = corpus, mining
         self.asked, self.way = words, available(words)
-        self.words = 0  # in the corpus, numbers and marks not counted
+        self.words = 0  # in the corpus, without numbers and punctuation
         self.table = Counts(mining.most_ngrams)
 
     def read(self) -> Iterator[dict[str, Any]]:
-        """Count, then collect the neighbours of what was frequent; a progress record per chunk."""
+        """First count, then collect the neighbours of frequent sequences. Yields a progress record per chunk."""
         for sequences in self._sequences():
             self.words += int(sequences.whole[1].sum())
             self.table.add(np.concatenate([keys[sequences.whole[n]] for n, keys in sequences.keys.items()]))
             yield self._progress(0)
-        self.table.keep(self.mining.least_count - self.table.floor)  # no part of a phrase is rarer than the phrase
+        self.table.keep(self.mining.least_count - self.table.floor)  # a part of a phrase is never rarer than the phrase
         self.candidates = Candidates(self.table, self.words, self.mining)
         for sequences in self._sequences():
             self.candidates.see(sequences)
             yield self._progress(1)
 
     def phrases(self) -> list[Phrase]:
-        """Best first: by the square of PMI times log count, so that neither rare names nor common habits are on top."""
+        """Phrases, best first: by squared PMI times log count. So neither rare names nor very common phrases come first."""
         return sorted(self.candidates.phrases(), key=lambda p: (-(p.pmi**2) * math.log(p.count), p.text))
 
     def _sequences(self) -> Iterator[Sequences]:
         for text in self._chunks():
             if self.way != self.asked and CHINESE.search(text):
-                self.corpus.notes["pieces of Chinese with every character as a word: pip install 'unmask[zh]'"] += 1
+                self.corpus.notes[
+                    "chunks of Chinese text were read with every character as a word: pip install 'unmask[zh]'"
+                ] += 1
             yield Sequences.of(text, self.way, self.mining.longest)
 
     def _chunks(self) -> Iterator[str]:
@@ -102,25 +108,27 @@ class Miner:
 
 
 class Candidates:
-    """Frequent sequences: judged by their PMI when first seen, and if they pass, followed with their neighbours."""
+    """Frequent sequences. Each is tested by its PMI when first seen; if it passes, its neighbours are counted."""
 
     def __init__(self, table: Counts, words: int, mining: Mining) -> None:
         self.table, self.words, self.mining = table, words, mining
-        self.state = np.full(len(table) + 1, _UNKNOWN)  # per key of the table: its number among the accepted
-        self.state[-1] = _REFUSED  # what is not in the table
+        self.state = np.full(len(table) + 1, _UNKNOWN)  # per key of the table: its number among the accepted sequences
+        self.state[-1] = _REFUSED  # for sequences that are not in the table
         self.texts: list[str] = []  # per number
         self.pmi: list[float] = []  # per number
-        self.times = np.zeros(len(table), dtype=np.int64)  # per number, how often it stands where a phrase can
+        self.times = np.zeros(len(table), dtype=np.int64)  # per number: occurrences where a phrase may begin and end
         self.neighbours = Counts(mining.most_ngrams)
-        self.shift = 62 - (2 * len(table)).bit_length()  # a neighbour's key: number and side above, its hash below
+        self.shift = (
+            62 - (2 * len(table)).bit_length()
+        )  # the key of a neighbour: number and side in the high bits, the hash in the low bits
 
     def see(self, sequences: Sequences) -> None:
-        """Take note of all that a text holds."""
+        """Add the sequences of a text, and their neighbours."""
         found = [self._see(sequences, n) for n in range(2, self.mining.longest + 1)]
         self.neighbours.add(np.concatenate(found))
 
     def _see(self, sequences: Sequences, n: int) -> np.ndarray:
-        """Keys of the neighbours of all sequences of n words that are followed."""
+        """Keys of the neighbours of all accepted sequences of n words."""
         free = sequences.free
         first = np.flatnonzero(sequences.whole[n] & free[: len(sequences.whole[n]), 0] & free[n - 1 :, 1])
         distinct, at, which = np.unique(sequences.keys[n][first], return_index=True, return_inverse=True)
@@ -128,10 +136,12 @@ class Candidates:
         state = self.state[places]
         new = np.flatnonzero(state == _UNKNOWN)
         state[new] = self.state[places[new]] = self._judge(sequences, n, first[at[new]], self.table.counts[places[new]])
-        number, followed = state[which], state[which] >= 0
-        number, first = number[followed], first[followed]
+        number, accepted = state[which], state[which] >= 0
+        number, first = number[accepted], first[accepted]
         self.times += np.bincount(number, minlength=len(self.times))
-        meets = np.concatenate(([False], sequences.whole[2], [False]))  # does a word go on from the one before it?
+        meets = np.concatenate(
+            ([False], sequences.whole[2], [False])
+        )  # whether a word directly follows the word before it
         sides = ((number * 2, first - 1, meets[first]), (number * 2 + 1, first + n, meets[first + n]))
         return np.concatenate([self._key(side[there], sequences.keys[1][word[there]]) for side, word, there in sides])
 
@@ -139,11 +149,11 @@ class Candidates:
         return (side << self.shift) | (word >> (63 - self.shift))
 
     def _judge(self, sequences: Sequences, n: int, first: np.ndarray, count: np.ndarray) -> np.ndarray:
-        """Numbers for those of these sequences, each given by its first word, whose PMI is enough."""
+        """Give a number to each sequence whose PMI is high enough; a sequence is given by its first word."""
         split = np.zeros(len(first))
         for k in range(1, n):
             parts = (sequences.keys[k][first], sequences.keys[n - k][first + k])
-            # no part is rarer than the whole, even if the table has lost some of its count
+            # a part is at least as frequent as the whole, even if the table has lost some of its count
             left, right = (np.log(np.maximum(self.table.of(keys), count)) for keys in parts)
             split = np.maximum(split, left + right)
         total, times = math.log(max(self.words, 1)), np.log(count)
@@ -156,7 +166,7 @@ class Candidates:
         return numbers
 
     def phrases(self) -> list[Phrase]:
-        """Those frequent and free enough. A text that was cut into words in several ways counts in its commonest."""
+        """The frequent and free sequences. If a text was cut into words in several ways, the most frequent way counts."""
         entropy = self._entropy()
         enough = (self.times >= self.mining.least_count)[: len(entropy)] & (entropy >= self.mining.least_entropy)
         found: dict[str, Phrase] = {}
@@ -167,7 +177,7 @@ class Candidates:
         return list(found.values())
 
     def _entropy(self) -> np.ndarray:
-        """Bits per number, of the lesser side. What is not in the table stands alone: each time another neighbour."""
+        """Bits per number, of the smaller side. A neighbour that is not in the table counts as a different one each time."""
         times = np.maximum(self.times[: len(self.texts)], 1).repeat(2)
         side = self.neighbours.keys >> self.shift
         counts = self.neighbours.counts

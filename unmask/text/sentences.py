@@ -1,4 +1,4 @@
-"""Where sentences begin, as character positions of the original text, in English and Chinese."""
+"""Where sentences begin, as character positions in the original text, for English and Chinese."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ _HAN = "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
 _CLOSING, _OPENING = "\"'”’」』）)\\]", "\"'“‘「『（(《【\\["
 _ENGLISH_END = re.compile(r"[.!?]+[\"'”’)\]]*\s+(?=[\"'“‘(\[]*[A-Z0-9À-ÖØ-Þ])")
 _CHINESE_END = re.compile(r"[。！？；…]+[\"'”’」』）]*\s*(?=[^\s\"'”’」』）])")
-_HALF_WIDTH_END = re.compile(  # behind Chinese and before anything but another mark, or before Chinese
+_HALF_WIDTH_END = re.compile(  # after Chinese and not before another mark, or before Chinese
     rf"(?<=[{_HAN}”’」』）》】％])([.!?;]+)[{_CLOSING}]*[^\S\n]*(?=[^\s{_CLOSING}=》】。！？；…，、：])"
     rf"|([.!?;]+)([{_CLOSING}]*)[^\S\n]*(?=[{_OPENING}]*[{_HAN}])"
 )
@@ -17,16 +17,16 @@ _ABBREVIATIONS = frozenset(
     "jan feb mar apr jun jul aug sep sept oct nov dec approx dept est".split()
 )
 _LAST_WORD = re.compile(r"([\w.]+)$")
-_LAST_RUN = re.compile(r"[!-~]+$")  # of ASCII without spaces
+_LAST_RUN = re.compile(r"[!-~]+$")  # the last run of ASCII characters without spaces
 _ADDRESS = re.compile(r"[/@&]|www\.", re.IGNORECASE)
 _SHORT_NUMBER = re.compile(r"(?<![\d.])\d{1,2}$")
 _INITIAL = re.compile(r"(?<![A-Za-z])[A-Za-z]$")
 
 
 def sentence_starts(text: str, *, chinese: bool = True) -> list[int]:
-    """Positions where a sentence begins: after a mark that ends one, and at every line.
+    """Positions where a sentence begins: after a mark that ends a sentence, and at the start of every line.
 
-    `chinese`: whether the text may have Chinese characters; looking for their marks takes time."""
+    `chinese`: whether to look for marks next to Chinese characters, which takes time."""
     starts = [0]
     starts += [match.end() for match in _ENGLISH_END.finditer(text) if not _abbreviation(text, match.start())]
     starts += [match.end() for match in _CHINESE_END.finditer(text)]

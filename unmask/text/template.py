@@ -1,4 +1,4 @@
-"""A prompt with gaps: plain text in which {field} stands for a value of an example, and {{ }} for braces."""
+"""Prompt templates: text in which {field} is replaced by a value of an example; {{ and }} are literal braces."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from typing import Any
 
 from unmask.errors import UserError, require
 
-CHOICES = re.compile(r"choices[:：](.*)")  # also with a Chinese keyboard's colon
+CHOICES = re.compile(r"choices[:：](.*)")  # also with the full-width colon
 _COMMA = re.compile("[,，、]")
 
 
 @dataclass(frozen=True)
 class Choice:
-    """One of a fixed set of answers: the label in the file, and the words that stand for it."""
+    """One of a fixed set of answers: the label in the file, and the words for it in the prompt."""
 
     label: str
     words: str
@@ -25,22 +25,22 @@ class Choice:
 
 @dataclass(frozen=True)
 class Template:
-    """Pieces of literal text, each with the field that follows it, if any does. A space at its end is part of it."""
+    """Pieces of literal text, each with the field that follows it, or None. White space at the end counts."""
 
     pieces: tuple[tuple[str, str | None], ...]
-    choices: tuple[Choice, ...] = ()  # of a first line "choices: good, bad", or "choices: 1=good, 0=bad"
+    choices: tuple[Choice, ...] = ()  # from a first line "choices: good, bad" or "choices: 1=good, 0=bad"
 
     @classmethod
     def read(cls, prompt: str | Path) -> Template:
-        """From a file, or from the text of a template itself; the line end that closes a file is not part of it."""
+        """Read a template from a file, or from its text. The last line end of a file is not part of it."""
         if isinstance(prompt, Path) or ("\n" not in prompt and Path(prompt).is_file()):
             require(Path(prompt).is_file(), f"no such template: {prompt}")
             try:
                 text = Path(prompt).read_text(encoding="utf-8-sig")
             except UnicodeDecodeError as error:
-                raise UserError(f"{prompt} is not UTF-8 at byte offset {error.start:,}: convert it") from None
+                raise UserError(f"{prompt} is not UTF-8 at byte offset {error.start:,}: convert it to UTF-8") from None
             return cls.parse(text.removesuffix("\n"))
-        require("{" in prompt, f"{prompt!r:.60} is no file, and no template: it has no {{field}}")
+        require("{" in prompt, f"{prompt!r:.60} is neither a file nor a template: a template needs a {{field}}")
         return cls.parse(prompt)
 
     @classmethod
@@ -51,12 +51,12 @@ class Template:
         try:
             pieces = tuple(_piece(*piece) for piece in Formatter().parse(rest if choices else text))
         except ValueError as error:
-            raise UserError(f"the template cannot be read ({error}): double a brace that stands for itself") from None
+            raise UserError(f"the template cannot be read ({error}): write {{{{ or }}}} for a literal brace") from None
         require(bool(pieces), "the template is empty: write a text with {field} where a value goes")
         return cls(pieces, choices)
 
     def fill(self, values: Mapping[str, Any], where: str) -> str:
-        """The prompt of one example; `where` it comes from is named in errors."""
+        """The prompt of one example; `where`: the place of the example, for errors."""
         parts = []
         for text, field in self.pieces:
             parts.append(text)
@@ -64,7 +64,7 @@ class Template:
                 continue
             require(
                 field in values,
-                f"{where}: the template asks for {{{field}}}, which the example has not; it has {', '.join(values)}",
+                f"{where}: the template needs {{{field}}}, which the example lacks; it has {', '.join(values)}",
             )
             value = values[field]
             require(
@@ -78,7 +78,10 @@ class Template:
 def _piece(text: str, field: str | None, form: str | None, conversion: str | None) -> tuple[str, str | None]:
     plain = field is None or (bool(re.fullmatch(r"[\w-]+", field)) and not form and not conversion)
     shown = f"{{{field}{'!' + conversion if conversion else ''}{':' + form if form else ''}}}"
-    require(plain, f"the template has {shown}: write the name of a field alone, and double braces for themselves")
+    require(
+        plain,
+        f"the template has {shown}: write only the name of a field in braces, and {{{{ or }}}} for a literal brace",
+    )
     return text, field
 
 
@@ -86,9 +89,7 @@ def _choices(text: str) -> tuple[Choice, ...]:
     found = []
     for part in _COMMA.split(text):
         label, equals, words = (word.strip() for word in part.partition("="))
-        require(
-            bool(label) and bool(words or not equals), f"the template's choices hold an empty one: {text.strip()!r}"
-        )
+        require(bool(label) and bool(words or not equals), f"the template has an empty choice: {text.strip()!r}")
         found.append(Choice(label, words or label))
     require(len(found) >= 2, f"the template needs two choices or more, got {text.strip()!r}: separate them by commas")
     for name in ("label", "words"):

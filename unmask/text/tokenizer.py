@@ -1,4 +1,4 @@
-"""Tokenizers: eight kinds to make, one wrapper to use. Hugging Face `tokenizers` runs them."""
+"""Tokenizers: eight kinds to train, and one wrapper to use them. Hugging Face `tokenizers` does the work."""
 
 from __future__ import annotations
 
@@ -19,8 +19,9 @@ from unmask.batch import Vocabulary
 from unmask.errors import UserError, require, unknown
 from unmask.text.fold_width import folding, folds
 
-# What a token is for, and the names it goes by in the family; of several that a tokenizer has, the first. GPT-2 and
-# Transformer-XL have one token for all ends; GPT's extract token, which stands for a whole example, ends it too.
+# The roles of special tokens, and the names of each role in the published models. If a tokenizer has several of these
+# names, the first is used. GPT-2 and Transformer-XL have one token for all ends. GPT's extract token represents a whole
+# example and also ends it.
 ROLES = {
     "pad": ("[PAD]", "<pad>", "<|endoftext|>", "<eos>"),
     "unk": ("[UNK]", "<unk>", "<|endoftext|>"),
@@ -34,14 +35,14 @@ ROLES = {
 BERT_NAMES = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 GPT_NAMES = ["<unk>", "<pad>", "<start>", "<delimiter>", "<extract>"]
 ROBERTA_NAMES = ["<s>", "<pad>", "</s>", "<unk>", "<mask>"]
-# A WordPiece takes every Chinese character for a word, and writes spaces between words.
+# WordPiece treats every Chinese character as a word, and decoding writes spaces between words: these are removed.
 _CHINESE = "[\u3001-\u3029\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uff01-\uff65\U00020000-\U0003ffff]"
-_MARK = "[\u2014\u2018\u2019\u201c\u201d\u2026]"  # dashes, quotes and dots, which other languages have too
+_MARK = "[\u2014\u2018\u2019\u201c\u201d\u2026]"  # dashes, quotes and dots that other languages use too
 _BETWEEN = re.compile(f"(?<={_CHINESE}) (?={_CHINESE}|{_MARK})|(?<={_MARK}) (?={_CHINESE})")
 
 
 class Tokenizer:
-    """Text to ids and back. A thin wrapper that knows the roles of the special tokens."""
+    """Text to ids and back: a thin wrapper that knows the roles of the special tokens."""
 
     def __init__(self, backend: Backend) -> None:
         backend.no_truncation()
@@ -55,7 +56,7 @@ class Tokenizer:
         require(path.is_file(), f"no tokenizer at {path}: make one with 'unmask tokenizer CORPUS --out {path}'")
         try:
             return cls(Backend.from_file(str(path)))
-        except Exception as error:  # the Rust side raises bare Exceptions
+        except Exception as error:  # the Rust code raises plain Exceptions
             raise UserError(f"{path} is not a tokenizer.json of Hugging Face tokenizers: {error}") from None
 
     def save(self, path: str | Path) -> None:
@@ -67,11 +68,11 @@ class Tokenizer:
 
     @cached_property
     def folds(self) -> bool:
-        """Whether full-width forms are read as half-width ones."""
+        """Whether full-width characters are read as half-width ones."""
         return folds(json.loads(self.backend.to_str())["normalizer"])
 
     def folding(self) -> Tokenizer:
-        """The same tokenizer, but one that folds."""
+        """The same tokenizer with folding (see `fold_width.py`)."""
         if self.folds:
             return self
         backend = Backend.from_str(self.backend.to_str())
@@ -80,7 +81,7 @@ class Tokenizer:
 
     @cached_property
     def roles(self) -> dict[str, int]:
-        """The id of each role that the tokenizer has a token for."""
+        """The token id of each role that this tokenizer has."""
         found = {}
         for role, names in ROLES.items():
             ids = [self.backend.token_to_id(name) for name in names]
@@ -93,7 +94,7 @@ class Tokenizer:
         require(
             name in self.roles,
             f"the tokenizer has no {name} token (none of {', '.join(ROLES[name])}): "
-            "train one with 'unmask tokenizer', or choose a recipe that needs none",
+            "train a tokenizer with 'unmask tokenizer', or choose a recipe that does not need this token",
         )
         return self.roles[name]
 
@@ -122,14 +123,14 @@ class Tokenizer:
         return self.backend.id_to_token(index) or f"<{index}>"
 
     def readable(self, index: int) -> str:
-        """A token as a person would write it: 'Ġword' is ' word' for a byte-level vocabulary."""
+        """A token as readable text: 'Ġword' of a byte-level vocabulary becomes ' word'."""
         token = self.token(index)
         if index in self.vocabulary.special or token.startswith("##"):
             return token
         return self.decode([index]) or token
 
     def with_mask(self, text: str) -> str:
-        """The text with [MASK] or <mask> written as this tokenizer's own mask token."""
+        """The text with [MASK] and <mask> replaced by the mask token of this tokenizer."""
         if "mask" in self.roles:
             for name in ROLES["mask"]:
                 text = text.replace(name, self.token(self.roles["mask"]))
@@ -144,15 +145,15 @@ class Kind(Protocol):
 
     @property
     def at_most(self) -> bool:
-        """Whether `vocab` is only a limit: the corpus says how many tokens there are."""
+        """Whether `vocab` is only a limit, and the corpus decides the number of tokens."""
 
     def blank(self) -> tuple[Backend, Any]:
-        """What is to be trained, and what trains it; none where there is nothing to learn."""
+        """An untrained tokenizer and its trainer; the trainer is None if there is nothing to learn."""
 
 
 @dataclass(frozen=True)
 class WordPiece(Part):
-    """Pieces of words, '##' inside a word; Chinese characters apart (BERT)."""
+    """Pieces of words, with '##' inside a word; each Chinese character is a word (BERT)."""
 
     vocab: int = 30_000  # number of tokens, special ones included
     lowercase: bool = True  # fold case and strip accents
@@ -171,7 +172,7 @@ class WordPiece(Part):
 
 @dataclass(frozen=True)
 class ByteBPE(Part):
-    """Byte-level BPE: every text can be written, none is unknown (GPT-2, RoBERTa)."""
+    """Byte-level BPE: it can encode every text, without unknown tokens (GPT-2, RoBERTa)."""
 
     vocab: int = 50_000  # number of tokens, special ones included
 
@@ -193,7 +194,7 @@ class ByteBPE(Part):
 
 @dataclass(frozen=True)
 class BPE(Part):
-    """BPE over characters, with '▁' for a space and punctuation apart."""
+    """BPE over characters, with '▁' for a space; punctuation is split off."""
 
     vocab: int = 40_000  # number of tokens, special ones included
 
@@ -215,7 +216,7 @@ class BPE(Part):
 
 @dataclass(frozen=True)
 class WordBPE(Part):
-    """BPE within lowercased words, the last piece of each with '</w>' at its end; punctuation apart (GPT)."""
+    """BPE inside lowercased words; the last piece of a word ends with '</w>'; punctuation is split off (GPT)."""
 
     vocab: int = 40_482  # number of tokens, special ones included
 
@@ -258,7 +259,7 @@ class Unigram(Part):
 class Characters(Part):
     """One token per character (Chinese BERT, the character Transformer); the rarest are unknown."""
 
-    vocab: int = 10_000  # at most so many tokens, special ones included
+    vocab: int = 10_000  # most tokens, special ones included
 
     at_most = True
 
@@ -271,15 +272,17 @@ class Characters(Part):
 
 @dataclass(frozen=True)
 class Bytes(Part):
-    """One token per byte of UTF-8: any text can be written, in any language (the character Transformer on enwik8)."""
+    """One token per UTF-8 byte: it can encode any text in any language (the character Transformer on enwik8)."""
 
-    vocab: int = len(BERT_NAMES) + 256  # number of tokens, special ones included; it cannot be another
+    vocab: int = len(BERT_NAMES) + 256  # number of tokens, special ones included; no other value is allowed
 
     at_most = False
 
     def __post_init__(self) -> None:
         size = len(BERT_NAMES) + 256
-        require(self.vocab == size, f"a tokenizer of bytes has {size} tokens, got {self.vocab:,}: leave --vocab out")
+        require(
+            self.vocab == size, f"a tokenizer of bytes always has {size} tokens, got {self.vocab:,}: leave --vocab out"
+        )
 
     def blank(self) -> tuple[Backend, Any]:
         names = [*BERT_NAMES, *sorted(pre_tokenizers.ByteLevel.alphabet())]
@@ -292,9 +295,9 @@ class Bytes(Part):
 
 @dataclass(frozen=True)
 class WholeWords(Part):
-    """One token per word, as spaces separate them, the frequent ones first; the rest are unknown (Transformer-XL on WikiText)."""
+    """One token per word, split at spaces; rare words are unknown (Transformer-XL on WikiText)."""
 
-    vocab: int = 200_000  # at most so many tokens, special ones included
+    vocab: int = 200_000  # most tokens, special ones included
 
     at_most = True
 
@@ -317,7 +320,7 @@ KINDS: dict[str, type[Kind]] = {
 
 
 def kind_named(name: str, vocab: int | None = None) -> Kind:
-    """The kind with this name and vocabulary size; none: the size that is usual for it."""
+    """The kind with this name and vocabulary size; None: the default size of the kind."""
     if name not in KINDS:
         raise unknown("kind of tokenizer", name, KINDS)
     return KINDS[name]() if vocab is None else KINDS[name](vocab=vocab)  # type: ignore[call-arg]

@@ -1,9 +1,11 @@
-"""Training a tokenizer: the same text gives the same tokenizer, in every process and on any number of cores.
+"""Tokenizer training: the same text gives the same tokenizer, in every process and on any number of cores.
 
-The library counts words in hash tables whose order differs from process to process. Most of that is harmless: counts are
-sums of whole numbers. What is not is set right here: the ids of marked characters ('##a', 'a</w>') are given in the order
-in which words come out of the table, and merges of equal count are ordered by these ids; characters of equal count may or
-may not pass a limit of the alphabet; a unigram's scores are sums of fractions, and its rarest characters get theirs by turn.
+The library counts words in hash tables, and their order differs from process to process. Counts are sums of whole numbers,
+so most results do not depend on that order. This file corrects the results that do:
+- The ids of marked characters ('##a', 'a</w>') follow the order of the hash table, and merges of equal count are sorted by
+  these ids.
+- If the alphabet has a limit, the order decides which of several characters of equal count are kept.
+- The scores of a unigram model are sums of fractions, and its rarest characters get their scores one after the other.
 """
 
 from __future__ import annotations
@@ -22,33 +24,36 @@ from unmask.text.atomic_write import check_free, drafted
 from unmask.text.fold_width import folding
 from unmask.text.tokenizer import BERT_NAMES, Kind, Tokenizer
 
-_PENALTY = 1e-4  # by which the library parts the scores of characters that no piece of a unigram was left for
-_DIGITS = 4  # of a unigram's scores, in nats: sums in another order differ in the thirteenth
+_PENALTY = 1e-4  # the difference that the library puts between the scores of characters that are in no piece
+_DIGITS = 4  # decimals kept of the scores of a unigram model; sums in another order differ in the 13th
 _Merging = trainers.BpeTrainer | trainers.WordPieceTrainer
 
 
 def train(kind: Kind, texts: Iterable[str], *, at_most: bool = False, fold: bool = False) -> Tokenizer:
-    """Train a tokenizer of this kind; `fold`: it reads full-width letters, digits and marks as half-width ones.
+    """Train a tokenizer of this kind. `fold`: it reads full-width letters, digits and marks as half-width ones.
 
-    Fewer tokens than the kind says are an error, unless `at_most`: the corpus is too small."""
+    If the corpus is too small for the vocabulary size, that is an error, unless `at_most`."""
     require(
-        kind.vocab > len(BERT_NAMES), f"vocab must be over {len(BERT_NAMES)} (the special tokens), got {kind.vocab}"
+        kind.vocab > len(BERT_NAMES),
+        f"vocab must be more than {len(BERT_NAMES)} (the special tokens), got {kind.vocab}",
     )
     backend, trainer = kind.blank()
     if fold:
         backend.normalizer = folding(backend.normalizer)
     if trainer is not None:
-        texts = list(texts) if iter(texts) is texts else texts  # they may be read twice
+        texts = (
+            list(texts) if iter(texts) is texts else texts
+        )  # an iterator can be read only once, and two passes may be needed
         backend = _trained(backend, trainer, texts)
     size = backend.get_vocab_size()
     require(
         size <= kind.vocab,
-        f"the characters of the corpus and the special tokens alone are {size:,} tokens, {kind.vocab:,} were asked for: use "
+        f"the characters of the corpus and the special tokens are already {size:,} tokens, but vocab is {kind.vocab:,}: use "
         f"--vocab {size} or more",
     )
     require(
         size == kind.vocab or at_most or kind.at_most,
-        f"the corpus allows a vocabulary of {size:,} tokens, {kind.vocab:,} were asked for: "
+        f"the corpus is large enough for {size:,} tokens only, but vocab is {kind.vocab:,}: "
         f"use --vocab {size} or less, or more text",
     )
     return Tokenizer(backend)
@@ -58,7 +63,7 @@ def train_to_file(
     texts: Iterable[str], out: str | Path, kind: Kind, overwrite: bool = False, *, at_most: bool = False,
     fold: bool = False,
 ) -> Tokenizer:  # fmt: skip
-    """Train a tokenizer and write it, whole or not at all; an existing file is kept unless `overwrite`."""
+    """Train a tokenizer and write it atomically; an existing file is an error unless `overwrite`."""
     out = Path(out)
     check_free(out, overwrite=overwrite)
     with drafted(out) as draft:
@@ -68,7 +73,7 @@ def train_to_file(
 
 
 def _trained(backend: Backend, trainer: Any, texts: Iterable[str]) -> Backend:
-    """The backend as it will be read back: JSON rounds, and knows no hash tables."""
+    """The trained backend, read back from its own JSON: this rounds scores and removes the order of hash tables."""
     if isinstance(trainer, trainers.UnigramTrainer):
         return _unigram(backend, trainer, texts)
     if isinstance(trainer, _Merging):
@@ -78,16 +83,16 @@ def _trained(backend: Backend, trainer: Any, texts: Iterable[str]) -> Backend:
 
 
 def _merges(backend: Backend, trainer: Any, texts: Iterable[str]) -> Backend:
-    """Train with the ids of all characters given beforehand, which takes a pass over the text to find them."""
+    """Train with fixed ids for all characters. Finding the characters takes an extra pass over the text."""
     names = [token.content for token in trainer.special_tokens]
     marked = getattr(trainer, "continuing_subword_prefix", None) or getattr(trainer, "end_of_word_suffix", None)
-    blank = backend.to_str()  # once trained it has special tokens, and finds them in the text
-    if not marked:  # then ids are given in the order of characters, and only a limit can let chance in
+    blank = backend.to_str()  # a trained backend has special tokens and would find them in the text
+    if not marked:  # then ids follow the order of characters, and only a limit on the alphabet can differ
         backend.train_from_iterator(texts, trainer)
         limit = trainer.limit_alphabet
         if limit is None or sum(len(token) == 1 for token in backend.get_vocab()) < limit:
             return Backend.from_str(backend.to_str())
-    # what is called a special token has its id first; it is none afterwards
+    # special tokens get their ids first, so all characters are passed as special tokens, and unmarked after training
     trainer.special_tokens = names + _symbols(Backend.from_str(blank), trainer, texts)
     backend = Backend.from_str(blank)
     backend.train_from_iterator(texts, trainer)
@@ -97,22 +102,22 @@ def _merges(backend: Backend, trainer: Any, texts: Iterable[str]) -> Backend:
 
 
 def _symbols(backend: Backend, trainer: Any, texts: Iterable[str]) -> list[str]:
-    """Every character of the corpus in each way that it is marked; the trainer's limit is made to keep the commonest."""
+    """Every character of the corpus in each marked form. If the alphabet has a limit, the most frequent ones are kept."""
     size, limit = trainer.vocab_size, trainer.limit_alphabet
     trainer.vocab_size, trainer.limit_alphabet = 0, None
     backend.train_from_iterator(texts, trainer)
     found = set(backend.get_vocab()) - {token.content for token in trainer.special_tokens}
     trainer.vocab_size, trainer.limit_alphabet = size, limit
     if limit is not None and sum(len(symbol) == 1 for symbol in found) > limit:
-        kept = _commonest(trainer, limit)
+        kept = _most_frequent(trainer, limit)
         trainer.initial_alphabet = kept
         suffix = trainer.end_of_word_suffix or ""
         found = {symbol for symbol in found if symbol.removesuffix(suffix) in kept}
     return sorted(found, key=lambda symbol: (len(symbol) > 1, symbol))
 
 
-def _commonest(trainer: Any, limit: int) -> list[str]:
-    """The most frequent characters of what the trainer has counted."""
+def _most_frequent(trainer: Any, limit: int) -> list[str]:
+    """The most frequent characters in the word counts of the trainer."""
     counts: Counter[str] = Counter()
     words: dict[str, int] = json.loads(trainer.__getstate__())["BpeTrainer"]["words"]
     for word, times in words.items():
@@ -122,14 +127,14 @@ def _commonest(trainer: Any, limit: int) -> list[str]:
 
 
 def _unigram(backend: Backend, trainer: Any, texts: Iterable[str]) -> Backend:
-    blank, asked = backend.to_str(), trainer.vocab_size
+    blank, wanted = backend.to_str(), trainer.vocab_size
     try:
         backend.train_from_iterator(texts, trainer)
-    except Exception as error:  # the library has no class of its own for it
+    except Exception as error:  # the library raises a plain Exception for this
         if "not large enough to contain all chars" not in str(error):
             raise
         raise _too_few(Backend.from_str(blank), trainer, texts) from None
-    if backend.get_vocab_size() > asked:
+    if backend.get_vocab_size() > wanted:
         raise _too_few(Backend.from_str(blank), trainer, texts)
     state = json.loads(backend.to_str())
     state["model"]["vocab"] = _settled(state["model"]["vocab"], len(trainer.special_tokens))
@@ -137,7 +142,7 @@ def _unigram(backend: Backend, trainer: Any, texts: Iterable[str]) -> Backend:
 
 
 def _settled(vocab: Sequence[tuple[str, float]], specials: int) -> list[tuple[str, float]]:
-    """Scores rounded, all characters that were left no piece with the lowest one, pieces in the order of their scores."""
+    """Round the scores, give the lowest score to all characters that are in no piece, and sort pieces by score."""
     learned = vocab[specials:]
     lowest = min(score for _, score in learned)
 
@@ -151,11 +156,11 @@ def _settled(vocab: Sequence[tuple[str, float]], specials: int) -> list[tuple[st
 
 
 def _too_few(backend: Backend, trainer: Any, texts: Iterable[str]) -> UserError:
-    """The error for a unigram that has no room for the characters of the corpus, the special tokens and one piece."""
+    """The error for a vocabulary without room for the characters of the corpus, the special tokens and one piece."""
     backend.model = models.BPE()
     backend.train_from_iterator(texts, trainers.BpeTrainer(vocab_size=0, show_progress=False))
     least = backend.get_vocab_size() + len(trainer.special_tokens) + 1
     return UserError(
-        f"the corpus has more different characters than the {trainer.vocab_size:,} tokens asked for have room for: "
+        f"the corpus has more different characters than a vocabulary of {trainer.vocab_size:,} tokens can hold: "
         f"use --vocab {least} or more"
     )

@@ -1,8 +1,9 @@
-"""A user's own words for the Chinese segmenter: one a line, or jieba's format `word frequency tag`.
+"""The user's words for the Chinese segmenter: one word per line, or jieba's format `word frequency tag`.
 
-Files are UTF-8 and may be compressed. Frequency and tag may be left out. A lexicon can be given as well: what follows a tab
-is ignored, and its entries that cannot be words, such as those with a space, are left out and counted. Blank lines and lines that begin with "# " are skipped. A word without a frequency gets one that
-makes the segmenter keep it together; the words around it still count: 和美 does not cut 美国 in 和美国.
+Files are UTF-8 and may be compressed. Frequency and tag are optional. Blank lines and lines that begin with "# " are
+skipped. A lexicon can be given too: everything after a tab is ignored, and entries that cannot be words, such as those with
+a space, are left out and counted. A word without a frequency gets one that makes the segmenter keep the word together. The
+words around it still count: 和美 does not cut 美国 in 和美国.
 """
 
 from __future__ import annotations
@@ -19,26 +20,26 @@ from unmask.text.lexicon import checksum
 from unmask.text.lines import numbered_lines
 
 _LINE = re.compile(r"(.+?)(?: +([0-9]+))?(?: +([a-z]+))?")
-_FORM = "write one word a line, or jieba's 'word frequency tag'"
+_FORM = "write one word per line, or jieba's 'word frequency tag'"
 
 
 @dataclass(frozen=True)
 class OwnWords:
-    """Words of one file or more, and a segmenter that knows them; a process that is spawned loads them again."""
+    """The words of one file or more, and a segmenter that knows them. A spawned process loads them again."""
 
     paths: tuple[Path, ...]
     record: tuple[dict[str, Any], ...]  # per file: its name, checksum and number of words
-    notes: dict[str, int]  # words that have no effect, or not everywhere
+    notes: dict[str, int]  # counts of words that have no effect, or not in every line
     segmenter: Any
 
     @classmethod
     def load(cls, paths: Sequence[str | Path], words: Words = "auto") -> OwnWords:
-        """The words of these files together; the later one counts if a word is given twice."""
-        require(bool(paths), "no file with words given: name one or more")
+        """The words of all these files. If a word is given twice, the later one counts."""
+        require(bool(paths), "no file with words was given: name one file or more")
         require(
             words in ("auto", "rjieba"),
-            f"--words-from is for the segmenter of Chinese, which --words {words} does not use: leave one of them out; "
-            "phrases of several words with spaces between them can be given by --lexicon",
+            f"--words-from is for the Chinese segmenter, and --words {words} does not use it: leave one of them out; "
+            "for phrases of several words with spaces, use --lexicon",
         )
         files = tuple(Path(path) for path in paths)
         read = [_read(file) for file in files]
@@ -58,23 +59,23 @@ class OwnWords:
 
 
 def _notes(words: list[str], made: Any, left_out: int) -> dict[str, int]:
-    """What has no effect, or not everywhere, with the first word as an example."""
-    said = {
+    """Counts of words that have no effect, or not in every line; each note shows the first word as an example."""
+    reasons = {
         "that the segmenter still cuts, such as {!r}: raise their frequency": [
             word for word in words if list(made.cut(word)) != [word]
         ],
-        "without a Chinese character, such as {!r}: they count only in lines that have one": [
+        "without a Chinese character, such as {!r}: they have an effect only in lines with Chinese characters": [
             word for word in words if not (classes_of(codes_of(word)) == HAN).any()
         ],
     }
-    notes = {f"words of --words-from {text.format(found[0])}": len(found) for text, found in said.items() if found}
+    notes = {f"words of --words-from {text.format(found[0])}": len(found) for text, found in reasons.items() if found}
     return notes | (
         {"entries of a lexicon in --words-from that cannot be words, left out": left_out} if left_out else {}
     )
 
 
 def _read(file: Path) -> tuple[dict[str, tuple[int | None, str | None]], int]:
-    """Each word with its frequency and tag; and how many entries of a lexicon are no words."""
+    """Each word with its frequency and tag; and the number of lexicon entries that are not words."""
     require(file.is_file(), f"no file with words at {file}: {_FORM}")
     found: dict[str, tuple[int | None, str | None]] = {}
     left_out = 0
@@ -99,5 +100,5 @@ def _wrong(word: str, frequency: str | None) -> str | None:
     if not any(character.isalpha() for character in word):
         return "there is no word"
     if any(character.isspace() for character in word):
-        return f"the word {word[:40]!r} has a space, which the segmenter's words never have,"
+        return f"the word {word[:40]!r} has a space, and words of the segmenter never have one,"
     return "the frequency is 0" if frequency is not None and not int(frequency) else None

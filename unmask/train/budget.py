@@ -24,14 +24,16 @@ class Budget:
     def parse(cls, text: str) -> Budget:
         match = re.fullmatch(r"\s*((?:\d+\.?\d*|\.\d+)(?:e\d+)?)\s*([a-z]+)\s*", text.lower())
         if not match or match.group(2) not in _UNITS:
-            raise UserError(f"a budget is 20m, 90s, 2h, 1e9tok, 5000steps or 1e17flop, got {text!r}")
+            raise UserError(
+                f"a budget is a number with a unit, such as 20m, 90s, 2h, 1e9tok, 5000steps or 1e17flop, got {text!r}"
+            )
         kind, scale = _UNITS[match.group(2)]
         amount = float(match.group(1)) * scale
         require(amount > 0, f"a budget must be over 0, got {text!r}")
         return cls(kind, amount)
 
     def steps(self, *, step_tokens: float, step_flops: float) -> int | None:
-        """How many steps it pays for, given the means of a step; None if that is known only after measuring."""
+        """The number of steps, given the mean tokens and operations of a step; None for a budget in time, which needs measuring."""
         if self.kind == "seconds":
             return None
         each = {"tokens": step_tokens, "steps": 1, "flops": step_flops}[self.kind]

@@ -1,7 +1,7 @@
-"""Checkpoints: written to a temporary name, flushed, renamed; checksummed; nothing is ever unpickled.
+"""Checkpoints: written to a temporary name, flushed, renamed and checksummed. Nothing is ever unpickled.
 
-A run folder holds what inference needs (`weights.safetensors`, `recipe.json`, `tokenizer.json`) and, while training
-can go on, `state/STEP/` with the weights, the optimiser, the memory if there is any and the place in the data at that
+A run folder holds the files for inference (`weights.safetensors`, `recipe.json`, `tokenizer.json`). If training can be
+resumed, it also holds `state/STEP/`: the weights, the optimiser, the memory (if any) and the place in the data at that
 step.
 """
 
@@ -31,11 +31,11 @@ STATE = "state.json"
 
 
 class NoRoom(UserError):
-    """A checkpoint could not be written; the one before it is still there."""
+    """A checkpoint could not be written. The previous checkpoint is still there."""
 
 
 def unique(model: nn.Module) -> dict[str, Tensor]:
-    """The tensors of a model, each under its first name: tied weights once."""
+    """The tensors of a model, each under its first name, so that tied weights appear once."""
     return {name: parameter.detach() for name, parameter in model.named_parameters()} | dict(_buffers(model))
 
 
@@ -44,16 +44,20 @@ def save_weights(model: nn.Module, path: Path) -> None:
 
 
 def load_weights(model: nn.Module, path: Path, *, partly: bool = False) -> tuple[list[str], list[str]]:
-    """Put saved tensors into a model. Returns what was missing and what was left over; both must be empty
-    unless `partly`, where a tensor of another shape counts as both."""
+    """Load saved tensors into a model. Returns the names of tensors that the file lacks, and of tensors that the model lacks.
+    Both lists must be empty, unless `partly`; then a tensor with another shape is in both lists."""
     found = read(path)
     wanted = unique(model)
     missing, left = sorted(set(wanted) - set(found)), sorted(set(found) - set(wanted))
-    require(partly or not (missing or left), f"{path} does not fit the model: missing {missing}, left over {left}")
+    require(
+        partly or not (missing or left),
+        f"{path} does not fit the model: the file lacks {missing}, and the model lacks {left}",
+    )
     both = set(wanted) & set(found)
     for name in sorted(name for name in both if wanted[name].shape != found[name].shape):
         require(
-            partly, f"{path}: {name} has shape {tuple(found[name].shape)}, the model wants {tuple(wanted[name].shape)}"
+            partly,
+            f"{path}: {name} has the shape {tuple(found[name].shape)}, but the model needs {tuple(wanted[name].shape)}",
         )
         both, missing, left = both - {name}, [*missing, name], [*left, name]
     with torch.no_grad():
@@ -63,13 +67,13 @@ def load_weights(model: nn.Module, path: Path, *, partly: bool = False) -> tuple
 
 
 def read(path: Path) -> dict[str, Tensor]:
-    """The tensors of a safetensors file; anything else is refused."""
+    """The tensors of a safetensors file. Other formats are refused."""
     require(path.is_file(), f"no weights at {path}")
     with path.open("rb") as file:
         start = file.read(10)
     if start[:2] in (b"PK", b"\x80\x02", b"\x80\x03", b"\x80\x04", b"\x80\x05"):
         raise UserError(
-            f"{path} is a pickle, which can run any code when it is read; convert it where you trust it: "
+            f"{path} is a pickle, which can run any code when it is read: if you trust it, convert it with "
             "safetensors.torch.save_file(torch.load(OLD, weights_only=True), NEW)"
         )
     try:
@@ -82,9 +86,9 @@ def save_state(
     folder: Path, model: nn.Module, optimiser: torch.optim.Optimizer, state: dict[str, Any], *, publish: bool,
     memory: dict[Any, Memory] | None = None,
 ) -> None:  # fmt: skip
-    """Make `state/STEP` whole, or leave everything as it was; then drop the state before it.
+    """Write `state/STEP` atomically, then delete the previous state.
 
-    `memory`: what the network keeps for the next step, under any names."""
+    `memory`: the memory that the network needs for the next step, by any names."""
     states = folder / "state"
     step = int(state["step"])
     draft = states / f".{step}"
@@ -111,7 +115,7 @@ def save_state(
             f"the checkpoint of step {last:,} is still there" if last is not None else "no checkpoint was written yet"
         )
         raise NoRoom(
-            f"could not save step {step:,} in {folder} ({error}): {left}; make room and go on with --resume"
+            f"could not save step {step:,} in {folder} ({error}): {left}; free disk space, then continue with --resume"
         ) from None
     for old in _steps(folder):
         if old != step:
@@ -119,7 +123,7 @@ def save_state(
 
 
 def put_in_service(folder: Path, step: int) -> None:
-    """Make the weights of a saved state those that are served: a second name for the same file."""
+    """Publish the weights of a saved state as the weights of the run: a hard link to the same file."""
     draft = folder / f".{WEIGHTS}"
     draft.unlink(missing_ok=True)
     try:
@@ -130,12 +134,12 @@ def put_in_service(folder: Path, step: int) -> None:
 
 
 def newest(folder: Path) -> int | None:
-    """The step of the last whole state, if there is any."""
+    """The step of the last complete state; None if there is none."""
     return max(_steps(folder), default=None)
 
 
 def last_state(folder: Path) -> dict[str, Any] | None:
-    """What was saved last besides tensors: the step, the place in the data, the record of the log."""
+    """The last saved state without its tensors: the step, the place in the data, the log record. None if there is none."""
     step = newest(folder)
     if step is None:
         return None
@@ -144,7 +148,7 @@ def last_state(folder: Path) -> dict[str, Any] | None:
 
 
 def last_record(folder: Path) -> dict[str, Any] | None:
-    """The record of the step that was saved last."""
+    """The log record of the step that was saved last."""
     state = last_state(folder)
     return state["record"] if state else None
 
@@ -152,15 +156,16 @@ def last_record(folder: Path) -> dict[str, Any] | None:
 def load_state(
     folder: Path, model: nn.Module, optimiser: torch.optim.Optimizer, memory: dict[Any, Memory] | None = None
 ) -> dict[str, Any]:
-    """Put the last state into model, optimiser and memory; returns the rest of it."""
+    """Load the last state into model, optimiser and memory; returns the rest of it."""
     step = newest(folder)
     if step is None:
-        raise UserError(f"{folder} holds no state to resume from")
+        raise UserError(f"{folder} has no state to resume from: start a new run")
     place = folder / "state" / str(step)
     state: dict[str, Any] = json.loads((place / STATE).read_text(encoding="utf-8"))
     for name, expected in state["sha256"].items():
         require(
-            _digest(place / name) == expected, f"{place / name} is damaged (its checksum differs): it cannot be resumed"
+            _digest(place / name) == expected,
+            f"{place / name} is damaged (its checksum differs): the run cannot be resumed",
         )
     load_weights(model, place / WEIGHTS)
     _put_moments(model, optimiser, read(place / OPTIMISER))
@@ -169,7 +174,7 @@ def load_state(
         if MEMORY in state["sha256"]:
             memory.update(_memory(read(place / MEMORY), state.get("memory"), next(model.parameters()).device))
     if state["published"]:
-        put_in_service(folder, step)  # in case the last save was cut off between the two
+        put_in_service(folder, step)  # the last save may have been killed before it published
     return state
 
 
@@ -212,7 +217,7 @@ def _memory(found: dict[str, Tensor], outline: saved_tree.Outline | None, device
 
 
 def save_tensors(tensors: dict[str, Tensor], path: Path) -> None:
-    """Write a safetensors file that others may read as the umask says: the library makes it for its owner alone."""
+    """Write a safetensors file with the permissions of the umask; the library itself would let only the owner read it."""
     path.touch()
     mode = path.stat().st_mode
     save_file({name: tensor.contiguous() for name, tensor in tensors.items()}, path, metadata={"format": "pt"})
@@ -228,7 +233,7 @@ def _write(tensors: dict[str, Tensor], path: Path) -> None:
 
 
 def write_text(text: str, path: Path) -> None:
-    """Write a file whole or not at all."""
+    """Write a file atomically."""
     draft = path.with_name(f".{path.name}.draft")
     draft.write_text(text, encoding="utf-8")
     _flush(draft)

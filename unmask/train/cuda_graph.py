@@ -1,4 +1,4 @@
-"""CUDA graphs for training: work is recorded once and replayed. A small network's kernels run faster than they launch."""
+"""CUDA graphs for training: kernels are recorded once and replayed, because small kernels take longer to launch than to run."""
 
 from __future__ import annotations
 
@@ -11,26 +11,28 @@ from torch import Tensor, nn
 
 from unmask.tree import copied, signature, tensors
 
-_WARM = 3  # runs before the recording: the first compile, and libraries choose their kernels
+_WARM = 3  # runs before the recording, in which code is compiled and libraries choose their kernels
 
 
 @dataclass(frozen=True)
 class _Recording:
     graph: torch.cuda.CUDAGraph
-    inputs: tuple[Any, ...]  # where the graph reads
-    outputs: Any  # where it writes
+    inputs: tuple[Any, ...]  # the tensors that the graph reads
+    outputs: Any  # the tensors that it writes
 
 
 class GraphedGradients:
     """A function of tensors that adds to the gradients of a model; its kernels are recorded once for every signature.
 
-    The function may not wait for the device or read a value from it. Its results are copied, so that the next call does
-    not overwrite them. Random numbers follow the generator's seed, as they would without a recording.
+    The function must not wait for the device or read a value from it. Its results are copied, so that the next call does
+    not overwrite them. Random numbers follow the seed of the generator, as without a recording.
     """
 
     def __init__(self, work: Callable[..., Any], model: nn.Module) -> None:
         self.work, self.parameters = work, [p for p in model.parameters() if p.requires_grad]
-        self.gradients: dict[nn.Parameter, Tensor] = {}  # where all recordings add; none for what is never used
+        self.gradients: dict[
+            nn.Parameter, Tensor
+        ] = {}  # all recordings add to these tensors; a parameter that is never used has none
         self.recordings: dict[Hashable, _Recording] = {}  # by the signature of the inputs
 
     def __call__(self, *inputs: Any) -> Any:
@@ -46,11 +48,11 @@ class GraphedGradients:
         return copied(recording.outputs)
 
     def _hold(self) -> None:
-        """Gradients that were set to none become zeros again, in the tensors that the recordings write to."""
-        fresh = [p for p in self.gradients if p.grad is None]
-        if fresh:
-            torch._foreach_zero_([self.gradients[p] for p in fresh])
-        for parameter in fresh:
+        """Replace gradients that are None by zeros, in the tensors that the recordings write to."""
+        cleared = [p for p in self.gradients if p.grad is None]
+        if cleared:
+            torch._foreach_zero_([self.gradients[p] for p in cleared])
+        for parameter in cleared:
             parameter.grad = self.gradients[parameter]
 
     def _record(self, inputs: tuple[Any, ...]) -> _Recording:

@@ -1,4 +1,4 @@
-"""LAMB: Adam whose step is, for each tensor, as long as the tensor allows; made for large batches."""
+"""LAMB: Adam whose step for each tensor is scaled by the norm of the tensor; made for large batches."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from unmask.train.plan import Moment
 
 @dataclass(frozen=True)
 class LAMB(Part):
-    """You et al. 2019; ALBERT, BERT-wwm. Biases and norms neither decay nor are scaled.
+    """LAMB (You et al. 2019), for ALBERT and BERT-wwm. Biases and norms have no weight decay and no scale.
 
-    Queries, keys and values are one tensor here and share one scale, where the papers' code has three.
+    Queries, keys and values are one tensor here and share one scale; the code of the papers has three.
     """
 
     rate: float = 1.76e-3  # the highest learning rate, reached after the warmup
-    betas: tuple[float, float] = (0.9, 0.999)  # memory of the mean and of the square
-    epsilon: float = 1e-6  # added to the root of the square
-    decay: float = 0.01  # of the weights
-    clip: float | None = 1.0  # longest gradient; none for no clipping
+    betas: tuple[float, float] = (0.9, 0.999)  # decay rates of the mean and of the mean square
+    epsilon: float = 1e-6  # added to the root of the mean square
+    decay: float = 0.01  # weight decay
+    clip: float | None = 1.0  # largest gradient norm; none for no clipping
     warmup: float = 0.025  # share of the steps in which the rate rises from 0
-    curve: Curve = "linear"  # what the rate does afterwards
+    curve: Curve = "linear"  # how the rate falls after the warmup
 
     def __post_init__(self) -> None:
         check_numbers(self)
@@ -45,7 +45,7 @@ class LAMB(Part):
 
 
 class _Lamb(torch.optim.Optimizer):
-    """Algorithm 2 of the paper, bias correction included, by whole lists of tensors."""
+    """Algorithm 2 of the paper with bias correction, computed on lists of tensors."""
 
     @torch.no_grad()
     def step(self, closure: Callable[[], float] | None = None) -> Any:
@@ -79,6 +79,6 @@ class _Lamb(torch.optim.Optimizer):
 
 
 def _trust(weights: list[torch.Tensor], moves: list[torch.Tensor]) -> list[torch.Tensor]:
-    """The length of each tensor over that of its move; 1 where either is 0."""
+    """The norm of each tensor divided by the norm of its move; 1 if either is 0."""
     lengths = zip(torch._foreach_norm(weights), torch._foreach_norm(moves), strict=True)
     return [torch.where((w > 0) & (m > 0), w / m.clamp(min=1e-30), 1.0) for w, m in lengths]

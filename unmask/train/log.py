@@ -10,8 +10,8 @@ from unmask.errors import UserError
 
 
 class Log:
-    """Appends records to `log.jsonl`. On resume it is brought to the state of the `last` record that was saved:
-    what came after it goes, and if a kill kept it from the log it is put there."""
+    """Appends records to `log.jsonl`. On resume, the log is cut after the `last` record that was saved in a checkpoint; if
+    the log lacks that record because of a kill, it is added."""
 
     def __init__(self, folder: Path, *, last: dict[str, Any] | None = None, tensorboard: bool = False) -> None:
         self.path = folder / "log.jsonl"
@@ -35,7 +35,7 @@ class Log:
 
 
 def read(folder: Path) -> list[dict[str, Any]]:
-    """The records of a run; a line cut off by a kill is left out."""
+    """The records of a run; an incomplete line, left by a kill, is skipped."""
     path = Path(folder) / "log.jsonl"
     records = []
     for line in path.read_text(encoding="utf-8").splitlines() if path.is_file() else []:
@@ -47,7 +47,7 @@ def read(folder: Path) -> list[dict[str, Any]]:
 
 
 def check_tensorboard() -> None:
-    """Refuse to write TensorBoard files without its package, before any work is done."""
+    """Check that the tensorboard package is installed, before any work is done."""
     _writer()
 
 

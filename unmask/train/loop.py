@@ -22,11 +22,11 @@ from unmask.train.cuda_graph import GraphedGradients
 from unmask.train.plan import Moment, Plan, Planner, leg_at
 
 Rules = Hide | tuple[Hide, ...]
-MINIMISED = "minimised"  # stands beside the losses: their sum, each with its weight and scale
+MINIMISED = "minimised"  # an extra entry next to the losses: their sum, each with its weight and scale
 
 
 class BatchSource(Protocol):
-    """Where batches come from."""
+    """A source of batches."""
 
     def batch(self, rows: int) -> Batch: ...
 
@@ -39,12 +39,12 @@ class BatchSource(Protocol):
 class LoopStage:
     """A stage as the loop runs it."""
 
-    until: float  # the progress at which it ends; 1.0 for the last
+    until: float  # progress at the end of the stage; 1.0 for the last stage
     rows: int  # per step
     micro: int  # rows per micro-batch
-    open: Callable[[dict[str, Any] | None], BatchSource]  # its batches, from a state on
-    weights: dict[str, float | Curve] = field(default_factory=dict)  # of each loss; 1 where none is given
-    hide: Rules | None = None  # what it hides, if it is not what the recipe does
+    open: Callable[[dict[str, Any] | None], BatchSource]  # opens its source of batches at a state
+    weights: dict[str, float | Curve] = field(default_factory=dict)  # of each loss; 1 if none is given
+    hide: Rules | None = None  # what this stage hides; None: what the recipe hides
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class Machine:
     device: str = "cpu"
     half: bool = False  # bfloat16 autocast
     compiled: bool = False  # torch.compile: faster steps, after a minute or two
-    recorded: bool = False  # a step's kernels are launched all at once (GPU only)
+    recorded: bool = False  # replay kernels from a CUDA graph (GPU only)
 
     def autocast(self) -> contextlib.AbstractContextManager[Any]:
         if not self.half:
@@ -67,7 +67,7 @@ class Diverged(UserError):
 
 
 class Trainer:
-    """A system, its optimiser and the machine: one training step, and nothing that outlives it."""
+    """A system, its optimiser and the machine: runs single training steps."""
 
     def __init__(self, system: Any, optimise: Optimise, machine: Machine, seed: int) -> None:
         self.system, self.optimise, self.machine, self.seed = system.to(machine.device), optimise, machine, seed
@@ -75,14 +75,14 @@ class Trainer:
         self.hide = torch.compile(system.hide, dynamic=False) if machine.compiled else system.hide
         self.run: Callable[..., Any] = GraphedGradients(self._run, system) if machine.recorded else self._run
         self.system.compile_parts(machine.compiled)
-        self.memory: dict[int, Any] = {}  # what a system carries from one step to the next, by micro-batch
+        self.memory: dict[int, Any] = {}  # the memory of the network between steps, by micro-batch
 
     def gradients(
         self, batches: list[Batch], weights: dict[str, float], step: int, hide: Rules | None = None, done: float = 0.0
     ) -> dict[str, Tensor]:
-        """Exact gradients of the mean losses over all micro-batches; returns those means and their weighed sum, detached.
+        """Compute exact gradients of the mean losses over all micro-batches; returns the means and their weighted sum, detached.
 
-        `hide`: what this stage hides, if it is not what the recipe does. `done`: the share of the training that is done."""
+        `hide`: what this stage hides; None: what the recipe hides. `done`: the share of the training that is done."""
         torch.manual_seed(reseed(self.seed, step))
         self.optimiser.zero_grad(set_to_none=True)
         progress = torch.full((), done, device=self.machine.device)
@@ -97,7 +97,7 @@ class Trainer:
         return {name: total / counts.get(name, 1) for name, total in totals.items()}
 
     def _run(self, batch: Batch, memory: Any, scales: dict[str, Tensor]) -> tuple[dict[str, Tensor], Any]:
-        """One pass forward and back: adds to the gradients; returns totals, what was minimised, and what is remembered."""
+        """One forward and backward pass. Adds to the gradients; returns the totals with the minimised sum, and the memory."""
         with self.machine.autocast():
             losses, memory = self.system.step(batch, memory)
         learned = {name: 1.0 if loss.scale is None else loss.scale for name, loss in losses.items()}
@@ -107,7 +107,7 @@ class Trainer:
 
     @contextlib.contextmanager
     def plainly(self) -> Iterator[None]:
-        """Within it nothing is compiled or recorded: for work that is done once, or rarely."""
+        """A context without compiled or recorded code, for work that is done once or rarely."""
         ways = (self.hide, self.run)
         self.hide, self.run = self.system.hide, self._run
         self.system.compile_parts(False)
@@ -118,7 +118,7 @@ class Trainer:
             self.system.compile_parts(self.machine.compiled)
 
     def update(self, moment: Moment) -> tuple[float, Tensor]:
-        """Move the weights; returns the rate and the length of the gradient before clipping."""
+        """Update the weights; returns the learning rate and the norm of the gradient before clipping."""
         limit = self.optimise.clip if self.optimise.clip is not None else math.inf
         norm = nn.utils.clip_grad_norm_(self.system.parameters(), limit)
         rate = self.optimise.set(self.optimiser, moment)
@@ -128,14 +128,14 @@ class Trainer:
 
 @dataclass(frozen=True)
 class Intervals:
-    """How often to look up from the work."""
+    """How often to log, to validate and to save."""
 
-    log: int | None = None  # steps between records; none: a hundredth of all, at most 50
-    save: int | None = None  # steps between validations, each with a checkpoint; none: a twentieth of all, at least 10
-    seconds: float = 900.0  # at the most between checkpoints
+    log: int | None = None  # steps between log records; None: 1% of all steps, at most 50
+    save: int | None = None  # steps between validations, each with a checkpoint; None: 5% of all steps, at least 10
+    seconds: float = 900.0  # most seconds between checkpoints
 
     def of(self, plan: Plan) -> tuple[int, int]:
-        """Both numbers of steps for a plan."""
+        """The steps between log records, and between validations, for a plan."""
         return self.log or max(1, min(50, plan.steps // 100)), self.save or max(10, plan.steps // 20)
 
 
@@ -152,10 +152,10 @@ def train(
     stop: Callable[[], bool] = lambda: False,
     clock: Callable[[], float] = time.monotonic,
 ) -> Iterator[dict[str, Any]]:
-    """Train through all legs, yielding records with `step`; the last has `done`.
+    """Train through all stages (`legs`) and yield a record per log step; the last record has `done`.
 
-    The weights that are published are the `last`, or the `best`: those with the highest `score` that `validate` returned.
-    When `stop` turns true, the state is saved and the last record has `stopped`.
+    `keep`: publish the `last` weights, or the `best`, those with the highest `score` from `validate`.
+    When `stop` returns true, the state is saved and the last record has `stopped`.
     """
     at: dict[str, Any] = {"step": 0, "tokens": 0, "seconds": 0.0, "best": None, "source": None, "begins": True}
     if resume and folder is not None and checkpoint.newest(folder) is not None:
@@ -169,7 +169,7 @@ def train(
         number = leg_at(ends, moment)
         leg = legs[number]
         if number != current:
-            if begins:  # not resumed within the leg: what is remembered is of other rows
+            if begins:  # the stage begins here, and was not resumed: the memory belongs to other rows
                 trainer.memory.clear()
             source, current = leg.open(position), number
             trainer.system.train()
@@ -186,9 +186,8 @@ def train(
         check = done or (step % save == 0 and planner.affords())
         keeps = check or stopped or clock() - saved > pace.seconds
         first, begins = begins, False
-        border = (
-            not done and leg_at(ends, planner.plan(step).moment(step + 1)) != number
-        )  # the place in the data is noted
+        # at the last step of a stage, the place in the data is recorded
+        border = not done and leg_at(ends, planner.plan(step).moment(step + 1)) != number
         if not (keeps or first or border or step % log == 0 or planner.due()):
             continue
         record = meter.record() | {"step": step, "stage": number, "tokens": tokens, "progress": moment.after}
@@ -228,7 +227,7 @@ def _quietly(system: nn.Module, validate: Callable[[], dict[str, float]]) -> dic
 
 
 class _Meter:
-    """Collects numbers on the device and reads them rarely, so that nothing waits; notices a loss gone wrong."""
+    """Collects numbers on the device and reads them rarely, so that training never waits. Detects a loss that is not finite."""
 
     def __init__(self, trainer: Trainer, folder: Path | None) -> None:
         self.trainer, self.folder = trainer, folder
@@ -254,7 +253,7 @@ class _Meter:
         }
 
     def check_weights(self, step: int, rate: float) -> None:
-        """Refuse to save weights that are not numbers: the checkpoint before them is worth more."""
+        """Refuse to save weights that are not finite: the previous checkpoint must stay."""
         finite = torch.stack([p.isfinite().all() for p in self.trainer.system.parameters()]).all()
         if not bool(finite):
             raise self._diverged(step, rate, {"weights": math.nan})
@@ -262,7 +261,9 @@ class _Meter:
     def _diverged(self, step: int, rate: float, numbers: dict[str, float]) -> Diverged:
         last = checkpoint.newest(self.folder) if self.folder is not None else None
         good = (
-            f"the last good checkpoint is step {last:,} in {self.folder}" if last is not None else "none was saved yet"
+            f"the last good checkpoint is step {last:,} in {self.folder}"
+            if last is not None
+            else "no checkpoint was saved yet"
         )
         wrong = ", ".join(f"{name} {value}" for name, value in numbers.items() if not math.isfinite(value))
         return Diverged(
@@ -272,7 +273,7 @@ class _Meter:
 
 
 def reseed(seed: int, step: int) -> int:
-    """The seed of dropout at a step."""
+    """The seed for dropout at a step."""
     return int(chance.generator(seed, step, chance.purpose("dropout")).integers(2**62))
 
 

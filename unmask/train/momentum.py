@@ -1,4 +1,4 @@
-"""Momentum: plain gradient descent that keeps most of its last move."""
+"""Momentum: gradient descent that keeps a share of its last update."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from unmask.train.plan import Moment
 
 @dataclass(frozen=True)
 class Momentum(Part):
-    """Gradient descent with momentum (the character Transformer); biases and norms do not decay."""
+    """Gradient descent with momentum (the character Transformer); biases and norms have no weight decay."""
 
     rate: float = 3e-3  # the highest learning rate, reached after the warmup
-    momentum: float = 0.99  # share of the last move that is kept
-    decay: float = 0.0  # of the weights
-    clip: float | None = 1.0  # longest gradient; none for no clipping
+    momentum: float = 0.99  # share of the last update that is kept
+    decay: float = 0.0  # weight decay
+    clip: float | None = 1.0  # largest gradient norm; none for no clipping
     warmup: float = 0.0  # share of the steps in which the rate rises from 0
-    curve: Curve = "constant"  # what the rate does afterwards
+    curve: Curve = "constant"  # how the rate falls after the warmup
 
     def __post_init__(self) -> None:
         check_rate(self)

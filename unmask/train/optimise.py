@@ -1,4 +1,4 @@
-"""AdamW with the papers' exclusions, the curve that a rate follows, and what all optimisers share."""
+"""AdamW with the exclusions of the papers, the curves of the learning rate, and functions that all optimisers share."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ Curve = Literal["linear", "cosine", "inverse_sqrt", "constant"]
 
 @dataclass(frozen=True)
 class AdamW(Part):
-    """Adam with decoupled weight decay; biases and norms do not decay."""
+    """Adam with decoupled weight decay; biases and norms have no weight decay."""
 
     rate: float = 1e-4  # the highest learning rate, reached after the warmup
-    betas: tuple[float, float] = (0.9, 0.999)  # memory of the mean and of the square
-    epsilon: float = 1e-6  # added to the root of the square
-    decay: float = 0.01  # of the weights
-    clip: float | None = 1.0  # longest gradient; none for no clipping
+    betas: tuple[float, float] = (0.9, 0.999)  # decay rates of the mean and of the mean square
+    epsilon: float = 1e-6  # added to the root of the mean square
+    decay: float = 0.01  # weight decay
+    clip: float | None = 1.0  # largest gradient norm; none for no clipping
     warmup: float = 0.01  # share of the steps in which the rate rises from 0
-    curve: Curve = "linear"  # what the rate does afterwards
+    curve: Curve = "linear"  # how the rate falls after the warmup
     correct: bool = True  # Adam's bias correction; BERT's released code leaves it out
     layer_decay: float = 1.0  # rate of a layer as a share of the rate of the layer above it; 1: all layers alike
 
@@ -49,7 +49,7 @@ class AdamW(Part):
         rate = self.rate * factor(self.curve, self.warmup, moment)
         root, mean = 1.0, 1.0
         if not self.correct:
-            # fold the correction's inverse into the rate and epsilon: exactly Adam without it
+            # put the inverse of the correction into the rate and epsilon: this is exactly Adam without bias correction
             mean, root = 1 - self.betas[0] ** moment.step, math.sqrt(1 - self.betas[1] ** moment.step)
         for group in optimiser.param_groups:
             group["lr"] = rate * group["scale"] * mean / root
@@ -67,14 +67,16 @@ def factor(curve: Curve, warmup: float, moment: Moment) -> float:
         return 1.0
     if curve == "inverse_sqrt":
         return math.sqrt(warmup / moment.after)
-    done = max(0.0, moment.before - warmup) / (1 - warmup)  # the last step still moves
+    done = max(0.0, moment.before - warmup) / (
+        1 - warmup
+    )  # measured before the step, so that the last step has a rate above 0
     return 1 - done if curve == "linear" else 0.5 * (1 + math.cos(math.pi * done))
 
 
 def groups(model: nn.Module, decay: float, scales: Mapping[str, float] | None = None) -> list[dict[str, Any]]:
-    """The parameters, matrices first: only those decay, not biases, norms and other vectors.
+    """Parameter groups, matrices first. Only matrices have weight decay; biases, norms and other vectors have none.
 
-    `scales`: the rate of a parameter, by name, as a share of the whole rate; 1 where none is given."""
+    `scales`: the learning rate of a parameter, by name, as a share of the full rate; 1 if none is given."""
     found: dict[tuple[bool, float], list[nn.Parameter]] = {}
     for name, parameter in model.named_parameters():
         if parameter.requires_grad:
@@ -86,10 +88,10 @@ def groups(model: nn.Module, decay: float, scales: Mapping[str, float] | None = 
 
 
 def layer_scales(model: Any, decay: float) -> dict[str, float]:
-    """The rate of each parameter of a system as a share of the whole rate (ELECTRA, `_get_layer_lrs` of its code).
+    """The learning rate of each parameter as a share of the full rate (ELECTRA, `_get_layer_lrs` in its code).
 
     The embeddings are at depth 0, the layers at 1 ... L and the heads at L + 2; the share is decay^(L + 2 - depth).
-    Layers that share a parameter give it the depth of the highest of them."""
+    A parameter that several layers share has the depth of the highest of these layers."""
     layers = model.backbone.layer_modules
     depth = {id(parameter): 0 for parameter in model.backbone.parameters()}
     for number, modules in enumerate(layers, 1):
@@ -99,7 +101,7 @@ def layer_scales(model: Any, decay: float) -> dict[str, float]:
 
 
 def check_numbers(optimise: Any) -> None:
-    """Refuse what no optimiser of Adam's kind can work with."""
+    """Refuse values that Adam and its variants cannot use."""
     check_rate(optimise)
     require(
         len(optimise.betas) == 2 and all(0 <= b < 1 for b in optimise.betas),
@@ -109,12 +111,15 @@ def check_numbers(optimise: Any) -> None:
 
 
 def check_rate(optimise: Any) -> None:
-    """Refuse what none can work with, whatever it remembers."""
+    """Refuse values that no optimiser can use."""
     require(optimise.rate > 0, f"optimise.rate must be over 0, got {optimise.rate}")
-    require(0 <= optimise.warmup < 1, f"optimise.warmup must be in [0, 1), got {optimise.warmup}: a share of all steps")
+    require(
+        0 <= optimise.warmup < 1,
+        f"optimise.warmup must be in [0, 1), got {optimise.warmup}: write 0.1 for 10% of the steps",
+    )
     require(
         optimise.warmup > 0 or optimise.curve != "inverse_sqrt",
-        "optimise.curve=inverse_sqrt falls from the end of the warmup on, and optimise.warmup is 0: set it, for example to 0.1",
+        "optimise.curve=inverse_sqrt needs a warmup, and optimise.warmup is 0: set it to 0.1, for example",
     )
     require(optimise.decay >= 0, f"optimise.decay must be 0 or more, got {optimise.decay}")
     require(optimise.clip is None or optimise.clip > 0, f"optimise.clip must be over 0 or none, got {optimise.clip}")

@@ -1,7 +1,7 @@
-"""Plan: how many steps a training has, and how far it is at each of them.
+"""Plan: the number of steps of a training, and the progress at each step.
 
-Progress goes from 0 to 1 and never falls. The learning rate, the curves of weights and the stages follow it, so a plan
-may change on the way (a machine turns out slower or faster) and the training is still a whole one at its last step.
+Progress goes from 0 to 1 and never falls. The learning rate, the curves of weights and the stages follow it. So a plan may
+change during training (if the machine is slower or faster than expected), and progress still reaches 1 at the last step.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Protocol
 
 @dataclass(frozen=True)
 class Moment:
-    """One step of a training, as the learning rate and the curves of weights see it."""
+    """One step of a training, with the progress that the learning rate and the curves depend on."""
 
     step: int  # counted from 1
     before: float  # progress when the step begins
@@ -22,11 +22,11 @@ class Moment:
 
 @dataclass(frozen=True)
 class Plan:
-    """What is left of a training after a step, spread evenly over the steps that are left."""
+    """A plan for the rest of a training: the remaining progress is divided evenly among the remaining steps."""
 
     steps: int  # the number of the last step
-    since: int = 0  # the plan holds after this step
-    progress: float = 0.0  # reached by then
+    since: int = 0  # the plan is valid after this step
+    progress: float = 0.0  # progress after this step
 
     def at(self, step: int) -> float:
         """Progress after a step."""
@@ -38,45 +38,44 @@ class Plan:
         return Moment(step, self.at(step - 1), self.at(step))
 
     def changed(self, step: int, steps: int) -> Plan:
-        """Another number of steps, from after this step on."""
+        """A plan with another number of steps, valid after this step."""
         return Plan(max(steps, step + 1), step, self.at(step))
 
 
 def leg_at(ends: Sequence[float], moment: Moment) -> int:
-    """Which leg a step belongs to, given the progress at which each leg ends: the one that holds its middle."""
+    """The number of the stage of a step, given the progress at which each stage ends: the stage at the middle of the step."""
     middle = (moment.before + moment.after) / 2
     return min(sum(middle >= end for end in ends), len(ends) - 1)
 
 
 class Planner(Protocol):
-    """Who may change the plan while the training runs."""
+    """Decides the plan, and may change it during training."""
 
     def plan(self, done: int) -> Plan:
-        """The plan that holds after so many steps."""
+        """The plan that is valid after this number of steps."""
 
     def due(self) -> bool:
-        """Whether it is time to look at the clock, though no record is due."""
+        """Whether `look` should be called now, even if no log record is due."""
 
     def affords(self) -> bool:
-        """Whether a validation and a checkpoint may be made now: they must not eat up the budget."""
+        """Whether the budget allows a validation and a checkpoint now."""
 
     def look(self, done: int, leg: int) -> None:
-        """At a record, after so many steps, the last of them in this leg: look at the clock, and change the plan if need
-        be."""
+        """Measure the speed after `done` steps, the last of them in stage `leg`, and change the plan if necessary."""
 
     def aside(self, seconds: float) -> None:
-        """A validation and a checkpoint took this long."""
+        """Report that a validation and a checkpoint took this time."""
 
     def spent(self) -> float:
-        """Seconds of the budget that are gone."""
+        """Seconds of the budget that are used."""
 
     def left(self) -> float | None:
-        """Seconds of the budget that are left; none if it is not in time."""
+        """Seconds of the budget that are left; None if the budget is not in time."""
 
 
 @dataclass(frozen=True)
 class Fixed:
-    """A number of steps that was known from the start."""
+    """A fixed number of steps, known from the start."""
 
     steps: int
 
@@ -90,10 +89,10 @@ class Fixed:
         return True
 
     def look(self, done: int, leg: int) -> None:
-        """Nothing to change."""
+        """A fixed plan never changes."""
 
     def aside(self, seconds: float) -> None:
-        """Nothing to plan for."""
+        """A fixed plan does not depend on time."""
 
     def spent(self) -> float:
         return 0.0

@@ -1,4 +1,4 @@
-"""How a tree of tensors is saved: the tensors by their path, and an outline in JSON that says how to rebuild the tree."""
+"""Save and load a tree of tensors: the tensors by their path, and an outline in JSON that says how to rebuild the tree."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from unmask.errors import require
 from unmask.part_names import public_name
 from unmask.tree import inside
 
-Outline = dict[str, Any]  # one entry: the kind of the value, and what is in it
+Outline = dict[str, Any]  # one entry: the kind of the value, and its content
 _SEQUENCES: dict[str, Any] = {"list": list, "tuple": tuple}
 
 
@@ -28,7 +28,7 @@ def named(value: Any, path: tuple[Any, ...] = ()) -> dict[str, Tensor]:
 
 
 def outline(value: Any, path: tuple[Any, ...] = ()) -> Outline:
-    """What a tree is made of, as JSON."""
+    """The structure of a tree, as JSON."""
     if isinstance(value, Tensor):
         return {"tensor": json.dumps(path)}
     items = inside(value)
@@ -89,7 +89,7 @@ def _record(name: str) -> Any:
 
 
 def without_outline(found: dict[str, Tensor]) -> dict[int, Any]:
-    """A memory that was saved before there were outlines: a Transformer-XL's, by micro-batch, its layers first."""
+    """A memory that was saved in the old format without an outline: that of a Transformer-XL, by micro-batch, layers first."""
     numbers = sorted({int(name.partition("|")[0]) for name in found})
     record = _record("unmask.backbone.LayerMemory")
     return {n: record(found[f"{n}|layers"].transpose(0, 1).contiguous(), found[f"{n}|real"]) for n in numbers}
