@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import importlib
 import inspect
+import shutil
 import tempfile
 import tokenize
 from collections.abc import Iterator
@@ -27,28 +28,31 @@ CHINESE = "哈尔滨是黑龙江的省会，国际冰雪文化名城。冬天的
 LEXICON = (
     "examined the patient\tphrase\nantibiotics\tentity\n哈尔滨\tentity\n黑龙江\tentity\n国际冰雪文化名城\tphrase\n"
 )
-VISITS = 48  # that are looked through for one that shows much
+VISITS = 48  # of each text; the one that shows most is drawn
 DOCS = Path(__file__).parent
 PICTURES = DOCS / "pictures" / "recipes"
 
 HEAD = f"""# The recipes, oldest first
 
-Made by `make docs`. Every recipe is shown on the same text: two sentences, in English, and in Chinese where it hides
-words or what a lexicon knows. Each picture is what `unmask explain` draws: the tokens and what is hidden of them, who
-sees whom, what is predicted. The tokenizer is a small one, trained for the purpose; the visit is one that shows much.
+`make docs` writes this page. Every recipe is shown on the same text: two sentences in English. A recipe that hides words,
+phrases or entities is also shown on a Chinese text. Each picture is what `unmask explain` draws: the tokens and which of them
+are hidden, who sees whom, and what is predicted. A recipe with several tracks has one picture for each track. The tokenizer is
+a small one that is trained for these pictures. Each visit of a text hides other tokens; the picture shows a visit on which
+much can be seen.
 
-`lexicon.tsv`, for the recipes that hide phrases and entities, is
+The recipes that hide phrases and entities use this `lexicon.tsv`:
 
 ```
 {LEXICON}```
 
-For what a recipe does on average, on data of yours: `unmask explain RECIPE --statistics DATA`.
+To measure what a recipe does on average on your own data: `unmask explain RECIPE --statistics DATA`.
 """
 
 
 def main() -> None:
-    PICTURES.mkdir(parents=True, exist_ok=True)
-    draw(explain("bert", ENGLISH, visit=1), DOCS / "pictures" / "bert.png")  # of the tour, which tells what is on it
+    shutil.rmtree(PICTURES, ignore_errors=True)  # a recipe or a track may be gone
+    PICTURES.mkdir(parents=True)
+    draw(explain("bert", ENGLISH, visit=1), DOCS / "pictures" / "bert.png")  # for the tour, which describes it
     with tempfile.TemporaryDirectory() as folder:
         lexicon = Path(folder) / "lexicon.tsv"
         lexicon.write_text(LEXICON, encoding="utf-8")
@@ -65,7 +69,7 @@ def _section(entry: Entry, lexicon: Path) -> Iterator[str]:
     yield f"[unmask/recipes/{Path(module.__file__ or '').name}](../unmask/recipes/{Path(module.__file__ or '').name})\n"
     shown = list(_shown(recipe, lexicon))
     yield "| axis | choice | meaning |\n|---|---|---|"
-    yield from (f"| {axis} | {part} | {meaning} |" for axis, part, meaning in shown[-1][1].choices)
+    yield from (f"| {axis} | {part} | {meaning} |" for axis, part, meaning in _choices([one for _, one, _ in shown]))
     yield f"\nSizes: {', '.join(_sizes(entry.name))}.\n"
     if len(module.VARIANTS) > 1:
         yield "Variants:\n\n" + "\n".join(_variants(entry.name)) + "\n"
@@ -73,6 +77,16 @@ def _section(entry: Entry, lexicon: Path) -> Iterator[str]:
         if lacking := draw(found, PICTURES / f"{name}.png"):
             print(f"{name}: {notice(lacking)}")
         yield f"```\n{command} --picture {name}.png\n```\n\n![{entry.name}: {entry.idea}](pictures/recipes/{name}.png)\n"
+
+
+def _choices(shown: list[Explanation]) -> Iterator[tuple[str, str, str]]:
+    """What the recipe chose; then, for each of its other tracks, what the track chose instead."""
+    main = shown[0]  # of the last stage
+    yield from main.choices
+    for other in shown[1:]:
+        if other.track != main.track:
+            own = [choice for choice in other.choices if choice not in main.choices]
+            yield from ((f"track {other.track}: {axis}", part, meaning) for axis, part, meaning in own)
 
 
 def _shown(recipe: Recipe, lexicon: Path) -> Iterator[tuple[str, Explanation, str]]:
