@@ -32,7 +32,7 @@ def runs(tokenizers, tmp_path_factory):
 
 def recipe_of(name: str, *settings: str):
     lengths = [f"schedule.{i}.length=32" for i in range(len(recipes.get(name).schedule))]
-    return recipes.get(name, size="tiny", settings=[*lengths, "schedule.*.rows=2", *settings])
+    return recipes.get(name, size="tiny", settings=[*lengths, "schedule.*.rows=6", *settings])
 
 
 def go(recipe, shards, out, **options) -> list[dict]:
@@ -92,7 +92,7 @@ def test_a_view_of_a_second_text_needs_one(name, kind, setting, see, shards, tmp
     with pytest.raises(UserError, match=f"^{see}=Prefix needs two texts in each example.*: set arrange=NextSentence$"):
         go(recipe_of(name, setting), {"wordpiece": shards[kind]}, tmp_path / "run")
     assert not (tmp_path / "run").exists()
-    recipe = recipe_of("unilm", "arrange=Blocks", "schedule.*.rows=4")
+    recipe = recipe_of("unilm", "arrange=Blocks")
     alone = {name: track for name, track in recipe.tracks.items() if name != "prefix"}  # views of one text do without
     assert go(recipe.replace(tracks=alone, writes_with=None), shards, tmp_path / "run")[-2]["done"]
 
