@@ -6,6 +6,8 @@ import importlib
 from dataclasses import replace
 
 import pytest
+import torch
+from transformers import DebertaConfig, DebertaModel
 
 from unmask import recipes
 from unmask.errors import UserError
@@ -72,6 +74,28 @@ def test_electra_keeps_the_discriminator():
 )  # fmt: skip
 def test_other_papers_have_their_parameters(name, size, millions):
     assert parameters(name, size) == pytest.approx(millions, rel=0.02)
+
+
+@pytest.mark.parametrize("size", ["base", "large"])
+def test_deberta_is_transformers_network_with_a_head_for_tokens_and_the_positions_of_its_decoder(size):
+    backbone = recipes.get("deberta", size=size).system.backbone
+    config = DebertaConfig(
+        hidden_size=backbone.width, num_hidden_layers=backbone.layers, num_attention_heads=backbone.heads,
+        intermediate_size=backbone.feedforward, relative_attention=True, pos_att_type=["c2p", "p2c"],
+        position_biased_input=False,
+    )  # fmt: skip
+    with torch.device("meta"):
+        encoder = DebertaModel(config).num_parameters()
+    head = backbone.width**2 + 3 * backbone.width + config.vocab_size
+    assert parameters("deberta", size) * MILLION == encoder + head + 512 * backbone.width
+
+
+@pytest.mark.parametrize("size, layers, width, inner", [("small", 12, 384, 1280), ("base", 12, 768, 2560)])
+def test_gpt_bert_has_the_parameters_of_its_layers_embeddings_and_head(size, layers, width, inner):
+    """The layers of the paper are others, so its own counts do not hold here."""
+    embeddings, norm = (16_384 + 512) * width, 2 * width
+    head = width**2 + width + 2 * width + 16_384
+    assert parameters("gpt-bert", size) * MILLION == embeddings + norm + encoder(layers, width, inner) + head
 
 
 @pytest.mark.parametrize("name, width", [("ernie", 128), ("electra", 64)])
