@@ -22,7 +22,15 @@ CLOSE = {"atol": 1e-5, "rtol": 1e-4}
 
 
 def spec(reach: int = 64, **changes) -> Transformer:
-    usual = {"layers": 3, "width": WIDTH, "heads": HEADS, "feedforward": 24, "length": 40, "dropout": 0.0, "epsilon": 1e-7}
+    usual = {
+        "layers": 3,
+        "width": WIDTH,
+        "heads": HEADS,
+        "feedforward": 24,
+        "length": 40,
+        "dropout": 0.0,
+        "epsilon": 1e-7,
+    }
     return Transformer(**usual | {"attention": Disentangled(reach=reach), "positions": NoPositions()} | changes)
 
 
@@ -146,7 +154,9 @@ def test_all_layers_share_one_table_and_its_used_rows_get_gradients():
 
 def test_a_cache_is_refused_by_name():
     made = spec().build(200, "left")
-    with pytest.raises(UserError, match=r"system.backbone.attention=Disentangled cannot .* cached=False \(--no-cache\)"):
+    with pytest.raises(
+        UserError, match=r"system.backbone.attention=Disentangled cannot .* cached=False \(--no-cache\)"
+    ):
         made.cache(1, 8)
 
 

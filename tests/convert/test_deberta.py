@@ -138,7 +138,9 @@ def test_a_classifier_with_another_activation_is_refused(tmp_path):
         imported(network, tmp_path)
 
 
-@pytest.mark.parametrize("build", [pretrained, lambda path: classifier("deberta", path)], ids=["pretrained", "classifier"])
+@pytest.mark.parametrize(
+    "build", [pretrained, lambda path: classifier("deberta", path)], ids=["pretrained", "classifier"]
+)
 def test_the_mask_decoder_and_the_head_that_reads_it_are_left_out_and_named(tmp_path, build):
     model = build(tmp_path)
     made = export_hf(model, tmp_path / "hf")
@@ -146,7 +148,11 @@ def test_the_mask_decoder_and_the_head_that_reads_it_are_left_out_and_named(tmp_
     assert made.left_out == (*tokens, DECODER)
     network = opened_by_auto(made.architecture, tmp_path / "hf")
     assert made.architecture == ("DebertaModel" if tokens else "DebertaForSequenceClassification")
-    ours = {name: p for name, p in model.system.named_parameters() if not name.startswith(("predict.tokens", "backbone.decoder"))}
+    ours = {
+        name: p
+        for name, p in model.system.named_parameters()
+        if not name.startswith(("predict.tokens", "backbone.decoder"))
+    }
     assert network.num_parameters() == sum(parameter.numel() for parameter in ours.values())
 
 

@@ -16,7 +16,7 @@ from unmask.convert.adjust_tensors import Adjusted
 from unmask.convert.config_json import check_only, read_transformer
 from unmask.convert.family import Config, Family
 from unmask.convert.hf_folder import HFFolder
-from unmask.convert.names import Heads, Names, Table, layers
+from unmask.convert.names import Heads, Table, layers
 from unmask.convert.network_checks import check_transformer
 from unmask.errors import require
 from unmask.recipe import Recipe

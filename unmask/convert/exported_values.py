@@ -110,7 +110,9 @@ def parts_left_out(recipe: Recipe, own: Mapping[type, Mapping[str, Fate]]) -> tu
     """The parts inside of networks, as settings, that a family with these values has no place for."""
     inside = [(name, part) for name, part in parts(recipe) if name.startswith("system.")]
     return tuple(
-        f"{name}={type(part).__name__}" for name, part in inside if set(own.get(type(part), {}).values()) == {"left out"}
+        f"{name}={type(part).__name__}"
+        for name, part in inside
+        if set(own.get(type(part), {}).values()) == {"left out"}
     )
 
 
