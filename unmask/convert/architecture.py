@@ -91,7 +91,8 @@ def _possible(recipe: Recipe, backbone: Any) -> list[Family]:
     possible = [family for family in alike if not strange[family.model_type]]
     require(
         bool(possible),
-        f"Hugging Face's {_listed(alike)} cannot hold {', '.join(strange[alike[0].model_type])}: use the run folder as it is",
+        f"Hugging Face's {_listed(alike)} cannot hold {', '.join(strange[alike[0].model_type])} with "
+        f"see={type(recipe.see).__name__}: use the run folder as it is",
     )
     return possible
 
