@@ -28,7 +28,7 @@ from unmask.system import check_training
         (
             "xlnet",
             ["predict.tokens.layer=0"],
-            "predict.tokens=Tokens needs .*, because it reads the tokens themselves.*: set hide=Masked",
+            "predict.tokens=Tokens needs .*, because it reads the tokens themselves.*: set hide.replace=Mask, or hide=Next",
         ),
         (
             "transformer-xl",
