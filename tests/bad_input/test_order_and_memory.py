@@ -28,7 +28,7 @@ from unmask.system import check_training
         (
             "xlnet",
             ["predict.tokens.layer=0"],
-            "predict.tokens=Tokens needs .*, because it reads the vectors of the tokens, not a second stream.*: set hide=Masked",
+            "predict.tokens=Tokens needs .*, because it reads the vectors of the tokens, not a second stream.*: set hide.replace=Mask, or hide=Next",
         ),
         (
             "transformer-xl",

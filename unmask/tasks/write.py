@@ -13,7 +13,7 @@ from unmask.axes import Answered, Judged, Pretrained, Reader
 from unmask.data.examples import Laid, Text
 from unmask.errors import UserError, require
 from unmask.hide import Masked, Second
-from unmask.recipe import Recipe
+from unmask.recipe import MAIN, Recipe, Track
 from unmask.see import Prefix
 from unmask.tasks._answers import Written
 from unmask.tasks._labelled import fixed
@@ -92,11 +92,9 @@ class Write(Training):
             f"{base.folder} cannot be adapted to writing: this task hides parts of the target, and the tokenizer has no "
             "[MASK]; a model that reads from left to right can continue a text without adaptation: use 'unmask generate'",
         )
-        hide, see, segments = Masked(units=Second(), budget=self.hidden), Prefix(), ()
-        if "prefix" in base.recipe.writes:  # the model was pretrained with a track for writing, with its own segments
-            track = base.recipe.all_tracks()[base.recipe.writing]
-            see, segments = track.see, track.segments
-        return turned(base, self.decided(base.recipe), hide=hide, see=see, segments=segments, predict=dict([found]))
+        hide = Masked(units=Second(), budget=self.hidden)
+        made = turned(base, self.decided(base.recipe), hide=hide, see=Prefix(), predict=dict([found]))
+        return _with_tracks_of(base.recipe, made) if "prefix" in base.recipe.writes else made
 
     def lay_out(self, examples: Sequence[Pair], *, labelled: bool = True) -> Laid:
         return Laid([Text(pair.source, pair.target) for pair in examples])
@@ -129,6 +127,15 @@ class Write(Training):
 
     def notices(self, model: Reader, examples: Sequence[Pair], dev: Sequence[Pair], best: Judged | None) -> list[str]:
         return []
+
+
+def _with_tracks_of(base: Recipe, made: Recipe) -> Recipe:
+    """The recipe with the view and the segments that the base writes with; it reads as the base reads."""
+    own, name = base.all_tracks()[base.writing], base.writing
+    if name == MAIN:
+        return made.replace(see=own.see, segments=own.segments)
+    track = Track(share=1.0, see=own.see, segments=own.segments)
+    return made.replace(see=base.see, segments=base.segments, tracks={name: track}, writes_with=name)
 
 
 def read(path: str | Path, *, labelled: bool = True) -> list[Pair]:
