@@ -31,7 +31,7 @@ def test_a_pair_of_one_document_draws_from_a_line_of_ours(trained: dict[str, Tok
     assert texts[0] == [trained["bert"].readable(i) for i in trained["bert"].encode("The doctor left.")]
     assert texts[1]
     assert [answer.label for answer in explanation.answers] == [1]
-    assert any("an example sentence" in note for note in explanation.notes)
+    assert any("a built-in example text" in note for note in explanation.notes)
 
 
 def test_a_pair_of_several_documents_draws_from_them(trained: dict[str, Tokenizer]) -> None:
@@ -39,7 +39,7 @@ def test_a_pair_of_several_documents_draws_from_them(trained: dict[str, Tokenize
     explanation = explain(tiny("bert", "arrange.random=1"), text, tokenizer=trained["bert"])
     known = {trained["bert"].readable(i) for i in trained["bert"].encode(text)}
     assert {token.original for token in explanation.tokens if not token.special} == known
-    assert not any("an example sentence" in note for note in explanation.notes)
+    assert not any("a built-in example text" in note for note in explanation.notes)
 
 
 def test_a_text_longer_than_a_row_says_so(trained: dict[str, Tokenizer]) -> None:
