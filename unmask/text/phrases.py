@@ -63,7 +63,7 @@ class Miner:
 
     def __init__(self, corpus: Corpus, mining: Mining, *, words: Words = "auto") -> None:
         self.corpus, self.mining = corpus, mining
-        self.asked, self.way = words, available(words)
+        self.requested, self.way = words, available(words)
         self.words = 0  # in the corpus, without numbers and punctuation
         self.table = Counts(mining.most_ngrams)
 
@@ -85,7 +85,7 @@ class Miner:
 
     def _sequences(self) -> Iterator[Sequences]:
         for text in self._chunks():
-            if self.way != self.asked and CHINESE.search(text):
+            if self.way != self.requested and CHINESE.search(text):
                 self.corpus.notes[
                     "chunks of Chinese text were read with every character as a word: pip install 'unmask[zh]'"
                 ] += 1
