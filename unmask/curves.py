@@ -14,7 +14,7 @@ class Until(Part):
     """A constant weight for the first part of the training, then 0."""
 
     share: float = 0.5  # of all steps
-    value: float = 1.0  # before the end of that share
+    value: float = 1.0  # the weight during that share
 
     def __post_init__(self) -> None:
         require(0 <= self.share <= 1, f"the share of Until must be in [0, 1], got {self.share}: write 0.5 for half")

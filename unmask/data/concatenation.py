@@ -155,7 +155,7 @@ class Concatenation:
 
 
 def ranges(first: np.ndarray, last: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The numbers from each `first` to its `last`, without `last`; before them, the range that each number belongs to."""
+    """The numbers from each `first` to its `last`, without `last`. Returns the range of each number, and the numbers."""
     counts = last - first
     owner = np.repeat(np.arange(len(counts)), counts)
     return owner, np.arange(len(owner)) + np.repeat(first - (np.cumsum(counts) - counts), counts)

@@ -27,7 +27,7 @@ class AdamW(Part):
     decay: float = 0.01  # weight decay
     clip: float | None = 1.0  # largest gradient norm; none for no clipping
     warmup: float = 0.01  # share of the steps in which the rate rises from 0
-    curve: Curve = "linear"  # how the rate falls after the warmup
+    curve: Curve = "linear"  # how the rate changes after the warmup
     correct: bool = True  # Adam's bias correction; BERT's released code leaves it out
     layer_decay: float = 1.0  # rate of a layer as a share of the rate of the layer above it; 1: all layers alike
 
