@@ -140,9 +140,8 @@ class Concatenation:
     def _spans(self, low: np.ndarray, high: np.ndarray) -> _Spans:
         first = np.searchsorted(self.ends, low, side="right")
         part, document = ranges(first, np.searchsorted(self.ends, high - 1, side="right") + 1)
-        lengths = np.ones(
-            (len(document), self.gap + 1), np.int64
-        )  # of the tokens before a text, of the text, and of the tokens after it
+        # of the tokens before a text, of the text, and of the tokens after it
+        lengths = np.ones((len(document), self.gap + 1), np.int64)
         lengths[:, len(self.before)] = self.texts[document]
         ends = (self.ends[document] - lengths.sum(1))[:, None] + np.cumsum(lengths, 1)
         begin = np.maximum(ends - lengths, low[part][:, None])

@@ -67,9 +67,8 @@ def factor(curve: Curve, warmup: float, moment: Moment) -> float:
         return 1.0
     if curve == "inverse_sqrt":
         return math.sqrt(warmup / moment.after)
-    done = max(0.0, moment.before - warmup) / (
-        1 - warmup
-    )  # measured before the step, so that the last step has a rate above 0
+    # measured before the step, so that the last step has a rate above 0
+    done = max(0.0, moment.before - warmup) / (1 - warmup)
     return 1 - done if curve == "linear" else 0.5 * (1 + math.cos(math.pi * done))
 
 
