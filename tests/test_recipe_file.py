@@ -110,7 +110,7 @@ def test_a_run_is_refused_without_its_recipe_file_even_if_it_is_near(run, mine, 
 
 def test_another_file_or_one_without_the_part_is_refused(run, tmp_path):
     (tmp_path / "other.py").write_text(MINE)
-    with pytest.raises(UserError, match=r"of the recipe file mine\.py, and .*other\.py was given: give mine\.py"):
+    with pytest.raises(UserError, match=r"of the recipe file mine\.py, but .*other\.py was given: give mine\.py"):
         unmask.load(run, recipe=tmp_path / "other.py")
     (tmp_path / "mine.py").write_text(OURS)
     with pytest.raises(UserError, match=r"mine\.py has no such part: give the file that the run was made with"):
@@ -230,7 +230,7 @@ def test_a_part_of_no_file_cannot_be_written(mine):
 
     usual = recipes.get("roberta", size="tiny")
     recipe = usual.replace(tokenizer=Elsewhere())
-    with pytest.raises(UserError, match=r"is defined in tests\.test_recipe_file, and a run can only name parts"):
+    with pytest.raises(UserError, match=r"is defined in tests\.test_recipe_file, but a run can only name parts"):
         to_json(recipe)
 
 

@@ -68,8 +68,8 @@ def test_a_folder_is_claimed_with_one_wording(tmp_path):
         ("empty", {}, kept),
         ("full", {"resume": False}, "choose another --out, resume it with --resume, or pass --overwrite"),
         ("full", {"resume": True}, "exists already and is not a run to resume"),
-        ("file", {}, "is a file, and a run is a folder"),
-        ("file", {"overwrite": True}, "is a file, and a run is a folder"),
+        ("file", {}, "is a file, but a run is a folder"),
+        ("file", {"overwrite": True}, "is a file, but a run is a folder"),
         ("full", {"overwrite": True, "base": tmp_path / "empty" / ".." / "full"}, "is the run that the new one starts"),
         ("file/below", {}, "is not a folder with permission to write"),
     ]:

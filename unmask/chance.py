@@ -1,7 +1,7 @@
-"""Randomness without a generator: a hash of counters, the same for numpy and torch, on any device.
+"""Counter-based randomness: a hash of counters instead of a generator; the same for numpy and torch, on any device.
 
-Every random choice about data is a pure function of (seed, row, visit, position, purpose). The mixer is
-splitmix64's finaliser; 64-bit products wrap, and the shift is made logical by a mask.
+Every random choice about data is a pure function of (seed, row, visit, position, purpose). The hash is the finaliser of
+splitmix64. 64-bit products wrap around, and a mask makes the right shift logical.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _UNIT = 1.0 / (1 << 24)
 
 
 def purpose(name: str) -> int:
-    """A stable number for the name of a purpose, so that two purposes never share their draws."""
+    """A stable number for the name of a purpose, so that different purposes have different draws."""
     number = 1469598103934665603
     for byte in name.encode():
         number = ((number ^ byte) * 1099511628211) & 0x7FFFFFFFFFFFFFFF
@@ -31,7 +31,7 @@ def _mix(x: Array) -> Array:
 def draw(like: Array, *counters: Array | int) -> Array:
     """A 63-bit number for every element of `like` (the innermost counter), given the other counters.
 
-    Arrays must broadcast against each other; plain numbers are folded in as they are.
+    Arrays must broadcast against each other; plain numbers apply to every element.
     """
     state = like * 0
     for counter in (*counters, like):
@@ -42,7 +42,7 @@ def draw(like: Array, *counters: Array | int) -> Array:
 
 
 def uniform(like: Array, *counters: Array | int) -> Array:
-    """A number in [0, 1) per element, with 24 random bits: the same float32 everywhere."""
+    """A number in [0, 1) per element, with 24 random bits: the same float32 on every device."""
     return (draw(like, *counters) >> 39) * _UNIT
 
 
@@ -57,7 +57,7 @@ def _signed(number: int) -> int:
 
 
 def generator(*counters: int) -> Any:
-    """A numpy generator that is itself counter-based (Philox), for choices that need many kinds of draws."""
+    """A numpy generator with these counters as its key (Philox), for choices that need many kinds of draws."""
     import numpy as np
 
     key = draw(np.zeros(2, dtype=np.int64) + np.arange(2), *counters)

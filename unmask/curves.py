@@ -1,4 +1,4 @@
-"""Curves: numbers of a recipe that change while a network is trained."""
+"""Curves: numbers of a recipe that change during training."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from unmask.errors import require
 
 @dataclass(frozen=True)
 class Until(Part):
-    """A weight that holds for the first part of the training, and is 0 afterwards."""
+    """A constant weight for the first part of the training, then 0."""
 
     share: float = 0.5  # of all steps
-    value: float = 1.0  # until then
+    value: float = 1.0  # the weight during that share
 
     def __post_init__(self) -> None:
         require(0 <= self.share <= 1, f"the share of Until must be in [0, 1], got {self.share}: write 0.5 for half")
@@ -36,10 +36,10 @@ class Until(Part):
 
 @dataclass(frozen=True)
 class InTurn(Part):
-    """A group of losses that stop one after the other: each after its part of this share, the last at its end."""
+    """A group of losses that stop one after the other, at equal distances; the last stops at the end of `share`."""
 
     share: float = 0.5  # of all steps
-    value: float = 1.0  # of each, until it stops
+    value: float = 1.0  # of each loss, until it stops
 
     def __post_init__(self) -> None:
         require(0 <= self.share <= 1, f"the share of InTurn must be in [0, 1], got {self.share}: write 0.5 for half")
@@ -56,13 +56,13 @@ class InTurn(Part):
         return self.of(1, 1).at(done)
 
     def of(self, number: int, count: int) -> Curve:
-        """The curve of one of them, counted from 1."""
+        """The curve of one loss of the group; `number` is counted from 1."""
         return Until(self.share * number / count, self.value)
 
 
 @dataclass(frozen=True)
 class Linear(Part):
-    """A weight that goes evenly from one value to another."""
+    """A weight that changes linearly from one value to another."""
 
     first: float = 1.0  # before the first step
     last: float = 0.0  # after the last
@@ -84,7 +84,7 @@ class Linear(Part):
 
 @dataclass(frozen=True)
 class Exponential(Part):
-    """A weight that is multiplied by the same number at every step, from one value to another."""
+    """A weight that changes exponentially from one value to another."""
 
     first: float = 1.0  # before the first step
     last: float = 0.1  # after the last
@@ -92,7 +92,7 @@ class Exponential(Part):
     def __post_init__(self) -> None:
         require(
             self.first > 0 and self.last > 0,
-            f"the ends of Exponential must be over 0, got {self.first} and {self.last}: take Linear to end at 0",
+            f"the ends of Exponential must be over 0, got {self.first} and {self.last}: use Linear to end at 0",
         )
 
     @property
@@ -111,7 +111,7 @@ class Exponential(Part):
 
 
 def at(value: float | Curve, done: Any) -> Any:
-    """A value when this share of the training is done; None: all of it."""
+    """The value after this share of the training; `done` None: at the end."""
     return value if isinstance(value, int | float) else value.at(1.0 if done is None else done)
 
 
@@ -126,5 +126,5 @@ def least(value: float | Curve) -> float:
 
 
 def of(value: float | Curve, number: int, count: int) -> float | Curve:
-    """The value for one of a group of losses, counted from 1: the same for all, unless they stop in turn."""
+    """The value for one loss of a group; `number` is counted from 1. It is the same for all, unless the losses stop in turn."""
     return value if isinstance(value, int | float) else value.of(number, count)

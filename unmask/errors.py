@@ -1,4 +1,4 @@
-"""The one error a user causes and can mend: it says what is wrong, what was got, what is allowed, what to do."""
+"""UserError: an error that a user causes and can fix. It says what is wrong, what was given, what is allowed, what to do."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ class UserError(ValueError):
 
 
 class Notice(UserWarning):
-    """What a user should know about a job that goes on: in Python a warning, on the command line a note."""
+    """Something the user should know, while the job continues: a warning in Python, a note on the command line."""
 
 
 def unknown(kind: str, name: str, known: Iterable[str]) -> UserError:
-    """The error for a name nobody knows, with the nearest names that exist."""
+    """The error for an unknown name; it lists the nearest known names."""
     known = sorted(known)
     near = get_close_matches(name, known, n=3, cutoff=0.5)
     hint = f"did you mean {' or '.join(near)}?" if near else f"known: {', '.join(known)}"

@@ -1,4 +1,4 @@
-"""Fonts for pictures: which can draw Chinese, what none can draw, and how to say so."""
+"""Fonts for pictures: find one that can draw Chinese, and report characters that no font can draw."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import Any, Final
 
 from unmask.errors import UserError, require
 
-LETTERS: Final = "DejaVu Sans"  # matplotlib brings it
-# Families that draw Chinese, the freely available first.
+LETTERS: Final = "DejaVu Sans"  # part of matplotlib
+# Font families with Chinese characters; free ones first.
 CHINESE: Final = (
     "Noto Sans CJK SC", "Noto Sans SC", "Source Han Sans SC", "Source Han Sans CN", "WenQuanYi Micro Hei",
     "WenQuanYi Zen Hei", "Droid Sans Fallback", "PingFang SC", "Hiragino Sans GB", "Heiti SC", "Microsoft YaHei",
@@ -22,7 +22,7 @@ NO_GLYPH: Final = "□"
 
 @dataclass(frozen=True)
 class Fonts:
-    """The fonts of one picture, by family; each draws what those before it lack."""
+    """The font families of one picture; each draws the characters that the families before it lack."""
 
     families: tuple[str, ...]
 
@@ -51,21 +51,21 @@ class Fonts:
 
 
 def fonts(file: str | Path | None = None) -> Fonts:
-    """The fonts there are, or, for what matplotlib's own font lacks, the font of a file."""
+    """The default font and one for Chinese: from a file if it is given, otherwise an installed one."""
     return Fonts((LETTERS, *((_added(Path(file)),) if file is not None else _installed())))
 
 
 def notice(lacking: str) -> str:
-    """What to do about characters that no font draws."""
+    """A notice about characters that no font draws, and what to do."""
     shown = lacking if len(lacking) <= 10 else f"{lacking[:10]}…"
     return (
-        f"no font here can draw {len(lacking)} characters of the picture ({shown}), and {NO_GLYPH} stands for them: install "
+        f"no font here can draw {len(lacking)} characters of the picture ({shown}), so it shows {NO_GLYPH} for them: install "
         "a font (on Debian and Ubuntu: apt install fonts-noto-cjk), or name a font file with --font"
     )
 
 
 def _added(file: Path) -> str:
-    """The family of a font file, which matplotlib then knows."""
+    """Add a font file to matplotlib; returns its family."""
     from matplotlib import font_manager
 
     require(file.is_file(), f"no font at {file}: give a .ttf, .otf or .ttc file")
@@ -85,9 +85,9 @@ def _installed() -> tuple[str, ...]:
         installed = {font.name for font in font_manager.fontManager.ttflist}
         return tuple(name for name in CHINESE if name in installed)[:1]
 
-    if not known():  # matplotlib keeps a list of fonts, and does not look again when one is installed
+    if not known():  # matplotlib caches its list of fonts and does not find newly installed ones
         listed = {font.fname for font in font_manager.fontManager.ttflist}
         for path in set(font_manager.findSystemFonts()) - listed:
-            with contextlib.suppress(RuntimeError, OSError):  # a file that is no font it can read
+            with contextlib.suppress(RuntimeError, OSError):  # a file that matplotlib cannot read as a font
                 font_manager.fontManager.addfont(path)
     return known()

@@ -1,4 +1,4 @@
-"""Formats of recipe.json: each function turns a file of one format into the next, JSON to JSON. `unmask.run` calls them."""
+"""Formats of recipe.json: each function upgrades a file from one format to the next, JSON to JSON. Used by `unmask.run`."""
 
 from __future__ import annotations
 
@@ -8,23 +8,23 @@ from typing import Any
 from unmask.errors import UserError, require
 
 NEWEST = 3
-HEADER = ("format", "written_by", "files")  # what recipe.json holds besides the recipe
+HEADER = ("format", "written_by", "files")  # fields of recipe.json that are not part of the recipe
 
 
 def upgraded(data: Any, where: str) -> Any:
-    """The recipe in a recipe.json of any format, as the newest format has it."""
+    """Upgrade the content of a recipe.json to the newest format; returns the recipe without the header."""
     if not isinstance(data, dict) or data.get("part") != "unmask.recipe.Recipe":
         return data
     number = data.get("format", 1)
     require(
         isinstance(number, int) and number >= 1,
-        f"{where} is damaged: its format is {number!r}, and formats are numbered 1 to {NEWEST}",
+        f"{where} is damaged: its format is {number!r}, but formats are numbered 1 to {NEWEST}",
     )
     writer = data.get("written_by")
     needed = f"unmask {writer} wrote it: install that version, or a newer one" if writer else "install a newer unmask"
     require(
         number <= NEWEST,
-        f"{where} has format {number}, and this version of unmask reads formats 1 to {NEWEST}: {needed}",
+        f"{where} has format {number}, but this version of unmask reads formats 1 to {NEWEST}: {needed}",
     )
     try:
         for step in _STEPS[number - 1 :]:
@@ -35,7 +35,7 @@ def upgraded(data: Any, where: str) -> Any:
 
 
 def _rows_per_stage(data: dict[str, Any]) -> dict[str, Any]:
-    """1 to 2: one number of tokens served all stages; now each stage has its rows."""
+    """1 to 2: all stages had the same number of tokens per step; now each stage has a number of rows."""
     tokens, rest = data["batch_tokens"], {key: value for key, value in data.items() if key != "batch_tokens"}
     stages = [stage | {"rows": max(1, tokens // stage["length"])} for stage in data["schedule"]]
     filled: dict[str, Any] = _filled_in(rest | {"schedule": stages, "shrink": False})
@@ -43,14 +43,14 @@ def _rows_per_stage(data: dict[str, Any]) -> dict[str, Any]:
 
 
 def _filled_in(value: Any) -> Any:
-    """1 to 2: values that parts did not have, as they were in effect."""
+    """1 to 2: add new values to parts, with the behaviour that they had before."""
     if isinstance(value, list):
         return [_filled_in(item) for item in value]
     if not isinstance(value, dict):
         return value
     filled = {key: _filled_in(item) for key, item in value.items()}
     part = str(value.get("part", "")).rpartition(".")[2]
-    if part == "Mask":  # one draw for each unit
+    if part == "Mask":  # these units had one draw for the whole unit
         units = str(value["units"]["part"]).rpartition(".")[2]
         return {
             "draw": "span" if units in ("Words", "Spans", "Levels") else "token",
@@ -81,7 +81,7 @@ _RENAMED_VALUES = {
 
 
 def _public_names(value: Any) -> Any:
-    """2 to 3: a part was written with the module that holds it; now with the package, so that files may move."""
+    """2 to 3: the name of a part held its module; now it holds only the package, so that files may move."""
     if isinstance(value, list):
         return [_public_names(item) for item in value]
     if not isinstance(value, dict):
@@ -100,7 +100,7 @@ def _public_names(value: Any) -> Any:
 
 
 def _masked(value: dict[str, Any]) -> Any:
-    """2 to 3: what hides tokens is a rule of its own, with a part that says what is put in their place."""
+    """2 to 3: masking became the rule `Masked`, with a part `replace` that edits the hidden tokens."""
     if value.get("replace") or "units" not in value:
         return value
     how = {name: value[name] for name in ("mask", "random", "draw", "random_from")}
@@ -116,7 +116,7 @@ def _masked(value: dict[str, Any]) -> Any:
 
 
 def _targets_by_name(value: dict[str, Any]) -> dict[str, Any]:
-    """2 to 3: targets have names."""
+    """2 to 3: targets got names."""
     ahead = value.get("ahead", 1)
     rest = {key: item for key, item in value.items() if key != "ahead"}
     return rest | {"target": "tokens" if ahead == 1 else f"ahead_{ahead}"}
@@ -126,7 +126,7 @@ _VIEWS = {"prefix": ("Prefix", [4, 5]), "left": ("LeftToRight", [2, 2]), "right"
 
 
 def _tracks(data: dict[str, Any]) -> dict[str, Any]:
-    """2 to 3: rows with different views are tracks."""
+    """2 to 3: rows with different views became tracks."""
     see = data["see"]
     if see["part"] != "unmask.see.Mixed":
         return data
@@ -145,7 +145,7 @@ _POSITIONS = {"learned": "unmask.backbone.Learned", "sinusoidal": "unmask.backbo
 
 
 def _positions_as_parts(values: dict[Any, Any]) -> dict[str, Any]:
-    """2 to 3: the positions of a Transformer were a word, with `every` next to it; now they are a part."""
+    """2 to 3: the positions of a Transformer were a word and a field `every`; now they are a part."""
     rest = {key: value for key, value in values.items() if key not in ("positions", "every")}
     word = values.get("positions", "learned")
     return rest | {"positions": {"part": _POSITIONS.get(word, word), "every": values.get("every", False)}}
@@ -160,7 +160,7 @@ _REWRITTEN: dict[str, Callable[[dict[str, Any]], Any]] = {
 
 
 def _task_of(data: dict[str, Any]) -> dict[str, Any] | None:
-    """2 to 3: the task of an adapted run, told by its heads; None for a run that was not adapted."""
+    """2 to 3: the task of an adapted run, recognised by its heads; None for a run that was not adapted."""
 
     def name(part: dict[str, Any]) -> str:
         return str(part["part"]).rpartition(".")[2]
@@ -183,7 +183,7 @@ def _task_of(data: dict[str, Any]) -> dict[str, Any] | None:
 
 
 def _named_task(data: dict[str, Any]) -> dict[str, Any]:
-    """2 to 3: the head for labels held their names; now the task does. Parts get their public names."""
+    """2 to 3: the names of labels moved from the head to the task. Parts get their public names."""
     gone = ("names", "orders", "texts")
     heads = {
         name: {key: value for key, value in part.items() if not str(part["part"]).endswith(".Label") or key not in gone}

@@ -1,4 +1,4 @@
-"""InitWeights weights: the distributions that fresh weights are drawn from."""
+"""Initial weights: the distributions that random initial weights are drawn from."""
 
 from __future__ import annotations
 
@@ -12,25 +12,25 @@ Law = Literal["truncated", "normal"]
 
 @dataclass(frozen=True)
 class InitWeights:
-    """How the layers of a network and of its heads start; biases start at zero."""
+    """How the layers of a network and of its heads are initialised. Biases start at zero."""
 
-    law: Law = "truncated"  # a normal distribution cut at two deviations (BERT), or a whole one (GPT)
-    deviation: float = 0.02  # of the normal distribution, before the cut
+    law: Law = "truncated"  # a normal distribution, truncated at two standard deviations (BERT) or not (GPT)
+    deviation: float = 0.02  # standard deviation of the normal distribution, before the truncation
 
     def draw(self, weight: Tensor) -> Tensor:
-        """Fill a tensor with fresh weights."""
+        """Fill a tensor with random initial weights."""
         if self.law == "normal":
             return nn.init.normal_(weight, std=self.deviation)
         return nn.init.trunc_normal_(weight, std=self.deviation, a=-2 * self.deviation, b=2 * self.deviation)
 
     def layer(self, linear: nn.Linear) -> nn.Linear:
-        """The layer with fresh weights."""
+        """Initialise a layer; returns it."""
         self.draw(linear.weight)
         return _without_bias(linear)
 
 
 def glorot(linear: nn.Linear) -> nn.Linear:
-    """The layer with fresh weights, uniform within the root of 6 / (inputs + outputs) (Glorot and Bengio 2010)."""
+    """Initialise a layer with uniform weights in +-sqrt(6 / (inputs + outputs)) (Glorot and Bengio 2010); returns it."""
     nn.init.xavier_uniform_(linear.weight)
     return _without_bias(linear)
 

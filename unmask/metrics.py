@@ -1,4 +1,4 @@
-"""Scores of predictions against the truth: labels by one confusion matrix, texts by overlap or by likelihood."""
+"""Metrics: scores for labels from a confusion matrix, and for texts by overlap or by likelihood."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def accuracy(table: np.ndarray) -> float:
 
 
 def per_class(table: np.ndarray, names: Sequence[str]) -> dict[str, dict[str, float]]:
-    """Precision, recall, F1 and support (how often it is true) of each class; 0 where a score is undefined."""
+    """Precision, recall, F1 and support (number of true examples) of each class; 0 if a score is undefined."""
     hits, truth, predicted = np.diag(table), table.sum(1), table.sum(0)
     scores = {
         "precision": hits / np.maximum(1, predicted),
@@ -32,7 +32,7 @@ def per_class(table: np.ndarray, names: Sequence[str]) -> dict[str, dict[str, fl
 
 
 def macro_f1(table: np.ndarray) -> float:
-    """The mean F1 over the classes that occur or are predicted, each class counted once whatever its size."""
+    """The mean F1 over the classes that occur or are predicted; every class has the same weight."""
     both = table.sum(0) + table.sum(1)
     return float(np.mean((2 * np.diag(table) / np.maximum(1, both))[both > 0])) if both.any() else 0.0
 
@@ -44,7 +44,7 @@ def majority(truth: Sequence[int], names: Sequence[str]) -> dict[str, object]:
 
 
 def worst_confusions(table: np.ndarray, names: Sequence[str], count: int = 10) -> list[dict[str, object]]:
-    """The most frequent mistakes, each with how often it is made."""
+    """The most frequent mistakes, each with its count."""
     wrong = table - np.diag(np.diag(table))
     order = np.argsort(-wrong, axis=None, kind="stable")[:count]
     pairs = [divmod(int(place), len(names)) for place in order]
@@ -52,7 +52,7 @@ def worst_confusions(table: np.ndarray, names: Sequence[str], count: int = 10) -
 
 
 def mcc(table: np.ndarray) -> float:
-    """Matthews' correlation for any number of classes (Gorodkin 2004); 0 where it is undefined."""
+    """Matthews' correlation for any number of classes (Gorodkin 2004); 0 if it is undefined."""
     t, p = table.sum(1).astype(float), table.sum(0).astype(float)
     n, hits = t.sum(), float(np.trace(table))
     spread = math.sqrt((n**2 - (p**2).sum()) * (n**2 - (t**2).sum()))
@@ -60,7 +60,8 @@ def mcc(table: np.ndarray) -> float:
 
 
 def classification(truth: Sequence[int], predicted: Sequence[int], names: Sequence[str]) -> dict[str, object]:
-    """All of it: accuracy and that of the majority class, macro F1, MCC, scores per class, the confusion matrix."""
+    """All metrics of a classification: accuracy, accuracy of the majority class, macro F1, MCC, scores per class, the
+    confusion matrix."""
     table = confusion(truth, predicted, len(names))
     return {
         "examples": int(table.sum()),
@@ -86,17 +87,17 @@ def rouge_l(truth: Sequence[int], written: Sequence[int]) -> float:
 
 
 def softmax(scores: np.ndarray) -> np.ndarray:
-    """The shares of some scores, as float32."""
+    """The softmax of some scores, as float32."""
     shares = np.exp(scores.astype(np.float64) - scores.max())
     return np.asarray(shares / shares.sum(), dtype=np.float32)
 
 
 def perplexity(nats: float, count: int) -> float:
-    """The number of equally likely guesses that would be as hard, for each of what is counted: tokens, words."""
+    """Perplexity per token or word: exp of the mean negative log-likelihood. `count`: the number of tokens or words."""
     mean = nats / count
     return math.exp(mean) if mean < math.log(math.nextafter(math.inf, 0)) else math.inf
 
 
 def bits_per(nats: float, count: int) -> float:
-    """A loss in natural logarithms as bits for each of what is counted: bytes, characters."""
+    """Bits per byte or character, from a loss in nats. `count`: the number of bytes or characters."""
     return nats / math.log(2) / count

@@ -1,4 +1,4 @@
-"""Parts by name: what a part is called in files, and which parts an axis has."""
+"""Names of parts: the name of a part in files, and the parts of an axis."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ PACKAGES = (
 def public_name(part: type) -> str:
     """The name of a part in files: `unmask.hide.Words`, or `mine.py:Vowels` for a part of a recipe file.
 
-    Of a module in the package only the first two names are written, so that a part may move between files."""
+    Only the package and its subpackage are written, not the module, so that a part may move between files."""
     if part.__module__.split(".")[0] == "unmask":
         return ".".join([*part.__module__.split(".")[:2], part.__qualname__])
     file = file_of(part)
     if file is None:
         raise UserError(
-            f"the part {part.__qualname__} is defined in {part.__module__}, and a run can only name parts of unmask and of a "
+            f"the part {part.__qualname__} is defined in {part.__module__}, but a run can only name parts of unmask and of a "
             "recipe file: move it to a .py file with a function recipe(size, variant), and give that file as the recipe"
         )
     return f"{file.name}:{part.__qualname__}"
 
 
 def part_named(name: str, file: RecipeFile | None) -> type:
-    """The part with this public name. Only `unmask.` is ever imported; `file` was given by the user and is loaded."""
+    """The part with this public name. Only modules of `unmask.` are imported; `file`: a file that the user gave, loaded."""
     if ":" in name:
         return _own_part(name, file)
     module, _, part_name = name.rpartition(".")
@@ -46,7 +46,7 @@ def part_named(name: str, file: RecipeFile | None) -> type:
     except ImportError:
         part = None
     if part is None:
-        raise UserError(f"this recipe names a part that does not exist here: {name}")
+        raise UserError(f"this recipe names a part that this version of unmask does not have: {name}")
     require(dataclasses.is_dataclass(part), f"{name} is not a part")
     return part
 
@@ -60,20 +60,20 @@ def _own_part(name: str, file: RecipeFile | None) -> type:
         )
     require(
         file.name == file_name,
-        f"it uses the part {part_name} of the recipe file {file_name}, and {file.path} was given: give {file_name}",
+        f"it uses the part {part_name} of the recipe file {file_name}, but {file.path} was given: give {file_name}",
     )
     require(
         part_name in file.parts,
-        f"it uses the part {part_name}, and {file.path} has no such part: give the file that the run was made with",
+        f"it uses the part {part_name}, but {file.path} has no such part: give the file that the run was made with",
     )
     return file.parts[part_name]
 
 
 def parts_of(hint: Any, old: Any, own: Iterable[type] = ()) -> dict[str, type]:
-    """The parts that a field with this hint takes, by name.
+    """The parts that a field with this type hint accepts, by name.
 
-    A dataclass in the hint stands for itself. A protocol stands for every exported part that has its members; a member
-    that the present part `old` lacks is not asked for. `own`: parts of the recipe's own file."""
+    A dataclass in the hint means that dataclass. A protocol means every exported part that has its members; members that
+    the present part `old` lacks are not required. `own`: parts of the user's recipe file."""
     found: dict[str, type] = {}
     for option in filter(is_part, options(hint)):
         if not is_protocol(option):
@@ -86,7 +86,7 @@ def parts_of(hint: Any, old: Any, own: Iterable[type] = ()) -> dict[str, type]:
 
 
 def _members(protocol: type) -> set[str]:
-    """What distinguishes an axis: the members of its protocol besides those that every part has."""
+    """The members of a protocol, without the members that every part has."""
     bases = [base for base in protocol.__mro__ if is_protocol(base)]
     names = {name for base in bases for name in (*vars(base), *vars(base).get("__annotations__", ()))}
     return {name for name in names - set(vars(PartLike)) if not name.startswith("_")}
@@ -102,7 +102,7 @@ def _exported() -> list[type]:
 
 
 def _classes(package: str) -> dict[str, type]:
-    """The public classes that a package defines, in whichever of its modules: a new part is one new file."""
+    """The public classes of a package, from all its modules; so a new part needs only a new file."""
     module = importlib.import_module(package)
     inside = pkgutil.iter_modules(getattr(module, "__path__", ()))
     modules = [module, *(importlib.import_module(f"{package}.{info.name}") for info in inside)]

@@ -1,4 +1,4 @@
-"""Recipe, Track, Stage, Continuing and Adapt: what a paper chose, as frozen values."""
+"""Recipe, Track, Stage, Continuing and Adapt: the choices of a paper, as frozen values."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from typing import Any, Literal
 from unmask.axes import Arrange, Curve, Hide, Objective, Optimise, See, System, Task, TokenizerKind
 from unmask.errors import require
 
-MAIN = "main"  # the track of a recipe's own fields
+MAIN = "main"  # the track that the fields of the recipe itself define
 
 
 @dataclass(frozen=True)
 class Stage:
-    """One stretch of training."""
+    """One stage of training."""
 
     share: float = 1.0  # of all steps
     rows: int = 256  # in a step
     length: int = 512  # tokens in a row
-    weights: dict[str, float | Curve] = field(default_factory=dict)  # of each loss, by name; 1 where none is given
+    weights: dict[str, float | Curve] = field(default_factory=dict)  # of each loss, by name; 1 if none is given
     hide: Hide | tuple[Hide, ...] | None = None  # what this stage hides; None: what the recipe hides
 
     def __post_init__(self) -> None:
@@ -37,14 +37,14 @@ class Stage:
 
 @dataclass(frozen=True)
 class Track:
-    """One way to make and read rows; what is none is as in the recipe. Tracks share each batch by rows."""
+    """One way to make and read rows. A field that is None has the value of the recipe. Each track fills some rows of a batch."""
 
-    share: float = 0.5  # of the rows of a batch; the recipe's own fields, the track "main", have the rest
+    share: float = 0.5  # of the rows of a batch; the track "main" (the fields of the recipe itself) has the rest
     arrange: Arrange | None = None
     hide: Hide | tuple[Hide, ...] | None = None
     see: See | None = None
     segments: tuple[int, ...] = ()  # the number of each segment of the layout in this track; (): 0, 1, ...
-    predict: tuple[str, ...] | None = None  # the objectives that are asked; none: all
+    predict: tuple[str, ...] | None = None  # the names of the objectives that are computed; None: all
 
     def __post_init__(self) -> None:
         require(
@@ -54,7 +54,7 @@ class Track:
 
 @dataclass(frozen=True)
 class FullTrack:
-    """A track with every choice made."""
+    """A track in which every field is filled in."""
 
     share: float
     arrange: Arrange
@@ -66,24 +66,27 @@ class FullTrack:
 
 @dataclass(frozen=True)
 class Continuing:
-    """How a model that is trained already goes on with other text: gently, or it forgets what it knows."""
+    """How to continue the training of a model on other text: with a low learning rate, so that it does not forget."""
 
-    rate: float = 5e-5  # highest learning rate at width 768; other widths take it in inverse proportion
+    rate: float = 5e-5  # highest learning rate at width 768; inversely proportional to the width
     warmup: float = 0.1  # share of the steps
 
     def __post_init__(self) -> None:
         require(self.rate > 0, f"continuing.rate must be over 0, got {self.rate}")
-        require(0 <= self.warmup < 1, f"continuing.warmup must be in [0, 1), got {self.warmup}: a share of all steps")
+        require(
+            0 <= self.warmup < 1,
+            f"continuing.warmup must be in [0, 1), got {self.warmup}: write 0.1 for 10% of the steps",
+        )
 
 
 @dataclass(frozen=True)
 class Adapt:
-    """How a paper adapts its model to tasks; a task may say otherwise."""
+    """How a paper adapts its model to tasks; a task may change these values."""
 
-    rate: float = 5e-5  # highest learning rate at width 768; other widths take it in inverse proportion
+    rate: float = 5e-5  # highest learning rate at width 768; inversely proportional to the width
     warmup: float = 0.1  # share of the steps
-    epochs: float = 3.0  # times the examples are read
-    decay: float = 0.01  # of the weights
+    epochs: float = 3.0  # number of times the examples are read
+    decay: float = 0.01  # weight decay
     layer_decay: float = 1.0  # rate of a layer as a share of the rate of the layer above it; 1: all layers alike
     language: float = 0.0  # weight of predicting the next token in addition to the task
     pooler: bool = True  # a dense layer before the output, in models that see everything
@@ -91,7 +94,9 @@ class Adapt:
 
     def __post_init__(self) -> None:
         require(self.rate > 0, f"adapt.rate must be over 0, got {self.rate}")
-        require(0 <= self.warmup < 1, f"adapt.warmup must be in [0, 1), got {self.warmup}: a share of all steps")
+        require(
+            0 <= self.warmup < 1, f"adapt.warmup must be in [0, 1), got {self.warmup}: write 0.1 for 10% of the steps"
+        )
         require(self.epochs > 0, f"adapt.epochs must be over 0, got {self.epochs}")
         require(self.decay >= 0, f"adapt.decay must be 0 or more, got {self.decay}")
         require(
@@ -103,11 +108,11 @@ class Adapt:
 
 @dataclass(frozen=True)
 class Recipe:
-    """A method: it hides something, lets every position see something, predicts something with a backbone."""
+    """A pretraining method: it hides something, lets every position see something, and predicts something with a backbone."""
 
     name: str
     size: str
-    tokenizer: TokenizerKind  # the kind to train
+    tokenizer: TokenizerKind  # the kind of tokenizer to train
     layout: str  # special tokens and texts of an example, such as "[CLS] a [SEP] b [SEP]"
     arrange: Arrange  # how documents become examples and rows
     hide: Hide | tuple[Hide, ...]  # a rule, or several that are applied in order
@@ -117,20 +122,20 @@ class Recipe:
     optimise: Optimise
     schedule: tuple[Stage, ...]
     variant: str = "paper"
-    family: str | None = None  # what its results are called elsewhere; none: as their parts say
+    family: str | None = None  # the model type in other libraries; None: derived from the parts
     adapt: Adapt = Adapt()
     continuing: Continuing = Continuing()
-    shrink: bool = False  # may a short budget take smaller steps and shorter rows? for sizes that no paper has
-    reads: int | None = None  # longest text its model reads, in tokens, if the schedule does not say it (see `longest`)
+    shrink: bool = False  # whether a short budget may use smaller steps and shorter rows; for sizes that no paper has
+    reads: int | None = None  # tokens of the longest text that the model reads; None: from the schedule (see `longest`)
     segments: tuple[int, ...] = ()  # the number of each segment of the layout; (): 0, 1, ...
     tracks: dict[str, Track] = field(default_factory=dict)  # other ways to make and read some of the rows
-    writes_with: str | None = None  # the track that a model writes text with; none: "main", if it can
-    task: Task | None = None  # what the model was adapted to; none: it was not adapted
+    writes_with: str | None = None  # the track with which the model generates text; None: "main", if it can
+    task: Task | None = None  # the task that the model was adapted to; None: it was not adapted
 
     def __post_init__(self) -> None:
         require(
             bool(self.schedule) and all(isinstance(stage, Stage) for stage in self.schedule),
-            f"schedule must be made of stages, got {self.schedule}: set schedule.0.length or schedule.0.share",
+            f"schedule must be a tuple of stages, got {self.schedule}: set schedule.0.length or schedule.0.share",
         )
         total = sum(stage.share for stage in self.schedule)
         require(abs(total - 1) < 1e-6, f"the shares of the schedule's stages must add up to 1, got {total:g}")
@@ -138,15 +143,15 @@ class Recipe:
         shares = sum(track.share for track in self.tracks.values())
         require(
             shares < 1 + 1e-9,
-            f"the shares of tracks must add up to 1 at most, and {MAIN!r} has the rest, got {shares:g}",
+            f"the shares of the tracks must add up to at most 1 ({MAIN!r} has the rest), got {shares:g}",
         )
         require(
             self.writes_with is None or self.writes_with in (MAIN, *self.tracks),
-            f"writes_with names no track, got {self.writes_with!r}: use {', '.join((MAIN, *self.tracks))}, or none",
+            f"writes_with must name a track, got {self.writes_with!r}: use {', '.join((MAIN, *self.tracks))}, or none",
         )
 
     def all_tracks(self, stage: Stage | None = None) -> dict[str, FullTrack]:
-        """Every track with its choices made, "main" first; `stage`: with what this stage hides."""
+        """Every track with all fields filled in, "main" first. `stage`: use what this stage hides."""
         hide = self.hide if stage is None or stage.hide is None else stage.hide
         rest = 1 - sum(track.share for track in self.tracks.values())
         rest = 0.0 if rest < 1e-9 else rest  # thirds and sixths do not add up exactly
@@ -155,28 +160,28 @@ class Recipe:
 
     @property
     def writing(self) -> str:
-        """The name of the track that a model writes with."""
+        """The name of the track with which the model generates text."""
         return self.writes_with or MAIN
 
     @property
     def writes(self) -> frozenset[str]:
-        """What a model can write: "left" for more of a text, "prefix" for a second text."""
+        """What the model can generate: "left" for the continuation of a text, "prefix" for a second text."""
         return self.all_tracks()[self.writing].see.gives & {"left", "prefix"}
 
     @property
     def longest(self) -> int:
-        """The longest text that its model reads, in tokens: never at positions that it was not trained on.
+        """The longest text that the model reads, in tokens. It never reads positions that it was not trained on.
 
-        A network with learned positions knows those of the longest rows of its schedule. `reads` says more: of a model
-        from elsewhere or one that goes on from an earlier training, what it was trained on there; of an adapted one,
-        what it was adapted with."""
+        A network with learned positions knows the positions of the longest rows of its schedule. `reads` replaces this
+        length: for an imported model, or one that continues from another run, it is the length of the earlier training; for
+        an adapted model, the length in the adaptation."""
         backbone = self.system.backbone
         trained = max(stage.length for stage in self.schedule) if backbone.bounded else backbone.length
         return min(trained if self.reads is None else self.reads, backbone.length)
 
     @property
     def step_tokens(self) -> float:
-        """Tokens of a step, padding included: the mean over the schedule."""
+        """The mean number of tokens of a step over the schedule, with padding."""
         return sum(stage.share * stage.rows * stage.length for stage in self.schedule)
 
     def replace(self, **changes: Any) -> Recipe:

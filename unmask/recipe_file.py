@@ -1,4 +1,4 @@
-"""A recipe file of the user's own: a .py file like those of `unmask.recipes`. It is run only when the user names it."""
+"""A recipe file of the user: a .py file like those in `unmask.recipes`. It is run only if the user names it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SHAPE = "a recipe file has a function recipe(size, variant) that returns an unma
 
 @dataclass(frozen=True)
 class RecipeFile:
-    """A recipe file that is loaded."""
+    """A loaded recipe file."""
 
     path: Path  # as the user gave it
     sha256: str  # of its content
@@ -29,7 +29,7 @@ class RecipeFile:
 
     @property
     def name(self) -> str:
-        """What a run calls it: the name without its folder."""
+        """Its name in a run: the file name without the folder."""
         return self.path.name
 
     @property
@@ -49,7 +49,7 @@ class RecipeFile:
         return tuple(getattr(self.module, "VARIANTS", ("paper",)))
 
     def recipe(self, *, size: str, variant: str) -> Recipe:
-        """What its function `recipe` returns for a size and a variant."""
+        """The recipe that the function `recipe` of the file returns for a size and a variant."""
         if size not in self.sizes:
             raise unknown(f"size of {self.path}", size, self.sizes)
         if variant not in self.variants:
@@ -65,19 +65,19 @@ class RecipeFile:
 
 
 def is_path(name: str) -> bool:
-    """Whether this names a recipe file, and not a recipe of the family."""
+    """Whether this is the path of a recipe file, and not the name of a recipe of unmask."""
     return name.endswith(".py")
 
 
 def load(path: str | Path) -> RecipeFile:
-    """Run a recipe file; a file with the same content at the same place is run once."""
+    """Load a recipe file by running it. A file with the same path and content is run only once."""
     path = Path(path)
     require(path.is_file(), f"no recipe file at {path}: give a .py file; {SHAPE}")
     source = path.read_bytes()
     place = hashlib.sha256(str(path.resolve()).encode() + b"\0" + source).hexdigest()
     name = f"unmask_recipe_file_{place[:16]}"
     if name not in sys.modules:
-        sys.modules[name] = ModuleType(name)  # dataclasses look their module up
+        sys.modules[name] = ModuleType(name)  # dataclasses look up their module here
         try:
             _run(source, path, sys.modules[name])
         except BaseException:
@@ -115,17 +115,17 @@ def _run(source: bytes, path: Path, module: ModuleType) -> None:
         mine = isinstance(value, type) and value.__module__ == module.__name__ and dataclasses.is_dataclass(value)
         require(
             not mine or all(hasattr(value, fact) for fact in ("needs", "gives", "must_use")),
-            f"the part {name} of {path} does not say what it needs and gives: let it inherit unmask.axes.Part",
+            f"the part {name} of {path} does not declare its needs and gives: let it inherit from unmask.axes.Part",
         )
 
 
 def _accepted(function: Any, values: dict[str, str]) -> dict[str, str]:
-    """The values that a function has parameters for."""
+    """The values for which a function has parameters."""
     return {name: value for name, value in values.items() if name in inspect.signature(function).parameters}
 
 
 def _failed(path: Path, error: Exception) -> UserError:
-    """One line for an error in a recipe file: where it is, and what is wrong."""
+    """A one-line error about a recipe file: the line, and what is wrong."""
     if isinstance(error, SyntaxError):
         return UserError(f"{path}, line {error.lineno}: {error.msg}; correct the file")
     lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(path)]

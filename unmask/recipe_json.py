@@ -1,4 +1,4 @@
-"""A recipe, or any part, as dicts, lists and numbers that JSON can hold; and back."""
+"""Convert a recipe, or any part, to dicts, lists and numbers for JSON, and back."""
 
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ def plain(value: Any) -> Any:
 
 
 def recipe_of(data: Any, where: str, file: RecipeFile | None = None) -> Recipe:
-    """The recipe that `plain` wrote. `where` names its source in errors; `file`: the user's file that defines parts of it."""
+    """The recipe that `plain` converted. `where`: the name of the source, for errors; `file`: the user's recipe file, if the
+    recipe uses parts of it."""
     try:
         recipe: Recipe = _read(data, file)
     except TypeError as error:
@@ -50,7 +51,7 @@ def _read(value: Any, file: RecipeFile | None) -> Any:
 
 
 def flat_data(data: Any) -> dict[str, Any]:
-    """Every value of what `plain` wrote under its dotted name; a part stands under its own name."""
+    """Every value in the result of `plain` by its dotted name; the value of a part is its public name."""
     found: dict[str, Any] = {}
 
     def walk(name: str, value: Any) -> None:

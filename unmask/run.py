@@ -1,5 +1,5 @@
-"""The run folder: its files, the format of recipe.json, and how a run is created, opened and saved. Nothing else writes there
-but the training loop, which owns `state/`, the log and the plan (`unmask.train`)."""
+"""The run folder: its files, the format of recipe.json, and how a run is created, opened and saved. Only this file and the
+training loop write there; the loop owns `state/`, the log and the plan (`unmask.train`)."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ from unmask.version import __version__
 RECIPE = "recipe.json"
 TOKENIZER = "tokenizer.json"
 WEIGHTS = checkpoint.WEIGHTS
-REQUEST = "run.json"  # what a pretraining was asked for, and its rows in one pass
+REQUEST = "run.json"  # the settings of a pretraining, and its rows in one pass
 IMPORTED = "import.json"  # the report of 'unmask import'
 _MAKE = "make one with 'unmask pretrain' or 'unmask import'"
 
 
 @dataclass(frozen=True)
 class Run:
-    """What a run folder holds, besides the state of a training that is not finished."""
+    """The content of a run folder, without the state of an unfinished training."""
 
     folder: Path
     recipe: Recipe
@@ -44,7 +44,7 @@ class Run:
 
 
 def open(folder: str | Path, *, recipe: str | Path | RecipeFile | None = None) -> Run:
-    """The run in a folder. `recipe`: the user's recipe file, for a run that uses parts of one."""
+    """Open the run in a folder. `recipe`: the user's recipe file, if the run uses parts of one."""
     folder = Path(folder)
     require(folder.is_dir(), f"no run at {folder}: {_MAKE}")
     for name in (RECIPE, TOKENIZER, WEIGHTS):
@@ -56,10 +56,10 @@ def open(folder: str | Path, *, recipe: str | Path | RecipeFile | None = None) -
 
 
 def claim(out: Path, *, overwrite: bool, base: Path | None = None, resume: bool | None = None) -> None:
-    """Refuse a folder that a new run may not be written to, before any work is done.
+    """Before any work is done, refuse a folder that a new run must not be written to.
 
     `base`: the run that the new one starts from. `resume`: whether --resume was given; None: there is no such option."""
-    require(out.is_dir() or not out.exists(), f"{out} is a file, and a run is a folder: choose another --out")
+    require(out.is_dir() or not out.exists(), f"{out} is a file, but a run is a folder: choose another --out")
     choices = {None: "choose another --out", False: "choose another --out, resume it with --resume"}
     require(
         overwrite or not out.exists() or (bool(resume) and not any(out.iterdir())),
@@ -74,7 +74,7 @@ def claim(out: Path, *, overwrite: bool, base: Path | None = None, resume: bool 
     parent = next(folder for folder in out.absolute().parents if folder.exists())
     require(
         parent.is_dir() and os.access(parent, os.W_OK),
-        f"{out} cannot be made: {parent} is not a folder with permission to write; choose another --out",
+        f"{out} cannot be created: {parent} is not a folder with permission to write; choose another --out",
     )
 
 
@@ -82,7 +82,7 @@ def create(
     out: Path, recipe: Recipe, tokenizer: Tokenizer, *, system: nn.Module | None = None,
     more: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> None:  # fmt: skip
-    """A run folder, whole or not at all; it replaces what is there (see `claim`).
+    """Write a run folder atomically; it replaces an existing one (see `claim`).
 
     `system`: its weights are saved too. `more`: other files, JSON by file name."""
     draft = out.with_name(f".{out.name}.draft")
@@ -95,7 +95,7 @@ def create(
             checkpoint.write_text(json.dumps(content, indent=1), draft / name)
         if system is not None:
             checkpoint.save_weights(system, draft / WEIGHTS)
-        shutil.rmtree(out, ignore_errors=True)  # what is replaced goes last
+        shutil.rmtree(out, ignore_errors=True)  # the old run is deleted only after the new one is written
         draft.rename(out)
     except BaseException:
         shutil.rmtree(draft, ignore_errors=True)
@@ -103,24 +103,24 @@ def create(
 
 
 def to_json(recipe: Recipe) -> str:
-    """A recipe as recipe.json holds it."""
+    """The text of recipe.json for a recipe."""
     return json.dumps(as_data(recipe), indent=1)
 
 
 def as_data(recipe: Recipe) -> dict[str, Any]:
-    """The content of recipe.json: the format, who wrote it, the recipe files whose parts it uses, and the recipe."""
+    """The content of recipe.json: the format, the version of unmask, the recipe files whose parts it uses, and the recipe."""
     used = recipe_file.file_used_by(recipe)
     files = {"files": {used.name: used.sha256}} if used else {}
     return {"format": formats.NEWEST, "written_by": __version__} | files | plain(recipe)
 
 
 def from_json(text: str, where: str = "this JSON", file: RecipeFile | None = None) -> Recipe:
-    """The recipe that `to_json` wrote, now or in an earlier format; `where` names the source in errors."""
+    """Read a recipe that `to_json` wrote, in this or an earlier format. `where`: the name of the source, for errors."""
     return recipe_of(formats.upgraded(_json(text, where), where), where, file)
 
 
 def read_recipe(folder: Path, file: RecipeFile | None = None) -> Recipe:
-    """The recipe of a run. `file`: the user's recipe file, for a run that uses parts of one."""
+    """The recipe of a run. `file`: the user's recipe file, if the run uses parts of one."""
     return from_json(_text(folder / RECIPE), str(folder / RECIPE), file)
 
 
@@ -131,7 +131,7 @@ def recipe_to_continue(folder: Path, recipe: str | Path | RecipeFile | None) -> 
 
 
 def given_file(folder: Path, recipe: str | Path | RecipeFile | None) -> RecipeFile | None:
-    """The recipe file that the user gives for a run, loaded; refused for a run that uses parts of none."""
+    """Load the recipe file that the user gives for a run. It is an error if the run uses no recipe file."""
     if recipe is None:
         return None
     require(
@@ -142,12 +142,12 @@ def given_file(folder: Path, recipe: str | Path | RecipeFile | None) -> RecipeFi
 
 
 def file_for(folder: str | Path, recipe: str | Path | RecipeFile | None) -> str | Path | RecipeFile | None:
-    """The recipe file, if the run in a folder uses parts of one; None otherwise."""
+    """`recipe` if the run in a folder uses parts of a recipe file; otherwise None."""
     return recipe if files_of(Path(folder)) else None
 
 
 def files_of(folder: Path) -> dict[str, str]:
-    """The recipe files whose parts a run uses: the SHA-256 of each by its name. They are never searched for."""
+    """The recipe files whose parts a run uses: name and SHA-256 of each. These files are never searched for or loaded."""
     if not (folder / RECIPE).is_file():
         return {}
     data = _json(_text(folder / RECIPE), str(folder / RECIPE))
@@ -159,14 +159,14 @@ def files_of(folder: Path) -> dict[str, str]:
 
 
 def notices_of(folder: Path, file: RecipeFile | None) -> tuple[str, ...]:
-    """What to say of a recipe file that is not the one that a run was made with."""
+    """A notice if a recipe file is not the same as the one that a run was made with."""
     if file is None or files_of(folder).get(file.name) == file.sha256:
         return ()
     return (f"{file.path} was changed since {folder} was made: the model may differ from the one that was trained",)
 
 
 def request_of(out: Path) -> dict[str, Any] | None:
-    """What the pretraining in `out` was asked for, and its rows in one pass; None if there is no run."""
+    """The settings of the pretraining in `out`, and its rows in one pass; None if there is no run."""
     if not (out / REQUEST).is_file():
         return None
     try:
@@ -178,13 +178,13 @@ def request_of(out: Path) -> dict[str, Any] | None:
 
 
 def _check_request(request: Any, out: Path) -> None:
-    """Refuse a request if something is missing, or of another type."""
+    """Refuse a request in which a field is missing or has a wrong type."""
     known = {"recipe": dict[str, Any], "data": tuple[str, ...], "start": str | None, "seed": int, "budget": str,
              "micro": tuple[int, ...]}  # fmt: skip
     where = out / REQUEST
     require(
         not isinstance(request, dict) or "steps" not in request,
-        f"{out} was begun by an earlier version of unmask and cannot be resumed: start a new run with --from {out}",
+        f"{out} was started by an earlier version of unmask and cannot be resumed: start a new run with --from {out}",
     )
     lacking = sorted(known.keys() - (request.keys() if isinstance(request, dict) else set()))
     require(not lacking, f"{where} is damaged, it has no {', '.join(lacking)}: the run cannot be resumed")
@@ -195,7 +195,7 @@ def _check_request(request: Any, out: Path) -> None:
 
 
 def _random(report: Path) -> tuple[str, ...]:
-    """The tensors that an import did not find; none if the run was not imported."""
+    """The names of tensors that an import did not find; empty if the run was not imported."""
     if not report.is_file():
         return ()
     try:

@@ -1,7 +1,7 @@
-"""Settings: "hide.budget=0.2" or "arrange=Blocks(cross=false)" applied to a recipe, and every value under its dotted name.
+"""Settings: apply "hide.budget=0.2" or "arrange=Blocks(cross=false)" to a recipe, and list every value by its dotted name.
 
-The type hint of a field says what it takes. Where the hint names the protocol of an axis, the field takes any part of
-that axis. The new part keeps the values that it has in common with the part before it, so that a size stays."""
+The type hint of a field says which values it accepts. If the hint is the protocol of an axis, the field accepts any part
+of that axis. A new part keeps the values that it has in common with the old part, so that the size stays the same."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ _WORDS: dict[str, Any] = {"true": True, "false": False, "none": None, "null": No
 @dataclass(frozen=True)
 class _Setting:
     name: str  # as it was written
-    path: tuple[str, ...]  # what is left of the name below the current owner
+    path: tuple[str, ...]  # the rest of the name, below the current owner
     text: str  # the value as it was written
-    own: tuple[type, ...]  # parts of the recipe's own file, which the value may name too
+    own: tuple[type, ...]  # parts of the user's recipe file, which the value may name too
 
 
 def flat(recipe: Recipe) -> dict[str, Any]:
-    """Every value of a recipe under its dotted name; a part stands under its own name."""
+    """Every value of a recipe by its dotted name; the value of a part is the name of its class."""
     found: dict[str, Any] = {}
 
     def walk(prefix: str, value: Any) -> None:
@@ -53,33 +53,33 @@ def flat(recipe: Recipe) -> dict[str, Any]:
 
 
 def override(part: P, settings: Sequence[str], *, own: Sequence[type] = ()) -> P:
-    """A recipe, or any part, with settings applied all at once. `own`: more parts that settings may name."""
+    """A recipe, or any part, with all settings applied. `own`: more parts that settings may name."""
     parsed = []
     for setting in settings:
         name, equals, text = setting.partition("=")
-        require(bool(equals), f"a setting is written NAME=VALUE, got {setting!r}")
+        require(bool(equals), f"a setting is written as NAME=VALUE, got {setting!r}")
         parsed.append(_Setting(name.strip(), tuple(name.strip().split(".")), text.strip(), tuple(own)))
-    # a whole part comes first, so that "arrange=Blocks" and "arrange.cross=false" may be given in any order
+    # a whole part is set first, so that "arrange=Blocks" and "arrange.cross=false" may be given in any order
     ordered = sorted(_for_stages(part, parsed) + parsed, key=lambda setting: len(setting.path))
     changed: P = _apply(part, Any, ordered)
     return changed
 
 
 def _for_stages(part: Any, settings: list[_Setting]) -> list[_Setting]:
-    """What is set of a recipe's `hide` is also set in the stages that hide something of their own."""
+    """Settings of `hide` of a recipe, copied to the stages that have their own `hide`."""
     own = [i for i, stage in enumerate(part.schedule) if stage.hide is not None] if isinstance(part, Recipe) else []
     hide = [setting for setting in settings if setting.path[0] == "hide"]
     return [dataclasses.replace(s, path=("schedule", str(i), *s.path)) for i in own for s in hide]
 
 
 def _apply(owner: Any, hint: Any, settings: list[_Setting]) -> Any:
-    """The owner, a value with this hint, with settings applied."""
+    """Apply settings to a value (the owner); `hint`: its type hint."""
     known = _children(owner)
     settings = _without_stars(owner, hint, known, settings)
     changed: dict[str, Any] = {}
     for key in dict.fromkeys(setting.path[0] for setting in settings if setting.path):
         mine = [setting for setting in settings if setting.path[0] == key]
-        # a dict takes new names, if their whole value is given
+        # a dict accepts a new name if its whole value is given
         if key not in known and not (isinstance(owner, dict) and len(mine[0].path) == 1):
             raise _unknown(owner, known, mine[0])
         value, inner = known.get(key), _hint_of(owner, hint, key)
@@ -105,7 +105,7 @@ def _children(owner: Any) -> dict[str, Any]:
 
 
 def _hint_of(owner: Any, hint: Any, key: str) -> Any:
-    """What a field, an entry of a dict or an item of a tuple takes."""
+    """The type hint of a field, of an entry of a dict, or of an item of a tuple."""
     if dataclasses.is_dataclass(owner):
         return typing.get_type_hints(type(owner)).get(key, Any)
     inside = [typing.get_args(o) for o in options(hint) if typing.get_origin(o) is type(owner)]
@@ -116,7 +116,8 @@ def _hint_of(owner: Any, hint: Any, key: str) -> Any:
 
 
 def _without_stars(owner: Any, hint: Any, known: Mapping[str, Any], settings: list[_Setting]) -> list[_Setting]:
-    """A star stands for every entry: of a tuple, of a dict, or of one part where a tuple of parts may be."""
+    """Replace a star in a name by every entry of a tuple or dict. If a field may hold a tuple of parts but holds one part, the
+    star means that part."""
     several = isinstance(owner, tuple | dict)
     one = not several and any(typing.get_origin(option) is tuple for option in options(hint))
     found = []
@@ -135,8 +136,8 @@ def _unknown(owner: Any, known: Mapping[str, Any], setting: _Setting) -> UserErr
 
 
 def _parsed(setting: _Setting, old: Any, hint: Any) -> Any:
-    """A value from the command line: a part, or several, by name; or a number, true, false, none, a word."""
-    if not any(map(_takes_parts, options(hint))):
+    """The value of a setting: one part or several, by name; or a number, true, false, none or a word."""
+    if not any(map(_accepts_parts, options(hint))):
         return _word_or_number(setting.text, hint, setting.name)
     try:
         node = ast.parse(setting.text, mode="eval").body
@@ -146,13 +147,13 @@ def _parsed(setting: _Setting, old: Any, hint: Any) -> Any:
     return _read(node, old, hint, setting)
 
 
-def _takes_parts(option: Any) -> bool:
+def _accepts_parts(option: Any) -> bool:
     inside = [o for arg in typing.get_args(option) if arg is not ... for o in options(arg)]
     return is_part(option) or (typing.get_origin(option) in (tuple, dict) and any(map(is_part, inside)))
 
 
 def _read(node: ast.expr, old: Any, hint: Any, setting: _Setting) -> Any:
-    """What an expression means where a value with this hint is wanted."""
+    """The value of an expression for a field with this type hint."""
     for option in options(hint):
         inside = typing.get_args(option)
         if isinstance(node, ast.Tuple | ast.List) and typing.get_origin(option) is tuple and inside[1:] == (...,):
@@ -179,20 +180,21 @@ def _below(setting: _Setting, key: str) -> _Setting:
 
 
 def _read_part(node: ast.expr, old: Any, hint: Any, setting: _Setting) -> Any:
-    """A part such as `Words` or `Blocks(cross=false)`, its values named; of several parts it replaces, the first counts."""
+    """Read a part such as `Words` or `Blocks(cross=false)`. Its values must be named. If it replaces several parts, it keeps the
+    values of the first."""
     old = old[0] if isinstance(old, tuple) and old else old
     known = parts_of(hint, old, setting.own)
     called, keywords, unnamed = (node.func, node.keywords, node.args) if isinstance(node, ast.Call) else (node, [], [])
     if not isinstance(called, ast.Name) or unnamed:
         wanted = _wanted(hint, old, known)
-        raise UserError(f"{setting.name} must be {wanted}, its values named, got {ast.unparse(node)!r}")
+        raise UserError(f"{setting.name} must be {wanted}, with names for its values, got {ast.unparse(node)!r}")
     if called.id not in known:
         raise unknown(f"part for {setting.name}", called.id, known)
     return _built(known[called.id], old, {keyword.arg or "**": keyword.value for keyword in keywords}, setting)
 
 
 def _built(part: Any, old: Any, given: Mapping[str, ast.expr], setting: _Setting) -> Any:
-    """A new part with the values that are given; where it has a value in common with the old part, with that value."""
+    """Build a new part from the given values. Other values that it has in common with the old part are kept."""
     hints = typing.get_type_hints(part)
     fields = {f.name: f for f in dataclasses.fields(part) if f.init}
     kept = {n: v for n, v in _children(old).items() if n in fields and fits(v, hints[n])} if is_part(type(old)) else {}
@@ -216,7 +218,7 @@ def _default(field: dataclasses.Field[Any]) -> Any:
 
 
 def _wanted(hint: Any, old: Any, known: Mapping[str, type]) -> str:
-    """What a field that takes parts must be, in the words of an error."""
+    """The allowed values of a field that accepts parts, for an error."""
     if float in options(hint):
         return f"a number, or one of {', '.join(known)} such as {next(iter(known), '')}()"
     return f"a part, such as {type(old).__name__ if is_part(type(old)) else next(iter(known), '')}()"
@@ -224,7 +226,7 @@ def _wanted(hint: Any, old: Any, known: Mapping[str, type]) -> str:
 
 def _word_or_number(text: str, hint: Any, name: str) -> Any:
     named = any(typing.get_origin(o) is Literal and text in typing.get_args(o) for o in options(hint))
-    value = text if named else _literal(text)  # "none" may be a word of its own
+    value = text if named else _literal(text)  # "none" may be one of the words of a Literal
     value = float(value) if type(value) is int and float in options(hint) and int not in options(hint) else value
     require(fits(value, hint), f"{name} must be {spell(hint)}, got {text!r}")
     return value

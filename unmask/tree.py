@@ -1,6 +1,7 @@
 """Trees of tensors: records, dicts, lists and tuples, handled without knowing their classes.
 
-A memory is such a tree. All its tensors have their rows first (B ...); a tensor without dimensions belongs to all rows.
+A memory is such a tree. The first dimension of its tensors is the rows (B ...); a tensor without dimensions belongs to all
+rows.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ def mapped(value: Any, change: Callable[[Tensor], Tensor]) -> Any:
     if isinstance(value, dict):
         return changed
     if isinstance(value, list | tuple):
-        make = getattr(type(value), "_make", type(value))  # named tuples are made in their own way
+        make = getattr(type(value), "_make", type(value))  # a named tuple is built with `_make`
         return make(changed.values())
     return dataclasses.replace(value, **changed)
 
@@ -45,7 +46,7 @@ def tensors(value: Any) -> list[Tensor]:
 
 
 def copied(value: Any) -> Any:
-    """The same tree with its own tensors."""
+    """The same tree with copies of its tensors."""
     return mapped(value, lambda tensor: tensor.detach().clone())
 
 
@@ -55,7 +56,7 @@ def rows_of(value: Any, rows: Tensor) -> Any:
 
 
 def signature(value: Any) -> Hashable:
-    """Equal for two trees iff they have the same classes, names, values that are not tensors, shapes and precisions.
+    """Equal for two trees if and only if their classes, names, shapes, dtypes and values other than tensors are equal.
 
     Work that was recorded for a tree can be replayed for all trees with the same signature."""
     if isinstance(value, Tensor):

@@ -1,4 +1,4 @@
-"""Type hints as rules: whether a value is of its declared type, and what that type is called in an error."""
+"""Type checks: whether a value has its declared type, and the name of that type in an error."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any, Literal
 from unmask.axes import Curve
 from unmask.errors import require
 
-LARGEST = 2**31  # every whole number of a recipe is below it
+LARGEST = 2**31  # every whole number of a recipe must be below it
 _NAMES: dict[Any, str] = {
     int: "a whole number",
     float: "a number",
@@ -24,9 +24,9 @@ _NAMES: dict[Any, str] = {
 
 
 def check_types(hints: Mapping[str, Any], values: Mapping[str, Any], before: str) -> None:
-    """Refuse values that are not of their declared types: a file may hold anything.
+    """Refuse values that do not have their declared types, because a file may hold anything.
 
-    `before` stands before a value's name in the error."""
+    `before`: the beginning of the error message."""
     for name, value in values.items():
         large = f" below {LARGEST:,}" if isinstance(value, int) and abs(value) >= LARGEST else ""
         require(
@@ -36,7 +36,7 @@ def check_types(hints: Mapping[str, Any], values: Mapping[str, Any], before: str
 
 
 def fits(value: Any, hint: Any) -> bool:
-    """Whether a value is of the declared type, with everything in it."""
+    """Whether a value, and everything in it, has the declared type."""
     origin, inside = typing.get_origin(hint), typing.get_args(hint)
     if hint in (int, float):
         number = isinstance(value, int) or (hint is float and isinstance(value, float))
@@ -58,7 +58,7 @@ def fits(value: Any, hint: Any) -> bool:
 
 
 def options(hint: Any) -> tuple[Any, ...]:
-    """The alternatives of a hint; a hint without alternatives is its only one."""
+    """The alternatives of a union; any other hint is its own only alternative."""
     return typing.get_args(hint) if is_union(hint) else (hint,)
 
 
@@ -71,12 +71,12 @@ def is_protocol(hint: Any) -> bool:
 
 
 def is_part(hint: Any) -> bool:
-    """Whether a value of this type is a part: the hint is the protocol of an axis, or a dataclass."""
+    """Whether values of this type are parts: the hint is the protocol of an axis, or a dataclass."""
     return is_protocol(hint) or dataclasses.is_dataclass(hint)
 
 
 def spell(hint: Any) -> str:
-    """A type in the words of an error."""
+    """The name of a type in an error."""
     return " or ".join(_spell(option) for option in options(hint))
 
 

@@ -67,7 +67,7 @@ def test_an_impossible_value_is_refused_before_anything_is_written(data, tmp_pat
 @pytest.mark.parametrize(
     "words,expected",
     [
-        (["--budget", "nonsense"], "a budget is 20m"),
+        (["--budget", "nonsense"], "a budget is a number with a unit, such as 20m"),
         (["--budget", "0steps"], "over 0"),
         (["--set", "schedule.0.length=1024"], "lower schedule"),
         (["--set", "schedule.0.weights={'tokns': 2.0}"], "tokns"),

@@ -235,10 +235,10 @@ def test_predictions_are_the_mean_over_the_tracks(recipe):
     [
         (
             ["tracks.left.share=0.9"],
-            r"the shares of tracks must add up to 1 at most, and 'main' has the rest, got 1\.4",
+            r"the shares of the tracks must add up to at most 1 \('main' has the rest\), got 1\.4",
         ),
         (["tracks.left.share=-0.1"], r"tracks\.\*\.share must be in \(0, 1\], got -0\.1"),
-        (["writes_with=middle"], "writes_with names no track, got 'middle': use main, prefix, left, right, or none"),
+        (["writes_with=middle"], "writes_with must name a track, got 'middle': use main, prefix, left, right, or none"),
     ],
 )
 def test_impossible_tracks_are_a_mistake(recipe, settings, message):

@@ -199,7 +199,7 @@ def test_what_can_fail_fails_before_measuring_and_leaves_no_folder(shards, tmp_p
     recipe, data = recipes.get("bert", size="tiny", settings=SETTINGS), [shards["wordpiece"]]
     (tmp_path / "file").write_text("")
     for out, options, message in (
-        (tmp_path / "file" / "run", {}, "cannot be made"),
+        (tmp_path / "file" / "run", {}, "cannot be created"),
         (tmp_path / "run", {"tensorboard": True}, "needs the tensorboard package"),
         (tmp_path / "run", {"start": tmp_path / "none"}, "no run at"),
     ):

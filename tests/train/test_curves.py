@@ -35,7 +35,7 @@ def test_a_curve_has_the_value_of_its_formula(done):
 
 
 def test_a_decay_ends_above_nothing():
-    with pytest.raises(UserError, match="must be over 0, got 1.0 and 0.0: take Linear"):
+    with pytest.raises(UserError, match="must be over 0, got 1.0 and 0.0: use Linear"):
         Exponential(1.0, 0.0)
 
 

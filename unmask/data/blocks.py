@@ -118,10 +118,8 @@ def _render_parts(parts: np.ndarray, example: np.ndarray, layout: str, end: int,
     at = [item.name for item in items].index("a")
     n = int(example[-1]) + 1
     starts, lengths = [parts[:, 0]], [parts[:, 1] - parts[:, 0]]
-    examples, places = (
-        [example],
-        [2 * np.arange(len(parts)) + len(items)],
-    )  # leaves places for the tokens before and after
+    # leaves places for the tokens before and after
+    examples, places = [example], [2 * np.arange(len(parts)) + len(items)]
     joints = np.flatnonzero(example[1:] == example[:-1])
     joint_token = end + ROLES.index("sep")
     for owners, place, token in (

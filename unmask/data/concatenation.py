@@ -140,9 +140,8 @@ class Concatenation:
     def _spans(self, low: np.ndarray, high: np.ndarray) -> _Spans:
         first = np.searchsorted(self.ends, low, side="right")
         part, document = ranges(first, np.searchsorted(self.ends, high - 1, side="right") + 1)
-        lengths = np.ones(
-            (len(document), self.gap + 1), np.int64
-        )  # of the tokens before a text, of the text, and of the tokens after it
+        # of the tokens before a text, of the text, and of the tokens after it
+        lengths = np.ones((len(document), self.gap + 1), np.int64)
         lengths[:, len(self.before)] = self.texts[document]
         ends = (self.ends[document] - lengths.sum(1))[:, None] + np.cumsum(lengths, 1)
         begin = np.maximum(ends - lengths, low[part][:, None])
@@ -155,7 +154,7 @@ class Concatenation:
 
 
 def ranges(first: np.ndarray, last: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The numbers from each `first` to its `last`, without `last`; before them, the range that each number belongs to."""
+    """The numbers from each `first` to its `last`, without `last`. Returns the range of each number, and the numbers."""
     counts = last - first
     owner = np.repeat(np.arange(len(counts)), counts)
     return owner, np.arange(len(owner)) + np.repeat(first - (np.cumsum(counts) - counts), counts)

@@ -34,7 +34,7 @@ class ContinuingReader:
         self, collection: Collection, tokenizer: Tokenizer, cutter: Cutter, layout: str, length: int, seed: int,
         *, shuffled: bool = True,
     ) -> None:  # fmt: skip
-        require(len(collection) > 0, "the data holds no document")
+        require(len(collection) > 0, "the data holds no document: prepare a corpus that has text")
         self.collection, self.length, self.seed, self.shuffled = collection, length, seed, shuffled
         self.specials, self.pad = special_ids(tokenizer, layout), tokenizer.vocabulary.pad
         self.cutter = cutter

@@ -190,9 +190,8 @@ class PairRows:
         role, segment = [TEXT], [0]
         for item in items:
             first, last = spans.get(item.name, (begin, begin))
-            if (
-                item.name == "a" and len(role) == 1
-            ):  # one part together with the text for the memory, so that no word is cut
+            # one part together with the text for the memory, so that no word is cut
+            if item.name == "a" and len(role) == 1:
                 high[0] = last
                 continue
             low.append(first)

@@ -29,7 +29,7 @@ class GroupReader:
     def __init__(
         self, collection: Collection, tokenizer: Tokenizer, arrange: Arrange, layout: str, length: int, seed: int
     ) -> None:
-        require(len(collection) > 0, "the data holds no document")
+        require(len(collection) > 0, "the data holds no document: prepare a corpus that has text")
         self.collection, self.arrange, self.layout, self.length, self.seed = collection, arrange, layout, length, seed
         self.specials = special_ids(tokenizer, layout)
         self.pad = tokenizer.vocabulary.pad

@@ -34,8 +34,8 @@ def by_document(chunks: Iterable[list[Document]], share: float) -> Iterator[tupl
 
 
 def _taken(size: int, due: bool, owed: float, room: float) -> int:
-    """The number of tokens of a document to hold out: none, all, or its end. `owed`: tokens still to hold out; `room`: the
-    most tokens that may be held out too early."""
+    """The number of tokens of a document to hold out: none, all, or its end. `owed`: tokens still to hold out. `room`: a
+    document up to this size may be held out whole, even if fewer tokens are owed."""
     if due and size <= max(SHORT, owed, room):
         return size
     return max(int(owed), STRETCH) if due or owed >= STRETCH else 0

@@ -70,9 +70,9 @@ def pretrain(
         assert recipe is not None
         budget, seed = budget or "20m", seed or 0
     else:
-        asked = {"recipe": plain(recipe) if recipe else None, "data": [str(d) for d in data] or None,
-                 "start": str(Path(start)) if start else None, "seed": seed, "budget": budget}  # fmt: skip
-        check_same(out, earlier, {name: value for name, value in asked.items() if value is not None})
+        request = {"recipe": plain(recipe) if recipe else None, "data": [str(d) for d in data] or None,
+                   "start": str(Path(start)) if start else None, "seed": seed, "budget": budget}  # fmt: skip
+        check_same(out, earlier, {name: value for name, value in request.items() if value is not None})
         budget, seed, data = earlier["budget"], earlier["seed"], earlier["data"]
         recipe, notices = _read_again(out, file)
     limit = Budget.parse(budget)
@@ -122,8 +122,8 @@ def _new_run(
     base: Model | None, seed: int, began: float, now: Callable[[], float],
 ) -> Generator[dict[str, Any], None, Ready]:  # fmt: skip
     """Check, measure, plan, and create the folder. Yields events, returns the run."""
-    asked = {"recipe": run.as_data(recipe), "data": [str(d) for d in data], "start": str(base.folder) if base else None,
-             "seed": seed, "budget": budget}  # fmt: skip
+    request = {"recipe": run.as_data(recipe), "data": [str(d) for d in data], "start": str(base.folder) if base else None,
+               "seed": seed, "budget": budget}  # fmt: skip
     if base is not None:
         recipe = continued(recipe, base, mixture)
     check_training(recipe)
@@ -141,7 +141,7 @@ def _new_run(
     if base is None and steps < TOO_FEW_STEPS and limit.kind != "steps":
         notices.append(about_too_few(steps, limit.amount if limit.kind == "seconds" else None))
     held_out = _held_out(recipe, measured, limit) if measured else None
-    run.create(out, recipe, mixture.tokenizer, more={run.REQUEST: asked | {"micro": micro, "held_out": held_out}})
+    run.create(out, recipe, mixture.tokenizer, more={run.REQUEST: request | {"micro": micro, "held_out": held_out}})
     planner = _planner(recipe, mixture, limit, out, measured, began, now) if measured else Fixed(steps)
     return Ready(recipe, trainer, micro, planner, notices, held_out)
 

@@ -91,9 +91,8 @@ def step_seconds(recipe: Recipe, mixture: Mixture, trainer: Trainer, micro: int,
     batches, rows = _passes(recipe, mixture, trainer, stage), 1 if trainer.machine.device == "cpu" else micro
     while True:
         loader = batches(rows)
-        took = [_pass_seconds(trainer, loader, rows) for _ in range(2 if rows < micro else 3)][
-            -1
-        ]  # the first passes are a warmup
+        # the first passes are a warmup
+        took = [_pass_seconds(trainer, loader, rows) for _ in range(2 if rows < micro else 3)][-1]
         next_rows = min(micro, 4 * rows)
         if rows == micro or time.monotonic() - begin + 3 * took * next_rows / rows > limit:
             break

@@ -114,7 +114,7 @@ class Mixture:
         return Loader(tracks, list(self.weights), rows, state or start)
 
     def validation(self, recipe: Recipe, length: int, seed: int, device: str, most: int | None = None) -> list[Batch]:
-        """Batches of held-out rows; an empty list if too little was held out. `most`: a lower limit on the number of tokens."""
+        """Batches of held-out rows; an empty list if too little was held out. `most`: at most this number of tokens."""
         tokens = min(VALIDATION_TOKENS[device], VALIDATION_TOKENS[device] if most is None else most)
         pairs = any(track.arrange.classes for track in recipe.all_tracks().values())
         needed = 2 if pairs else 1  # documents; a pair needs two

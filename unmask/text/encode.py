@@ -106,9 +106,8 @@ def _units(matches: np.ndarray, starts: np.ndarray, ends: np.ndarray) -> np.ndar
     column = np.zeros(len(starts) + 1, dtype=np.uint8)
     if not len(starts):
         return column[:0]
-    reach = np.concatenate(
-        ([0], np.maximum.accumulate(ends))
-    )  # the end of the text covered by all tokens before this one
+    # the end of the text covered by all tokens before this one
+    reach = np.concatenate(([0], np.maximum.accumulate(ends)))
     first, last = np.searchsorted(starts, matches[:, 0]), np.searchsorted(starts, matches[:, 1])
     whole = (first < last) & (reach[first] <= matches[:, 0]) & (reach[last] <= matches[:, 1])
     whole &= starts[np.minimum(first, len(starts) - 1)] == matches[:, 0]

@@ -71,9 +71,8 @@ class Lexicon:
 def _leftmost_longest(spans: np.ndarray) -> np.ndarray:
     """Choose spans that do not overlap, from left to right; of several that begin together, the longest."""
     spans = spans[np.lexsort((-spans[:, 1], spans[:, 0]))]
-    reach = np.concatenate(([0], np.maximum.accumulate(spans[:, 1])))[
-        :-1
-    ]  # the end of the text covered by all spans before
+    # the end of the text covered by all spans before
+    reach = np.concatenate(([0], np.maximum.accumulate(spans[:, 1])))[:-1]
     alone = spans[:, 0] >= reach
     kept = alone.copy()
     end = 0

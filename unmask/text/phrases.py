@@ -63,7 +63,7 @@ class Miner:
 
     def __init__(self, corpus: Corpus, mining: Mining, *, words: Words = "auto") -> None:
         self.corpus, self.mining = corpus, mining
-        self.asked, self.way = words, available(words)
+        self.requested, self.way = words, available(words)
         self.words = 0  # in the corpus, without numbers and punctuation
         self.table = Counts(mining.most_ngrams)
 
@@ -85,7 +85,7 @@ class Miner:
 
     def _sequences(self) -> Iterator[Sequences]:
         for text in self._chunks():
-            if self.way != self.asked and CHINESE.search(text):
+            if self.way != self.requested and CHINESE.search(text):
                 self.corpus.notes[
                     "chunks of Chinese text were read with every character as a word: pip install 'unmask[zh]'"
                 ] += 1
@@ -118,9 +118,8 @@ class Candidates:
         self.pmi: list[float] = []  # per number
         self.times = np.zeros(len(table), dtype=np.int64)  # per number: occurrences where a phrase may begin and end
         self.neighbours = Counts(mining.most_ngrams)
-        self.shift = (
-            62 - (2 * len(table)).bit_length()
-        )  # the key of a neighbour: number and side in the high bits, the hash in the low bits
+        # the key of a neighbour: number and side in the high bits, the hash in the low bits
+        self.shift = 62 - (2 * len(table)).bit_length()
 
     def see(self, sequences: Sequences) -> None:
         """Add the sequences of a text, and their neighbours."""
@@ -139,9 +138,8 @@ class Candidates:
         number, accepted = state[which], state[which] >= 0
         number, first = number[accepted], first[accepted]
         self.times += np.bincount(number, minlength=len(self.times))
-        meets = np.concatenate(
-            ([False], sequences.whole[2], [False])
-        )  # whether a word directly follows the word before it
+        # whether a word directly follows the word before it
+        meets = np.concatenate(([False], sequences.whole[2], [False]))
         sides = ((number * 2, first - 1, meets[first]), (number * 2 + 1, first + n, meets[first + n]))
         return np.concatenate([self._key(side[there], sequences.keys[1][word[there]]) for side, word, there in sides])
 

@@ -10,9 +10,8 @@ from unmask import chance
 from unmask.text.boundaries import HAN, LETTER, SPACE, Words, classes_of, codes_of, word_starts
 from unmask.text.lexicon import inside_word
 
-_TIES = [
-    ord(mark) for mark in "-'’"
-]  # marks inside a word, such as "well-known": the parts on both sides count as two words
+# marks inside a word, such as "well-known": the parts on both sides count as two words
+_TIES = [ord(mark) for mark in "-'’"]
 
 
 @dataclass(frozen=True)

@@ -41,9 +41,8 @@ def train(kind: Kind, texts: Iterable[str], *, at_most: bool = False, fold: bool
     if fold:
         backend.normalizer = folding(backend.normalizer)
     if trainer is not None:
-        texts = (
-            list(texts) if iter(texts) is texts else texts
-        )  # an iterator can be read only once, and two passes may be needed
+        # an iterator can be read only once, and two passes may be needed
+        texts = list(texts) if iter(texts) is texts else texts
         backend = _trained(backend, trainer, texts)
     size = backend.get_vocab_size()
     require(

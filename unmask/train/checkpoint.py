@@ -68,7 +68,7 @@ def load_weights(model: nn.Module, path: Path, *, partly: bool = False) -> tuple
 
 def read(path: Path) -> dict[str, Tensor]:
     """The tensors of a safetensors file. Other formats are refused."""
-    require(path.is_file(), f"no weights at {path}")
+    require(path.is_file(), f"no weights at {path}: give the folder of a finished run")
     with path.open("rb") as file:
         start = file.read(10)
     if start[:2] in (b"PK", b"\x80\x02", b"\x80\x03", b"\x80\x04", b"\x80\x05"):

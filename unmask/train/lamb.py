@@ -27,7 +27,7 @@ class LAMB(Part):
     decay: float = 0.01  # weight decay
     clip: float | None = 1.0  # largest gradient norm; none for no clipping
     warmup: float = 0.025  # share of the steps in which the rate rises from 0
-    curve: Curve = "linear"  # how the rate falls after the warmup
+    curve: Curve = "linear"  # how the rate changes after the warmup
 
     def __post_init__(self) -> None:
         check_numbers(self)

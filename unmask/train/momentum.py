@@ -22,7 +22,7 @@ class Momentum(Part):
     decay: float = 0.0  # weight decay
     clip: float | None = 1.0  # largest gradient norm; none for no clipping
     warmup: float = 0.0  # share of the steps in which the rate rises from 0
-    curve: Curve = "constant"  # how the rate falls after the warmup
+    curve: Curve = "constant"  # how the rate changes after the warmup
 
     def __post_init__(self) -> None:
         check_rate(self)

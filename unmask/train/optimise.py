@@ -27,7 +27,7 @@ class AdamW(Part):
     decay: float = 0.01  # weight decay
     clip: float | None = 1.0  # largest gradient norm; none for no clipping
     warmup: float = 0.01  # share of the steps in which the rate rises from 0
-    curve: Curve = "linear"  # how the rate falls after the warmup
+    curve: Curve = "linear"  # how the rate changes after the warmup
     correct: bool = True  # Adam's bias correction; BERT's released code leaves it out
     layer_decay: float = 1.0  # rate of a layer as a share of the rate of the layer above it; 1: all layers alike
 
@@ -67,9 +67,8 @@ def factor(curve: Curve, warmup: float, moment: Moment) -> float:
         return 1.0
     if curve == "inverse_sqrt":
         return math.sqrt(warmup / moment.after)
-    done = max(0.0, moment.before - warmup) / (
-        1 - warmup
-    )  # measured before the step, so that the last step has a rate above 0
+    # measured before the step, so that the last step has a rate above 0
+    done = max(0.0, moment.before - warmup) / (1 - warmup)
     return 1 - done if curve == "linear" else 0.5 * (1 + math.cos(math.pi * done))
 
 
