@@ -50,7 +50,7 @@ def go(recipe, shards, out, **options) -> list[dict]:
         (
             "bert",
             "electra",
-            "bert trains a Single, and the run .* of electra, .* a GeneratorDiscriminator: name a run of",
+            "bert trains a Single, but the run .* of electra .* a GeneratorDiscriminator: give a run of",
         ),
     ],
 )
@@ -62,7 +62,7 @@ def test_a_recipe_refuses_the_network_of_a_run_that_it_cannot_train(name, start,
 
 @pytest.mark.parametrize("name, start, message", [
     ("bert", "xlnet", "bert does not use a second stream, but the run .* of xlnet and has one: give a run of bert"),
-    ("xlnet", "bert", "xlnet needs a second stream, and the run .* of bert, has none: name a run of xlnet"),
+    ("xlnet", "bert", "xlnet needs a second stream, but the run .* of bert and has none: give a run of xlnet"),
 ])  # fmt: skip
 def test_a_second_stream_is_not_taken_over_nor_made(name, start, message):
     with pytest.raises(UserError, match=message):
@@ -107,7 +107,7 @@ def test_a_view_of_a_second_text_needs_one(name, kind, setting, see, shards, tmp
 def test_a_network_is_not_changed_where_it_comes_from_a_run(setting, lost, runs, shards, tmp_path):
     words = ("pretrain", "bert", shards["wordpiece"], "--from", runs / "bert", "--out", tmp_path / "run")
     said = mistake(*words, "--set", setting, "--device", "cpu")
-    assert "leave --size and --set system... out" in said
+    assert "leave out --size, --set system..." in said
     assert lost in said
     with pytest.raises(UserError, match=lost):
         unmask.pretrain("bert", shards["wordpiece"], tmp_path / "run", start=runs / "bert", settings=[setting])

@@ -171,7 +171,7 @@ def test_every_size_and_variant_builds_and_survives_json(name):
         ),
         ("bert", ["system.backbone.segments=-2"], "segments must be 0 for none, or 2 or more, got -2"),
         ("ernie", ["hide.units.token=-1"], "shares of 0 or more, and at least one above 0"),
-        ("unilm", ["hide.units.lengths.of=(0.5, 0.1)"], "shares that add up to 1"),
+        ("unilm", ["hide.units.lengths.of=(0.5, 0.1)"], "shares of 0 or more that add up to 1"),
         ("unilm", ["tracks.left.share=0.6"], "the shares of the tracks must add up to at most 1"),
         (
             "electra",

@@ -1,7 +1,7 @@
 """Follow a long job from Python: draw its records as on the command line, pass them to a function, or show nothing.
 
-What a user should know about a result is a notice (a sentence) or a note (what, and how many). A caller may take both as
-records, {"event": "notice", "text": ...} and {"notes": {what: how many}}; otherwise they are warnings."""
+Messages about a result are notices (sentences) and notes (texts with a count). A caller can receive them as the records
+{"event": "notice", "text": ...} and {"notes": {text: count}}. Otherwise they are shown as warnings."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from typing import Any
 from unmask import screen
 from unmask.errors import Notice
 
-Progress = bool | Callable[[dict[str, Any]], None]  # draw; draw nothing; or call this with every record
-Tell = Callable[[dict[str, Any]], None] | None  # called with each notice and the notes of a result; None: warnings
+Progress = bool | Callable[[dict[str, Any]], None]  # True: draw; False: do not draw; a function: gets every record
+Tell = Callable[[dict[str, Any]], None] | None  # a function that gets the notices and notes; None: they are warnings
 Draw = Callable[[Iterable[dict[str, Any]]], Iterator[dict[str, Any]]]
 
 
@@ -29,7 +29,7 @@ def follow(records: Iterable[dict[str, Any]], progress: Progress, draw: Draw) ->
 
 
 def draw_notes(counts: Mapping[str, int], progress: Progress) -> None:
-    """The notes of a job whose last record holds them: drawn or warned of. A function was given that record."""
+    """Draw the notes of a job, or warn about them. If `progress` is a function, it already got them in the last record."""
     for name, count in counts.items() if not callable(progress) else ():
         if progress:
             screen.note(f"{count:,} {name}")
@@ -38,7 +38,7 @@ def draw_notes(counts: Mapping[str, int], progress: Progress) -> None:
 
 
 def tell_notes(counts: Mapping[str, int], tell: Tell, *, depth: int = 1) -> None:
-    """Give the notes of a result to the caller. `depth`: functions between the user's line and this one."""
+    """Give the notes of a result to the caller. `depth`: the number of calls between the user's code and this function."""
     if tell is not None and counts:
         tell({"notes": dict(counts)})
     for name, count in counts.items() if tell is None else ():

@@ -202,7 +202,7 @@ def _announce(record: dict[str, Any]) -> None:
 
 
 def pass_on(record: dict[str, Any]) -> None:
-    """For a program: the notices and notes of a record, a JSON line each."""
+    """Write the notices and notes of a record as JSON lines, for a program."""
     if record.get("event") == "notice":
         json_line(record)
     for text in record.get("notices", ()):

@@ -115,7 +115,7 @@ class Permuted(View):
     @property
     def needs(self) -> tuple[Need, ...]:
         return (
-            Need("second stream", "the tokens that it predicts stay visible in the text"),
+            Need("second stream", "its targets stay visible in the text"),
             Need("targets:tokens", "it puts predicted tokens at the end of a random order"),
         )
 

@@ -55,7 +55,7 @@ class TransformerXL(Part):
             require(value >= 1, f"backbone.{name} must be 1 or more, got {value}")
         require(
             self.width % 2 == 0,
-            f"backbone.width must be even, because positions are sines and cosines, got {self.width}: set an even width",
+            f"backbone.width must be even, got {self.width}: half of a distance vector is sines, half is cosines",
         )
         require(self.memory >= 0, f"backbone.memory must be 0 or more tokens, got {self.memory}")
         require(self.streams in (1, 2), f"backbone.streams must be 1 or 2, got {self.streams}")

@@ -1,4 +1,4 @@
-"""DeBERTa in Hugging Face's format: attention by content and by distance; the enhanced mask decoder has no place there."""
+"""DeBERTa in Hugging Face's format: attention by content and by distance, without the enhanced mask decoder."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from unmask.recipe import Recipe
 from unmask.recipes import deberta
 
 _DISTANCES = {"relative_attention": True, "pos_att_type": ["c2p", "p2c"], "position_biased_input": False}
-_UNSAID: dict[str, Any] = {  # values that hold where config.json has none
+_UNSAID: dict[str, Any] = {  # default values for fields that config.json does not have
     "relative_attention": False, "pos_att_type": None, "position_biased_input": True, "max_relative_positions": -1,
     "legacy": True,
 }  # fmt: skip
@@ -43,7 +43,7 @@ _BLOCK: Table = {
     "attention.place_key.weight": ("attention.self.pos_proj.weight",),
     **layers({"attention.place_query": "attention.self.pos_q_proj"}),
 }
-_BERT = bert_layers.names("deberta.")  # the head for tokens is called as BERT's
+_BERT = bert_layers.names("deberta.")  # the head that predicts tokens has the same names as in BERT
 _NEW_HEAD = {  # the same head in files with legacy=false
     f"lm_predictions.lm_head.{theirs}": f"cls.predictions.{ours}"
     for theirs, ours in (
@@ -71,11 +71,11 @@ def _check(family: Family, recipe: Recipe, backbone: Transformer) -> None:
 
 
 def _read_network(family: Family, config: Mapping[str, Any], like: Transformer) -> Transformer:
-    """The encoder: transformers computes no enhanced mask decoder."""
+    """Our network without the enhanced mask decoder, because transformers does not compute it."""
     said = _UNSAID | dict(config)
     kinds = said["pos_att_type"] or []
     said["pos_att_type"] = sorted(kinds.split("|") if isinstance(kinds, str) else kinds)
-    tied = {} if said["legacy"] else {"tie_word_embeddings": True}  # the newer head has no weights of its own
+    tied = {} if said["legacy"] else {"tie_word_embeddings": True}  # the newer head does not have its own weights
     check_only(said, _DISTANCES | tied)
     made = read_transformer(family, said, like)
     check_only(said, {"embedding_size": made.width})
@@ -88,7 +88,7 @@ def _read_network(family: Family, config: Mapping[str, Any], like: Transformer) 
 
 
 def _adjust(source: HFFolder, backbone: Any, heads: Heads) -> Adjusted:
-    """With one name for the head for tokens."""
+    """Adjust the tensors. Both versions of the head that predicts tokens get the same names."""
     new = {name: _NEW_HEAD.get(name, name) for name in source.tensors}
     renamed = replace(
         source,
@@ -103,7 +103,7 @@ def _more_config(backbone: Any) -> dict[str, Any]:
 
 
 def _finish(tensors: dict[str, Tensor], backbone: Any) -> dict[str, Tensor]:
-    """Without segments there is no table for them."""
+    """Drop the segment table if the network has no segments."""
     return {name: tensor for name, tensor in tensors.items() if backbone.segments or name != FAMILY.names.segment}
 
 

@@ -60,7 +60,7 @@ def evaluate_file(
     model: Model, file: str | Path, *, context: int | None = None, stride: int | None = None, memory: int | None = None,
     whole: bool = False, lines: bool = False, encoding: str = "utf-8", columns: Columns | None = None,
 ) -> dict[str, Any]:  # fmt: skip
-    """The scores of a language model on a text, or of an adapted one on a file of its task; what to know is in `notes`."""
+    """The scores of a language model on a text, or of an adapted model on a file of its task, with `notes` for the user."""
     *_, last = score_file(
         model, file, context=context, stride=stride, memory=memory, whole=whole, lines=lines, encoding=encoding,
         columns=columns,
@@ -73,9 +73,9 @@ def score_file(
     whole: bool = False, lines: bool = False, encoding: str = "utf-8", columns: Columns | None = None,
     curve: bool = False,
 ) -> Iterator[dict[str, Any]]:  # fmt: skip
-    """Score a model on a file, yielding a record per pass over a text; the last one holds the scores, and `notes`.
+    """Score a model on a file, yielding a record per pass over a text. The last record holds the scores and `notes`.
 
-    `curve`: also measure the loss by how far back a language model may look; it is under `curve`, as `context_curve` has it."""
+    `curve`: also measure the context curve of a language model (see `context_curve`); the last record has it as `curve`."""
     check_kind(model, file)
     if is_language_model(model):
         yield from _score_text(model, file, context, stride, memory, whole, lines, encoding, curve)
@@ -87,7 +87,7 @@ def score_file(
     )
     require(
         not curve,
-        f"--curve measures a language model on a text, and {model.folder} is scored on examples: leave it out",
+        f"--curve measures a language model on a text, but {model.folder} is scored on examples: leave it out",
     )
     examples, _ = task_of_model(model).read(Path(file), columns)
     yield evaluate_examples(model, examples)
@@ -97,10 +97,11 @@ def _score_text(
     model: Model, file: str | Path, context: int | None, stride: int | None, memory: int | None, whole: bool, lines: bool,
     encoding: str, curve: bool,
 ) -> Iterator[dict[str, Any]]:  # fmt: skip
-    """The text is read once: what the tokenizer could not keep is counted once in the notes."""
+    """Score a text, and measure its context curve if asked. The text is read once, so each note is counted once."""
     require(
         not curve or not memory,
-        "--curve measures windows, each read without a memory: leave --memory out, or give several lengths of it one by one",
+        "--curve measures windows without a memory: leave --memory out, or run the command without --curve for each length of "
+        "the memory",
     )
     way = windowing(model, context=context, stride=stride, memory=memory)
     stream = read_scored_text(model, file, whole=whole, lines=lines, encoding=encoding)
@@ -114,7 +115,7 @@ def _score_text(
 
 
 def _but_last(records: Iterable[dict[str, Any]]) -> Generator[dict[str, Any], None, dict[str, Any]]:
-    """Pass records on up to the last, which is returned."""
+    """Yield all records except the last one, which is returned."""
     last: dict[str, Any] = {}
     for number, record in enumerate(records):
         if number:

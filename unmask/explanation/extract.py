@@ -43,7 +43,7 @@ def choices(recipe: Recipe, track: FullTrack, stage: Stage) -> Iterator[Choice]:
 
 
 def objectives(recipe: Recipe, track: FullTrack) -> Iterator[tuple[str, str, Objective]]:
-    """(network, name, part) of everything that is predicted in a track."""
+    """Yields (network, name, part) for every objective of a track."""
     for network, parts in recipe.system.asks(system.chosen(recipe, track)).items():
         for name, part in parts.items():
             yield network, name, part

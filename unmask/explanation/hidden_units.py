@@ -68,7 +68,7 @@ class Share(NamedTuple):
 
 
 def make(track: FullTrack, batch: Batch, vocabulary: Vocabulary, seed: int, asked: list[Objective]) -> Made:
-    """Hide the rows of a track as training does, one rule after the other, and look at what each rule changed."""
+    """Hide the rows of a track as in training, one rule after the other, and find out what each rule changed."""
     now, hidden = track.see.draw(batch, seed), []
     for rule in rules(track.hide):
         after = rule.apply(now, vocabulary, seed)

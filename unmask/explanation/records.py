@@ -123,12 +123,12 @@ class Explanation:
     notes: tuple[str, ...]  # the tokenizer used, what was added, what was cut
 
     def as_json(self) -> dict[str, Any]:
-        """As dicts, lists, strings and numbers."""
+        """The explanation as dicts, lists, strings and numbers."""
         found: dict[str, Any] = to_json(self)
         return found
 
     def __rich__(self) -> Any:
-        """How rich prints it: for a terminal of 80 columns or more."""
+        """The explanation for a terminal with 80 columns or more. The library rich calls this method to print it."""
         from unmask.explanation.screen import render  # drawing is not needed to explain
 
         return render(self)

@@ -73,12 +73,12 @@ class Statistics:
     notes: dict[str, int]  # notes about making examples from documents
 
     def as_json(self) -> dict[str, Any]:
-        """As dicts, lists, strings and numbers."""
+        """The statistics as dicts, lists, strings and numbers."""
         found: dict[str, Any] = to_json(self)
         return found
 
     def table(self) -> list[list[str]]:
-        """Lines of (what, measured, asked for), for a table."""
+        """The lines of a table: (name, measured value, value that the recipe sets)."""
         return list(_lines(self))
 
 

@@ -27,7 +27,7 @@ RANDOM = (
 
 @dataclass(frozen=True)
 class Model:
-    """What a run folder holds, ready for use. `unmask.Model` is this record with a method for each use."""
+    """The contents of a run folder, ready for use. `unmask.Model` is this record with a method for each use."""
 
     system: Any  # the networks with their weights
     recipe: Recipe  # the recipe of the run
