@@ -17,7 +17,11 @@ class Until(Part):
     value: float = 1.0  # the weight during that share
 
     def __post_init__(self) -> None:
-        require(0 <= self.share <= 1, f"the share of Until must be in [0, 1], got {self.share}: write 0.5 for half")
+        require(
+            0 <= self.share <= 1,
+            "the share of Until must be in [0, 1], got {share}: write 0.5 for half",
+            share=self.share,
+        )
 
     @property
     def most(self) -> float:
@@ -42,7 +46,11 @@ class InTurn(Part):
     value: float = 1.0  # of each loss, until it stops
 
     def __post_init__(self) -> None:
-        require(0 <= self.share <= 1, f"the share of InTurn must be in [0, 1], got {self.share}: write 0.5 for half")
+        require(
+            0 <= self.share <= 1,
+            "the share of InTurn must be in [0, 1], got {share}: write 0.5 for half",
+            share=self.share,
+        )
 
     @property
     def most(self) -> float:
@@ -92,7 +100,9 @@ class Exponential(Part):
     def __post_init__(self) -> None:
         require(
             self.first > 0 and self.last > 0,
-            f"the ends of Exponential must be over 0, got {self.first} and {self.last}: use Linear to end at 0",
+            "the ends of Exponential must be over 0, got {first} and {last}: use Linear to end at 0",
+            first=self.first,
+            last=self.last,
         )
 
     @property

@@ -68,8 +68,12 @@ def demo(
 ) -> dict[str, Any]:
     """Run the demo in the folder `out`. Returns the content of `results.json`."""
     began = time.monotonic()
-    require(minutes >= 1, f"--minutes must be 1 or more, got {minutes:g}: the demo needs at least one minute")
-    require(overwrite or not out.exists(), f"{out} exists already: choose another --out, or pass --overwrite")
+    require(
+        minutes >= 1,
+        "--minutes must be 1 or more, got {minutes:g}: the demo needs at least one minute",
+        minutes=minutes,
+    )
+    require(overwrite or not out.exists(), "{out} exists already: choose another --out, or pass --overwrite", out=out)
     shutil.rmtree(out, ignore_errors=True)
     out.mkdir(parents=True)
     _say("collecting the docstrings of " + ", ".join(LIBRARIES), quiet)
@@ -145,7 +149,7 @@ def _examples(pairs: list[tuple[str, str]]) -> list[Example]:
 
 def _untrained(recipe: Recipe, tokenizer: text.Tokenizer, out: Path, device: str | None) -> Model:
     """The network with random weights."""
-    system = recipe.system.build(recipe, tokenizer.vocabulary, 0)  # type: ignore[attr-defined]
+    system = recipe.system.build(recipe, tokenizer.vocabulary, 0)
     place = device or ("cuda" if torch.cuda.is_available() else "cpu")
     return Model(system.to(place), recipe, tokenizer, out / "untrained", place)
 

@@ -4,10 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from difflib import get_close_matches
+from typing import Any
 
 
 class UserError(ValueError):
-    """A mistake in the input. The command line prints it as one line; a program may catch it."""
+    """A mistake in the input. The command line prints it as one line; a program may catch it.
+
+    The message is a template with named values, such as UserError("budget must be over 0, got {budget}", budget=-1), so
+    that it can be translated. Without values the text is taken as it is."""
+
+    def __init__(self, template: str, **values: Any) -> None:
+        self.template, self.values = template, values
+        super().__init__(template.format(**values) if values else template)
 
 
 class Notice(UserWarning):
@@ -18,11 +26,12 @@ def unknown(kind: str, name: str, known: Iterable[str]) -> UserError:
     """The error for an unknown name; it lists the nearest known names."""
     known = sorted(known)
     near = get_close_matches(name, known, n=3, cutoff=0.5)
-    hint = f"did you mean {' or '.join(near)}?" if near else f"known: {', '.join(known)}"
-    return UserError(f"unknown {kind} {name!r}: {hint}")
+    if near:
+        return UserError("unknown {kind} {name!r}: did you mean {near}?", kind=kind, name=name, near=" or ".join(near))
+    return UserError("unknown {kind} {name!r}: known: {known}", kind=kind, name=name, known=", ".join(known))
 
 
-def require(condition: bool, message: str) -> None:
-    """Raise the message as a UserError unless the condition holds."""
+def require(condition: bool, template: str, **values: Any) -> None:
+    """Raise a UserError unless the condition holds."""
     if not condition:
-        raise UserError(message)
+        raise UserError(template, **values)

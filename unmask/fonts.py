@@ -68,12 +68,14 @@ def _added(file: Path) -> str:
     """Add a font file to matplotlib; returns its family."""
     from matplotlib import font_manager
 
-    require(file.is_file(), f"no font at {file}: give a .ttf, .otf or .ttc file")
+    require(file.is_file(), "no font at {file}: give a .ttf, .otf or .ttc file", file=file)
     try:
         font_manager.fontManager.addfont(file)
         return font_manager.get_font(file).family_name  # type: ignore[no-any-return]
     except (RuntimeError, OSError) as error:
-        raise UserError(f"{file} is not a font that can be read ({error}): give a .ttf, .otf or .ttc file") from None
+        raise UserError(
+            "{file} is not a font that can be read ({error}): give a .ttf, .otf or .ttc file", file=file, error=error
+        ) from None
 
 
 @cache

@@ -18,19 +18,31 @@ def upgraded(data: Any, where: str) -> Any:
     number = data.get("format", 1)
     require(
         isinstance(number, int) and number >= 1,
-        f"{where} is damaged: its format is {number!r}, but formats are numbered 1 to {NEWEST}",
+        "{where} is damaged: its format is {number!r}, but formats are numbered 1 to {newest}",
+        where=where,
+        number=number,
+        newest=NEWEST,
     )
     writer = data.get("written_by")
     needed = f"unmask {writer} wrote it: install that version, or a newer one" if writer else "install a newer unmask"
     require(
         number <= NEWEST,
-        f"{where} has format {number}, but this version of unmask reads formats 1 to {NEWEST}: {needed}",
+        "{where} has format {number}, but this version of unmask reads formats 1 to {newest}: {needed}",
+        where=where,
+        number=number,
+        newest=NEWEST,
+        needed=needed,
     )
     try:
         for step in _STEPS[number - 1 :]:
             data = step(data)
     except (AttributeError, KeyError, TypeError, ZeroDivisionError) as error:
-        raise UserError(f"{where} is damaged or not a recipe: a Recipe of format {number} needs {error}") from None
+        raise UserError(
+            "{where} is damaged or not a recipe: a Recipe of format {number} needs {error}",
+            where=where,
+            number=number,
+            error=error,
+        ) from None
     return {key: value for key, value in data.items() if key not in HEADER}
 
 

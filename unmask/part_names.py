@@ -29,8 +29,13 @@ def public_name(part: type) -> str:
     file = file_of(part)
     if file is None:
         raise UserError(
-            f"the part {part.__qualname__} is defined in {part.__module__}, but a run can only name parts of unmask and of a "
-            "recipe file: move it to a .py file with a function recipe(size, variant), and give that file as the recipe"
+            (
+                "the part {qualname} is defined in {module}, but a run can only name parts of unmask and of a "
+                "recipe file: move it to a .py file with a function recipe(size, variant), and give that file as "
+                "the recipe"
+            ),
+            qualname=part.__qualname__,
+            module=part.__module__,
         )
     return f"{file.name}:{part.__qualname__}"
 
@@ -40,14 +45,14 @@ def part_named(name: str, file: RecipeFile | None) -> type:
     if ":" in name:
         return _own_part(name, file)
     module, _, part_name = name.rpartition(".")
-    require(module.startswith("unmask."), f"a recipe may only name parts of unmask, got {name!r}")
+    require(module.startswith("unmask."), "a recipe may only name parts of unmask, got {name!r}", name=name)
     try:
         part = _classes(module).get(part_name)
     except ImportError:
         part = None
     if part is None:
-        raise UserError(f"this recipe names a part that this version of unmask does not have: {name}")
-    require(dataclasses.is_dataclass(part), f"{name} is not a part")
+        raise UserError("this recipe names a part that this version of unmask does not have: {name}", name=name)
+    require(dataclasses.is_dataclass(part), "{name} is not a part", name=name)
     return part
 
 
@@ -55,16 +60,25 @@ def _own_part(name: str, file: RecipeFile | None) -> type:
     file_name, _, part_name = name.partition(":")
     if file is None:
         raise UserError(
-            f"it uses the part {part_name} of the recipe file {file_name}: give that file, with --recipe {file_name} or in "
-            f'Python with recipe="{file_name}"'
+            (
+                "it uses the part {part_name} of the recipe file {file_name}: give that file, with --recipe "
+                '{file_name} or in Python with recipe="{file_name}"'
+            ),
+            part_name=part_name,
+            file_name=file_name,
         )
     require(
         file.name == file_name,
-        f"it uses the part {part_name} of the recipe file {file_name}, but {file.path} was given: give {file_name}",
+        "it uses the part {part_name} of the recipe file {file_name}, but {path} was given: give {file_name}",
+        part_name=part_name,
+        file_name=file_name,
+        path=file.path,
     )
     require(
         part_name in file.parts,
-        f"it uses the part {part_name}, but {file.path} has no such part: give the file that the run was made with",
+        "it uses the part {part_name}, but {path} has no such part: give the file that the run was made with",
+        part_name=part_name,
+        path=file.path,
     )
     return file.parts[part_name]
 

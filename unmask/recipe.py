@@ -23,15 +23,21 @@ class Stage:
     hide: Hide | tuple[Hide, ...] | None = None  # what this stage hides; None: what the recipe hides
 
     def __post_init__(self) -> None:
-        require(0 < self.share <= 1, f"schedule.share must be in (0, 1], got {self.share}: write 0.9 for 90%")
-        require(self.rows >= 1, f"schedule.rows must be 1 or more, got {self.rows}")
-        require(self.length >= 8, f"schedule.length must be 8 or more tokens, got {self.length}")
+        require(
+            0 < self.share <= 1, "schedule.share must be in (0, 1], got {share}: write 0.9 for 90%", share=self.share
+        )
+        require(self.rows >= 1, "schedule.rows must be 1 or more, got {rows}", rows=self.rows)
+        require(self.length >= 8, "schedule.length must be 8 or more tokens, got {length}", length=self.length)
         for name, weight in self.weights.items():
             number = isinstance(weight, int | float) and not isinstance(weight, bool)
             require(
                 number or hasattr(weight, "at"),
-                f"the weight of a loss must be a number or a curve such as Linear(first=1.0, last=0.0), got {weight!r} for "
-                f"{name}",
+                (
+                    "the weight of a loss must be a number or a curve such as Linear(first=1.0, last=0.0), got "
+                    "{weight!r} for {name}"
+                ),
+                weight=weight,
+                name=name,
             )
 
 
@@ -48,7 +54,9 @@ class Track:
 
     def __post_init__(self) -> None:
         require(
-            0 < self.share <= 1, f"tracks.*.share must be in (0, 1], got {self.share}: write 0.5 for half of the rows"
+            0 < self.share <= 1,
+            "tracks.*.share must be in (0, 1], got {share}: write 0.5 for half of the rows",
+            share=self.share,
         )
 
 
@@ -72,10 +80,11 @@ class Continuing:
     warmup: float = 0.1  # share of the steps
 
     def __post_init__(self) -> None:
-        require(self.rate > 0, f"continuing.rate must be over 0, got {self.rate}")
+        require(self.rate > 0, "continuing.rate must be over 0, got {rate}", rate=self.rate)
         require(
             0 <= self.warmup < 1,
-            f"continuing.warmup must be in [0, 1), got {self.warmup}: write 0.1 for 10% of the steps",
+            "continuing.warmup must be in [0, 1), got {warmup}: write 0.1 for 10% of the steps",
+            warmup=self.warmup,
         )
 
 
@@ -93,17 +102,20 @@ class Adapt:
     activation: Literal["tanh", "gelu"] = "tanh"  # of that layer, where a task has it
 
     def __post_init__(self) -> None:
-        require(self.rate > 0, f"adapt.rate must be over 0, got {self.rate}")
+        require(self.rate > 0, "adapt.rate must be over 0, got {rate}", rate=self.rate)
         require(
-            0 <= self.warmup < 1, f"adapt.warmup must be in [0, 1), got {self.warmup}: write 0.1 for 10% of the steps"
+            0 <= self.warmup < 1,
+            "adapt.warmup must be in [0, 1), got {warmup}: write 0.1 for 10% of the steps",
+            warmup=self.warmup,
         )
-        require(self.epochs > 0, f"adapt.epochs must be over 0, got {self.epochs}")
-        require(self.decay >= 0, f"adapt.decay must be 0 or more, got {self.decay}")
+        require(self.epochs > 0, "adapt.epochs must be over 0, got {epochs}", epochs=self.epochs)
+        require(self.decay >= 0, "adapt.decay must be 0 or more, got {decay}", decay=self.decay)
         require(
             0 < self.layer_decay <= 1,
-            f"adapt.layer_decay must be in (0, 1], got {self.layer_decay}: 1 gives all layers the same rate",
+            "adapt.layer_decay must be in (0, 1], got {layer_decay}: 1 gives all layers the same rate",
+            layer_decay=self.layer_decay,
         )
-        require(self.language >= 0, f"adapt.language must be 0 or more, got {self.language}")
+        require(self.language >= 0, "adapt.language must be 0 or more, got {language}", language=self.language)
 
 
 @dataclass(frozen=True)
@@ -135,19 +147,30 @@ class Recipe:
     def __post_init__(self) -> None:
         require(
             bool(self.schedule) and all(isinstance(stage, Stage) for stage in self.schedule),
-            f"schedule must be a tuple of stages, got {self.schedule}: set schedule.0.length or schedule.0.share",
+            "schedule must be a tuple of stages, got {schedule}: set schedule.0.length or schedule.0.share",
+            schedule=self.schedule,
         )
         total = sum(stage.share for stage in self.schedule)
-        require(abs(total - 1) < 1e-6, f"the shares of the schedule's stages must add up to 1, got {total:g}")
-        require(self.reads is None or self.reads >= 8, f"reads must be none or 8 or more tokens, got {self.reads}")
+        require(
+            abs(total - 1) < 1e-6, "the shares of the schedule's stages must add up to 1, got {total:g}", total=total
+        )
+        require(
+            self.reads is None or self.reads >= 8,
+            "reads must be none or 8 or more tokens, got {reads}",
+            reads=self.reads,
+        )
         shares = sum(track.share for track in self.tracks.values())
         require(
             shares < 1 + 1e-9,
-            f"the shares of the tracks must add up to at most 1 ({MAIN!r} has the rest), got {shares:g}",
+            "the shares of the tracks must add up to at most 1 ({main!r} has the rest), got {shares:g}",
+            main=MAIN,
+            shares=shares,
         )
         require(
             self.writes_with is None or self.writes_with in (MAIN, *self.tracks),
-            f"writes_with must name a track, got {self.writes_with!r}: use {', '.join((MAIN, *self.tracks))}, or none",
+            "writes_with must name a track, got {writes_with!r}: use {value}, or none",
+            writes_with=self.writes_with,
+            value=", ".join((MAIN, *self.tracks)),
         )
 
     def all_tracks(self, stage: Stage | None = None) -> dict[str, FullTrack]:

@@ -55,12 +55,18 @@ class RecipeFile:
         if variant not in self.variants:
             raise unknown(f"variant of {self.path}", variant, self.variants)
         function: Any = getattr(self.module, "recipe", None)
-        require(callable(function), f"{self.path} has no function recipe: {SHAPE}")
+        require(callable(function), "{path} has no function recipe: {shape}", path=self.path, shape=SHAPE)
         try:
             made: Recipe = function(**_accepted(function, {"size": size, "variant": variant}))
         except Exception as error:
             raise _failed(self.path, error) from None
-        require(isinstance(made, Recipe), f"{self.path} returns {type(made).__name__}, not a Recipe: {SHAPE}")
+        require(
+            isinstance(made, Recipe),
+            "{path} returns {made_kind}, not a Recipe: {shape}",
+            path=self.path,
+            made_kind=type(made).__name__,
+            shape=SHAPE,
+        )
         return made
 
 
@@ -72,7 +78,7 @@ def is_path(name: str) -> bool:
 def load(path: str | Path) -> RecipeFile:
     """Load a recipe file by running it. A file with the same path and content is run only once."""
     path = Path(path)
-    require(path.is_file(), f"no recipe file at {path}: give a .py file; {SHAPE}")
+    require(path.is_file(), "no recipe file at {path}: give a .py file; {shape}", path=path, shape=SHAPE)
     source = path.read_bytes()
     place = hashlib.sha256(str(path.resolve()).encode() + b"\0" + source).hexdigest()
     name = f"unmask_recipe_file_{place[:16]}"
@@ -115,7 +121,9 @@ def _run(source: bytes, path: Path, module: ModuleType) -> None:
         mine = isinstance(value, type) and value.__module__ == module.__name__ and dataclasses.is_dataclass(value)
         require(
             not mine or all(hasattr(value, fact) for fact in ("needs", "gives", "must_use")),
-            f"the part {name} of {path} does not declare its needs and gives: let it inherit from unmask.axes.Part",
+            ("the part {name} of {path} does not declare its needs and gives: let it inherit from unmask.axes.Part"),
+            name=name,
+            path=path,
         )
 
 
@@ -127,7 +135,9 @@ def _accepted(function: Any, values: dict[str, str]) -> dict[str, str]:
 def _failed(path: Path, error: Exception) -> UserError:
     """A one-line error about a recipe file: the line, and what is wrong."""
     if isinstance(error, SyntaxError):
-        return UserError(f"{path}, line {error.lineno}: {error.msg}; correct the file")
+        return UserError(
+            "{path}, line {lineno}: {msg}; correct the file", path=path, lineno=error.lineno, msg=error.msg
+        )
     lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(path)]
     what = str(error) if isinstance(error, UserError) else f"{type(error).__name__}: {error}"
     return UserError(f"{path}{f', line {lines[-1]}' if lines else ''}: {what}".replace("\n", " "))

@@ -30,10 +30,10 @@ def recipe_of(data: Any, where: str, file: RecipeFile | None = None) -> Recipe:
     try:
         recipe: Recipe = _read(data, file)
     except TypeError as error:
-        raise UserError(f"{where} is damaged or not a recipe: {error}") from None
+        raise UserError("{where} is damaged or not a recipe: {error}", where=where, error=error) from None
     except UserError as error:
-        raise UserError(f"{where}: {error}") from None
-    require(isinstance(recipe, Recipe), f"{where} is not a recipe")
+        raise UserError("{where}: {error}", where=where, error=error) from None
+    require(isinstance(recipe, Recipe), "{where} is not a recipe", where=where)
     return recipe
 
 

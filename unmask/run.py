@@ -46,9 +46,9 @@ class Run:
 def open(folder: str | Path, *, recipe: str | Path | RecipeFile | None = None) -> Run:
     """Open the run in a folder. `recipe`: the user's recipe file, if the run uses parts of one."""
     folder = Path(folder)
-    require(folder.is_dir(), f"no run at {folder}: {_MAKE}")
+    require(folder.is_dir(), "no run at {folder}: {make}", folder=folder, make=_MAKE)
     for name in (RECIPE, TOKENIZER, WEIGHTS):
-        require((folder / name).is_file(), f"{folder} is not a finished run: it has no {name}")
+        require((folder / name).is_file(), "{folder} is not a finished run: it has no {name}", folder=folder, name=name)
     file = given_file(folder, recipe)
     read = read_recipe(folder, file)
     notices = notices_of(folder, file)
@@ -59,22 +59,27 @@ def claim(out: Path, *, overwrite: bool, base: Path | None = None, resume: bool 
     """Before any work is done, refuse a folder that a new run must not be written to.
 
     `base`: the run that the new one starts from. `resume`: whether --resume was given; None: there is no such option."""
-    require(out.is_dir() or not out.exists(), f"{out} is a file, but a run is a folder: choose another --out")
+    require(out.is_dir() or not out.exists(), "{out} is a file, but a run is a folder: choose another --out", out=out)
     choices = {None: "choose another --out", False: "choose another --out, resume it with --resume"}
     require(
         overwrite or not out.exists() or (bool(resume) and not any(out.iterdir())),
-        f"{out} exists already and is not a run to resume: choose another --out, or pass --overwrite"
+        "{out} exists already and is not a run to resume: choose another --out, or pass --overwrite"
         if resume
-        else f"{out} exists already: {choices[resume]}, or pass --overwrite",
+        else "{out} exists already: {choices}, or pass --overwrite",
+        out=out,
+        choices=choices.get(resume, ""),
     )
     require(
         base is None or base.resolve() != out.resolve(),
-        f"{out} is the run that the new one starts from: choose another --out",
+        "{out} is the run that the new one starts from: choose another --out",
+        out=out,
     )
     parent = next(folder for folder in out.absolute().parents if folder.exists())
     require(
         parent.is_dir() and os.access(parent, os.W_OK),
-        f"{out} cannot be created: {parent} is not a folder with permission to write; choose another --out",
+        "{out} cannot be created: {parent} is not a folder with permission to write; choose another --out",
+        out=out,
+        parent=parent,
     )
 
 
@@ -126,7 +131,7 @@ def read_recipe(folder: Path, file: RecipeFile | None = None) -> Recipe:
 
 def recipe_to_continue(folder: Path, recipe: str | Path | RecipeFile | None) -> Recipe:
     """The recipe of a run that a new one starts from; its weights are not read yet. `recipe`: as for `open`."""
-    require((folder / RECIPE).is_file(), f"no run to continue from at {folder}: {_MAKE}")
+    require((folder / RECIPE).is_file(), "no run to continue from at {folder}: {make}", folder=folder, make=_MAKE)
     return read_recipe(folder, given_file(folder, file_for(folder, recipe)))
 
 
@@ -136,7 +141,8 @@ def given_file(folder: Path, recipe: str | Path | RecipeFile | None) -> RecipeFi
         return None
     require(
         bool(files_of(folder)),
-        f"{folder} uses no parts of a recipe file: leave --recipe out (in Python, recipe=...)",
+        "{folder} uses no parts of a recipe file: leave --recipe out (in Python, recipe=...)",
+        folder=folder,
     )
     return recipe if isinstance(recipe, RecipeFile) else recipe_file.load(recipe)
 
@@ -153,7 +159,10 @@ def files_of(folder: Path) -> dict[str, str]:
     data = _json(_text(folder / RECIPE), str(folder / RECIPE))
     files = data.get("files", {}) if isinstance(data, dict) else {}
     require(
-        isinstance(files, dict), f"{folder / RECIPE} is damaged: files must be names with hashes, got {files!r:.60}"
+        isinstance(files, dict),
+        "{folder} is damaged: files must be names with hashes, got {files!r:.60}",
+        folder=folder / RECIPE,
+        files=files,
     )
     return {str(name): str(value) for name, value in files.items()}
 
@@ -172,7 +181,7 @@ def request_of(out: Path) -> dict[str, Any] | None:
     try:
         request: dict[str, Any] = json.loads((out / REQUEST).read_text(encoding="utf-8"))
     except ValueError:
-        raise UserError(f"{out / REQUEST} is damaged: the run cannot be resumed") from None
+        raise UserError("{out} is damaged: the run cannot be resumed", out=out / REQUEST) from None
     _check_request(request, out)
     return request | {"recipe": formats.upgraded(request["recipe"], str(out / REQUEST))}
 
@@ -184,13 +193,22 @@ def _check_request(request: Any, out: Path) -> None:
     where = out / REQUEST
     require(
         not isinstance(request, dict) or "steps" not in request,
-        f"{out} was started by an earlier version of unmask and cannot be resumed: start a new run with --from {out}",
+        ("{out} was started by an earlier version of unmask and cannot be resumed: start a new run with --from {out}"),
+        out=out,
     )
     lacking = sorted(known.keys() - (request.keys() if isinstance(request, dict) else set()))
-    require(not lacking, f"{where} is damaged, it has no {', '.join(lacking)}: the run cannot be resumed")
+    require(
+        not lacking,
+        "{where} is damaged, it has no {lacking}: the run cannot be resumed",
+        where=where,
+        lacking=", ".join(lacking),
+    )
     check_types(known, request, f"{where} is damaged: ")
     require(
-        min(request["micro"], default=0) >= 1, f"{where} is damaged: micro must be 1 or more, got {request['micro']}"
+        min(request["micro"], default=0) >= 1,
+        "{where} is damaged: micro must be 1 or more, got {request}",
+        where=where,
+        request=request["micro"],
     )
 
 
@@ -201,18 +219,20 @@ def _random(report: Path) -> tuple[str, ...]:
     try:
         return tuple(map(str, json.loads(report.read_text(encoding="utf-8"))["missing"]))
     except (ValueError, TypeError, KeyError):
-        raise UserError(f"{report} is damaged: import the model again, or delete that file") from None
+        raise UserError("{report} is damaged: import the model again, or delete that file", report=report) from None
 
 
 def _text(path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
-        raise UserError(f"{path} is damaged or not a recipe: it is not UTF-8 ({error})") from None
+        raise UserError(
+            "{path} is damaged or not a recipe: it is not UTF-8 ({error})", path=path, error=error
+        ) from None
 
 
 def _json(text: str, where: str) -> Any:
     try:
         return json.loads(text)
     except json.JSONDecodeError as error:
-        raise UserError(f"{where} is damaged or not a recipe: {error}") from None
+        raise UserError("{where} is damaged or not a recipe: {error}", where=where, error=error) from None

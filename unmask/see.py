@@ -110,7 +110,11 @@ class Permuted(View):
     block: int | None = None  # tokens in a block; none: the whole row is one block
 
     def __post_init__(self) -> None:
-        require(self.block is None or self.block >= 1, f"see.block must be none or 1 or more tokens, got {self.block}")
+        require(
+            self.block is None or self.block >= 1,
+            "see.block must be none or 1 or more tokens, got {block}",
+            block=self.block,
+        )
 
     @property
     def needs(self) -> tuple[Need, ...]:

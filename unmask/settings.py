@@ -57,7 +57,7 @@ def override(part: P, settings: Sequence[str], *, own: Sequence[type] = ()) -> P
     parsed = []
     for setting in settings:
         name, equals, text = setting.partition("=")
-        require(bool(equals), f"a setting is written as NAME=VALUE, got {setting!r}")
+        require(bool(equals), "a setting is written as NAME=VALUE, got {setting!r}", setting=setting)
         parsed.append(_Setting(name.strip(), tuple(name.strip().split(".")), text.strip(), tuple(own)))
     # a whole part is set first, so that "arrange=Blocks" and "arrange.cross=false" may be given in any order
     ordered = sorted(_for_stages(part, parsed) + parsed, key=lambda setting: len(setting.path))
@@ -143,7 +143,12 @@ def _parsed(setting: _Setting, old: Any, hint: Any) -> Any:
         node = ast.parse(setting.text, mode="eval").body
     except SyntaxError:
         known = parts_of(hint, old, setting.own)
-        raise UserError(f"{setting.name} must be {_wanted(hint, old, known)}, got {setting.text!r}") from None
+        raise UserError(
+            "{name} must be {wanted}, got {text!r}",
+            name=setting.name,
+            wanted=_wanted(hint, old, known),
+            text=setting.text,
+        ) from None
     return _read(node, old, hint, setting)
 
 
@@ -187,7 +192,12 @@ def _read_part(node: ast.expr, old: Any, hint: Any, setting: _Setting) -> Any:
     called, keywords, unnamed = (node.func, node.keywords, node.args) if isinstance(node, ast.Call) else (node, [], [])
     if not isinstance(called, ast.Name) or unnamed:
         wanted = _wanted(hint, old, known)
-        raise UserError(f"{setting.name} must be {wanted}, with names for its values, got {ast.unparse(node)!r}")
+        raise UserError(
+            "{name} must be {wanted}, with names for its values, got {unparse!r}",
+            name=setting.name,
+            wanted=wanted,
+            unparse=ast.unparse(node),
+        )
     if called.id not in known:
         raise unknown(f"part for {setting.name}", called.id, known)
     return _built(known[called.id], old, {keyword.arg or "**": keyword.value for keyword in keywords}, setting)
@@ -206,8 +216,11 @@ def _built(part: Any, old: Any, given: Mapping[str, ast.expr], setting: _Setting
     lacking = [name for name, field in fields.items() if name not in values and _default(field) is dataclasses.MISSING]
     require(
         not lacking,
-        f"{part.__name__} for {setting.name} needs {' and '.join(lacking)}: write "
-        f"{setting.name}={part.__name__}({', '.join(f'{name}=...' for name in lacking)})",
+        "{part} for {name} needs {lacking}: write {name}={part}({lacking_2})",
+        part=part.__name__,
+        name=setting.name,
+        lacking=" and ".join(lacking),
+        lacking_2=", ".join(f"{name}=..." for name in lacking),
     )
     return part(**values)
 
@@ -228,7 +241,7 @@ def _word_or_number(text: str, hint: Any, name: str) -> Any:
     named = any(typing.get_origin(o) is Literal and text in typing.get_args(o) for o in options(hint))
     value = text if named else _literal(text)  # "none" may be one of the words of a Literal
     value = float(value) if type(value) is int and float in options(hint) and int not in options(hint) else value
-    require(fits(value, hint), f"{name} must be {spell(hint)}, got {text!r}")
+    require(fits(value, hint), "{name} must be {spell}, got {text!r}", name=name, spell=spell(hint), text=text)
     return value
 
 

@@ -31,7 +31,12 @@ def check_types(hints: Mapping[str, Any], values: Mapping[str, Any], before: str
         large = f" below {LARGEST:,}" if isinstance(value, int) and abs(value) >= LARGEST else ""
         require(
             name not in hints or fits(value, hints[name]),
-            f"{before}{name} must be {spell(hints.get(name))}{large}, got {value!r:.60}",
+            "{before}{name} must be {spell}{large}, got {value!r:.60}",
+            before=before,
+            name=name,
+            spell=spell(hints.get(name)),
+            large=large,
+            value=value,
         )
 
 

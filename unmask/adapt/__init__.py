@@ -63,7 +63,7 @@ def adapt(
 
 def _model(base: Model, recipe: Recipe, out: Path, seed: int, fresh: bool) -> Model:
     """The model to train: it has the weights of the pretrained model (unless `fresh`) and a new head."""
-    system = recipe.system.build(recipe, base.tokenizer.vocabulary, seed)  # type: ignore[attr-defined]
+    system = recipe.system.build(recipe, base.tokenizer.vocabulary, seed)
     if not fresh:
         assert recipe.task is not None
         inherit(system, base, recipe.task.head)

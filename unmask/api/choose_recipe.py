@@ -40,7 +40,7 @@ def to_continue(
     """The same to continue from a run: it has that run's size."""
     if isinstance(recipe, Recipe):
         return named(recipe, size=size, variant=variant, settings=settings)
-    require(size is None, f"the network comes from {start}: leave --size out, or leave --from out")
+    require(size is None, "the network comes from {start}: leave --size out, or leave --from out", start=start)
     return recipes.continued(recipe, start, variant=variant, settings=list(settings), file=recipe_file)
 
 
@@ -51,7 +51,11 @@ def of_run(recipe: str | Recipe, settings: Sequence[str], recipe_file: str | Pat
 
     folder = Path(recipe) if isinstance(recipe, str) and (Path(recipe) / run.RECIPE).is_file() else None
     if folder is None:
-        require(recipe_file is None, f"--recipe is for a run folder, and {recipe} is not one: leave --recipe out")
+        require(
+            recipe_file is None,
+            "--recipe is for a run folder, and {recipe} is not one: leave --recipe out",
+            recipe=recipe,
+        )
         return None
     file = run.given_file(folder, recipe_file)
     changed = override(run.read_recipe(folder, file), settings, own=tuple(file.parts.values()) if file else ())

@@ -64,5 +64,5 @@ def _recipe(
     found = of_run(recipe, settings, recipe_file)
     if found is None:
         return named(recipe, size=size, variant=variant, settings=settings), None, ()
-    require(not size and not variant, f"the recipe comes from {recipe}: leave --size and --variant out")
+    require(not size and not variant, "the recipe comes from {recipe}: leave --size and --variant out", recipe=recipe)
     return found.recipe, found.tokenizer, found.notices

@@ -34,5 +34,7 @@ def file_named(argument: str) -> Path | None:
     except (OSError, ValueError):  # too long for the name of a file, or with a character that none may have
         return None
     if suffixes(path)[0] in SUFFIXES and not any(character.isspace() for character in argument):
-        raise UserError(f"no such file: {path}; to label this text itself, pipe it: echo TEXT | unmask predict RUN -")
+        raise UserError(
+            ("no such file: {path}; to label this text itself, pipe it: echo TEXT | unmask predict RUN -"), path=path
+        )
     return None

@@ -75,7 +75,9 @@ class Model(infer.Model):
         )  # fmt: skip
         single = isinstance(prompt, str)
         require(
-            not single or samples == 1, f"{samples} samples make a list: write generate([prompt], samples={samples})"
+            not single or samples == 1,
+            ("{samples} samples make a list: write generate([prompt], samples={samples})"),
+            samples=samples,
         )
         found = infer.texts(
             self, [prompt] if isinstance(prompt, str) else prompt, tokens=tokens, sampling=sampling, seed=seed,
@@ -218,7 +220,11 @@ class Model(infer.Model):
 def check_vectors(out: str | Path, *, overwrite: bool) -> None:
     """Refuse a file that vectors cannot be written to, before any work is done."""
     check_name(Path(out))
-    require(overwrite or not Path(out).exists(), f"{out} exists already: choose another --out, or pass --overwrite")
+    require(
+        overwrite or not Path(out).exists(),
+        ("{out} exists already: choose another --out, or pass --overwrite"),
+        out=out,
+    )
 
 
 def _told(found: infer.Noted[R], tell: Tell) -> R:

@@ -21,8 +21,12 @@ class AdaptiveEmbedding(nn.Module):
         self.deviation = deviation  # of the initial projections
         require(
             list(cutoffs) == sorted(set(cutoffs)) and cutoffs[0] > 0 and cutoffs[-1] < vocabulary,
-            f"backbone.cutoffs must be increasing token ids between 0 and the vocabulary size of {vocabulary:,}, got "
-            f"{cutoffs}: set system.backbone.cutoffs, such as (1000, 5000)",
+            (
+                "backbone.cutoffs must be increasing token ids between 0 and the vocabulary size of "
+                "{vocabulary:,}, got {cutoffs}: set system.backbone.cutoffs, such as (1000, 5000)"
+            ),
+            vocabulary=vocabulary,
+            cutoffs=cutoffs,
         )
         self.edges = (0, *cutoffs, vocabulary)
         widths = [max(1, width // divide**i) for i in range(len(self.edges) - 1)]

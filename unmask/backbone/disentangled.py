@@ -28,7 +28,7 @@ class Disentangled(Part):
     reach: int = 512  # distances from -reach to reach - 1 have their own vectors; others use the nearest of them
 
     def __post_init__(self) -> None:
-        require(self.reach >= 1, f"backbone.attention.reach must be 1 or more, got {self.reach}")
+        require(self.reach >= 1, "backbone.attention.reach must be 1 or more, got {reach}", reach=self.reach)
 
     @property
     def dense(self) -> bool:

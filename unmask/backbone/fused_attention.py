@@ -48,11 +48,14 @@ def tiles(width: int, dtype: torch.dtype) -> Tiles:
     """The tiles for heads of this width, as large as registers and shared memory allow."""
     require(
         dtype in _KNOWN,
-        f"relative attention on a GPU works in the precisions {_KNOWN}, got {dtype}: convert the model to one of them",
+        ("relative attention on a GPU works in the precisions {known}, got {dtype}: convert the model to one of them"),
+        known=_KNOWN,
+        dtype=dtype,
     )
     require(
         width <= 256,
-        f"relative attention on a GPU works with heads up to width 256, got {width}: lower system.backbone.head",
+        "relative attention on a GPU works with heads up to width 256, got {width}: lower system.backbone.head",
+        width=width,
     )
     if dtype == torch.float32:  # without tensor cores
         size = 32 if width <= 64 else 16
@@ -135,8 +138,12 @@ def check_size(content: Tensor, key_value: Tensor, place: Tensor) -> None:
     queries, keys, distances = content.shape[2], key_value.shape[2], place.shape[2]
     require(
         queries * max(keys, distances) < 1 << 31,
-        f"relative attention on a GPU can have up to 2^31 scores per head, got {queries:,} tokens that see {keys:,}: lower "
-        "--context or --memory",
+        (
+            "relative attention on a GPU can have up to 2^31 scores per head, got {queries:,} tokens that see "
+            "{keys:,}: lower --context or --memory"
+        ),
+        queries=queries,
+        keys=keys,
     )
 
 

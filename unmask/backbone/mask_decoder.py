@@ -27,7 +27,11 @@ class MaskDecoder(Part):
     steps: int = 2  # the number of times that the last layer is applied
 
     def __post_init__(self) -> None:
-        require(self.steps >= 1, f"backbone.decoder.steps must be 1 or more, got {self.steps}")
+        require(self.steps >= 1, "backbone.decoder.steps must be 1 or more, got {steps}", steps=self.steps)
+
+    @property
+    def bounded(self) -> bool:
+        return True
 
     def build(self, spec: Transformer, blocks: nn.ModuleList, embed: Embed) -> nn.Module:
         return MaskDecoderModule(self.steps, spec, blocks)

@@ -60,6 +60,10 @@ class Positions(PartLike, Protocol):
 class Decoder(PartLike, Protocol):
     """A Transformer's `decoder`: it computes the vectors that objectives read from the outputs of the layers."""
 
+    @property
+    def bounded(self) -> bool:
+        """Whether it knows only the positions that it was trained on."""
+
     def build(self, spec: Transformer, blocks: nn.ModuleList, embed: Embed) -> nn.Module:
         """A module that is called with (layers, batch, mask), the values of the network, and returns B T D.
 

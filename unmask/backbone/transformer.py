@@ -56,21 +56,25 @@ class Transformer(Part):
     def __post_init__(self) -> None:
         for name in ("layers", "width", "heads", "feedforward", "length"):
             value = getattr(self, name)
-            require(value >= 1, f"backbone.{name} must be 1 or more, got {value}")
+            require(value >= 1, "backbone.{name} must be 1 or more, got {value}", name=name, value=value)
         require(
             self.width % self.heads == 0,
-            f"backbone.width must be a multiple of backbone.heads, got {self.width} and {self.heads}",
+            "backbone.width must be a multiple of backbone.heads, got {width} and {heads}",
+            width=self.width,
+            heads=self.heads,
         )
         require(
             self.embedding is None or self.embedding >= 1,
-            f"backbone.embedding must be none or 1 or more, got {self.embedding}",
+            "backbone.embedding must be none or 1 or more, got {embedding}",
+            embedding=self.embedding,
         )
         require(
             self.segments == 0 or self.segments >= 2,
-            f"backbone.segments must be 0 for none, or 2 or more, got {self.segments}",
+            "backbone.segments must be 0 for none, or 2 or more, got {segments}",
+            segments=self.segments,
         )
         check_dropout(self, "dropout", "attention_dropout", "activation_dropout")
-        require(self.deviation > 0, f"backbone.deviation must be over 0, got {self.deviation}")
+        require(self.deviation > 0, "backbone.deviation must be over 0, got {deviation}", deviation=self.deviation)
 
     @property
     def gives(self) -> frozenset[str]:
@@ -84,7 +88,7 @@ class Transformer(Part):
     @property
     def bounded(self) -> bool:
         """Whether it knows only the positions that it was trained on."""
-        return self.positions.bounded
+        return self.positions.bounded or (self.decoder is not None and self.decoder.bounded)
 
     @property
     def fresh(self) -> InitWeights:
@@ -119,7 +123,7 @@ def check_dropout(spec: Any, *names: str) -> None:
     """Refuse a dropout rate outside [0, 1)."""
     for name in names:
         value = getattr(spec, name)
-        require(0 <= value < 1, f"backbone.{name} must be in [0, 1), got {value}")
+        require(0 <= value < 1, "backbone.{name} must be in [0, 1), got {value}", name=name, value=value)
 
 
 class TransformerModule(nn.Module):
@@ -230,8 +234,12 @@ class TransformerModule(nn.Module):
 def _require_cached(name: str, part: Any, able: bool) -> None:
     require(
         able,
-        f"system.backbone.{name}={type(part).__name__} cannot continue from a cache of keys and values: generate with "
-        "cached=False (--no-cache)",
+        (
+            "system.backbone.{name}={part_kind} cannot continue from a cache of keys and values: generate with "
+            "cached=False (--no-cache)"
+        ),
+        name=name,
+        part_kind=type(part).__name__,
     )
 
 

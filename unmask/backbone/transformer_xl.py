@@ -52,16 +52,17 @@ class TransformerXL(Part):
     def __post_init__(self) -> None:
         for name in ("layers", "width", "heads", "head", "feedforward", "length"):
             value = getattr(self, name)
-            require(value >= 1, f"backbone.{name} must be 1 or more, got {value}")
+            require(value >= 1, "backbone.{name} must be 1 or more, got {value}", name=name, value=value)
         require(
             self.width % 2 == 0,
-            f"backbone.width must be even, got {self.width}: half of a distance vector is sines, half is cosines",
+            "backbone.width must be even, got {width}: half of a distance vector is sines, half is cosines",
+            width=self.width,
         )
-        require(self.memory >= 0, f"backbone.memory must be 0 or more tokens, got {self.memory}")
-        require(self.streams in (1, 2), f"backbone.streams must be 1 or 2, got {self.streams}")
+        require(self.memory >= 0, "backbone.memory must be 0 or more tokens, got {memory}", memory=self.memory)
+        require(self.streams in (1, 2), "backbone.streams must be 1 or 2, got {streams}", streams=self.streams)
         check_dropout(self, "dropout", "attention_dropout")
-        require(self.deviation > 0, f"backbone.deviation must be over 0, got {self.deviation}")
-        require(self.divide >= 1, f"backbone.divide must be 1 or more, got {self.divide}")
+        require(self.deviation > 0, "backbone.deviation must be over 0, got {deviation}", deviation=self.deviation)
+        require(self.divide >= 1, "backbone.divide must be 1 or more, got {divide}", divide=self.divide)
         check_clamp(self.clamp, self.memory)
 
     @property
@@ -115,8 +116,12 @@ def check_clamp(clamp: int | None, memory: int) -> None:
     """Refuse a memory that reaches farther than the largest distance."""
     require(
         clamp is None or clamp >= memory,
-        f"a memory of {memory} tokens is longer than the largest distance, backbone.clamp={clamp}: lower the memory, or raise "
-        "backbone.clamp",
+        (
+            "a memory of {memory} tokens is longer than the largest distance, backbone.clamp={clamp}: lower the "
+            "memory, or raise backbone.clamp"
+        ),
+        memory=memory,
+        clamp=clamp,
     )
 
 

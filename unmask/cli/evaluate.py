@@ -79,7 +79,7 @@ def evaluate(
     model = unmask.load(run, device=device, recipe=recipe_file, tell=said)
     if not model.labels and (text or label or confusion):
         raise UserError(
-            f"--text, --label and --confusion are for labels, and {run} was not adapted to any: leave them out"
+            "--text, --label and --confusion are for labels, and {run} was not adapted to any: leave them out", run=run
         )
     if confusion is not None:
         labels.check_matrix(confusion)

@@ -40,8 +40,8 @@ def one_label(scores: dict[str, Any]) -> str | None:
 
 def check_matrix(path: Path) -> None:
     """Refuse a name that no matrix can be written to, before any work is done."""
-    require(path.suffix == ".csv", f"the confusion matrix is written as .csv, got {path}")
-    require(path.parent.is_dir(), f"the folder {path.parent} does not exist: make it, or name another")
+    require(path.suffix == ".csv", "the confusion matrix is written as .csv, got {path}", path=path)
+    require(path.parent.is_dir(), "the folder {parent} does not exist: make it, or name another", parent=path.parent)
 
 
 def write_matrix(scores: dict[str, Any], path: Path) -> None:

@@ -73,7 +73,7 @@ def share(text: str) -> float:
     try:
         return float(text[:-1]) / 100 if text.endswith("%") else float(text)
     except ValueError:
-        raise UserError(f"--holdout must be a share such as 0.5% or 0.005, got {text!r}") from None
+        raise UserError("--holdout must be a share such as 0.5% or 0.005, got {text!r}", text=text) from None
 
 
 def interrupt() -> Callable[[], bool]:

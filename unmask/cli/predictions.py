@@ -29,7 +29,8 @@ def given(model: Model, argument: str, second: str | None, columns: Sequence[str
     if file is not None:
         require(
             second is None,
-            f"{file} is a file: a second text goes with a text; pairs in a file have text_a and text_b",
+            "{file} is a file: a second text goes with a text; pairs in a file have text_a and text_b",
+            file=file,
         )
         return model.read_examples(file, text=columns, tell=said)
     require(not columns, "--text names a column of a file, and no file was given: leave it out")
@@ -42,13 +43,18 @@ def given(model: Model, argument: str, second: str | None, columns: Sequence[str
 
 def check_output(out: Path, overwrite: bool) -> None:
     """Refuse a name that no answers can be written to, before any work is done."""
-    require(out.suffix in OUTPUTS, f"answers are written as {', '.join(OUTPUTS)}, got {out}")
-    require(overwrite or not out.exists(), f"{out} exists already: choose another --out, or pass --overwrite")
+    require(out.suffix in OUTPUTS, "answers are written as {outputs}, got {out}", outputs=", ".join(OUTPUTS), out=out)
+    require(overwrite or not out.exists(), "{out} exists already: choose another --out, or pass --overwrite", out=out)
 
 
 def check_top(top: int, labels: Sequence[str]) -> None:
-    require(top >= 1, f"--top must be 1 or more, got {top}")
-    require(not labels or top <= len(labels), f"--top {top} is more than the {len(labels)} labels of this model")
+    require(top >= 1, "--top must be 1 or more, got {top}", top=top)
+    require(
+        not labels or top <= len(labels),
+        ("--top {top} is more than the {count_of_labels} labels of this model"),
+        top=top,
+        count_of_labels=len(labels),
+    )
 
 
 def write(out: Path, rows: Sequence[Mapping[str, Any]], found: Sequence[Answer], top: int) -> None:

@@ -133,8 +133,9 @@ def _frame(x: _Axis | None, y: _Axis, x_name: str, y_name: str) -> str:
             f'<line x1="{LEFT}" x2="{WIDTH - 12}" y1="{y.at(mark):.1f}" y2="{y.at(mark):.1f}" stroke="#e5e7eb"/>'
         )
         parts.append(f'<text x="{LEFT - 6}" y="{y.at(mark) + 4:.1f}" text-anchor="end">{mark:g}</text>')
-    for mark in x.marks() if x else []:
-        parts.append(f'<text x="{x.at(mark):.1f}" y="{HEIGHT - BOTTOM + 18}" text-anchor="middle">{mark:,.10g}</text>')  # type: ignore[union-attr]
+    marks = [] if x is None else [(x.at(mark), mark) for mark in x.marks()]
+    for place, mark in marks:
+        parts.append(f'<text x="{place:.1f}" y="{HEIGHT - BOTTOM + 18}" text-anchor="middle">{mark:,.10g}</text>')
     parts.append(f'<text x="{(LEFT + WIDTH) / 2}" y="{HEIGHT - 6}" text-anchor="middle">{html.escape(x_name)}</text>')
     return "".join(parts)
 

@@ -41,13 +41,21 @@ def _vocabulary(source: HFFolder) -> tuple[HFFolder, list[str]]:
     highest = max(source.tokenizer.backend.get_vocab().values())
     require(
         highest < size + source.added,
-        f"the tokenizer has {size:,} tokens and numbers them up to {highest:,}: "
-        "give every number a token in tokenizer.json",
+        (
+            "the tokenizer has {size:,} tokens and numbers them up to {highest:,}: give every number a token in "
+            "tokenizer.json"
+        ),
+        size=size,
+        highest=highest,
     )
     require(
         size <= rows,
-        f"the tokenizer has {size:,} tokens and the checkpoint {rows:,} embeddings: save it again after "
-        f"model.resize_token_embeddings({size})",
+        (
+            "the tokenizer has {size:,} tokens and the checkpoint {rows:,} embeddings: save it again after "
+            "model.resize_token_embeddings({size})"
+        ),
+        size=size,
+        rows=rows,
     )
     long = [name for name in names.per_token if name in source.tensors and len(source.tensors[name]) > size]
     tensors = source.tensors | {name: source.tensors[name][:size] for name in long}
@@ -88,8 +96,11 @@ def _without_projection(source: HFFolder, backbone: Any) -> HFFolder:
         return source
     require(
         torch.equal(found[0], torch.eye(backbone.width)) and not found[-1].any(),
-        f"the checkpoint maps embeddings of width {backbone.width} to layers of that width, and the backbone here maps "
-        "only between widths that differ: choose a checkpoint whose embedding_size is not its hidden_size",
+        (
+            "the checkpoint maps embeddings of width {width} to layers of that width, and the backbone here maps "
+            "only between widths that differ: choose a checkpoint whose embedding_size is not its hidden_size"
+        ),
+        width=backbone.width,
     )
     return _keep(source, lambda name: name not in names)
 

@@ -43,7 +43,9 @@ def architecture_of(recipe: Recipe, *, generator: bool = False) -> Architecture:
         family.check(family, recipe, backbone)
         heads, left_out = exported_heads(family, recipe, backbone)
     except UserError as error:
-        raise UserError(f"{error} (it is {family.model_type} because of {why})") from None
+        raise UserError(
+            "{error} (it is {model_type} because of {why})", error=error, model_type=family.model_type, why=why
+        ) from None
     return Architecture(family, heads, left_out + others)
 
 
@@ -52,7 +54,8 @@ def backbone_of(recipe: Recipe) -> Any:
     system: Any = recipe.system
     require(
         isinstance(system, Single),
-        f"export writes a single network, got system={type(system).__name__}: use the run folder as it is",
+        "export writes a single network, got system={system_kind}: use the run folder as it is",
+        system_kind=type(system).__name__,
     )
     return system.backbone
 
@@ -62,14 +65,20 @@ def _family_of(recipe: Recipe, backbone: Any) -> tuple[Family, str]:
     see = f"see={type(recipe.see).__name__}"
     require(
         not recipe_facts.writes_second_text(recipe),
-        "no architecture here reads one text whole and writes a second one after it, got "
-        f"{see}: export the run that it was adapted from, or use this one as it is",
+        (
+            "no architecture here reads one text whole and writes a second one after it, got {see}: export the run "
+            "that it was adapted from, or use this one as it is"
+        ),
+        see=see,
     )
     before = recipe_facts.predicts_from_before(recipe)
     require(
         before is None,
-        f"no architecture here predicts a hidden token from the place before it, got {before}=before: train with "
-        f"{before}=same, or use this run as it is",
+        (
+            "no architecture here predicts a hidden token from the place before it, got {before}=before: train "
+            "with {before}=same, or use this run as it is"
+        ),
+        before=before,
     )
     possible = _possible(recipe, backbone)
     if recipe.family is not None and len(possible) > 1:  # the parts fit several families: the recipe decides
@@ -77,8 +86,12 @@ def _family_of(recipe: Recipe, backbone: Any) -> tuple[Family, str]:
     claims = [(family, why) for family in possible if (why := family.claims(recipe, backbone))]
     require(
         len(claims) == 1,
-        f"{len(claims)} architectures of Hugging Face are made for this network, one is wanted, got family=None: set family "
-        f"to one of {_listed(possible)}",
+        (
+            "{count_of_claims} architectures of Hugging Face are made for this network, one is wanted, got "
+            "family=None: set family to one of {listed}"
+        ),
+        count_of_claims=len(claims),
+        listed=_listed(possible),
     )
     return claims[0]
 
@@ -91,8 +104,10 @@ def _possible(recipe: Recipe, backbone: Any) -> list[Family]:
     possible = [family for family in alike if not strange[family.model_type]]
     require(
         bool(possible),
-        f"Hugging Face's {_listed(alike)} cannot hold {', '.join(strange[alike[0].model_type])} with "
-        f"see={type(recipe.see).__name__}: use the run folder as it is",
+        "Hugging Face's {listed} cannot hold {strange} with see={see_kind}: use the run folder as it is",
+        listed=_listed(alike),
+        strange=", ".join(strange[alike[0].model_type]),
+        see_kind=type(recipe.see).__name__,
     )
     return possible
 
@@ -113,7 +128,9 @@ def _named(name: str, possible: list[Family]) -> Family:
     found = [family for family in possible if family.model_type == name]
     require(
         bool(found),
-        f"family={name} cannot hold this network, {_listed(possible)} can: set family to one that can, or to none",
+        "family={name} cannot hold this network, {listed} can: set family to one that can, or to none",
+        name=name,
+        listed=_listed(possible),
     )
     return found[0]
 

@@ -61,7 +61,10 @@ def check_only(config: Mapping[str, Any], known: Mapping[str, Any]) -> None:
         value = config.get(name, only)
         require(
             value == only,
-            f"config.json says {name}={value!r}, the backbone here can only do {only!r}: choose another checkpoint",
+            ("config.json says {name}={value!r}, the backbone here can only do {only!r}: choose another checkpoint"),
+            name=name,
+            value=value,
+            only=only,
         )
 
 
@@ -71,7 +74,10 @@ def activation(family: Family, config: Mapping[str, Any]) -> str:
     value, known = config.get(name, default), family.config.activations
     require(
         value in known,
-        f"config.json says {name}={value!r}, the backbone here can only do {', '.join(known)}: choose another checkpoint",
+        "config.json says {name}={value!r}, the backbone here can only do {known}: choose another checkpoint",
+        name=name,
+        value=value,
+        known=", ".join(known),
     )
     return known[value]
 

@@ -64,8 +64,13 @@ def _check(family: Family, recipe: Recipe, backbone: Transformer) -> None:
         found = type(getattr(backbone, name))
         require(
             found is wanted,
-            f"a deberta is exported if it has {name}={wanted.__name__}, got system.backbone.{name}={found.__name__}: train "
-            f"with system.backbone.{name}={wanted.__name__}, or use the run folder as it is",
+            (
+                "a deberta is exported if it has {name}={wanted}, got system.backbone.{name}={found}: train with "
+                "system.backbone.{name}={wanted}, or use the run folder as it is"
+            ),
+            name=name,
+            wanted=wanted.__name__,
+            found=found.__name__,
         )
     check_transformer(family, recipe, backbone)
 

@@ -24,7 +24,8 @@ def _adjust(source: HFFolder, backbone: Any, heads: Heads) -> Adjusted:
         return adjusted
     require(
         _TASKS in tensors,
-        f"config.json says use_task_id=true, and the checkpoint has no {_TASKS}: download it again",
+        "config.json says use_task_id=true, and the checkpoint has no {tasks}: download it again",
+        tasks=_TASKS,
     )
     tensors[position] = tensors[position] + tensors.pop(_TASKS)[0]
     cut = [*adjusted.cut, f"{source.written[_TASKS]}[1:]"]

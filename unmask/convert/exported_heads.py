@@ -50,8 +50,12 @@ def _sorted(kept: dict[str, Any], recipe: Recipe) -> Heads:
     others = tokens + replaced + [name for name in kept if name == SENTENCE]
     require(
         max(len(tokens), len(labels), len(replaced)) <= 1 and not (labels and others) and not (tokens and replaced),
-        f"a Hugging Face model predicts one thing, or tokens and a sentence task, got {', '.join(kept)} (arrange="
-        f"{type(recipe.arrange).__name__}): leave one out",
+        (
+            "a Hugging Face model predicts one thing, or tokens and a sentence task, got {kept} "
+            "(arrange={arrange_kind}): leave one out"
+        ),
+        kept=", ".join(kept),
+        arrange_kind=type(recipe.arrange).__name__,
     )
     return Heads(
         tokens=next(iter(tokens), None),
@@ -81,8 +85,15 @@ def _check_predicted_token(family: Family, recipe: Recipe) -> None:
     for name, part in parts(recipe):
         require(
             not name.endswith("hide") or recipe_facts.predicted_token(part) == family.predicts,
-            f"Hugging Face's {family.model_type} predicts the token {where}, got {name}={type(part).__name__}: train with "
-            f"{name}={wanted}, or use the run folder as it is",
+            (
+                "Hugging Face's {model_type} predicts the token {where}, got {name}={part_kind}: train with "
+                "{name}={wanted}, or use the run folder as it is"
+            ),
+            model_type=family.model_type,
+            where=where,
+            name=name,
+            part_kind=type(part).__name__,
+            wanted=wanted,
         )
 
 
@@ -91,22 +102,39 @@ def _check_tokens(family: Family, part: Tokens, backbone: Any) -> None:
     further = recipe_facts.further_target(part)
     require(
         further is None and part.layer is None,
-        f"Hugging Face's {kind} predicts tokens from its last layer, and no further than the next, got "
-        f"{further or f'layer={part.layer}'}: use the run folder as it is",
+        (
+            "Hugging Face's {kind} predicts tokens from its last layer, and no further than the next, got "
+            "{further}: use the run folder as it is"
+        ),
+        kind=kind,
+        further=further or f"layer={part.layer}",
     )
     transform, bias = family.transform is not None, "bias" in family.names.tokens
     way = "with a transform and a bias" if transform else f"without a transform and {'with a' if bias else 'a'} bias"
     require(
         part.transform == transform and (bias or not part.bias),
-        f"Hugging Face's {kind} predicts tokens {way}, got "
-        f"transform={part.transform} and bias={part.bias}: train with a head such as that of the {kind} recipe",
+        (
+            "Hugging Face's {kind} predicts tokens {way}, got transform={transform} and bias={bias}: train with a "
+            "head such as that of the {kind} recipe"
+        ),
+        kind=kind,
+        way=way,
+        transform=part.transform,
+        bias=part.bias,
     )
     if part.transform:
         activation = token_activation(family, backbone)
         require(
             (part.activation, part.epsilon) == (activation, backbone.epsilon),
-            f"Hugging Face's {kind} predicts tokens with activation={activation!r} and epsilon={backbone.epsilon}, got "
-            f"{part.activation!r} and {part.epsilon}: train with those",
+            (
+                "Hugging Face's {kind} predicts tokens with activation={activation!r} and epsilon={epsilon}, got "
+                "{activation_2!r} and {epsilon_2}: train with those"
+            ),
+            kind=kind,
+            activation=activation,
+            epsilon=backbone.epsilon,
+            activation_2=part.activation,
+            epsilon_2=part.epsilon,
         )
 
 
@@ -116,16 +144,25 @@ def _check_task(family: Family, recipe: Recipe, part: Label) -> None:
     orders, named = recipe.task.orders, len(recipe.task.labels)
     require(
         orders == "one",
-        f"Hugging Face's {family.model_type} reads a pair in one order, got orders={orders!r}: adapt with orders=one",
+        "Hugging Face's {model_type} reads a pair in one order, got orders={orders!r}: adapt with orders=one",
+        model_type=family.model_type,
+        orders=orders,
     )
-    require(named == part.classes, f"the head has classes={part.classes}, and the task {named} labels: adapt it again")
+    require(
+        named == part.classes,
+        "the head has classes={classes}, and the task {named} labels: adapt it again",
+        classes=part.classes,
+        named=named,
+    )
 
 
 def _check_label(family: Family, part: Label, width: int) -> None:
     kind = family.model_type
     require(
         part.pool == "summary",
-        f"Hugging Face's {kind} reads a label from one token, got pool={part.pool!r}: adapt with pool=summary",
+        "Hugging Face's {kind} reads a label from one token, got pool={pool!r}: adapt with pool=summary",
+        kind=kind,
+        pool=part.pool,
     )
     if not linear_label.fits(part, family.pooler, width):
         _check_pooler(family, part)
@@ -136,19 +173,35 @@ def _check_pooler(family: Family, part: Label) -> None:
     pooler = activation is not None
     require(
         part.pooler == pooler and (pooler or not part.bias),
-        f"Hugging Face's {kind} reads a label {'with a pooler' if pooler else 'without a pooler or a bias'}, got "
-        f"pooler={part.pooler} and bias={part.bias}: adapt again with --set pooler={str(pooler).lower()}",
+        (
+            "Hugging Face's {kind} reads a label {pooler}, got pooler={pooler_2} and bias={bias}: adapt again with "
+            "--set pooler={lower}"
+        ),
+        kind=kind,
+        pooler="with a pooler" if pooler else "without a pooler or a bias",
+        pooler_2=part.pooler,
+        bias=part.bias,
+        lower=str(pooler).lower(),
     )
     require(
         not pooler or part.activation == activation,
-        f"Hugging Face's {kind} reads a label with activation={activation!r}, got {part.activation!r}: "
-        f"adapt the model again with 'unmask adapt ... --set activation={activation}'",
+        (
+            "Hugging Face's {kind} reads a label with activation={activation!r}, got {activation_2!r}: adapt the "
+            "model again with 'unmask adapt ... --set activation={activation}'"
+        ),
+        kind=kind,
+        activation=activation,
+        activation_2=part.activation,
     )
 
 
 def _check_replaced(family: Family, backbone: Any) -> None:
     require(
         backbone.activation == "gelu",
-        f"Hugging Face's {family.model_type} finds replaced tokens with the activation of the network, here with gelu, got "
-        f"{backbone.activation!r}: train with system.backbone.activation=gelu",
+        (
+            "Hugging Face's {model_type} finds replaced tokens with the activation of the network, here with gelu, "
+            "got {activation!r}: train with system.backbone.activation=gelu"
+        ),
+        model_type=family.model_type,
+        activation=backbone.activation,
     )

@@ -90,14 +90,25 @@ def check_known(recipe: Recipe, known: Mapping[type, Mapping[str, Fate]]) -> Non
         fates = known.get(type(part))
         require(
             fates is not None,
-            f"export does not know what {name}={type(part).__name__} is in Hugging Face's format: use the run folder as "
-            f"it is, or add the part to {__name__} or to the `values` of a family",
+            (
+                "export does not know what {name}={part_kind} is in Hugging Face's format: use the run folder as "
+                "it is, or add the part to {name_2} or to the `values` of a family"
+            ),
+            name=name,
+            part_kind=type(part).__name__,
+            name_2=__name__,
         )
         for field in dataclasses.fields(part):
             require(
                 field.name in (fates or {}),
-                f"export does not know what {name + '.' if name else ''}{field.name}={getattr(part, field.name)} is in "
-                f"Hugging Face's format: use the run folder as it is, or add the value to {__name__}",
+                (
+                    "export does not know what {name}{name_2}={getattr} is in Hugging Face's format: use the run "
+                    "folder as it is, or add the value to {name_3}"
+                ),
+                name=name + "." if name else "",
+                name_2=field.name,
+                getattr=getattr(part, field.name),
+                name_3=__name__,
             )
 
 

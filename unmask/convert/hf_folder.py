@@ -59,16 +59,29 @@ class HFFolder:
 
 
 def read(folder: Path) -> HFFolder:
-    require(folder.is_dir(), f"no folder at {folder}: download the model first, with its config.json and {WEIGHTS}")
-    require((folder / "config.json").is_file(), f"{folder} is not a Hugging Face model: it has no config.json")
+    require(
+        folder.is_dir(),
+        ("no folder at {folder}: download the model first, with its config.json and {weights}"),
+        folder=folder,
+        weights=WEIGHTS,
+    )
+    require(
+        (folder / "config.json").is_file(), "{folder} is not a Hugging Face model: it has no config.json", folder=folder
+    )
     config = read_json(folder / "config.json")
     family = _family_of(config)
     check_config(family, config)
     tensors, written = _tensors(folder, family)
     require(
         family.names.token in tensors,
-        f"{folder} holds no {family.model_type} network: it has no {family.names.token}, "
-        f"but for example {min(tensors, default='nothing')}; check model_type in config.json",
+        (
+            "{folder} holds no {model_type} network: it has no {token}, but for example {tensors}; check "
+            "model_type in config.json"
+        ),
+        folder=folder,
+        model_type=family.model_type,
+        token=family.names.token,
+        tensors=min(tensors, default="nothing"),
     )
     said = read_settings(folder / "tokenizer_config.json")
     number = said.get("model_max_length")
@@ -83,7 +96,8 @@ def _family_of(config: dict[str, Any]) -> Family:
     check_types(TYPES, config, "config.json: ")
     require(
         "model_type" in config,
-        f'config.json has no "model_type": add the one that fits, of {", ".join(families())}',
+        'config.json has no "model_type": add the one that fits, of {families}',
+        families=", ".join(families()),
     )
     if config["model_type"] not in families():
         raise unknown("model_type in config.json", config["model_type"], families())
@@ -94,8 +108,13 @@ def read_json(path: Path) -> dict[str, Any]:
     try:
         found: Any = json.loads(path.read_text(encoding="utf-8"))
     except ValueError as error:
-        raise UserError(f"{path} is damaged or not JSON: {error}") from None
-    require(isinstance(found, dict), f"{path} must hold a JSON object, got {type(found).__name__}")
+        raise UserError("{path} is damaged or not JSON: {error}", path=path, error=error) from None
+    require(
+        isinstance(found, dict),
+        "{path} must hold a JSON object, got {found_kind}",
+        path=path,
+        found_kind=type(found).__name__,
+    )
     return dict(found)
 
 
@@ -119,14 +138,29 @@ def _files(folder: Path, family: Family) -> list[Path]:
         return [folder / WEIGHTS]
     if (folder / INDEX).is_file():
         listed = sorted(set(read_json(folder / INDEX).get("weight_map", {}).values()))
-        require(bool(listed), f"{folder / INDEX} names no files: download the folder again")
+        require(bool(listed), "{folder} names no files: download the folder again", folder=folder / INDEX)
         for name in listed:
-            require(Path(name).name == name, f"{folder / INDEX} names a file outside its folder: {name!r}")
+            require(
+                Path(name).name == name,
+                "{folder} names a file outside its folder: {name!r}",
+                folder=folder / INDEX,
+                name=name,
+            )
         return [folder / name for name in listed]
     pickle = next((name for name in PICKLES if (folder / name).is_file()), None)
     require(
         pickle is None,
-        f"{folder} holds its weights as a pickle ({pickle}), which can run any code when it is read; "
-        f"convert it where you trust it: {family.convert_pickle}",
+        (
+            "{folder} holds its weights as a pickle ({pickle}), which can run any code when it is read; convert it "
+            "where you trust it: {convert_pickle}"
+        ),
+        folder=folder,
+        pickle=pickle,
+        convert_pickle=family.convert_pickle,
     )
-    raise UserError(f"{folder} holds no weights: it needs {WEIGHTS}, or {INDEX} and the files that it names")
+    raise UserError(
+        "{folder} holds no weights: it needs {weights}, or {index} and the files that it names",
+        folder=folder,
+        weights=WEIGHTS,
+        index=INDEX,
+    )

@@ -117,16 +117,21 @@ def _read_generator(folder: Path, first: _Network) -> _Network:
     family = first.source.family
     require(
         bool(first.heads.replaced),
-        f"a generator comes with a discriminator, and the first folder is {_title(first)}: leave --generator out",
+        "a generator comes with a discriminator, and the first folder is {title}: leave --generator out",
+        title=_title(first),
     )
     second = _read(folder)
     require(
         second.source.family == family and bool(second.heads.tokens),
-        f"{folder} is no generator but {_title(second)}: give a folder of {family.architecture(Heads('tokens'))}",
+        "{folder} is no generator but {title}: give a folder of {architecture}",
+        folder=folder,
+        title=_title(second),
+        architecture=family.architecture(Heads("tokens")),
     )
     require(
         second.source.tokenizer.backend.get_vocab() == first.source.tokenizer.backend.get_vocab(),
-        f"{folder} has another vocabulary than the discriminator: give the generator that it was trained with",
+        "{folder} has another vocabulary than the discriminator: give the generator that it was trained with",
+        folder=folder,
     )
     return second
 
@@ -152,8 +157,12 @@ def _fill(system: nn.Module, network: _Network) -> tuple[set[int], list[str]]:
     absent = [link for link in known if link not in found and link.ours.startswith("backbone.")]
     require(
         not absent,
-        f"the checkpoint lacks {len(absent)} tensors of the network that its config.json describes, such as "
-        f"{absent[0].theirs[0] if absent else ''}: download it again",
+        (
+            "the checkpoint lacks {count_of_absent} tensors of the network that its config.json describes, such as "
+            "{theirs}: download it again"
+        ),
+        count_of_absent=len(absent),
+        theirs=absent[0].theirs[0] if absent else "",
     )
     for link in found:
         _put(link, tensors, wanted[link.ours])
@@ -167,8 +176,13 @@ def _put(link: Link, tensors: Mapping[str, Tensor], place: Tensor) -> None:
     found = link.read(tensors)
     require(
         found.shape == place.shape,
-        f"{link.theirs[0]} makes a tensor of shape {tuple(found.shape)} and config.json one of "
-        f"{tuple(place.shape)}: the two files do not belong together, download both again",
+        (
+            "{theirs} makes a tensor of shape {shape} and config.json one of {shape_2}: the two files do not "
+            "belong together, download both again"
+        ),
+        theirs=link.theirs[0],
+        shape=tuple(found.shape),
+        shape_2=tuple(place.shape),
     )
     with torch.no_grad():
         place.copy_(found)

@@ -38,7 +38,7 @@ class Exported:
 def export_hf(model: Model, out: str | Path, *, generator: bool = False, overwrite: bool = False) -> Exported:
     """Write the model in Hugging Face's format. `generator`: write the generator instead of the discriminator."""
     out = Path(out)
-    require(overwrite or not out.exists(), f"{out} exists already: choose another folder, or pass --overwrite")
+    require(overwrite or not out.exists(), "{out} exists already: choose another folder, or pass --overwrite", out=out)
     found = architecture_of(model.recipe, generator=generator)
     model, _ = single_model(model, generator=generator)
     tokenizer = _tokenizer(model, found)
@@ -61,8 +61,11 @@ def _tokenizer(model: Model, found: Architecture) -> Tokenizer:
     shared = model.tokenizer.vocabulary.pad in [model.tokenizer.role(role) for role in specials]
     require(
         not shared or not found.family.needs_own_pad,
-        f"Hugging Face's {found.family.model_type} gives padding no position, and here the padding token also frames texts: "
-        "train with a tokenizer that has a [PAD]",
+        (
+            "Hugging Face's {model_type} gives padding no position, and here the padding token also frames texts: "
+            "train with a tokenizer that has a [PAD]"
+        ),
+        model_type=found.family.model_type,
     )
     last = found.family.summary == "last" and found.heads.label
     return tokenizers.with_own_pad(model.tokenizer) if shared and last else model.tokenizer

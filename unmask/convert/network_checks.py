@@ -27,20 +27,35 @@ def _check_positions(family: Family, backbone: Transformer) -> None:
     found, wanted = type(backbone.positions), Learned if family.names.position else NoPositions
     require(
         found is wanted,
-        f"Hugging Face's {family.model_type} has no {recipe_facts.positions(backbone)} positions, got "
-        f"system.backbone.positions={found.__name__}: train with system.backbone.positions={wanted.__name__}",
+        (
+            "Hugging Face's {model_type} has no {positions} positions, got system.backbone.positions={found}: "
+            "train with system.backbone.positions={wanted}"
+        ),
+        model_type=family.model_type,
+        positions=recipe_facts.positions(backbone),
+        found=found.__name__,
+        wanted=wanted.__name__,
     )
     require(
         not recipe_facts.repeats_positions(backbone),
-        f"Hugging Face's {family.model_type} adds positions once, got system.backbone.positions.every=true: use the run folder as it is",
+        (
+            "Hugging Face's {model_type} adds positions once, got system.backbone.positions.every=true: use the "
+            "run folder as it is"
+        ),
+        model_type=family.model_type,
     )
 
 
 def _check_sharing(family: Family, backbone: Transformer) -> None:
     require(
         backbone.sharing == family.sharing,
-        f"the layers of Hugging Face's {family.model_type} share {family.sharing} of their weights, got "
-        f"system.backbone.sharing={backbone.sharing}: train with system.backbone.sharing={family.sharing}",
+        (
+            "the layers of Hugging Face's {model_type} share {sharing} of their weights, got "
+            "system.backbone.sharing={sharing_2}: train with system.backbone.sharing={sharing}"
+        ),
+        model_type=family.model_type,
+        sharing=family.sharing,
+        sharing_2=backbone.sharing,
     )
 
 
@@ -48,19 +63,32 @@ def _check_embeddings(family: Family, backbone: Transformer) -> None:
     kind, names = family.model_type, family.names
     require(
         backbone.embedding in (None, backbone.width) or names.inside("project.weight") is not None,
-        f"the embeddings of Hugging Face's {kind} are as wide as its layers, got system.backbone.embedding="
-        f"{backbone.embedding} and width={backbone.width}: train with system.backbone.embedding=none",
+        (
+            "the embeddings of Hugging Face's {kind} are as wide as its layers, got "
+            "system.backbone.embedding={embedding} and width={width}: train with system.backbone.embedding=none"
+        ),
+        kind=kind,
+        embedding=backbone.embedding,
+        width=backbone.width,
     )
     norms = names.inside("embed.norm.weight") is not None
     require(
         norms_embeddings(backbone) == norms,
-        f"Hugging Face's {kind} has {'a' if norms else 'no'} norm on its embeddings, got system.backbone.norm="
-        f"{backbone.norm} and embedding_norm={backbone.embedding_norm}: train with system.backbone.embedding_norm="
-        f"{str(norms).lower()}",
+        (
+            "Hugging Face's {kind} has {norms} norm on its embeddings, got system.backbone.norm={norm} and "
+            "embedding_norm={embedding_norm}: train with system.backbone.embedding_norm={lower}"
+        ),
+        kind=kind,
+        norms="a" if norms else "no",
+        norm=backbone.norm,
+        embedding_norm=backbone.embedding_norm,
+        lower=str(norms).lower(),
     )
     require(
         not backbone.segments or names.segment is not None,
-        f"Hugging Face's {kind} has no segments, got {backbone.segments}: set system.backbone.segments=0",
+        "Hugging Face's {kind} has no segments, got {segments}: set system.backbone.segments=0",
+        kind=kind,
+        segments=backbone.segments,
     )
 
 
@@ -68,12 +96,23 @@ def _check_feedforward(family: Family, backbone: Transformer) -> None:
     kind = family.model_type
     require(
         their_activation(family, backbone.activation) is not None,
-        f"Hugging Face's {kind} has activations {', '.join(family.config.activations.values())}, got "
-        f"system.backbone.activation={backbone.activation}: train with one of those",
+        (
+            "Hugging Face's {kind} has activations {values}, got system.backbone.activation={activation}: train "
+            "with one of those"
+        ),
+        kind=kind,
+        values=", ".join(family.config.activations.values()),
+        activation=backbone.activation,
     )
     require(
         "feedforward" in family.config.fields or backbone.feedforward == 4 * backbone.width,
-        f"the feed-forward layer of Hugging Face's {kind} is four times as wide as the others, got "
-        f"system.backbone.feedforward={backbone.feedforward} and width={backbone.width}: train with "
-        f"system.backbone.feedforward={4 * backbone.width}",
+        (
+            "the feed-forward layer of Hugging Face's {kind} is four times as wide as the others, got "
+            "system.backbone.feedforward={feedforward} and width={width}: train with "
+            "system.backbone.feedforward={value}"
+        ),
+        kind=kind,
+        feedforward=backbone.feedforward,
+        width=backbone.width,
+        value=4 * backbone.width,
     )

@@ -99,8 +99,12 @@ def _replaced(source: HFFolder) -> Replaced:
     found = config_json.activation(source.family, source.config)
     require(
         found == "gelu" or not source.has(source.family.names.replaced),
-        f"config.json says hidden_act={found!r}, and the head that finds replaced tokens can only have gelu: "
-        f"save the checkpoint without that head, as {source.family.alone}",
+        (
+            "config.json says hidden_act={found!r}, and the head that finds replaced tokens can only have gelu: "
+            "save the checkpoint without that head, as {alone}"
+        ),
+        found=found,
+        alone=source.family.alone,
     )
     return Replaced()
 
@@ -111,8 +115,12 @@ def _classifying(recipe: Recipe, source: HFFolder, backbone: Any) -> Recipe:
     problem = source.config.get("problem_type")
     require(
         problem in (None, "single_label_classification") and source.classes > 1,
-        f"a label here is one of several classes, got {source.classes} with problem_type={problem!r} in config.json: "
-        "choose a checkpoint of problem_type 'single_label_classification'",
+        (
+            "a label here is one of several classes, got {classes} with problem_type={problem!r} in config.json: "
+            "choose a checkpoint of problem_type 'single_label_classification'"
+        ),
+        classes=source.classes,
+        problem=problem,
     )
     return recipe.replace(
         arrange=FromTask(),
@@ -128,7 +136,9 @@ def _classifying(recipe: Recipe, source: HFFolder, backbone: Any) -> Recipe:
 def _class_names(source: HFFolder) -> tuple[str, ...]:
     written = source.config.get("id2label") or {}
     require(
-        all(map(str.isdecimal, written)), f"config.json: id2label must be numbered from 0, got {', '.join(written):.60}"
+        all(map(str.isdecimal, written)),
+        "config.json: id2label must be numbered from 0, got {written:.60}",
+        written=", ".join(written),
     )
     known = {int(key): str(name) for key, name in written.items()}
     return tuple(known.get(i, f"LABEL_{i}") for i in range(source.classes))
@@ -171,7 +181,10 @@ def _check_pair(generator: Transformer, backbone: Transformer) -> None:
     ):
         require(
             its == wanted,
-            f"a generator and its discriminator have {what}, got {its} and {wanted}: import them one by one",
+            "a generator and its discriminator have {what}, got {its} and {wanted}: import them one by one",
+            what=what,
+            its=its,
+            wanted=wanted,
         )
 
 

@@ -36,8 +36,12 @@ def read_network(family: Family, config: Mapping[str, Any], like: TransformerXL)
     embedding = config.get("d_embed", values["width"])
     require(
         embedding == values["width"],
-        f"config.json says d_embed={embedding} and d_model={values['width']}, the backbone here has frequent tokens as wide "
-        "as its layers: choose another checkpoint",
+        (
+            "config.json says d_embed={embedding} and d_model={values}, the backbone here has frequent tokens as "
+            "wide as its layers: choose another checkpoint"
+        ),
+        embedding=embedding,
+        values=values["width"],
     )
     clamp = values["clamp"] if (values["clamp"] or 0) > 0 else None
     memory = like.memory if values["memory"] is None else values["memory"]

@@ -28,7 +28,8 @@ def single_recipe(recipe: Recipe, *, generator: bool = False) -> tuple[Recipe, t
     if not isinstance(system, GeneratorDiscriminator):
         require(
             not generator,
-            f"the run has no generator, {recipe.name} trained a single network: leave --generator out",
+            "the run has no generator, {name} trained a single network: leave --generator out",
+            name=recipe.name,
         )
         return recipe, ()
     if not generator:
@@ -54,7 +55,11 @@ def _generator(system: GeneratorDiscriminator) -> Transformer:
     made, backbone = generator_of(system), cast(Transformer, system.backbone)
     require(
         not system.shared or made.epsilon == backbone.epsilon,
-        f"a generator that shares its embeddings has their epsilon, got {made.epsilon} and {backbone.epsilon}: "
-        "train with the same epsilon in both",
+        (
+            "a generator that shares its embeddings has their epsilon, got {epsilon} and {epsilon_2}: train with "
+            "the same epsilon in both"
+        ),
+        epsilon=made.epsilon,
+        epsilon_2=backbone.epsilon,
     )
     return made

@@ -38,10 +38,18 @@ def load(folder: Path, settings: Mapping[str, Any], pickled: Mapping[str, str]) 
     pickle = next((name for name in pickled if (folder / name).is_file()), None)
     require(
         pickle is None,
-        f"{folder} holds its words as a pickle ({pickle}), which can run any code when it is read; where you trust it, "
-        f"make a tokenizer.json in that folder with Python: {pickled.get(pickle or '')}",
+        (
+            "{folder} holds its words as a pickle ({pickle}), which can run any code when it is read; where you "
+            "trust it, make a tokenizer.json in that folder with Python: {pickled}"
+        ),
+        folder=folder,
+        pickle=pickle,
+        pickled=pickled.get(pickle or ""),
     )
-    raise UserError(f"{folder} has no tokenizer: it needs tokenizer.json, or vocab.txt, or vocab.json and merges.txt")
+    raise UserError(
+        ("{folder} has no tokenizer: it needs tokenizer.json, or vocab.txt, or vocab.json and merges.txt"),
+        folder=folder,
+    )
 
 
 def _wordpiece(folder: Path, settings: Mapping[str, Any]) -> Backend:
@@ -112,8 +120,12 @@ def layout_of(tokenizer: Tokenizer, otherwise: str) -> str:
     same = [_SPELLED.get(item.name, item.name) for item in layouts.items(layout, 1)] == one
     require(
         same,
-        f"the tokenizer lays out one text as {' '.join(one)!r} and two as {layout!r}, and no one layout says both: "
-        "change the post_processor in its tokenizer.json",
+        (
+            "the tokenizer lays out one text as {one!r} and two as {layout!r}, and no one layout says both: change "
+            "the post_processor in its tokenizer.json"
+        ),
+        one=" ".join(one),
+        layout=layout,
     )
     return layout
 
@@ -125,7 +137,9 @@ def _framed(tokenizer: Tokenizer, a: str, b: str | None = None) -> list[str]:
     except BaseException as error:  # a panic in Rust is not an Exception
         if type(error).__name__ != "PanicException":
             raise
-        raise UserError(f"tokenizer.json is damaged, it cannot lay out a text ({error}): download it again") from None
+        raise UserError(
+            "tokenizer.json is damaged, it cannot lay out a text ({error}): download it again", error=error
+        ) from None
     words: list[str] = []
     for index, source in zip(encoding.ids, encoding.sequence_ids, strict=True):
         word = _special(tokenizer, index) if source is None else layouts.TEXTS[source]
@@ -141,8 +155,12 @@ def _special(tokenizer: Tokenizer, index: int) -> str:
         if tokenizer.roles.get(role) == index:
             return _SPELLED[role]
     raise UserError(
-        f"the tokenizer adds {tokenizer.token(index)!r} to texts, a layout can name {', '.join(layouts.SPECIALS)}: "
-        "change the post_processor in its tokenizer.json"
+        (
+            "the tokenizer adds {token!r} to texts, a layout can name {specials}: change the post_processor in its "
+            "tokenizer.json"
+        ),
+        token=tokenizer.token(index),
+        specials=", ".join(layouts.SPECIALS),
     )
 
 
@@ -160,8 +178,14 @@ def check_summary(family: Family, layout: str) -> None:
         wanted = last if family.summary == "last" else 0
         require(
             layouts.summary(layout, texts) == wanted,
-            f"Hugging Face's {family.model_type} reads a label from the {family.summary} token, got the layout "
-            f"{layout!r}: train with one such as {'a [SEP] b [SEP]' if wanted else '[CLS] a [SEP] b [SEP]'!r}",
+            (
+                "Hugging Face's {model_type} reads a label from the {summary} token, got the layout {layout!r}: "
+                "train with one such as {wanted!r}"
+            ),
+            model_type=family.model_type,
+            summary=family.summary,
+            layout=layout,
+            wanted="a [SEP] b [SEP]" if wanted else "[CLS] a [SEP] b [SEP]",
         )
 
 

@@ -65,8 +65,11 @@ def _claims(recipe: Recipe, backbone: TransformerXL) -> str:
 
 def _check(family: Family, recipe: Recipe, backbone: TransformerXL) -> None:
     raise UserError(
-        "Hugging Face has no Transformer-XL any more, and its XLNet sees both sides, got system.backbone=TransformerXL and "
-        f"see={type(recipe.see).__name__}: use the run folder as it is"
+        (
+            "Hugging Face has no Transformer-XL any more, and its XLNet sees both sides, got "
+            "system.backbone=TransformerXL and see={see_kind}: use the run folder as it is"
+        ),
+        see_kind=type(recipe.see).__name__,
     )
 
 
@@ -99,8 +102,11 @@ def _adjust(source: HFFolder, backbone: TransformerXL, heads: Heads) -> Adjusted
                 tensors[name] = tensors[name].flip(0)
     require(
         bool(backbone.cutoffs) or f"{_MAPS}.0" not in tensors,
-        f"the checkpoint has no clusters and maps its embeddings ({_MAPS}.0), the backbone here maps those of clusters "
-        "alone: choose a checkpoint with div_val=1, or with cutoffs",
+        (
+            "the checkpoint has no clusters and maps its embeddings ({maps}.0), the backbone here maps those of "
+            "clusters alone: choose a checkpoint with div_val=1, or with cutoffs"
+        ),
+        maps=_MAPS,
     )
     _without_copies(tensors, heads.tied)
     written = {name: source.written.get(_origin(name), _origin(name)) for name in tensors}
@@ -124,8 +130,12 @@ def _check_vocabulary(source: HFFolder) -> None:
     size, rows = source.tokenizer.vocabulary.size, sum(len(source.tensors[name]) for name in _tables(source.tensors))
     require(
         size == rows,
-        f"the tokenizer has {size:,} tokens and the checkpoint {rows:,} embeddings: give it the tokenizer.json of its "
-        "own vocabulary",
+        (
+            "the tokenizer has {size:,} tokens and the checkpoint {rows:,} embeddings: give it the tokenizer.json "
+            "of its own vocabulary"
+        ),
+        size=size,
+        rows=rows,
     )
 
 

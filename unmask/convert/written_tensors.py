@@ -47,7 +47,9 @@ def _kept(model: Model, found: Architecture, backbone: Any) -> dict[str, Tensor]
     strange = sorted(ours.keys() - {link.ours for link in links(family, heads, ours, backbone)})
     require(
         not strange,
-        f"Hugging Face's {family.model_type} has no place for {', '.join(strange[:3])}: merge or remove such parts first",
+        "Hugging Face's {model_type} has no place for {strange}: merge or remove such parts first",
+        model_type=family.model_type,
+        strange=", ".join(strange[:3]),
     )
     return ours
 

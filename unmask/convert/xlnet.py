@@ -43,12 +43,21 @@ def _check(family: Family, recipe: Recipe, backbone: TransformerXL) -> None:
     ):
         require(
             value == wanted,
-            f"Hugging Face's xlnet has system.backbone.{name}={wanted}, got {value}: train with that",
+            "Hugging Face's xlnet has system.backbone.{name}={wanted}, got {value}: train with that",
+            name=name,
+            wanted=wanted,
+            value=value,
         )
     require(
         backbone.head * backbone.heads == backbone.width,
-        f"Hugging Face's xlnet has system.backbone.head={backbone.width // backbone.heads}, got {backbone.head}, where "
-        f"width={backbone.width} and heads={backbone.heads}: head x heads must be the width",
+        (
+            "Hugging Face's xlnet has system.backbone.head={width}, got {head}, where width={width_2} and "
+            "heads={heads}: head x heads must be the width"
+        ),
+        width=backbone.width // backbone.heads,
+        head=backbone.head,
+        width_2=backbone.width,
+        heads=backbone.heads,
     )
 
 

@@ -33,7 +33,12 @@ class Blocks(Shuffled):
 
     def runs(self, texts: Texts, layout: str, length: int, rng: Any) -> Runs:
         room = length - layouts.overhead(layout, 1) + 1  # a block has one separator for each document in it
-        require(room >= 2, f"rows of {length} tokens leave no room for a sentence in {layout!r}: use 8 or more")
+        require(
+            room >= 2,
+            "rows of {length} tokens leave no room for a sentence in {layout!r}: use 8 or more",
+            length=length,
+            layout=layout,
+        )
         begins, document, notes = _pieces(texts, room - 1)
         new = np.concatenate(([True], document[1:] != document[:-1]))
         cost = np.diff(begins) + new  # one separator for each new document

@@ -72,8 +72,16 @@ class ContinuingPairs(Part):
         return frozenset({"continuing rows", "pairs"})
 
     def __post_init__(self) -> None:
-        require(0 < self.reuse < 1, f"arrange.reuse must be in (0, 1), got {self.reuse}: write 0.5 for half a row")
-        require(0 <= self.random <= 1, f"arrange.random must be in [0, 1], got {self.random}: write 0.5 for half")
+        require(
+            0 < self.reuse < 1,
+            "arrange.reuse must be in (0, 1), got {reuse}: write 0.5 for half a row",
+            reuse=self.reuse,
+        )
+        require(
+            0 <= self.random <= 1,
+            "arrange.random must be in [0, 1], got {random}: write 0.5 for half",
+            random=self.random,
+        )
 
     def runs(self, texts: Texts, layout: str, length: int, rng: Any) -> Runs:
         """The rows of one stream that reads forward. A text shorter than a row makes one shorter row."""

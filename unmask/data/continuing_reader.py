@@ -72,8 +72,14 @@ class ContinuingReader:
         hint = f"{self.most} would fit, so lower schedule.*.rows" if self.most else "give more text"
         require(
             slot.rows <= self.most,
-            f"{self.tokens:,} tokens of text are too few for {slot.rows} streams with rows of {self.length} tokens: {hint}, or "
-            "lower schedule.*.length",
+            (
+                "{tokens:,} tokens of text are too few for {rows} streams with rows of {length} tokens: {hint}, or "
+                "lower schedule.*.length"
+            ),
+            tokens=self.tokens,
+            rows=slot.rows,
+            length=self.length,
+            hint=hint,
         )
 
     def after(self, place: Place, slot: Slot) -> Place:

@@ -115,8 +115,12 @@ class PairRows:
         room = length - reuse - layouts.overhead(layout, 2)
         require(
             room >= 2,
-            f"arrange.reuse={share} leaves no room for two texts in a row of {length} tokens: set arrange.reuse=0.5, or "
-            "raise schedule.*.length",
+            (
+                "arrange.reuse={share} leaves no room for two texts in a row of {length} tokens: set "
+                "arrange.reuse=0.5, or raise schedule.*.length"
+            ),
+            share=share,
+            length=length,
         )
         return cls(reuse, room, random, both, layout)
 
@@ -131,14 +135,18 @@ class PairRows:
     def check(self, tokens: int) -> None:
         require(
             tokens >= 3 * self.span or not self.random,
-            f"a text of {tokens:,} tokens is too short to draw a second text of {self.room} tokens from another place: give more "
-            "text, lower schedule.*.length, or set arrange.random=0",
+            (
+                "a text of {tokens:,} tokens is too short to draw a second text of {room} tokens from another "
+                "place: give more text, lower schedule.*.length, or set arrange.random=0"
+            ),
+            tokens=tokens,
+            room=self.room,
         )
 
     def shortened(self, tokens: int) -> PairRows:
         """The same for a text shorter than a row: half of the text is for the memory, the other half becomes two texts."""
         texts = tokens - len(self.after)
-        require(texts >= 3, f"a row needs three tokens of text or more, got {texts}: give more text")
+        require(texts >= 3, "a row needs three tokens of text or more, got {texts}: give more text", texts=texts)
         reuse = min(self.reuse, texts // 2 if texts > 3 else 1)
         return replace(self, reuse=reuse, room=min(self.room, texts - reuse))
 

@@ -31,8 +31,8 @@ class Text:
     @property
     def orders(self) -> tuple[Text, Text]:
         """A pair in both orders."""
-        require(self.b is not None, 'orders=both reads two texts in both orders, but an example has only one text: give "text_a" '
-                f'and "text_b", or adapt with orders=one; got {self.a!r:.60}')  # fmt: skip
+        require(self.b is not None, ("orders=both reads two texts in both orders, but an example has only one "
+'text: give "text_a" and "text_b", or adapt with orders=one; got {a!r:.60}'), a=self.a)  # fmt: skip
         return self, Text(str(self.b), self.a)
 
 
@@ -63,7 +63,12 @@ def rows_of(
     counts = np.array([len(several) for several in readings])
     documents = encode_documents([t.a for t in texts], tokenizer, words)
     empty = [number for number, document in enumerate(documents, 1) if not len(document.ids)]
-    require(not empty, f"text number {empty[0] if empty else 0} of {len(texts)} is empty: every example needs a text")
+    require(
+        not empty,
+        "text number {empty} of {count_of_texts} is empty: every example needs a text",
+        empty=empty[0] if empty else 0,
+        count_of_texts=len(texts),
+    )
     pairs = [t.b is not None for t in texts]
     if any(pairs):
         documents += encode_documents([t.b or "" for t in texts], tokenizer, words)
@@ -72,7 +77,9 @@ def rows_of(
     spans = np.stack((np.concatenate(([0], ends[:-1])), ends), 1).astype(np.int64)
     a, b = spans[: len(texts)], spans[len(texts) :]
     room = length - layouts.overhead(layout, 2 if any(pairs) else 1)
-    require(room >= 2, f"{length} tokens leave no room for a text in {layout!r}: use 8 or more")
+    require(
+        room >= 2, "{length} tokens leave no room for a text in {layout!r}: use 8 or more", length=length, layout=layout
+    )
     ends = a[:, 1].copy()
     cut = truncate(a, b if any(pairs) else np.zeros_like(a), room, None)
     if keep == "back":

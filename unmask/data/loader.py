@@ -78,7 +78,7 @@ class Loader:
     def __init__(
         self, tracks: list[TrackReaders], weights: list[float], rows: int, state: dict[str, Any] | None = None
     ) -> None:
-        require(all(w > 0 for w in weights), f"the weight of a data set must be over 0, got {weights}")
+        require(all(w > 0 for w in weights), "the weight of a data set must be over 0, got {weights}", weights=weights)
         _check_tracks(tracks)
         readers = [reader for track in tracks for reader in track.readers]
         state = state or {"places": [{} for _ in readers]}
@@ -100,8 +100,13 @@ class Loader:
         before = state.get("rows") or self.rows
         require(
             not self.ordered or before == self.rows,
-            f"the run was started with {before} rows in a step, got {self.rows}, and each row of a step has its own memory or "
-            "track: give the same schedule.*.rows and schedule.*.length to resume it, or start a new run",
+            (
+                "the run was started with {before} rows in a step, got {rows}, and each row of a step has its own "
+                "memory or track: give the same schedule.*.rows and schedule.*.length to resume it, or start a new "
+                "run"
+            ),
+            before=before,
+            rows=self.rows,
         )
 
     @property
@@ -123,7 +128,10 @@ class Loader:
         begin, end = self.served, self.served + rows
         if not 0 < rows <= self.rows - begin:
             raise UserError(
-                f"this step has {self.rows - begin} of its {self.rows} rows left, got {rows}: ask for that many or fewer"
+                "this step has {rows} of its {rows_2} rows left, got {rows_3}: ask for that many or fewer",
+                rows=self.rows - begin,
+                rows_2=self.rows,
+                rows_3=rows,
             )
         first = np.cumsum([0, *(portion.rows for portion in self.portions)])
         counts = (np.minimum(end, first[1:]) - np.maximum(begin, first[:-1])).tolist()
@@ -187,8 +195,13 @@ def _check_tracks(tracks: list[TrackReaders]) -> None:
     for name, reader in readers:
         require(
             reader.continuing == main.continuing and reader.reuse == main.reuse,
-            f"the tracks {first!r} and {name!r} share each batch, so a memory must keep the same part of their rows, but their "
-            f"arrangements differ: set tracks.{name}.arrange=None, or give both tracks arrangements without continuing rows",
+            (
+                "the tracks {first!r} and {name!r} share each batch, so a memory must keep the same part of their "
+                "rows, but their arrangements differ: set tracks.{name}.arrange=None, or give both tracks "
+                "arrangements without continuing rows"
+            ),
+            first=first,
+            name=name,
         )
 
 
@@ -200,7 +213,10 @@ def _columns(readers: list[Reader]) -> dict[str, Column]:
             known = found.setdefault(name, column)
             require(
                 (known.kind, known.shape, known.fill) == (column.kind, column.shape, column.fill),
-                f"the data sets differ in the column {name!r}: {known.record} and {column.record}: prepare them in the same way",
+                ("the data sets differ in the column {name!r}: {record} and {record_2}: prepare them in the same way"),
+                name=name,
+                record=known.record,
+                record_2=column.record,
             )
     return found
 

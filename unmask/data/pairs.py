@@ -81,7 +81,7 @@ class ThreeWay(Pairs):
     def __post_init__(self) -> None:
         _check_shares(previous=self.previous, random=self.random, short=self.short)
         both = self.previous + self.random
-        require(both <= 1, f"arrange.previous + arrange.random must be at most 1, got {both:g}")
+        require(both <= 1, "arrange.previous + arrange.random must be at most 1, got {both:g}", both=both)
 
     def runs(self, texts: Texts, layout: str, length: int, rng: Any) -> Runs:
         shares = (1 - self.previous - self.random, self.previous, self.random)
@@ -102,7 +102,12 @@ class Walk:
     def runs(self, labels: tuple[int, int, int], layout: str, length: int, rng: Any) -> Runs:
         """Pairs as examples; `labels`: the labels of a pair in order, swapped, and with a text from another document."""
         room = length - layouts.overhead(layout, 2)
-        require(room >= 2, f"rows of {length} tokens leave no room for a pair in {layout!r}: use 8 or more")
+        require(
+            room >= 2,
+            "rows of {length} tokens leave no room for a pair in {layout!r}: use 8 or more",
+            length=length,
+            layout=layout,
+        )
         notes: Counter[str] = Counter()
         found = np.array(self.pairs(room, rng, notes), dtype=np.int64).reshape(-1, 5)
         require(
@@ -164,7 +169,9 @@ class Walk:
 
 def _check_shares(**shares: float) -> None:
     for name, value in shares.items():
-        require(0 <= value <= 1, f"arrange.{name} must be in [0, 1], got {value}: write 0.5 for half")
+        require(
+            0 <= value <= 1, "arrange.{name} must be in [0, 1], got {value}: write 0.5 for half", name=name, value=value
+        )
 
 
 def truncate(a: np.ndarray, b: np.ndarray, room: int, rng: Any) -> np.ndarray:

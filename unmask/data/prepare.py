@@ -52,7 +52,11 @@ def prepare(
     overwrite: bool = False,
 ) -> Iterator[dict[str, Any]]:
     """Write shards to `out`, yielding a progress record per chunk; the last one is the manifest."""
-    require(0 <= holdout < 1, f"holdout must be in [0, 1), got {holdout}: write 0.005 or 0.5% for half a percent")
+    require(
+        0 <= holdout < 1,
+        "holdout must be in [0, 1), got {holdout}: write 0.005 or 0.5% for half a percent",
+        holdout=holdout,
+    )
     out = Path(out)
     check_free(out, overwrite=overwrite, folder=True)
     found = available(words)
@@ -117,8 +121,14 @@ def _none_held_out(corpus: Corpus, tokens: int, holdout: float) -> None:
     advice = f"pass --holdout {least:g}% or more" if least < 50 else "use more text"
     require(
         not corpus.whole,
-        f"--holdout {100 * holdout:g}% of {tokens:,} tokens is less than {STRETCH} tokens, too few to measure a loss: "
-        f"{advice}, or pass --holdout 0 to hold out nothing",
+        (
+            "--holdout {value:g}% of {tokens:,} tokens is less than {stretch} tokens, too few to measure a loss: "
+            "{advice}, or pass --holdout 0 to hold out nothing"
+        ),
+        value=100 * holdout,
+        tokens=tokens,
+        stretch=STRETCH,
+        advice=advice,
     )
     corpus.notes[f"tokens in one document, too few to hold some out: training has no held-out loss; {advice}"] = tokens
 

@@ -71,12 +71,15 @@ class Writer:
             self.columns = self.columns or found
             require(
                 found == self.columns,
-                f"all documents must have the same columns: the first one has {self.columns}, another one has {found}",
+                "all documents must have the same columns: the first one has {columns}, another one has {found}",
+                columns=self.columns,
+                found=found,
             )
         taken = sorted(self.columns.keys() & set(FIXED))
         require(
             not taken,
-            f"a column may not be called {', '.join(taken)}, because a file of every shard has this name: choose another name",
+            ("a column may not be called {taken}, because a file of every shard has this name: choose another name"),
+            taken=", ".join(taken),
         )
 
     def _start(self) -> None:

@@ -60,15 +60,27 @@ class Shards:
     def __init__(self, folder: str | Path, *, verify: bool = True) -> None:
         self.folder = Path(folder)
         path = self.folder / "manifest.json"
-        require(path.is_file(), f"{folder} is not prepared data: make it with 'unmask prepare CORPUS --out {folder}'")
+        require(
+            path.is_file(),
+            ("{folder} is not prepared data: make it with 'unmask prepare CORPUS --out {folder}'"),
+            folder=folder,
+        )
         try:
             self.manifest: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
             self.version = self.manifest.get("version")
         except (ValueError, AttributeError) as error:
-            raise UserError(f"{path} is damaged ({error}): prepare {folder} again") from None
+            raise UserError(
+                "{path} is damaged ({error}): prepare {folder} again", path=path, error=error, folder=folder
+            ) from None
         require(
             self.version in (1, VERSION),
-            f"{folder} was prepared in format {self.version}; this version of unmask reads the formats 1 and {VERSION}: prepare it again",
+            (
+                "{folder} was prepared in format {version}; this version of unmask reads the formats 1 and "
+                "{version_2}: prepare it again"
+            ),
+            folder=folder,
+            version=self.version,
+            version_2=VERSION,
         )
         if self.version == 1:
             self.manifest["columns"] = columns_of_format_1(self.manifest)
@@ -116,12 +128,14 @@ class Shards:
         for entry in [entry for split in self.manifest["splits"].values() for entry in split]:
             for column, expected in entry["sha256"].items():
                 path = self.folder / f"{entry['name']}.{column}"
-                require(path.is_file(), f"{path} is missing: prepare {self.folder} again")
+                require(path.is_file(), "{path} is missing: prepare {folder} again", path=path, folder=self.folder)
                 with path.open("rb") as file:
                     found = hashlib.file_digest(file, "sha256").hexdigest()
                 if found != expected:
                     raise UserError(
-                        f"{path} is damaged (its checksum differs from the manifest): prepare {self.folder} again"
+                        "{path} is damaged (its checksum differs from the manifest): prepare {folder} again",
+                        path=path,
+                        folder=self.folder,
                     )
 
 
@@ -135,7 +149,13 @@ def _check_manifest(manifest: dict[str, Any], path: Path) -> None:
         *((_SHARD, entry, f"{path} is damaged: a shard's ") for split in _lists(manifest) for entry in split),
     ):
         lacking = sorted(hints.keys() - values.keys())
-        require(not lacking, f"{where}{', '.join(lacking)} is missing: prepare {path.parent} again")
+        require(
+            not lacking,
+            "{where}{lacking} is missing: prepare {parent} again",
+            where=where,
+            lacking=", ".join(lacking),
+            parent=path.parent,
+        )
         check_types(hints, values, where)
 
 

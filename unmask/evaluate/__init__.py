@@ -45,14 +45,23 @@ def check_kind(model: Model, file: str | Path) -> None:
         labelled = readable and "label" in next(read_rows(path), (0, {}))[1]
         require(
             not labelled,
-            f"{file} holds labelled examples, but {model.folder} has no labels: it is scored on plain text ("
-            f"{', '.join(FORMATS)}); adapt it first with 'unmask adapt', or prompt it with 'unmask zero-shot'",
+            (
+                "{file} holds labelled examples, but {folder} has no labels: it is scored on plain text "
+                "({formats}); adapt it first with 'unmask adapt', or prompt it with 'unmask zero-shot'"
+            ),
+            file=file,
+            folder=model.folder,
+            formats=", ".join(FORMATS),
         )
     else:
         require(
             suffixes(path)[0] not in (".txt", ".parquet"),
-            f"{file} is plain text, but {model.folder} is scored on examples of its task (.jsonl or .csv): to measure "
-            "perplexity, use a model that reads from left to right and was not adapted",
+            (
+                "{file} is plain text, but {folder} is scored on examples of its task (.jsonl or .csv): to measure "
+                "perplexity, use a model that reads from left to right and was not adapted"
+            ),
+            file=file,
+            folder=model.folder,
         )
 
 
@@ -82,12 +91,16 @@ def score_file(
         return
     require(
         context is None and stride is None and memory is None and not whole and not lines and encoding == "utf-8",
-        f"context, stride, memory, whole, lines and encoding are options for plain text, but {model.folder} is scored on "
-        "examples: leave them out",
+        (
+            "context, stride, memory, whole, lines and encoding are options for plain text, but {folder} is scored "
+            "on examples: leave them out"
+        ),
+        folder=model.folder,
     )
     require(
         not curve,
-        f"--curve measures a language model on a text, but {model.folder} is scored on examples: leave it out",
+        "--curve measures a language model on a text, but {folder} is scored on examples: leave it out",
+        folder=model.folder,
     )
     examples, _ = task_of_model(model).read(Path(file), columns)
     yield evaluate_examples(model, examples)

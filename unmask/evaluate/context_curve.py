@@ -51,10 +51,12 @@ def trace_context(
 def checked_lengths(model: Model, *, context: int | None = None, lengths: Sequence[int] | None = None) -> list[int]:
     """The numbers of tokens to look back: the given ones, or by default 1, 2, 4 ... up to `context` - 1."""
     lengths = _doubling(checked_context(model, context) - 1) if lengths is None else sorted(set(lengths))
-    require(bool(lengths) and lengths[0] >= 1, f"lengths must be 1 token or more, got {list(lengths)}")
+    require(bool(lengths) and lengths[0] >= 1, "lengths must be 1 token or more, got {lengths}", lengths=list(lengths))
     require(
         model.system.backbone.endless or lengths[-1] < model.places,
-        f"lengths must be between 1 and {model.places - 1:,} tokens, got {list(lengths)}",
+        "lengths must be between 1 and {places:,} tokens, got {lengths}",
+        places=model.places - 1,
+        lengths=list(lengths),
     )
     return lengths
 
@@ -63,12 +65,17 @@ def trace_read_text(
     model: Model, stream: ScoredText, lengths: Sequence[int], *, tokens: int = TOKENS
 ) -> Iterator[dict[str, Any]]:
     """Like `trace_context`, for a text that is already read. `lengths` must be sorted, the shortest first."""
-    require(tokens >= 1, f"tokens must be 1 or more, got {tokens}")
+    require(tokens >= 1, "tokens must be 1 or more, got {tokens}", tokens=tokens)
     ids, longest = stream.ids, lengths[-1]
     require(
         len(ids) > longest,
-        f"no token of {stream.name} has {longest:,} tokens before it, because the text has only {len(ids) - 1:,} tokens: lower "
-        "--context",
+        (
+            "no token of {name} has {longest:,} tokens before it, because the text has only {count_of_ids:,} "
+            "tokens: lower --context"
+        ),
+        name=stream.name,
+        longest=longest,
+        count_of_ids=len(ids) - 1,
     )
     places = np.unique(np.linspace(1, len(ids) - 1, tokens).round().astype(np.int64))
     places = places[places >= longest]  # other tokens do not have enough tokens before them
@@ -86,8 +93,8 @@ def trace_read_text(
 
 def check_file(path: Path) -> None:
     """Refuse a file name that a curve cannot be written to, before any work is done."""
-    require(path.suffix in SUFFIXES, f"the file for a curve must end in .png or .json, got {path}")
-    require(path.parent.is_dir(), f"the folder {path.parent} does not exist: create it, or name another")
+    require(path.suffix in SUFFIXES, "the file for a curve must end in .png or .json, got {path}", path=path)
+    require(path.parent.is_dir(), "the folder {parent} does not exist: create it, or name another", parent=path.parent)
     if path.suffix == ".png":
         _matplotlib()
 

@@ -63,15 +63,21 @@ def windowing(
     remembered: int = model.recipe.system.backbone.memory
     require(
         memory is None or model.system.backbone.endless,
-        f"--memory {memory} has no effect, because {model.folder} has no memory: leave --memory out, and give --stride for more "
-        "context",
+        (
+            "--memory {memory} has no effect, because {folder} has no memory: leave --memory out, and give "
+            "--stride for more context"
+        ),
+        memory=memory,
+        folder=model.folder,
     )
-    require(memory is None or memory >= 0, f"memory must be 0 tokens or more, got {memory}")
+    require(memory is None or memory >= 0, "memory must be 0 tokens or more, got {memory}", memory=memory)
     length = checked_context(model, context)
     kept = remembered if memory is None else memory
     require(
         not kept or stride is None,
-        f"{model.folder} remembers {kept} tokens, so its segments do not overlap: leave --stride out, or give --memory 0",
+        ("{folder} remembers {kept} tokens, so its segments do not overlap: leave --stride out, or give --memory 0"),
+        folder=model.folder,
+        kept=kept,
     )
     if kept:
         check_clamp(model.system.backbone.reach, kept)
@@ -79,8 +85,13 @@ def windowing(
     stride = length - 1 if stride is None else stride
     require(
         1 <= stride < length,
-        f"stride must be between 1 and {length - 1:,} (one less than the context of {length:,} tokens, because the first token "
-        f"of a window is only read), got {stride:,}",
+        (
+            "stride must be between 1 and {length:,} (one less than the context of {length_2:,} tokens, because "
+            "the first token of a window is only read), got {stride:,}"
+        ),
+        length=length - 1,
+        length_2=length,
+        stride=stride,
     )
     return Windowing(length, stride)
 
@@ -112,7 +123,7 @@ def about_context(model: Model, context: int) -> Counter[str]:
 
 def _memory(model: Model) -> int | None:
     """The number of tokens that the model remembered in training; None: its network has no memory."""
-    return getattr(model.recipe.system.backbone, "memory", None)  # type: ignore[attr-defined]
+    return model.recipe.system.backbone.memory if model.system.backbone.endless else None
 
 
 def _trained(model: Model) -> int:
@@ -154,7 +165,10 @@ def score_read_text(model: Model, stream: ScoredText, way: Windowing) -> Iterato
         yield {"tokens": done, "tokens_total": stream.tokens, "loss": nats / done}
     require(
         math.isfinite(nats),
-        f"the loss of {model.folder} on {stream.name} is {nats}: its weights may be damaged; train or import it again",
+        "the loss of {folder} on {name} is {nats}: its weights may be damaged; train or import it again",
+        folder=model.folder,
+        name=stream.name,
+        nats=nats,
     )
     measured = _measured(model, way, stream, time.perf_counter() - begun)
     yield _summary(stream, nats) | measured | {"notes": dict(_about(model, way, stream))}

@@ -38,7 +38,12 @@ class Scoring:
 
     def __post_init__(self) -> None:
         known = get_args(Normalise)
-        require(self.normalise in known, f"normalise must be {', '.join(known)}, got {self.normalise!r}")
+        require(
+            self.normalise in known,
+            "normalise must be {known}, got {normalise!r}",
+            known=", ".join(known),
+            normalise=self.normalise,
+        )
 
 
 @dataclass(frozen=True)
@@ -71,7 +76,8 @@ def ask(model: Model, questions: Sequence[PromptQuestion], scoring: Scoring) -> 
     )
     require(
         choosing or scoring.normalise == "token",
-        f"--normalise {scoring.normalise} compares choices, but these questions have no choices: leave --normalise out",
+        "--normalise {normalise} compares choices, but these questions have no choices: leave --normalise out",
+        normalise=scoring.normalise,
     )
     notes: Counter[str] = Counter()
     asked = [_asked(model, question, number, scoring, notes) for number, question in enumerate(questions, 1)]
@@ -95,24 +101,43 @@ def _asked(model: Model, question: PromptQuestion, number: int, scoring: Scoring
     notes.update({_JOINED: 1} if _joined(question) else {})
     answers = [whole[shared:] for whole in wholes]
     for choice, answer in zip(question.choices, answers, strict=True):
-        require(bool(answer), f"question {number:,}: the answer {choice[:40]!r} has no tokens: change or remove it")
+        require(
+            bool(answer),
+            "question {number:,}: the answer {choice!r} has no tokens: change or remove it",
+            number=number,
+            choice=choice[:40],
+        )
     room = model.length - max(map(len, answers)) - len(model.opening)
     require(
         room >= 1,
-        f"question {number:,}: an answer has {model.length - room:,} tokens, but the model reads at most {model.length:,}, "
-        "including the prompt: shorten the answer",
+        (
+            "question {number:,}: an answer has {length:,} tokens, but the model reads at most {length_2:,}, "
+            "including the prompt: shorten the answer"
+        ),
+        number=number,
+        length=model.length - room,
+        length_2=model.length,
     )
     require(
         shared <= room or scoring.cut_left,
-        f"question {number:,}: prompt and answer have {shared + model.length - room:,} tokens, but the model reads at most "
-        f"{model.length:,}: shorten the prompt, or cut its beginning with --cut-left",
+        (
+            "question {number:,}: prompt and answer have {shared:,} tokens, but the model reads at most "
+            "{length:,}: shorten the prompt, or cut its beginning with --cut-left"
+        ),
+        number=number,
+        shared=shared + model.length - room,
+        length=model.length,
     )
     if shared > room:
         notes[f"prompts too long for the {model.length:,} tokens that the model reads, cut at their beginning"] += 1
     require(
         len(set(map(tuple, answers))) == len(answers),
-        f"question {number:,}: two answers have the same tokens, so they are equally likely: {list(question.choices)[:4]}; "
-        "change one of them",
+        (
+            "question {number:,}: two answers have the same tokens, so they are equally likely: {choices}; change "
+            "one of them"
+        ),
+        number=number,
+        choices=list(question.choices)[:4],
     )
     return Asked([*model.opening, *before[:shared]][-room:] if shared else _beginning(model), answers)
 

@@ -65,7 +65,11 @@ def read_scored_text(
                 pieces += _in_layout(model, document.ids)
                 counts.update(_counted(kept(text, whole=whole)))
                 counts["lost"] += not _same(model.tokenizer.decode(document.ids.tolist()), text)
-    require(counts["documents"] > 0, f"{files} holds no text that the tokenizer knows, so there is nothing to score")
+    require(
+        counts["documents"] > 0,
+        ("{files} holds no text that the tokenizer knows, so there is nothing to score"),
+        files=files,
+    )
     notes = Counter(corpus.notes) + Counter({_LOST: counts["lost"]})
     spaced = counts["letters"] >= counts["han"]
     return ScoredText(

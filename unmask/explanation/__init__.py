@@ -27,7 +27,7 @@ def explain(
     """Take a text through every step of training. Blank lines separate documents.
 
     `stage` counts from 1; None is the last stage."""
-    require(visit >= 0, f"visit must be 0 or more, got {visit}")
+    require(visit >= 0, "visit must be 0 or more, got {visit}", visit=visit)
     require(bool(text.strip()), "there is no text to explain: give a sentence or more")
     number = find_stage(recipe, stage)
     now, done = recipe.schedule[number - 1], sum(before.share for before in recipe.schedule[: number - 1])
@@ -73,7 +73,13 @@ def find_stage(recipe: Recipe, stage: int | None) -> int:
     count = len(recipe.schedule)
     number = count if stage is None else stage
     known = "one stage" if count == 1 else f"stages 1 to {count}"
-    require(1 <= number <= count, f"{recipe.name} has {known}, got {stage}: leave the stage out to get the last stage")
+    require(
+        1 <= number <= count,
+        "{name} has {known}, got {stage}: leave the stage out to get the last stage",
+        name=recipe.name,
+        known=known,
+        stage=stage,
+    )
     return number
 
 
@@ -81,7 +87,13 @@ def find_track(recipe: Recipe, stage: int, name: str) -> FullTrack:
     """The track with this name, as it is in a stage. Stages count from 1."""
     tracks = recipe.all_tracks(recipe.schedule[stage - 1])
     known = f"the tracks {', '.join(tracks)}" if recipe.tracks else f"only the track {MAIN}"
-    require(name in tracks, f"{recipe.name} has {known}, got {name!r}: use one of these, or leave the track out")
+    require(
+        name in tracks,
+        "{name} has {known}, got {name_2!r}: use one of these, or leave the track out",
+        name=recipe.name,
+        known=known,
+        name_2=name,
+    )
     return tracks[name]
 
 
@@ -110,7 +122,8 @@ def _about_lexicon(recipe: Recipe, track: FullTrack, lexicon: Lexicon | None) ->
     tracks = [one for stage in recipe.schedule for one in recipe.all_tracks(stage).values()]
     require(
         lexicon is None or any(map(_reads_lexicon, tracks)),
-        f"{recipe.name} hides no phrases and no entities, so a lexicon has no effect: leave it out",
+        "{name} hides no phrases and no entities, so a lexicon has no effect: leave it out",
+        name=recipe.name,
     )
     if lexicon is None and _reads_lexicon(track):
         yield (

@@ -41,8 +41,12 @@ SEEN, UNSEEN = "#3b7dc4", "#eef1f5"
 def draw(explanation: Explanation, path: str | Path, *, font: str | Path | None = None) -> str:
     """Write the picture as a PNG file. Returns the characters that no font can draw. `font`: a font file to use."""
     path = Path(path)
-    require(path.suffix.lower() == ".png", f"the picture is a PNG file, got {path}: give a name that ends in .png")
-    require(path.parent.is_dir(), f"the folder {path.parent} does not exist: create it, or name another")
+    require(
+        path.suffix.lower() == ".png",
+        ("the picture is a PNG file, got {path}: give a name that ends in .png"),
+        path=path,
+    )
+    require(path.parent.is_dir(), "the folder {parent} does not exist: create it, or name another", parent=path.parent)
     page = Page(Path(font) if font is not None else None)
     _heading(page, explanation)
     top = _tokens(page, explanation, _drawn(page, explanation, top=104)) + 34

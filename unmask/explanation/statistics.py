@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import torch
+
 from unmask import curves, system
 from unmask.axes import InPlace, columns_of
 from unmask.batch import Batch
@@ -89,7 +91,7 @@ def measure(
     """Measure rows of prepared data, made as in training. `track`: None measures all tracks in their proportions.
 
     `stage` counts from 1; None is the last stage."""
-    require(visit >= 0, f"visit must be 0 or more, got {visit}")
+    require(visit >= 0, "visit must be 0 or more, got {visit}", visit=visit)
     number = find_stage(recipe, stage)
     now, done = recipe.schedule[number - 1], sum(before.share for before in recipe.schedule[: number - 1])
     chosen = recipe.all_tracks(now) if track is None else {track: find_track(recipe, number, track)}
@@ -104,10 +106,21 @@ def measure(
         parts = [(name, part) for name, part in _by_track(loader.batch(rows)) if name in chosen]
         require(
             bool(parts),
-            f"the track {track!r} has none of the {rows} rows of a step: raise schedule.*.rows or the share of the track",
+            (
+                "the track {track!r} has none of the {rows} rows of a step: raise schedule.*.rows or the share of "
+                "the track"
+            ),
+            track=track,
+            rows=rows,
         )
         for name, part in parts:
-            made = make(chosen[name], part, vocabulary, seed, system.asked(recipe, chosen[name]))
+            made = make(
+                chosen[name],
+                part.replace(progress=torch.tensor(done)),
+                vocabulary,
+                seed,
+                system.asked(recipe, chosen[name]),
+            )
             add(total, counts(name, chosen[name], made, vocabulary))
     return Statistics(
         recipe=recipe.name, size=recipe.size, variant=recipe.variant, track=track, stage=number, length=now.length,

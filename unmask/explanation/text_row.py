@@ -73,8 +73,11 @@ def first_row(
     runs = _of_user(arrange.runs(texts, recipe.layout, length, rng), own, len(texts.ids))
     require(
         len(runs.label) > 0,
-        f"{recipe.name} makes pairs of sentences, but this text has only one sentence: give two or more, or set "
-        "arrange=Blocks",
+        (
+            "{name} makes pairs of sentences, but this text has only one sentence: give two or more, or set "
+            "arrange=Blocks"
+        ),
+        name=recipe.name,
     )
     specials, pad = special_ids(tokenizer, recipe.layout), tokenizer.vocabulary.pad
     rows = pack(texts, runs, specials, pad, length, arrange.packed)

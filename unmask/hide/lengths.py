@@ -25,8 +25,8 @@ class Geometric(Part):
     most: int = 10  # the longest span
 
     def __post_init__(self) -> None:
-        require(0 < self.stop < 1, f"hide.units.lengths.stop must be in (0, 1), got {self.stop}")
-        require(self.most >= 1, f"hide.units.lengths.most must be 1 or more, got {self.most}")
+        require(0 < self.stop < 1, "hide.units.lengths.stop must be in (0, 1), got {stop}", stop=self.stop)
+        require(self.most >= 1, "hide.units.lengths.most must be 1 or more, got {most}", most=self.most)
 
     @property
     def shares(self) -> tuple[float, ...]:
@@ -40,7 +40,7 @@ class Harmonic(Part):
     most: int = 3  # the longest span
 
     def __post_init__(self) -> None:
-        require(self.most >= 1, f"hide.units.lengths.most must be 1 or more, got {self.most}")
+        require(self.most >= 1, "hide.units.lengths.most must be 1 or more, got {most}", most=self.most)
 
     @property
     def shares(self) -> tuple[float, ...]:
@@ -56,7 +56,8 @@ class Listed(Part):
     def __post_init__(self) -> None:
         require(
             bool(self.of) and min(self.of) >= 0 and abs(sum(self.of) - 1) < 1e-6,
-            f"hide.units.lengths.of must be shares of 0 or more that add up to 1, got {self.of}",
+            "hide.units.lengths.of must be shares of 0 or more that add up to 1, got {of}",
+            of=self.of,
         )
 
     @property

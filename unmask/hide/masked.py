@@ -37,8 +37,17 @@ class Masked(Part):
 
     def __post_init__(self) -> None:
         for name, value in (("smallest", curves.least(self.budget)), ("largest", curves.most(self.budget))):
-            require(0 < value <= 1, f"hide.budget must be in (0, 1], its {name} value is {value:g}: write 0.15 for 15%")
-        require(self.copies is None or self.copies >= 1, f"hide.copies must be none or 1 or more, got {self.copies}")
+            require(
+                0 < value <= 1,
+                ("hide.budget must be in (0, 1], its {name} value is {value:g}: write 0.15 for 15%"),
+                name=name,
+                value=value,
+            )
+        require(
+            self.copies is None or self.copies >= 1,
+            "hide.copies must be none or 1 or more, got {copies}",
+            copies=self.copies,
+        )
 
     @property
     def needs(self) -> tuple[Need, ...]:

@@ -23,7 +23,7 @@ class Next(Part):
     ahead: int = 1  # how many tokens ahead are predicted; 2: the next token and the one after it
 
     def __post_init__(self) -> None:
-        require(self.ahead >= 1, f"hide.ahead must be 1 or more, got {self.ahead}")
+        require(self.ahead >= 1, "hide.ahead must be 1 or more, got {ahead}", ahead=self.ahead)
 
     @property
     def names(self) -> tuple[str, ...]:

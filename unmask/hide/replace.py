@@ -36,11 +36,19 @@ class Mask(Part):
     def __post_init__(self) -> None:
         for name in ("mask", "random"):
             value = getattr(self, name)
-            require(0 <= value <= 1, f"hide.replace.{name} must be in [0, 1], got {value}: write 0.8 for 80%")
+            require(
+                0 <= value <= 1,
+                "hide.replace.{name} must be in [0, 1], got {value}: write 0.8 for 80%",
+                name=name,
+                value=value,
+            )
         require(
             0 < self.mask + self.random <= 1,
-            f"hide.replace.mask + hide.replace.random must be over 0 and at most 1, got {self.mask + self.random:g}: to leave "
-            "all tokens as they are, set hide.replace=Keep",
+            (
+                "hide.replace.mask + hide.replace.random must be over 0 and at most 1, got {mask:g}: to leave all "
+                "tokens as they are, set hide.replace=Keep"
+            ),
+            mask=self.mask + self.random,
         )
 
     @property

@@ -144,7 +144,7 @@ class Runs(UnitMaker):
     size: int = 3  # tokens in a run
 
     def __post_init__(self) -> None:
-        require(self.size >= 2, f"hide.units.size must be 2 or more tokens, got {self.size}")
+        require(self.size >= 2, "hide.units.size must be 2 or more tokens, got {size}", size=self.size)
 
     @property
     def longest(self) -> int:
@@ -185,8 +185,11 @@ class Levels(UnitMaker):
         shares = (self.token, self.phrase, self.entity)
         require(
             min(shares) >= 0 and sum(shares) > 0,
-            f"hide.units must have token, phrase and entity shares of 0 or more, and at least one above 0, got {shares}: "
-            "raise one of them",
+            (
+                "hide.units must have token, phrase and entity shares of 0 or more, and at least one above 0, got "
+                "{shares}: raise one of them"
+            ),
+            shares=shares,
         )
 
     @property

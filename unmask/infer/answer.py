@@ -68,7 +68,9 @@ def task_of_model(model: Model) -> Task:
     if task is None:
         parts = ", ".join(model.recipe.predict) or "nothing"
         raise UserError(
-            f"{model.folder} was not adapted to a task; it predicts {parts}: adapt it first with 'unmask adapt'"
+            "{folder} was not adapted to a task; it predicts {parts}: adapt it first with 'unmask adapt'",
+            folder=model.folder,
+            parts=parts,
         )
     return task
 

@@ -19,9 +19,15 @@ def embed(
 ) -> Noted[np.ndarray]:
     """Texts x width: the mean of a layer's vectors, or its vector at the summary token. Layer 0 is the embeddings."""
     require(bool(texts), "there are no texts to embed: give at least one")
-    layers = int(model.recipe.system.backbone.layers) + 1  # type: ignore[attr-defined]
-    require(-layers <= layer < layers, f"layer must be between {-layers} and {layers - 1}, got {layer}")
-    require(pool in ("mean", "summary"), f"pool must be mean or summary, got {pool!r}")
+    layers = model.recipe.system.backbone.layers + 1
+    require(
+        -layers <= layer < layers,
+        "layer must be between {layers} and {layers_2}, got {layer}",
+        layers=-layers,
+        layers_2=layers - 1,
+        layer=layer,
+    )
+    require(pool in ("mean", "summary"), "pool must be mean or summary, got {pool!r}", pool=pool)
     gather = means if pool == "mean" else summaries
     out: np.ndarray | None = None
     rows, notes = laid_out(model, Laid([Text(text) for text in texts]))

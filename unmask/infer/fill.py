@@ -35,18 +35,21 @@ class Guess:
 
 def fill(model: Model, text: str, *, top: int = 5) -> Noted[list[list[Guess]]]:
     """For each [MASK] of the text, from left to right, the most likely tokens."""
-    require(top >= 1, f"top must be 1 or more, got {top}")
+    require(top >= 1, "top must be 1 or more, got {top}", top=top)
     head: Any = model.head("token scores", "fill gaps")
     gives = model.recipe.see.reading.gives
     why = next((words for fact, words in _WHY_NOT.items() if fact in gives), _NOT_BOTH)
-    require("both sides" in gives, f"{model.folder} {why}")
+    require("both sides" in gives, "{folder} {why}", folder=model.folder, why=why)
     rows, notes = laid_out(model, Laid([Text(model.tokenizer.with_mask(_GAP.sub("[MASK]", text)))]))
     batch = batch_of(rows, np.arange(1)).to(model.device)
     places = (batch.ids[0] == model.tokenizer.role("mask")).nonzero()[:, 0]
     require(
         len(places) > 0,
-        f"there is no [MASK] in {text!r:.60}, or it was cut off because the text is too long: write [MASK] where a word is "
-        "missing",
+        (
+            "there is no [MASK] in {text!r:.60}, or it was cut off because the text is too long: write [MASK] "
+            "where a word is missing"
+        ),
+        text=text,
     )
     # in a permuted order (XLNet) all gaps come last: a gap does not see other gaps or its own [MASK]
     at = places - 1 if "one earlier" in gives_of(model.recipe.hide) else places

@@ -74,15 +74,18 @@ def stream(
 
 
 def _check(how: Decoding, tokens: int, samples: int) -> None:
-    require(tokens >= 1, f"tokens must be 1 or more, got {tokens}")
-    require(samples >= 1, f"samples must be 1 or more, got {samples}")
+    require(tokens >= 1, "tokens must be 1 or more, got {tokens}", tokens=tokens)
+    require(samples >= 1, "samples must be 1 or more, got {samples}", samples=samples)
     require(
         samples == 1 or not isinstance(how, Greedy),
-        f"--greedy gives one text per prompt, got --samples {samples}: drop one of the two options",
+        "--greedy gives one text per prompt, got --samples {samples}: drop one of the two options",
+        samples=samples,
     )
     require(
         not isinstance(how, Beams) or samples <= how.beams,
-        f"--samples {samples} is more than --beams {getattr(how, 'beams', 0)}: ask for more --beams or fewer --samples",
+        "--samples {samples} is more than --beams {getattr}: ask for more --beams or fewer --samples",
+        samples=samples,
+        getattr=getattr(how, "beams", 0),
     )
 
 
@@ -95,8 +98,13 @@ def _encoded(reader: NextToken, prompts: Sequence[str], cut_left: bool) -> tuple
         ids = [*model.opening, *text] if text else [reader.end, *model.opening]
         require(
             cut_left or len(ids) <= model.length,
-            f"the prompt {prompt[:40]!r} has {len(ids)} tokens, but the model reads at most {model.length}: shorten it, or pass "
-            "--cut-left (cut_left=True) to read only its end",
+            (
+                "the prompt {prompt!r} has {count_of_ids} tokens, but the model reads at most {length}: shorten "
+                "it, or pass --cut-left (cut_left=True) to read only its end"
+            ),
+            prompt=prompt[:40],
+            count_of_ids=len(ids),
+            length=model.length,
         )
         if len(ids) > model.length:
             notes[f"prompts longer than {model.length} tokens, cut on the left"] += 1

@@ -54,5 +54,7 @@ def _check(model: Model, samples: int, cut_left: bool, cached: bool) -> None:
     names = [name for name, value in given.items() if value]
     require(
         not names,
-        f"{model.folder} writes one second text for each source, and without a cache: drop {' '.join(names)}",
+        "{folder} writes one second text for each source, and without a cache: drop {names}",
+        folder=model.folder,
+        names=" ".join(names),
     )

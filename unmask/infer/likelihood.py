@@ -45,8 +45,13 @@ def require_predicts_next(model: Model) -> None:
     parts = ", ".join(model.recipe.predict) or "nothing"
     require(
         predicts_next(model),
-        f"{model.folder} does not predict the next token: its 'see' part is {type(model.recipe.see).__name__}, and it "
-        f"predicts {parts}; use a model that reads from left to right, such as gpt2",
+        (
+            "{folder} does not predict the next token: its 'see' part is {see_kind}, and it predicts {parts}; use "
+            "a model that reads from left to right, such as gpt2"
+        ),
+        folder=model.folder,
+        see_kind=type(model.recipe.see).__name__,
+        parts=parts,
     )
 
 

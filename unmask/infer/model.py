@@ -64,7 +64,12 @@ class Model:
         """The objective that gives this fact, such as "token scores". `job`: a verb for the error message."""
         name = self._named(fact)
         if name is None:
-            raise UserError(f"{self.folder} cannot {job}: it predicts {', '.join(self.recipe.predict) or 'nothing'}")
+            raise UserError(
+                "{folder} cannot {job}: it predicts {predict}",
+                folder=self.folder,
+                job=job,
+                predict=", ".join(self.recipe.predict) or "nothing",
+            )
         found: nn.Module = self.system.predict[name]
         return found
 
@@ -91,10 +96,13 @@ def open_run(
     system = found.recipe.system.build(found.recipe, found.tokenizer.vocabulary, 0)
     checkpoint.load_weights(system, found.weights)
     place = device or ("cuda" if torch.cuda.is_available() else "cpu")
-    require(place.split(":")[0] in ("cpu", "cuda"), f"device must be cpu, cuda or cuda:NUMBER, got {place!r}")
+    require(
+        place.split(":")[0] in ("cpu", "cuda"), "device must be cpu, cuda or cuda:NUMBER, got {place!r}", place=place
+    )
     require(
         not place.startswith("cuda") or torch.cuda.is_available(),
-        f"--device {place} needs a GPU, but this machine has none: use --device cpu",
+        "--device {place} needs a GPU, but this machine has none: use --device cpu",
+        place=place,
     )
     system = system.to(place, torch.bfloat16) if half else system.to(place)
     return Model(

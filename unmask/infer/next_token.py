@@ -26,7 +26,7 @@ class NextToken:
     def __post_init__(self) -> None:
         self.model.head("token scores", "generate text")
         left_to_right = "left" in self.model.recipe.writes
-        require(left_to_right, f"{self.model.folder} does not read from left to right: use 'unmask fill'")
+        require(left_to_right, "{folder} does not read from left to right: use 'unmask fill'", folder=self.model.folder)
         self.model.system.eval()
 
     @property

@@ -32,14 +32,16 @@ class Sampling:
     def __post_init__(self) -> None:
         require(
             1e-4 <= self.temperature <= 1e4 or not self.temperature > 0,
-            f"temperature must be between 0.0001 and 10,000, got {self.temperature:g}",
+            "temperature must be between 0.0001 and 10,000, got {temperature:g}",
+            temperature=self.temperature,
         )
         require(
             self.temperature > 0,
-            f"temperature must be over 0, got {self.temperature:g}: for the most likely token write --greedy (greedy=True)",
+            ("temperature must be over 0, got {temperature:g}: for the most likely token write --greedy (greedy=True)"),
+            temperature=self.temperature,
         )
-        require(self.top_k is None or self.top_k >= 1, f"top-k must be 1 or more, got {self.top_k}")
-        require(self.top_p is None or 0 < self.top_p <= 1, f"top-p must be in (0, 1], got {self.top_p}")
+        require(self.top_k is None or self.top_k >= 1, "top-k must be 1 or more, got {top_k}", top_k=self.top_k)
+        require(self.top_p is None or 0 < self.top_p <= 1, "top-p must be in (0, 1], got {top_p}", top_p=self.top_p)
         _check_penalty(self.repetition_penalty)
 
 
@@ -53,7 +55,7 @@ class Beams:
     repetition_penalty: float = 1.0  # over 1: tokens that are already in the text become less likely (CTRL)
 
     def __post_init__(self) -> None:
-        require(self.beams >= 1, f"beams must be 1 or more, got {self.beams}")
+        require(self.beams >= 1, "beams must be 1 or more, got {beams}", beams=self.beams)
         _check_penalty(self.repetition_penalty)
 
 
@@ -70,7 +72,9 @@ def decoding(
     for other, wanted in (("greedy", greedy), ("beams", beams is not None)):
         require(
             not (wanted and given),
-            f"--{other} draws nothing at random and cannot be combined with --{', --'.join(given)}: drop one of them",
+            "--{other} draws nothing at random and cannot be combined with --{given}: drop one of them",
+            other=other,
+            given=", --".join(given),
         )
     require(not (greedy and beams is not None), "--greedy and --beams cannot be used together: drop one of them")
     require(
@@ -116,4 +120,8 @@ def chances(scores: Tensor, how: Sampling) -> Tensor:
 
 
 def _check_penalty(penalty: float) -> None:
-    require(penalty > 0, f"repetition-penalty must be over 0, got {penalty:g}: 1 changes nothing, 1.2 repeats less")
+    require(
+        penalty > 0,
+        ("repetition-penalty must be over 0, got {penalty:g}: 1 changes nothing, 1.2 repeats less"),
+        penalty=penalty,
+    )

@@ -62,13 +62,19 @@ def _begun(
     model: Model, sources: Sequence[str], tokens: int, sampling: Decoding | None
 ) -> tuple[list[list[int]], Counter[str], Greedy | Sampling]:
     """The tokens before each second text, the notes, and how tokens are drawn."""
-    require(tokens >= 1, f"tokens must be 1 or more, got {tokens}")
+    require(tokens >= 1, "tokens must be 1 or more, got {tokens}", tokens=tokens)
     model.head("token scores", "write")
     second = "prefix" in model.recipe.writes
-    require(second, f"{model.folder} cannot write a second text: adapt it first with 'unmask adapt --task write'")
+    require(
+        second,
+        "{folder} cannot write a second text: adapt it first with 'unmask adapt --task write'",
+        folder=model.folder,
+    )
     how = sampling or Sampling()
     if isinstance(how, Beams):
-        raise UserError(f"{model.folder} writes a second text, which does not support beams: drop --beams")
+        raise UserError(
+            "{folder} writes a second text, which does not support beams: drop --beams", folder=model.folder
+        )
     notes = model.random_weights("token scores")
     return [_first(model, source, tokens, notes) for source in sources], notes, how
 
@@ -126,8 +132,12 @@ def _first(model: Model, source: str, tokens: int, notes: Counter[str]) -> list[
     room = model.length - tokens - len(names)
     require(
         room >= 1,
-        f"--tokens {tokens} leaves no room for the source, because the model reads {model.length} tokens in all: ask for "
-        "fewer --tokens",
+        (
+            "--tokens {tokens} leaves no room for the source, because the model reads {length} tokens in all: ask "
+            "for fewer --tokens"
+        ),
+        tokens=tokens,
+        length=model.length,
     )
     ids = model.tokenizer.encode(source)
     require(bool(ids), "the source text is empty: give a text")

@@ -17,7 +17,9 @@ def check_name(path: Path) -> None:
     """Refuse a name with an unknown suffix, before any work is done."""
     require(
         path.suffix.lower() in WRITERS,
-        f"the file for vectors must end in {', '.join(WRITERS)}, got {path}: give a name with one of these suffixes",
+        "the file for vectors must end in {writers}, got {path}: give a name with one of these suffixes",
+        writers=", ".join(WRITERS),
+        path=path,
     )
 
 

@@ -52,17 +52,17 @@ class Adaptive(Predicts):
 class AdaptiveModule(nn.Module):
     def __init__(self, spec: Adaptive, width: int, embedding: Any, initial: InitWeights) -> None:
         super().__init__()
-        require(
-            hasattr(embedding, "tables"),
-            "predict=Adaptive shares its weights with adaptive embeddings, and the backbone has none: set "
-            "system.backbone.cutoffs, such as (20000, 40000)",
-        )
         self.edges: tuple[int, ...] = embedding.edges
         self.tables = embedding.tables
         last = len(self.tables) - 1
         require(
             all(0 <= number <= last for number in spec.own),
-            f"predict.*.own must contain only clusters from 0 to {last}, got {spec.own}: remove the others, or set it to ()",
+            (
+                "predict.*.own must contain only clusters from 0 to {last}, got {own}: remove the others, or set "
+                "it to ()"
+            ),
+            last=last,
+            own=spec.own,
         )
         self.projections = nn.ParameterList(
             embedding.draw_projection(torch.empty_like(shared)) if number in spec.own else shared

@@ -30,11 +30,14 @@ class Choice(Predicts):
     dropout: float = 0.0  # before the output
 
     def __post_init__(self) -> None:
-        require(0 <= self.dropout < 1, f"a choice's dropout must be in [0, 1), got {self.dropout}")
+        require(0 <= self.dropout < 1, "a choice's dropout must be in [0, 1), got {dropout}", dropout=self.dropout)
         require(
             self.pooler or self.activation == "tanh",
-            f"a choice's activation is the activation of its pooler, and there is no pooler, got {self.activation!r}: leave "
-            "activation out, or adapt a model that sees everything",
+            (
+                "a choice's activation is the activation of its pooler, and there is no pooler, got "
+                "{activation!r}: leave activation out, or adapt a model that sees everything"
+            ),
+            activation=self.activation,
         )
 
     @property

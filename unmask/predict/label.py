@@ -32,12 +32,15 @@ class Label(Predicts):
     dropout: float = 0.0  # before the output
 
     def __post_init__(self) -> None:
-        require(self.classes >= 2, f"a label needs 2 classes or more, got {self.classes}")
-        require(0 <= self.dropout < 1, f"a label's dropout must be in [0, 1), got {self.dropout}")
+        require(self.classes >= 2, "a label needs 2 classes or more, got {classes}", classes=self.classes)
+        require(0 <= self.dropout < 1, "a label's dropout must be in [0, 1), got {dropout}", dropout=self.dropout)
         require(
             self.pooler or self.activation == "tanh",
-            f"a label's activation is the activation of its pooler, and there is no pooler, got {self.activation!r}: leave "
-            "activation out, or predict the label from the summary token of a model that sees everything",
+            (
+                "a label's activation is the activation of its pooler, and there is no pooler, got {activation!r}: "
+                "leave activation out, or predict the label from the summary token of a model that sees everything"
+            ),
+            activation=self.activation,
         )
 
     @property

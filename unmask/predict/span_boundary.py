@@ -32,7 +32,12 @@ class SpanBoundary(Predicts):
 
     def __post_init__(self) -> None:
         for name in ("places", "width"):
-            require(getattr(self, name) >= 1, f"predict.*.{name} must be 1 or more, got {getattr(self, name)}")
+            require(
+                getattr(self, name) >= 1,
+                "predict.*.{name} must be 1 or more, got {getattr}",
+                name=name,
+                getattr=getattr(self, name),
+            )
 
     @property
     def target(self) -> str:

@@ -33,7 +33,11 @@ class Tokens(Predicts):
     layer: int | None = None  # the layer that is read, counted from 1; 0: the embeddings; none: the last layer
 
     def __post_init__(self) -> None:
-        require(self.layer is None or self.layer >= 0, f"predict.*.layer must be none or 0 or more, got {self.layer}")
+        require(
+            self.layer is None or self.layer >= 0,
+            "predict.*.layer must be none or 0 or more, got {layer}",
+            layer=self.layer,
+        )
 
     @property
     def needs(self) -> tuple[Need, ...]:
@@ -60,8 +64,12 @@ class TokensModule(nn.Module):
         self.spec = spec
         require(
             spec.transform or width == embedding.shape[1],
-            f"predict.*.transform must be true if embeddings and layers differ in width, got embeddings of width "
-            f"{embedding.shape[1]} and layers of width {width}: set predict.*.transform=true",
+            (
+                "predict.*.transform must be true if embeddings and layers differ in width, got embeddings of "
+                "width {shape} and layers of width {width}: set predict.*.transform=true"
+            ),
+            shape=embedding.shape[1],
+            width=width,
         )
         if spec.transform:
             self.dense = initial.layer(nn.Linear(width, embedding.shape[1]))

@@ -66,7 +66,7 @@ def pretrain(
     file = recipe_file if recipe_file is not None else file_used_by(recipe)
     notices: tuple[str, ...] = ()
     if earlier is None:
-        require(recipe is not None, f"there is no run to resume in {out}: name a recipe and data to start one")
+        require(recipe is not None, "there is no run to resume in {out}: name a recipe and data to start one", out=out)
         assert recipe is not None
         budget, seed = budget or "20m", seed or 0
     else:
@@ -95,7 +95,8 @@ def _check_used(recipe_file: str | Path | None, runs: Sequence[str | Path | None
     """Refuse a recipe file that no opened run needs."""
     require(
         recipe_file is None or any(run.files_of(Path(folder)) for folder in runs if folder is not None),
-        f"no run that is opened uses parts of {recipe_file}: leave --recipe out (in Python, recipe_file=...)",
+        "no run that is opened uses parts of {recipe_file}: leave --recipe out (in Python, recipe_file=...)",
+        recipe_file=recipe_file,
     )
 
 
@@ -166,8 +167,15 @@ def _measured(
         recipe, found = smaller, _steps(smaller, mixture, trainer, limit, began, now)
     require(
         found[2] > 0,
-        f"one step of {recipe.name} {recipe.size} takes about {found[1]:.2g} s here, but only {limit.amount - (now() - began):.2g} s of the "
-        f"budget of {limit.amount:.0f} s are left: give a larger --budget, or lower schedule.*.rows",
+        (
+            "one step of {name} {size} takes about {found:.2g} s here, but only {amount:.2g} s of the budget of "
+            "{amount_2:.0f} s are left: give a larger --budget, or lower schedule.*.rows"
+        ),
+        name=recipe.name,
+        size=recipe.size,
+        found=found[1],
+        amount=limit.amount - (now() - began),
+        amount_2=limit.amount,
     )
     return recipe, *found
 
@@ -259,7 +267,8 @@ def _trained(
         yield {"event": "read", "notes": dict(sum((loader.notes for loader in loaders), Counter()))}
     except torch.OutOfMemoryError:
         raise UserError(
-            f"out of memory with {ready.micro[0]} rows in one pass: lower schedule.*.length, or choose a smaller --size"
+            "out of memory with {micro} rows in one pass: lower schedule.*.length, or choose a smaller --size",
+            micro=ready.micro[0],
         ) from None
     finally:
         log.close()

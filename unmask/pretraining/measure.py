@@ -26,7 +26,8 @@ def machine_for(device: str | None, compiled: bool | None, budget: Budget) -> Ma
     name = device or ("cuda" if torch.cuda.is_available() else "cpu")
     require(
         not name.startswith("cuda") or torch.cuda.is_available(),
-        f"this machine has no GPU for --device {name}: use --device cpu",
+        "this machine has no GPU for --device {name}: use --device cpu",
+        name=name,
     )
     gpu = name.startswith("cuda")
     if gpu:

@@ -51,7 +51,9 @@ class Mixture:
         for other in shards:
             require(
                 other.manifest["tokenizer"] == tokenizer.checksum,
-                f"{other.folder} was made with another tokenizer than {shards[0].folder}: prepare both with the same one",
+                "{folder} was made with another tokenizer than {folder_2}: prepare both with the same one",
+                folder=other.folder,
+                folder_2=shards[0].folder,
             )
         return cls(tuple(shards), tuple(weights), tokenizer)
 
@@ -61,19 +63,31 @@ class Mixture:
         for shards in self.shards:
             if "word" in needed and shards.manifest["words"] == "none":
                 raise UserError(
-                    f"{recipe.name} hides whole words, but {shards.folder} was prepared without them: prepare it again "
-                    "with 'unmask prepare CORPUS --words auto'"
+                    (
+                        "{name} hides whole words, but {folder} was prepared without them: prepare it again with "
+                        "'unmask prepare CORPUS --words auto'"
+                    ),
+                    name=recipe.name,
+                    folder=shards.folder,
                 )
             missing = sorted(needed - {SENTENCES, *shards.columns})
             require(
                 set(missing) <= set(LEVELS),
-                f"{recipe.name} needs the columns {', '.join(missing)}, but {shards.folder} has {', '.join(shards.columns)}: prepare "
-                "it again with them",
+                "{name} needs the columns {missing}, but {folder} has {columns}: prepare it again with them",
+                name=recipe.name,
+                missing=", ".join(missing),
+                folder=shards.folder,
+                columns=", ".join(shards.columns),
             )
             require(
                 not missing,
-                f"{recipe.name} hides {' and '.join(missing)} units, but {shards.folder} was prepared without them: make a "
-                "lexicon with 'unmask lexicon', then 'unmask prepare CORPUS --lexicon FILE'; or set hide.units=Words",
+                (
+                    "{name} hides {missing} units, but {folder} was prepared without them: make a lexicon with "
+                    "'unmask lexicon', then 'unmask prepare CORPUS --lexicon FILE'; or set hide.units=Words"
+                ),
+                name=recipe.name,
+                missing=" and ".join(missing),
+                folder=shards.folder,
             )
         for stage in recipe.schedule:
             self._check_tracks(recipe, stage.rows)
@@ -85,14 +99,22 @@ class Mixture:
         for (name, track), count in zip(tracks.items(), counts, strict=True):
             require(
                 count > 0,
-                f"the track {name!r} would not be read: its share gives it none of the {rows} rows of a step; raise its share or "
-                "schedule.*.rows",
+                (
+                    "the track {name!r} would not be read: its share gives it none of the {rows} rows of a step; "
+                    "raise its share or schedule.*.rows"
+                ),
+                name=name,
+                rows=rows,
             )
             for shards, mine in zip(self.shards, self._rows_of_sets(track.arrange, count), strict=True):
                 require(
                     mine > 0,
-                    f"{shards.folder} would not be read: its weight gives it none of the {count} rows of a step; raise its weight or "
-                    "schedule.*.rows, or leave it out",
+                    (
+                        "{folder} would not be read: its weight gives it none of the {count} rows of a step; raise "
+                        "its weight or schedule.*.rows, or leave it out"
+                    ),
+                    folder=shards.folder,
+                    count=count,
                 )
 
     def _rows_of_sets(self, arrange: Arrange, rows: int) -> list[int]:

@@ -17,8 +17,13 @@ def check_same(out: Path, before: dict[str, Any], now: dict[str, Any]) -> None:
         same = not difference if name == "recipe" else before[name] == value
         require(
             same,
-            f"{out} was started with another {name}{difference}: give the same {name} to resume it, give only --resume and --out, "
-            "or choose another --out",
+            (
+                "{out} was started with another {name}{difference}: give the same {name} to resume it, give only "
+                "--resume and --out, or choose another --out"
+            ),
+            out=out,
+            name=name,
+            difference=difference,
         )
 
 

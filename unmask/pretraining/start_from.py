@@ -20,8 +20,12 @@ def continued(recipe: Recipe, base: Model, mixture: Mixture) -> Recipe:
     """The recipe with the network of an earlier run. That run and the data must have the same tokenizer."""
     require(
         base.tokenizer.checksum == mixture.tokenizer.checksum,
-        f"{mixture.shards[0].folder} was made with another tokenizer than {base.folder}: "
-        f"prepare the text again with --tokenizer {base.folder}/tokenizer.json",
+        (
+            "{folder} was made with another tokenizer than {folder_2}: prepare the text again with --tokenizer "
+            "{folder_2}/tokenizer.json"
+        ),
+        folder=mixture.shards[0].folder,
+        folder_2=base.folder,
     )
     return with_network_of(recipe, base.recipe)
 

@@ -126,8 +126,15 @@ def read_plans(folder: Path) -> list[Plan]:
             check_types({"steps": int, "since": int, "progress": float}, values, "")
             plans.append(Plan(**values))
         except (ValueError, TypeError, AttributeError):
-            require(number == len(lines), f"{file} is damaged in line {number}: the run cannot be resumed")
+            require(
+                number == len(lines),
+                "{file} is damaged in line {number}: the run cannot be resumed",
+                file=file,
+                number=number,
+            )
     require(
-        bool(plans) or checkpoint.newest(folder) is None, f"{file} is missing or damaged: the run cannot be resumed"
+        bool(plans) or checkpoint.newest(folder) is None,
+        ("{file} is missing or damaged: the run cannot be resumed"),
+        file=file,
     )
     return plans

@@ -19,14 +19,26 @@ def with_network_of(recipe: Recipe, base: Recipe) -> Recipe:
     kinds = [type(r.system).__name__ for r in (recipe, base)]
     require(
         kinds[0] == kinds[1],
-        f"{recipe.name} trains a {kinds[0]}, but the run to continue from is a run of {base.name} and has the network of a "
-        f"{kinds[1]}: give a run of {recipe.name}, or leave --from out",
+        (
+            "{name} trains a {kinds}, but the run to continue from is a run of {name_2} and has the network of a "
+            "{kinds_2}: give a run of {name}, or leave --from out"
+        ),
+        name=recipe.name,
+        kinds=kinds[0],
+        name_2=base.name,
+        kinds_2=kinds[1],
     )
     streams = [STREAM in r.system.backbone.gives for r in (recipe, base)]
     require(
         streams[0] == streams[1],
-        f"{recipe.name} {'needs' if streams[0] else 'does not use'} a second stream, but the run to continue from is a run of "
-        f"{base.name} and has {'one' if streams[1] else 'none'}: give a run of {recipe.name}, or leave --from out",
+        (
+            "{name} {streams} a second stream, but the run to continue from is a run of {name_2} and has "
+            "{streams_2}: give a run of {name}, or leave --from out"
+        ),
+        name=recipe.name,
+        streams="needs" if streams[0] else "does not use",
+        name_2=base.name,
+        streams_2="one" if streams[1] else "none",
     )
     system: Any = _trained_as(base.system, recipe.system)
     segments = 1 + max((n for track in recipe.all_tracks().values() for n in track.segments), default=-1)
@@ -42,8 +54,12 @@ def check_continued(asked: Recipe, usual: Recipe, base: Recipe) -> None:
     lost = [n for n in now if n.split(".")[0] == "system" and now[n] != before.get(n) and now[n] != made.get(n)]
     require(
         not lost,
-        f"{', '.join(f'{n}={now[n]}' for n in lost[:3])} would have no effect, because the network comes from a run of "
-        f"{base.name}: leave out --size, --set system..., and a --variant that changes the network, or leave out --from",
+        (
+            "{lost} would have no effect, because the network comes from a run of {name}: leave out --size, --set "
+            "system..., and a --variant that changes the network, or leave out --from"
+        ),
+        lost=", ".join(f"{n}={now[n]}" for n in lost[:3]),
+        name=base.name,
     )
 
 

@@ -18,15 +18,17 @@ from unmask.system.objectives import asked, chosen, losses, objectives, predicti
 from unmask.text import layout as layouts
 
 MASK_TOKEN = "mask token"
+AT_BUILD = (MASK_TOKEN, "one table", "clusters")  # needs of any network; all others matter only in training
 _MOST_SETTINGS = 3  # in one piece of advice
 
 
 def check_fit(recipe: Recipe, vocabulary: Vocabulary) -> None:
-    """Refuse a recipe whose numbers do not fit, or that needs a mask token that the vocabulary does not have."""
+    """Refuse a recipe whose numbers do not fit, or whose network cannot be built with its heads and this vocabulary."""
     _check_numbers(recipe)
     _check_weights(recipe)
     for unmet in _unmet(recipe, vocabulary):
-        require(unmet.need.fact != MASK_TOKEN, _mask_message(recipe, unmet))
+        if unmet.need.fact in AT_BUILD:
+            raise UserError(_message(recipe, unmet))
 
 
 def check_training(recipe: Recipe, vocabulary: Vocabulary | None = None) -> None:
@@ -38,8 +40,14 @@ def check_training(recipe: Recipe, vocabulary: Vocabulary | None = None) -> None
     if unused is not None:
         path, part, name = unused
         raise UserError(
-            f"{path}={type(part).__name__} gives {fact(name).words}, but no objective reads them, so the option has no "
-            f"effect: lower {path}.ahead, or add an objective with target={name.partition(':')[2]}"
+            (
+                "{path}={part_kind} gives {words}, but no objective reads them, so the option has no effect: lower "
+                "{path}.ahead, or add an objective with target={partition}"
+            ),
+            path=path,
+            part_kind=type(part).__name__,
+            words=fact(name).words,
+            partition=name.partition(":")[2],
         )
 
 
@@ -178,8 +186,12 @@ def _check_numbers(recipe: Recipe) -> None:
             longest = max(rule.longest for rule in rules(track.hide))
             require(
                 longest <= stage.length,
-                f"a hidden unit may have {longest} words or tokens, but a row has only {stage.length} tokens: set shorter "
-                "hide.units, or raise schedule.*.length",
+                (
+                    "a hidden unit may have {longest} words or tokens, but a row has only {length} tokens: set "
+                    "shorter hide.units, or raise schedule.*.length"
+                ),
+                longest=longest,
+                length=stage.length,
             )
     for name, network in recipe.system.networks.items():
         _check_network(name, recipe)
@@ -187,7 +199,13 @@ def _check_numbers(recipe: Recipe) -> None:
     for name, part in objectives(recipe).items():
         require(
             part.layer is None or part.layer <= layers,
-            f"predict.{name} reads layer {part.layer}, but the backbone has only {layers} layers: lower predict.{name}.layer",
+            (
+                "predict.{name} reads layer {layer}, but the backbone has only {layers} layers: lower "
+                "predict.{name}.layer"
+            ),
+            name=name,
+            layer=part.layer,
+            layers=layers,
         )
 
 
@@ -196,21 +214,38 @@ def _check_network(name: str, recipe: Recipe) -> None:
     network, rows = recipe.system.networks[name], max(stage.length for stage in recipe.schedule)
     require(
         rows <= network.length,
-        f"rows of {rows} tokens are too long for a {name} of length {network.length}: lower schedule.*.length or raise "
-        f"system.{name}.length",
+        (
+            "rows of {rows} tokens are too long for a {name} of length {length}: lower schedule.*.length or raise "
+            "system.{name}.length"
+        ),
+        rows=rows,
+        name=name,
+        length=network.length,
     )
     for track, choices in recipe.all_tracks().items():
         laid = 1 + max(item.segment for item in layouts.items(recipe.layout, 2 if "b" in recipe.layout.split() else 1))
         require(
             not network.segments or not choices.segments or laid <= len(choices.segments),
-            f"the layout {recipe.layout!r} has {laid} kinds of segments, but the track {track!r} has numbers for only "
-            f"{len(choices.segments)}: set another layout",
+            (
+                "the layout {layout!r} has {laid} kinds of segments, but the track {track!r} has numbers for only "
+                "{count_of_segments}: set another layout"
+            ),
+            layout=recipe.layout,
+            laid=laid,
+            track=track,
+            count_of_segments=len(choices.segments),
         )
         known = 1 + max(choices.segments, default=laid - 1)
         require(
             not network.segments or known <= network.segments,
-            f"the layout {recipe.layout!r} has {known} kinds of segments, but the {name} distinguishes only {network.segments}: "
-            f"set system.{name}.segments={known}, or another layout",
+            (
+                "the layout {layout!r} has {known} kinds of segments, but the {name} distinguishes only "
+                "{segments}: set system.{name}.segments={known}, or another layout"
+            ),
+            layout=recipe.layout,
+            known=known,
+            name=name,
+            segments=network.segments,
         )
 
 
@@ -219,19 +254,31 @@ def _check_weights(recipe: Recipe) -> None:
     for name in (name for stage in recipe.schedule for name in stage.weights):
         require(
             name in known or name in losses(recipe),
-            f"the schedule has a weight for the loss {name!r}, but there is no such loss: the losses are {', '.join(known)}",
+            "the schedule has a weight for the loss {name!r}, but there is no such loss: the losses are {known}",
+            name=name,
+            known=", ".join(known),
         )
     for name, track in recipe.tracks.items():
         unknown = [one for one in track.predict or () if one not in losses(recipe) and one not in known]
         require(
             not unknown,
-            f"tracks.{name}.predict must contain only objectives of {recipe.name} ({', '.join(known)}), got {unknown}: remove "
-            "the others",
+            (
+                "tracks.{name}.predict must contain only objectives of {name_2} ({known}), got {unknown}: remove "
+                "the others"
+            ),
+            name=name,
+            name_2=recipe.name,
+            known=", ".join(known),
+            unknown=unknown,
         )
     kept = {part.target for track in recipe.all_tracks().values() if track.share for part in asked(recipe, track)}
     for name, part in predictions(recipe).items():
         require(
             part.target is None or part.target in kept,
-            f"predict.{name} predicts the targets {part.target!r}, but no track with rows keeps them: add {name!r} to the "
-            "`predict` of a track",
+            (
+                "predict.{name} predicts the targets {target!r}, but no track with rows keeps them: add {name!r} "
+                "to the `predict` of a track"
+            ),
+            name=name,
+            target=part.target,
         )

@@ -42,24 +42,36 @@ class GeneratorDiscriminator(Part):
         for name, network in (("backbone", self.backbone), ("generator", self.generator)):
             require(
                 network is None or "any width" in network.gives,
-                f"system.{name}={type(network).__name__} has embeddings that are as wide as its layers, but generator and "
-                f"discriminator need embeddings of the same width and layers of different widths: set "
-                f"system.{name}=Transformer",
+                (
+                    "system.{name}={network_kind} has embeddings that are as wide as its layers, but generator and "
+                    "discriminator need embeddings of the same width and layers of different widths: set "
+                    "system.{name}=Transformer"
+                ),
+                name=name,
+                network_kind=type(network).__name__,
             )
         if self.generator is None:
             return
         require(
             self.generator.width <= self.backbone.width,
-            f"a generator may not be wider than its discriminator, got {self.generator.width} and {self.backbone.width}: "
-            "lower system.generator.width",
+            (
+                "a generator may not be wider than its discriminator, got {width} and {width_2}: lower "
+                "system.generator.width"
+            ),
+            width=self.generator.width,
+            width_2=self.backbone.width,
         )
         usual = type(self.generator)()
         for name in _read_alike(self.generator, self.backbone):
             value = getattr(self.generator, name)
             require(
                 value in (getattr(usual, name), getattr(self.backbone, name)),
-                f"system.generator.{name}={value} has no effect, because a generator takes this value from its "
-                f"discriminator: set system.backbone.{name}",
+                (
+                    "system.generator.{name}={value} has no effect, because a generator takes this value from its "
+                    "discriminator: set system.backbone.{name}"
+                ),
+                name=name,
+                value=value,
             )
 
     @property
@@ -116,8 +128,12 @@ class GeneratorDiscriminatorModule(SystemModule):
         taken = set(spec.losses) & set(objectives(recipe))
         require(
             not taken,
-            f"{recipe.name} has an objective with the name {', '.join(sorted(taken))}, but the generator has a loss with this "
-            "name: set system=Single",
+            (
+                "{name} has an objective with the name {taken}, but the generator has a loss with this name: set "
+                "system=Single"
+            ),
+            name=recipe.name,
+            taken=", ".join(sorted(taken)),
         )
         require(
             not spec.learned or not any(stage.weights for stage in recipe.schedule),

@@ -48,7 +48,8 @@ class Written:
     def columns(self, top: int) -> dict[str, Any]:
         require(
             top == 1,
-            f"--top {top} asks for several answers, but the model writes one text for each source: leave --top out",
+            ("--top {top} asks for several answers, but the model writes one text for each source: leave --top out"),
+            top=top,
         )
         return {"written": self.text}
 

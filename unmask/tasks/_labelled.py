@@ -28,7 +28,9 @@ class Columns:
     def __post_init__(self) -> None:
         require(
             len(self.text) <= 2,
-            f"an example has one or two texts, got {len(self.text)} columns: {', '.join(self.text)}; name one or two",
+            "an example has one or two texts, got {count_of_text} columns: {text}; name one or two",
+            count_of_text=len(self.text),
+            text=", ".join(self.text),
         )
 
     @classmethod
@@ -60,8 +62,11 @@ def fixed(columns: Columns | None, verb: str) -> None:
     """Refuse columns that the user names if the task has fixed column names. `verb` says what models of the task do."""
     require(
         columns in (None, Columns()),
-        f"--text and --label name the columns of --task classify, but this is a task to {verb}: leave --text and --label "
-        "out, and use the column names that docs/adapt.md lists for this task",
+        (
+            "--text and --label name the columns of --task classify, but this is a task to {verb}: leave --text "
+            "and --label out, and use the column names that docs/adapt.md lists for this task"
+        ),
+        verb=verb,
     )
 
 
@@ -74,12 +79,15 @@ def read(path: str | Path, columns: Columns | None = None, *, labelled: bool = T
         text = _text(row, columns, where)
         label = _label(row, columns, where, quoted=not is_csv(path)) if labelled else None
         examples.append(Example(text, label, where, row))
-    require(bool(examples), f"{path} holds no examples: give a file with at least one example")
+    require(bool(examples), "{path} holds no examples: give a file with at least one example", path=path)
     kinds = {example.text.b is None for example in examples}
     require(
         len(kinds) == 1,
-        f'{path} mixes examples with one text and examples with two: give every example "text", or give every example '
-        '"text_a" and "text_b"',
+        (
+            '{path} mixes examples with one text and examples with two: give every example "text", or give every '
+            'example "text_a" and "text_b"'
+        ),
+        path=path,
     )
     return examples
 
@@ -90,18 +98,31 @@ def _text(row: Mapping[str, Any], columns: Columns, where: str) -> Text:
     if not columns.text:
         require(
             names != ("text",) or "text" in row,
-            f'{where}: an example needs "text", or "text_a" and "text_b"; {known}: name the column to read with --text NAME',
+            (
+                '{where}: an example needs "text", or "text_a" and "text_b"; {known}: name the column to read with '
+                "--text NAME"
+            ),
+            where=where,
+            known=known,
         )
         require(
             names == ("text",) or "text_b" in row,
-            f'{where}: the example has "text_a" but no "text_b"; {known}: name both columns with --text NAME --text NAME',
+            (
+                '{where}: the example has "text_a" but no "text_b"; {known}: name both columns with --text NAME '
+                "--text NAME"
+            ),
+            where=where,
+            known=known,
         )
     for name in names:
-        require(name in row, f"{where}: there is no column {name!r}; {known}")
+        require(name in row, "{where}: there is no column {name!r}; {known}", where=where, name=name, known=known)
         value = row[name]
         require(
             isinstance(value, str) and bool(value.strip()),
-            f"{where}: the text is empty or not a string: {name!r} is {value!r:.60}",
+            "{where}: the text is empty or not a string: {name!r} is {value!r:.60}",
+            where=where,
+            name=name,
+            value=value,
         )
     return Text(*(row[name] for name in names))
 
@@ -114,16 +135,23 @@ def _label(row: Mapping[str, Any], columns: Columns, where: str, *, quoted: bool
         if name in row
         else f"; the columns are {', '.join(map(repr, row))}: name the column of the label with --label NAME"
     )
-    require(value not in (None, ""), f'{where}: the example has no "{name}"{known}')
+    require(value not in (None, ""), '{where}: the example has no "{name}"{known}', where=where, name=name, known=known)
     require(
         not isinstance(value, list | dict),
-        f"{where}: the label is a {'list' if isinstance(value, list) else 'dict'}, {value!r:.60}: an example has one label, "
-        "a word or a whole number",
+        ("{where}: the label is a {isinstance}, {value!r:.60}: an example has one label, a word or a whole number"),
+        where=where,
+        isinstance="list" if isinstance(value, list) else "dict",
+        value=value,
     )
     text = str(value)
     if isinstance(value, float) or (not quoted and _FRACTION.fullmatch(text.strip())):
-        raise UserError(f"{where}: {_of_fraction(text.strip(), name)}")
-    require(text == text.strip(), f"{where}: the label {text!r} has spaces around it: remove them in the whole file")
+        raise UserError("{where}: {of_fraction}", where=where, of_fraction=_of_fraction(text.strip(), name))
+    require(
+        text == text.strip(),
+        ("{where}: the label {text!r} has spaces around it: remove them in the whole file"),
+        where=where,
+        text=text,
+    )
     return text
 
 
@@ -166,8 +194,8 @@ def read_unlabelled(path: str | Path, columns: Columns | None = None) -> tuple[l
     path = Path(path)
     if path.suffix != ".txt":
         return read(path, columns, labelled=False), Counter()
-    require(columns in (None, Columns()), f"{path} is plain text without columns: leave --text out")
-    require(path.is_file(), f"there is no such file: {path}")
+    require(columns in (None, Columns()), "{path} is plain text without columns: leave --text out", path=path)
+    require(path.is_file(), "there is no such file: {path}", path=path)
     try:
         return lines_of(path.read_text(encoding="utf-8-sig"), str(path))
     except UnicodeDecodeError as error:
@@ -180,7 +208,7 @@ def lines_of(content: str, name: str) -> tuple[list[Example], Counter[str]]:
     # splitlines would also split at form feeds, and then a text would not be one line of the file
     lines = list(enumerate(content.removesuffix("\n").split("\n"), 1))
     found = [Example(Text(line), None, f"{name}, line {i:,}", {"text": line}) for i, line in lines if line.strip()]
-    require(bool(found), f"{name} holds no text: give a file with at least one line of text")
+    require(bool(found), "{name} holds no text: give a file with at least one line of text", name=name)
     return found, _blank([i for i, line in lines if not line.strip()])
 
 
@@ -195,7 +223,9 @@ def _blank(numbers: Sequence[int]) -> Counter[str]:
 def label_names(examples: Sequence[Example]) -> tuple[str, ...]:
     """The classes of the training examples. Numbers are sorted by value, words in alphabetical order."""
     names = {example.label for example in examples if example.label is not None}
-    require(len(names) >= 2, f"a classifier needs two labels or more, but the examples have {sorted(names)}")
+    require(
+        len(names) >= 2, "a classifier needs two labels or more, but the examples have {names}", names=sorted(names)
+    )
     numbers = all(name.lstrip("-").isdigit() for name in names)
     return tuple(sorted(names, key=(lambda n: (int(n), n)) if numbers else (lambda n: (0, n))))
 
@@ -206,8 +236,10 @@ def label_numbers(examples: Sequence[Example], names: Sequence[str], file: str |
     unknown = next((e for e in examples if e.label not in known), None)
     if unknown is not None:
         raise UserError(
-            f"{unknown.where or file}: no training example has the label {unknown.label!r}; the known labels are "
-            f"{list(names)[:20]}"
+            "{where}: no training example has the label {label!r}; the known labels are {names}",
+            where=unknown.where or file,
+            label=unknown.label,
+            names=list(names)[:20],
         )
     return [known[str(example.label)] for example in examples]
 
@@ -220,8 +252,13 @@ def few(examples: Sequence[Example], per_label: int, seed: int) -> list[Example]
         same = [e for e in examples if e.label == name]
         require(
             len(same) >= per_label,
-            f"the label {name!r} has {len(same)} examples, but {per_label} examples of each label are needed: give more "
-            "examples, or ask for fewer",
+            (
+                "the label {name!r} has {count_of_same} examples, but {per_label} examples of each label are "
+                "needed: give more examples, or ask for fewer"
+            ),
+            name=name,
+            count_of_same=len(same),
+            per_label=per_label,
         )
         chosen += [same[i] for i in sorted(rng.choice(len(same), per_label, replace=False).tolist())]
     return chosen

@@ -57,8 +57,13 @@ def check_length(base: Pretrained, length: int) -> None:
     """Refuse a length with positions that the model was never trained on."""
     require(
         length <= base.length,
-        f"length={length} is too long for {base.folder}, which was trained with at most {base.length:,} tokens: leave length "
-        f"out, or pretrain with longer rows (--set schedule.*.length={length})",
+        (
+            "length={length} is too long for {folder}, which was trained with at most {length_2:,} tokens: leave "
+            "length out, or pretrain with longer rows (--set schedule.*.length={length})"
+        ),
+        length=length,
+        folder=base.folder,
+        length_2=base.length,
     )
 
 
@@ -70,8 +75,12 @@ def with_head(base: Pretrained, task: Training, name: str, head: Objective, lang
     kept = {key: part for key, part in base.recipe.predict.items() if _scores_tokens(part)}
     require(
         bool(kept) and "future hidden" in base.recipe.see.gives,
-        f"language={language} needs a model that predicts the next token, but {base.folder} does not predict it: set "
-        "language=0, or adapt a model that reads from left to right",
+        (
+            "language={language} needs a model that predicts the next token, but {folder} does not predict it: set "
+            "language=0, or adapt a model that reads from left to right"
+        ),
+        language=language,
+        folder=base.folder,
     )
     weights = dict.fromkeys(kept, language)
     return turned(base, task, hide=Next(), see=see, predict={name: head} | kept, weights=weights)
@@ -84,8 +93,11 @@ def dense(base: Pretrained, pooler: bool | None, activation: Any, *, usual: bool
     has_layer = (usual and base.recipe.adapt.pooler) if pooler is None else pooler
     require(
         has_layer or activation is None,
-        f"activation={activation} sets the activation of the dense layer before the output, but there is no such layer: set "
-        "pooler=true too, or leave activation out",
+        (
+            "activation={activation} sets the activation of the dense layer before the output, but there is no "
+            "such layer: set pooler=true too, or leave activation out"
+        ),
+        activation=activation,
     )
     return {"pooler": has_layer, "activation": activation or (base.recipe.adapt.activation if has_layer else "tanh")}
 

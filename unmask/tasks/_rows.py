@@ -30,11 +30,11 @@ def read_rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
         where = f"byte offset {error.start:,} of a block"
         raise undecodable(path, "utf-8", error.object[:SAMPLE], where, options=False) from None
     except (EOFError, lzma.LZMAError, zlib.error, gzip.BadGzipFile) as error:
-        raise UserError(f"{path} is damaged: {error}") from None
+        raise UserError("{path} is damaged: {error}", path=path, error=error) from None
 
 
 def open_text(path: Path) -> TextIO:
-    require(path.is_file(), f"there is no such file: {path}")
+    require(path.is_file(), "there is no such file: {path}", path=path)
     opened: TextIO = _OPENERS.get(path.suffix, open)(path, "rt", encoding="utf-8-sig", newline="")
     return opened
 
@@ -74,21 +74,38 @@ def _csv(path: Path, file: TextIO) -> Iterator[tuple[int, dict[str, Any]]]:
             if fields:
                 require(
                     len(fields) <= len(names),
-                    f"{path}, line {begins:,}: the row has {len(fields)} fields, but the header has {len(names)} columns: put "
-                    f"quotes around a text that contains a {DELIMITERS[mark]}",
+                    (
+                        "{path}, line {begins:,}: the row has {count_of_fields} fields, but the header has "
+                        "{count_of_names} columns: put quotes around a text that contains a {delimiters}"
+                    ),
+                    path=path,
+                    begins=begins,
+                    count_of_fields=len(fields),
+                    count_of_names=len(names),
+                    delimiters=DELIMITERS[mark],
                 )
                 yield begins, dict.fromkeys(names) | dict(zip(names, fields, strict=False))
             begins = reader.line_num + 1
     except csv.Error as error:
         raise UserError(
-            f"{path}, line {begins:,}: {error}: put quotes around a text that contains quotes, and double the quotes "
-            'inside it, as in "a ""great"" film"'
+            (
+                "{path}, line {begins:,}: {error}: put quotes around a text that contains quotes, and double the "
+                'quotes inside it, as in "a ""great"" film"'
+            ),
+            path=path,
+            begins=begins,
+            error=error,
         ) from None
 
 
 def _check_header(path: Path, names: list[str]) -> None:
     twice = sorted({name for name in names if name and names.count(name) > 1})
-    require(not twice, f"{path}: two columns have the name {twice[0] if twice else ''!r}: rename one of them")
+    require(
+        not twice,
+        "{path}: two columns have the name {twice!r}: rename one of them",
+        path=path,
+        twice=twice[0] if twice else "",
+    )
 
 
 def _jsonl(path: Path, file: TextIO) -> Iterator[tuple[int, dict[str, Any]]]:
@@ -99,10 +116,17 @@ def _jsonl(path: Path, file: TextIO) -> Iterator[tuple[int, dict[str, Any]]]:
             row = json.loads(line)
         except ValueError:
             raise UserError(
-                f"{path}, line {number:,}: this line is not JSON: give JSON lines (.jsonl) or CSV with a header (.csv)"
+                (
+                    "{path}, line {number:,}: this line is not JSON: give JSON lines (.jsonl) or CSV with a header "
+                    "(.csv)"
+                ),
+                path=path,
+                number=number,
             ) from None
         require(
             isinstance(row, dict),
-            f'{path}, line {number:,}: this line is not a JSON object: write each example as {{"name": value, ...}}',
+            ('{path}, line {number:,}: this line is not a JSON object: write each example as {{"name": value, ...}}'),
+            path=path,
+            number=number,
         )
         yield number, row

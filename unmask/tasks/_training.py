@@ -48,19 +48,23 @@ class Training(axes.Part):
     trained: Trained | None = None  # the training that made the run; none: not trained yet, or not known
 
     def __post_init__(self) -> None:
-        require(self.epochs is None or self.epochs > 0, f"epochs must be over 0, got {self.epochs}")
-        require(self.examples >= 1, f"examples must be 1 or more, got {self.examples}")
-        require(self.rate is None or self.rate > 0, f"rate must be over 0, got {self.rate}")
+        require(self.epochs is None or self.epochs > 0, "epochs must be over 0, got {epochs}", epochs=self.epochs)
+        require(self.examples >= 1, "examples must be 1 or more, got {examples}", examples=self.examples)
+        require(self.rate is None or self.rate > 0, "rate must be over 0, got {rate}", rate=self.rate)
         require(
             self.warmup is None or 0 <= self.warmup < 1,
-            f"warmup must be in [0, 1), got {self.warmup}: it is a share of all steps",
+            "warmup must be in [0, 1), got {warmup}: it is a share of all steps",
+            warmup=self.warmup,
         )
-        require(self.decay is None or self.decay >= 0, f"decay must be 0 or more, got {self.decay}")
+        require(self.decay is None or self.decay >= 0, "decay must be 0 or more, got {decay}", decay=self.decay)
         require(
             self.layer_decay is None or 0 < self.layer_decay <= 1,
-            f"layer_decay must be in (0, 1], got {self.layer_decay}: 1 gives all layers the same rate",
+            "layer_decay must be in (0, 1], got {layer_decay}: 1 gives all layers the same rate",
+            layer_decay=self.layer_decay,
         )
-        require(self.length is None or self.length >= 8, f"length must be 8 tokens or more, got {self.length}")
+        require(
+            self.length is None or self.length >= 8, "length must be 8 tokens or more, got {length}", length=self.length
+        )
 
     def hyperparameters(self, recipe: Recipe) -> Hyperparameters:
         """The values of the task. Where the task has none, the values of the model's recipe."""
@@ -85,7 +89,7 @@ class Training(axes.Part):
 
 
 def check_dropout(dropout: float) -> None:
-    require(0 <= dropout < 1, f"dropout must be in [0, 1), got {dropout}")
+    require(0 <= dropout < 1, "dropout must be in [0, 1), got {dropout}", dropout=dropout)
 
 
 def check_language(language: float | Curve | None) -> None:
@@ -93,6 +97,9 @@ def check_language(language: float | Curve | None) -> None:
     number = isinstance(language, int | float) and language >= 0
     require(
         language is None or number or hasattr(language, "at"),
-        f"language must be 0 or more, or a curve, got {language}: with 0.5 the loss of the next token counts half as much as "
-        "the loss of the task",
+        (
+            "language must be 0 or more, or a curve, got {language}: with 0.5 the loss of the next token counts "
+            "half as much as the loss of the task"
+        ),
+        language=language,
     )

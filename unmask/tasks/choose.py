@@ -78,8 +78,11 @@ class Choose(Training):
         for value in values:
             require(
                 isinstance(value, Question),
-                f'this model chooses between texts, got {value!r:.60}: give a .jsonl file with "context" or "question", and '
-                '"choices" (in Python, give a Question)',
+                (
+                    'this model chooses between texts, got {value!r:.60}: give a .jsonl file with "context" or '
+                    '"question", and "choices" (in Python, give a Question)'
+                ),
+                value=value,
             )
         return list(values)
 
@@ -90,7 +93,7 @@ class Choose(Training):
         wrong = next((i for i, question in enumerate(examples) if labelled and question.label is None), None)
         if wrong is not None:
             where = examples[wrong].where or f"example {wrong + 1:,} of {len(examples):,}"
-            raise UserError(f"{where}: the example has no label: give the number of the right choice")
+            raise UserError("{where}: the example has no label: give the number of the right choice", where=where)
 
     def recipe(self, base: Pretrained) -> Recipe:
         """The recipe of the model that chooses. If `language` is not 0, it also predicts the next token."""
@@ -144,7 +147,7 @@ def read(path: str | Path, *, labelled: bool = True) -> list[Question]:
     """The questions of a file. With `labelled`, every question must have a label."""
     path = Path(path)
     questions = [_question(row, f"{path}, line {number:,}", labelled) for number, row in read_rows(path)]
-    require(bool(questions), f"{path} holds no examples: give a file with at least one example")
+    require(bool(questions), "{path} holds no examples: give a file with at least one example", path=path)
     return questions
 
 
@@ -153,14 +156,26 @@ def _question(row: dict[str, Any], where: str, labelled: bool) -> Question:
     choices = row.get("choices")
     require(
         isinstance(choices, list) and all(map(_is_text, choices)),
-        f'{where}: an example needs "choices", a list of texts; got {choices!r:.60}',
+        '{where}: an example needs "choices", a list of texts; got {choices!r:.60}',
+        where=where,
+        choices=choices,
     )
     assert isinstance(choices, list)
-    require(len(choices) >= 2, f"{where}: an example needs two choices or more, got {len(choices)}")
-    require(len(set(choices)) == len(choices), f"{where}: two choices are the same text: remove or change one of them")
+    require(
+        len(choices) >= 2,
+        "{where}: an example needs two choices or more, got {count_of_choices}",
+        where=where,
+        count_of_choices=len(choices),
+    )
+    require(
+        len(set(choices)) == len(choices),
+        ("{where}: two choices are the same text: remove or change one of them"),
+        where=where,
+    )
     require(
         not labelled or row.get("label") is not None,
-        f'{where}: the example has no "label": give the number of the right choice, or its text',
+        '{where}: the example has no "label": give the number of the right choice, or its text',
+        where=where,
     )
     label = None if row.get("label") is None else choice_number(row["label"], choices, where)
     return Question(context, tuple(choices), label, where, row)
@@ -170,11 +185,19 @@ def _context(row: dict[str, Any], where: str) -> str:
     """The context followed by the question, or only one of them if the other is missing."""
     given = {name: row[name] for name in ("context", "text", "question") if row.get(name) is not None}
     for name, value in given.items():
-        require(isinstance(value, str), f'{where}: "{name}" must be a text, got {value!r:.60}')
+        require(
+            isinstance(value, str),
+            '{where}: "{name}" must be a text, got {value!r:.60}',
+            where=where,
+            name=name,
+            value=value,
+        )
     filled = {name: value.strip() for name, value in given.items() if value.strip()}
     require(
         bool(filled),
-        f'{where}: an example needs "context" (or "text"), "question", or both, not empty; got the columns {sorted(row)}',
+        '{where}: an example needs "context" (or "text"), "question", or both, not empty; got the columns {row}',
+        where=where,
+        row=sorted(row),
     )
     parts = filled.get("context") or filled.get("text"), filled.get("question")
     return " ".join(part for part in parts if part)
@@ -189,6 +212,9 @@ def choice_number(label: Any, choices: Sequence[str], where: str) -> int:
     number = choices.index(label) if label in choices else label
     require(
         isinstance(number, int) and not isinstance(number, bool) and 0 <= number < len(choices),
-        f"{where}: the label must be the text of a choice or its number, 0 to {len(choices) - 1}; got {label!r:.60}",
+        ("{where}: the label must be the text of a choice or its number, 0 to {count_of_choices}; got {label!r:.60}"),
+        where=where,
+        count_of_choices=len(choices) - 1,
+        label=label,
     )
     return int(number)

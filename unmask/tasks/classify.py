@@ -78,10 +78,12 @@ class Classify(Training):
         if wrong is not None:
             where = examples[wrong].where or f"example {wrong + 1:,} of {len(examples):,}"
             raise UserError(
-                f"{where}: the example has one text, but {reader} reads pairs: give two texts (text_a and text_b, or --text "
+                "{where}: the example has one text, but {reader} reads pairs: give two texts (text_a and text_b, or --text "
                 "twice)"
                 if self.texts == 2
-                else f"{where}: the example has two texts, but {reader} reads one: give one text (text, or --text once)"
+                else "{where}: the example has two texts, but {reader} reads one: give one text (text, or --text once)",
+                where=where,
+                reader=reader,
             )
         if labelled:
             label_numbers(examples, self.labels, "the examples")
@@ -158,7 +160,9 @@ def _example(value: Any, where: str) -> Example:
     texts = tuple(text for text in texts if text is not None)
     require(
         1 <= len(texts) <= 2 and all(isinstance(text, str) for text in texts),
-        f"{where}: an example has one or two texts, got {value!r:.60}",
+        "{where}: an example has one or two texts, got {value!r:.60}",
+        where=where,
+        value=value,
     )
     row = {"text": texts[0]} if len(texts) == 1 else {"text_a": texts[0], "text_b": texts[1]}
     return Example(Text(*texts), None, where, row)

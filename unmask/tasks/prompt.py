@@ -30,10 +30,11 @@ def read(path: str | Path, template: Template) -> list[PromptQuestion]:
     """The questions of a file. Either all of them have choices, or none has."""
     path = Path(path)
     questions = [_question(row, template, f"{path}, line {number:,}") for number, row in read_rows(path)]
-    require(bool(questions), f"{path} holds no examples: give a file with at least one example")
+    require(bool(questions), "{path} holds no examples: give a file with at least one example", path=path)
     require(
         len({len(question.choices) > 1 for question in questions}) == 1,
-        f'{path} mixes examples with "choices" and examples without: give "choices" to every example, or to none',
+        '{path} mixes examples with "choices" and examples without: give "choices" to every example, or to none',
+        path=path,
     )
     return questions
 
@@ -45,14 +46,18 @@ def _question(row: dict[str, Any], template: Template, where: str) -> PromptQues
     if "choices" not in row:
         require(
             "answer" in row,
-            f'{where}: an example needs "answer", and for multiple choice also "choices"; got the columns {sorted(row)}',
+            '{where}: an example needs "answer", and for multiple choice also "choices"; got the columns {row}',
+            where=where,
+            row=sorted(row),
         )
         _require_texts([row["answer"]], f'{where}: "answer"')
         return PromptQuestion(prompt, (row["answer"],), 0)
     choices = row["choices"]
     require(
         isinstance(choices, list) and len(choices) >= 2,
-        f'{where}: "choices" must be a list of two texts or more, got {choices!r:.60}',
+        '{where}: "choices" must be a list of two texts or more, got {choices!r:.60}',
+        where=where,
+        choices=choices,
     )
     _require_texts(choices, f"{where}: a choice")
     return PromptQuestion(prompt, tuple(choices), _right(row, choices, where))
@@ -63,13 +68,20 @@ def _named(row: dict[str, Any], template: Template, where: str) -> int:
     filled = [name for name, value in row.items() if value not in (None, "")]
     require(
         "label" in filled,
-        f'{where}: the template has choices, so each example needs "label"; this one has only {", ".join(filled)}',
+        '{where}: the template has choices, so each example needs "label"; this one has only {filled}',
+        where=where,
+        filled=", ".join(filled),
     )
     names = [choice.label for choice in template.choices]
     require(
         str(row["label"]) in names,
-        f"{where}: the label must be the name of a choice of the template ({', '.join(names)}), got {row['label']!r:.60}: "
-        "use the labels of the file as names in the template, for example 'choices: 0=terrible, 1=great'",
+        (
+            "{where}: the label must be the name of a choice of the template ({names}), got {row!r:.60}: use the "
+            "labels of the file as names in the template, for example 'choices: 0=terrible, 1=great'"
+        ),
+        where=where,
+        names=", ".join(names),
+        row=row["label"],
     )
     return names.index(str(row["label"]))
 
@@ -78,18 +90,28 @@ def _right(row: dict[str, Any], choices: list[str], where: str) -> int:
     """The index of the right choice of an example: given by `answer`, or by `label` as in the task `choose`."""
     numbers = [_number(row["answer"], choices, where)] if row.get("answer") is not None else []
     numbers += [choice_number(row["label"], choices, where)] if row.get("label") is not None else []
-    require(bool(numbers), f'{where}: the example has "choices" but no right one: give "answer" or "label"')
+    require(bool(numbers), '{where}: the example has "choices" but no right one: give "answer" or "label"', where=where)
     require(
         len(set(numbers)) == 1,
-        f'{where}: "answer" is {row.get("answer")!r:.40} and "label" is {row.get("label")!r:.40}: they mean two different '
-        "choices; give only one of them",
+        (
+            '{where}: "answer" is {row!r:.40} and "label" is {row_2!r:.40}: they mean two different choices; give '
+            "only one of them"
+        ),
+        where=where,
+        row=row.get("answer"),
+        row_2=row.get("label"),
     )
     return numbers[0]
 
 
 def _require_texts(values: list[Any], what: str) -> None:
     for value in values:
-        require(isinstance(value, str) and bool(value.strip()), f"{what} must be a text, got {value!r:.40}")
+        require(
+            isinstance(value, str) and bool(value.strip()),
+            "{what} must be a text, got {value!r:.40}",
+            what=what,
+            value=value,
+        )
 
 
 def _number(value: Any, choices: list[str], where: str) -> int:
@@ -98,11 +120,24 @@ def _number(value: Any, choices: list[str], where: str) -> int:
     index = int(value) if str(value).isdecimal() and int(value) < len(choices) else None
     require(
         not isinstance(value, int) or None in (by_words, index) or by_words == index,
-        f"{where}: the answer {value} is an index and also the text of one of the choices {choices}: write it as a string",
+        (
+            "{where}: the answer {value} is an index and also the text of one of the choices {choices}: write it "
+            "as a string"
+        ),
+        where=where,
+        value=value,
+        choices=choices,
     )
     found = by_words if by_words is not None else index
     if found is None:
         raise UserError(
-            f"{where}: the answer must be one of {choices} or an index from 0 to {len(choices) - 1}, got {value!r:.60}"
+            (
+                "{where}: the answer must be one of {choices} or an index from 0 to {count_of_choices}, got "
+                "{value!r:.60}"
+            ),
+            where=where,
+            choices=choices,
+            count_of_choices=len(choices) - 1,
+            value=value,
         )
     return found

@@ -49,7 +49,7 @@ class Write(Training):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        require(0 < self.hidden <= 1, f"hidden must be in (0, 1], got {self.hidden}: write 0.7 for 70%")
+        require(0 < self.hidden <= 1, "hidden must be in (0, 1], got {hidden}: write 0.7 for 70%", hidden=self.hidden)
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -78,19 +78,26 @@ class Write(Training):
         wrong = next((i for i, pair in enumerate(examples) if labelled and pair.target is None), None)
         if wrong is not None:
             where = examples[wrong].where or f"example {wrong + 1:,} of {len(examples):,}"
-            raise UserError(f"{where}: the example has no target: give the text that the model should write")
+            raise UserError(
+                "{where}: the example has no target: give the text that the model should write", where=where
+            )
 
     def recipe(self, base: Pretrained) -> Recipe:
         """The recipe of the model that writes: part of the target is hidden, and the target is read from left to right."""
         found = token_objective(base)
         if found is None:
             raise UserError(
-                f"{base.folder} cannot be adapted to writing, because it does not predict tokens: adapt a model that does"
+                ("{folder} cannot be adapted to writing, because it does not predict tokens: adapt a model that does"),
+                folder=base.folder,
             )
         require(
             base.tokenizer.vocabulary.mask is not None,
-            f"{base.folder} cannot be adapted to writing: this task hides parts of the target, and the tokenizer has no "
-            "[MASK]; a model that reads from left to right can continue a text without adaptation: use 'unmask generate'",
+            (
+                "{folder} cannot be adapted to writing: this task hides parts of the target, and the tokenizer has "
+                "no [MASK]; a model that reads from left to right can continue a text without adaptation: use "
+                "'unmask generate'"
+            ),
+            folder=base.folder,
         )
         hide = Masked(units=Second(), budget=self.hidden)
         made = turned(base, self.decided(base.recipe), hide=hide, see=Prefix(), predict=dict([found]))
@@ -142,7 +149,7 @@ def read(path: str | Path, *, labelled: bool = True) -> list[Pair]:
     """The pairs of a file. Without `labelled`, targets are not read."""
     path = Path(path)
     pairs = [_read_pair(row, f"{path}, line {number:,}", labelled) for number, row in read_rows(path)]
-    require(bool(pairs), f"{path} holds no examples: give a file with at least one example")
+    require(bool(pairs), "{path} holds no examples: give a file with at least one example", path=path)
     return pairs
 
 
@@ -152,7 +159,10 @@ def _read_pair(row: dict[str, Any], where: str, labelled: bool) -> Pair:
     needed = 'needs "source" and "target", both texts' if labelled else 'needs "source", a text'
     require(
         all(isinstance(text, str) and text.strip() for text in found),
-        f"{where}: an example {needed}, not empty; got the columns {sorted(row)}",
+        "{where}: an example {needed}, not empty; got the columns {row}",
+        where=where,
+        needed=needed,
+        row=sorted(row),
     )
     return Pair(str(source), str(target) if labelled else None, where, row)
 
@@ -161,6 +171,9 @@ def _pair(value: Any, where: str) -> Pair:
     if isinstance(value, Pair):
         return value
     require(
-        isinstance(value, str), f"{where}: this model writes from a source, which must be a text, got {value!r:.60}"
+        isinstance(value, str),
+        ("{where}: this model writes from a source, which must be a text, got {value!r:.60}"),
+        where=where,
+        value=value,
     )
     return Pair(value, None, where, {"source": value})

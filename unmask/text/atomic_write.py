@@ -13,9 +13,11 @@ from unmask.errors import require
 
 def check_free(out: Path, *, overwrite: bool, folder: bool = False) -> None:
     """Refuse an output path that exists, unless it may be overwritten and is of the same type (file or folder)."""
-    require(overwrite or not out.exists(), f"{out} exists already: choose another --out, or pass --overwrite")
-    require(not out.is_dir() or folder, f"{out} is a folder, but the output is a file: choose another --out")
-    require(not out.is_file() or not folder, f"{out} is a file, but the output is a folder: choose another --out")
+    require(overwrite or not out.exists(), "{out} exists already: choose another --out, or pass --overwrite", out=out)
+    require(not out.is_dir() or folder, "{out} is a folder, but the output is a file: choose another --out", out=out)
+    require(
+        not out.is_file() or not folder, "{out} is a file, but the output is a folder: choose another --out", out=out
+    )
 
 
 @contextmanager

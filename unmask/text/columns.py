@@ -34,13 +34,22 @@ class Column:
         if self.kind == "run":
             if self.fill != NO_UNIT or self.values.ndim > 1:
                 raise UserError(
-                    f"a column of the kind 'run' has one mark per token and the fill value {NO_UNIT}, got the shape "
-                    f"{self.shape} and the fill value {self.fill}: use the kind 'value'"
+                    (
+                        "a column of the kind 'run' has one mark per token and the fill value {no_unit}, got the "
+                        "shape {shape} and the fill value {fill}: use the kind 'value'"
+                    ),
+                    no_unit=NO_UNIT,
+                    shape=self.shape,
+                    fill=self.fill,
                 )
         elif np.asarray(self.fill).astype(self.values.dtype) != self.fill:
             raise UserError(
-                f"the fill value {self.fill} does not fit into a column of {self.values.dtype}: choose another fill value, or "
-                "a signed type"
+                (
+                    "the fill value {fill} does not fit into a column of {dtype}: choose another fill value, or a "
+                    "signed type"
+                ),
+                fill=self.fill,
+                dtype=self.values.dtype,
             )
 
     @property

@@ -31,8 +31,12 @@ def docstrings(packages: Sequence[str], *, workers: int | None = None) -> Iterat
 
     A package is given by its import name; "stdlib" is the whole standard library. Each text is yielded once.
     """
-    require(bool(packages), f"no package given: name installed packages, or {STDLIB!r} for the standard library")
-    require(workers is None or workers >= 1, f"workers must be 1 or more, got {workers}")
+    require(
+        bool(packages),
+        "no package given: name installed packages, or {stdlib!r} for the standard library",
+        stdlib=STDLIB,
+    )
+    require(workers is None or workers >= 1, "workers must be 1 or more, got {workers}", workers=workers)
     files = [(package, file) for package in packages for file in _files(package)]
     return _distinct(files, workers or os.cpu_count() or 1)
 
@@ -63,17 +67,24 @@ def _files(package: str) -> list[Path]:
     if package == STDLIB:
         root = Path(sysconfig.get_path("stdlib"))
         return sorted(f for f in root.rglob("*.py") if not _SKIPPED.intersection(f.relative_to(root).parts[:-1]))
-    require(package.isidentifier(), f"a package is given by its import name, such as numpy, got {package!r}")
+    require(
+        package.isidentifier(), "a package is given by its import name, such as numpy, got {package!r}", package=package
+    )
     try:
         spec = importlib.util.find_spec(package)  # finds a top-level name without importing it
     except ValueError:  # a module that runs as a script has no spec
         spec = None
     if spec is None:
-        raise UserError(f"the package {package!r} is not installed: pip install {package}, or name another package")
+        raise UserError(
+            ("the package {package!r} is not installed: pip install {package}, or name another package"),
+            package=package,
+        )
     files = [Path(spec.origin)] if spec.origin and spec.origin.endswith(".py") else []
     for folder in spec.submodule_search_locations or ():
         files += Path(folder).rglob("*.py")
-    require(bool(files), f"the package {package!r} has no Python source files to read: name another package")
+    require(
+        bool(files), "the package {package!r} has no Python source files to read: name another package", package=package
+    )
     return sorted(set(files))
 
 

@@ -57,7 +57,7 @@ class Corpus:
         whole: bool = False, lines: bool = False,
     ) -> None:  # fmt: skip
         require(bool(arguments), "no corpus given: name files, folders or globs of " + ", ".join(FORMATS))
-        require(errors in ("strict", "replace"), f"errors must be strict or replace, got {errors!r}")
+        require(errors in ("strict", "replace"), "errors must be strict or replace, got {errors!r}", errors=errors)
         require(
             not (whole and lines),
             "--whole makes a .txt file one document, --lines makes each line a document: give one of them",
@@ -96,7 +96,7 @@ class Corpus:
                 yield from self._cut(text)
         names = [str(file) for source in self.sources for file in source.files]
         verb = "is" if len(names) == 1 else "are"
-        require(found, f"the corpus holds no text: {', '.join(names[:3])} {verb} empty or blank")
+        require(found, "the corpus holds no text: {names} {verb} empty or blank", names=", ".join(names[:3]), verb=verb)
 
     def _texts(self, source: Source) -> Iterator[str]:
         for file in source.files:
@@ -183,7 +183,12 @@ def _source(argument: str) -> Source:
             path, share = head, float(tail)
         except ValueError:
             pass
-    require(0 < share <= 1, f"the share of a corpus must be in (0, 1], got {share:g} in {argument!r}")
+    require(
+        0 < share <= 1,
+        "the share of a corpus must be in (0, 1], got {share:g} in {argument!r}",
+        share=share,
+        argument=argument,
+    )
     return Source(tuple(_files(path)), share)
 
 
@@ -191,14 +196,26 @@ def _files(argument: str) -> list[Path]:
     path = Path(argument)
     if path.is_dir():
         files = sorted(file for file in path.rglob("*") if file.is_file() and suffixes(file)[0] in FORMATS)
-        require(bool(files), f"the folder {path} holds no {', '.join(FORMATS)} file (plain, .gz, .xz or .zst)")
+        require(
+            bool(files),
+            "the folder {path} holds no {formats} file (plain, .gz, .xz or .zst)",
+            path=path,
+            formats=", ".join(FORMATS),
+        )
         return files
     files = [path] if path.is_file() else sorted(Path(name) for name in glob.glob(argument, recursive=True))
-    require(bool(files), f"no such corpus: {argument} is not a file, not a folder, and not a glob that matches a file")
+    require(
+        bool(files),
+        ("no such corpus: {argument} is not a file, not a folder, and not a glob that matches a file"),
+        argument=argument,
+    )
     for file in files:
         require(
             suffixes(file)[0] in FORMATS,
-            f"{file} has an unknown format: give {', '.join(FORMATS)}, plain or compressed ({', '.join(COMPRESSIONS)})",
+            "{file} has an unknown format: give {formats}, plain or compressed ({compressions})",
+            file=file,
+            formats=", ".join(FORMATS),
+            compressions=", ".join(COMPRESSIONS),
         )
     return files
 
@@ -225,7 +242,7 @@ def _pyarrow(file: Path) -> Any:
     try:
         import pyarrow
     except ImportError:
-        raise UserError(f"{file} needs pyarrow: pip install 'unmask[parquet]'") from None
+        raise UserError("{file} needs pyarrow: pip install 'unmask[parquet]'", file=file) from None
     return pyarrow
 
 
@@ -237,15 +254,24 @@ def read_line(stream: Any, file: Path, offset: int) -> bytes:
         raise _damaged(file, offset, error) from None
     require(
         len(line) <= LONGEST_LINE,
-        f"{file} has a line of more than {LONGEST_LINE >> 20} MiB at byte {offset:,}: add line breaks",
+        "{file} has a line of more than {longest_line} MiB at byte {offset:,}: add line breaks",
+        file=file,
+        longest_line=LONGEST_LINE >> 20,
+        offset=offset,
     )
     return line
 
 
 def _damaged(file: Path, offset: int, error: Exception) -> UserError:
     return UserError(
-        f"{file} is damaged: its {suffixes(file)[1] or 'data'} stream ends too early, after {offset:,} bytes of text "
-        f"({error}): download or compress the file again"
+        (
+            "{file} is damaged: its {suffixes} stream ends too early, after {offset:,} bytes of text ({error}): "
+            "download or compress the file again"
+        ),
+        file=file,
+        suffixes=suffixes(file)[1] or "data",
+        offset=offset,
+        error=error,
     )
 
 
@@ -280,11 +306,21 @@ def _jsonl(file: Path, lines: Iterator[str]) -> Iterator[str]:
         try:
             text = json.loads(line)["text"]
         except (ValueError, TypeError, KeyError):
-            raise UserError(f'{file}, line {number:,}: this line is not a JSON object with a field "text"') from None
-        require(isinstance(text, str), f'{file}, line {number:,}: "text" must be a string, got {text!r:.40}')
+            raise UserError(
+                '{file}, line {number:,}: this line is not a JSON object with a field "text"', file=file, number=number
+            ) from None
+        require(
+            isinstance(text, str),
+            '{file}, line {number:,}: "text" must be a string, got {text!r:.40}',
+            file=file,
+            number=number,
+            text=text,
+        )
         require(
             not HALF.search(text),
-            f'{file}, line {number:,}: "text" holds a lone surrogate (half a character): remove it',
+            '{file}, line {number:,}: "text" holds a lone surrogate (half a character): remove it',
+            file=file,
+            number=number,
         )
         if text.strip():
             yield text
@@ -298,13 +334,20 @@ def _parquet(file: Path) -> Iterator[str]:
         with file.open("rb") as raw, decompressed(raw, file) as stream:
             table = parquet.ParquetFile(io.BytesIO(stream.read()) if suffixes(file)[1] else file)
     except (arrow.ArrowInvalid, *_BROKEN) as error:
-        raise UserError(f"{file} is not a parquet file: {error}") from None
+        raise UserError("{file} is not a parquet file: {error}", file=file, error=error) from None
     names = table.schema_arrow.names
-    require("text" in names, f'{file} has no column "text", it has {names}: rename the column that holds the text')
+    require(
+        "text" in names,
+        ('{file} has no column "text", it has {names}: rename the column that holds the text'),
+        file=file,
+        names=names,
+    )
     kind = table.schema_arrow.field("text").type
     require(
         arrow.types.is_string(kind) or arrow.types.is_large_string(kind),
-        f'{file}: the column "text" must hold strings, but it holds {kind}',
+        '{file}: the column "text" must hold strings, but it holds {kind}',
+        file=file,
+        kind=kind,
     )
     for batch in table.iter_batches(batch_size=256, columns=["text"]):
         yield from (text for text in batch.column(0).to_pylist() if text and text.strip())

@@ -37,7 +37,11 @@ def encoding_named(name: str) -> str:
     except LookupError:
         found = None
     text = found is not None and getattr(found, "_is_text_encoding", True)
-    require(text, f"unknown encoding {name!r}: give utf-8, gb18030, big5, utf-16 or another encoding that Python knows")
+    require(
+        text,
+        ("unknown encoding {name!r}: give utf-8, gb18030, big5, utf-16 or another encoding that Python knows"),
+        name=name,
+    )
     assert found is not None
     return "utf-8" if found.name == "utf-8-sig" else found.name
 
@@ -85,13 +89,19 @@ def undecodable(
     if name is not None and name != encoding:
         convert = f"pass --encoding {name}" if options else f"convert it: iconv -f {name} -t utf-8 {file} > NEW_FILE"
         advice = "leave --encoding out" if name == "utf-8" else convert
-        return UserError(f"{file} is not {shown}: it looks like {name.upper()}; {advice}")
+        return UserError(
+            "{file} is not {shown}: it looks like {upper}; {advice}",
+            file=file,
+            shown=shown,
+            upper=name.upper(),
+            advice=advice,
+        )
     lines = sample.split(b"\n")[:-1] or [sample]
     bad = sum(_decoded(line, encoding) is None for line in lines)
     advice = "pass its --encoding" if options else "convert the file"
     if options and 2 * bad <= good + len(lines):
         advice += "; if only a few characters are damaged, pass --errors replace to `tokenizer`, `prepare` or `lexicon`"
-    return UserError(f"{file} is not {shown}: {where}; {advice}")
+    return UserError("{file} is not {shown}: {where}; {advice}", file=file, shown=shown, where=where, advice=advice)
 
 
 def fitting(file: Path, sample: bytes, encoding: str) -> str:

@@ -37,10 +37,12 @@ def names_in(files: Sequence[str | Path]) -> tuple[list[tuple[str, int]], Counte
 
 def _triples(file: Path) -> Iterator[tuple[str, str]]:
     """Head and tail of each line. A line is JSON with head, relation and tail, or three columns separated by tabs."""
-    require(file.is_file(), f"no knowledge graph at {file}: give a file of triples, .jsonl or .tsv")
+    require(file.is_file(), "no knowledge graph at {file}: give a file of triples, .jsonl or .tsv", file=file)
     read = {".jsonl": _from_json, ".tsv": _from_columns}.get(suffixes(file)[0])
     if read is None:
-        raise UserError(f"{file} has an unknown format: give .jsonl or .tsv, plain or compressed (.gz, .xz, .zst)")
+        raise UserError(
+            ("{file} has an unknown format: give .jsonl or .tsv, plain or compressed (.gz, .xz, .zst)"), file=file
+        )
     for number, line in numbered_lines(file):
         if not line.strip():
             continue
@@ -48,7 +50,11 @@ def _triples(file: Path) -> Iterator[tuple[str, str]]:
         if not head or not tail or HALF.search(head + tail):
             wanted = '{"head": NAME, "relation": ..., "tail": NAME}' if read is _from_json else "NAME, relation, NAME"
             raise UserError(
-                f"{file}, line {number:,}: the line must be a triple with two names, {wanted}; got {line[:40]!r}"
+                "{file}, line {number:,}: the line must be a triple with two names, {wanted}; got {line!r}",
+                file=file,
+                number=number,
+                wanted=wanted,
+                line=line[:40],
             )
         yield head, tail
 

@@ -35,12 +35,21 @@ def items(layout: str, texts: int) -> tuple[Item, ...]:
     for word in words:
         require(
             word in TEXTS or word in SPECIALS,
-            f"a layout may hold a, b, {', '.join(SPECIALS)}; got {word!r} in {layout!r}",
+            "a layout may hold a, b, {specials}; got {word!r} in {layout!r}",
+            specials=", ".join(SPECIALS),
+            word=word,
+            layout=layout,
         )
     require(
-        words.count("a") == 1 and words.count("b") <= 1, f"a layout must have a once and b at most once, got {layout!r}"
+        words.count("a") == 1 and words.count("b") <= 1,
+        ("a layout must have a once and b at most once, got {layout!r}"),
+        layout=layout,
     )
-    require(texts == 1 or "b" in words, f"the layout {layout!r} has no place for a second text: use a layout with b")
+    require(
+        texts == 1 or "b" in words,
+        ("the layout {layout!r} has no place for a second text: use a layout with b"),
+        layout=layout,
+    )
     found: list[Item] = []
     segment, after_a = 0, 0
     for word in (word for word in words if word not in between):

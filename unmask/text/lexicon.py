@@ -91,7 +91,11 @@ def inside_word(kinds: np.ndarray, edges: np.ndarray) -> np.ndarray:
 
 
 def _read(file: Path) -> dict[str, set[str]]:
-    require(file.is_file(), f"no lexicon at {file}: write one, or make one with 'unmask lexicon CORPUS --out {file}'")
+    require(
+        file.is_file(),
+        ("no lexicon at {file}: write one, or make one with 'unmask lexicon CORPUS --out {file}'"),
+        file=file,
+    )
     found: dict[str, set[str]] = {level: set() for level in LEVELS}
     for number, line in numbered_lines(file):
         if line.startswith("# ") or not line.strip():
@@ -99,11 +103,14 @@ def _read(file: Path) -> dict[str, set[str]]:
         entry, tab, rest = line.partition("\t")
         level, entry = rest.partition("\t")[0].strip(), entry.strip()
         if not tab or not entry or level not in found:
-            raise UserError(f"{file}, line {number:,}: {_wrong(entry, tab, level)}")
+            raise UserError(
+                "{file}, line {number:,}: {wrong}", file=file, number=number, wrong=_wrong(entry, tab, level)
+            )
         found[level].add(entry)
     require(
         any(found.values()),
-        f"the lexicon {file} has no entries: write one entry per line, followed by a tab and its level",
+        "the lexicon {file} has no entries: write one entry per line, followed by a tab and its level",
+        file=file,
     )
     return found
 

@@ -13,7 +13,7 @@ from unmask.text.encodings import SAMPLE, undecodable
 
 def numbered_lines(file: Path) -> Iterator[tuple[int, str]]:
     """The lines of a UTF-8 file, numbered from 1, without line ends and without a byte-order mark."""
-    require(file.is_file(), f"no such file: {file}")
+    require(file.is_file(), "no such file: {file}", file=file)
     number, offset = 0, 0
     with file.open("rb") as raw, decompressed(raw, file) as stream:
         while line := read_line(stream, file, offset):

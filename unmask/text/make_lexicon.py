@@ -34,7 +34,8 @@ def make_lexicon(
     check_free(out, overwrite=overwrite)
     require(
         out.suffix not in COMPRESSIONS,
-        f"a lexicon is written without compression, got {out}: choose another --out, and compress the file later",
+        "a lexicon is written without compression, got {out}: choose another --out, and compress the file later",
+        out=out,
     )
     names, notes = names_in(graph)
     phrases: list[Phrase] = []

@@ -15,7 +15,7 @@ class Counts:
     """
 
     def __init__(self, most: int) -> None:
-        require(most >= 2, f"a table of counts needs room for 2 keys or more, got {most}")
+        require(most >= 2, "a table of counts needs room for 2 keys or more, got {most}", most=most)
         self.most = most
         self.floor = 0
         self.keys = np.zeros(0, dtype=np.int64)  # sorted

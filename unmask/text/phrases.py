@@ -38,14 +38,25 @@ class Mining:
     most_ngrams: int = 10_000_000  # in a table of counts; 16 bytes each, and there are two tables
 
     def __post_init__(self) -> None:
-        require(self.longest >= 2, f"the longest phrase must have 2 words or more, got {self.longest}")
-        require(self.least_count >= 2, f"the least count must be 2 or more, got {self.least_count}")
+        require(self.longest >= 2, "the longest phrase must have 2 words or more, got {longest}", longest=self.longest)
+        require(
+            self.least_count >= 2, "the least count must be 2 or more, got {least_count}", least_count=self.least_count
+        )
         require(
             -1 <= self.least_pmi < 1,
-            f"the least PMI must be in [-1, 1), got {self.least_pmi:g}: it is normalised",
+            "the least PMI must be in [-1, 1), got {least_pmi:g}: it is normalised",
+            least_pmi=self.least_pmi,
         )
-        require(self.least_entropy >= 0, f"the least entropy must be 0 bits or more, got {self.least_entropy:g}")
-        require(self.most_ngrams >= 100, f"a table must hold 100 n-grams or more, got {self.most_ngrams}")
+        require(
+            self.least_entropy >= 0,
+            "the least entropy must be 0 bits or more, got {least_entropy:g}",
+            least_entropy=self.least_entropy,
+        )
+        require(
+            self.most_ngrams >= 100,
+            "a table must hold 100 n-grams or more, got {most_ngrams}",
+            most_ngrams=self.most_ngrams,
+        )
 
 
 @dataclass(frozen=True)

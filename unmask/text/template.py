@@ -34,13 +34,21 @@ class Template:
     def read(cls, prompt: str | Path) -> Template:
         """Read a template from a file, or from its text. The last line end of a file is not part of it."""
         if isinstance(prompt, Path) or ("\n" not in prompt and Path(prompt).is_file()):
-            require(Path(prompt).is_file(), f"no such template: {prompt}")
+            require(Path(prompt).is_file(), "no such template: {prompt}", prompt=prompt)
             try:
                 text = Path(prompt).read_text(encoding="utf-8-sig")
             except UnicodeDecodeError as error:
-                raise UserError(f"{prompt} is not UTF-8 at byte offset {error.start:,}: convert it to UTF-8") from None
+                raise UserError(
+                    "{prompt} is not UTF-8 at byte offset {start:,}: convert it to UTF-8",
+                    prompt=prompt,
+                    start=error.start,
+                ) from None
             return cls.parse(text.removesuffix("\n"))
-        require("{" in prompt, f"{prompt!r:.60} is neither a file nor a template: a template needs a {{field}}")
+        require(
+            "{" in prompt,
+            "{prompt!r:.60} is neither a file nor a template: a template needs a {{field}}",
+            prompt=prompt,
+        )
         return cls.parse(prompt)
 
     @classmethod
@@ -51,7 +59,9 @@ class Template:
         try:
             pieces = tuple(_piece(*piece) for piece in Formatter().parse(rest if choices else text))
         except ValueError as error:
-            raise UserError(f"the template cannot be read ({error}): write {{{{ or }}}} for a literal brace") from None
+            raise UserError(
+                "the template cannot be read ({error}): write {{{{ or }}}} for a literal brace", error=error
+            ) from None
         require(bool(pieces), "the template is empty: write a text with {field} where a value goes")
         return cls(pieces, choices)
 
@@ -64,12 +74,18 @@ class Template:
                 continue
             require(
                 field in values,
-                f"{where}: the template needs {{{field}}}, which the example lacks; it has {', '.join(values)}",
+                "{where}: the template needs {{{field}}}, which the example lacks; it has {values}",
+                where=where,
+                field=field,
+                values=", ".join(values),
             )
             value = values[field]
             require(
                 isinstance(value, str | int | float) and not isinstance(value, bool),
-                f"{where}: {{{field}}} must be a text or a number, got {value!r:.40}",
+                "{where}: {{{field}}} must be a text or a number, got {value!r:.40}",
+                where=where,
+                field=field,
+                value=value,
             )
             parts.append(str(value))
         return "".join(parts)
@@ -80,7 +96,8 @@ def _piece(text: str, field: str | None, form: str | None, conversion: str | Non
     shown = f"{{{field}{'!' + conversion if conversion else ''}{':' + form if form else ''}}}"
     require(
         plain,
-        f"the template has {shown}: write only the name of a field in braces, and {{{{ or }}}} for a literal brace",
+        ("the template has {shown}: write only the name of a field in braces, and {{{{ or }}}} for a literal brace"),
+        shown=shown,
     )
     return text, field
 
@@ -89,10 +106,16 @@ def _choices(text: str) -> tuple[Choice, ...]:
     found = []
     for part in _COMMA.split(text):
         label, equals, words = (word.strip() for word in part.partition("="))
-        require(bool(label) and bool(words or not equals), f"the template has an empty choice: {text.strip()!r}")
+        require(
+            bool(label) and bool(words or not equals), "the template has an empty choice: {text!r}", text=text.strip()
+        )
         found.append(Choice(label, words or label))
-    require(len(found) >= 2, f"the template needs two choices or more, got {text.strip()!r}: separate them by commas")
+    require(
+        len(found) >= 2,
+        "the template needs two choices or more, got {text!r}: separate them by commas",
+        text=text.strip(),
+    )
     for name in ("label", "words"):
         names = [getattr(choice, name) for choice in found]
-        require(len(set(names)) == len(names), f"the template names a choice twice: {text.strip()!r}")
+        require(len(set(names)) == len(names), "the template names a choice twice: {text!r}", text=text.strip())
     return tuple(found)

@@ -53,11 +53,15 @@ class Tokenizer:
     def load(cls, path: str | Path) -> Tokenizer:
         path = Path(path)
         path = path / "tokenizer.json" if path.is_dir() else path
-        require(path.is_file(), f"no tokenizer at {path}: make one with 'unmask tokenizer CORPUS --out {path}'")
+        require(
+            path.is_file(), "no tokenizer at {path}: make one with 'unmask tokenizer CORPUS --out {path}'", path=path
+        )
         try:
             return cls(Backend.from_file(str(path)))
         except Exception as error:  # the Rust code raises plain Exceptions
-            raise UserError(f"{path} is not a tokenizer.json of Hugging Face tokenizers: {error}") from None
+            raise UserError(
+                "{path} is not a tokenizer.json of Hugging Face tokenizers: {error}", path=path, error=error
+            ) from None
 
     def save(self, path: str | Path) -> None:
         Path(path).write_text(self.backend.to_str(pretty=False), encoding="utf-8")
@@ -93,8 +97,12 @@ class Tokenizer:
     def role(self, name: str) -> int:
         require(
             name in self.roles,
-            f"the tokenizer has no {name} token (none of {', '.join(ROLES[name])}): "
-            "train a tokenizer with 'unmask tokenizer', or choose a recipe that does not need this token",
+            (
+                "the tokenizer has no {name} token (none of {roles}): train a tokenizer with 'unmask tokenizer', "
+                "or choose a recipe that does not need this token"
+            ),
+            name=name,
+            roles=", ".join(ROLES[name]),
         )
         return self.roles[name]
 
@@ -281,7 +289,10 @@ class Bytes(Part):
     def __post_init__(self) -> None:
         size = len(BERT_NAMES) + 256
         require(
-            self.vocab == size, f"a tokenizer of bytes always has {size} tokens, got {self.vocab:,}: leave --vocab out"
+            self.vocab == size,
+            ("a tokenizer of bytes always has {size} tokens, got {vocab:,}: leave --vocab out"),
+            size=size,
+            vocab=self.vocab,
         )
 
     def blank(self) -> tuple[Backend, Any]:

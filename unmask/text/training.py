@@ -35,7 +35,9 @@ def train(kind: Kind, texts: Iterable[str], *, at_most: bool = False, fold: bool
     If the corpus is too small for the vocabulary size, that is an error, unless `at_most`."""
     require(
         kind.vocab > len(BERT_NAMES),
-        f"vocab must be more than {len(BERT_NAMES)} (the special tokens), got {kind.vocab}",
+        "vocab must be more than {count_of_bert_names} (the special tokens), got {vocab}",
+        count_of_bert_names=len(BERT_NAMES),
+        vocab=kind.vocab,
     )
     backend, trainer = kind.blank()
     if fold:
@@ -47,13 +49,21 @@ def train(kind: Kind, texts: Iterable[str], *, at_most: bool = False, fold: bool
     size = backend.get_vocab_size()
     require(
         size <= kind.vocab,
-        f"the characters of the corpus and the special tokens are already {size:,} tokens, but vocab is {kind.vocab:,}: use "
-        f"--vocab {size} or more",
+        (
+            "the characters of the corpus and the special tokens are already {size:,} tokens, but vocab is "
+            "{vocab:,}: use --vocab {size} or more"
+        ),
+        size=size,
+        vocab=kind.vocab,
     )
     require(
         size == kind.vocab or at_most or kind.at_most,
-        f"the corpus is large enough for {size:,} tokens only, but vocab is {kind.vocab:,}: "
-        f"use --vocab {size} or less, or more text",
+        (
+            "the corpus is large enough for {size:,} tokens only, but vocab is {vocab:,}: use --vocab {size} or "
+            "less, or more text"
+        ),
+        size=size,
+        vocab=kind.vocab,
     )
     return Tokenizer(backend)
 
@@ -160,6 +170,10 @@ def _too_few(backend: Backend, trainer: Any, texts: Iterable[str]) -> UserError:
     backend.train_from_iterator(texts, trainers.BpeTrainer(vocab_size=0, show_progress=False))
     least = backend.get_vocab_size() + len(trainer.special_tokens) + 1
     return UserError(
-        f"the corpus has more different characters than a vocabulary of {trainer.vocab_size:,} tokens can hold: "
-        f"use --vocab {least} or more"
+        (
+            "the corpus has more different characters than a vocabulary of {vocab_size:,} tokens can hold: use "
+            "--vocab {least} or more"
+        ),
+        vocab_size=trainer.vocab_size,
+        least=least,
     )

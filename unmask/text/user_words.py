@@ -38,8 +38,11 @@ class OwnWords:
         require(bool(paths), "no file with words was given: name one file or more")
         require(
             words in ("auto", "rjieba"),
-            f"--words-from is for the Chinese segmenter, and --words {words} does not use it: leave one of them out; "
-            "for phrases of several words with spaces, use --lexicon",
+            (
+                "--words-from is for the Chinese segmenter, and --words {words} does not use it: leave one of them "
+                "out; for phrases of several words with spaces, use --lexicon"
+            ),
+            words=words,
         )
         files = tuple(Path(path) for path in paths)
         read = [_read(file) for file in files]
@@ -76,7 +79,7 @@ def _notes(words: list[str], made: Any, left_out: int) -> dict[str, int]:
 
 def _read(file: Path) -> tuple[dict[str, tuple[int | None, str | None]], int]:
     """Each word with its frequency and tag; and the number of lexicon entries that are not words."""
-    require(file.is_file(), f"no file with words at {file}: {_FORM}")
+    require(file.is_file(), "no file with words at {file}: {form}", file=file, form=_FORM)
     found: dict[str, tuple[int | None, str | None]] = {}
     left_out = 0
     for number, line in numbered_lines(file):
@@ -89,10 +92,17 @@ def _read(file: Path) -> tuple[dict[str, tuple[int | None, str | None]], int]:
         if wrong and tab and word:
             left_out += 1
         elif wrong:
-            raise UserError(f"{file}, line {number:,}: {wrong} in {line[:40]!r}: {_FORM}")
+            raise UserError(
+                "{file}, line {number:,}: {wrong} in {line!r}: {form}",
+                file=file,
+                number=number,
+                wrong=wrong,
+                line=line[:40],
+                form=_FORM,
+            )
         else:
             found[word] = (None if frequency is None else int(frequency), tag)
-    require(bool(found), f"{file} has no words: {_FORM}")
+    require(bool(found), "{file} has no words: {form}", file=file, form=_FORM)
     return found, left_out
 
 

@@ -25,11 +25,12 @@ class Budget:
         match = re.fullmatch(r"\s*((?:\d+\.?\d*|\.\d+)(?:e\d+)?)\s*([a-z]+)\s*", text.lower())
         if not match or match.group(2) not in _UNITS:
             raise UserError(
-                f"a budget is a number with a unit, such as 20m, 90s, 2h, 1e9tok, 5000steps or 1e17flop, got {text!r}"
+                ("a budget is a number with a unit, such as 20m, 90s, 2h, 1e9tok, 5000steps or 1e17flop, got {text!r}"),
+                text=text,
             )
         kind, scale = _UNITS[match.group(2)]
         amount = float(match.group(1)) * scale
-        require(amount > 0, f"a budget must be over 0, got {text!r}")
+        require(amount > 0, "a budget must be over 0, got {text!r}", text=text)
         return cls(kind, amount)
 
     def steps(self, *, step_tokens: float, step_flops: float) -> int | None:

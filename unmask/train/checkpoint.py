@@ -51,13 +51,20 @@ def load_weights(model: nn.Module, path: Path, *, partly: bool = False) -> tuple
     missing, left = sorted(set(wanted) - set(found)), sorted(set(found) - set(wanted))
     require(
         partly or not (missing or left),
-        f"{path} does not fit the model: the file lacks {missing}, and the model lacks {left}",
+        "{path} does not fit the model: the file lacks {missing}, and the model lacks {left}",
+        path=path,
+        missing=missing,
+        left=left,
     )
     both = set(wanted) & set(found)
     for name in sorted(name for name in both if wanted[name].shape != found[name].shape):
         require(
             partly,
-            f"{path}: {name} has the shape {tuple(found[name].shape)}, but the model needs {tuple(wanted[name].shape)}",
+            "{path}: {name} has the shape {shape}, but the model needs {shape_2}",
+            path=path,
+            name=name,
+            shape=tuple(found[name].shape),
+            shape_2=tuple(wanted[name].shape),
         )
         both, missing, left = both - {name}, [*missing, name], [*left, name]
     with torch.no_grad():
@@ -68,18 +75,21 @@ def load_weights(model: nn.Module, path: Path, *, partly: bool = False) -> tuple
 
 def read(path: Path) -> dict[str, Tensor]:
     """The tensors of a safetensors file. Other formats are refused."""
-    require(path.is_file(), f"no weights at {path}: give the folder of a finished run")
+    require(path.is_file(), "no weights at {path}: give the folder of a finished run", path=path)
     with path.open("rb") as file:
         start = file.read(10)
     if start[:2] in (b"PK", b"\x80\x02", b"\x80\x03", b"\x80\x04", b"\x80\x05"):
         raise UserError(
-            f"{path} is a pickle, which can run any code when it is read: if you trust it, convert it with "
-            "safetensors.torch.save_file(torch.load(OLD, weights_only=True), NEW)"
+            (
+                "{path} is a pickle, which can run any code when it is read: if you trust it, convert it with "
+                "safetensors.torch.save_file(torch.load(OLD, weights_only=True), NEW)"
+            ),
+            path=path,
         )
     try:
         return load_file(path)
     except SafetensorError as error:
-        raise UserError(f"{path} is damaged or not a safetensors file: {error}") from None
+        raise UserError("{path} is damaged or not a safetensors file: {error}", path=path, error=error) from None
 
 
 def save_state(
@@ -115,7 +125,14 @@ def save_state(
             f"the checkpoint of step {last:,} is still there" if last is not None else "no checkpoint was written yet"
         )
         raise NoRoom(
-            f"could not save step {step:,} in {folder} ({error}): {left}; free disk space, then continue with --resume"
+            (
+                "could not save step {step:,} in {folder} ({error}): {left}; free disk space, then continue with "
+                "--resume"
+            ),
+            step=step,
+            folder=folder,
+            error=error,
+            left=left,
         ) from None
     for old in _steps(folder):
         if old != step:
@@ -159,13 +176,14 @@ def load_state(
     """Load the last state into model, optimiser and memory; returns the rest of it."""
     step = newest(folder)
     if step is None:
-        raise UserError(f"{folder} has no state to resume from: start a new run")
+        raise UserError("{folder} has no state to resume from: start a new run", folder=folder)
     place = folder / "state" / str(step)
     state: dict[str, Any] = json.loads((place / STATE).read_text(encoding="utf-8"))
     for name, expected in state["sha256"].items():
         require(
             _digest(place / name) == expected,
-            f"{place / name} is damaged (its checksum differs): the run cannot be resumed",
+            "{place} is damaged (its checksum differs): the run cannot be resumed",
+            place=place / name,
         )
     load_weights(model, place / WEIGHTS)
     _put_moments(model, optimiser, read(place / OPTIMISER))

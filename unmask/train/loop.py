@@ -267,8 +267,14 @@ class _Meter:
         )
         wrong = ", ".join(f"{name} {value}" for name, value in numbers.items() if not math.isfinite(value))
         return Diverged(
-            f"training diverged at step {step:,} with learning rate {rate:.3g} ({wrong}); {good}: "
-            "lower optimise.rate, or raise optimise.warmup"
+            (
+                "training diverged at step {step:,} with learning rate {rate:.3g} ({wrong}); {good}: lower "
+                "optimise.rate, or raise optimise.warmup"
+            ),
+            step=step,
+            rate=rate,
+            wrong=wrong,
+            good=good,
         )
 
 

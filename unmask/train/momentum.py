@@ -26,7 +26,7 @@ class Momentum(Part):
 
     def __post_init__(self) -> None:
         check_rate(self)
-        require(0 <= self.momentum < 1, f"optimise.momentum must be in [0, 1), got {self.momentum}")
+        require(0 <= self.momentum < 1, "optimise.momentum must be in [0, 1), got {momentum}", momentum=self.momentum)
 
     def build(self, model: nn.Module) -> torch.optim.SGD:
         return torch.optim.SGD(groups(model, self.decay), lr=self.rate, momentum=self.momentum)

@@ -35,7 +35,8 @@ class AdamW(Part):
         check_numbers(self)
         require(
             0 < self.layer_decay <= 1,
-            f"optimise.layer_decay must be in (0, 1], got {self.layer_decay}: 1 gives all layers the same rate",
+            "optimise.layer_decay must be in (0, 1], got {layer_decay}: 1 gives all layers the same rate",
+            layer_decay=self.layer_decay,
         )
 
     def build(self, model: nn.Module) -> torch.optim.AdamW:
@@ -104,21 +105,27 @@ def check_numbers(optimise: Any) -> None:
     check_rate(optimise)
     require(
         len(optimise.betas) == 2 and all(0 <= b < 1 for b in optimise.betas),
-        f"optimise.betas must be two numbers in [0, 1), got {optimise.betas}",
+        "optimise.betas must be two numbers in [0, 1), got {betas}",
+        betas=optimise.betas,
     )
-    require(optimise.epsilon > 0, f"optimise.epsilon must be over 0, got {optimise.epsilon}")
+    require(optimise.epsilon > 0, "optimise.epsilon must be over 0, got {epsilon}", epsilon=optimise.epsilon)
 
 
 def check_rate(optimise: Any) -> None:
     """Refuse values that no optimiser can use."""
-    require(optimise.rate > 0, f"optimise.rate must be over 0, got {optimise.rate}")
+    require(optimise.rate > 0, "optimise.rate must be over 0, got {rate}", rate=optimise.rate)
     require(
         0 <= optimise.warmup < 1,
-        f"optimise.warmup must be in [0, 1), got {optimise.warmup}: write 0.1 for 10% of the steps",
+        "optimise.warmup must be in [0, 1), got {warmup}: write 0.1 for 10% of the steps",
+        warmup=optimise.warmup,
     )
     require(
         optimise.warmup > 0 or optimise.curve != "inverse_sqrt",
         "optimise.curve=inverse_sqrt needs a warmup, and optimise.warmup is 0: set it to 0.1, for example",
     )
-    require(optimise.decay >= 0, f"optimise.decay must be 0 or more, got {optimise.decay}")
-    require(optimise.clip is None or optimise.clip > 0, f"optimise.clip must be over 0 or none, got {optimise.clip}")
+    require(optimise.decay >= 0, "optimise.decay must be 0 or more, got {decay}", decay=optimise.decay)
+    require(
+        optimise.clip is None or optimise.clip > 0,
+        "optimise.clip must be over 0 or none, got {clip}",
+        clip=optimise.clip,
+    )

@@ -35,8 +35,12 @@ def outline(value: Any, path: tuple[Any, ...] = ()) -> Outline:
     if items is None:
         require(
             value is None or isinstance(value, bool | int | float | str),
-            f"a checkpoint can hold tensors, numbers, words and none, got {type(value).__name__} at {list(path)} of the "
-            "memory: use a tensor",
+            (
+                "a checkpoint can hold tensors, numbers, words and none, got {value_kind} at {path} of the memory: "
+                "use a tensor"
+            ),
+            value_kind=type(value).__name__,
+            path=list(path),
         )
         return {"value": value}
     return {_kind(value, path): [[_name(name, path), outline(item, (*path, name))] for name, item in items]}
@@ -62,8 +66,13 @@ def _kind(value: Any, path: tuple[Any, ...]) -> str:
     home, name = type(value).__module__, type(value).__qualname__
     require(
         home.split(".")[0] == "unmask",
-        f"a checkpoint can hold dicts, lists, tuples and records of unmask, got {home}.{name} at {list(path)} of the memory: "
-        "use one of these",
+        (
+            "a checkpoint can hold dicts, lists, tuples and records of unmask, got {home}.{name} at {path} of the "
+            "memory: use one of these"
+        ),
+        home=home,
+        name=name,
+        path=list(path),
     )
     return public_name(type(value))
 
@@ -71,7 +80,9 @@ def _kind(value: Any, path: tuple[Any, ...]) -> str:
 def _name(name: Any, path: tuple[Any, ...]) -> Any:
     require(
         isinstance(name, str | int),
-        f"names in a memory must be words or whole numbers, got {name!r} at {list(path)}: rename it",
+        "names in a memory must be words or whole numbers, got {name!r} at {path}: rename it",
+        name=name,
+        path=list(path),
     )
     return name
 
@@ -79,11 +90,15 @@ def _name(name: Any, path: tuple[Any, ...]) -> Any:
 def _record(name: str) -> Any:
     """The class of a record. Only names under `unmask.` are ever imported."""
     module, _, called = name.rpartition(".")
-    require(module.startswith("unmask."), f"a checkpoint may name only records of unmask, got {name!r}")
+    require(module.startswith("unmask."), "a checkpoint may name only records of unmask, got {name!r}", name=name)
     found = getattr(importlib.import_module(module), called, None)
     require(
         dataclasses.is_dataclass(found),
-        f"this checkpoint holds a record that does not exist here: {name}. Install the version of unmask that wrote it",
+        (
+            "this checkpoint holds a record that does not exist here: {name}. Install the version of unmask that "
+            "wrote it"
+        ),
+        name=name,
     )
     return found
 
