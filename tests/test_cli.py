@@ -120,7 +120,7 @@ def test_parts_lists_the_parts_of_an_axis_with_their_facts():
     assert {entry["axis"] for entry in found} == {"hide"}
     assert {"name", "about", "needs", "gives"} <= set(found[0])
     assert "Masked" in {entry["name"] for entry in found}
-    shown = works("parts").out
+    shown = works("parts", "units").out
     assert re.search(r"units\W+Words\W+Every word is a unit\.\W+column:word", shown)
     assert "did you mean hide" in mistake("parts", "hid")
 
@@ -461,7 +461,7 @@ def test_the_python_api_goes_the_same_way(place, tmp_path):
     assert tuned.labels == ("doctor", "river")
     assert tuned.evaluate(train)["examples"] == 8
     assert len(tuned.predict(["a text", ("a text", "and another")][:1])) == 1
-    with pytest.raises(UserError, match="two texts, and .* reads one"):
+    with pytest.raises(UserError, match="two texts, but .* reads one"):
         tuned.predict(("a text", "and another"))
     assert tuned.history[-1]["kept_epoch"] in tuned.history[-1]["epochs"]
     files = model.export(tmp_path / "hf")

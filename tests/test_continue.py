@@ -113,7 +113,7 @@ def test_a_network_is_not_changed_where_it_comes_from_a_run(setting, lost, runs,
         unmask.pretrain("bert", shards["wordpiece"], tmp_path / "run", start=runs / "bert", settings=[setting])
     with pytest.raises(UserError, match="leave size out"):
         unmask.pretrain("bert", shards["wordpiece"], tmp_path / "run", start=runs / "bert", size="tiny")
-    assert "leave --size out" in mistake(*words, "--size", "tiny", "--device", "cpu")
+    assert "leave size out (--size)" in mistake(*words, "--size", "tiny", "--device", "cpu")
 
 
 def said(records: list[dict]) -> list[str]:

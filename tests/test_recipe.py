@@ -90,7 +90,10 @@ def test_the_later_of_two_equal_settings_counts_and_none_changes_nothing(bert):
         ("predict.token.tied=true", "unknown setting 'predict.token.tied'"),
         ("hide.budget", "written as NAME=VALUE, got 'hide.budget'"),
         ("hide.budget=15", "write 0.15 for 15%"),
-        ("hide.budget=much", "unknown part for hide.budget 'much': known: Exponential, InTurn, Linear, Until"),
+        (
+            "hide.budget=much",
+            "unknown part for hide.budget, which takes a number or a part, 'much': known: Exponential, InTurn, Linear, Until",
+        ),
         ("hide.budget=15%", "hide.budget must be a number"),
         ("hide.budget=true", "hide.budget must be a number or a curve, got 'true'"),
         ("hide.copies=1.5", "hide.copies must be a whole number or none, got '1.5'"),
@@ -107,10 +110,13 @@ def test_the_later_of_two_equal_settings_counts_and_none_changes_nothing(bert):
         ("optimise.curve=square", "optimise.curve must be one of"),
         (
             "schedule.0.weights.tokens=much",
-            "unknown part for schedule.0.weights.tokens 'much': known: Exponential, InTurn, Linear",
+            "unknown part for schedule.0.weights.tokens, which takes a number or a part, 'much': known: Exponential, InTurn, Linear",
         ),
         ("schedule.0.weights.tokens=Lin(first=1)", "did you mean Linear"),
-        ("schedule.0.weights.tokens=AdamW", "unknown part for schedule.0.weights.tokens 'AdamW'"),
+        (
+            "schedule.0.weights.tokens=AdamW",
+            "unknown part for schedule.0.weights.tokens, which takes a number or a part, 'AdamW'",
+        ),
         ("schedule.0.weights.tokens=Linear(frst=1)", "unknown setting 'schedule.0.weights.tokens.frst'"),
         ("schedule.0.weights.tokens=Linear(1, 0)", "must be a number, or one of Exponential, InTurn, Linear, Until"),
         ("schedule.0.weights.tokens=true", "schedule.0.weights.tokens"),

@@ -56,8 +56,8 @@ def written(model: Model, source: str, **options) -> str:
 @pytest.mark.parametrize(
     "see, reason",
     [
-        ("LeftToRight", "sees only what stands before a gap: continue a text with 'unmask generate'"),
-        ("RightToLeft", "does not see both sides of a gap: take a model that reads everything"),
+        ("LeftToRight", "sees only the tokens before a gap: continue a text with 'unmask generate'"),
+        ("RightToLeft", "does not see both sides of a gap: use a model whose tokens see all others"),
         ("Prefix", "was trained to write a second text: let it write with 'unmask generate'"),
     ],
 )
@@ -162,7 +162,8 @@ def test_long_sources_are_cut_and_counted(tokenizers, tmp_path):
     assert text == written(base, kept, tokens=8)
     assert not write(base, kept, tokens=8).notes
     with pytest.raises(
-        UserError, match="48 new tokens leave no room for the source in 48: ask for fewer with --tokens"
+        UserError,
+        match="--tokens 48 leaves no room for the source, because the model reads 48 tokens in all: ask for fewer --tokens",
     ):
         written(base, "the doctor", tokens=48)
 
@@ -184,12 +185,12 @@ def test_long_pairs_are_cut_and_counted_when_adapting(tokenizers, tmp_path):
 @pytest.mark.parametrize(
     "row, expected",
     [
-        ({"source": "a text"}, 'line 2: needs "source" and "target", both texts'),
-        ({"target": "a text"}, 'line 2: needs "source" and "target", both texts'),
-        ({"source": "a text", "target": "  "}, 'line 2: needs "source" and "target"'),
-        ({"source": "", "target": "a text"}, 'line 2: needs "source" and "target"'),
-        ({"source": 5, "target": "a text"}, 'line 2: needs "source" and "target"'),
-        ({"text": "a text", "label": "x"}, "got ['label', 'text']"),
+        ({"source": "a text"}, 'line 2: an example needs "source" and "target", both texts'),
+        ({"target": "a text"}, 'line 2: an example needs "source" and "target", both texts'),
+        ({"source": "a text", "target": "  "}, 'line 2: an example needs "source" and "target"'),
+        ({"source": "", "target": "a text"}, 'line 2: an example needs "source" and "target"'),
+        ({"source": 5, "target": "a text"}, 'line 2: an example needs "source" and "target"'),
+        ({"text": "a text", "label": "x"}, "got the columns ['label', 'text']"),
     ],
 )
 def test_a_file_without_sources_or_targets_is_told_the_line(row, expected, tmp_path):
@@ -228,11 +229,11 @@ def without_mask(folder) -> Model:
 def test_models_that_cannot_write_say_so_before_anything_is_made(tokenizers, tmp_path):
     out = tmp_path / "run"
     with pytest.raises(
-        UserError, match=r"hides parts of the target: its tokenizer has no \[MASK\]; .* 'unmask generate'"
+        UserError, match=r"hides parts of the target, and the tokenizer has no \[MASK\]; .* 'unmask generate'"
     ):
         list(adapt.adapt(without_mask(tmp_path / "gpt2"), LEARNT, out, task=Write()))
     electra = base_of("electra", tokenizers, tmp_path / "electra")
-    with pytest.raises(UserError, match="electra cannot be adapted to writing: it does not predict tokens"):
+    with pytest.raises(UserError, match="electra cannot be adapted to writing, because it does not predict tokens"):
         list(adapt.adapt(electra, LEARNT, out, task=Write()))
     assert not out.exists()
     bert = base_of("bert", tokenizers, tmp_path / "bert")

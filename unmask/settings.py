@@ -199,7 +199,8 @@ def _read_part(node: ast.expr, old: Any, hint: Any, setting: _Setting) -> Any:
             unparse=ast.unparse(node),
         )
     if called.id not in known:
-        raise unknown(f"part for {setting.name}", called.id, known)
+        number = ", which takes a number or a part," if {int, float} & set(options(hint)) else ""
+        raise unknown(f"part for {setting.name}{number}", called.id, known)
     return _built(known[called.id], old, {keyword.arg or "**": keyword.value for keyword in keywords}, setting)
 
 

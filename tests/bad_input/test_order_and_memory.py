@@ -23,7 +23,7 @@ from unmask.system import check_training
         (
             "xlnet",
             ["see=Everything", "system.backbone.streams=1", "hide.replace=Mask"],
-            "must not have seen what the next row predicts.*: set see=LeftToRight",
+            "must not have seen the tokens that the next row predicts.*: set see=LeftToRight",
         ),
         (
             "xlnet",

@@ -113,7 +113,7 @@ def test_an_impossible_layer_pool_or_number_of_guesses_is_refused(bert, tmp_path
 
 @pytest.mark.parametrize("old, new, expected", [
     ('"layers": 2', '"layers": 2.5', "Transformer.layers must be a whole number, got 2.5"),
-    ('"budget": 0.15', '"budget": "x"', "Masked.budget must be a number or a part, got 'x'"),
+    ('"budget": 0.15', '"budget": "x"', "Masked.budget must be a number or a curve, got 'x'"),
     ('"tied": true', '"tied": 1', "Tokens.tied must be true or false, got 1"),
     ('"layers": 2', '"layers": 1000000000000', "must be a whole number below 2,147,483,648"),
 ])  # fmt: skip

@@ -156,7 +156,7 @@ def test_data_without_a_column_that_a_part_needs_is_refused(shards, tokenizer):
     check(shards[0], "letters")
     check(shards[1], "sentence")
     with pytest.raises(
-        UserError, match="bert needs the columns letters, and .*plain has word, phrase, entity: prepare it"
+        UserError, match="bert needs the columns letters, but .*plain has word, phrase, entity: prepare it"
     ):
         check(shards[1], "letters")
 

@@ -170,7 +170,7 @@ def test_tracks_of_continuing_rows_continue_each_its_own(mixture):
 
 def test_refusals_say_what_to_do(mixture):
     with pytest.raises(
-        UserError, match="the track 'right' would not be read: .* none of 3 rows of a step; raise its share"
+        UserError, match="the track 'right' would not be read: .* none of the 3 rows of a step; raise its share"
     ):
         mixture.check(unilm("schedule.*.rows=3"))
     for arrange in (ContinuingRows(), ContinuingPairs()):

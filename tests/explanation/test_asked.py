@@ -19,11 +19,7 @@ def test_electra_asks_a_generator_for_what_is_hidden_and_a_discriminator_about_e
     assert asked["discriminator"].weight == 50
     text = " ".join(screen(found, 200).split())
     assert "The generator predicts what is hidden" in text
-<<<<<<< HEAD
     assert "predicts at every token: Whether each token is the original" in text
-=======
-    assert "asked at every token: Whether each token is the original" in text
->>>>>>> eng2
     assert text.count("‹?›") == len(found.targets) + 1
     hidden_only = recipes.get("electra", size="tiny", variant="hidden-only")
     few = explain(hidden_only, PAIR, tokenizer=trained["electra"])

@@ -7,12 +7,15 @@ import torch
 from torch import nn
 
 from tests.small import random_batch
+from unmask import recipes
 from unmask.backbone.adaptive_embedding import AdaptiveEmbedding
 from unmask.batch import Hidden
 from unmask.errors import UserError
 from unmask.hide import Next
 from unmask.init_weights import InitWeights
 from unmask.predict import Adaptive
+from unmask.settings import override
+from unmask.system import cost
 
 WIDTH, VOCABULARY, CUTOFFS = 8, 40, (10, 25)
 
@@ -63,8 +66,13 @@ def test_an_embedding_is_the_row_of_its_cluster_brought_to_the_full_width():
 
 
 def test_it_needs_adaptive_embeddings_and_cutoffs_that_rise():
-    with pytest.raises(UserError, match="system.backbone.cutoffs"):
-        Adaptive().build(WIDTH, nn.Parameter(torch.zeros(VOCABULARY, WIDTH)), InitWeights())
+    recipe = recipes.get("transformer-xl", size="tiny")
+    with pytest.raises(UserError, match="Adaptive needs adaptive embeddings.*TransformerXL.cutoffs=") as error:
+        cost(recipe.replace(predict={"tokens": Adaptive()}), VOCABULARY)
+    assert "because its weights are" in str(error.value)
+    clusters = override(recipe, ["system.backbone.cutoffs=(10, 20)"])
+    with pytest.raises(UserError, match="predict.tokens=Tokens needs one table of token embeddings"):
+        cost(clusters, VOCABULARY)
     for wrong in ((0, 5), (20, 10), (10, 40)):
         with pytest.raises(UserError, match="cutoffs must be increasing"):
             AdaptiveEmbedding(VOCABULARY, WIDTH, wrong, 2, deviation=0.01)

@@ -163,7 +163,7 @@ def test_a_track_names_an_entry_that_stands_for_several_losses_or_one_of_these(n
 def test_targets_that_an_objective_predicts_and_no_track_keeps_are_a_mistake(deep):
     recipe = deep.replace(tracks={"own": Track(share=1.0, predict=("tokens", "layer"))})
     with pytest.raises(
-        UserError, match="predict.second predicts the targets 'ahead_2', and no track with rows keeps them"
+        UserError, match="predict.second predicts the targets 'ahead_2', but no track with rows keeps them"
     ):
         recipe.system.build(recipe, vocabulary(), 0)
 

@@ -40,7 +40,11 @@ def to_continue(
     """The same to continue from a run: it has that run's size."""
     if isinstance(recipe, Recipe):
         return named(recipe, size=size, variant=variant, settings=settings)
-    require(size is None, "the network comes from {start}: leave --size out, or leave --from out", start=start)
+    require(
+        size is None,
+        "the network comes from {start}: leave size out (--size), or leave start out (--from)",
+        start=start,
+    )
     return recipes.continued(recipe, start, variant=variant, settings=list(settings), file=recipe_file)
 
 

@@ -9,7 +9,7 @@ from unmask.backbone import Learned, Sinusoidal
 from unmask.convert.exported_values import parts
 from unmask.hide import Masked, Next
 from unmask.predict import Label, Tokens
-from unmask.recipe import Recipe
+from unmask.recipe import MAIN, Recipe
 
 
 def reading_view(recipe: Recipe) -> Any:
@@ -25,7 +25,8 @@ def sees(recipe: Recipe) -> Pattern:
 
 def writes_second_text(recipe: Recipe) -> bool:
     """Whether the model reads a whole text and writes a second text after it."""
-    return "prefix" in recipe.see.gives
+    main = recipe.all_tracks()[MAIN]
+    return "prefix" in recipe.see.gives or (not main.share and "prefix" in recipe.writes)
 
 
 def predicted_token(hide: Any) -> str | None:
