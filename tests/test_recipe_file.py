@@ -247,3 +247,12 @@ def test_a_part_of_the_file_that_a_setting_replaces_is_not_written(shards, tmp_p
     works("pretrain", mine, shards["byte-bpe"], "--out", tmp_path / "run", *words)
     written = json.loads((tmp_path / "run" / "recipe.json").read_text())
     assert written["hide"]["units"]["part"] == "unmask.hide.Words"
+
+
+def test_the_parts_of_two_files_in_one_recipe_are_refused(mine, tmp_path):
+    other = tmp_path / "other.py"
+    other.write_text(MINE.replace("class ", "# another file\nclass ", 1), encoding="utf-8")
+    first, second = (recipes.get(str(path), size="tiny") for path in (mine, other))
+    both = first.replace(predict=second.predict)
+    with pytest.raises(UserError, match=r"one recipe file, got parts of .*mine\.py and .*other\.py: put them into one"):
+        to_json(both)

@@ -75,6 +75,9 @@ def test_a_folder_is_claimed_with_one_wording(tmp_path):
     ]:
         with pytest.raises(UserError, match=message):
             run.claim(tmp_path / name, **{"overwrite": False} | options)
+    with pytest.raises(UserError, match="files that are not a run, and --overwrite replaces only runs"):
+        run.claim(tmp_path / "full", overwrite=True)
+    (tmp_path / "full" / "recipe.json").write_text("{}")
     run.claim(tmp_path / "full", overwrite=True)
     run.claim(tmp_path / "empty", overwrite=False, resume=True)
     run.claim(tmp_path / "new" / "deep", overwrite=False)

@@ -105,7 +105,10 @@ def test_the_hint_of_a_field_says_what_it_takes(setting, expected):
             "weight=none",
             "weight must be a number or a curve, got 'None'|weight must be a number or a curve, got 'none'",
         ),
-        ("weight=Blocks", "unknown part for weight 'Blocks': known: Demanding, Exponential, InTurn, Linear, Until"),
+        (
+            "weight=Blocks",
+            "unknown part for weight, which takes a number or a part, 'Blocks': known: Demanding, Exponential, InTurn, Linear, Until",
+        ),
         ("limit=1.5", "limit must be a whole number or a curve or none, got '1.5'"),
         ("arrange=3", "arrange must be a part or none, got '3'"),
         ("several=(Blocks, 3)", "several.1 must be a part, such as Blocks"),

@@ -6,7 +6,7 @@ import dataclasses
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from unmask.axes import Arrange, Curve, Hide, Objective, Optimise, See, System, Task, TokenizerKind
+from unmask.axes import Arrange, Curve, Hide, Objective, Optimise, See, System, Task, TokenizerKind, gives_of
 from unmask.errors import require
 
 MAIN = "main"  # the track that the fields of the recipe itself define
@@ -150,6 +150,7 @@ class Recipe:
             "schedule must be a tuple of stages, got {schedule}: set schedule.0.length or schedule.0.share",
             schedule=self.schedule,
         )
+        require(self.hide != (), "hide must have at least one rule, got (): set hide=Nothing to hide no token")
         total = sum(stage.share for stage in self.schedule)
         require(
             abs(total - 1) < 1e-6, "the shares of the schedule's stages must add up to 1, got {total:g}", total=total
@@ -189,7 +190,9 @@ class Recipe:
     @property
     def writes(self) -> frozenset[str]:
         """What the model can generate: "left" for the continuation of a text, "prefix" for a second text."""
-        return self.all_tracks()[self.writing].see.gives & {"left", "prefix"}
+        track = self.all_tracks()[self.writing]
+        next_token = "from before" in gives_of(track.hide) or self.task is not None
+        return track.see.gives & ({"left", "prefix"} if next_token else {"prefix"})
 
     @property
     def longest(self) -> int:

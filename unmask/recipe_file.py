@@ -102,13 +102,19 @@ def file_of(part: type) -> RecipeFile | None:
 
 def file_used_by(value: Any) -> RecipeFile | None:
     """The recipe file that defines a part of this recipe; None if every part is one of unmask."""
+    return next(iter(files_used_by(value)), None)
+
+
+def files_used_by(value: Any) -> list[RecipeFile]:
+    """All recipe files that define parts of this recipe."""
     if isinstance(value, dict | tuple | list):
         items = list(value.values() if isinstance(value, dict) else value)
     elif dataclasses.is_dataclass(value):
         items = [getattr(value, field.name) for field in dataclasses.fields(value)]
     else:
-        return None
-    return file_of(type(value)) or next(filter(None, map(file_used_by, items)), None)
+        return []
+    found = [file_of(type(value)), *(file for item in items for file in files_used_by(item))]
+    return list({file.path: file for file in found if file is not None}.values())
 
 
 def _run(source: bytes, path: Path, module: ModuleType) -> None:

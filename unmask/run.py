@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -55,10 +55,13 @@ def open(folder: str | Path, *, recipe: str | Path | RecipeFile | None = None) -
     return Run(folder, read, Tokenizer.load(folder), folder / WEIGHTS, _random(folder / IMPORTED), notices)
 
 
-def claim(out: Path, *, overwrite: bool, base: Path | None = None, resume: bool | None = None) -> None:
+def claim(
+    out: Path, *, overwrite: bool, base: Path | None = None, reads: Sequence[Path] = (), resume: bool | None = None
+) -> None:
     """Before any work is done, refuse a folder that a new run must not be written to.
 
-    `base`: the run that the new one starts from. `resume`: whether --resume was given; None: there is no such option."""
+    `base`: the run that the new one starts from. `reads`: other files and folders that the new run reads. `resume`: whether
+    --resume was given; None: there is no such option."""
     require(out.is_dir() or not out.exists(), "{out} is a file, but a run is a folder: choose another --out", out=out)
     choices = {None: "choose another --out", False: "choose another --out, resume it with --resume"}
     require(
@@ -72,6 +75,19 @@ def claim(out: Path, *, overwrite: bool, base: Path | None = None, resume: bool 
     require(
         base is None or base.resolve() != out.resolve(),
         "{out} is the run that the new one starts from: choose another --out",
+        out=out,
+    )
+    known = not out.is_dir() or not any(out.iterdir()) or any((out / name).exists() for name in (RECIPE, REQUEST))
+    require(
+        known,
+        "{out} is a folder with files that are not a run, and --overwrite replaces only runs: choose another --out",
+        out=out,
+    )
+    inside = [path for path in (*reads, *([base] if base else [])) if out.resolve() in path.resolve().parents]
+    require(
+        not inside,
+        "{inside} is inside {out}, which would be replaced: choose another --out",
+        inside=", ".join(map(str, inside)),
         out=out,
     )
     parent = next(folder for folder in out.absolute().parents if folder.exists())
@@ -100,11 +116,25 @@ def create(
             checkpoint.write_text(json.dumps(content, indent=1), draft / name)
         if system is not None:
             checkpoint.save_weights(system, draft / WEIGHTS)
-        shutil.rmtree(out, ignore_errors=True)  # the old run is deleted only after the new one is written
-        draft.rename(out)
+        _replace_folder(draft, out)
     except BaseException:
         shutil.rmtree(draft, ignore_errors=True)
         raise
+
+
+def _replace_folder(draft: Path, out: Path) -> None:
+    """Rename a folder over another one. The old folder is deleted only when the new one is in its place."""
+    old = out.with_name(f".{out.name}.old")
+    shutil.rmtree(old, ignore_errors=True)
+    if out.exists():
+        out.rename(old)
+    try:
+        draft.rename(out)
+    except BaseException:
+        if old.exists():
+            old.rename(out)
+        raise
+    shutil.rmtree(old, ignore_errors=True)
 
 
 def to_json(recipe: Recipe) -> str:
@@ -114,8 +144,13 @@ def to_json(recipe: Recipe) -> str:
 
 def as_data(recipe: Recipe) -> dict[str, Any]:
     """The content of recipe.json: the format, the version of unmask, the recipe files whose parts it uses, and the recipe."""
-    used = recipe_file.file_used_by(recipe)
-    files = {"files": {used.name: used.sha256}} if used else {}
+    used = recipe_file.files_used_by(recipe)
+    require(
+        len(used) <= 1,
+        "a run can use the parts of one recipe file, got parts of {files}: put them into one file",
+        files=" and ".join(str(file.path) for file in used),
+    )
+    files = {"files": {file.name: file.sha256 for file in used}} if used else {}
     return {"format": formats.NEWEST, "written_by": __version__} | files | plain(recipe)
 
 

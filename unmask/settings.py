@@ -58,6 +58,11 @@ def override(part: P, settings: Sequence[str], *, own: Sequence[type] = ()) -> P
     for setting in settings:
         name, equals, text = setting.partition("=")
         require(bool(equals), "a setting is written as NAME=VALUE, got {setting!r}", setting=setting)
+        require(
+            not isinstance(part, Recipe) or name.strip() not in ("name", "size", "variant"),
+            "{name} is only a label of the recipe, so setting it has no effect: choose a size with --size, a variant with --variant",
+            name=name.strip(),
+        )
         parsed.append(_Setting(name.strip(), tuple(name.strip().split(".")), text.strip(), tuple(own)))
     # a whole part is set first, so that "arrange=Blocks" and "arrange.cross=false" may be given in any order
     ordered = sorted(_for_stages(part, parsed) + parsed, key=lambda setting: len(setting.path))

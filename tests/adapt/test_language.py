@@ -143,7 +143,7 @@ def test_the_weight_of_language_is_a_number_or_a_curve(task):
     assert override(task(), ["language=0.3"]).language == 0.3
     curve = override(task(), ["language=Linear(first=0.5, last=0.1)"]).language
     assert (curve.at(0.0), curve.at(1.0)) == (0.5, pytest.approx(0.1))
-    with pytest.raises(UserError, match="unknown part for language .*Linear"):
+    with pytest.raises(UserError, match="unknown part for language, which takes a number or a part, .*Linear"):
         override(task(), ["language=much"])
 
 

@@ -33,8 +33,11 @@ def test_what_exists_is_kept_without_overwrite_and_replaced_with_it(verbs, tmp_p
     if verb in ("tokenizer", "embed"):
         place.write_text("mine")
     else:
-        place.mkdir()
-        (place / "thesis.txt").write_text("mine")
+        if verb == "export":  # it adds files and removes none
+            place.mkdir()
+        else:
+            works(*verbs[verb], place)
+        (place / "note.txt").write_text("mine")
     before = snapshot(place)
     said = mistake(*verbs[verb], place)
     assert "exists already" in said
@@ -42,6 +45,30 @@ def test_what_exists_is_kept_without_overwrite_and_replaced_with_it(verbs, tmp_p
     assert snapshot(place) == before
     works(*verbs[verb], place, "--overwrite")
     assert snapshot(place) != before
+
+
+@pytest.mark.parametrize("verb", ["prepare", "pretrain", "adapt", "import"])
+def test_overwrite_does_not_remove_a_folder_with_other_files(verbs, tmp_path, verb):
+    place = tmp_path / "mine"
+    place.mkdir()
+    (place / "thesis.txt").write_text("mine")
+    assert "choose another" in mistake(*verbs[verb], place, "--overwrite")
+    assert [path.name for path in place.iterdir()] == ["thesis.txt"]
+    (place / "thesis.txt").unlink()
+    works(*verbs[verb], place, "--overwrite")  # an empty folder is free
+
+
+def test_overwrite_does_not_remove_the_run_or_the_data_that_the_new_run_reads(bert, data, tmp_path):
+    place = tmp_path / "runs"
+    shutil.copytree(bert, place)
+    shutil.copytree(bert, place / "base")
+    shutil.copytree(data, place / "data")
+    for words in (("--from", place / "base", "--overwrite"), ("--overwrite",)):
+        used = place / "data" if len(words) == 1 else data
+        said = pretrain("bert", used, place, "--set", "optimise.rate=1e-9", *words, steps=1, call=mistake)
+        assert f"is inside {place}, which would be replaced" in said
+    assert (place / "base").is_dir()
+    assert (place / "data").is_dir()
 
 
 def test_resume_does_not_remove_a_folder_that_is_no_run(data, tmp_path):

@@ -247,3 +247,15 @@ def test_units_are_minus_one_exactly_on_special_tokens_and_padding():
     batch = random_batch(rows=4, length=32, examples=2)
     for units in (Tokens().label(batch, 0, batch.visit), Words().label(batch, 0, batch.visit)):
         assert torch.equal(units < 0, (batch.ids < 5) | ~batch.real)
+
+
+@pytest.mark.parametrize("units", [Tokens(), Words()])
+def test_a_place_before_the_first_token_does_not_exist_so_the_first_token_is_never_hidden(units):
+    rule = Masked(units=units, budget=0.9, at="before")
+    batch = random_batch(rows=8, length=24, examples=2)
+    found = rule.apply(batch, vocabulary(), 0).targets["tokens"]
+    used = found.weight > 0
+    first = batch.position.flatten()[found.where[used]] == 0
+    assert used.sum() > 50
+    assert not first.any()
+    assert torch.equal(found.at[used], found.where[used] - 1)

@@ -69,7 +69,7 @@ def test_it_needs_adaptive_embeddings_and_cutoffs_that_rise():
     recipe = recipes.get("transformer-xl", size="tiny")
     with pytest.raises(UserError, match="Adaptive needs adaptive embeddings.*TransformerXL.cutoffs=") as error:
         cost(recipe.replace(predict={"tokens": Adaptive()}), VOCABULARY)
-    assert "because its weights are" in str(error.value)
+    assert "because it computes scores with" in str(error.value)
     clusters = override(recipe, ["system.backbone.cutoffs=(10, 20)"])
     with pytest.raises(UserError, match="predict.tokens=Tokens needs one table of token embeddings"):
         cost(clusters, VOCABULARY)

@@ -18,7 +18,7 @@ from unmask.predict import Adaptive, Tokens
 from unmask.recipe import Recipe, Track
 from unmask.settings import override
 from unmask.system import check_training, weights
-from unmask.system.fit import _unmet, advice_for
+from unmask.system.fit import _unmet, advice_for, check_fit
 from unmask.train import Machine, Trainer
 from unmask.train.loop import MINIMISED
 
@@ -274,3 +274,32 @@ def test_a_vocabulary_without_a_mask_token_is_refused_with_two_ways_out():
         recipe.system.build(recipe, bare, 0)
     check_training(override(recipe, ["hide.replace.mask=0"]), bare)
     check_training(recipes.get("gpt2", size="tiny"), bare)
+
+
+def test_rules_that_are_used_together_must_all_give_what_an_objective_relies_on():
+    bert = recipes.get("bert", size="tiny")
+    with pytest.raises(
+        UserError, match="only rules that hide tokens in place can be used together, got hide=Masked and Next"
+    ):
+        check_fit(bert.replace(hide=(bert.hide, Next()), see=see.LeftToRight()), vocabulary())
+    kept = dataclasses.replace(bert.hide, replace=Keep())
+    check_training(bert.replace(hide=(bert.hide, dataclasses.replace(bert.hide, budget=0.1))))
+    with pytest.raises(UserError, match="predict.tokens=Tokens needs predicted tokens that are hidden in the text"):
+        check_training(bert.replace(hide=(bert.hide, kept)))
+
+
+def test_no_rule_at_all_is_refused():
+    with pytest.raises(UserError, match=r"hide must have at least one rule, got \(\): set hide=Nothing"):
+        recipes.get("bert", size="tiny").replace(hide=())
+
+
+def test_the_boundary_of_a_span_needs_covered_tokens():
+    spanbert = recipes.get("spanbert", size="tiny")
+    with pytest.raises(UserError, match="predict.boundary=SpanBoundary needs .*boundaries must not have seen"):
+        check_training(spanbert.replace(hide=Next(), see=see.LeftToRight()))
+
+
+@pytest.mark.parametrize("name", ["name", "size", "variant"])
+def test_a_label_of_a_recipe_is_not_a_setting(name):
+    with pytest.raises(UserError, match=f"{name} is only a label"):
+        recipes.get("bert", size="tiny", settings=[f"{name}=mini"])

@@ -237,7 +237,8 @@ def test_an_objective_may_not_have_the_name_of_the_generators_loss():
     setting = "system=GeneratorDiscriminator(generator=Transformer(layers=2, width=128, heads=2))"
     recipe = recipes.get("bert", size="tiny", settings=[setting])
     with pytest.raises(
-        UserError, match="bert has an objective with the name tokens, but the generator has a loss with this name"
+        UserError,
+        match="bert has an objective with the name tokens, but system=GeneratorDiscriminator adds a loss with this name",
     ):
         recipe.system.build(recipe, vocabulary(), 0)
 

@@ -48,7 +48,7 @@ def test_unilms_tracks_have_the_views_segments_and_shares_of_its_paper(recipe):
     assert all(track.hide == recipe.hide and track.arrange == recipe.arrange for track in tracks.values())
     assert (recipe.writing, recipe.writes) == ("prefix", {"prefix"})
     assert recipe.replace(writes_with=None).writes == set()
-    assert recipe.replace(writes_with="left").writes == {"left"}
+    assert recipe.replace(writes_with="left").writes == set()  # it learned to fill gaps, not to continue a text
 
 
 def test_the_rows_of_each_track_have_its_view_and_its_segments(recipe):
@@ -136,7 +136,9 @@ def test_only_what_a_track_predicts_is_kept(recipe):
     batch = Next(ahead=2).apply(random_batch(rows=2, length=20), vocabulary(), 0)
     track, main = recipe.all_tracks()["left"], recipe.all_tracks()[MAIN]
     found = only_asked(track, batch, asked(recipe, track))
-    assert set(found.targets) == {"tokens"}
+    assert set(batch.targets) == {"tokens", "ahead_2"}
+    assert found.targets["tokens"] is batch.targets["tokens"]
+    assert not found.targets["ahead_2"].weight.any()
     assert not found.counted.any()
     assert only_asked(main, batch, asked(recipe, main)) is batch
 
@@ -147,17 +149,24 @@ def deep():
     return recipes.get("char-transformer", size="tiny", settings=["schedule.0.length=32", "system.backbone.layers=3"])
 
 
-@pytest.mark.parametrize("named", [("layer",), ("layer_1",), ("layer_second", "layer_2"), ("second",)])
+@pytest.mark.parametrize("named", [("tokens", "layer"), ("tokens", "layer_1"), ("second", "layer_second")])
 def test_a_track_names_an_entry_that_stands_for_several_losses_or_one_of_these(named, deep):
     recipe = deep.replace(tracks={"own": Track(share=0.5, predict=named)})
     kept = {"ahead_2" if "second" in name else "tokens" for name in named}
     track, batch = recipe.all_tracks()["own"], random_batch(rows=4, length=32)
     alone = hide_tracks({"own": track}, batch, vocabulary(), 0, {"own": asked(recipe, track)})
-    assert set(alone.targets) == kept
+    assert {name for name, found in alone.targets.items() if found.weight.any()} == kept
     both, counts = recipe.system.build(recipe, vocabulary(), 0).hide(batch.replace(tracks=((MAIN, 2), ("own", 2))))
     for name, found in both.targets.items():
-        assert bool((found.where >= 2 * 32).any()) == (name in kept), name
+        assert bool(found.weight[found.where >= 2 * 32].any()) == (name in kept), name
     assert all(counts[name] == both.targets[part.target].weight.sum() for name, part in objectives(recipe).items())
+
+
+@pytest.mark.parametrize("named, left_out", [(("layer",), "tokens"), (("tokens",), "layer")])
+def test_a_track_cannot_leave_out_an_objective_whose_targets_it_keeps(named, left_out, deep):
+    recipe = deep.replace(tracks={"own": Track(share=0.5, predict=named)})
+    with pytest.raises(UserError, match=rf"tracks\.own\.predict leaves out {left_out}, but keeps the targets"):
+        recipe.system.build(recipe, vocabulary(), 0)
 
 
 def test_targets_that_an_objective_predicts_and_no_track_keeps_are_a_mistake(deep):

@@ -14,6 +14,7 @@ from unmask.infer.model import open_run
 from unmask.pretraining import measure as planning
 from unmask.pretraining import pretrain
 from unmask.pretraining import time_budget as clocks
+from unmask.pretraining.short_budget import shrunk
 from unmask.pretraining.time_budget import TimeBudget, read_plans
 from unmask.train import Plan, Trainer, checkpoint
 from unmask.train.log import read
@@ -287,3 +288,12 @@ def test_smaller_steps_are_checked_against_the_data_as_the_recipes_own_are(shard
 def test_a_rate_for_each_layer_can_be_measured(shards, tmp_path):
     recipe = recipes.get("bert", size="tiny", settings=[*SETTINGS, "optimise.layer_decay=0.9"])
     assert list(pretrain(recipe, [shards["wordpiece"]], tmp_path / "run", budget="3s", device="cpu"))
+
+
+@pytest.mark.parametrize("name", ["unilm", "gpt-bert"])
+def test_a_smaller_step_keeps_a_row_for_every_track(name):
+    recipe = recipes.get(name, size="tiny")
+    small = shrunk(recipe, steps=10)
+    assert small != recipe
+    for stage in small.schedule:
+        assert all(track.share * stage.rows >= 1 - 1e-9 for track in recipe.all_tracks(stage).values())

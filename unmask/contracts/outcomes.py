@@ -12,6 +12,7 @@ from unmask.contracts.case import Case, make_case
 from unmask.contracts.contract import Contract
 from unmask.contracts.small_data import SmallData
 from unmask.recipe import Recipe
+from unmask.system import check_training
 
 CONTRACTS: tuple[Contract, ...] = (
     *leak.CONTRACTS, *memory.CONTRACTS, *own_token.CONTRACTS, *hiding.CONTRACTS, *budget.CONTRACTS,
@@ -36,7 +37,8 @@ def applying(case: Case) -> list[Contract]:
 
 
 def check(recipe: Recipe) -> Iterator[Outcome]:
-    """Check a recipe against every contract that applies."""
+    """Check a recipe against every contract that applies. A recipe whose parts do not fit is refused at once."""
+    check_training(recipe)
     case = make_case(recipe, SmallData())
     for contract in applying(case):
         yield outcome(contract, case)

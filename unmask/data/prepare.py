@@ -58,7 +58,7 @@ def prepare(
         holdout=holdout,
     )
     out = Path(out)
-    check_free(out, overwrite=overwrite, folder=True)
+    check_free(out, overwrite=overwrite, folder=True, marker="manifest.json")
     found = available(words)
     if found == "rjieba":
         segmenter()  # fail now if it is not installed

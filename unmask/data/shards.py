@@ -62,7 +62,7 @@ class Shards:
         path = self.folder / "manifest.json"
         require(
             path.is_file(),
-            ("{folder} is not prepared data: make it with 'unmask prepare CORPUS --out {folder}'"),
+            ("{folder} is not prepared data: make it with 'unmask prepare CORPUS --tokenizer FILE --out {folder}'"),
             folder=folder,
         )
         try:

@@ -42,8 +42,9 @@ def _of_track(track: TrackReaders, rows: int, most: int) -> Iterator[Batch]:
     if track.readers[0].continuing:
         yield from _in_steps(replace(track, share=1.0, number=0), rows, most)
         return
-    for reader in track.readers:
-        yield from _in_blocks(reader, max(1, rows // len(track.readers)), most)
+    counts = shared_out([1.0] * len(track.readers), rows)
+    for reader, count in zip(track.readers, counts, strict=True):
+        yield from _in_blocks(reader, count, most)
 
 
 def _in_blocks(reader: Reader, rows: int, most: int) -> Iterator[Batch]:

@@ -76,6 +76,8 @@ class Masked(Part):
         text = text if hidden is None else text | hidden  # the budget is a share of these tokens, hidden ones included
         free = batch if hidden is None else _without(batch, ~text | hidden)
         special = batch.text & ~text
+        if self.at == "before":
+            special = special | (batch.text & (batch.position == 0))  # no token is before the first: it is never hidden
         labels = self.units.label(free, seed, visit), self.units.parts(free, seed, visit)
         units, parts = without_special(*labels, special if hidden is None else special | hidden)
         chosen = choose(

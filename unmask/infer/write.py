@@ -12,6 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from unmask.axes import gives_of
 from unmask.data.arrange import ROLES, special_ids
 from unmask.errors import UserError, require
 from unmask.infer.batches import left_padded
@@ -118,7 +119,8 @@ def _scores(model: Model, firsts: Sequence[list[int]], written: Sequence[list[in
     batch = left_padded([[*first, *new, mask] for first, new in zip(firsts, written, strict=True)], pad)
     second = batch.position >= torch.tensor([len(first) for first in firsts])[:, None]
     batch = batch.replace(segment=second.long()).to(model.device)
-    scores: Tensor = head.decode(model.system.look(batch, model.recipe.writing), batch)[:, -1].float()
+    place = -2 if "one earlier" in gives_of(model.recipe.hide) else -1  # the position that predicts the [MASK]
+    scores: Tensor = head.decode(model.system.look(batch, model.recipe.writing), batch)[:, place].float()
     never = [i for i in model.tokenizer.vocabulary.special if i != model.tokenizer.role("sep")]
     return scores.index_fill(1, torch.tensor(never, device=scores.device), -float("inf"))
 

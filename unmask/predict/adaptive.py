@@ -34,7 +34,10 @@ class Adaptive(Predicts):
 
     @property
     def needs(self) -> tuple[Need, ...]:
-        return (*reads_targets("tokens", query=True), Need("clusters", "its weights are those of adaptive embeddings"))
+        return (
+            *reads_targets("tokens", query=True),
+            Need("clusters", "it computes scores with the tables of adaptive embeddings"),
+        )
 
     @property
     def gives(self) -> frozenset[str]:

@@ -45,7 +45,9 @@ class SpanBoundary(Predicts):
 
     @property
     def needs(self) -> tuple[Need, ...]:
-        return reads_targets("tokens", query=False)
+        return reads_targets("tokens", query=False)[0], Need(
+            "covered", "its boundaries must not have seen the hidden tokens"
+        )
 
     def around(self, batch: Batch) -> Around:
         return around(batch)

@@ -80,7 +80,8 @@ def pretrain(
     if tensorboard:
         check_tensorboard()
     if earlier is None:
-        run.claim(out, overwrite=overwrite, base=Path(start) if start is not None else None, resume=resume)
+        started = Path(start) if start is not None else None
+        run.claim(out, overwrite=overwrite, base=started, reads=[s.folder for s in mixture.shards], resume=resume)
         base = open_run(start, device="cpu", recipe=run.file_for(start, file)) if start is not None else None
         notices = base.notices if base is not None else ()
         ready = yield from _new_run(recipe, mixture, machine, data, out, budget, base, seed, began, now)

@@ -83,7 +83,8 @@ class Mixture:
                 not missing,
                 (
                     "{name} hides {missing} units, but {folder} was prepared without them: make a lexicon with "
-                    "'unmask lexicon', then 'unmask prepare CORPUS --lexicon FILE'; or set hide.units=Words"
+                    "'unmask lexicon', then 'unmask prepare CORPUS --tokenizer FILE --lexicon FILE "
+                    "--out FOLDER'; or set hide.units=Words"
                 ),
                 name=recipe.name,
                 missing=" and ".join(missing),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 
 from unmask.recipe import Recipe
 
@@ -18,10 +19,12 @@ def shrunk(recipe: Recipe, steps: int) -> Recipe:
     tokens = max(SMALL_STEP, recipe.step_tokens * steps / GOOD_STEPS)
     if not recipe.shrink or steps >= ENOUGH_STEPS or tokens >= recipe.step_tokens:
         return recipe
+    shares = [track.share for track in recipe.all_tracks().values() if track.share > 0]
+    fewest = math.ceil(1 / min(shares) - 1e-9)  # every track needs a row
     stages = []
     for stage in recipe.schedule:
         length = min(stage.length, SHORT_ROWS)
-        rows = max(1, min(round(tokens / length), stage.rows * stage.length // length))
+        rows = max(fewest, min(round(tokens / length), stage.rows * stage.length // length))
         stages.append(dataclasses.replace(stage, length=length, rows=rows))
     return recipe.replace(schedule=tuple(stages), shrink=False)
 

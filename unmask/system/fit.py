@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from unmask.axes import FACTS, Need, PartLike, fact, parts_in, rules
+from unmask.axes import FACTS, Hide, Need, PartLike, fact, gives_of, parts_in, rules
 from unmask.batch import Vocabulary
 from unmask.errors import UserError, require
-from unmask.recipe import MAIN, Recipe
+from unmask.recipe import MAIN, FullTrack, Recipe
 from unmask.settings import override
 from unmask.system.objectives import asked, chosen, losses, objectives, predictions
 from unmask.text import layout as layouts
@@ -61,28 +61,34 @@ class Unmet:
     track: str
 
 
+_PER_RULE = frozenset({"covered", "from before", "one earlier"})  # facts that hold only for the targets of their rule
+
+
 def _unmet(recipe: Recipe, vocabulary: Vocabulary | None) -> Iterator[Unmet]:
-    for track, parts in _parts(recipe):
+    for track, hide, parts in _parts(recipe):
         given = {name for _, part in parts for name in part.gives}
         if vocabulary is None or vocabulary.mask is not None:
             given.add(MASK_TOKEN)
+        found = [gives_of(rule) for rule in rules(hide)]
+        # what is true of the targets of each rule; a need must be met for all of them
+        each = [given - (_PER_RULE - gives) for gives in found if "targets:tokens" in gives] or [given]
         for path, part in parts:
             for need in part.needs:
-                known = any(name in given or name.startswith("column:") for name in need.alternatives)
-                if not known:  # columns are not checked here, but when the data is opened
-                    yield Unmet(path, part, need, track)
+                columns = any(name.startswith("column:") for name in need.alternatives)
+                if not columns and not all(given.intersection(need.alternatives) for given in each):
+                    yield Unmet(path, part, need, track)  # columns are checked when the data is opened
 
 
 def _unused(recipe: Recipe) -> Iterator[tuple[str, PartLike, str]]:
-    for _, parts in _parts(recipe):
+    for _, _, parts in _parts(recipe):
         read = {name for _, part in parts for need in part.needs for name in need.alternatives}
         for path, part in parts:
             for name in sorted(part.must_use - read):
                 yield path, part, name
 
 
-def _parts(recipe: Recipe) -> Iterator[tuple[str, list[tuple[str, PartLike]]]]:
-    """For each stage and track: the name of the track, and all parts that it uses with their paths."""
+def _parts(recipe: Recipe) -> Iterator[tuple[str, Hide | tuple[Hide, ...], list[tuple[str, PartLike]]]]:
+    """For each stage and track: the name of the track, what it hides, and all parts that it uses with their paths."""
     shared = list(parts_in(recipe.system, "system"))
     for number, stage in enumerate(recipe.schedule):
         for name, track in recipe.all_tracks(stage).items():
@@ -90,7 +96,7 @@ def _parts(recipe: Recipe) -> Iterator[tuple[str, list[tuple[str, PartLike]]]]:
             hide = f"schedule.{number}.hide" if name == MAIN and stage.hide is not None else f"{prefix}hide"
             own = [*parts_in(track.arrange, f"{prefix}arrange"), *parts_in(track.see, f"{prefix}see")]
             heads = [pair for n, p in chosen(recipe, track).items() for pair in parts_in(p, f"predict.{n}")]
-            yield name, [*own, *parts_in(track.hide, hide), *shared, *heads]
+            yield name, track.hide, [*own, *parts_in(track.hide, hide), *shared, *heads]
 
 
 def _message(recipe: Recipe, unmet: Unmet) -> str:
@@ -181,6 +187,7 @@ def _others(path: str) -> list[str]:
 
 
 def _check_numbers(recipe: Recipe) -> None:
+    _check_loss_names(recipe)
     for stage in recipe.schedule:
         for track in recipe.all_tracks(stage).values():
             longest = max(rule.longest for rule in rules(track.hide))
@@ -192,6 +199,12 @@ def _check_numbers(recipe: Recipe) -> None:
                 ),
                 longest=longest,
                 length=stage.length,
+            )
+            together = [rule for rule in rules(track.hide) if "targets:tokens" in rule.gives]
+            require(
+                len(together) <= 1 or all(rule.in_place is not None for rule in together),
+                "only rules that hide tokens in place can be used together, got hide={names}: use several Masked, or one rule",
+                names=" and ".join(type(rule).__name__ for rule in together),
             )
     for name, network in recipe.system.networks.items():
         _check_network(name, recipe)
@@ -207,6 +220,18 @@ def _check_numbers(recipe: Recipe) -> None:
             layer=part.layer,
             layers=layers,
         )
+
+
+def _check_loss_names(recipe: Recipe) -> None:
+    taken = sorted(set(recipe.system.losses) & set(objectives(recipe)))
+    require(
+        not taken,
+        "{name} has an objective with the name {taken}, but system={system} adds a loss with this name: set system=Single, or "
+        "give predict other names, such as predict={{replaced: Replaced}}",
+        name=recipe.name,
+        taken=", ".join(taken),
+        system=type(recipe.system).__name__,
+    )
 
 
 def _check_network(name: str, recipe: Recipe) -> None:
@@ -271,6 +296,8 @@ def _check_weights(recipe: Recipe) -> None:
             known=", ".join(known),
             unknown=unknown,
         )
+    for name, whole in recipe.all_tracks().items():
+        _check_left_out(recipe, name, whole)
     kept = {part.target for track in recipe.all_tracks().values() if track.share for part in asked(recipe, track)}
     for name, part in predictions(recipe).items():
         require(
@@ -281,4 +308,20 @@ def _check_weights(recipe: Recipe) -> None:
             ),
             name=name,
             target=part.target,
+        )
+
+
+def _check_left_out(recipe: Recipe, name: str, track: FullTrack) -> None:
+    """Refuse a track that leaves out an objective and keeps the targets that it reads: it would be computed all the same."""
+    if track.predict is None:
+        return
+    kept = {part.target for part in asked(recipe, track)}
+    for objective, part in predictions(recipe).items():
+        require(
+            objective in chosen(recipe, track)
+            or part.asked_at == "examples"
+            or (part.asked_at == "targets" and part.target not in kept),
+            "tracks.{name}.predict leaves out {objective}, but keeps the targets that {objective} reads: add {objective!r} to it",
+            name=name,
+            objective=objective,
         )

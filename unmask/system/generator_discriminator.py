@@ -18,7 +18,6 @@ from unmask.errors import require
 from unmask.predict import Tokens
 from unmask.recipe import Recipe
 from unmask.system.cost import heads_flops
-from unmask.system.objectives import objectives
 from unmask.system.single import SystemModule, compile_forward, first_seed, heads, pattern_of
 
 GENERATOR = "tokens"  # the name of the generator's loss
@@ -125,16 +124,6 @@ class GeneratorDiscriminatorModule(SystemModule):
 
     def __init__(self, spec: GeneratorDiscriminator, recipe: Recipe, vocabulary: Vocabulary, seed: int) -> None:
         super().__init__(recipe, vocabulary, seed)
-        taken = set(spec.losses) & set(objectives(recipe))
-        require(
-            not taken,
-            (
-                "{name} has an objective with the name {taken}, but the generator has a loss with this name: set "
-                "system=Single"
-            ),
-            name=recipe.name,
-            taken=", ".join(sorted(taken)),
-        )
         require(
             not spec.learned or not any(stage.weights for stage in recipe.schedule),
             "system.learned=true learns the weights of the losses, but the schedule gives weights too: use --variant learned, "

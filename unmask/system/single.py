@@ -58,6 +58,8 @@ class SystemModule(nn.Module):
         self.vocabulary, self.seed = vocabulary, seed
         self.tracks, self.writing = recipe.all_tracks(), recipe.writing
         self.asked = {name: asked(recipe, track) for name, track in self.tracks.items()}
+        # the tracks that hide what the recipe hides, and so what a stage hides instead
+        self.as_recipe = [MAIN, *(name for name, track in recipe.tracks.items() if track.hide is None)]
         self.remembers = recipe.arrange.continuous  # whether a batch continues the one before it
 
     @property
@@ -67,18 +69,16 @@ class SystemModule(nn.Module):
 
     def hidden(self, batch: Batch, hide: Hide | tuple[Hide, ...] | None) -> Batch:
         """The batch with tokens hidden and ranked. `hide`: replaces the `hide` of the recipe; None: the recipe's own."""
-        usual, tracks = self.tracks[MAIN].hide, self.tracks
+        tracks = self.tracks
         if hide is not None:
-            tracks = {
-                name: replace(track, hide=hide) if track.hide is usual else track for name, track in tracks.items()
-            }
+            tracks = tracks | {name: replace(tracks[name], hide=hide) for name in self.as_recipe}
         return hide_tracks(tracks, batch, self.vocabulary, self.seed, self.asked)
 
     def look(self, batch: Batch, track: str | None = None) -> Hidden:
         """The vectors of a batch in which no token is hidden: for inference. `track`: tokens see each other as in this
-        track; None: as in the main track, with the segment numbers of the layout."""
+        track; None: as in the main track."""
         if batch.rank is None:
-            batch = self.tracks[MAIN].see.apply(batch) if track is None else view(self.tracks[track], batch)
+            batch = view(self.tracks[track or MAIN], batch)
         hidden: Hidden = self.backbone(batch)[0]
         return hidden
 

@@ -48,10 +48,14 @@ def view(track: FullTrack, batch: Batch) -> Batch:
 
 
 def only_asked(track: FullTrack, batch: Batch, asked: list[Objective]) -> Batch:
-    """The batch without targets and examples that none of these objectives of the track asks about."""
+    """The batch in which targets and examples count only if one of these objectives of the track reads them."""
     if track.predict is None:
         return batch
-    targets = {name: found for name, found in batch.targets.items() if name in {part.target for part in asked}}
+    kept = {part.target for part in asked}
+    targets = {
+        name: found if name in kept else found.replace(weight=torch.zeros_like(found.weight))
+        for name, found in batch.targets.items()
+    }
     examples = any(part.asked_at == "examples" for part in asked)
     return batch.replace(targets=targets, counted=batch.counted if examples else torch.zeros_like(batch.counted))
 

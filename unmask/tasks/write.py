@@ -6,10 +6,10 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from unmask import metrics
-from unmask.axes import Answered, Judged, Pretrained, Reader
+from unmask.axes import Answered, Judged, Pretrained, Reader, gives_of
 from unmask.data.examples import Laid, Text
 from unmask.errors import UserError, require
 from unmask.hide import Masked, Second
@@ -99,7 +99,8 @@ class Write(Training):
             ),
             folder=base.folder,
         )
-        hide = Masked(units=Second(), budget=self.hidden)
+        at: Literal["same", "before"] = "before" if "one earlier" in gives_of(base.recipe.hide) else "same"
+        hide = Masked(units=Second(), budget=self.hidden, at=at)
         made = turned(base, self.decided(base.recipe), hide=hide, see=Prefix(), predict=dict([found]))
         return _with_tracks_of(base.recipe, made) if "prefix" in base.recipe.writes else made
 

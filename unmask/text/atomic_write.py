@@ -11,12 +11,19 @@ from pathlib import Path
 from unmask.errors import require
 
 
-def check_free(out: Path, *, overwrite: bool, folder: bool = False) -> None:
-    """Refuse an output path that exists, unless it may be overwritten and is of the same type (file or folder)."""
+def check_free(out: Path, *, overwrite: bool, folder: bool = False, marker: str | None = None) -> None:
+    """Refuse an output path that exists, unless it may be overwritten and is of the same type (file or folder).
+
+    `marker`: a file that a folder must contain to be replaced."""
     require(overwrite or not out.exists(), "{out} exists already: choose another --out, or pass --overwrite", out=out)
     require(not out.is_dir() or folder, "{out} is a folder, but the output is a file: choose another --out", out=out)
     require(
         not out.is_file() or not folder, "{out} is a file, but the output is a folder: choose another --out", out=out
+    )
+    require(
+        not out.is_dir() or not any(out.iterdir()) or marker is None or (out / marker).exists(),
+        "{out} is a folder with other files, and --overwrite replaces only its own kind of output: choose another --out",
+        out=out,
     )
 
 
