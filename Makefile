@@ -12,7 +12,7 @@ demo: $(VENV)/installed
 install: $(VENV)/installed
 
 test: check
-	$(BIN)/python -m pytest -n 2
+	$(BIN)/python -m pytest -n 2 --dist worksteal
 
 check: $(VENV)/installed-dev
 	$(BIN)/ruff check .

@@ -16,9 +16,9 @@ _UNIT = 1.0 / (1 << 24)
 
 def purpose(name: str) -> int:
     """A stable number for the name of a purpose, so that different purposes have different draws."""
-    number = 1469598103934665603
-    for byte in name.encode():
-        number = ((number ^ byte) * 1099511628211) & 0x7FFFFFFFFFFFFFFF
+    number, data = 1469598103934665603, name.encode()
+    for place in range(len(data)):  # torch.compile cannot iterate over bytes
+        number = ((number ^ data[place]) * 1099511628211) & 0x7FFFFFFFFFFFFFFF
     return number
 
 

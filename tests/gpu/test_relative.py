@@ -60,7 +60,7 @@ def test_recorded_and_replayed_on_other_numbers_they_give_the_same(case):
     weight = torch.randn_like(given["content"])
     leaves = {name: None if x is None else x.clone().requires_grad_() for name, x in given.items()}
     there = [x for x in leaves.values() if x is not None]
-    side = torch.cuda.AttentionSide()
+    side = torch.cuda.Stream()
     side.wait_stream(torch.cuda.current_stream())
     with torch.cuda.stream(side):
         torch.autograd.grad((quick(leaves, stream) * weight).sum(), there)

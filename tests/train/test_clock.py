@@ -20,7 +20,8 @@ from unmask.train import Plan, Trainer, checkpoint
 from unmask.train.log import read
 from unmask.train.plan import leg_at
 
-SETTINGS = [*command.BERT, "optimise.warmup=0.1"]
+NARROW = ["system.backbone.width=16", "system.backbone.heads=1", "system.backbone.feedforward=32"]
+SETTINGS = [*command.BERT, *NARROW, "optimise.warmup=0.1"]
 
 
 class Machine:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Literal
 
 import torch
@@ -15,6 +15,8 @@ from unmask.errors import require
 from unmask.hide.choice import choose, places, targets
 from unmask.hide.replace import Mask, moved
 from unmask.hide.units import Tokens, ordinary, without_special
+
+_FIELDS = tuple(field.name for field in fields(Targets))
 
 
 @dataclass(frozen=True)
@@ -125,5 +127,5 @@ def _joined(batch: Batch, found: Targets) -> Targets:
     before, rows = batch.targets.get("tokens"), batch.shape[0]
     if before is None:
         return found
-    pairs = {name: (getattr(before, name).view(rows, -1), getattr(found, name).view(rows, -1)) for name in vars(found)}
+    pairs = {name: (getattr(before, name).view(rows, -1), getattr(found, name).view(rows, -1)) for name in _FIELDS}
     return Targets(**{name: torch.cat(pair, 1).flatten() for name, pair in pairs.items()})
