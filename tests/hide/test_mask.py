@@ -253,9 +253,13 @@ def test_units_are_minus_one_exactly_on_special_tokens_and_padding():
 def test_a_place_before_the_first_token_does_not_exist_so_the_first_token_is_never_hidden(units):
     rule = Masked(units=units, budget=0.9, at="before")
     batch = random_batch(rows=8, length=24, examples=2)
-    found = rule.apply(batch, vocabulary(), 0).targets["tokens"]
+    first = (batch.position == 0) & (batch.example >= 0)
+    columns = {name: torch.where(first, column.roll(-1, 1), column) for name, column in batch.columns.items()}
+    batch = batch.replace(ids=torch.where(first, 50, batch.ids), columns=columns)  # a word in place of [CLS]
+    after = rule.apply(batch, vocabulary(), 0)
+    found = after.targets["tokens"]
     used = found.weight > 0
-    first = batch.position.flatten()[found.where[used]] == 0
     assert used.sum() > 50
-    assert not first.any()
     assert torch.equal(found.at[used], found.where[used] - 1)
+    assert not first.flatten()[found.where[used]].any()
+    assert torch.equal(after.ids[first], batch.ids[first])

@@ -291,9 +291,8 @@ def test_a_rate_for_each_layer_can_be_measured(shards, tmp_path):
     assert list(pretrain(recipe, [shards["wordpiece"]], tmp_path / "run", budget="3s", device="cpu"))
 
 
-@pytest.mark.parametrize("name", ["unilm", "gpt-bert"])
-def test_a_smaller_step_keeps_a_row_for_every_track(name):
-    recipe = recipes.get(name, size="tiny")
+def test_a_smaller_step_keeps_a_row_for_every_track():
+    recipe = recipes.get("unilm", size="tiny", settings=["tracks.left.share=0.05"])
     small = shrunk(recipe, steps=10)
     assert small != recipe
     for stage in small.schedule:
