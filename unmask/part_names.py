@@ -6,6 +6,7 @@ import dataclasses
 import importlib
 import pkgutil
 from collections.abc import Iterable
+from functools import cache
 from typing import Any
 
 from unmask.axes import Part, PartLike
@@ -93,12 +94,14 @@ def parts_of(hint: Any, old: Any, own: Iterable[type] = ()) -> dict[str, type]:
         if not is_protocol(option):
             found[option.__name__] = option
             continue
-        members = _members(option) & (_attributes(type(old)) if dataclasses.is_dataclass(old) else _members(option))
+        kind: type = type(old)
+        members = _members(option) & (_attributes(kind) if dataclasses.is_dataclass(old) else _members(option))
         known = [part for part in (*_exported(), *own) if members <= _attributes(part)]
         found |= {part.__name__: part for part in known}
     return dict(sorted(found.items()))
 
 
+@cache
 def _members(protocol: type) -> set[str]:
     """The members of a protocol, without the members that every part has."""
     bases = [base for base in protocol.__mro__ if is_protocol(base)]
@@ -106,15 +109,18 @@ def _members(protocol: type) -> set[str]:
     return {name for name in names - set(vars(PartLike)) if not name.startswith("_")}
 
 
+@cache
 def _attributes(part: Any) -> set[str]:
     return {*dir(part), *(field.name for field in dataclasses.fields(part))}
 
 
+@cache
 def _exported() -> list[type]:
     found = [value for package in PACKAGES for value in _classes(package).values()]
     return [value for value in found if dataclasses.is_dataclass(value) and issubclass(value, Part)]
 
 
+@cache
 def _classes(package: str) -> dict[str, type]:
     """The public classes of a package, from all its modules; so a new part needs only a new file."""
     module = importlib.import_module(package)

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-import typing
 from typing import Any
 
 from unmask.errors import UserError, require
 from unmask.part_names import part_named, public_name
 from unmask.recipe import Recipe
 from unmask.recipe_file import RecipeFile
-from unmask.type_check import check_types
+from unmask.type_check import check_types, hints_of
 
 
 def plain(value: Any) -> Any:
@@ -46,7 +45,7 @@ def _read(value: Any, file: RecipeFile | None) -> Any:
     if "part" not in value:
         return values
     part = part_named(str(value["part"]), file)
-    check_types(typing.get_type_hints(part), values, f"{part.__name__}.")
+    check_types(hints_of(part), values, f"{part.__name__}.")
     return part(**values)
 
 

@@ -15,7 +15,7 @@ from typing import Any, Literal, TypeVar
 from unmask.errors import UserError, require, unknown
 from unmask.part_names import parts_of
 from unmask.recipe import Recipe
-from unmask.type_check import fits, is_part, options, spell
+from unmask.type_check import fits, hints_of, is_part, options, spell
 
 P = TypeVar("P")
 _WORDS: dict[str, Any] = {"true": True, "false": False, "none": None, "null": None}
@@ -111,9 +111,10 @@ def _children(owner: Any) -> dict[str, Any]:
 
 def _hint_of(owner: Any, hint: Any, key: str) -> Any:
     """The type hint of a field, of an entry of a dict, or of an item of a tuple."""
+    kind: type = type(owner)
     if dataclasses.is_dataclass(owner):
-        return typing.get_type_hints(type(owner)).get(key, Any)
-    inside = [typing.get_args(o) for o in options(hint) if typing.get_origin(o) is type(owner)]
+        return hints_of(kind).get(key, Any)
+    inside = [typing.get_args(o) for o in options(hint) if typing.get_origin(o) is kind]
     if not inside:
         return Any
     repeated = isinstance(owner, dict) or inside[0][1:] == (...,)
@@ -211,7 +212,7 @@ def _read_part(node: ast.expr, old: Any, hint: Any, setting: _Setting) -> Any:
 
 def _built(part: Any, old: Any, given: Mapping[str, ast.expr], setting: _Setting) -> Any:
     """Build a new part from the given values. Other values that it has in common with the old part are kept."""
-    hints = typing.get_type_hints(part)
+    hints = hints_of(part)
     fields = {f.name: f for f in dataclasses.fields(part) if f.init}
     kept = {n: v for n, v in _children(old).items() if n in fields and fits(v, hints[n])} if is_part(type(old)) else {}
     values = dict(kept)

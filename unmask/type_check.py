@@ -7,6 +7,7 @@ import math
 import types
 import typing
 from collections.abc import Mapping
+from functools import cache
 from typing import Any, Literal
 
 from unmask.axes import Curve
@@ -21,6 +22,12 @@ _NAMES: dict[Any, str] = {
     type(None): "none",
     Curve: "a curve",
 }
+
+
+@cache
+def hints_of(part: type) -> dict[str, Any]:
+    """The type hints of a part's fields. They are strings in the source, and slow to read."""
+    return typing.get_type_hints(part)
 
 
 def check_types(hints: Mapping[str, Any], values: Mapping[str, Any], before: str) -> None:

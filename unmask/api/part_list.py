@@ -12,7 +12,7 @@ from unmask import axes, tasks
 from unmask.errors import unknown
 from unmask.part_names import parts_of
 from unmask.recipe import Recipe
-from unmask.type_check import is_part, is_protocol, options
+from unmask.type_check import hints_of, is_part, is_protocol, options
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ def _by_axis() -> dict[str, list[type]]:
 
 def _fields(owner: type) -> Iterator[tuple[str, type]]:
     """What the fields of a part take, with the name of the axis: that of the field. Many fields take a number or a curve."""
-    for name, hint in typing.get_type_hints(owner).items():
+    for name, hint in hints_of(owner).items():
         inside = [hint, *(inner for option in options(hint) for inner in typing.get_args(option))]
         for kind in (option for one in inside for option in options(one) if is_part(option)):
             yield kind.__name__.lower() if kind is axes.Curve else name, kind

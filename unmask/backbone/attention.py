@@ -7,7 +7,6 @@ Transformer, whose paper drops 55%.
 
 from __future__ import annotations
 
-import inspect
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +14,6 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.nn.attention.flex_attention import BlockMask, create_block_mask, flex_attention
-from torch.nn.attention.varlen import varlen_attn
 
 from unmask.axes import Part
 from unmask.batch import Batch
@@ -137,10 +135,12 @@ def _fast(qkv: Tensor, mask: AttentionMask) -> Tensor:
     """Queries, keys and values (B T 3 H d) to B T H d or (B T) H d, computed with a kernel that reads no mask."""
     if mask.blocks is not None:
         return _flex(qkv, mask.blocks)
+    from torch.nn.attention.varlen import varlen_attn  # it imports the compiler, which takes seconds: only on a GPU
+
     assert mask.lengths is not None, "the mask has no form that a kernel reads"
     q, k, v = qkv.flatten(0, 1).unbind(1)  # each (B T) H d
-    extra = _CAUSAL if mask.causal else {}
-    found: Any = varlen_attn(q, k, v, mask.lengths, mask.lengths, mask.longest, mask.longest, **extra)
+    window = (-1, 0 if mask.causal else -1)  # how far a token sees to the left and to the right; -1: to the end
+    found: Any = varlen_attn(q, k, v, mask.lengths, mask.lengths, mask.longest, mask.longest, window_size=window)
     gathered: Tensor = found
     return gathered
 
@@ -150,9 +150,3 @@ def _flex(qkv: Tensor, blocks: BlockMask) -> Tensor:
     found: Any = flex_attention(q, k, v, block_mask=blocks)
     gathered: Tensor = found.transpose(1, 2)
     return gathered
-
-
-# the argument for "left to right" in this version of torch
-_CAUSAL: dict[str, Any] = (
-    {"is_causal": True} if "is_causal" in inspect.signature(varlen_attn).parameters else {"window_size": (-1, 0)}
-)
