@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from unmask.version import __version__ as __version__
 
 if TYPE_CHECKING:
+    from unmask.api.comparing import compare, compare_report
     from unmask.api.corpus import make_lexicon, prepare, train_tokenizer
     from unmask.api.explaining import explain, measure
     from unmask.api.listing import check, describe, differences, list_recipes, list_tasks
@@ -27,12 +28,13 @@ if TYPE_CHECKING:
     from unmask.text import Mining
 
 __all__ = [
-    "Mining", "Model", "check", "decoding", "describe", "differences", "explain", "import_hf", "list_parts", "list_recipes",
+    "Mining", "Model", "check", "compare", "compare_report", "decoding", "describe", "differences", "explain", "import_hf", "list_parts", "list_recipes",
     "list_tasks", "load", "make_lexicon", "measure", "prepare", "pretrain", "train_tokenizer",
 ]  # fmt: skip
 
 # where each name is: what is not used is not imported, so that `import unmask` and `unmask --help` are quick
 _WHERE = {
+    "unmask.api.comparing": ("compare", "compare_report"),
     "unmask.api.corpus": ("make_lexicon", "prepare", "train_tokenizer"),
     "unmask.api.explaining": ("explain", "measure"),
     "unmask.api.listing": ("check", "describe", "differences", "list_recipes", "list_tasks"),

@@ -501,6 +501,10 @@ class Task(PartLike, Protocol):
         """The names of the classes; () if answers are not classes."""
 
     @property
+    def columns(self) -> tuple[tuple[str, ...], ...]:
+        """The columns by which a file of this task is known; a file needs all names of one group."""
+
+    @property
     def head(self) -> str:
         """The name of the objective that starts with random weights in the adapted recipe; "" if there is none."""
 

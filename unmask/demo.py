@@ -20,7 +20,7 @@ import torch
 
 from unmask import recipes, screen, text
 from unmask.adapt import adapt
-from unmask.comparison import report
+from unmask.comparison import html_page as report
 from unmask.data.examples import Text
 from unmask.data.prepare import prepare
 from unmask.errors import require

@@ -12,9 +12,11 @@ import re
 import sys
 import time
 from collections.abc import Iterable, Iterator
+from contextlib import nullcontext
 from typing import Any, NoReturn
 
 from rich.console import Console, RenderableType
+from rich.live import Live
 from rich.markup import escape
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
@@ -233,15 +235,33 @@ def reading(
             yield record
 
 
+def comparing(records: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """Yield the records of a comparison. On a terminal, its table is drawn while it runs; otherwise a line when a run ends."""
+    with Live(console=err, auto_refresh=False, transient=True) if err.is_terminal else nullcontext() as drawn:
+        for record in records:
+            if record["event"] == "notice":
+                note(record["text"])
+            elif record["event"] == "ended":
+                said = f"failed: {record['error']}" if record["error"] else "done"
+                err.print(f"{record['job']} {said}", markup=False)
+            elif record["event"] == "state" and drawn is not None:
+                drawn.update(_table("", record["columns"], record["rows"]), refresh=True)
+            yield record
+
+
 def table(title: str, columns: list[str], rows: list[list[Any]]) -> None:
-    shown = Table(title=title, title_justify="left", header_style="bold")
+    out.print(_table(title, columns, rows))
+
+
+def _table(title: str, columns: list[str], rows: list[list[Any]]) -> Table:
+    shown = Table(title=title or None, title_justify="left", header_style="bold")
     cells = [list(map(str, row)) for row in rows]
     for i, name in enumerate(columns):
         numbers = all(_NUMBER.fullmatch(row[i]) for row in cells)
         shown.add_column(name, justify="right" if i and numbers else "left", overflow="fold")
     for row in cells:
         shown.add_row(*row)
-    out.print(shown)
+    return shown
 
 
 def page(shown: RenderableType) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from functools import cache
 from pathlib import Path
 
 _FOLDER = Path(__file__).parent / "tasks"
@@ -10,8 +11,13 @@ _FOLDER = Path(__file__).parent / "tasks"
 
 def names() -> list[str]:
     """Those a model can be adapted to: a file that defines the class of its name, such as Classify in classify.py."""
+    return list(_names())
+
+
+@cache
+def _names() -> tuple[str, ...]:
     files = sorted(path.stem for path in _FOLDER.glob("[!_]*.py"))
-    return [name.replace("_", "-") for name in files if class_name(name) in _classes(_FOLDER / f"{name}.py")]
+    return tuple(name.replace("_", "-") for name in files if class_name(name) in _classes(_FOLDER / f"{name}.py"))
 
 
 def class_name(name: str) -> str:

@@ -87,7 +87,7 @@ def test_a_run_ends_in_time_with_its_rate_run_down(on, shards, tmp_path, name):
 
 
 def test_measuring_ten_times_wrong_costs_little_of_the_progress(on, shards, tmp_path):
-    machine = on(Machine(lambda step, time: 0.05, 0.5))
+    machine = on(Machine(lambda step, time: 0.1, 1.0))
     run(machine, shards["wordpiece"], tmp_path / "run")
     early = [record["progress"] for record in read(tmp_path / "run") if record["seconds"] < 3]
     assert max(early) < 0.15  # 5% of the time

@@ -6,6 +6,7 @@ import sys
 import time
 import warnings
 from collections.abc import Callable
+from functools import cache
 from typing import Annotated, Any, NoReturn
 
 import typer
@@ -55,13 +56,19 @@ def verb(example: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
     return register
 
 
+@cache
+def _command() -> Any:
+    """The app with all its verbs, made once: a program may call `main` many times."""
+    return typer.main.get_command(app)
+
+
 def main() -> None:
     _began[0] = time.monotonic()
     wait_without_spinning()
     json_ = "--json" in sys.argv
     warnings.simplefilter("ignore", Notice)  # the verbs say these themselves
     try:
-        _run_for_a_program() if json_ else app()
+        _run_for_a_program() if json_ else _command()()
     except UserError as error:
         screen.fail(str(error), json_=json_)
     except OSError as error:  # a full disk, a folder that may not be written
@@ -71,7 +78,7 @@ def main() -> None:
 def _run_for_a_program() -> NoReturn:
     """The same, with wrong words on the command line as a UserError: typer would draw a box."""
     try:
-        code: Any = app(standalone_mode=False)
+        code: Any = _command()(standalone_mode=False)
     except typer.Abort:
         raise UserError("stopped") from None
     except Exception as error:

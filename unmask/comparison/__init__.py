@@ -1,1 +1,199 @@
-"""The report that compares the results of several models. The demo writes it."""
+"""Compare recipes at equal budgets: every run is a job in a process of its own, and the folder remembers what was done."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from unmask.comparison import job as jobs
+from unmask.comparison import live
+from unmask.comparison.entry import Entry, check_entries, write_settings
+from unmask.comparison.report_page import columns, rows, write_report
+from unmask.comparison.request import REQUEST, Asked, Job, Request, budgets, read
+from unmask.comparison.sharing import shared_gpu
+from unmask.comparison.state import State, state_of
+from unmask.comparison.summary import write_results
+from unmask.comparison.task_files import find
+from unmask.comparison.tuning import LOSS, check_sweep
+from unmask.errors import require
+from unmask.pretraining import Mixture
+from unmask.text.atomic_write import check_free
+from unmask.train import Budget
+
+__all__ = ["Asked", "Entry", "Request", "budgets", "compare", "report"]
+
+EVERY = 1.0  # seconds between looks at the processes
+BEST, LOGS = "best", "logs"
+
+
+def report(folder: Path) -> dict[str, Any]:
+    """Write `results.json` and `report.html` again from what was measured; returns the results."""
+    request = read(folder)
+    results = write_results(folder, request, state_of(folder, request, failed=True))
+    write_report(folder, results)
+    return results | {"table": {"columns": columns(results), "rows": list(rows(results))}}
+
+
+def compare(
+    request: Request, folder: Path, *, at_once: int | None = None, overwrite: bool = False,
+    stop: Callable[[], bool] = lambda: False,
+) -> Iterator[dict[str, Any]]:  # fmt: skip
+    """Run what is missing of a comparison, yielding a record whenever something changes. The last record has `results`.
+
+    A comparison that is in `folder` goes on, with what this request adds. `at_once`: how many runs share the machine."""
+    check_free(folder, overwrite=overwrite or (folder / REQUEST).is_file(), folder=True, marker=REQUEST)
+    before = read(folder) if (folder / REQUEST).is_file() and not overwrite else None
+    request, notices = _checked(before.joined(request) if before else request)
+    folder.mkdir(parents=True, exist_ok=True)
+    request.write(folder)
+    for notice in notices:
+        yield {"event": "notice", "text": notice}
+    number = at_once or _usual(request)
+    with shared_gpu(number if _on_gpu(request) else 1) as environment:
+        yield from _Work(folder, request, number, environment, stop).done()
+    yield {"event": "results", "results": report(folder), "stopped": stop()}
+
+
+def _checked(request: Request) -> tuple[Request, list[str]]:
+    """Find mistakes before anything is trained. Returns notices about tasks that nothing reads."""
+    check_entries([one.entry for one in request.asked])
+    require(
+        all(one.seeds > 0 for one in request.asked) and request.task_seeds > 0,
+        "--seeds and --task-seeds must be 1 or more",
+    )
+    check_sweep(request)
+    mixture = Mixture.open(request.data)
+    for one in request.asked:
+        mixture.check(one.entry.made())
+    tasks, notices = find(Path(request.tasks)) if request.tasks else ([], [])
+    names = [task.name for task in tasks]
+    require(
+        request.sweep_by == LOSS or request.sweep_by in names,
+        "--sweep-by must be loss or a task, got {by!r}; the tasks are {names}",
+        by=request.sweep_by,
+        names=", ".join(names) or "none",
+    )
+    return request, notices
+
+
+def _on_gpu(request: Request) -> bool:
+    return request.device != "cpu" and torch.cuda.is_available()
+
+
+def _usual(request: Request) -> int:
+    """Runs at once: on a CPU one. On a GPU one if budgets are in time, because each would get less of it; otherwise four."""
+    in_time = any(Budget.parse(budget).kind == "seconds" for one in request.asked for budget in one.budgets)
+    return 4 if _on_gpu(request) and not in_time else 1
+
+
+@dataclass
+class _Running:
+    job: Job
+    process: subprocess.Popen[bytes]
+    since: float
+
+
+class _Work:
+    """The processes of a comparison."""
+
+    def __init__(
+        self, folder: Path, request: Request, at_once: int, environment: Mapping[str, str], stop: Callable[[], bool]
+    ) -> None:
+        self.folder, self.request, self.at_once, self.stop = folder, request, at_once, stop
+        threads = str(max(1, (os.cpu_count() or 1) // at_once))
+        self.environment = os.environ | environment | {"OMP_NUM_THREADS": threads, "UNMASK_AT_ONCE": str(at_once)}
+        self.running: list[_Running] = []
+        self.tried: set[str] = set()  # a job that failed is tried again by the next command, not by this one
+        self.alone: set[str] = set()  # jobs that had too little memory beside others
+
+    def done(self) -> Iterator[dict[str, Any]]:
+        """Run all jobs, yielding the state once a second."""
+        try:
+            while True:
+                yield from self._ended()
+                state = self._state()
+                if not self.stop():
+                    self._begin(state)
+                elif self.running:
+                    self._end()
+                running = {one.job.name for one in self.running}
+                yield {"event": "state", "columns": live.COLUMNS, "rows": list(live.rows(self.folder, state, running))}
+                if not self.running:
+                    return
+                time.sleep(EVERY)
+        finally:
+            self._end()
+
+    def _state(self) -> State:
+        return state_of(self.folder, self.request, tried=frozenset(self.tried))
+
+    def _begin(self, state: State) -> None:
+        busy = {one.job.name for one in self.running}
+        for entry, by in state.best.items():
+            _write_best(self.folder, state, entry, by)
+        waiting = [job for job in state.waiting if job.name not in busy and job.name not in self.tried]
+        for job in waiting:
+            limit = 1 if job.name in self.alone or busy & self.alone else self.at_once
+            if len(self.running) >= limit:
+                return
+            self.tried.add(job.name)
+            self.running.append(self._started(job, control=state.needs_control(job)))
+            busy.add(job.name)
+
+    def _started(self, job: Job, *, control: bool) -> _Running:
+        file = jobs.write_job(self.folder, job, control=control)
+        log = self.folder / LOGS / f"{job.name}.txt"
+        log.parent.mkdir(parents=True, exist_ok=True)
+        with log.open("ab") as out:
+            process = subprocess.Popen(
+                [sys.executable, "-m", "unmask.comparison.job", str(self.folder), str(file)],
+                stdout=out, stderr=subprocess.STDOUT, env=self.environment, start_new_session=True,
+            )  # fmt: skip
+        return _Running(job, process, time.monotonic())
+
+    def _ended(self) -> Iterator[dict[str, Any]]:
+        """Look at the processes that have ended. One that crashed gets a result that says so."""
+        for one in [one for one in self.running if one.process.poll() is not None]:
+            self.running.remove(one)
+            measuring = jobs.Measuring(self.folder, one.job, self.request, self.stop)
+            result = jobs.read_result(self.folder, one.job)
+            if one.process.returncode:
+                log = self.folder / LOGS / f"{one.job.name}.txt"
+                said = [line for line in log.read_text(encoding="utf-8", errors="replace").splitlines() if line.strip()]
+                measuring.result |= {"error": f"its process ended with status {one.process.returncode}: "
+                                              f"{said[-1] if said else 'it said nothing'} (see {log})", "done": True}  # fmt: skip
+                measuring.write()
+            elif result.get("out_of_memory") and self.at_once > 1 and one.job.name not in self.alone:
+                self.alone.add(one.job.name)
+                self.tried.discard(one.job.name)
+                text = (f"{one.job.name} had too little GPU memory beside other runs ({self.at_once} at once): it is run "
+                        "again alone; a smaller --at-once avoids this")  # fmt: skip
+                yield {"event": "notice", "text": text}
+            yield {"event": "ended", "job": one.job.name, "error": jobs.read_result(self.folder, one.job).get("error")}
+
+    def _end(self) -> None:
+        """End the processes. Those that train save their state first."""
+        for one in self.running:
+            one.process.send_signal(signal.SIGTERM)
+        for one in self.running:
+            try:
+                one.process.wait(60)
+            except subprocess.TimeoutExpired:
+                one.process.kill()
+        self.running = [one for one in self.running if one.process.poll() is None]
+
+
+def _write_best(folder: Path, state: State, entry: Entry, runs: int) -> None:
+    """The best settings of an entry as a file for `unmask pretrain --like`."""
+    file = folder / BEST / f"{entry.folder}.json"
+    if not file.is_file():
+        write_settings(entry, file, {"chosen_by": state.request.sweep_by, "runs": runs})

@@ -64,6 +64,10 @@ class Choose(Training):
         return ()  # each question has its own choices
 
     @property
+    def columns(self) -> tuple[tuple[str, ...], ...]:
+        return (("choices", "label"),)
+
+    @property
     def head(self) -> str:
         return "choice"
 

@@ -55,6 +55,10 @@ class Classify(Training):
         check_language(self.language)
 
     @property
+    def columns(self) -> tuple[tuple[str, ...], ...]:
+        return (("text", "label"), ("text_a", "text_b", "label"))
+
+    @property
     def head(self) -> str:
         return "label"
 

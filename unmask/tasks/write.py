@@ -56,6 +56,10 @@ class Write(Training):
         return ()
 
     @property
+    def columns(self) -> tuple[tuple[str, ...], ...]:
+        return (("source", "target"),)
+
+    @property
     def head(self) -> str:
         return ""  # there is no new head: the pretraining objective is used again
 

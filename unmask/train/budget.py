@@ -39,3 +39,11 @@ class Budget:
             return None
         each = {"tokens": step_tokens, "steps": 1, "flops": step_flops}[self.kind]
         return max(1, round(self.amount / each))
+
+
+def scaled(text: str, share: float) -> str:
+    """A share of a budget, as a budget: half of 5m is 150s."""
+    budget = Budget.parse(text)
+    unit = {"seconds": "s", "tokens": "tok", "steps": "steps", "flops": "flop"}[budget.kind]
+    amount = budget.amount * share
+    return f"{max(1, round(amount))}{unit}" if amount < 1e6 else f"{amount:.4g}".replace("e+", "e") + unit

@@ -8,18 +8,22 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-COLOURS = ("#2563eb", "#d97706", "#059669", "#9333ea", "#dc2626")
+COLOURS = ("#2563eb", "#d97706", "#059669", "#9333ea", "#dc2626", "#0891b2", "#be185d", "#65a30d", "#7c2d12", "#475569")
+DASHES = ("", "6 3", "2 3")  # after all colours are used once
 WIDTH, HEIGHT, LEFT, BOTTOM, TOP = 640, 300, 56, 44, 16
 
 _PAGE = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
 <title>{title}</title><style>
-body {{ font: 16px/1.5 system-ui, sans-serif; color: #1f2937; max-width: 720px; margin: 2.5rem auto; padding: 0 1rem; }}
+body {{ font: 16px/1.5 system-ui, sans-serif; color: #1f2937; max-width: 980px; margin: 2.5rem auto; padding: 0 1rem; }}
 h1 {{ font-size: 1.6rem; margin-bottom: .2rem; }} h2 {{ font-size: 1.1rem; margin-top: 2rem; }}
 table {{ border-collapse: collapse; }} td, th {{ padding: .3rem .9rem .3rem 0; text-align: right; border-bottom: 1px solid #e5e7eb; }}
 td:first-child, th:first-child {{ text-align: left; }} svg {{ max-width: 100%; height: auto; }}
 text {{ font: 12px system-ui, sans-serif; fill: #4b5563; }} code, pre {{ background: #f3f4f6; padding: .1rem .3rem; border-radius: 4px; }}
-pre {{ padding: .7rem; overflow-x: auto; }}
+pre {{ padding: .7rem; overflow-x: auto; }} .wide {{ overflow-x: auto; }} .wide td, .wide th {{ white-space: nowrap; }}
+.row {{ display: flex; flex-wrap: wrap; gap: .5rem; }} .row svg {{ flex: 1 1 300px; }} .key {{ font-size: 13px; color: #4b5563; margin: .2rem 0 0; }}
+.key span {{ margin-right: 1rem; white-space: nowrap; }} .key svg {{ vertical-align: middle; margin-right: .3rem; }} .note {{ color: #92400e; }}
+details {{ margin: .4rem 0; }} summary {{ cursor: pointer; }}
 </style></head><body><h1>{title}</h1>
 {body}
 </body></html>
@@ -58,24 +62,61 @@ def commands(lines: Sequence[str]) -> str:
     return f"<pre>{html.escape(chr(10).join(lines))}</pre>"
 
 
+def note(text: str) -> str:
+    return f'<p class="note">{html.escape(text)}</p>'
+
+
+def folded(title: str, inside: str) -> str:
+    """A part of the page that is closed until the reader opens it."""
+    return f"<details><summary>{html.escape(title)}</summary>{inside}</details>"
+
+
+def row(parts: Sequence[str]) -> str:
+    """Diagrams next to each other."""
+    return f'<div class="row">{"".join(parts)}</div>'
+
+
 def table(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
     head = "".join(f"<th>{html.escape(c)}</th>" for c in columns)
     body = "".join("<tr>" + "".join(f"<td>{html.escape(str(cell))}</td>" for cell in row) + "</tr>" for row in rows)
-    return f"<table><tr>{head}</tr>{body}</table>"
+    return f'<div class="wide"><table><tr>{head}</tr>{body}</table></div>'
 
 
-def curves(lines: Sequence[ReportCurve], x_name: str, y_name: str) -> str:
+def curves(
+    lines: Sequence[ReportCurve], x_name: str, y_name: str, *, log_x: bool = False, dots: bool = False, key: bool = True
+) -> str:
+    """`log_x`: the x axis in powers of ten. `dots`: mark every point. `key`: say below which line is which."""
     points = [point for line in lines for point in line.points]
     if not points:
         return paragraph("There are no points to draw.")
-    x, y = _Axis([p[0] for p in points], LEFT, WIDTH - 12), _Axis([p[1] for p in points], HEIGHT - BOTTOM, TOP)
+    x: _Axis = (_LogAxis if log_x else _Axis)([p[0] for p in points], LEFT, WIDTH - 12)
+    y = _Axis([p[1] for p in points], HEIGHT - BOTTOM, TOP)
     drawn = [_frame(x, y, x_name, y_name)]
     for number, line in enumerate(lines):
-        colour = COLOURS[number % len(COLOURS)]
+        colour, dash = style(number)
         path = " ".join(f"{x.at(a):.1f},{y.at(b):.1f}" for a, b in line.points)
-        drawn.append(f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-width="2"/>')
-        drawn.append(_key(line.name, number))
-    return _svg(drawn)
+        drawn.append(f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-width="2" {dash}/>')
+        if dots:
+            drawn += [
+                f'<circle cx="{x.at(a):.1f}" cy="{y.at(b):.1f}" r="3.5" fill="{colour}"/>' for a, b in line.points
+            ]
+    return _svg(drawn) + (keys([line.name for line in lines]) if key else "")
+
+
+def style(number: int) -> tuple[str, str]:
+    """The colour and the dashes of a line."""
+    dash = DASHES[number // len(COLOURS) % len(DASHES)]
+    return COLOURS[number % len(COLOURS)], f'stroke-dasharray="{dash}"' if dash else ""
+
+
+def keys(names: Sequence[str]) -> str:
+    """Which line is which, below a diagram."""
+    found = []
+    for number, name in enumerate(names):
+        colour, dash = style(number)
+        line = f'<line x1="0" x2="22" y1="5" y2="5" stroke="{colour}" stroke-width="3" {dash}/>'
+        found.append(f'<span><svg width="22" height="10">{line}</svg>{html.escape(name)}</span>')
+    return f'<p class="key">{"".join(found)}</p>'
 
 
 def bars(groups: Sequence[Group], y_name: str) -> str:
@@ -104,7 +145,7 @@ def bars(groups: Sequence[Group], y_name: str) -> str:
         drawn.append(
             f'<text x="{LEFT + (place + 0.5) * slot:.1f}" y="{HEIGHT - BOTTOM + 18}" text-anchor="middle">{html.escape(group.name)}</text>'
         )  # noqa: E501
-    return _svg([*drawn, *(_key(name, number) for number, name in enumerate(names))])
+    return _svg(drawn) + keys(names)
 
 
 class _Axis:
@@ -126,6 +167,21 @@ class _Axis:
         return [i * step for i in range(first, int(self.high / step) + 1)]
 
 
+class _LogAxis(_Axis):
+    """An axis in powers of ten, with marks at 1, 2 and 5 times each power."""
+
+    def __init__(self, values: Sequence[float], begin: float, end: float) -> None:
+        super().__init__([math.log10(value) for value in values], begin, end)
+
+    def at(self, value: float) -> float:
+        return super().at(math.log10(value))
+
+    def marks(self) -> list[float]:
+        powers = range(math.floor(self.low), math.ceil(self.high) + 1)
+        marks = [m * 10.0**p for p in powers for m in (1, 2, 5)]
+        return [mark for mark in marks if self.low - 1e-9 <= math.log10(mark) <= self.high + 1e-9]
+
+
 def _frame(x: _Axis | None, y: _Axis, x_name: str, y_name: str) -> str:
     parts = [f'<text x="{LEFT}" y="{TOP - 4}">{html.escape(y_name)}</text>']
     for mark in y.marks():
@@ -135,18 +191,19 @@ def _frame(x: _Axis | None, y: _Axis, x_name: str, y_name: str) -> str:
         parts.append(f'<text x="{LEFT - 6}" y="{y.at(mark) + 4:.1f}" text-anchor="end">{mark:g}</text>')
     marks = [] if x is None else [(x.at(mark), mark) for mark in x.marks()]
     for place, mark in marks:
-        parts.append(f'<text x="{place:.1f}" y="{HEIGHT - BOTTOM + 18}" text-anchor="middle">{mark:,.10g}</text>')
+        parts.append(f'<text x="{place:.1f}" y="{HEIGHT - BOTTOM + 18}" text-anchor="middle">{_short(mark)}</text>')
     parts.append(f'<text x="{(LEFT + WIDTH) / 2}" y="{HEIGHT - 6}" text-anchor="middle">{html.escape(x_name)}</text>')
     return "".join(parts)
 
 
-def _key(name: str, number: int) -> str:
-    left, top = WIDTH - 170, TOP + 6 + number * 18
-    colour = COLOURS[number % len(COLOURS)]
-    return (
-        f'<rect x="{left}" y="{top - 9}" width="10" height="10" fill="{colour}"/>'
-        f'<text x="{left + 16}" y="{top}">{html.escape(name)}</text>'
-    )
+def _short(value: float) -> str:
+    """A number in few letters: 2M, 5e15."""
+    for limit, unit in ((1e12, ""), (1e9, "G"), (1e6, "M"), (1e4, "k")):
+        if value >= limit:
+            return (
+                f"{value:.0e}".replace("e+", "e") if not unit else f"{value / (1e3 if unit == 'k' else limit):g}{unit}"
+            )
+    return f"{value:,.10g}"
 
 
 def _svg(parts: Sequence[str]) -> str:

@@ -1,0 +1,83 @@
+"""The verb that compares recipes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+import unmask
+from unmask import screen
+from unmask.cli import options, output
+from unmask.cli.options import Device, Json, Overwrite, Settings, Size
+from unmask.cli.program import verb
+
+
+@verb(
+    'unmask compare roberta electra "roberta+hide.budget=0.4" --data data/wiki --tasks tasks/ --budget 5m,20m --out c/'
+)
+def compare(
+    recipes: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="RECIPE...",
+            help="Names with settings: roberta, roberta+hide.budget=0.4, bert+size=mini, or a file from --sweep.",
+        ),
+    ] = None,
+    out: Annotated[Path, typer.Option(help="The folder of the comparison. If it holds one, that goes on.")] = ...,  # type: ignore[assignment]
+    data: Annotated[
+        list[str], typer.Option(help="A folder made by 'unmask prepare'; give it several times to mix.")
+    ] = [],  # noqa: B006
+    tasks: Annotated[
+        Path | None,
+        typer.Option(
+            help="A folder of tasks: NAME/train.jsonl, dev.jsonl, test.jsonl; minimal pairs and texts as files."
+        ),
+    ] = None,
+    budget: Annotated[
+        str, typer.Option(help="Of each run, one or several: 5m,20m or 1e8tok or 1e15flop,4e15flop.")
+    ] = "20m",
+    seeds: Annotated[int, typer.Option(help="Pretraining runs of each recipe and budget.")] = 1,
+    task_seeds: Annotated[int, typer.Option(help="Adapting runs of each pretrained model and task.")] = 3,
+    size: Size = "base",
+    settings: Settings = [],  # noqa: B006
+    sweep: Annotated[
+        list[str],
+        typer.Option(
+            metavar="NAME=A,B,C",
+            help="First find the best of these values for each recipe, by successive halving; several options are combined.",
+        ),
+    ] = [],  # noqa: B006
+    sweep_by: Annotated[
+        str, typer.Option(help="What the sweep chooses by: loss (on held-out text), or a task.")
+    ] = "loss",
+    at_once: Annotated[
+        int | None,
+        typer.Option(help="Runs that share the GPU: by default 1 for budgets in time, otherwise 4; on a CPU 1."),
+    ] = None,
+    report: Annotated[
+        bool, typer.Option("--report", help="Only draw the report again, from what was measured.")
+    ] = False,
+    device: Device = None,
+    json_: Json = False,
+    overwrite: Overwrite = False,
+) -> None:
+    """Pretrain recipes with equal budgets, adapt each to every task, and show which is best for your text.
+
+    A comparison that was stopped goes on with the same command; more recipes, budgets and seeds can be added later."""
+    if report:
+        results = unmask.compare_report(out)
+    else:
+        results = unmask.compare(
+            recipes or [], out, data=data, tasks=tasks, budget=budget, seeds=seeds, task_seeds=task_seeds, size=size,
+            settings=settings, sweep=sweep, sweep_by=sweep_by, at_once=at_once, device=device, overwrite=overwrite,
+            stop=options.interrupt(), progress=output.progress(json_),
+        )  # fmt: skip
+    if json_:
+        output.as_json(results)
+        return
+    screen.table(f"{out}: scores in %, ± half of the 95% interval", **results["table"])
+    for sentence in results["ranking"]:
+        screen.out.print(f"the order changes with the budget: {sentence}", markup=False)
+    screen.done(f"report: {out / 'report.html'}; numbers: {out / 'results.json'}")

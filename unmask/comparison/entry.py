@@ -1,0 +1,104 @@
+"""An entry of a comparison: a recipe with settings, as the user writes it, or a file of settings from an earlier one."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from unmask import recipes
+from unmask.errors import UserError, require
+from unmask.recipe import Recipe
+from unmask.text.atomic_write import drafted
+from unmask.type_check import check_types
+
+_JOINT = re.compile(r"\+(?=[a-z_*])")  # a plus sign before a name: the one in 1e+3 is part of a number
+_OWN = ("size", "variant")  # settings that choose the recipe, and are no values of it
+SETTINGS = ".json"  # the suffix of a file of settings
+_FILE = {"recipe": str, "size": str, "variant": str, "settings": tuple[str, ...]}
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A recipe and its settings. The name is what the user wrote; tables and folders show it."""
+
+    name: str
+    recipe: str  # its name, or a .py file
+    size: str
+    variant: str = "paper"
+    settings: tuple[str, ...] = ()
+
+    def made(self) -> Recipe:
+        return recipes.get(self.recipe, size=self.size, variant=self.variant, settings=list(self.settings))
+
+    def with_settings(self, more: Sequence[str]) -> Entry:
+        """The same entry with more settings. They come last, so that they win."""
+        return Entry(self.name, self.recipe, self.size, self.variant, (*self.settings, *more))
+
+    @property
+    def folder(self) -> str:
+        """The name as the name of a folder."""
+        return re.sub(r"[^A-Za-z0-9._+=,-]+", "_", self.name)
+
+
+def parse(text: str, *, size: str, settings: Sequence[str] = ()) -> Entry:
+    """The entry `roberta+size=medium+hide.budget=0.4`. `size` and `settings` hold for every entry; its own win."""
+    if text.endswith(SETTINGS):
+        found = read_settings(Path(text))
+        return Entry(Path(text).stem, found.recipe, found.size, found.variant, (*settings, *found.settings))
+    recipe, *given = _JOINT.split(text)
+    wrong = next((one for one in given if "=" not in one), None)
+    if wrong is not None or not recipe:
+        raise UserError(
+            "the entry {text!r} is not RECIPE+NAME=VALUE+NAME=VALUE: write, for example, roberta+hide.budget=0.4 or "
+            "bert+size=small",
+            text=text,
+        )
+    own = {key: value for key, value in (one.split("=", 1) for one in given) if key in _OWN}
+    values = [one for one in given if one.split("=", 1)[0] not in _OWN]
+    return Entry(text, recipe, own.get("size", size), own.get("variant", "paper"), (*settings, *values))
+
+
+def check_entries(entries: Sequence[Entry]) -> None:
+    """Refuse entries that cannot be told apart: two of one name, or two that are the same recipe."""
+    require(bool(entries), "name at least one recipe to compare, such as roberta or roberta+hide.budget=0.4")
+    made: list[tuple[Entry, Recipe]] = []
+    for entry in entries:
+        recipe = entry.made()
+        for other, same in made:
+            require(
+                other.folder != entry.folder,
+                "two entries have the name {name}: leave one out, or give one of them a setting",
+                name=entry.name,
+            )
+            require(
+                same != recipe,
+                "{one} and {other} are the same recipe with the same values: leave one of them out",
+                one=other.name,
+                other=entry.name,
+            )
+        made.append((entry, recipe))
+
+
+def write_settings(entry: Entry, file: Path, more: dict[str, Any]) -> None:
+    """Write a file of settings, which `unmask pretrain --like` reads. `more`: where they come from."""
+    with drafted(file) as draft:
+        draft.write_text(json.dumps(asdict(entry) | more, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+def read_settings(file: Path) -> Entry:
+    require(file.is_file(), "there is no such file of settings: {file}", file=file)
+    try:
+        values = json.loads(file.read_text(encoding="utf-8"))
+        kept = {name: values[name] for name in _FILE} | {"settings": tuple(values["settings"])}
+    except (ValueError, KeyError, TypeError):
+        raise UserError(
+            "{file} is not a file of settings: give one that 'unmask compare --sweep' wrote, with {names}",
+            file=file,
+            names=", ".join(_FILE),
+        ) from None
+    check_types(_FILE, kept, f"{file}: ")
+    return Entry(file.stem, kept["recipe"], kept["size"], kept["variant"], kept["settings"])

@@ -1,0 +1,235 @@
+"""One job of a comparison, in a process of its own: pretrain, score, adapt for each seed, and write what was measured.
+
+    python -m unmask.comparison.job FOLDER JOB
+
+What is measured is written after every step, so a killed job goes on where it was."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import shutil
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from unmask import chance, run
+from unmask.adapt import adapt
+from unmask.comparison.entry import Entry
+from unmask.comparison.peak import peak_memory
+from unmask.comparison.request import Job, Request, read
+from unmask.comparison.task_files import TaskFiles, find
+from unmask.errors import UserError
+from unmask.evaluate import evaluate_examples, evaluate_file
+from unmask.infer.model import Model, open_run
+from unmask.pretraining import pretrain
+from unmask.system.cost import schedule_flops
+from unmask.text.atomic_write import drafted
+from unmask.threads import wait_without_spinning
+from unmask.train import log
+
+MEASURED, RUNS, JOBS = "measured", "runs", "jobs"
+# the score that stands for all scores of a task, by the first of these names; and whether more is better
+MAIN = {"mean_of_paradigms": True, "accuracy": True, "rouge_l": True, "bits_per_byte": False}
+
+
+def result_file(folder: Path, job: Job) -> Path:
+    return folder / MEASURED / f"{job.name}.json"
+
+
+def read_result(folder: Path, job: Job) -> dict[str, Any]:
+    """What was measured of a job so far; empty if nothing was."""
+    file = result_file(folder, job)
+    try:
+        found: dict[str, Any] = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
+    except ValueError:  # written by hand, or a damaged disk: it is measured again
+        return {}
+    return found
+
+
+class Stopped(Exception):
+    """The user stops the comparison; the job goes on another time."""
+
+
+class Measuring:
+    """A job, and what is measured of it. Everything that is added is written at once."""
+
+    def __init__(self, folder: Path, job: Job, request: Request, stop: Callable[[], bool]) -> None:
+        self.folder, self.job, self.request, self.stop = folder, job, request, stop
+        self.run = folder / RUNS / job.name
+        fresh: dict[str, Any] = {"entry": asdict(job.entry), "budget": job.budget, "seed": job.seed, "tuning": job.tuning,
+                                 "pretraining": {}, "scores": {}, "untrained": {}, "skipped": {}, "notices": [],
+                                 "commands": []}  # fmt: skip
+        self.result = fresh | read_result(folder, job) | {"error": None, "out_of_memory": False, "done": False}
+
+    def write(self) -> None:
+        file = result_file(self.folder, self.job)
+        file.parent.mkdir(parents=True, exist_ok=True)
+        with drafted(file) as draft:
+            draft.write_text(json.dumps(self.result, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+
+    def measure(self, tasks: list[TaskFiles], *, control: bool) -> None:
+        """`control`: also adapt copies with random weights."""
+        if "seconds" not in self.result["pretraining"]:
+            self._pretrain()
+        model = open_run(self.run, device=self.request.device)
+        for task in tasks:
+            if task.kind is None:
+                self._score(model, task)
+            else:
+                self._adapt(model, task, "scores", fresh=False)
+                if control:
+                    self._adapt(model, task, "untrained", fresh=True)
+        self.result["done"] = True
+        self.write()
+
+    def _pretrain(self) -> None:
+        recipe, job = self.job.entry.made(), self.job
+        last: dict[str, Any] = {}
+        began = time.monotonic()
+        for record in pretrain(recipe, list(self.request.data), self.run, budget=job.budget, seed=job.seed,
+                               device=self.request.device, resume=True, stop=self.stop):  # fmt: skip
+            self._notice(record)
+            last = record if "step" in record else last
+            if record.get("stopped"):
+                raise Stopped
+        last = last or log.read(self.run)[-1]
+        made = run.read_recipe(self.run, run.given_file(self.run, run.file_for(self.run, None)))
+        vocabulary = open_run(self.run, device="cpu").tokenizer.vocabulary.size
+        losses = {name.removeprefix("validation_"): last[name] for name in last if name.startswith("validation_")}
+        self.result["pretraining"] = {
+            "seconds": last["seconds"], "wall": time.monotonic() - began, "tokens": last["tokens"], "steps": last["step"],
+            "flops": schedule_flops(made, vocabulary) * last["tokens"], "held_out_loss": losses.pop("loss", None),
+            "held_out": losses, "rate": made.optimise.rate, "peak_memory": peak_memory(self.request.device),
+        }  # fmt: skip
+        self.result["commands"].append(_pretrain_command(job, self.request, self.run))
+        self.write()
+
+    def _score(self, model: Model, task: TaskFiles) -> None:
+        """Score the model on a file, without adapting it. A file that is not for this kind of model is skipped, with why."""
+        if task.name in self.result["scores"] or task.name in self.result["skipped"]:
+            return
+        try:
+            scores = evaluate_file(model, task.test)
+        except UserError as error:
+            self.result["skipped"][task.name] = str(error)
+        else:
+            self.result["scores"][task.name] = {"0": _main(scores)}
+            self.result["commands"].append(shlex.join(["unmask", "evaluate", str(self.run), str(task.test)]))
+        self.write()
+
+    def _adapt(self, model: Model, task: TaskFiles, into: str, *, fresh: bool) -> None:
+        assert task.train is not None
+        part = task.task()
+        found = self.result[into].setdefault(task.name, {})
+        missing = [seed for seed in range(self.request.task_seeds) if str(seed) not in found]
+        if not missing:
+            return
+        examples, held, tested = (
+            part.read(file, None)[0] if file else [] for file in (task.train, task.dev, task.test)
+        )
+        for seed in missing:
+            out = self.folder / "adapted" / self.job.name / f"{task.name}-{into}-{seed}"
+            chosen = _drawn(examples, task.examples, seed)
+            for record in adapt(model, chosen, out, task=part, dev=held, seed=seed, fresh=fresh, overwrite=True,
+                                stop=self.stop):  # fmt: skip
+                if record.get("stopped"):
+                    raise Stopped
+            found[str(seed)] = _main(evaluate_examples(open_run(out, device=self.request.device), tested))
+            shutil.rmtree(out)
+            self.result["commands"] += _adapt_commands(task, self.run, seed, fresh=fresh)
+            self.write()
+
+    def _notice(self, record: dict[str, Any]) -> None:
+        text = record.get("text") if record.get("event") == "notice" else None
+        if text and text not in self.result["notices"]:
+            self.result["notices"].append(text)
+
+
+def _drawn(examples: list[Any], number: int | None, seed: int) -> list[Any]:
+    """Some of the examples, drawn with the adapting seed; in the order of the file."""
+    if number is None or number >= len(examples):
+        return examples
+    rng = chance.generator(seed, chance.purpose("examples of a comparison"))
+    return [examples[i] for i in sorted(rng.choice(len(examples), number, replace=False).tolist())]
+
+
+def _main(scores: dict[str, Any]) -> dict[str, Any]:
+    """All scores that are numbers, with the one that stands for them."""
+    name = next(name for name in MAIN if name in scores)
+    numbers = {key: value for key, value in scores.items() if isinstance(value, float | int)}
+    return {"score": scores[name], "measure": name, "higher": MAIN[name], "all": numbers}
+
+
+def _pretrain_command(job: Job, request: Request, out: Path) -> str:
+    entry = job.entry
+    words = ["unmask", "pretrain", entry.recipe, *request.data, "--size", entry.size, "--budget", job.budget,
+             "--seed", str(job.seed), "--out", str(out)]  # fmt: skip
+    words += ["--variant", entry.variant] if entry.variant != "paper" else []
+    return shlex.join([*words, *(word for one in entry.settings for word in ("--set", one))])
+
+
+def _adapt_commands(task: TaskFiles, base: Path, seed: int, *, fresh: bool) -> Iterator[str]:
+    out = f"adapted/{task.name}-{seed}"
+    words = ["unmask", "adapt", str(base), str(task.train), "--task", str(task.kind), "--seed", str(seed), "--out", out]
+    words += ["--dev", str(task.dev)] if task.dev else []
+    words += ["--fresh"] if fresh else []
+    words += [word for one in task.settings for word in ("--set", one)]
+    drawn = f"  # {task.examples:,} examples drawn with seed {seed}" if task.examples else ""
+    yield shlex.join(words) + drawn
+    yield shlex.join(["unmask", "evaluate", out, str(task.test)])
+
+
+def write_job(folder: Path, job: Job, *, control: bool) -> Path:
+    """Write a job to a file for its process."""
+    file = folder / JOBS / f"{job.name}.json"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(json.dumps(asdict(job) | {"control": control}), encoding="utf-8")
+    return file
+
+
+def _read_job(file: Path) -> tuple[Job, bool]:
+    values = json.loads(file.read_text(encoding="utf-8"))
+    entry = values.pop("entry")
+    control = values.pop("control")
+    return Job(Entry(**entry | {"settings": tuple(entry["settings"])}), **values), control
+
+
+@contextmanager
+def _stopping() -> Iterator[Callable[[], bool]]:
+    """True after a signal to end, so that training saves its state first."""
+    asked: list[int] = []
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda got, _: asked.append(got))
+    yield lambda: bool(asked)
+
+
+def main(folder: Path, file: Path) -> int:
+    """Run a job. The exit status is 0 also for a job that failed: its result says why."""
+    wait_without_spinning()
+    request, (job, control) = read(folder), _read_job(file)
+    tasks = find(Path(request.tasks))[0] if request.tasks else []
+    wanted = [task for task in tasks if not job.tuning or task.name == request.sweep_by]
+    with _stopping() as stop:
+        measuring = Measuring(folder, job, request, stop)
+        try:
+            measuring.measure(wanted, control=control)
+        except Stopped:
+            return 0
+        except (UserError, torch.OutOfMemoryError) as error:
+            memory = any(isinstance(one, torch.OutOfMemoryError) for one in (error, error.__context__))
+            said = str(error) if isinstance(error, UserError) else "out of GPU memory while scoring or adapting"
+            measuring.result |= {"error": said, "out_of_memory": memory, "done": True}
+            measuring.write()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(Path(sys.argv[1]), Path(sys.argv[2])))

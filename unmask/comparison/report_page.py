@@ -1,0 +1,170 @@
+"""The report of a comparison: one HTML page made from `results.json` alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from unmask.comparison import html_page as report
+from unmask.comparison.summary import LOSS
+from unmask.train import Budget
+
+REPORT = "report.html"
+# what runs are drawn against: the place in a curve, the field of a run, the name on the axis
+AXES = ((0, "tokens", "tokens"), (1, "seconds", "seconds of training"), (2, "flops", "operations"))
+COLUMNS = ["entry", "budget", "runs", "time", "tokens", "operations", "memory", "held-out loss"]
+
+
+def write_report(folder: Path, results: dict[str, Any]) -> None:
+    report.page(folder / REPORT, title(results), list(_parts(results)))
+
+
+def title(results: dict[str, Any]) -> str:
+    number = len(results["entries"])
+    return f"{number} recipes compared" if number != 1 else f"{results['entries'][0]['name']}, and its untrained copy"
+
+
+def _parts(results: dict[str, Any]) -> Iterator[str]:
+    request = results["request"]
+    yield report.paragraph(
+        f"Text: {', '.join(request['data'])}. Machine: {results['machine']}, torch {results['torch']}. Scores are means over "
+        f"pretraining seeds and {request['task_seeds']} adapting seeds; ± is half of the 95% interval, over pretraining seeds "
+        'if there are several, otherwise over adapting seeds. "Untrained" is the same network with random weights, adapted '
+        "in the same way. Recipes hide and predict different things, so the held-out loss compares a recipe with itself only."
+    )
+    unfinished = [run for run in results["runs"] if run["state"] != "done"]
+    if unfinished:
+        yield report.note(f"{len(unfinished)} of {len(results['runs'])} runs are not finished; their rows are marked.")
+    yield report.heading("Scores and costs")
+    yield report.table(columns(results), list(rows(results)))
+    for sentence in results["ranking"]:
+        yield report.paragraph(f"The order changes with the budget. {sentence}.")
+    for run in results["runs"]:
+        if run["error"]:
+            yield report.note(f"{run['entry']}, {run['budget']}, seed {run['seed']} failed: {run['error']}")
+    yield from _charts(results)
+    yield from _tuning(results)
+    yield report.heading("The exact commands")
+    for run in results["runs"]:
+        if run["commands"]:
+            name = f"{run['entry']}, {run['budget']}, seed {run['seed']}"
+            yield report.folded(name, report.commands(run["commands"]) + "".join(map(report.note, run["notices"])))
+
+
+def columns(results: dict[str, Any]) -> list[str]:
+    """The columns of the table: the costs, and for each task its score, that of the untrained copy, and the difference."""
+    found = list(COLUMNS)
+    for task in results["tasks"]:
+        found += [task, f"{task}, untrained"] if _has(results, task, "untrained") else [task]
+        found += [f"{task}, to {results['entries'][0]['name']}"] if _has(results, task, "difference") else []
+    return found
+
+
+def _has(results: dict[str, Any], task: str, name: str) -> bool:
+    return any(row[name] is not None for row in results["summary"] if row["task"] == task)
+
+
+def rows(results: dict[str, Any]) -> Iterator[list[str]]:
+    """A row for each entry and budget; costs are means over the runs that are done."""
+    for entry, budget in dict.fromkeys((run["entry"], run["budget"]) for run in results["runs"]):
+        runs = [run for run in results["runs"] if (run["entry"], run["budget"]) == (entry, budget)]
+        known = [run for run in runs if "seconds" in run]
+        summary = {row["task"]: row for row in results["summary"] if (row["entry"], row["budget"]) == (entry, budget)}
+        cells = [entry, budget, _state(runs), *(_cost(known) if known else ["-"] * 4)]
+        cells.append(spread(summary.get(LOSS), percent=False))
+        for task, about in results["tasks"].items():
+            row, percent = summary.get(task), about["measure"] != "bits_per_byte"
+            cells.append(spread(row, percent=percent))
+            if _has(results, task, "untrained"):
+                control = row["untrained"] if row else None
+                cells.append("-" if control is None else number(control, percent=percent))
+            if _has(results, task, "difference"):
+                found = row["difference"] if row else None
+                cells.append("-" if found is None else spread(found, percent=percent, sign=True))
+        yield cells
+
+
+def _state(runs: list[dict[str, Any]]) -> str:
+    done = sum(run["state"] == "done" for run in runs)
+    others = [run["state"] for run in runs if run["state"] != "done"]
+    return f"{done} of {len(runs)}" + (f", {', '.join(sorted(set(others)))}" if others else "")
+
+
+def _cost(runs: list[dict[str, Any]]) -> list[str]:
+    def mean(name: str) -> float:
+        return float(sum(run[name] for run in runs) / len(runs))
+
+    return [f"{mean('seconds'):,.0f} s", f"{mean('tokens') / 1e6:,.1f}M", f"{mean('flops'):.2g}".replace("e+", "e"),
+            f"{max(run['peak_memory'] for run in runs) / 2**30:.1f} GiB"]  # fmt: skip
+
+
+def spread(row: dict[str, Any] | None, *, percent: bool, sign: bool = False) -> str:
+    """A mean with half of its interval."""
+    if row is None:
+        return "-"
+    half = "" if row["low"] is None else f" ± {number(row['high'] - row['mean'], percent=percent)}"
+    return number(row["mean"], percent=percent, sign=sign) + half
+
+
+def number(value: float, *, percent: bool, sign: bool = False) -> str:
+    form = "+" if sign else ""
+    return f"{100 * value:{form}.1f}" if percent else f"{value:{form}.3f}"
+
+
+def _charts(results: dict[str, Any]) -> Iterator[str]:
+    names = [entry["name"] for entry in results["entries"]]
+    longest = {name: _longest(results, name) for name in names}
+    if any(longest.values()):
+        yield report.heading("Held-out loss")
+        yield report.row([
+            report.curves([report.ReportCurve(name, _points(longest[name], place)) for name in names], about, "loss", key=False)
+            for place, _, about in AXES
+        ])  # fmt: skip
+        yield report.keys(names)
+    for task, about in results["tasks"].items():
+        yield report.heading(f"{task}: {about['measure'].replace('_', ' ')}")
+        yield report.row([
+            report.curves([report.ReportCurve(name, _scores(results, name, task, field)) for name in names], axis,
+                          "score", log_x=True, dots=True, key=False)
+            for _, field, axis in AXES
+        ])  # fmt: skip
+        yield report.keys(names)
+
+
+def _longest(results: dict[str, Any], name: str) -> dict[str, Any] | None:
+    """The first run of an entry with its largest budget, of those that have a curve."""
+    runs = [run for run in results["runs"] if run["entry"] == name and run["curve"]]
+    return max(runs, key=lambda run: (Budget.parse(run["budget"]).amount, -run["seed"]), default=None)
+
+
+def _points(run: dict[str, Any] | None, place: int) -> tuple[tuple[float, float], ...]:
+    return tuple((point[place], point[3]) for point in run["curve"]) if run else ()
+
+
+def _scores(results: dict[str, Any], name: str, task: str, field: str) -> tuple[tuple[float, float], ...]:
+    """The mean score of an entry at each budget, against the mean cost of its runs."""
+    found = []
+    for row in results["summary"]:
+        if (row["entry"], row["task"]) == (name, task):
+            runs = [r for r in results["runs"] if (r["entry"], r["budget"]) == (name, row["budget"]) and field in r]
+            found.append((sum(run[field] for run in runs) / len(runs), row["mean"]))
+    return tuple(sorted(found))
+
+
+def _tuning(results: dict[str, Any]) -> Iterator[str]:
+    if not results["request"]["sweep"]:
+        return
+    yield report.heading("What tuning cost")
+    cells = [
+        [entry["name"], " ".join(entry["settings"]) or "-", entry["tuning"]["runs"], f"{entry['tuning']['seconds']:,.0f} s",
+         f"{entry['tuning']['tokens'] / 1e6:,.1f}M", f"{entry['tuning']['flops']:.2g}", entry["tuning"]["error"] or "-"]
+        for entry in results["entries"]
+    ]  # fmt: skip
+    yield report.table(["entry", "settings", "runs", "time", "tokens", "operations", "problem"], cells)
+    runs = [[run["name"].removeprefix("sweep/"), run["state"], _loss(run)] for run in results["tuning"]]
+    yield report.folded("The runs of the sweep", report.table(["run", "state", "held-out loss"], runs))
+
+
+def _loss(run: dict[str, Any]) -> str:
+    return f"{run['held_out_loss']:.3f}" if run.get("held_out_loss") is not None else run["error"] or "-"

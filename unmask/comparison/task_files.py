@@ -1,0 +1,152 @@
+"""The tasks of a comparison: a folder with one file or one subfolder for each.
+
+    tasks/sst2/train.jsonl, dev.jsonl, test.jsonl   a task to adapt to; the kind of task is told by the columns
+    tasks/sst2/task.json                            optional: {"settings": ["epochs=3"], "examples": 1000}
+    tasks/blimp.jsonl, tasks/wiki.txt               scored without adapting: minimal pairs, last words, plain text
+
+A subfolder without `train` is scored without adapting too, on its `test`. Files may be compressed.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from unmask import tasks
+from unmask.axes import Task
+from unmask.errors import UserError, require
+from unmask.settings import override
+from unmask.tasks._rows import read_rows
+from unmask.text.documents import suffixes
+
+OPTIONS = "task.json"
+_SPLITS = ("train", "dev", "test")
+_EXAMPLES = (".jsonl", ".csv", ".tsv")
+_TEXTS = (".txt",)
+
+
+@dataclass(frozen=True)
+class TaskFiles:
+    """One task of a comparison."""
+
+    name: str
+    test: Path  # the file that models are scored on
+    kind: str | None = None  # the kind of task to adapt to; None: scored without adapting
+    train: Path | None = None
+    dev: Path | None = None  # the best epoch is kept by it; None: the last one
+    settings: tuple[str, ...] = ()  # of the task
+    examples: int | None = None  # training examples, drawn for each seed; None: all of them
+
+    def task(self) -> Task:
+        assert self.kind is not None
+        found: Task = override(tasks.get(self.kind), list(self.settings))
+        return found
+
+
+def find(folder: Path) -> tuple[list[TaskFiles], list[str]]:
+    """The tasks of a folder by name, and a notice for each file that no kind of task reads."""
+    require(folder.is_dir(), "there is no such folder of tasks: {folder}", folder=folder)
+    found, notices = [], []
+    for path in sorted(folder.iterdir()):
+        if path.name.startswith("."):
+            continue
+        try:
+            found.append(_of_folder(path) if path.is_dir() else TaskFiles(_stem(path), _scored(path)))
+        except UserError as error:
+            notices.append(f"{path} is left out: {error}")
+    names = [task.name for task in found]
+    double = next((name for name in names if names.count(name) > 1), None)
+    require(double is None, "{folder} has two tasks with the name {name}: rename one", folder=folder, name=double)
+    require(
+        bool(found), "{folder} holds no task: {notices}", folder=folder, notices="; ".join(notices) or "it is empty"
+    )
+    return found, notices
+
+
+def _of_folder(folder: Path) -> TaskFiles:
+    files = {split: _split(folder, split) for split in _SPLITS}
+    test = files["test"] or files["dev"]
+    if test is None:
+        raise UserError("it has no test or dev file: name them test.jsonl and dev.jsonl")
+    if files["train"] is None:
+        return TaskFiles(folder.name, _scored(test))
+    dev = files["dev"] if files["test"] else None  # a dev set that is the test set chooses no epoch
+    task = TaskFiles(folder.name, test, _kind(files["train"]), files["train"], dev)
+    task = _with_options(task, folder / OPTIONS)
+    task.task()  # its settings are checked before anything is trained
+    return task
+
+
+def _with_options(task: TaskFiles, file: Path) -> TaskFiles:
+    if not file.is_file():
+        return task
+    try:
+        values: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
+        settings, examples = tuple(values.pop("settings", ())), values.pop("examples", None)
+    except (ValueError, AttributeError, TypeError):
+        raise UserError(
+            '{file} is not JSON such as {{"settings": ["epochs=3"], "examples": 1000}}', file=file
+        ) from None
+    require(
+        not values
+        and all(isinstance(one, str) for one in settings)
+        and (examples is None or isinstance(examples, int)),
+        '{file} may only have "settings", a list such as ["epochs=3"], and "examples", a whole number',
+        file=file,
+    )
+    return replace(task, settings=settings, examples=examples)
+
+
+def _split(folder: Path, split: str) -> Path | None:
+    """The file of a split: train.jsonl, train.csv, train.jsonl.xz ..."""
+    found = [path for path in sorted(folder.iterdir()) if _stem(path) == split and path.name != OPTIONS]
+    require(
+        len(found) < 2,
+        "there are two files for {split}: {names}; keep one",
+        split=split,
+        names=", ".join(path.name for path in found),
+    )
+    return found[0] if found else None
+
+
+def _stem(path: Path) -> str:
+    """The name without the suffixes of its format and its compression: wiki.2019.txt.xz is wiki.2019."""
+    suffix = "".join(suffixes(path))
+    return path.name.removesuffix(suffix) if suffix else path.name
+
+
+def _kind(file: Path) -> str:
+    """The kind of task that reads the columns of a file."""
+    columns = _columns(file)
+    for name in tasks.names():
+        if any(set(wanted) <= set(columns) for wanted in tasks.get(name).columns):
+            return name
+    known = "; ".join(f"{name}: {_spelled(tasks.get(name).columns)}" for name in tasks.names())
+    raise UserError("no kind of task reads the columns {columns}; {known}", columns=", ".join(columns), known=known)
+
+
+def _scored(file: Path) -> Path:
+    """A file that models are scored on without adapting. What it is, evaluation tells by its columns."""
+    if suffixes(file)[0] not in _TEXTS:
+        columns = _columns(file)
+        require(
+            not ({"label", "target"} & set(columns)),
+            "it has labelled examples, but no train file stands beside it: put both in a folder, as train and test",
+        )
+    return file
+
+
+def _columns(file: Path) -> list[str]:
+    require(
+        suffixes(file)[0] in _EXAMPLES,
+        "its name ends in {suffix!r}: a task is a file that ends in {known}, or a folder",
+        suffix=file.suffix,
+        known=", ".join((*_EXAMPLES, *_TEXTS)),
+    )
+    return list(next(read_rows(file), (0, {}))[1])
+
+
+def _spelled(columns: Any) -> str:
+    return " or ".join("+".join(names) for names in columns)
