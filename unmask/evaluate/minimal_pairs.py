@@ -22,7 +22,8 @@ from unmask.tasks._rows import read_rows
 
 COLUMNS = ("good", "bad")  # a file with these columns holds minimal pairs
 PARADIGM = "paradigm"
-_TIED = "pairs have two equal scores, so they count as wrong"
+_TIED = "pairs have different sentences with equal scores, so they count as wrong"
+_EQUAL = "pairs have two equal sentences, so they count as wrong; the first is {where}"  # BLiMP has seven
 
 
 @dataclass(frozen=True)
@@ -64,12 +65,6 @@ def _pair(row: Mapping[str, Any], where: str) -> Pair:
             name=name,
             value=value,
         )
-    require(
-        row["good"] != row["bad"],
-        "{where}: good and bad are the same sentence, {good!r:.60}: change one of them, or remove the line",
-        where=where,
-        good=row["good"],
-    )
     paradigm = row.get(PARADIGM)
     require(
         paradigm is None or (isinstance(paradigm, str) and bool(paradigm.strip())),
@@ -94,14 +89,20 @@ def trace_pairs(model: Model, pairs: Sequence[Pair]) -> Iterator[dict[str, Any]]
         if "scores" not in record:
             yield record
     good, bad = record["scores"].reshape(-1, 2).T
-    tied = int((good == bad).sum())
     yield _accuracies(pairs, good > bad) | {
         "way": way.name,
         "track": way.track if model.recipe.tracks else None,
         "precision": "bfloat16" if machine_of(model).half else "float32",
         "pairs_per_second": len(pairs) / (time.perf_counter() - begun),
-        "notes": record["notes"] | ({_TIED: tied} if tied else {}),
+        "notes": record["notes"] | _ties(pairs, good == bad),
     }
+
+
+def _ties(pairs: Sequence[Pair], tied: np.ndarray) -> dict[str, int]:
+    """The notes about pairs of equal sentences, and of other sentences with equal scores."""
+    equal = [pair.where for pair in pairs if pair.good == pair.bad]
+    others = int(tied.sum()) - len(equal)
+    return ({_EQUAL.format(where=equal[0]): len(equal)} if equal else {}) | ({_TIED: others} if others else {})
 
 
 def _accuracies(pairs: Sequence[Pair], right: np.ndarray) -> dict[str, Any]:
