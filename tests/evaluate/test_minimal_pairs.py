@@ -12,7 +12,7 @@ from tests.convert.in_transformers import classifier
 from tests.convert.parts import SENTENCES
 from tests.evaluate.test_sentence_scores import WAYS, made
 from unmask import evaluate
-from unmask.errors import UserError
+from unmask.errors import Notice, UserError
 from unmask.evaluate.minimal_pairs import Pair, evaluate_pairs, read_pairs
 from unmask.evaluate.sentence_scores import score_sentences
 from unmask.infer.model import save_run
@@ -135,7 +135,7 @@ def test_an_empty_file_has_no_pairs(tmp_path):
 
 def test_two_equal_sentences_are_a_tie_and_the_first_such_line_is_named(gpt2, tmp_path):
     file = written(tmp_path / "pairs.jsonl", [{"good": "the cat", "bad": "the cat"}, {"good": "a dog", "bad": "a dog"}])
-    with pytest.warns(UserWarning) as told:
+    with pytest.warns(Notice) as told:
         assert gpt2.evaluate(file)["accuracy"] == 0
     assert [str(one.message) for one in told] == [
         f"2 pairs have two equal sentences, so they count as wrong; the first is {file}, line 1"
