@@ -85,11 +85,13 @@ def evaluate(
     table by label, and the worst confusions); of one that chooses, accuracy; of one that writes, ROUGE-L over the tokens
     of the model's own tokenizer: compare it between models of one tokenizer only.
 
-    Of a model that reads from left to right and was not adapted: loss, perplexity and bits per byte on a text; and, on JSON
-    lines with "context", "answer" and "after", how often it continues with the last word.
+    Of a model that was not adapted, on JSON lines with "good" and "bad" (and
+    "paradigm"): how often it prefers the good sentence, by likelihood (left to
+    right), pseudo-likelihood (masked) or the score of replaced tokens (ELECTRA).
 
-    Of any model that was not adapted, on JSON lines with "good", "bad" and "paradigm": how often it prefers the good
-    sentence, by likelihood (left to right), pseudo-likelihood (masked) or the score of replaced tokens (ELECTRA)."""
+    If it also reads from left to right: loss, perplexity and bits per byte on a
+    text; on JSON lines with "context", "answer" and "after", how often it
+    continues with the last word."""
     said = output.Said(json_)
     model = unmask.load(run, device=device, recipe=recipe_file, tell=said)
     if not model.labels and (text or label or confusion):
