@@ -68,6 +68,7 @@ FACTS: dict[str, Fact] = {
     "future hidden": Fact("a view in which no token sees a later one", ("see=LeftToRight",)),
     # scores that an objective computes
     "token scores": Fact("an objective that scores tokens", ("predict.tokens=Tokens",)),
+    "original scores": Fact("an objective that scores whether each token is the original one"),
     "class scores": Fact("an objective that scores classes"),
     "choice scores": Fact("an objective that scores choices"),
 }

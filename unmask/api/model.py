@@ -175,7 +175,8 @@ class Model(infer.Model):
     ) -> dict[str, Any]:  # fmt: skip
         """The scores on a file of the model's task: accuracy, macro F1, MCC and the confusion matrix, or ROUGE-L.
 
-        `text` and `label` name the columns of the file. Of a language model, the scores on a text: loss, perplexity, bits
+        `text` and `label` name the columns of the file. Of a model that was not adapted, the accuracy on a file of minimal
+        pairs (`good`, `bad`, `paradigm`) or of last words (`context`, `answer`, `after`). Of a language model, the scores on a text: loss, perplexity, bits
         per byte; the other options say how it is read. `curve`: a .png or .json file for the loss by how far back it may
         look; `font`: a font file for that picture. `progress`: as for `unmask.pretrain`, for a long text."""
         require(
@@ -188,7 +189,7 @@ class Model(infer.Model):
         records = evaluate.score_file(self, file, context=context, stride=stride, memory=memory, whole=whole, lines=lines,
                                       encoding=encoding, columns=columns, curve=curve is not None)  # fmt: skip
         scores = follow(records, progress, partial(screen.reading, title="scoring", over="tokens"))
-        if not self.is_language_model:
+        if self.recipe.task is not None:
             tell_notice(infer.task_of_model(self).described(Path(file), columns), tell)
         if curve is not None:
             title = f"{self.folder.name} on {Path(file).name}"
@@ -196,6 +197,11 @@ class Model(infer.Model):
             tell_notice(fonts.notice(lacking) if lacking else None, tell)
             scores = scores | {"curve": scores["curve"]["points"]}
         return _scores(scores, tell)
+
+    def score_sentences(self, texts: str | Sequence[str], *, tell: Tell = None) -> np.ndarray:
+        """How acceptable the model finds each text, in nats: its likelihood, its pseudo-likelihood, or how original its tokens
+        look, as `evaluate` says for minimal pairs. Only scores of similar texts can be compared."""
+        return _told(evaluate.score_sentences(self, [texts] if isinstance(texts, str) else texts), tell)
 
     def context_curve(
         self, file: str | Path, *, lengths: Sequence[int] | None = None, whole: bool = False, tell: Tell = None

@@ -43,12 +43,23 @@ ASKED = (
     ("mcc", "mcc", "{:.4f}"), ("exact", "exact", "{:.4f}"), ("log_likelihood", "log-likelihood of an answer", "{:.4f}"),
     ("perplexity", "perplexity of an answer", "{:,.3f}"), ("perplexity_per_token", "perplexity per token", "{:,.3f}"),
 )  # fmt: skip
+PAIRS = (
+    ("pairs", "pairs", "{:,}"), ("accuracy", "accuracy", "{:.4f}"), ("mean_over_paradigms", "mean over paradigms", "{:.4f}"),
+    ("way", "way", "{}"), ("track", "track", "{}"), ("precision", "precision", "{}"),
+    ("pairs_per_second", "pairs per second", "{:,.0f}"),
+)  # fmt: skip
+LAST_WORDS = (
+    ("examples", "examples", "{:,}"), ("accuracy", "accuracy", "{:.4f}"), ("perplexity", "perplexity of an answer", "{:,.3f}"),
+    ("perplexity_per_token", "perplexity per token", "{:,.3f}"), ("way", "way", "{}"), ("precision", "precision", "{}"),
+)  # fmt: skip
 
 
 @verb("unmask evaluate runs/bert-sst2 test.jsonl")
 def evaluate(
     run: Run,
-    test: Annotated[Path, typer.Argument(help="Examples of its task; for a language model without labels, a text.")],
+    test: Annotated[
+        Path, typer.Argument(help="Examples of its task; if it was not adapted: minimal pairs, last words or a text.")
+    ],
     context: Annotated[
         int | None, typer.Option(help="Of a text: tokens in a window; as in training if not given.")
     ] = None,
@@ -74,7 +85,13 @@ def evaluate(
     table by label, and the worst confusions); of one that chooses, accuracy; of one that writes, ROUGE-L over the tokens
     of the model's own tokenizer: compare it between models of one tokenizer only.
 
-    Of a model that reads from left to right and was not adapted: loss, perplexity and bits per byte on a text."""
+    Of a model that was not adapted, on JSON lines with "good" and "bad" (and
+    "paradigm"): how often it prefers the good sentence, by likelihood (left to
+    right), pseudo-likelihood (masked) or the score of replaced tokens (ELECTRA).
+
+    If it also reads from left to right: loss, perplexity and bits per byte on a
+    text; on JSON lines with "context", "answer" and "after", how often it
+    continues with the last word."""
     said = output.Said(json_)
     model = unmask.load(run, device=device, recipe=recipe_file, tell=said)
     if not model.labels and (text or label or confusion):
@@ -94,7 +111,11 @@ def evaluate(
     if json_:
         output.as_json(scores)
         return
-    if model.is_language_model:
+    if "paradigms" in scores:
+        _show_pairs(f"{run} on {test}", scores)
+    elif scores.get("way") == "last word":
+        _table(f"{run} on {test}", LAST_WORDS, scores)
+    elif model.is_language_model:
         _table(f"{run} on {test}", TEXT, scores)
     else:
         screen.table(f"{run} on {test}", ["score", ""], list(_numbers(scores)))
@@ -155,6 +176,13 @@ def zero_shot(
 def _table(title: str, fields: Iterable[tuple[str, str, str]], scores: dict[str, Any]) -> None:
     rows = [[name, form.format(scores[key])] for key, name, form in fields if scores.get(key) is not None]
     screen.table(title, ["score", ""], rows)
+
+
+def _show_pairs(title: str, scores: dict[str, Any]) -> None:
+    _table(title, PAIRS, scores)
+    rows = [[one["paradigm"], f"{one['pairs']:,}", f"{one['accuracy']:.4f}"] for one in scores["paradigms"]]
+    if rows:
+        screen.table("by paradigm", ["paradigm", "pairs", "accuracy"], rows)
 
 
 def _numbers(scores: dict[str, Any]) -> Iterator[list[str]]:

@@ -1,12 +1,13 @@
-"""Evaluate a model: on examples of its task, on a text, or by prompts."""
+"""Evaluate a model: on examples of its task, on a text, on minimal pairs, on last words, or by prompts."""
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from unmask.errors import require
+from unmask.evaluate import last_word, minimal_pairs
 from unmask.evaluate.context_curve import (
     check_file,
     checked_lengths,
@@ -18,6 +19,7 @@ from unmask.evaluate.context_curve import (
 from unmask.evaluate.perplexity import evaluate_text, score_read_text, score_text, windowing
 from unmask.evaluate.prompts import Scoring, ask, evaluate_prompts
 from unmask.evaluate.scored_text import read_scored_text
+from unmask.evaluate.sentence_scores import score_sentences
 from unmask.infer.answer import TaskReader, task_of_model
 from unmask.infer.likelihood import predicts_next
 from unmask.infer.model import Model
@@ -28,7 +30,7 @@ from unmask.text.documents import FORMATS, suffixes
 __all__ = [
     "Scoring", "ask", "check_file", "check_kind", "checked_lengths", "context_curve", "evaluate_examples",
     "evaluate_file", "evaluate_prompts", "evaluate_text", "is_language_model", "read_scored_text", "score_file", "score_read_text",
-    "score_text", "trace_context", "trace_read_text", "windowing", "write_curve",
+    "score_sentences", "score_text", "trace_context", "trace_read_text", "windowing", "write_curve",
 ]  # fmt: skip
 
 
@@ -84,26 +86,65 @@ def score_file(
 ) -> Iterator[dict[str, Any]]:  # fmt: skip
     """Score a model on a file, yielding a record per pass over a text. The last record holds the scores and `notes`.
 
-    `curve`: also measure the context curve of a language model (see `context_curve`); the last record has it as `curve`."""
-    check_kind(model, file)
-    if is_language_model(model):
+    The columns of the file say whether it holds minimal pairs or last words. `curve`: also measure the context curve of a
+    language model (see `context_curve`); the last record has it as `curve`."""
+    unnamed = columns is None or columns == Columns()  # named columns are those of a task
+    kind = _kind(Path(file)) if unnamed else None
+    if kind is None:
+        check_kind(model, file)
+    if kind is None and is_language_model(model):
         yield from _score_text(model, file, context, stride, memory, whole, lines, encoding, curve)
         return
+    held = kind or "examples"
     require(
         context is None and stride is None and memory is None and not whole and not lines and encoding == "utf-8",
         (
             "context, stride, memory, whole, lines and encoding are options for plain text, but {folder} is scored "
-            "on examples: leave them out"
+            "on {held}: leave them out"
         ),
         folder=model.folder,
+        held=held,
     )
     require(
         not curve,
-        "--curve measures a language model on a text, but {folder} is scored on examples: leave it out",
+        "--curve measures a language model on a text, but {folder} is scored on {held}: leave it out",
+        folder=model.folder,
+        held=held,
+    )
+    if kind is None:
+        examples, _ = task_of_model(model).read(Path(file), columns)
+        yield evaluate_examples(model, examples)
+        return
+    require(
+        model.recipe.task is None,
+        "{file} holds {kind}, which score a pretrained model, but {folder} was adapted to a task: give the run that it was "
+        "adapted from, or a file of its task",
+        file=file,
+        kind=kind,
         folder=model.folder,
     )
-    examples, _ = task_of_model(model).read(Path(file), columns)
-    yield evaluate_examples(model, examples)
+    yield from _KINDS[kind][1](model, file)
+
+
+def _kind(file: Path) -> str | None:
+    """What a file without a text holds, found by its columns: minimal pairs or last words; None: neither."""
+    form, compression = suffixes(file)
+    if not file.is_file() or form not in (".jsonl", ".csv", ".tsv") or compression not in ("", ".gz", ".xz"):
+        return None
+    names = next(read_rows(file), (0, {}))[1]
+    return next((kind for kind, (columns, _) in _KINDS.items() if set(columns) <= set(names)), None)
+
+
+_KINDS: dict[str, tuple[tuple[str, ...], Callable[[Model, str | Path], Iterator[dict[str, Any]]]]] = {
+    "minimal pairs": (
+        minimal_pairs.COLUMNS,
+        lambda model, file: minimal_pairs.trace_pairs(model, minimal_pairs.read_pairs(file)),
+    ),
+    "last words": (
+        last_word.COLUMNS,
+        lambda model, file: last_word.trace_last_words(model, last_word.read_last_words(file)),
+    ),
+}
 
 
 def _score_text(

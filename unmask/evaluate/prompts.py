@@ -13,9 +13,8 @@ import numpy as np
 
 from unmask import metrics
 from unmask.errors import require
-from unmask.infer.likelihood import Likelihood, require_predicts_next, score
+from unmask.infer.likelihood import Likelihood, require_predicts_next, trace_scores
 from unmask.infer.model import Model
-from unmask.infer.passes import together
 from unmask.tasks.prompt import PromptQuestion, read
 from unmask.text.boundaries import LETTER, classes_of, codes_of
 from unmask.text.template import Template
@@ -84,8 +83,9 @@ def ask(model: Model, questions: Sequence[PromptQuestion], scoring: Scoring) -> 
     rows = [(a.before, answer) for a in asked for answer in a.answers]
     if scoring.unconditional:
         rows += [(_beginning(model), answer) for _, answer in rows]
+    joined = [np.array(before + answer) for before, answer in rows]
     found: list[Likelihood] = []
-    for found, done, total in _scored(model, rows):
+    for found, done, total in trace_scores(model, joined, [len(answer) for _, answer in rows]):
         yield {"tokens": done, "tokens_total": total}
     scores = _chosen(questions, asked, found, scoring) if choosing else _completed(questions, found)
     yield scores | {"notes": dict(notes)}
@@ -145,19 +145,6 @@ def _asked(model: Model, question: PromptQuestion, number: int, scoring: Scoring
 def _beginning(model: Model) -> list[int]:
     """The tokens before the first token of a text: an end-of-document token, and the special tokens of a new document."""
     return [model.tokenizer.role("sep"), *model.opening]
-
-
-def _scored(model: Model, rows: list[tuple[list[int], list[int]]]) -> Iterator[tuple[list[Likelihood], int, int]]:
-    """Yields, after each pass, the likelihoods of the answers, the number of tokens read so far, and their total number."""
-    found: list[Likelihood] = [Likelihood(np.empty(0), np.empty(0, bool))] * len(rows)
-    joined = [np.array(before + answer) for before, answer in rows]
-    lengths, done = [len(row) for row in joined], 0
-    for chosen in together(lengths):
-        scored = [len(rows[i][1]) for i in chosen]
-        for i, part in zip(chosen, score(model, [joined[i] for i in chosen], scored).split(scored), strict=True):
-            found[i] = part
-        done += sum(lengths[i] for i in chosen)
-        yield found, done, sum(lengths)
 
 
 def _chosen(

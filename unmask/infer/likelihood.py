@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -14,6 +14,7 @@ from torch import Tensor
 from unmask.batch import Batch, Hidden
 from unmask.errors import require
 from unmask.infer.model import Model
+from unmask.infer.passes import together
 from unmask.train.loop import Machine
 
 SCORES = 1 << 25  # most scores in memory at once: positions x vocabulary
@@ -80,6 +81,20 @@ def score(model: Model, rows: Sequence[np.ndarray], scored: Sequence[int], *, re
             logs.append(scores.log_softmax(-1).gather(1, wanted[:, None])[:, 0])
             likeliest.append(scores.argmax(-1) == wanted)
     return Likelihood(torch.cat(logs).double().cpu().numpy(), torch.cat(likeliest).cpu().numpy())
+
+
+def trace_scores(
+    model: Model, rows: Sequence[np.ndarray], scored: Sequence[int]
+) -> Iterator[tuple[list[Likelihood], int, int]]:
+    """Score rows in passes. Yields, after each pass, the likelihood of each row, the number of tokens read, and their total."""
+    found: list[Likelihood] = [Likelihood(np.empty(0), np.empty(0, bool))] * len(rows)
+    lengths, done = [len(row) for row in rows], 0
+    for chosen in together(lengths):
+        counts = [scored[i] for i in chosen]
+        for i, part in zip(chosen, score(model, [rows[i] for i in chosen], counts).split(counts), strict=True):
+            found[i] = part
+        done += sum(lengths[i] for i in chosen)
+        yield found, done, sum(lengths)
 
 
 def _laid_out(rows: Sequence[np.ndarray], scored: Sequence[int], pad: int) -> tuple[Batch, Tensor, Tensor]:

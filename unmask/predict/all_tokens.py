@@ -33,6 +33,10 @@ class AllTokens(Predicts):
     def needs(self) -> tuple[Need, ...]:
         return (Need("original", "it predicts the tokens that a generator replaced"),)
 
+    @property
+    def gives(self) -> frozenset[str]:
+        return frozenset({"original scores"})
+
     def build(self, width: int, embedding: Tensor, initial: InitWeights) -> AllTokensModule:
         return AllTokensModule(self, width, embedding, initial)
 
@@ -52,13 +56,21 @@ class AllTokensModule(nn.Module):
 
     def forward(self, hidden: Hidden, batch: Batch) -> Loss:
         assert batch.original is not None, "no generator has replaced anything"
-        scores, keep = self.write.scores(hidden.last).float(), self.keep(hidden.last).float()[..., 0]
-        wrote = F.logsigmoid(-keep) - F.cross_entropy(
-            scores.flatten(0, 1), batch.original.flatten(), reduction="none"
-        ).view(batch.shape)
-        kept = torch.where(batch.ids == batch.original, F.logsigmoid(keep), -torch.inf)
-        losses = -torch.logaddexp(wrote, kept)  # B T
+        losses = -self._logs(hidden, batch, batch.original)
         return Loss((losses * batch.real).sum(), batch.real.float().sum())
+
+    def original(self, hidden: Hidden, batch: Batch) -> Tensor:
+        """B T, the logarithm of the probability that each token is the original."""
+        return self._logs(hidden, batch, batch.ids)
+
+    def _logs(self, hidden: Hidden, batch: Batch, original: Tensor) -> Tensor:
+        """B T, the logarithm of the probability of these originals: a token is copied, or written."""
+        scores, keep = self.write.scores(hidden.last).float(), self.keep(hidden.last).float()[..., 0]
+        wrote = F.logsigmoid(-keep) - F.cross_entropy(scores.flatten(0, 1), original.flatten(), reduction="none").view(
+            batch.shape
+        )
+        kept = torch.where(batch.ids == original, F.logsigmoid(keep), -torch.inf)
+        return torch.logaddexp(wrote, kept)
 
     def decode(self, hidden: Hidden, batch: Batch) -> Tensor:
         """B T V, the scores of every token of the vocabulary at every position, for tokens that are not copied."""

@@ -40,6 +40,10 @@ class Replaced(Predicts):
     def needs(self) -> tuple[Need, ...]:
         return (Need("original", "it detects the tokens that a generator replaced"),)
 
+    @property
+    def gives(self) -> frozenset[str]:
+        return frozenset({"original scores"})
+
     def build(self, width: int, embedding: Tensor, initial: InitWeights) -> ReplacedModule:
         return ReplacedModule(self, width, initial)
 
@@ -73,6 +77,10 @@ class ReplacedModule(nn.Module):
     def decode(self, hidden: Hidden, batch: Batch) -> Tensor:
         """B T, the score of "replaced" for each token."""
         return self._scores(hidden.last)
+
+    def original(self, hidden: Hidden, batch: Batch) -> Tensor:
+        """B T, the logarithm of the probability that each token is the original."""
+        return F.logsigmoid(-self.decode(hidden, batch).float())
 
     def _counted(self, batch: Batch) -> Tensor:
         if self.spec.where == "all":

@@ -1,0 +1,96 @@
+"""The way in which a model scores a sentence. It follows from the facts of the recipe.
+
+likelihood          the sum of log p(token | the tokens before it); or after it, for a model that sees only these
+pseudo-likelihood   the sum of log p(token | all other tokens), one [MASK] at a time (Salazar et al. 2020)
+replaced tokens     the sum of log p(the token was not replaced), by a network that reads what a generator wrote
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from unmask.axes import gives_of
+from unmask.errors import UserError
+from unmask.infer.likelihood import predicts_next
+from unmask.infer.model import Model
+from unmask.recipe import MAIN, Recipe
+from unmask.text import layout as layouts
+
+ORIGINAL = "original scores"
+TOKENS = "token scores"
+
+
+@dataclass(frozen=True)
+class SentenceWay:
+    """How a sentence becomes rows, and where its tokens are scored."""
+
+    name: Literal["likelihood", "pseudo-likelihood", "replaced tokens"]
+    fact: str  # the objective that gives this fact scores the tokens
+    track: str  # tokens see each other as in this track
+    front: tuple[int, ...]  # special tokens before the sentence
+    back: tuple[int, ...] = ()  # special tokens after it
+    segments: tuple[int, ...] = ()  # the segments of the special tokens after it; the rest has segment 0
+    masked: bool = False  # a sentence has a row for each of its tokens, in which [MASK] stands for this token
+    earlier: int = 0  # 1: a token is predicted from the place before it
+    second_stream: bool = False  # a query stream scores all tokens, in the order of the sentence
+
+    @property
+    def next_token(self) -> bool:
+        """Whether all tokens of a row are predicted from the place before: then the last token is not read."""
+        return self.earlier == 1 and not self.masked
+
+
+def way_of(model: Model) -> SentenceWay:
+    """The way in which a model scores a sentence. It must not be adapted."""
+    recipe = model.recipe
+    scores = gives_of(recipe.predict)
+    if not scores & {ORIGINAL, TOKENS}:
+        raise UserError(
+            "{folder} cannot score sentences: it predicts {predict}; use a model that predicts tokens, or which tokens were "
+            "replaced",
+            folder=model.folder,
+            predict=", ".join(recipe.predict) or "nothing",
+        )
+    networks = gives_of(recipe.system)
+    if "original" in networks:  # the network has never read a [MASK]
+        fact = ORIGINAL if ORIGINAL in scores else TOKENS
+        return SentenceWay("replaced tokens", fact, MAIN, *_around(model))
+    if "second stream" in networks:
+        return SentenceWay("likelihood", TOKENS, MAIN, _begin(model), second_stream=True)
+    if predicts_next(model):
+        return SentenceWay("likelihood", TOKENS, recipe.writing, _begin(model), earlier=1)
+    return _masked(model)
+
+
+def _masked(model: Model) -> SentenceWay:
+    name = _view(model.recipe)
+    track = model.recipe.all_tracks()[name]
+    earlier, sees = "one earlier" in gives_of(track.hide), track.see.gives
+    front, back, segments = _around(model)
+    return SentenceWay(
+        "likelihood" if sees & {"left", "right"} else "pseudo-likelihood", TOKENS, name,
+        _begin(model) if earlier or "left" in sees else front, back, segments, masked=True, earlier=int(earlier),
+    )  # fmt: skip
+
+
+def _view(recipe: Recipe) -> str:
+    """The track of a masked recipe that scores sentences: if it writes, the first one that sees only the left."""
+    if recipe.writes:
+        for name, track in recipe.all_tracks().items():
+            if "left" in track.see.gives:
+                return name
+    return MAIN
+
+
+def _begin(model: Model) -> tuple[int, ...]:
+    """What training puts before a text: the first special tokens of the layout, or the end of the document before."""
+    return tuple(model.opening) or (model.tokenizer.role("sep"),)
+
+
+def _around(model: Model) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
+    """The special tokens before and after a single text, and the segments of those after it."""
+    items = layouts.items(model.recipe.layout, 1)
+    after = items[[item.name for item in items].index("a") + 1 :]
+    ids = tuple(model.tokenizer.role(item.name) for item in after)
+    return tuple(model.opening), ids, tuple(item.segment for item in after)
