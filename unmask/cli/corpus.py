@@ -11,7 +11,20 @@ import typer
 import unmask
 from unmask import screen
 from unmask.cli import options, output
-from unmask.cli.options import Corpora, Encoding, Errors, Fold, Json, Lines, OptionalCorpora, Overwrite, Seed, Whole
+from unmask.cli.options import (
+    Corpora,
+    Encoding,
+    Errors,
+    Fold,
+    Json,
+    Lines,
+    OptionalCorpora,
+    Overwrite,
+    Seed,
+    Settings,
+    Variant,
+    Whole,
+)
 from unmask.cli.program import verb
 
 
@@ -20,8 +33,17 @@ def tokenizer(
     corpus: Corpora,
     out: Annotated[Path, typer.Option(help="The file to write.")],
     kind: Annotated[
-        str, typer.Option(help="wordpiece, bpe, word-bpe, byte-bpe, unigram, characters, bytes or whole-words.")
-    ] = "wordpiece",
+        str | None,
+        typer.Option(
+            help="wordpiece (the default), bpe, word-bpe, byte-bpe, unigram, characters, bytes or whole-words."
+        ),
+    ] = None,
+    recipe: Annotated[
+        str | None,
+        typer.Option("--for", metavar="RECIPE", help="Instead of --kind: the kind, vocabulary and case of a recipe."),
+    ] = None,
+    variant: Variant = "paper",
+    settings: Settings = [],  # noqa: B006
     vocab: Annotated[
         int | None,
         typer.Option(
@@ -39,12 +61,23 @@ def tokenizer(
 ) -> None:
     """Train a tokenizer on a corpus."""
     said = output.Said(json_)
-    with screen.err.status(f"training a {kind} tokenizer") if not json_ else contextlib.nullcontext():
-        made = unmask.train_tokenizer(corpus, out, kind=kind, vocab=vocab, fold=fold, whole=whole, lines=lines,
-                                      encoding=encoding, errors=errors, seed=seed, overwrite=overwrite, tell=said)  # fmt: skip
+    kind = kind if kind or recipe else "wordpiece"
+    shown = f"{kind} tokenizer" if recipe is None else f"tokenizer for {recipe}"
+    with screen.err.status(f"training a {shown}") if not json_ else contextlib.nullcontext():
+        made = unmask.train_tokenizer(
+            corpus, out, kind=kind, recipe=recipe, variant=variant, settings=settings, vocab=vocab, fold=fold, whole=whole,
+            lines=lines, encoding=encoding, errors=errors, seed=seed, overwrite=overwrite, tell=said,
+        )  # fmt: skip
     said.show_notes()
     size = made.vocabulary.size
-    result = {"file": str(out), "kind": kind, "vocabulary": size, "fold": fold, "notes": dict(said.notes)}
+    result = {
+        "file": str(out),
+        "kind": kind,
+        "for": recipe,
+        "vocabulary": size,
+        "fold": fold,
+        "notes": dict(said.notes),
+    }
     output.done(result, f"{size:,} tokens, written to {out}", json_)
 
 

@@ -51,7 +51,7 @@ def train(kind: Kind, texts: Iterable[str], *, at_most: bool = False, fold: bool
         size <= kind.vocab,
         (
             "the characters of the corpus and the special tokens are already {size:,} tokens, but vocab is "
-            "{vocab:,}: use --vocab {size} or more"
+            "{vocab:,}: use --vocab {size} or more (in pretrain: --set tokenizer.vocab={size})"
         ),
         size=size,
         vocab=kind.vocab,
@@ -172,7 +172,7 @@ def _too_few(backend: Backend, trainer: Any, texts: Iterable[str]) -> UserError:
     return UserError(
         (
             "the corpus has more different characters than a vocabulary of {vocab_size:,} tokens can hold: use "
-            "--vocab {least} or more"
+            "--vocab {least} or more (in pretrain: --set tokenizer.vocab={least})"
         ),
         vocab_size=trainer.vocab_size,
         least=least,
