@@ -31,7 +31,7 @@ from unmask.cli.program import verb
 @verb("unmask tokenizer corpus/ --kind wordpiece --vocab 30000 --out tok.json")
 def tokenizer(
     corpus: Corpora,
-    out: Annotated[Path, typer.Option(help="The file to write.")],
+    out: Annotated[Path, typer.Option(help="The file to write; with --extend, the run folder.")],
     kind: Annotated[
         str | None,
         typer.Option(
@@ -45,9 +45,18 @@ def tokenizer(
     variant: Variant = "paper",
     settings: Settings = [],  # noqa: B006
     vocab: Annotated[
-        int | None,
+        str | None,
         typer.Option(
-            help="How many tokens. By default the usual number (30,000 for wordpiece), or as many as the text allows."
+            help="How many tokens. By default the usual number (30,000 for wordpiece), or as many as the text allows. With "
+            "--extend: how many more, such as +2000."
+        ),
+    ] = None,
+    extend: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="RUN",
+            help="Add the most useful tokens of the corpus to the tokenizer of a run; --out is a new run folder, to "
+            "continue from.",
         ),
     ] = None,
     fold: Fold = False,
@@ -59,14 +68,26 @@ def tokenizer(
     json_: Json = False,
     overwrite: Overwrite = False,
 ) -> None:
-    """Train a tokenizer on a corpus."""
+    """Train a tokenizer on a corpus, or add words of the corpus to the tokenizer and the network of a run."""
     said = output.Said(json_)
+    if extend is not None:
+        alone = {"--kind": kind, "--for": recipe, "--variant": variant != "paper", "--set": settings, "--fold": fold,
+                 "--whole": whole, "--errors": errors != "strict", "--seed": seed}  # fmt: skip
+        options.refuse(alone, "--extend")
+        model = unmask.load(extend, device="cpu", tell=said).extend(
+            corpus, out, tokens=options.more(vocab), lines=lines, encoding=encoding, overwrite=overwrite, tell=said
+        )
+        said.show_notes()
+        size = model.tokenizer.vocabulary.size
+        result = {"folder": str(out), "vocabulary": size, "notes": dict(said.notes)}
+        output.done(result, f"{size:,} tokens, written to {out}", json_)
+        return
     kind = kind if kind or recipe else "wordpiece"
     shown = f"{kind} tokenizer" if recipe is None else f"tokenizer for {recipe}"
     with screen.err.status(f"training a {shown}") if not json_ else contextlib.nullcontext():
         made = unmask.train_tokenizer(
-            corpus, out, kind=kind, recipe=recipe, variant=variant, settings=settings, vocab=vocab, fold=fold, whole=whole,
-            lines=lines, encoding=encoding, errors=errors, seed=seed, overwrite=overwrite, tell=said,
+            corpus, out, kind=kind, recipe=recipe, variant=variant, settings=settings, vocab=options.count(vocab),
+            fold=fold, whole=whole, lines=lines, encoding=encoding, errors=errors, seed=seed, overwrite=overwrite, tell=said,
         )  # fmt: skip
     said.show_notes()
     size = made.vocabulary.size
