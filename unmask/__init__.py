@@ -2,9 +2,7 @@
 
 import unmask
 
-unmask.train_tokenizer("corpus/", "tok.json", kind="wordpiece", vocab=8000)
-unmask.prepare("corpus/", "data/mine", tokenizer="tok.json")
-model = unmask.pretrain("bert", "data/mine", "runs/bert", size="small", budget="20m")
+model = unmask.pretrain("bert", "my_texts/", "runs/bert", size="small", budget="20m")
 model.fill("Paris is the [MASK] of France.")
 model.adapt("train.jsonl", "runs/bert-mine", dev="dev.jsonl").evaluate("test.jsonl")
 """

@@ -61,10 +61,12 @@ class _Live:
         self.bar.stop()
 
     def show(self, record: dict[str, Any]) -> None:
-        if "event" in record:
+        if record.get("event") == "preparing":
+            self.bar.update(self.task, text=_preparing(record))
+        elif "event" in record:
             _announce(record)
             if "steps" in record:
-                self.bar.update(self.task, total=record["steps"])
+                self.bar.update(self.task, total=record["steps"], text="")
         else:
             _tell_epoch(record)
             self.bar.update(self.task, completed=record["step"], total=record["steps"], text=_line(record, self.speed),
@@ -74,6 +76,7 @@ class _Live:
 class _Lines:
     def __init__(self, title: str, quiet: bool) -> None:
         self.title, self.quiet, self.shown, self.speed = title, quiet, 0.0, _Speed()
+        self.preparing = ""  # the last step of preparing text that was shown
 
     def __enter__(self) -> None: ...
 
@@ -82,6 +85,11 @@ class _Lines:
     def show(self, record: dict[str, Any]) -> None:
         if self.quiet:
             pass_on(record)
+            return
+        if record.get("event") == "preparing":
+            if record["text"] != self.preparing:
+                self.preparing = record["text"]
+                err.print(f"[dim]{escape(record['text'])}[/]")
             return
         if "event" in record:
             _announce(record)
@@ -93,6 +101,13 @@ class _Lines:
         if record.get("done") or record.get("stopped") or time.monotonic() - self.shown > 10:
             self.shown = time.monotonic()
             err.print(f"{self.title} step {record['step']:,}/{record['steps']:,} {text} left {duration(_left(record))}")
+
+
+def _preparing(record: dict[str, Any]) -> str:
+    """The step of preparing text, and how far it is."""
+    if "bytes_total" not in record:
+        return str(record["text"])
+    return f"{record['text']}: {record['bytes'] / max(1, record['bytes_total']):.0%}, {record['tokens']:,} tokens"
 
 
 def _left(record: dict[str, Any]) -> float:
@@ -188,6 +203,11 @@ def _announce(record: dict[str, Any]) -> None:
         err.print(f"[dim]{escape(_adapting(record))}[/]", soft_wrap=True)
     if record["event"] == "notice":
         note(record["text"])
+    elif record["event"] == "commands" and record["commands"]:
+        err.print("[dim]" + escape("\n  ".join(["this stands for:", *record["commands"]])) + "[/]", soft_wrap=True)
+    elif record["event"] == "prepared":
+        took = "taken from the cache" if record["cached"] else f"prepared in {duration(record['seconds'])}"
+        err.print(f"[dim]{record['tokens']:,} tokens, {took}; training begins[/]")
     elif record["event"] == "measuring":
         err.print("[dim]measuring speed and memory[/]")
     elif record["event"] == "start" and "parameters" in record:
@@ -205,7 +225,7 @@ def _announce(record: dict[str, Any]) -> None:
 
 def pass_on(record: dict[str, Any]) -> None:
     """Write the notices and notes of a record as JSON lines, for a program."""
-    if record.get("event") == "notice":
+    if record.get("event") in ("notice", "commands"):
         json_line(record)
     for text in record.get("notices", ()):
         json_line({"event": "notice", "text": text})

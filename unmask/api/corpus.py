@@ -3,42 +3,77 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from unmask import screen, text
+from unmask.api.choose_recipe import named
 from unmask.api.paths import Paths, listed
+from unmask.data.prepare import HOLDOUT
 from unmask.data.prepare import prepare as prepare_shards
 from unmask.errors import require
 from unmask.progress import Progress, Tell, draw_notes, follow, tell_notes
+from unmask.recipe import Recipe
+from unmask.recipes import smallest
 from unmask.text.boundaries import words_named
 
 
 def train_tokenizer(
-    corpus: Paths, out: str | Path, *, kind: str = "wordpiece", vocab: int | None = None, fold: bool = False,
+    corpus: Paths, out: str | Path, *, kind: str | None = None, recipe: str | Recipe | None = None,
+    variant: str = "paper", settings: Sequence[str] = (), vocab: int | None = None, fold: bool = False,
     whole: bool = False, lines: bool = False, encoding: str = "utf-8", errors: str = "strict", seed: int = 0,
     overwrite: bool = False, tell: Tell = None,
 ) -> text.Tokenizer:  # fmt: skip
     """Train a tokenizer on a corpus and write it to `out`. `whole`, `lines`, `encoding`, `errors`: as for `prepare`.
 
+    `kind`: "wordpiece" by default. `recipe`: instead of a kind, a recipe whose own kind is trained, with its vocabulary and
+    case; `variant` and `settings` (such as "tokenizer.lowercase=false") are those of this recipe.
     `vocab`: how many tokens; None: the usual number, or as many as the text allows.
     `fold`: full-width letters, digits and marks are read as half-width ones, wherever the tokenizer is used.
     `tell`: a function for notes; without one they are warnings."""
-    wanted = text.kind_named(kind, vocab)
+    wanted = _wanted(kind, recipe, variant, settings, vocab)
     stream = text.Corpus(listed(corpus), errors=errors, encoding=encoding, seed=seed, whole=whole, lines=lines)
     made = text.train_to_file(stream, out, wanted, overwrite, at_most=vocab is None, fold=fold)
-    notes, size = Counter(stream.notes), made.vocabulary.size
-    if size < wanted.vocab and not wanted.at_most:
-        few = f"tokens are all that the text allows; the usual number is {wanted.vocab:,}, which needs more text"
-        notes[few] = size
-    tell_notes(notes, tell)
+    tell_notes(Counter(stream.notes) + about_size(made, wanted), tell)
     return made
+
+
+def _wanted(
+    kind: str | None, recipe: str | Recipe | None, variant: str, settings: Sequence[str], vocab: int | None
+) -> text.Kind:
+    """The kind of tokenizer that a caller means."""
+    if recipe is None:
+        require(
+            variant == "paper" and not settings,
+            "--variant and --set change a recipe, and no recipe is named: add --for RECIPE, or leave them out",
+        )
+        return text.kind_named(kind or "wordpiece", vocab)
+    require(
+        kind is None,
+        "--kind {kind} and --for {recipe} both name a kind of tokenizer: give one of them",
+        kind=kind,
+        recipe=recipe,
+    )
+    size = smallest(recipe) if isinstance(recipe, str) else None  # every size has the same tokenizer
+    found: Any = named(recipe, size=size, variant=variant, settings=settings).tokenizer
+    return found if vocab is None else replace(found, vocab=vocab)
+
+
+def about_size(made: text.Tokenizer, wanted: text.Kind) -> Counter[str]:
+    """A note if the text was too short for the usual number of tokens."""
+    size = made.vocabulary.size
+    if size >= wanted.vocab or wanted.at_most:
+        return Counter()
+    few = f"tokens are all that the text allows; the usual number is {wanted.vocab:,}, which needs more text"
+    return Counter({few: size})
 
 
 def prepare(
     corpus: Paths, out: str | Path, *, tokenizer: str | Path, words: str = "auto", words_from: Paths = (),
-    lexicon: Paths = (), holdout: float = 0.005, fold: bool = False, whole: bool = False, lines: bool = False,
+    lexicon: Paths = (), holdout: float = HOLDOUT, fold: bool = False, whole: bool = False, lines: bool = False,
     encoding: str = "utf-8", errors: str = "strict", seed: int = 0, workers: int | None = None, overwrite: bool = False,
     progress: Progress = True,
 ) -> dict[str, Any]:  # fmt: skip

@@ -10,7 +10,9 @@ from typing import Any, Literal, TypeVar
 import numpy as np
 
 from unmask import adapt, convert, evaluate, fonts, infer, run, screen, tasks
+from unmask.api.extending import extend_run
 from unmask.api.inputs import read_texts
+from unmask.api.paths import Paths, listed
 from unmask.axes import Task, gives_of
 from unmask.errors import require
 from unmask.infer.write_vectors import check_name, write_vectors
@@ -19,6 +21,7 @@ from unmask.recipe_file import file_used_by
 from unmask.settings import override
 from unmask.tasks.classify import Columns
 from unmask.tasks.prompt import read as read_questions
+from unmask.text import Corpus
 from unmask.text.template import Template
 from unmask.train import log
 
@@ -166,6 +169,17 @@ class Model(infer.Model):
         follow(records, progress, partial(screen.training, title=f"adapting {self.folder.name}"))
         own = run.file_for(out, file_used_by(self.recipe))
         return Model.of(infer.open_run(out, device=self.device, recipe=own))
+
+    def extend(
+        self, corpus: Paths, out: str | Path, *, tokens: int, lines: bool = False, encoding: str = "utf-8",
+        overwrite: bool = False, tell: Tell = None,
+    ) -> Model:  # fmt: skip
+        """A model with up to this many new tokens, those that make the corpus shortest; written to `out`.
+
+        The rows of a new token start as the mean of its old pieces. To train them, continue with `unmask.pretrain(...,
+        start=out)` on text. `corpus`, `lines`, `encoding`: as for `unmask.prepare`."""
+        texts = Corpus(listed(corpus), lines=lines, encoding=encoding)
+        return Model.of(extend_run(self, texts, Path(out), tokens=tokens, overwrite=overwrite, tell=tell))
 
     def evaluate(
         self, file: str | Path, *, context: int | None = None, stride: int | None = None, memory: int | None = None,

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from unmask import convert, infer, pretraining, run, screen
 from unmask.api.choose_recipe import named, to_continue
+from unmask.api.from_text import Reading, Records, check_cached, data_from_text, is_text
 from unmask.api.model import Model
 from unmask.api.paths import Paths, listed
+from unmask.api.stands_for import commands
 from unmask.errors import require
 from unmask.progress import Progress, Tell, follow, tell_notice
 from unmask.recipe import Recipe
 from unmask.recipe_file import RecipeFile, file_used_by
+from unmask.train import Budget
 
 
 def load(
@@ -35,33 +40,70 @@ def pretrain(
     settings: Sequence[str] = (), budget: str | None = None, start: str | Path | None = None, seed: int | None = None,
     device: str | None = None, compiled: bool | None = None, resume: bool = False, overwrite: bool = False,
     tensorboard: bool = False, recipe_file: str | Path | None = None, stop: Callable[[], bool] = lambda: False,
-    began: float | None = None, progress: Progress = True,
+    began: float | None = None, tokenizer: str | Path | None = None, lexicon: Paths = (), lines: bool = False,
+    encoding: str | None = None, holdout: float | None = None, progress: Progress = True,
 ) -> Model:  # fmt: skip
-    """Pretrain a recipe on prepared data, of size base or, from `start`, of that run's size.
+    """Pretrain a recipe on text or on prepared data, of size base or, from `start`, of that run's size.
 
     `recipe`: a name, a .py file such as "./mine.py", or a Recipe. `recipe_file`: the .py file of the recipe of the run
     that `start` or `resume` opens, if that run uses parts of it.
 
+    `data`: text (files, folders or globs) or folders made by `unmask.prepare`. From text, a tokenizer of the recipe's kind
+    is trained, and the text is prepared; both are kept in a cache (UNMASK_CACHE, by default ~/.cache/unmask) until the text
+    changes. `tokenizer`: a tokenizer.json or a run folder whose tokenizer is used instead; with `start` it is that of
+    `start`. `lexicon`, `lines`, `encoding`, `holdout`: how text is read, as for `unmask.prepare`.
+
     `budget`: 20m (the default), 2h, 1e9tok, 5000steps or 1e17flop. `start`: a run to continue from, on new text. `resume`:
     go on with a run that was cut off; `pretrain(None, (), out, resume=True)` is enough. `compiled`: None compiles on a GPU
     where it pays. `stop`: asked after each step; when it is true, the state is saved, training ends, and the last record of
-    the model's `history` has `stopped`. `began`: when a budget in time began, by `time.monotonic`; by default now.
+    the model's `history` has `stopped`. `began`: when a budget in time began, by `time.monotonic`; by default now. If text
+    is given, a budget in time begins when the text is prepared.
     `progress`: draw as the command line does (True), draw nothing and warn of notices (False), or a function that is called
     with every record."""
     _check_request(recipe, data, size, variant, settings, start, resume, overwrite)
-    chosen = None
+    Budget.parse(budget or "20m")
+    chosen, given = None, listed(data)
     if recipe is not None and start is not None:
         chosen = to_continue(recipe, start, size=size, variant=variant, settings=settings, recipe_file=recipe_file)
     elif recipe is not None:
         chosen = named(recipe, size=size, variant=variant, settings=settings)
-    records = pretraining.pretrain(
-        chosen, listed(data), out, budget=budget, start=start, seed=seed, device=device, compiled=compiled, resume=resume,
-        overwrite=overwrite, tensorboard=tensorboard, recipe_file=recipe_file, stop=stop, began=began,
+    reading = Reading(
+        Path(tokenizer) if tokenizer else None, tuple(map(Path, listed(lexicon))), lines, encoding, holdout
+    )
+    texts = is_text(given)
+    if resume and not given:
+        check_cached(Path(out))
+    require(
+        texts or not reading.given,
+        "--{option} says how text is read, but no text is given: leave --{option} out",
+        option=" and --".join(reading.given),
+    )
+    train = partial(
+        pretraining.pretrain, chosen, out=out, budget=budget, start=start, seed=seed, device=device, compiled=compiled,
+        resume=resume, overwrite=overwrite, tensorboard=tensorboard, recipe_file=recipe_file, stop=stop,
     )  # fmt: skip
+    if texts and chosen is not None:
+        others = {"--size": size, "--budget": budget, "--from": start, "--seed": seed, "--device": device,
+                  "--compile": compiled is True, "--no-compile": compiled is False, "--tensorboard": tensorboard,
+                  "--recipe": recipe_file, "--overwrite": overwrite, "--resume": resume, "--out": out}  # fmt: skip
+        shown = partial(commands, recipe, variant=variant, settings=settings, others=others)
+        made = data_from_text(
+            chosen, given, Path(out), reading, start=Path(start) if start else None, resume=resume, overwrite=overwrite,
+            stop=stop, shown=shown,
+        )  # fmt: skip
+        records = _after(made, train)
+    else:
+        records = train(given, began=began)
     title = f"{chosen.name} {chosen.size}" if chosen else Path(out).name
     follow(records, progress, partial(screen.training, title=title))
     own = run.file_for(out, recipe_file or file_used_by(chosen))
     return Model.of(infer.open_run(out, device=device, recipe=own))
+
+
+def _after(made: Records, train: Callable[..., Iterator[dict[str, Any]]]) -> Iterator[dict[str, Any]]:
+    """Prepare text, then train on it. A budget in time begins with the training."""
+    folder = yield from made
+    yield from train([folder], began=time.monotonic())
 
 
 def _check_request(
@@ -74,7 +116,10 @@ def _check_request(
         recipe is not None or (resume and not size and not start and not settings and variant == "paper"),
         "name a recipe and data: unmask pretrain RECIPE DATA --out RUN; only --resume needs neither",
     )
-    require(recipe is None or bool(data), "no data given: name folders made by 'unmask prepare'")
+    require(
+        recipe is None or bool(data),
+        "no data given: name text (files, folders or globs), or folders made by 'unmask prepare'",
+    )
 
 
 def import_hf(

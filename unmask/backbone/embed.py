@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import torch.nn.functional as F
 from torch import Tensor, nn
 
@@ -18,6 +20,8 @@ class Norm(nn.LayerNorm):
 
 class Embed(nn.Module):
     """The sum of the token, position and segment embeddings. It may be narrower than the layers."""
+
+    token_rows: ClassVar[tuple[str, ...]] = ("token.weight",)  # parameters with one row per token of the vocabulary
 
     def __init__(
         self, vocabulary: int, width: int, *, length: int, positions: Positions, segments: int, norm: bool, dropout: float,

@@ -164,6 +164,8 @@ class TokenEmbed(nn.Module):
             if spec.cutoffs
             else nn.Embedding(vocabulary, spec.width)
         )
+        # parameters with one row per token of the vocabulary; clusters have no common rows
+        self.token_rows: tuple[str, ...] = () if spec.cutoffs else ("token.weight",)
         self.scale = math.sqrt(spec.width) if spec.scaled_embeddings else 1.0
         self.segment = None
         self.dropout = nn.Dropout(spec.dropout)

@@ -11,21 +11,52 @@ import typer
 import unmask
 from unmask import screen
 from unmask.cli import options, output
-from unmask.cli.options import Corpora, Encoding, Errors, Fold, Json, Lines, OptionalCorpora, Overwrite, Seed, Whole
+from unmask.cli.options import (
+    Corpora,
+    Encoding,
+    Errors,
+    Fold,
+    Json,
+    Lines,
+    OptionalCorpora,
+    Overwrite,
+    Seed,
+    Settings,
+    Variant,
+    Whole,
+)
 from unmask.cli.program import verb
 
 
 @verb("unmask tokenizer corpus/ --kind wordpiece --vocab 30000 --out tok.json")
 def tokenizer(
     corpus: Corpora,
-    out: Annotated[Path, typer.Option(help="The file to write.")],
+    out: Annotated[Path, typer.Option(help="The file to write; with --extend, the run folder.")],
     kind: Annotated[
-        str, typer.Option(help="wordpiece, bpe, word-bpe, byte-bpe, unigram, characters, bytes or whole-words.")
-    ] = "wordpiece",
-    vocab: Annotated[
-        int | None,
+        str | None,
         typer.Option(
-            help="How many tokens. By default the usual number (30,000 for wordpiece), or as many as the text allows."
+            help="wordpiece (the default), bpe, word-bpe, byte-bpe, unigram, characters, bytes or whole-words."
+        ),
+    ] = None,
+    recipe: Annotated[
+        str | None,
+        typer.Option("--for", metavar="RECIPE", help="Instead of --kind: the kind, vocabulary and case of a recipe."),
+    ] = None,
+    variant: Variant = "paper",
+    settings: Settings = [],  # noqa: B006
+    vocab: Annotated[
+        str | None,
+        typer.Option(
+            help="How many tokens. By default the usual number (30,000 for wordpiece), or as many as the text allows. With "
+            "--extend: how many more, such as +2000."
+        ),
+    ] = None,
+    extend: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="RUN",
+            help="Add the most useful tokens of the corpus to the tokenizer of a run; --out is a new run folder, to "
+            "continue from.",
         ),
     ] = None,
     fold: Fold = False,
@@ -37,14 +68,37 @@ def tokenizer(
     json_: Json = False,
     overwrite: Overwrite = False,
 ) -> None:
-    """Train a tokenizer on a corpus."""
+    """Train a tokenizer on a corpus, or add words of the corpus to the tokenizer and the network of a run."""
     said = output.Said(json_)
-    with screen.err.status(f"training a {kind} tokenizer") if not json_ else contextlib.nullcontext():
-        made = unmask.train_tokenizer(corpus, out, kind=kind, vocab=vocab, fold=fold, whole=whole, lines=lines,
-                                      encoding=encoding, errors=errors, seed=seed, overwrite=overwrite, tell=said)  # fmt: skip
+    if extend is not None:
+        alone = {"--kind": kind, "--for": recipe, "--variant": variant != "paper", "--set": settings, "--fold": fold,
+                 "--whole": whole, "--errors": errors != "strict", "--seed": seed}  # fmt: skip
+        options.refuse(alone, "--extend")
+        model = unmask.load(extend, device="cpu", tell=said).extend(
+            corpus, out, tokens=options.more(vocab), lines=lines, encoding=encoding, overwrite=overwrite, tell=said
+        )
+        said.show_notes()
+        size = model.tokenizer.vocabulary.size
+        result = {"folder": str(out), "vocabulary": size, "notes": dict(said.notes)}
+        output.done(result, f"{size:,} tokens, written to {out}", json_)
+        return
+    kind = kind if kind or recipe else "wordpiece"
+    shown = f"{kind} tokenizer" if recipe is None else f"tokenizer for {recipe}"
+    with screen.err.status(f"training a {shown}") if not json_ else contextlib.nullcontext():
+        made = unmask.train_tokenizer(
+            corpus, out, kind=kind, recipe=recipe, variant=variant, settings=settings, vocab=options.count(vocab),
+            fold=fold, whole=whole, lines=lines, encoding=encoding, errors=errors, seed=seed, overwrite=overwrite, tell=said,
+        )  # fmt: skip
     said.show_notes()
     size = made.vocabulary.size
-    result = {"file": str(out), "kind": kind, "vocabulary": size, "fold": fold, "notes": dict(said.notes)}
+    result = {
+        "file": str(out),
+        "kind": kind,
+        "for": recipe,
+        "vocabulary": size,
+        "fold": fold,
+        "notes": dict(said.notes),
+    }
     output.done(result, f"{size:,} tokens, written to {out}", json_)
 
 

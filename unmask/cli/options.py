@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from unmask import screen
-from unmask.errors import UserError
+from unmask.errors import UserError, require
 
 Settings = Annotated[
     list[str], typer.Option("--set", metavar="NAME=VALUE", help="Change any value, e.g. hide.budget=0.2.")
@@ -74,6 +74,33 @@ def share(text: str) -> float:
         return float(text[:-1]) / 100 if text.endswith("%") else float(text)
     except ValueError:
         raise UserError("--holdout must be a share such as 0.5% or 0.005, got {text!r}", text=text) from None
+
+
+def count(vocab: str | None) -> int | None:
+    """The number of tokens of a new vocabulary."""
+    if vocab is None or vocab.isdecimal():
+        return None if vocab is None else int(vocab)
+    raise UserError(
+        "--vocab must be a number of tokens such as 30000, got {vocab!r}; +2000 is for --extend RUN", vocab=vocab
+    )
+
+
+def more(vocab: str | None) -> int:
+    """The number of tokens that are added to a vocabulary."""
+    if vocab is not None and vocab.startswith("+") and vocab[1:].isdecimal():
+        return int(vocab[1:])
+    raise UserError("--extend needs the number of new tokens, such as --vocab +2000, got {vocab}", vocab=vocab)
+
+
+def refuse(given: Mapping[str, Any], other: str) -> None:
+    """Refuse options that have no effect together with another one."""
+    names = [name for name, value in given.items() if value]
+    require(
+        not names,
+        "{names} has no effect with {other}: leave it out",
+        names=" and ".join(names),
+        other=other,
+    )
 
 
 def interrupt() -> Callable[[], bool]:

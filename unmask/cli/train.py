@@ -26,13 +26,17 @@ from unmask.cli.options import (
 from unmask.cli.program import began, verb
 
 
-@verb("unmask pretrain bert data/wiki --size small --budget 20m --out runs/bert")
+@verb("unmask pretrain bert my_texts/ --size small --budget 20m --out runs/bert")
 def pretrain(
     recipe: Annotated[
         str | None, typer.Argument(help="A recipe's name (see 'unmask recipes'), or a .py file with a recipe.")
     ] = None,
     data: Annotated[
-        list[str] | None, typer.Argument(help="Folders made by 'unmask prepare'; FOLDER:0.3 for its weight.")
+        list[str] | None,
+        typer.Argument(
+            help="Text (files, folders or globs, as for 'unmask prepare'), or folders made by 'unmask prepare'; FOLDER:0.3 "
+            "for the weight of such a folder."
+        ),
     ] = None,
     out: Annotated[Path, typer.Option(help="The run folder to write.")] = ...,  # type: ignore[assignment]
     size: Annotated[str | None, typer.Option(help="tiny ... large; base by default, or that of --from.")] = None,
@@ -40,7 +44,8 @@ def pretrain(
     budget: Annotated[
         str | None,
         typer.Option(
-            help="20m (the default), 2h, 1e9tok, 5000steps or 1e17flop. Time counts from the command to its last file."
+            help="20m (the default), 2h, 1e9tok, 5000steps or 1e17flop. Time counts from the command, or from when text is "
+            "prepared, to the last file."
         ),
     ] = None,
     start: Annotated[Path | None, typer.Option("--from", help="A run to continue from, on new text.")] = None,
@@ -52,6 +57,20 @@ def pretrain(
         bool | None,
         typer.Option("--compile/--no-compile", help="By default on a GPU, if the budget is ten minutes or more."),
     ] = None,
+    tokenizer: Annotated[
+        Path | None,
+        typer.Option(
+            help="For text: a tokenizer.json or a run folder whose tokenizer is used; by default one is trained."
+        ),
+    ] = None,
+    lexicon: Annotated[
+        list[Path], typer.Option(metavar="FILE", help="For text: phrases and entities, for ernie; repeatable.")
+    ] = [],  # noqa: B006
+    lines: Annotated[bool, typer.Option("--lines", help="For text: every line of a .txt file is a document.")] = False,
+    encoding: Annotated[str | None, typer.Option(help="For text: how the files are encoded; by default utf-8.")] = None,
+    holdout: Annotated[
+        str | None, typer.Option(help="For text: share of the tokens kept for validation; by default 0.5%.")
+    ] = None,
     tensorboard: Annotated[bool, typer.Option("--tensorboard", help="Also write TensorBoard files.")] = False,
     seed: Annotated[int | None, typer.Option(help="The seed of everything random, 0 by default.")] = None,
     recipe_file: OwnRecipe = None,
@@ -59,11 +78,15 @@ def pretrain(
     json_: Json = False,
     overwrite: Overwrite = False,
 ) -> None:
-    """Train a recipe on prepared data within a budget; the rate's curve spans the whole budget."""
+    """Train a recipe on text or on prepared data within a budget; the rate's curve spans the whole budget.
+
+    From text, a tokenizer of the recipe's kind is trained and the text is prepared. Both are kept in a cache
+    (UNMASK_CACHE, by default ~/.cache/unmask) until the text changes."""
     model = unmask.pretrain(
         recipe, data or [], out, size=size, variant=variant, settings=settings, budget=budget, start=start, seed=seed,
         device=device, compiled=compiled, resume=resume, overwrite=overwrite, tensorboard=tensorboard,
-        recipe_file=recipe_file, stop=options.interrupt(), began=began(), progress=output.progress(json_),
+        recipe_file=recipe_file, stop=options.interrupt(), began=began(), tokenizer=tokenizer, lexicon=lexicon, lines=lines,
+        encoding=encoding, holdout=None if holdout is None else options.share(holdout), progress=output.progress(json_),
     )  # fmt: skip
     last = model.history[-1]
     if last.get("stopped"):

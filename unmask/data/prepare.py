@@ -17,13 +17,14 @@ from typing import Any
 from unmask.batch import Document
 from unmask.data.holdout import STRETCH, by_document, by_stretch
 from unmask.data.shard_writer import Writer
-from unmask.data.shards import VERSION
+from unmask.data.shards import MANIFEST, VERSION
 from unmask.data.unknown_tokens import NOTED, Unknown, note_of
 from unmask.errors import require
 from unmask.text import Corpus, Lexicon, OwnWords, Tokenizer, Words, encode_documents
 from unmask.text.atomic_write import check_free, drafted
 from unmask.text.boundaries import CHINESE, available, segmenter
 
+HOLDOUT = 0.005  # the usual share of tokens that is kept for validation
 CHUNK = 1 << 19  # characters sent to a worker at a time
 
 
@@ -47,7 +48,7 @@ def prepare(
     words: Words = "auto",
     own: OwnWords | None = None,
     lexicon: Lexicon | None = None,
-    holdout: float = 0.005,
+    holdout: float = HOLDOUT,
     workers: int | None = None,
     overwrite: bool = False,
 ) -> Iterator[dict[str, Any]]:
@@ -58,7 +59,7 @@ def prepare(
         holdout=holdout,
     )
     out = Path(out)
-    check_free(out, overwrite=overwrite, folder=True, marker="manifest.json")
+    check_free(out, overwrite=overwrite, folder=True, marker=MANIFEST)
     found = available(words)
     if found == "rjieba":
         segmenter()  # fail now if it is not installed
@@ -82,7 +83,7 @@ def prepare(
             _none_held_out(corpus, writers["train"].tokens, holdout)
         tokenizer.save(draft / "tokenizer.json")
         manifest = _manifest(corpus, tokenizer, reading, writers, unknown)
-        (draft / "manifest.json").write_text(json.dumps(manifest, indent=1), encoding="utf-8")
+        (draft / MANIFEST).write_text(json.dumps(manifest, indent=1), encoding="utf-8")
     yield manifest
 
 

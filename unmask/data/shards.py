@@ -26,6 +26,7 @@ from unmask.text.columns import Column, join_columns
 from unmask.type_check import check_types
 
 VERSION = 2
+MANIFEST = "manifest.json"
 FIXED = {"ids": "", "sentence": "int64", "document": "int64"}  # files of every shard; the manifest has the type of ids
 _MANIFEST: dict[str, Any] = {
     "splits": dict[str, tuple[dict[str, Any], ...]],
@@ -59,7 +60,7 @@ class Shards:
 
     def __init__(self, folder: str | Path, *, verify: bool = True) -> None:
         self.folder = Path(folder)
-        path = self.folder / "manifest.json"
+        path = self.folder / MANIFEST
         require(
             path.is_file(),
             ("{folder} is not prepared data: make it with 'unmask prepare CORPUS --tokenizer FILE --out {folder}'"),

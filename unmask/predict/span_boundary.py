@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -61,6 +61,8 @@ class SpanBoundary(Predicts):
 
 
 class SpanBoundaryModule(nn.Module):
+    token_rows: ClassVar[tuple[str, ...]] = ("weight", "bias")  # parameters with one row per token of the vocabulary
+
     def __init__(self, spec: SpanBoundary, width: int, embedding: Tensor, initial: InitWeights) -> None:
         super().__init__()
         self.spec = spec

@@ -58,6 +58,7 @@ class Tokens(Predicts):
 
 class TokensModule(nn.Module):
     heavy: ClassVar[str] = "measure"  # the method that is compiled: it is the same for all layers
+    token_rows: ClassVar[tuple[str, ...]] = ("weight", "bias")  # parameters with one row per token of the vocabulary
 
     def __init__(self, spec: Tokens, width: int, embedding: Tensor, initial: InitWeights) -> None:
         super().__init__()

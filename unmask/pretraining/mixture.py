@@ -29,6 +29,13 @@ def needed_columns(recipe: Recipe) -> set[str]:
     return set(columns_of(*(part for several in parts for part in several), recipe.system, recipe.predict))
 
 
+def weighed(argument: str) -> tuple[str, float]:
+    """The path and the weight in an argument such as data/wiki or data/more:0.3."""
+    path, _, weight = argument.rpartition(":")
+    given = bool(path) and not Path(argument).exists() and weight.replace(".", "", 1).isdigit()
+    return (path, float(weight)) if given else (argument, 1.0)
+
+
 @dataclass(frozen=True)
 class Mixture:
     """Prepared data sets and the weight of each."""
@@ -43,10 +50,9 @@ class Mixture:
         require(bool(arguments), "no data was given: name folders made by 'unmask prepare'")
         shards, weights = [], []
         for argument in map(str, arguments):
-            path, _, weight = argument.rpartition(":")
-            weighed = bool(path) and not Path(argument).exists() and weight.replace(".", "", 1).isdigit()
-            shards.append(Shards(path if weighed else argument))
-            weights.append(float(weight) if weighed else 1.0)
+            path, weight = weighed(argument)
+            shards.append(Shards(path))
+            weights.append(weight)
         tokenizer = Tokenizer.load(shards[0].folder)
         for other in shards:
             require(

@@ -12,6 +12,7 @@ from unmask.text.tokenizer import (
     ByteBPE,
     Bytes,
     Characters,
+    Kind,
     Tokenizer,
     Unigram,
     WholeWords,
@@ -23,7 +24,7 @@ from unmask.text.training import train, train_to_file
 from unmask.text.user_words import OwnWords
 
 __all__ = [
-    "BPE", "KINDS", "ByteBPE", "Bytes", "Characters", "Corpus", "Lexicon", "Mining", "OwnWords", "Tokenizer", "Unigram", "WholeWords", "WordBPE",
+    "BPE", "KINDS", "ByteBPE", "Bytes", "Characters", "Corpus", "Kind", "Lexicon", "Mining", "OwnWords", "Tokenizer", "Unigram", "WholeWords", "WordBPE",
     "WordPiece",
     "Words", "encode_documents", "kind_named", "make_lexicon", "train", "train_to_file",
 ]  # fmt: skip

@@ -64,7 +64,7 @@ class Corpus:
         )
         self.errors, self.encoding, self.seed = errors, encoding_named(encoding), seed
         self.whole, self.lines = whole, lines
-        self.sources = [_source(str(argument)) for argument in arguments]
+        self.sources = [source_of(str(argument)) for argument in arguments]
         self.notes: Counter[str] = Counter()
         self.bytes_total = sum(file.stat().st_size for source in self.sources for file in source.files)
         self.bytes_done = 0
@@ -175,7 +175,8 @@ class Corpus:
             yield text[begin:]
 
 
-def _source(argument: str) -> Source:
+def source_of(argument: str) -> Source:
+    """The files that an argument names, such as a folder, a glob, or PATH:0.3 for 30% of its documents."""
     path, share = argument, 1.0
     head, colon, tail = argument.rpartition(":")
     if colon and not Path(argument).exists():

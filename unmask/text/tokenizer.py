@@ -84,6 +84,12 @@ class Tokenizer:
         return Tokenizer(backend)
 
     @cached_property
+    def of_bytes(self) -> bool:
+        """Whether every byte is a token: nothing was merged, so blank lines are tokens too."""
+        model = json.loads(self.backend.to_str())["model"]
+        return model["type"] == "BPE" and not model["merges"]
+
+    @cached_property
     def roles(self) -> dict[str, int]:
         """The token id of each role that this tokenizer has."""
         found = {}
@@ -98,8 +104,8 @@ class Tokenizer:
         require(
             name in self.roles,
             (
-                "the tokenizer has no {name} token (none of {roles}): train a tokenizer with 'unmask tokenizer', "
-                "or choose a recipe that does not need this token"
+                "the tokenizer has no {name} token (none of {roles}): train a tokenizer with 'unmask tokenizer CORPUS "
+                "--for RECIPE', or choose a recipe that does not need this token"
             ),
             name=name,
             roles=", ".join(ROLES[name]),

@@ -45,13 +45,13 @@ def train(kind: Kind, texts: Iterable[str], *, at_most: bool = False, fold: bool
     if trainer is not None:
         # an iterator can be read only once, and two passes may be needed
         texts = list(texts) if iter(texts) is texts else texts
-        backend = _trained(backend, trainer, texts)
+        backend = train_backend(backend, trainer, texts)
     size = backend.get_vocab_size()
     require(
         size <= kind.vocab,
         (
             "the characters of the corpus and the special tokens are already {size:,} tokens, but vocab is "
-            "{vocab:,}: use --vocab {size} or more"
+            "{vocab:,}: use --vocab {size} or more (in pretrain: --set tokenizer.vocab={size})"
         ),
         size=size,
         vocab=kind.vocab,
@@ -81,7 +81,7 @@ def train_to_file(
     return tokenizer
 
 
-def _trained(backend: Backend, trainer: Any, texts: Iterable[str]) -> Backend:
+def train_backend(backend: Backend, trainer: Any, texts: Iterable[str]) -> Backend:
     """The trained backend, read back from its own JSON: this rounds scores and removes the order of hash tables."""
     if isinstance(trainer, trainers.UnigramTrainer):
         return _unigram(backend, trainer, texts)
@@ -172,7 +172,7 @@ def _too_few(backend: Backend, trainer: Any, texts: Iterable[str]) -> UserError:
     return UserError(
         (
             "the corpus has more different characters than a vocabulary of {vocab_size:,} tokens can hold: use "
-            "--vocab {least} or more"
+            "--vocab {least} or more (in pretrain: --set tokenizer.vocab={least})"
         ),
         vocab_size=trainer.vocab_size,
         least=least,
