@@ -14,6 +14,7 @@ from unmask.api.from_text import Reading, Records, check_cached, data_from_text,
 from unmask.api.model import Model
 from unmask.api.paths import Paths, listed
 from unmask.api.stands_for import commands
+from unmask.comparison.entry import read_settings
 from unmask.errors import require
 from unmask.progress import Progress, Tell, follow, tell_notice
 from unmask.recipe import Recipe
@@ -41,12 +42,13 @@ def pretrain(
     device: str | None = None, compiled: bool | None = None, resume: bool = False, overwrite: bool = False,
     tensorboard: bool = False, recipe_file: str | Path | None = None, stop: Callable[[], bool] = lambda: False,
     began: float | None = None, tokenizer: str | Path | None = None, lexicon: Paths = (), lines: bool = False,
-    encoding: str | None = None, holdout: float | None = None, progress: Progress = True,
+    encoding: str | None = None, holdout: float | None = None, like: str | Path | None = None, progress: Progress = True,
 ) -> Model:  # fmt: skip
     """Pretrain a recipe on text or on prepared data, of size base or, from `start`, of that run's size.
 
     `recipe`: a name, a .py file such as "./mine.py", or a Recipe. `recipe_file`: the .py file of the recipe of the run
-    that `start` or `resume` opens, if that run uses parts of it.
+    that `start` or `resume` opens, if that run uses parts of it. `like`: a file of settings that `unmask.compare` found, in
+    place of a recipe; `settings` are added to it.
 
     `data`: text (files, folders or globs) or folders made by `unmask.prepare`. From text, a tokenizer of the recipe's kind
     is trained, and the text is prepared; both are kept in a cache (UNMASK_CACHE, by default ~/.cache/unmask) until the text
@@ -60,6 +62,13 @@ def pretrain(
     is given, a budget in time begins when the text is prepared.
     `progress`: draw as the command line does (True), draw nothing and warn of notices (False), or a function that is called
     with every record."""
+    if like is not None:
+        require(
+            recipe is None and size is None and variant == "paper",
+            "--like names the recipe, its size and its variant: leave them out",
+        )
+        entry = read_settings(Path(like))
+        recipe, size, variant, settings = entry.recipe, entry.size, entry.variant, (*entry.settings, *settings)
     _check_request(recipe, data, size, variant, settings, start, resume, overwrite)
     Budget.parse(budget or "20m")
     chosen, given = None, listed(data)

@@ -50,12 +50,21 @@ def pretrain(
     ] = None,
     start: Annotated[Path | None, typer.Option("--from", help="A run to continue from, on new text.")] = None,
     settings: Settings = [],  # noqa: B006
+    like: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Settings that 'unmask compare --sweep' found, in place of RECIPE: pretrain DATA --like FILE.",
+        ),
+    ] = None,
     resume: Annotated[
         bool, typer.Option("--resume", help="Go on with a run that was cut off; --out is all that it needs.")
     ] = False,
     compiled: Annotated[
         bool | None,
-        typer.Option("--compile/--no-compile", help="By default on a GPU, if the budget is ten minutes or more."),
+        typer.Option(
+            "--compile/--no-compile", help="By default on a GPU, if training takes about ten minutes or more."
+        ),
     ] = None,
     tokenizer: Annotated[
         Path | None,
@@ -82,11 +91,14 @@ def pretrain(
 
     From text, a tokenizer of the recipe's kind is trained and the text is prepared. Both are kept in a cache
     (UNMASK_CACHE, by default ~/.cache/unmask) until the text changes."""
+    words = data or []
+    if like is not None and recipe is not None:  # the first word is data, because the file names the recipe
+        words, recipe = [recipe, *words], None
     model = unmask.pretrain(
-        recipe, data or [], out, size=size, variant=variant, settings=settings, budget=budget, start=start, seed=seed,
+        recipe, words, out, size=size, variant=variant, settings=settings, budget=budget, start=start, seed=seed,
         device=device, compiled=compiled, resume=resume, overwrite=overwrite, tensorboard=tensorboard,
         recipe_file=recipe_file, stop=options.interrupt(), began=began(), tokenizer=tokenizer, lexicon=lexicon, lines=lines,
-        encoding=encoding, holdout=None if holdout is None else options.share(holdout), progress=output.progress(json_),
+        encoding=encoding, holdout=None if holdout is None else options.share(holdout), like=like, progress=output.progress(json_),
     )  # fmt: skip
     last = model.history[-1]
     if last.get("stopped"):

@@ -32,6 +32,7 @@ from unmask.train import Budget
 __all__ = ["Asked", "Entry", "Request", "budgets", "compare", "report"]
 
 EVERY = 1.0  # seconds between looks at the processes
+PATIENCE = 20.0  # seconds that processes have to save their state when the comparison is stopped
 BEST, LOGS = "best", "logs"
 
 
@@ -184,11 +185,13 @@ class _Work:
         """End the processes. Those that train save their state first."""
         for one in self.running:
             one.process.send_signal(signal.SIGTERM)
+        deadline = time.monotonic() + PATIENCE
         for one in self.running:
             try:
-                one.process.wait(60)
-            except subprocess.TimeoutExpired:
+                one.process.wait(max(0.0, deadline - time.monotonic()))
+            except subprocess.TimeoutExpired:  # in a long step, such as compiling: its last checkpoint stays
                 one.process.kill()
+                one.process.wait()
         self.running = [one for one in self.running if one.process.poll() is None]
 
 

@@ -37,7 +37,7 @@ from unmask.train import log
 
 MEASURED, RUNS, JOBS = "measured", "runs", "jobs"
 # the score that stands for all scores of a task, by the first of these names; and whether more is better
-MAIN = {"mean_of_paradigms": True, "accuracy": True, "rouge_l": True, "bits_per_byte": False}
+MAIN = {"mean_over_paradigms": True, "accuracy": True, "rouge_l": True, "bits_per_byte": False}
 
 
 def result_file(folder: Path, job: Job) -> Path:
@@ -163,7 +163,7 @@ def _drawn(examples: list[Any], number: int | None, seed: int) -> list[Any]:
 
 def _main(scores: dict[str, Any]) -> dict[str, Any]:
     """All scores that are numbers, with the one that stands for them."""
-    name = next(name for name in MAIN if name in scores)
+    name = next(name for name in MAIN if scores.get(name) is not None)
     numbers = {key: value for key, value in scores.items() if isinstance(value, float | int)}
     return {"score": scores[name], "measure": name, "higher": MAIN[name], "all": numbers}
 

@@ -76,7 +76,8 @@ def pretrain(
         budget, seed, data = earlier["budget"], earlier["seed"], earlier["data"]
         recipe, notices = _read_again(out, file)
     limit = Budget.parse(budget)
-    machine, mixture = machine_for(device, compiled, limit), Mixture.open(data)
+    mixture = Mixture.open(data)
+    machine = machine_for(device, compiled, limit, recipe, mixture)
     if tensorboard:
         check_tensorboard()
     if earlier is None:

@@ -16,13 +16,15 @@ from unmask.recipe import Recipe, Stage
 from unmask.system import step_flops, weights
 from unmask.train import Budget, LoopStage, Machine, Trainer
 
-COMPILING_PAYS = 600.0  # seconds; a shorter budget does not compile, because compiling takes one or two minutes
+# Compiling takes one or two minutes, so a shorter training does not compile. A budget that is not in time is judged by its
+# operations: ten minutes of an H200, which computes about 2e14 a second for these networks.
+COMPILING_PAYS = {"seconds": 600.0, "operations": 1e17}
 
 
-def machine_for(device: str | None, compiled: bool | None, budget: Budget) -> Machine:
+def machine_for(device: str | None, compiled: bool | None, budget: Budget, recipe: Recipe, mixture: Mixture) -> Machine:
     """The machine to train on: the GPU if there is one, in bfloat16; otherwise the CPU, in float32.
 
-    `compiled`: None means to compile on a GPU, unless the budget is only a few minutes."""
+    `compiled`: None means to compile on a GPU, unless the training takes only a few minutes."""
     name = device or ("cuda" if torch.cuda.is_available() else "cpu")
     require(
         not name.startswith("cuda") or torch.cuda.is_available(),
@@ -33,8 +35,15 @@ def machine_for(device: str | None, compiled: bool | None, budget: Budget) -> Ma
     if gpu:
         torch.set_float32_matmul_precision("high")
     if compiled is None:
-        compiled = gpu and not (budget.kind == "seconds" and budget.amount < COMPILING_PAYS)
+        compiled = gpu and _is_long(budget, recipe, mixture)
     return Machine(device=name, half=gpu, compiled=compiled, recorded=gpu)
+
+
+def _is_long(budget: Budget, recipe: Recipe, mixture: Mixture) -> bool:
+    steps = steps_paid(recipe, mixture, budget)
+    if steps is None:
+        return budget.amount >= COMPILING_PAYS["seconds"]
+    return steps * step_costs(recipe, mixture)[1] >= COMPILING_PAYS["operations"]
 
 
 def micro_rows(recipe: Recipe, mixture: Mixture, trainer: Trainer) -> list[int]:

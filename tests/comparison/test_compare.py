@@ -1,0 +1,200 @@
+"""A whole comparison on a small text: what it runs, what it remembers, what it says."""
+
+import json
+import shlex
+import signal
+from pathlib import Path
+
+import pytest
+
+import unmask
+from tests.command import mistake, run, settings
+from unmask import comparison
+from unmask.comparison import job as jobs
+from unmask.comparison.estimates import estimate
+
+NARROW = ["system.backbone.width=16", "system.backbone.heads=1", "system.backbone.feedforward=32", "schedule.*.rows=8",
+          "schedule.*.length=32"]  # fmt: skip
+OPTIONS = {"size": "tiny", "settings": NARROW, "device": "cpu", "progress": False}
+
+
+@pytest.fixture(scope="module")
+def tasks(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("tasks")
+    rows = [
+        {"text": f"the {word} {i}", "label": label}
+        for i in range(6)
+        for word, label in (("river", "a"), ("judge", "b"))
+    ]
+    for split in ("train", "test"):
+        (folder / "words").mkdir(exist_ok=True)
+        (folder / "words" / f"{split}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    (folder / "words" / "task.json").write_text('{"settings": ["epochs=1", "examples=4"], "examples": 8}')
+    (folder / "pairs.jsonl").write_text(json.dumps({"good": "The doctor opened the case.", "bad": "The opened case doctor."}) + "\n")  # fmt: skip
+    (folder / "text.txt").write_text("The judge measured the report in the morning.\n")
+    return folder
+
+
+class Ended:
+    """A process that has ended."""
+
+    returncode = 0
+
+    def poll(self):
+        return self.returncode
+
+    def send_signal(self, number): ...
+
+    def wait(self, seconds=None): ...
+
+
+@pytest.fixture
+def here(monkeypatch):
+    """Jobs run in this process, one after the other. Returns the names of those that ran."""
+    ran = []
+
+    def started(work, job, *, control):
+        before = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]
+        try:
+            ran.append((job.name, control))
+            jobs.main(work.folder, jobs.write_job(work.folder, job, control=control))
+        finally:
+            for number, handler in zip((signal.SIGINT, signal.SIGTERM), before, strict=True):
+                signal.signal(number, handler)
+        return comparison._Running(job, Ended(), 0.0)
+
+    monkeypatch.setattr(comparison._Work, "_started", started)
+    monkeypatch.setattr(comparison, "EVERY", 0.0)
+    return ran
+
+
+def compare(recipes, out, data, **more):
+    return unmask.compare(recipes, out, data=data, **(OPTIONS | more))
+
+
+def test_every_run_is_pretrained_adapted_scored_and_summarised(here, shards, tasks, tmp_path):
+    out = tmp_path / "c"
+    found = compare(
+        ["gpt2", "roberta"], out, shards["wordpiece"], tasks=tasks, budget="2steps,4steps", seeds=2, task_seeds=2
+    )
+    assert len(here) == 8
+    assert [name for name, control in here if control] == ["gpt2/2steps/seed0", "roberta/2steps/seed0"]
+    assert found["tasks"] == {
+        "pairs": {"measure": "accuracy", "higher": True},
+        "text": {"measure": "bits_per_byte", "higher": False},
+        "words": {"measure": "accuracy", "higher": True},
+    }
+    for run_ in found["runs"]:
+        assert run_["state"] == "done"
+        assert run_["tokens"] == run_["steps"] * 8 * 32
+        assert run_["flops"] > 0
+        assert set(run_["scores"]["words"]) == {"0", "1"}
+        assert run_["commands"][0].startswith(f"unmask pretrain {run_['entry']} ")
+    skipped = {run_["entry"]: set(run_["skipped"]) for run_ in found["runs"]}
+    assert skipped == {"gpt2": set(), "roberta": {"text"}}  # plain text is for models that read from left to right
+    row = next(r for r in found["summary"] if (r["entry"], r["budget"], r["task"]) == ("roberta", "4steps", "words"))
+    scores = {r["seed"]: {int(k): v["score"] for k, v in r["scores"]["words"].items()} for r in found["runs"]
+              if (r["entry"], r["budget"]) == ("roberta", "4steps")}  # fmt: skip
+    assert row["mean"] == pytest.approx(estimate(scores).mean)
+    assert row["untrained"] is not None
+    assert row["difference"]["runs"] == 2
+    assert set(found["untrained"]) == {"gpt2", "roberta"}
+    page = (out / "report.html").read_text()
+    assert "http" not in page.replace("http-equiv", "")  # nothing is fetched to open it
+    assert page.count("<svg") > 9
+    written = json.loads((out / "results.json").read_text())
+    assert written["runs"] == found["runs"]
+
+
+def test_the_commands_of_a_run_give_its_weights(here, shards, tmp_path):
+    found = compare(["roberta+hide.budget=0.4"], tmp_path / "c", shards["wordpiece"], budget="2steps")
+    words = shlex.split(found["runs"][0]["commands"][0])[1:]
+    made = Path(words[words.index("--out") + 1])
+    words[words.index("--out") + 1] = str(tmp_path / "again")
+    assert run(*words, "--device", "cpu").code == 0
+    weights = [(folder / "weights.safetensors").read_bytes() for folder in (made, tmp_path / "again")]
+    assert weights[0] == weights[1]
+
+
+def test_a_comparison_goes_on_and_grows(here, shards, tasks, tmp_path):
+    out, data = tmp_path / "c", shards["wordpiece"]
+    compare(["gpt2"], out, data, budget="2steps")
+    compare(["gpt2"], out, data, budget="2steps")
+    assert len(here) == 1  # what is done is not run again
+    found = compare(["roberta"], out, data, budget="2steps", seeds=2)
+    assert [name for name, _ in here[1:]] == ["roberta/2steps/seed0", "roberta/2steps/seed1"]
+    assert [entry["name"] for entry in found["entries"]] == ["gpt2", "roberta"]
+    with pytest.raises(unmask.errors.UserError, match="begun with --task-seeds 3, and now has 1"):
+        compare(["roberta"], out, data, budget="2steps", task_seeds=1)
+    with pytest.raises(unmask.errors.UserError, match="roberta of this comparison had other settings"):
+        compare(["roberta"], out, data, budget="2steps", settings=[*NARROW, "optimise.rate=1e-3"])
+
+
+def test_a_recipe_that_fails_has_a_row_that_says_why_and_the_others_go_on(here, shards, tmp_path):
+    found = compare(["gpt2+optimise.rate=1e30", "roberta"], tmp_path / "c", shards["wordpiece"], budget="8steps")
+    first, second = found["runs"]
+    assert (first["state"], second["state"]) == ("failed", "done")
+    assert "diverged" in first["error"]
+    assert "diverged" in (tmp_path / "c" / "report.html").read_text()
+    compare(["roberta"], tmp_path / "c", shards["wordpiece"], budget="8steps")
+    assert [name for name, _ in here].count("gpt2+optimise.rate=1e30/8steps/seed0") == 2  # the next command tries again
+
+
+def test_a_sweep_finds_settings_which_pretrain_takes(here, shards, tmp_path):
+    out = tmp_path / "c"
+    found = compare(["gpt2"], out, shards["wordpiece"], budget="16steps", sweep=["optimise.rate=1e-9,2e-2"])
+    assert [name for name, _ in here] == [
+        "sweep/gpt2+optimise.rate=1e-9/8steps/seed0", "sweep/gpt2+optimise.rate=2e-2/8steps/seed0", "gpt2/16steps/seed0",
+    ]  # fmt: skip
+    assert found["entries"][0]["settings"][-1] == "optimise.rate=2e-2"
+    assert found["entries"][0]["tuning"]["tokens"] == 2 * 8 * 8 * 32
+    best = out / "best" / "gpt2.json"
+    made = unmask.pretrain(
+        None, shards["wordpiece"], tmp_path / "like", like=best, budget="16steps", device="cpu", progress=False
+    )
+    assert made.recipe.optimise.rate == 2e-2
+    assert (tmp_path / "like" / "weights.safetensors").read_bytes() == (out / "runs" / "gpt2" / "16steps" / "seed0" / "weights.safetensors").read_bytes()  # fmt: skip
+
+
+def test_too_little_memory_beside_others_is_run_again_alone(here, shards, tmp_path, monkeypatch):
+    measure, tried = jobs.Measuring.measure, []
+
+    def short_of_memory(self, tasks, *, control):
+        tried.append(self.job.name)
+        if tried.count(self.job.name) == 1 and "seed1" in self.job.name:
+            raise jobs.torch.OutOfMemoryError
+        measure(self, tasks, control=control)
+
+    monkeypatch.setattr(jobs.Measuring, "measure", short_of_memory)
+    said = []
+    found = compare(
+        ["gpt2"], tmp_path / "c", shards["wordpiece"], budget="2steps", seeds=2, at_once=2, progress=said.append
+    )
+    assert tried.count("gpt2/2steps/seed1") == 2
+    assert [run_["state"] for run_ in found["runs"]] == ["done", "done"]
+    assert any("smaller --at-once" in record.get("text", "") for record in said)
+
+
+def test_the_command_line_runs_jobs_in_processes_of_their_own_and_draws_again(shards, tasks, tmp_path):
+    words = ["compare", "gpt2", "--data", shards["wordpiece"], "--budget", "2steps", "--size", "tiny", "--device", "cpu",
+             "--out", tmp_path / "c", *settings(NARROW)]  # fmt: skip
+    ran = run(*words)
+    assert ran.code == 0, ran.err
+    assert "gpt2/2steps/seed0 done" in ran.err
+    assert "1 of 1" in ran.out
+    (tmp_path / "c" / "report.html").unlink()
+    again = run("compare", "--report", "--out", tmp_path / "c")
+    assert again.out == ran.out
+    assert (tmp_path / "c" / "report.html").is_file()
+
+
+def test_mistakes_are_found_before_anything_is_trained(shards, tasks, tmp_path):
+    data, out = shards["wordpiece"], tmp_path / "c"
+    short = ["--data", data, "--size", "tiny", "--device", "cpu", "--budget", "2steps", "--out", out]
+    assert "at least one recipe" in mistake("compare", *short)
+    assert "two entries have the name gpt2" in mistake("compare", "gpt2", "gpt2", *short)
+    assert "no data given" in mistake("compare", "gpt2", "--out", out)
+    assert "must be loss or a task" in mistake("compare", "gpt2", *short, "--sweep-by", "sst2")
+    assert "holds no comparison" in mistake("compare", "--report", "--out", out)
+    assert "1 or more" in mistake("compare", "gpt2", *short, "--seeds", "0")
+    assert not out.exists()

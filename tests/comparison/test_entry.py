@@ -1,0 +1,54 @@
+"""Entries of a comparison: what a user writes, and what is refused."""
+
+import pytest
+
+from unmask.comparison.entry import check_entries, parse, read_settings, write_settings
+from unmask.errors import UserError
+
+
+def entry(text, **more):
+    return parse(text, size="tiny", **more)
+
+
+def test_an_entry_has_a_recipe_a_size_a_variant_and_settings():
+    found = entry("roberta+size=mini+variant=static+hide.budget=0.4", settings=["optimise.rate=1e-3"])
+    assert (found.recipe, found.size, found.variant) == ("roberta", "mini", "static")
+    assert found.settings == ("optimise.rate=1e-3", "hide.budget=0.4")  # its own come last, and win
+    assert found.made().hide.budget == 0.4
+    assert found.name == "roberta+size=mini+variant=static+hide.budget=0.4"
+
+
+def test_a_plus_sign_in_a_number_is_no_joint():
+    assert entry("bert+optimise.rate=1e+0").settings == ("optimise.rate=1e+0",)
+
+
+@pytest.mark.parametrize("text", ["roberta+hide.budget", "+hide.budget=0.4", "bert+size"])
+def test_a_setting_without_a_value_is_refused_with_an_example(text):
+    with pytest.raises(UserError, match=r"RECIPE\+NAME=VALUE"):
+        entry(text)
+
+
+def test_entries_that_cannot_be_told_apart_are_refused():
+    with pytest.raises(UserError, match="two entries have the name bert"):
+        check_entries([entry("bert"), entry("bert")])
+    with pytest.raises(UserError, match=r"roberta and roberta\+hide.budget=0.15 are the same recipe"):
+        check_entries([entry("roberta"), entry("roberta+hide.budget=0.15")])
+    with pytest.raises(UserError, match="at least one recipe"):
+        check_entries([])
+
+
+def test_a_file_of_settings_gives_the_entry_back(tmp_path):
+    made = entry("gpt2+optimise.rate=2e-3")
+    write_settings(made, tmp_path / "best" / "gpt2.json", {"chosen_by": "loss"})
+    found = read_settings(tmp_path / "best" / "gpt2.json")
+    assert (found.recipe, found.size, found.variant, found.settings) == ("gpt2", "tiny", "paper", made.settings)
+    assert entry(str(tmp_path / "best" / "gpt2.json")).made() == made.made()
+
+
+@pytest.mark.parametrize("content", ["", "[]", '{"recipe": "bert"}', '{"recipe": 1, "size": "tiny", "variant": "paper", "settings": []}'])  # fmt: skip
+def test_a_file_that_is_none_is_refused(tmp_path, content):
+    (tmp_path / "x.json").write_text(content)
+    with pytest.raises(UserError, match=r"x\.json"):
+        read_settings(tmp_path / "x.json")
+    with pytest.raises(UserError, match="no such file"):
+        read_settings(tmp_path / "none.json")

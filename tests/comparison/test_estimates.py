@@ -1,0 +1,60 @@
+"""Means, intervals and paired differences, against scipy."""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from unmask.comparison.estimates import difference, estimate
+from unmask.comparison.summary import ranking
+
+
+@pytest.mark.parametrize("number", [2, 3, 5, 12, 31])
+def test_the_interval_is_students(number):
+    values = np.random.default_rng(number).normal(0.7, 0.1, number)
+    found = estimate({0: dict(enumerate(values))})
+    low, high = stats.t.interval(0.95, number - 1, values.mean(), stats.sem(values))
+    assert (found.mean, found.low, found.high) == pytest.approx((values.mean(), low, high), rel=1e-3)
+    assert found.of == "adapting seeds"
+
+
+def test_with_several_pretrainings_the_interval_is_over_them():
+    scores = {0: {0: 0.70, 1: 0.72}, 1: {0: 0.80, 1: 0.82}, 2: {0: 0.75, 1: 0.77}}
+    means = [0.71, 0.81, 0.76]
+    found = estimate(scores)
+    assert found.low == pytest.approx(stats.t.interval(0.95, 2, np.mean(means), stats.sem(means))[0], rel=1e-3)
+    assert (found.of, found.runs) == ("pretraining seeds", 3)
+
+
+def test_one_run_has_no_interval():
+    found = estimate({0: {0: 0.5}})
+    assert (found.mean, found.low, found.high, found.of) == (0.5, None, None, "one run")
+
+
+def test_a_difference_is_paired_by_both_seeds():
+    better, base = {0: {0: 0.6, 1: 0.9, 2: 0.7}}, {0: {0: 0.5, 1: 0.81, 3: 0.1}, 1: {0: 0.0}}
+    found = difference(better, base)
+    assert found.mean == pytest.approx(0.095)
+    assert found.runs == 2
+    assert difference(better, {1: {0: 0.0}}) is None
+
+
+def results(scores):
+    """Results of two entries with two budgets: `scores` has them by entry, budget and seed."""
+    runs = [
+        {"entry": entry, "budget": budget, "seed": 0,
+         "scores": {"t": {str(seed): {"score": value} for seed, value in enumerate(values)}}}
+        for entry, budgets in scores.items() for budget, values in budgets.items()
+    ]  # fmt: skip
+    summary = [{"entry": run["entry"], "budget": run["budget"], "task": "t"} for run in runs]
+    return {"tasks": {"t": {"higher": True}}, "runs": runs, "summary": summary}
+
+
+def test_a_change_of_order_is_told_with_its_doubt():
+    sure = results(
+        {"a": {"1m": (0.6, 0.61, 0.6), "4m": (0.7, 0.71, 0.7)}, "b": {"1m": (0.5, 0.51, 0.5), "4m": (0.8, 0.81, 0.8)}}
+    )
+    assert list(ranking(sure)) == ["t: a is ahead with 1m, b with 4m"]
+    noisy = results({"a": {"1m": (0.6, 0.4), "4m": (0.7, 0.71)}, "b": {"1m": (0.5, 0.49), "4m": (0.8, 0.81)}})
+    assert "noise" in next(ranking(noisy))
+    same = results({"a": {"1m": (0.6, 0.61), "4m": (0.7, 0.71)}, "b": {"1m": (0.5, 0.51), "4m": (0.6, 0.61)}})
+    assert not list(ranking(same))
