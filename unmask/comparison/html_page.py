@@ -10,7 +10,7 @@ from pathlib import Path
 
 COLOURS = ("#2563eb", "#d97706", "#059669", "#9333ea", "#dc2626", "#0891b2", "#be185d", "#65a30d", "#7c2d12", "#475569")
 DASHES = ("", "6 3", "2 3")  # after all colours are used once
-WIDTH, HEIGHT, LEFT, BOTTOM, TOP = 640, 300, 56, 44, 16
+WIDTH, HEIGHT, LEFT, RIGHT, BOTTOM, TOP = 640, 300, 56, 24, 44, 16
 
 _PAGE = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
@@ -21,7 +21,7 @@ table {{ border-collapse: collapse; }} td, th {{ padding: .3rem .9rem .3rem 0; t
 td:first-child, th:first-child {{ text-align: left; }} svg {{ max-width: 100%; height: auto; }}
 text {{ font: 12px system-ui, sans-serif; fill: #4b5563; }} code, pre {{ background: #f3f4f6; padding: .1rem .3rem; border-radius: 4px; }}
 pre {{ padding: .7rem; overflow-x: auto; }} .wide {{ overflow-x: auto; }} .wide td, .wide th {{ white-space: nowrap; }}
-.row {{ display: flex; flex-wrap: wrap; gap: .5rem; }} .row svg {{ flex: 1 1 300px; }} .key {{ font-size: 13px; color: #4b5563; margin: .2rem 0 0; }}
+.row {{ display: flex; flex-wrap: wrap; gap: .5rem; }} .row svg {{ flex: 1 1 300px; }} .row text {{ font-size: 19px; }} .key {{ font-size: 13px; color: #4b5563; margin: .2rem 0 0; }}
 .key span {{ margin-right: 1rem; white-space: nowrap; }} .key svg {{ vertical-align: middle; margin-right: .3rem; }} .note {{ color: #92400e; }}
 details {{ margin: .4rem 0; }} summary {{ cursor: pointer; }}
 </style></head><body><h1>{title}</h1>
@@ -89,7 +89,7 @@ def curves(
     points = [point for line in lines for point in line.points]
     if not points:
         return paragraph("There are no points to draw.")
-    x: _Axis = (_LogAxis if log_x else _Axis)([p[0] for p in points], LEFT, WIDTH - 12)
+    x: _Axis = (_LogAxis if log_x else _Axis)([p[0] for p in points], LEFT, WIDTH - RIGHT)
     y = _Axis([p[1] for p in points], HEIGHT - BOTTOM, TOP)
     drawn = [_frame(x, y, x_name, y_name)]
     for number, line in enumerate(lines):
@@ -123,7 +123,7 @@ def bars(groups: Sequence[Group], y_name: str) -> str:
     """Groups of bars from 0 to 1, with one dot per run."""
     names = list(dict.fromkeys(name for group in groups for name in group.scores))
     y = _Axis([0.0, 1.0], HEIGHT - BOTTOM, TOP)
-    slot = (WIDTH - LEFT - 12) / len(groups)
+    slot = (WIDTH - LEFT - RIGHT) / len(groups)
     drawn = [_frame(None, y, "", y_name)]
     for place, group in enumerate(groups):
         width = slot * 0.7 / len(names)
@@ -153,7 +153,8 @@ class _Axis:
 
     def __init__(self, values: Sequence[float], begin: float, end: float) -> None:
         low, high = min(values), max(values)
-        self.low, self.high = low, high if high > low else low + 1
+        room = 0.0 if high > low else abs(low) / 20 or 1.0  # a flat line is drawn in the middle
+        self.low, self.high = low - room, high + room
         self.begin, self.end = begin, end
 
     def at(self, value: float) -> float:
@@ -178,15 +179,19 @@ class _LogAxis(_Axis):
 
     def marks(self) -> list[float]:
         powers = range(math.floor(self.low), math.ceil(self.high) + 1)
-        marks = [m * 10.0**p for p in powers for m in (1, 2, 5)]
-        return [mark for mark in marks if self.low - 1e-9 <= math.log10(mark) <= self.high + 1e-9]
+        for steps in ((1, 2, 5), (1, 1.5, 2, 3, 4, 5, 7), [m / 10 for m in range(10, 100)]):
+            marks = [m * 10.0**p for p in powers for m in steps]
+            inside = [mark for mark in marks if self.low - 1e-9 <= math.log10(mark) <= self.high + 1e-9]
+            if len(inside) > 1:
+                break
+        return inside[:: 1 + len(inside) // 7]
 
 
 def _frame(x: _Axis | None, y: _Axis, x_name: str, y_name: str) -> str:
     parts = [f'<text x="{LEFT}" y="{TOP - 4}">{html.escape(y_name)}</text>']
     for mark in y.marks():
         parts.append(
-            f'<line x1="{LEFT}" x2="{WIDTH - 12}" y1="{y.at(mark):.1f}" y2="{y.at(mark):.1f}" stroke="#e5e7eb"/>'
+            f'<line x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y.at(mark):.1f}" y2="{y.at(mark):.1f}" stroke="#e5e7eb"/>'
         )
         parts.append(f'<text x="{LEFT - 6}" y="{y.at(mark) + 4:.1f}" text-anchor="end">{mark:g}</text>')
     marks = [] if x is None else [(x.at(mark), mark) for mark in x.marks()]
@@ -197,12 +202,11 @@ def _frame(x: _Axis | None, y: _Axis, x_name: str, y_name: str) -> str:
 
 
 def _short(value: float) -> str:
-    """A number in few letters: 2M, 5e15."""
-    for limit, unit in ((1e12, ""), (1e9, "G"), (1e6, "M"), (1e4, "k")):
-        if value >= limit:
-            return (
-                f"{value:.0e}".replace("e+", "e") if not unit else f"{value / (1e3 if unit == 'k' else limit):g}{unit}"
-            )
+    """A number in few letters: 20k, 2M, 5e15."""
+    if value >= 1e9:
+        return f"{value:.2g}".replace("e+", "e")
+    if value >= 1e4:
+        return f"{value / 1e6:g}M" if value >= 1e6 else f"{value / 1e3:g}k"
     return f"{value:,.10g}"
 
 

@@ -36,8 +36,12 @@ def _parts(results: dict[str, Any]) -> Iterator[str]:
     unfinished = [run for run in results["runs"] if run["state"] != "done"]
     if unfinished:
         yield report.note(f"{len(unfinished)} of {len(results['runs'])} runs are not finished; their rows are marked.")
-    yield report.heading("Scores and costs")
-    yield report.table(columns(results), list(rows(results)))
+    table, first = list(rows(results)), len(COLUMNS)
+    if results["tasks"]:
+        yield report.heading("Scores")
+        yield report.table([*COLUMNS[:2], *_score_columns(results)], [[*row[:2], *row[first:]] for row in table])
+    yield report.heading("Costs")
+    yield report.table(COLUMNS, [row[:first] for row in table])
     for sentence in results["ranking"]:
         yield report.paragraph(f"The order changes with the budget. {sentence}.")
     for run in results["runs"]:
@@ -53,11 +57,16 @@ def _parts(results: dict[str, Any]) -> Iterator[str]:
 
 
 def columns(results: dict[str, Any]) -> list[str]:
-    """The columns of the table: the costs, and for each task its score, that of the untrained copy, and the difference."""
-    found = list(COLUMNS)
+    """The columns of the table on the screen: costs, then scores."""
+    return [*COLUMNS, *_score_columns(results)]
+
+
+def _score_columns(results: dict[str, Any]) -> list[str]:
+    """For each task its score, that of the untrained copy, and the difference to the first entry."""
+    found = []
     for task in results["tasks"]:
-        found += [task, f"{task}, untrained"] if _has(results, task, "untrained") else [task]
-        found += [f"{task}, to {results['entries'][0]['name']}"] if _has(results, task, "difference") else []
+        found += [task, "untrained"] if _has(results, task, "untrained") else [task]
+        found += [f"to {results['entries'][0]['name']}"] if _has(results, task, "difference") else []
     return found
 
 
