@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
-from torch import nn
+from torch import Tensor, nn
 
 from unmask.axes import PartLike
 
@@ -55,6 +55,11 @@ class Positions(PartLike, Protocol):
 
     def tables(self, layers: int, length: int, width: int) -> list[nn.Module]:
         """The same for each layer after the first; its vectors are added before the layer. []: nothing is added."""
+
+    def rotation(self, position: Tensor, width: int, *, local: bool) -> tuple[Tensor, Tensor] | None:
+        """Cosines and sines (B T d/2) of the angles by which queries and keys are rotated; None: they are not rotated.
+
+        `position`: B T. `width`: d, of a head. `local`: for layers in which a token sees only a window."""
 
 
 class Decoder(PartLike, Protocol):

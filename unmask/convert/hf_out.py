@@ -107,6 +107,7 @@ def _classes(found: Architecture, recipe: Recipe, label: Label) -> dict[str, Any
         "id2label": {str(i): name for i, name in enumerate(class_names)},
         "label2id": {name: i for i, name in enumerate(class_names)},
         found.family.config.label_dropout[0]: label.dropout,
+        **({"classifier_pooling": found.family.pools[label.pool]} if found.family.pools else {}),
     }
 
 
