@@ -38,7 +38,8 @@ BOTH = pytest.mark.parametrize("texts", [TEXTS, PAIRS], ids=["one text", "two te
 def modernbert(head=hf.ModernBertForMaskedLM, **changes):
     usual = {
         "hidden_size": 16, "num_hidden_layers": 5, "num_attention_heads": 2, "intermediate_size": 24, "pad_token_id": 1,
-        "max_position_embeddings": 96, "classifier_dropout": 0.2,
+        "max_position_embeddings": 96, "classifier_dropout": 0.2, "cls_token_id": 0, "sep_token_id": 2, "bos_token_id": 0,
+        "eos_token_id": 2,
     }  # fmt: skip
     return shaken(head(hf.ModernBertConfig(vocab_size=300, **(usual | LOCAL | changes))))
 
@@ -200,7 +201,9 @@ def test_what_transformers_cannot_express_is_refused_by_name(name, settings, mes
 
 
 def test_a_label_with_another_pooler_is_refused(tmp_path):
-    with pytest.raises(UserError, match="pooler_bias=false and pooler_norm=1e-05, got true and none"):
+    with pytest.raises(
+        UserError, match="pooler_bias=false and pooler_norm=1e-05 .the epsilon of its norms., got true and none"
+    ):
         architecture_of(classifier("modernbert", tmp_path, pooler_bias=True, pooler_norm=None).recipe)
     with pytest.raises(UserError, match="pooler_bias=true and pooler_norm=none, got true and 0.1"):
         architecture_of(classifier("bert", tmp_path, pooler_norm=0.1).recipe)

@@ -216,12 +216,13 @@ def _check_pooler_norm(family: Family, part: Label, epsilon: float) -> None:
     require(
         (part.pooler_bias, part.pooler_norm) == wanted,
         (
-            "Hugging Face's {kind} reads a label with pooler_bias={bias} and pooler_norm={norm}, got {found_bias} and "
+            "Hugging Face's {kind} reads a label with pooler_bias={bias} and pooler_norm={norm}{why}, got {found_bias} and "
             "{found_norm}: adapt a run whose recipe has adapt.pooler_bias={bias} and adapt.pooler_norm={norm}"
         ),
         kind=family.model_type,
         bias=str(wanted[0]).lower(),
         norm=str(wanted[1]).lower(),
+        why=" (the epsilon of its norms)" if family.pooler_norm else "",
         found_bias=str(part.pooler_bias).lower(),
         found_norm=str(part.pooler_norm).lower(),
     )

@@ -45,6 +45,7 @@ class Config:
     only: Mapping[str, Any] = field(default_factory=dict)  # for each field, the only value that our network supports
     only_label: Mapping[str, Any] = field(default_factory=dict)  # the same, for a checkpoint with a head for a label
     types: Mapping[str, Any] = field(default_factory=dict)  # the types of fields that are read besides `fields`
+    token_ids: Mapping[str, str] = field(default_factory=dict)  # fields that hold special tokens, and their roles
 
 
 def _nothing_more(backbone: Any) -> dict[str, Any]:

@@ -96,6 +96,7 @@ def _config(model: Model, found: Architecture, tokenizer: Tokenizer, tensors: Ma
         "bos_token_id": begin,
         "eos_token_id": end,
         "tie_word_embeddings": found.heads.tied,
+        **{name: tokenizer.roles.get(role) for name, role in found.family.config.token_ids.items()},
         **config_json.write_values(found.family, backbone_of(model.recipe), tokenizer.vocabulary.pad),
         **(_classes(found, model.recipe, label) if isinstance(label, Label) else {}),
     }

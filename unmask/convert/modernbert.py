@@ -128,6 +128,7 @@ FAMILY = Family(
         always=_NO_BIASES | {"decoder_bias": True, "classifier_activation": "gelu"},
         only=_NO_BIASES | {"decoder_bias": True, "classifier_activation": "gelu"},
         types=_TYPES,
+        token_ids={"cls_token_id": "cls", "sep_token_id": "sep"},
     ),
     names=Names(
         prefix="model.",
