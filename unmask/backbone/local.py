@@ -31,6 +31,6 @@ class Local(Part):
     def gives(self) -> frozenset[str]:
         return frozenset({"windows"})
 
-    def reach(self, layer: int) -> int | None:
+    def reach_of(self, layer: int) -> int | None:
         """How far a token of this layer, counted from 0, sees to each side; None: as far as `see` shows."""
         return self.window // 2 if layer % self.every else None

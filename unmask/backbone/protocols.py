@@ -1,4 +1,4 @@
-"""The protocols of the parts inside a Transformer: attention, positions and decoder."""
+"""The protocols of the parts inside a Transformer: attention, positions, local layers and decoder."""
 
 from __future__ import annotations
 
@@ -60,6 +60,13 @@ class Positions(PartLike, Protocol):
         """Cosines and sines (B T d/2) of the angles by which queries and keys are rotated; None: they are not rotated.
 
         `position`: B T. `width`: d, of a head. `local`: for layers in which a token sees only a window."""
+
+
+class LocalLayers(PartLike, Protocol):
+    """A Transformer's `local`: layers in which a token sees only a window around it."""
+
+    def reach_of(self, layer: int) -> int | None:
+        """How far a token of this layer, counted from 0, sees to each side; None: as far as `see` shows."""
 
 
 class Decoder(PartLike, Protocol):

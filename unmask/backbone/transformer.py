@@ -17,9 +17,8 @@ from unmask.backbone.block import Activation, Block, drop_bias, feedforward_flop
 from unmask.backbone.embed import Embed, Norm
 from unmask.backbone.key_value_cache import Cache, require_cached
 from unmask.backbone.layer_masks import layer_masks
-from unmask.backbone.local import Local
 from unmask.backbone.positions import Learned
-from unmask.backbone.protocols import AttentionPart, Decoder, Positions
+from unmask.backbone.protocols import AttentionPart, Decoder, LocalLayers, Positions
 from unmask.backbone.rotary import ROTATION
 from unmask.batch import Batch, Hidden
 from unmask.errors import require
@@ -46,7 +45,9 @@ class Transformer(Part):
     biases: bool = True  # in linear layers and norms
     attention: AttentionPart = Full()  # how tokens read from the tokens that they see
     positions: Positions = Learned()  # how the network knows the position of a token
-    local: Local | None = None  # layers in which a token sees only a window around it; none: there are no such layers
+    local: LocalLayers | None = (
+        None  # layers in which a token sees only a window around it; none: there are no such layers
+    )
     decoder: Decoder | None = None  # computes the vectors that objectives read; none: they read the last layer
     segments: int = 0  # the number of segment embeddings; 0: no segments
     activation: Activation = "gelu"  # of the feed-forward layer
@@ -138,7 +139,7 @@ class Transformer(Part):
 
     def window(self, layer: int) -> int | None:
         """How far a token of this layer, counted from 0, sees to each side; None: as far as `see` shows."""
-        return None if self.local is None else self.local.reach(layer)
+        return None if self.local is None else self.local.reach_of(layer)
 
     def seen(self, layer: int, length: int) -> int:
         """The number of tokens that a token of this layer sees in a row of this length, at most."""

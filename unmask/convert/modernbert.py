@@ -53,7 +53,7 @@ def _read_network(family: Family, config: Mapping[str, Any], like: Transformer) 
 
 
 def _layer_types(layers: int, local: Local | None) -> list[str]:
-    return [_FULL if local is None or local.reach(number) is None else _SLIDING for number in range(layers)]
+    return [_FULL if local is None or local.reach_of(number) is None else _SLIDING for number in range(layers)]
 
 
 def _read_local(config: Mapping[str, Any], layers: int) -> Local | None:
