@@ -30,6 +30,7 @@ from unmask.backbone import Local, Rotary
 from unmask.convert import architecture_of, export_hf, import_hf
 from unmask.errors import UserError
 from unmask.infer.model import open_run
+from unmask.tasks import Classify
 
 LOCAL = {"local_attention": 8}  # the texts have up to 60 tokens
 BOTH = pytest.mark.parametrize("texts", [TEXTS, PAIRS], ids=["one text", "two texts"])
@@ -117,6 +118,13 @@ def test_a_classifier_goes_out_with_what_it_reads(tmp_path, pool):
     network = opened_by_auto(made.architecture, tmp_path / "hf")
     assert network.config.classifier_pooling == {"summary": "cls", "mean": "mean"}[pool]
     assert_same_numbers(model, tmp_path / "hf", network, made.left_out)
+
+
+@pytest.mark.parametrize("values", [{}, {"pool": "mean", "pooler": True}], ids=str)
+def test_an_adapted_run_has_the_head_that_transformers_has(tmp_path, values):
+    adapted = Classify(labels=("bad", "good"), length=32, **values).recipe(pretrained(tmp_path))
+    assert architecture_of(adapted).name == "ModernBertForSequenceClassification"
+    assert adapted.predict["label"].pooler_norm == adapted.system.backbone.epsilon
 
 
 def test_a_file_of_the_released_form_is_read(tmp_path):
