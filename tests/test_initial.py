@@ -6,8 +6,9 @@ import math
 
 import pytest
 import torch
-from scipy.stats import kstest, norm, truncnorm, uniform
+from scipy.stats import ks_2samp, kstest, norm, truncnorm, uniform
 from torch import nn
+from transformers import ModernBertConfig, ModernBertModel
 
 from tests.small import vocabulary
 from unmask import recipes
@@ -40,7 +41,8 @@ def matrices(system: nn.Module, without: tuple[str, ...] = ()) -> torch.Tensor:
 @pytest.mark.parametrize("name", recipes.names())
 def test_every_recipe_starts_with_the_distribution_of_its_program(name):
     law = "normal" if name in NORMAL else "truncated"
-    others = {"electra": ("project.weight", "replaced.out.weight"), "gpt2": ("attention.out.weight", "mlp.down.weight")}
+    smaller = ("attention.out.weight", "mlp.down.weight")
+    others = {"electra": ("project.weight", "replaced.out.weight"), "gpt2": smaller, "modernbert": smaller}
     weights = matrices(built(name), others.get(name, ()))
     assert follows(weights, LAWS[law])
     assert (weights.abs().max() > 2 * DEVIATION) == (law == "normal")
@@ -74,6 +76,22 @@ def test_the_outputs_of_gpt2s_layers_start_smaller_by_the_root_of_their_number()
     for block in system.backbone.blocks:
         for layer in (block.attention.out, block.mlp.down):
             assert follows(layer.weight, norm(scale=DEVIATION / math.sqrt(6)))
+
+
+def test_modernberts_layers_start_as_in_transformers():
+    """The same deviations, the outputs of layers smaller; transformers cuts at two deviations too."""
+    torch.manual_seed(0)
+    config = ModernBertConfig(
+        vocab_size=400, hidden_size=128, num_hidden_layers=3, num_attention_heads=2, intermediate_size=320, pad_token_id=0,
+        bos_token_id=0, eos_token_id=0, cls_token_id=0, sep_token_id=0,
+    )  # fmt: skip
+    theirs, ours = ModernBertModel(config), built("modernbert", "system.backbone.layers=3").backbone
+    for mine, other in zip(ours.blocks, theirs.layers, strict=True):
+        pairs = [(mine.attention.qkv, other.attn.Wqkv), (mine.attention.out, other.attn.Wo)]
+        for one, two in [*pairs, (mine.mlp.up, other.mlp.Wi), (mine.mlp.down, other.mlp.Wo)]:
+            found, expected = (layer.weight.detach().flatten().numpy() for layer in (one, two))
+            assert ks_2samp(found, expected).pvalue > 1e-6
+            assert found.std() / expected.std() == pytest.approx(1, rel=0.02)
 
 
 def test_the_projections_of_adaptive_embeddings_start_with_a_deviation_of_their_own():

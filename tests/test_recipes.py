@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 import torch
-from transformers import DebertaConfig, DebertaModel
+from transformers import DebertaConfig, DebertaModel, ModernBertConfig, ModernBertForMaskedLM
 
 from unmask import recipes
 from unmask.errors import UserError
@@ -88,6 +88,21 @@ def test_deberta_is_transformers_network_with_a_head_for_tokens_and_the_position
         encoder = DebertaModel(config).num_parameters()
     head = backbone.width**2 + 3 * backbone.width + config.vocab_size
     assert parameters("deberta", size) * MILLION == encoder + head + 512 * backbone.width
+
+
+@pytest.mark.parametrize("size, millions", [("base", 149), ("large", 395)])
+def test_modernbert_is_transformers_network_of_the_released_sizes(size, millions):
+    backbone = recipes.get("modernbert", size=size).system.backbone
+    config = ModernBertConfig(
+        hidden_size=backbone.width, num_hidden_layers=backbone.layers, num_attention_heads=backbone.heads,
+        intermediate_size=backbone.feedforward,
+    )  # fmt: skip
+    with torch.device("meta"):
+        theirs = ModernBertForMaskedLM(config).num_parameters()
+    assert parameters("modernbert", size) * MILLION == theirs
+    assert parameters("modernbert", size) == pytest.approx(millions, rel=0.01)
+    local = [kind == "sliding_attention" for kind in config.layer_types]
+    assert [backbone.window(layer) for layer in range(backbone.layers)] == [64 if here else None for here in local]
 
 
 @pytest.mark.parametrize("size, layers, width, inner", [("small", 12, 384, 1280), ("base", 12, 768, 2560)])

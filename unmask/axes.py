@@ -59,6 +59,8 @@ FACTS: dict[str, Fact] = {
     "any width": Fact(
         "a backbone whose embeddings may differ in width from its layers", ("system.backbone=Transformer",)
     ),
+    "rotation": Fact("attention that rotates queries and keys", ("system.backbone.attention=Full",)),
+    "windows": Fact("layers in which tokens see only a window", ("system.backbone.local=Local",)),
     "clusters": Fact("adaptive embeddings", ("system.backbone=TransformerXL(cutoffs=(20000, 40000))",)),
     # directions
     "left": Fact("tokens that see only the tokens before them", ("see=LeftToRight",)),

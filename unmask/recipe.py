@@ -100,6 +100,8 @@ class Adapt:
     language: float = 0.0  # weight of predicting the next token in addition to the task
     pooler: bool = True  # a dense layer before the output, in models that see everything
     activation: Literal["tanh", "gelu"] = "tanh"  # of that layer, where a task has it
+    pooler_bias: bool = True  # of that layer, where a task predicts a label
+    pooler_norm: float | None = None  # epsilon of a norm after that layer, where a task predicts a label; none: no norm
 
     def __post_init__(self) -> None:
         require(self.rate > 0, "adapt.rate must be over 0, got {rate}", rate=self.rate)

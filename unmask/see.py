@@ -160,6 +160,13 @@ def visible(batch: Batch) -> Tensor:
     return same & (batch.rank[:, None, :] <= batch.rank[:, :, None])
 
 
+def near(query: Tensor, key: Tensor, window: int) -> Tensor:
+    """B Q K, True where a query and a key are at most `window` positions apart. `query`, `key`: positions, B Q and B K.
+
+    It is one more term of the rule, for layers that see only a part of the text."""
+    return (query[:, :, None] - key[:, None, :]).abs() <= window
+
+
 def visible_before(batch: Batch) -> Tensor:
     """B T T, the same without the query itself and other tokens of its rank (XLNet's query stream)."""
     assert batch.rank is not None, "see has not been applied"

@@ -244,7 +244,7 @@ def test_positions_are_set_by_name():
     assert override(SHAPE, ["positions=Sinusoidal"]).positions == Sinusoidal()
     assert override(SHAPE, ["positions.every=true"]).positions == Learned(every=True)
     assert override(SHAPE, ["positions=NoPositions()"]).positions == NoPositions()
-    with pytest.raises(UserError, match="Learned, NoPositions, Sinusoidal"):
+    with pytest.raises(UserError, match="Learned, NoPositions, Rotary, Sinusoidal"):
         override(SHAPE, ["positions=Full"])
 
 

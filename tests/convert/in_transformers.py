@@ -54,9 +54,11 @@ NAMES = [name for name, variant in EXPORTED if variant == "paper"]
 def classifier(name: str, folder: Path, tokens: Any = None, **changes: Any) -> Model:
     """A model with a label, its head as the architecture of the recipe has it."""
     recipe = recipe_of(name)
-    pooler = architecture_of(recipe).family.pooler
+    family = architecture_of(recipe).family
+    pooler = family.pooler
+    norm = {"pooler_bias": False, "pooler_norm": recipe.system.backbone.epsilon} if family.pooler_norm else {}
     head = {"classes": 3, "pooler": pooler is not None, "activation": pooler or "tanh",
-            "bias": pooler is not None, "dropout": 0.1} | changes  # fmt: skip
+            "bias": pooler is not None, "dropout": 0.1} | norm | changes  # fmt: skip
     adapted = recipe.replace(
         arrange=FromTask(),
         hide=Nothing(),

@@ -37,7 +37,7 @@ def model_before(folder):
 
 
 def test_without_the_file_it_is_refused(tmp_path):
-    with pytest.raises(UserError, match="Transformer with norm='pre' and see=Everything"):
+    with pytest.raises(UserError, match="Transformer with gated=False and norm='pre' and see=Everything"):
         export_hf(model_before(tmp_path), tmp_path / "hf")
 
 

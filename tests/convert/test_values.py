@@ -37,7 +37,8 @@ INSTEAD = {
     "see": ["Everything", "LeftToRight", "RightToLeft", "Prefix", "Permuted"],
     "tracks": ["{'left': Track(see=LeftToRight)}", "{'second': Track(share=0.25, see=Prefix)}"],
     "system.backbone.attention": ["Full", "Disentangled", "Disentangled(reach=5)"],
-    "system.backbone.positions": ["Learned", "Learned(every=true)", "Sinusoidal", "NoPositions"],
+    "system.backbone.positions": ["Learned", "Learned(every=true)", "Sinusoidal", "NoPositions", "Rotary", "Rotary(theta=50)"],
+    "system.backbone.local": ["none", "Local", "Local(window=4)"],
     "system.backbone.decoder": ["none", "MaskDecoder", "MaskDecoder(steps=1)"],
 }  # fmt: skip
 
@@ -55,7 +56,7 @@ def other_values(hint, value):
         elif option is int:
             found += [2 * (value or 1), (value or 6) // 2]
         elif option is float:
-            found += [value / 2, value + 0.25]
+            found += [(value or 0.5) / 2, (value or 0.0) + 0.25]
     return [other for other in found if other is not value]
 
 

@@ -28,7 +28,10 @@ def alone(model, ids):
 
 
 @pytest.mark.parametrize("settings", [(), ("system.backbone.positions=Sinusoidal", "system.backbone.sharing=all"),
-                                      ("system.backbone.norm=post", "system.backbone.segments=2")])  # fmt: skip
+                                      ("system.backbone.norm=post", "system.backbone.segments=2"),
+                                      ("system.backbone.positions=Rotary",),
+                                      ("system.backbone.positions=Rotary(local_theta=50)",
+                                       "system.backbone.local=Local(window=4, every=2)")])  # fmt: skip
 @pytest.mark.parametrize("sizes", [(30,), (1,) * 30, (7, 1, 12, 10)])
 def test_that_cached_equals_uncached_at_every_place_of_a_batch_of_mixed_lengths(sizes, settings, tmp_path):
     model = gpt2(tmp_path, *settings)

@@ -7,6 +7,7 @@ import json
 import pytest
 
 from tests.conftest import documents
+from unmask.convert.tokenizer import kind_of
 from unmask.errors import UserError
 from unmask.infer.decode_text import pieces
 from unmask.text import (
@@ -95,6 +96,16 @@ def test_bytes_write_any_text_back():
     text = " 北京 😀\tİ\n\nend  "
     assert tokenizer.decode(tokenizer.encode(text)) == text
     assert tokenizer.readable(tokenizer.encode(" the")[0]).startswith(" ")
+
+
+@pytest.mark.parametrize("names, cls, mask", [("roberta", "<s>", "<mask>"), ("bert", "[CLS]", "[MASK]")])
+def test_byte_bpe_names_its_special_tokens_as_roberta_or_as_bert_does(names, cls, mask):
+    tokenizer = train(ByteBPE(vocab=300, names=names), TEXTS)
+    assert [tokenizer.token(tokenizer.role(role)) for role in ("cls", "mask")] == [cls, mask]
+    assert kind_of(tokenizer) == ByteBPE(vocab=300, names=names)
+    assert train(ByteBPE(vocab=300), TEXTS).encode("the") == train(ByteBPE(vocab=300, names="bert"), TEXTS).encode(
+        "the"
+    )
 
 
 def test_characters_are_one_token_each_and_rare_ones_are_unknown():

@@ -70,7 +70,7 @@ def test_only_matrices_decay():
     assert torch.equal(layer.vector, before["vector"])
 
 
-@pytest.mark.parametrize("curve", ["linear", "cosine", "inverse_sqrt", "constant"])
+@pytest.mark.parametrize("curve", ["linear", "cosine", "inverse_sqrt", "constant", "trapezoid"])
 def test_the_warmup_rises_in_equal_steps_to_the_full_rate(curve):
     rates = [factor(curve, 0.1, Plan(100).moment(step)) for step in range(1, 11)]
     assert rates == pytest.approx([step / 10 for step in range(1, 11)])
@@ -83,6 +83,7 @@ def test_the_warmup_rises_in_equal_steps_to_the_full_rate(curve):
         ("cosine", lambda step: 0.5 * (1 + math.cos(math.pi * (step - 11) / 90))),
         ("inverse_sqrt", lambda step: math.sqrt(10 / step)),
         ("constant", lambda step: 1.0),
+        ("trapezoid", lambda step: 1.0 if step <= 91 else 1 - math.sqrt((step - 91) / 10)),
     ],
 )
 def test_after_the_warmup_the_rate_follows_its_formula_and_the_last_step_still_moves(curve, formula):
@@ -95,6 +96,12 @@ def test_after_the_warmup_the_rate_follows_its_formula_and_the_last_step_still_m
 def test_without_warmup_the_first_step_has_nearly_the_full_rate():
     assert factor("linear", 0.0, Plan(100).moment(1)) == pytest.approx(1.0, abs=0.02)
     assert factor("linear", 0.0, Plan(1).moment(1)) > 0
+
+
+def test_a_long_warmup_shortens_the_fall_of_a_trapezoid():
+    rates = [factor("trapezoid", 0.95, Plan(100).moment(step)) for step in range(1, 101)]
+    assert rates[94] == rates[95] == 1.0
+    assert rates[95:] == pytest.approx([1 - math.sqrt(n / 5) for n in range(5)])
 
 
 @pytest.mark.parametrize(

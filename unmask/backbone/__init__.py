@@ -2,13 +2,15 @@
 
 from unmask.backbone.attention import Full
 from unmask.backbone.key_value_cache import Cache
+from unmask.backbone.local import Local
 from unmask.backbone.positions import Learned, NoPositions, Sinusoidal
-from unmask.backbone.protocols import AttentionPart, Decoder, Positions
+from unmask.backbone.protocols import AttentionPart, Decoder, LocalLayers, Positions
 from unmask.backbone.relative import LayerMemory
+from unmask.backbone.rotary import Rotary
 from unmask.backbone.transformer import Transformer
 from unmask.backbone.transformer_xl import TransformerXL
 
 __all__ = [
-    "AttentionPart", "Cache", "Decoder", "Full", "LayerMemory", "Learned", "NoPositions", "Positions", "Sinusoidal",
-    "Transformer", "TransformerXL",
+    "AttentionPart", "Cache", "Decoder", "Full", "LayerMemory", "Learned", "Local", "LocalLayers", "NoPositions", "Positions", "Rotary",
+    "Sinusoidal", "Transformer", "TransformerXL",
 ]  # fmt: skip

@@ -7,7 +7,7 @@ Transformer, whose paper drops 55%.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -16,8 +16,9 @@ from torch import Tensor, nn
 from torch.nn.attention.flex_attention import BlockMask, create_block_mask, flex_attention
 
 from unmask.axes import Part
+from unmask.backbone.rotary import ROTATION, rotated
 from unmask.batch import Batch
-from unmask.see import Pattern, visible
+from unmask.see import Pattern, near, visible
 
 
 @dataclass(frozen=True)
@@ -28,9 +29,11 @@ class AttentionMask:
     mask: Tensor | None = None  # for the dense kernel: B 1 T T; B 1 T M with a cache of M places
     lengths: Tensor | None = None  # for the variable-length kernel: the cumulative lengths of the examples
     causal: bool = False  # for the variable-length kernel: a token sees only itself and the tokens before
+    window: int | None = None  # for the variable-length kernel: how far a token sees to each side; None: to the end
     blocks: BlockMask | None = None  # for FlexAttention
     place: Tensor | None = None  # T, the places of these tokens in the cache
     prepared: Any = None  # the result of the attention part's shared module
+    rotation: tuple[Tensor, Tensor] | None = None  # cosines and sines for queries and keys, each B T d/2; None: none
 
 
 def attention_mask(
@@ -48,16 +51,31 @@ def attention_mask(
     return AttentionMask(longest, mask=visible(batch)[:, None])
 
 
-def blocks(batch: Batch) -> BlockMask:
+def within(mask: AttentionMask, batch: Batch, window: int, key: Tensor) -> AttentionMask:
+    """The mask of a layer in which a token sees only tokens that are at most `window` positions away.
+
+    `key`: the position of every key, B K."""
+    if mask.mask is not None:
+        return replace(mask, mask=mask.mask & near(batch.position, key, window)[:, None])
+    if mask.blocks is not None:
+        return replace(mask, blocks=torch.compile(blocks, dynamic=False)(batch, window))
+    return replace(mask, window=window)
+
+
+def blocks(batch: Batch, window: int | None = None) -> BlockMask:
     """The mask for FlexAttention, which skips blocks in which no token sees another."""
-    example, rank = batch.example, batch.rank
+    example, rank, position = batch.example, batch.rank, batch.position
     assert rank is not None, "see has not been applied"
 
     def sees(b: Tensor, h: Tensor, q: Tensor, k: Tensor) -> Tensor:
         return (example[b, q] == example[b, k]) & (rank[b, k] <= rank[b, q])
 
+    def sees_near(b: Tensor, h: Tensor, q: Tensor, k: Tensor) -> Tensor:
+        return sees(b, h, q, k) & ((position[b, q] - position[b, k]).abs() <= (window or 0))
+
     rows, length = batch.shape
-    return create_block_mask(sees, rows, None, length, length, device=example.device)
+    rule = sees if window is None else sees_near
+    return create_block_mask(rule, rows, None, length, length, device=example.device)
 
 
 def stretches(batch: Batch) -> Tensor:
@@ -76,6 +94,10 @@ def stretches(batch: Batch) -> Tensor:
 @dataclass(frozen=True)
 class Full(Part):
     """Multi-head attention to all visible tokens (Vaswani et al. 2017)."""
+
+    @property
+    def gives(self) -> frozenset[str]:
+        return frozenset({ROTATION})
 
     @property
     def dense(self) -> bool:
@@ -117,6 +139,8 @@ class Attention(nn.Module):
         if reads is not None:
             qkv = torch.cat((qkv[..., :width], self.qkv(reads)[..., width:]), 2)
         qkv = qkv.view(rows, length, 3, self.heads, width // self.heads)
+        if mask.rotation is not None:
+            qkv = rotated(qkv, *mask.rotation)
         found = self._dense(qkv, mask, cache) if mask.mask is not None else _fast(qkv, mask)
         gathered: Tensor = self.out(found.reshape(rows, length, width))
         return gathered
@@ -139,7 +163,8 @@ def _fast(qkv: Tensor, mask: AttentionMask) -> Tensor:
 
     assert mask.lengths is not None, "the mask has no form that a kernel reads"
     q, k, v = qkv.flatten(0, 1).unbind(1)  # each (B T) H d
-    window = (-1, 0 if mask.causal else -1)  # how far a token sees to the left and to the right; -1: to the end
+    far = -1 if mask.window is None else mask.window  # -1: to the end
+    window = (far, 0 if mask.causal else far)  # how far a token sees to the left and to the right
     found: Any = varlen_attn(q, k, v, mask.lengths, mask.lengths, mask.longest, mask.longest, window_size=window)
     gathered: Tensor = found
     return gathered

@@ -88,6 +88,7 @@ class DisentangledAttention(nn.Module):
     ) -> Tensor:
         """B T D. `reads`: the vectors that keys and values come from; None: x."""
         assert mask.mask is not None, "disentangled attention needs a mask"
+        assert mask.rotation is None, "disentangled attention does not rotate queries and keys"
         table, row = mask.prepared
         q = self._split(self.qkv(x))[0] + self._heads(self.query_bias)
         _, k, v = self._split(self.qkv(x if reads is None else reads))

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from unmask.backbone.attention import AttentionMask
 from unmask.batch import Batch, Record
+from unmask.errors import require
 
 _MULTIPLE = 8  # the length is a multiple of 8: kernels that read a mask need an aligned length
 
@@ -31,6 +33,11 @@ class Cache(Record):
         filled = torch.zeros((), dtype=torch.long, device=like.device)
         return cls(like.new_zeros(shape), like.new_zeros(shape), real, filled)
 
+    @property
+    def position(self) -> Tensor:
+        """B M, the position of every token in its text; -1 for padding before the text."""
+        return self.real.cumsum(1) - 1
+
     def layer(self, number: int) -> tuple[Tensor, Tensor]:
         """The keys and values of a layer, each B H M D."""
         return self.keys[:, number], self.values[:, number]
@@ -50,3 +57,16 @@ class Cache(Record):
             AttentionMask(length, mask=mask[:, None], place=place),
             self.replace(real=real, filled=self.filled + length),
         )
+
+
+def require_cached(name: str, part: Any, able: bool) -> None:
+    """Refuse a part of a Transformer that is not able to use a cache."""
+    require(
+        able,
+        (
+            "system.backbone.{name}={part_kind} cannot continue from a cache of keys and values: generate with "
+            "cached=False (--no-cache)"
+        ),
+        name=name,
+        part_kind=type(part).__name__,
+    )

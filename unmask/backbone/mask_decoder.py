@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from unmask.axes import Part
 from unmask.backbone.attention import AttentionMask
+from unmask.backbone.block import feedforward_flops
 from unmask.batch import Batch
 from unmask.errors import require
 
@@ -38,7 +39,8 @@ class MaskDecoder(Part):
 
     def flops(self, spec: Transformer, length: int) -> float:
         """Floating-point operations per token of one forward pass."""
-        return self.steps * (spec.attention.flops(spec.width, length) + 4 * spec.width * spec.feedforward)
+        seen = spec.seen(spec.layers - 1, length)  # it applies the last layer
+        return self.steps * (spec.attention.flops(spec.width, seen) + feedforward_flops(spec))
 
 
 class MaskDecoderModule(nn.Module):

@@ -27,6 +27,9 @@ class Learned(Part):
     def tables(self, layers: int, length: int, width: int) -> list[nn.Module]:
         return _tables(layers, length, width) if self.every else []
 
+    def rotation(self, position: Tensor, width: int, *, local: bool) -> None:
+        return None
+
 
 @dataclass(frozen=True)
 class Sinusoidal(Part):
@@ -44,6 +47,9 @@ class Sinusoidal(Part):
     def tables(self, layers: int, length: int, width: int) -> list[nn.Module]:
         return _tables(layers, length, width) if self.every else []
 
+    def rotation(self, position: Tensor, width: int, *, local: bool) -> None:
+        return None
+
 
 @dataclass(frozen=True)
 class NoPositions(Part):
@@ -58,6 +64,9 @@ class NoPositions(Part):
 
     def tables(self, layers: int, length: int, width: int) -> list[nn.Module]:
         return []
+
+    def rotation(self, position: Tensor, width: int, *, local: bool) -> None:
+        return None
 
 
 def _tables(layers: int, length: int, width: int) -> list[nn.Module]:

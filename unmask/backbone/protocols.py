@@ -1,10 +1,10 @@
-"""The protocols of the parts inside a Transformer: attention, positions and decoder."""
+"""The protocols of the parts inside a Transformer: attention, positions, local layers and decoder."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
-from torch import nn
+from torch import Tensor, nn
 
 from unmask.axes import PartLike
 
@@ -55,6 +55,18 @@ class Positions(PartLike, Protocol):
 
     def tables(self, layers: int, length: int, width: int) -> list[nn.Module]:
         """The same for each layer after the first; its vectors are added before the layer. []: nothing is added."""
+
+    def rotation(self, position: Tensor, width: int, *, local: bool) -> tuple[Tensor, Tensor] | None:
+        """Cosines and sines (B T d/2) of the angles by which queries and keys are rotated; None: they are not rotated.
+
+        `position`: B T. `width`: d, of a head. `local`: for layers in which a token sees only a window."""
+
+
+class LocalLayers(PartLike, Protocol):
+    """A Transformer's `local`: layers in which a token sees only a window around it."""
+
+    def reach_of(self, layer: int) -> int | None:
+        """How far a token of this layer, counted from 0, sees to each side; None: as far as `see` shows."""
 
 
 class Decoder(PartLike, Protocol):

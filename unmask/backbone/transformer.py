@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections import Counter
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -12,11 +13,13 @@ from torch import Tensor, nn
 
 from unmask.axes import Part
 from unmask.backbone.attention import AttentionMask, Full, attention_mask
-from unmask.backbone.block import Activation, Block
+from unmask.backbone.block import Activation, Block, drop_bias, feedforward_flops
 from unmask.backbone.embed import Embed, Norm
-from unmask.backbone.key_value_cache import Cache
+from unmask.backbone.key_value_cache import Cache, require_cached
+from unmask.backbone.layer_masks import layer_masks
 from unmask.backbone.positions import Learned
-from unmask.backbone.protocols import AttentionPart, Decoder, Positions
+from unmask.backbone.protocols import AttentionPart, Decoder, LocalLayers, Positions
+from unmask.backbone.rotary import ROTATION
 from unmask.batch import Batch, Hidden
 from unmask.errors import require
 from unmask.init_weights import InitWeights, Law, glorot
@@ -38,11 +41,17 @@ class Transformer(Part):
     length: int = 512  # longest example
     norm: Literal["post", "pre"] = "post"  # after the residual sum (BERT) or before each sublayer (GPT-2)
     embedding_norm: bool | None = None  # a norm on the embeddings too; none: only with norm=post (BERT)
+    first_norm: bool = True  # with norm=pre, a norm before the first attention too; ModernBERT has none there
+    biases: bool = True  # in linear layers and norms
     attention: AttentionPart = Full()  # how tokens read from the tokens that they see
     positions: Positions = Learned()  # how the network knows the position of a token
+    local: LocalLayers | None = (
+        None  # layers in which a token sees only a window around it; none: there are no such layers
+    )
     decoder: Decoder | None = None  # computes the vectors that objectives read; none: they read the last layer
     segments: int = 0  # the number of segment embeddings; 0: no segments
     activation: Activation = "gelu"  # of the feed-forward layer
+    gated: bool = False  # the activation is multiplied by a third linear layer: with gelu, GeGLU
     dropout: float = 0.1  # on the embeddings and after every sublayer
     attention_dropout: float = 0.0  # on attention weights; above 0, training uses the slower dense kernel
     activation_dropout: float = 0.0  # inside the feed-forward layer, after its activation
@@ -72,6 +81,20 @@ class Transformer(Part):
             self.segments == 0 or self.segments >= 2,
             "backbone.segments must be 0 for none, or 2 or more, got {segments}",
             segments=self.segments,
+        )
+        require(
+            self.first_norm or self.norm == "pre",
+            "backbone.first_norm=false leaves out the norm before the first attention, got norm={norm}: set norm=pre, or "
+            "first_norm=true",
+            norm=self.norm,
+        )
+        rotates = any(need.fact == ROTATION for need in self.positions.needs)
+        require(
+            not rotates or self.width // self.heads % 2 == 0,
+            "backbone.positions={positions} rotates pairs of numbers, so the width of a head must be even, got {head}: set "
+            "another backbone.width or backbone.heads",
+            positions=type(self.positions).__name__,
+            head=self.width // self.heads,
         )
         check_dropout(self, "dropout", "attention_dropout", "activation_dropout")
         require(self.deviation > 0, "backbone.deviation must be over 0, got {deviation}", deviation=self.deviation)
@@ -103,15 +126,25 @@ class Transformer(Part):
         """Floating-point operations per token of one forward pass over rows of this length.
 
         `asked` has no effect: there is no second stream."""
-        layer = self.attention.flops(self.width, length) + 4 * self.width * self.feedforward
+        seen = Counter(self.seen(layer, length) for layer in range(self.layers))
+        layers = sum(n * (self.attention.flops(self.width, keys) + feedforward_flops(self)) for keys, n in seen.items())
         narrow = self.embedding or self.width
         project = 2 * narrow * self.width if narrow != self.width else 0
         decoder = 0.0 if self.decoder is None else self.decoder.flops(self, length)
-        return self.layers * layer + project + decoder
+        return layers + project + decoder
 
     def outputs(self, vocabulary: int) -> float:
         """The number of full-width rows of the token table: all rows."""
         return vocabulary
+
+    def window(self, layer: int) -> int | None:
+        """How far a token of this layer, counted from 0, sees to each side; None: as far as `see` shows."""
+        return None if self.local is None else self.local.reach_of(layer)
+
+    def seen(self, layer: int, length: int) -> int:
+        """The number of tokens that a token of this layer sees in a row of this length, at most."""
+        window = self.window(layer)
+        return length if window is None else min(length, 2 * window + 1)
 
 
 def norms_embeddings(spec: Transformer) -> bool:
@@ -141,7 +174,7 @@ class TransformerModule(nn.Module):
             norm=norms_embeddings(spec), dropout=spec.dropout, epsilon=spec.epsilon,
         )  # fmt: skip
         self.project: nn.Module = nn.Linear(width, spec.width) if width != spec.width else nn.Identity()
-        self.blocks = nn.ModuleList(Block(spec) for _ in range(spec.layers))
+        self.blocks = nn.ModuleList(Block(spec, first=number == 0) for number in range(spec.layers))
         self._share(spec.sharing)
         # position tables that are added before each layer but the first; for the first, the embeddings hold the positions
         self.places = nn.ModuleList(spec.positions.tables(spec.layers, spec.length, spec.width))
@@ -149,13 +182,16 @@ class TransformerModule(nn.Module):
         self.final_norm = Norm(spec.width, eps=spec.epsilon) if spec.norm == "pre" else nn.Identity()
         self.decoder = None if spec.decoder is None else spec.decoder.build(spec, self.blocks, self.embed)
         self.compiled = False  # whether the parts are compiled: FlexAttention is used only then
+        for module in self.modules() if not spec.biases else ():
+            drop_bias(module)
         self._draw_weights()
 
     def _share(self, sharing: Sharing) -> None:
         first, *others = list[Any](self.blocks)
+        norm = first.attention_norm if self.spec.first_norm or not others else others[0].attention_norm
         for block in others:
             if sharing in ("attention", "all"):
-                block.attention, block.attention_norm = first.attention, first.attention_norm
+                block.attention, block.attention_norm = first.attention, norm
             if sharing in ("feedforward", "all"):
                 block.mlp, block.mlp_norm = first.mlp, first.mlp_norm
 
@@ -199,8 +235,8 @@ class TransformerModule(nn.Module):
     def cache(self, rows: int, length: int) -> Cache:
         """An empty cache: with it, this number of rows is read part by part, from left to right, up to this length."""
         spec, weight = self.spec, self.embed.token.weight
-        _require_cached("attention", spec.attention, spec.attention.cached)
-        _require_cached("decoder", spec.decoder, spec.decoder is None)
+        require_cached("attention", spec.attention, spec.attention.cached)
+        require_cached("decoder", spec.decoder, spec.decoder is None)
         like = weight.new_empty(0, dtype=compute_dtype(weight))
         return Cache.empty(spec.layers, rows, spec.heads, length, spec.width // spec.heads, like)
 
@@ -208,19 +244,20 @@ class TransformerModule(nn.Module):
         """The vectors, and the new state. With a cache, the batch continues the cached tokens; its positions start at 0."""
         dtype = compute_dtype(self.embed.token.weight)
         batch, mask, state = self._mask(batch, state, dtype)
+        masks = layer_masks(self.spec, batch, mask, batch.position if state is None else state.position)
         x = self.project(self.embed(batch).to(dtype))  # vectors between layers have the precision of matrix products
         layers = [x]
         for number, block in enumerate(self.blocks):
             if number and self.places:
                 x = x + self.places[number - 1](batch.position).to(dtype)
-            x = block(x, mask) if state is None else block(x, mask, state.layer(number))
+            x = block(x, masks[number]) if state is None else block(x, masks[number], state.layer(number))
             layers.append(x)
         layers[-1] = self.final_norm(x)
-        decoded = None if self.decoder is None else self.decoder(tuple(layers), batch, mask)
+        decoded = None if self.decoder is None else self.decoder(tuple(layers), batch, masks[-1])
         return Hidden(tuple(layers), decoded=decoded), state
 
     def _mask(self, batch: Batch, state: Cache | None, dtype: torch.dtype) -> tuple[Batch, AttentionMask, Cache | None]:
-        """The mask for all layers. With a cache: also the batch with continued positions, and the cache after the batch."""
+        """The mask without a window. With a cache: also the batch with continued positions, and the cache after the batch."""
         if state is None:
             dense = self.spec.attention.dense or (self.training and self.spec.attention_dropout > 0)
             mask = attention_mask(batch, self.pattern, dtype, compiled=self.compiled, dense=dense)
@@ -229,18 +266,6 @@ class TransformerModule(nn.Module):
         if self.shared_attention is not None:
             mask = dataclasses.replace(mask, prepared=self.shared_attention(batch, dtype))
         return batch, mask, state
-
-
-def _require_cached(name: str, part: Any, able: bool) -> None:
-    require(
-        able,
-        (
-            "system.backbone.{name}={part_kind} cannot continue from a cache of keys and values: generate with "
-            "cached=False (--no-cache)"
-        ),
-        name=name,
-        part_kind=type(part).__name__,
-    )
 
 
 def compute_dtype(weight: Tensor) -> torch.dtype:

@@ -35,7 +35,7 @@ def exported_heads(family: Family, recipe: Recipe, backbone: Any) -> tuple[Heads
     for part in kept.values():
         if isinstance(part, Label):
             _check_task(family, recipe, part)
-            _check_label(family, part, backbone.width)
+            _check_label(family, part, backbone)
             check_summary(family, recipe.layout)
     if heads.replaced:
         _check_replaced(family, backbone)
@@ -123,6 +123,7 @@ def _check_tokens(family: Family, part: Tokens, backbone: Any) -> None:
         bias=part.bias,
     )
     if part.transform:
+        _check_transform_bias(family, part)
         activation = token_activation(family, backbone)
         require(
             (part.activation, part.epsilon) == (activation, backbone.epsilon),
@@ -136,6 +137,20 @@ def _check_tokens(family: Family, part: Tokens, backbone: Any) -> None:
             activation_2=part.activation,
             epsilon_2=part.epsilon,
         )
+
+
+def _check_transform_bias(family: Family, part: Tokens) -> None:
+    wanted = "dense.bias" in family.names.tokens
+    require(
+        part.transform_bias == wanted,
+        (
+            "Hugging Face's {kind} predicts tokens with transform_bias={wanted}, got {found}: train with "
+            "predict.tokens.transform_bias={wanted}"
+        ),
+        kind=family.model_type,
+        wanted=str(wanted).lower(),
+        found=str(part.transform_bias).lower(),
+    )
 
 
 def _check_task(family: Family, recipe: Recipe, part: Label) -> None:
@@ -156,16 +171,17 @@ def _check_task(family: Family, recipe: Recipe, part: Label) -> None:
     )
 
 
-def _check_label(family: Family, part: Label, width: int) -> None:
+def _check_label(family: Family, part: Label, backbone: Any) -> None:
     kind = family.model_type
     require(
-        part.pool == "summary",
+        part.pool in (family.pools or ("summary",)),
         "Hugging Face's {kind} reads a label from one token, got pool={pool!r}: adapt with pool=summary",
         kind=kind,
         pool=part.pool,
     )
-    if not linear_label.fits(part, family.pooler, width):
+    if family.pooler_norm or not linear_label.fits(part, family.pooler, backbone.width):
         _check_pooler(family, part)
+        _check_pooler_norm(family, part, backbone.epsilon)
 
 
 def _check_pooler(family: Family, part: Label) -> None:
@@ -192,6 +208,23 @@ def _check_pooler(family: Family, part: Label) -> None:
         kind=kind,
         activation=activation,
         activation_2=part.activation,
+    )
+
+
+def _check_pooler_norm(family: Family, part: Label, epsilon: float) -> None:
+    wanted = (False, epsilon) if family.pooler_norm else (True, None)
+    require(
+        (part.pooler_bias, part.pooler_norm) == wanted,
+        (
+            "Hugging Face's {kind} reads a label with pooler_bias={bias} and pooler_norm={norm}{why}, got {found_bias} and "
+            "{found_norm}: adapt a run whose recipe has adapt.pooler_bias={bias} and adapt.pooler_norm={norm}"
+        ),
+        kind=family.model_type,
+        bias=str(wanted[0]).lower(),
+        norm=str(wanted[1]).lower(),
+        why=" (the epsilon of its norms)" if family.pooler_norm else "",
+        found_bias=str(part.pooler_bias).lower(),
+        found_norm=str(part.pooler_norm).lower(),
     )
 
 

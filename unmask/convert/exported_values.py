@@ -43,6 +43,7 @@ FATES: dict[type, dict[str, Fate]] = {
     Transformer: {
         "layers": "written", "width": "written", "heads": "written", "feedforward": "written", "embedding": "written",
         "sharing": "checked", "length": "written", "norm": "checked", "embedding_norm": "checked",
+        "first_norm": "checked", "biases": "checked", "local": "checked", "gated": "checked",
         "attention": "checked", "positions": "checked", "decoder": "checked", "segments": "written", "activation": "written",
         "dropout": "written", "attention_dropout": "written", "activation_dropout": "training", "epsilon": "written",
         "deviation": "written", "initial": "training", "initial_projection": "training", "scaled_init": "training",
@@ -73,13 +74,13 @@ FATES: dict[type, dict[str, Fate]] = {
     predict.AllTokens: {"epsilon": "left out"},
     predict.Label: {
         "classes": "written", "pool": "checked", "pooler": "checked", "activation": "checked", "bias": "checked",
-        "dropout": "written",
+        "pooler_bias": "checked", "pooler_norm": "checked", "dropout": "written",
     },
     predict.EveryLayer: {"head": "checked"},
     predict.Replaced: {"where": "training", "initial": "training"},
     predict.Tokens: {
         "tied": "written", "transform": "checked", "bias": "checked", "activation": "checked", "epsilon": "checked",
-        "target": "checked", "layer": "checked",
+        "transform_bias": "checked", "target": "checked", "layer": "checked",
     },
 }  # fmt: skip
 

@@ -45,6 +45,7 @@ class Config:
     only: Mapping[str, Any] = field(default_factory=dict)  # for each field, the only value that our network supports
     only_label: Mapping[str, Any] = field(default_factory=dict)  # the same, for a checkpoint with a head for a label
     types: Mapping[str, Any] = field(default_factory=dict)  # the types of fields that are read besides `fields`
+    token_ids: Mapping[str, str] = field(default_factory=dict)  # fields that hold special tokens, and their roles
 
 
 def _nothing_more(backbone: Any) -> dict[str, Any]:
@@ -74,11 +75,17 @@ class Family:
     # What it computes.
     network: type = Transformer  # the class of our network
     network_values: Mapping[str, Any] = field(default_factory=lambda: {"norm": "post"})  # values that it must have
+    layer_values: Mapping[str, Any] = field(default_factory=dict)  # unusual values that its layers must have
+    positions: type | None = None  # its positions; None: learned, or none if it has no table of positions
     sees: Pattern = "everything"  # which tokens a token sees
     sharing: Literal["none", "all"] = "none"  # which weights the layers share
     predicts: Literal["own", "next"] = "own"  # at each position: the token there, or the next one
     transform: Literal["network", "gelu"] | None = "network"  # activation of the head for tokens; None: no transform
     pooler: Literal["tanh", "gelu"] | None = "tanh"  # activation before a label; None: there is no pooler
+    pooler_norm: bool = False  # whether the pooler ends with a norm; then the pooler has no biases
+    pools: Mapping[str, str] = field(
+        default_factory=dict
+    )  # our name for what a label reads, and theirs; {}: the summary
     sentence_task: type = NextSentence  # the task of its sentence head, if it has one
     summary: Literal["first", "last"] = "first"  # the token that a label is predicted from
     always_projects: bool = False  # whether embeddings are projected even if they are as wide as the layers

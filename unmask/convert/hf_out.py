@@ -96,6 +96,7 @@ def _config(model: Model, found: Architecture, tokenizer: Tokenizer, tensors: Ma
         "bos_token_id": begin,
         "eos_token_id": end,
         "tie_word_embeddings": found.heads.tied,
+        **{name: tokenizer.roles.get(role) for name, role in found.family.config.token_ids.items()},
         **config_json.write_values(found.family, backbone_of(model.recipe), tokenizer.vocabulary.pad),
         **(_classes(found, model.recipe, label) if isinstance(label, Label) else {}),
     }
@@ -107,6 +108,7 @@ def _classes(found: Architecture, recipe: Recipe, label: Label) -> dict[str, Any
         "id2label": {str(i): name for i, name in enumerate(class_names)},
         "label2id": {name: i for i, name in enumerate(class_names)},
         found.family.config.label_dropout[0]: label.dropout,
+        **({"classifier_pooling": found.family.pools[label.pool]} if found.family.pools else {}),
     }
 
 

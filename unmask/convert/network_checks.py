@@ -20,11 +20,12 @@ def check_transformer(family: Family, recipe: Recipe, backbone: Transformer) -> 
     _check_positions(family, backbone)
     _check_sharing(family, backbone)
     _check_embeddings(family, backbone)
+    _check_layers(family, backbone)
     _check_feedforward(family, backbone)
 
 
 def _check_positions(family: Family, backbone: Transformer) -> None:
-    found, wanted = type(backbone.positions), Learned if family.names.position else NoPositions
+    found, wanted = type(backbone.positions), family.positions or (Learned if family.names.position else NoPositions)
     require(
         found is wanted,
         (
@@ -90,6 +91,22 @@ def _check_embeddings(family: Family, backbone: Transformer) -> None:
         kind=kind,
         segments=backbone.segments,
     )
+
+
+def _check_layers(family: Family, backbone: Transformer) -> None:
+    for name in ("first_norm", "biases", "gated"):
+        found, wanted = getattr(backbone, name), family.layer_values.get(name, getattr(Transformer, name))
+        require(
+            found == wanted,
+            (
+                "Hugging Face's {model_type} has {name}={wanted}, got system.backbone.{name}={found}: train with "
+                "system.backbone.{name}={wanted}"
+            ),
+            model_type=family.model_type,
+            name=name,
+            wanted=str(wanted).lower(),
+            found=str(found).lower(),
+        )
 
 
 def _check_feedforward(family: Family, backbone: Transformer) -> None:

@@ -151,8 +151,23 @@ def _label(source: HFFolder, backbone: Any) -> Label:
     if dropout is None:
         dropout = backbone.dropout if otherwise is None else otherwise
     pooler = family.pooler is not None
-    return Label(classes=source.classes, pooler=pooler, activation=family.pooler or "tanh", bias=pooler,
-                 dropout=dropout)  # fmt: skip
+    return Label(
+        classes=source.classes, pooler=pooler, activation=family.pooler or "tanh", bias=pooler, dropout=dropout,
+        pool=_pool(source), pooler_bias=not family.pooler_norm, pooler_norm=backbone.epsilon if family.pooler_norm else None,
+    )  # fmt: skip
+
+
+def _pool(source: HFFolder) -> Any:
+    """What a label is read from: our name for the value of config.json."""
+    ours = {theirs: name for name, theirs in source.family.pools.items()}
+    said = source.config.get("classifier_pooling", next(iter(ours), ""))
+    require(
+        not ours or said in ours,
+        "config.json says classifier_pooling={said!r}, the heads here can only do {known}: choose another checkpoint",
+        said=said,
+        known=", ".join(ours),
+    )
+    return ours.get(said, "summary")
 
 
 def paired(usual: Any, alone: Recipe, generator: Recipe | None, *, shared: bool) -> Recipe:

@@ -16,7 +16,12 @@ def token_head(source: HFFolder, backbone: Any, tied: bool) -> Tokens:
     family = source.family
     if family.transform is None:
         return Tokens(tied=tied, transform=False, bias="bias" in family.names.tokens)
-    return Tokens(tied=tied, activation=token_activation(family, backbone), epsilon=backbone.epsilon)
+    return Tokens(
+        tied=tied,
+        activation=token_activation(family, backbone),
+        epsilon=backbone.epsilon,
+        transform_bias="dense.bias" in family.names.tokens,
+    )
 
 
 def token_activation(family: Family, backbone: Any) -> Any:

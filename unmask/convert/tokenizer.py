@@ -101,7 +101,8 @@ def kind_of(tokenizer: Tokenizer) -> Any:
     if model == "BPE":
         marked = backend.model.end_of_word_suffix == "</w>"
         other = text.WordBPE(vocab=vocab) if marked else text.BPE(vocab=vocab)
-        return text.ByteBPE(vocab=vocab) if "ByteLevel" in repr(backend.pre_tokenizer) else other
+        names: Any = "bert" if backend.token_to_id(BERT_NAMES[-1]) is not None else "roberta"
+        return text.ByteBPE(vocab=vocab, names=names) if "ByteLevel" in repr(backend.pre_tokenizer) else other
     if model == "Unigram":
         return text.Unigram(vocab=vocab)
     return (

@@ -42,7 +42,7 @@ def _kept(model: Model, found: Architecture, backbone: Any) -> dict[str, Tensor]
     whole = {name: tensor.cpu() for name, tensor in checkpoint.unique(model.system).items()}
     ours = {name: tensor for name, tensor in whole.items() if not name.startswith(gone)}
     label: Any = model.recipe.predict[heads.label] if heads.label else None
-    if label and linear_label.fits(label, family.pooler, backbone.width):
+    if label and not family.pooler_norm and linear_label.fits(label, family.pooler, backbone.width):
         ours = linear_label.doubled(str(heads.label), ours)
     strange = sorted(ours.keys() - {link.ours for link in links(family, heads, ours, backbone)})
     require(

@@ -28,6 +28,8 @@ class Label(Predicts):
     pool: Literal["summary", "mean"] = "summary"  # the vector of the summary token, or the mean over all tokens
     pooler: bool = True  # a layer before the output
     activation: Literal["tanh", "gelu"] = "tanh"  # of the pooler
+    pooler_bias: bool = True  # of the pooler
+    pooler_norm: float | None = None  # epsilon of a norm without a bias after the pooler (ModernBERT); none: no norm
     bias: bool = True  # of the output
     dropout: float = 0.0  # before the output
 
@@ -41,6 +43,20 @@ class Label(Predicts):
                 "leave activation out, or predict the label from the summary token of a model that sees everything"
             ),
             activation=self.activation,
+        )
+        require(
+            self.pooler or (self.pooler_bias and self.pooler_norm is None),
+            (
+                "a label's pooler_bias and pooler_norm belong to its pooler, and there is no pooler, got "
+                "{pooler_bias} and {pooler_norm}: set pooler=true, or leave both out"
+            ),
+            pooler_bias=self.pooler_bias,
+            pooler_norm=self.pooler_norm,
+        )
+        require(
+            self.pooler_norm is None or self.pooler_norm > 0,
+            "a label's pooler_norm must be none or over 0, got {pooler_norm}",
+            pooler_norm=self.pooler_norm,
         )
 
     @property
@@ -67,7 +83,8 @@ class LabelModule(nn.Module):
     def __init__(self, spec: Label, width: int, initial: InitWeights) -> None:
         super().__init__()
         self.spec = spec
-        self.dense = initial.layer(nn.Linear(width, width)) if spec.pooler else None
+        self.dense = initial.layer(nn.Linear(width, width, bias=spec.pooler_bias)) if spec.pooler else None
+        self.norm = nn.LayerNorm(width, eps=spec.pooler_norm, bias=False) if spec.pooler_norm else nn.Identity()
         self.out = initial.layer(nn.Linear(width, spec.classes, bias=spec.bias))
         self.dropout = nn.Dropout(spec.dropout)
 
@@ -81,7 +98,7 @@ class LabelModule(nn.Module):
     def decode(self, hidden: Hidden, batch: Batch) -> Tensor:
         """E classes, the score of each class for each example."""
         x = summaries(hidden.last, batch) if self.spec.pool == "summary" else means(hidden.last, batch)
-        x = pooled(x, self.dense, self.spec.activation)
+        x = self.norm(pooled(x, self.dense, self.spec.activation))
         # an example that is read several times has several vectors, which are added
         return self.out(self.dropout(x.view(len(batch.label), -1, x.shape[-1]).sum(1)))
 

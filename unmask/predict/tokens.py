@@ -27,6 +27,7 @@ class Tokens(Predicts):
     tied: bool = True  # the output weights are the token embeddings
     transform: bool = True  # a layer and a norm before the output (BERT)
     bias: bool = True  # one number per token of the vocabulary
+    transform_bias: bool = True  # in the layer and the norm of the transform; ModernBERT has none
     activation: Literal["gelu", "gelu_tanh", "relu"] = "gelu"  # of the transform
     epsilon: float = 1e-12  # of the transform's norm
     target: str = "tokens"  # the name of the targets, as `hide` gives them: "ahead_2" is the token after the next
@@ -37,6 +38,10 @@ class Tokens(Predicts):
             self.layer is None or self.layer >= 0,
             "predict.*.layer must be none or 0 or more, got {layer}",
             layer=self.layer,
+        )
+        require(
+            self.transform or self.transform_bias,
+            "predict.*.transform_bias=false has no effect, because transform=false: set transform=true, or transform_bias=true",
         )
 
     @property
@@ -73,8 +78,8 @@ class TokensModule(nn.Module):
             width=width,
         )
         if spec.transform:
-            self.dense = initial.layer(nn.Linear(width, embedding.shape[1]))
-            self.norm = nn.LayerNorm(embedding.shape[1], eps=spec.epsilon)
+            self.dense = initial.layer(nn.Linear(width, embedding.shape[1], bias=spec.transform_bias))
+            self.norm = nn.LayerNorm(embedding.shape[1], eps=spec.epsilon, bias=spec.transform_bias)
         self.weight = embedding if spec.tied else nn.Parameter(initial.draw(torch.empty_like(embedding)))
         self.bias = nn.Parameter(torch.zeros(len(embedding))) if spec.bias else None
 

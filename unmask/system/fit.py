@@ -18,7 +18,7 @@ from unmask.system.objectives import asked, chosen, losses, objectives, predicti
 from unmask.text import layout as layouts
 
 MASK_TOKEN = "mask token"
-AT_BUILD = (MASK_TOKEN, "one table", "clusters")  # needs of any network; all others matter only in training
+AT_BUILD = (MASK_TOKEN, "one table", "clusters", "rotation")  # needs of any network; all others matter only in training
 _MOST_SETTINGS = 3  # in one piece of advice
 
 

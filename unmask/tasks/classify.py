@@ -96,7 +96,11 @@ class Classify(Training):
         """The recipe of the model that predicts the label. If `language` is not 0, it also predicts the next token."""
         all_seen, language = reads_everything(base), weight_of_language(base, self.language)
         layer = dense(base, self.pooler, self.activation, usual=all_seen and self.pool == "summary")
-        head = Label(classes=len(self.labels), pool=self.pool, dropout=self.dropout, bias=all_seen, **layer)
+        usual, pooler = base.recipe.adapt, layer["pooler"]
+        head = Label(
+            classes=len(self.labels), pool=self.pool, dropout=self.dropout, bias=all_seen, **layer,
+            pooler_bias=usual.pooler_bias or not pooler, pooler_norm=usual.pooler_norm if pooler else None,
+        )  # fmt: skip
         task = self.decided(
             base.recipe, language=language, pooler=head.pooler, activation=head.activation if head.pooler else None
         )

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 from tokenizers import Encoding, Regex, decoders, models, normalizers, pre_tokenizers, processors, trainers
 from tokenizers import Tokenizer as Backend
@@ -186,9 +186,10 @@ class WordPiece(Part):
 
 @dataclass(frozen=True)
 class ByteBPE(Part):
-    """Byte-level BPE: it can encode every text, without unknown tokens (GPT-2, RoBERTa)."""
+    """Byte-level BPE: it can encode every text, without unknown tokens (GPT-2, RoBERTa, ModernBERT)."""
 
     vocab: int = 50_000  # number of tokens, special ones included
+    names: Literal["roberta", "bert"] = "roberta"  # of the special tokens: <s>, </s> ... or [CLS], [SEP] ...
 
     at_most = False
 
@@ -199,7 +200,7 @@ class ByteBPE(Part):
         backend.post_processor = processors.ByteLevel(trim_offsets=True)
         return backend, trainers.BpeTrainer(
             vocab_size=self.vocab,
-            special_tokens=ROBERTA_NAMES,
+            special_tokens=BERT_NAMES if self.names == "bert" else ROBERTA_NAMES,
             initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
             min_frequency=2,
             show_progress=False,

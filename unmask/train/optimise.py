@@ -14,7 +14,8 @@ from unmask.axes import Part
 from unmask.errors import require
 from unmask.train.plan import Moment
 
-Curve = Literal["linear", "cosine", "inverse_sqrt", "constant"]
+Curve = Literal["linear", "cosine", "inverse_sqrt", "constant", "trapezoid"]
+FALL = 0.1  # share of the steps in which the curve "trapezoid" falls
 
 
 @dataclass(frozen=True)
@@ -69,6 +70,9 @@ def factor(curve: Curve, warmup: float, moment: Moment) -> float:
     if curve == "inverse_sqrt":
         return math.sqrt(warmup / moment.after)
     # measured before the step, so that the last step has a rate above 0
+    if curve == "trapezoid":
+        falls = max(warmup, 1 - FALL)
+        return 1 - math.sqrt(max(0.0, moment.before - falls) / (1 - falls))
     done = max(0.0, moment.before - warmup) / (1 - warmup)
     return 1 - done if curve == "linear" else 0.5 * (1 + math.cos(math.pi * done))
 
