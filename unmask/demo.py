@@ -1,7 +1,8 @@
-"""The demo: pretrain, adapt and evaluate a small model on text that every machine has, and show what pretraining gains.
+"""The demo: compare a small pretrained model with its untrained copy, on text that every machine has.
 
 It collects the docstrings of installed Python packages and pretrains a small model on them. With a few labels, it then
-adapts the model to classify which library a text comes from. It adapts an untrained copy too, and compares both.
+adapts the model to classify which library a text comes from. An untrained copy is adapted too. This is one call of
+`unmask.compare`, and the report is its report.
 """
 
 from __future__ import annotations
@@ -10,33 +11,19 @@ import json
 import random
 import re
 import shutil
-import statistics
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-import torch
-
-from unmask import recipes, screen, text
-from unmask.adapt import adapt
-from unmask.comparison import html_page as report
-from unmask.data.examples import Text
-from unmask.data.prepare import prepare
+import unmask
+from unmask import screen
 from unmask.errors import require
-from unmask.evaluate import evaluate_examples
-from unmask.infer import Greedy, Model, generate, open_run
-from unmask.pretraining import pretrain
-from unmask.recipe import Recipe
-from unmask.tasks import few
-from unmask.tasks.classify import Classify, Example
 from unmask.text.docstrings import docstrings
-from unmask.train import log
 
 LIBRARIES = ("stdlib", "torch", "numpy", "sympy", "networkx")
 TESTED = 100  # test texts of each library; they are not used for pretraining
-LABELS = (8, 32)  # numbers of training labels per library
-SEEDS = (0, 1, 2)
+SEEDS = 3  # adapting seeds
 SHORTEST, SHOWN = 200, 500  # in characters: the shortest text of the classifier, and how much of each text it reads
 VOCABULARY = 4_000
 RECIPE, SIZE = "gpt2", "tiny"
@@ -44,29 +31,22 @@ RECIPE, SIZE = "gpt2", "tiny"
 # every position taught more than predicting the hidden 15%.
 SETTINGS = ["schedule.0.length=64", "schedule.0.rows=16", "optimise.rate=0.002", "optimise.warmup=0.05",
             "system.backbone.dropout=0.0"]  # fmt: skip
-TASKS = {
-    8: Classify(epochs=15, examples=8, rate=1e-3, pool="mean"),
-    32: Classify(epochs=8, examples=8, rate=1e-3, pool="mean"),
-}
+EPOCHS = {8: 15, 32: 8}  # epochs of adapting, by the number of training labels per library
+TASK = ["examples=8", "rate=1e-3", "pool=mean"]
 # Library names and code make the task too easy: an untrained network that learns only them is as good. They are removed.
 NAMES = re.compile(r"\b(?:py)?(?:torch|numpy|np|sympy|networkx|nx|python)\b\.?", re.IGNORECASE)
 CODE = (">>>", "...", ".. ")
 PROMPTS = ("Return the", "Raises ValueError if", "A graph with")
 SHORTEST_PRETRAINING = 45.0  # seconds: a shorter pretraining shows no gain
 LITTLE = 800  # steps: with fewer, the pretrained model may be worse than the untrained copy
-BUSY, LONGER = 0.17, 4 / 3  # if adapting would take this share of the time, the machine is busy: multiply the time
+BUSY, LONGER = 0.25, 4 / 3  # if adapting would take this share of the time, the machine is busy: multiply the time
 
 
 def demo(
-    out: Path,
-    *,
-    minutes: float = 6.0,
-    seed: int = 0,
-    device: str | None = None,
-    overwrite: bool = False,
+    out: Path, *, minutes: float = 6.0, seed: int = 0, device: str | None = None, overwrite: bool = False,
     quiet: bool = False,
-) -> dict[str, Any]:
-    """Run the demo in the folder `out`. Returns the content of `results.json`."""
+) -> dict[str, Any]:  # fmt: skip
+    """Run the demo in the folder `out`. Returns the results of the comparison, with texts that the model `wrote`."""
     began = time.monotonic()
     require(
         minutes >= 1,
@@ -75,45 +55,60 @@ def demo(
     )
     require(overwrite or not out.exists(), "{out} exists already: choose another --out, or pass --overwrite", out=out)
     shutil.rmtree(out, ignore_errors=True)
-    out.mkdir(parents=True)
     _say("collecting the docstrings of " + ", ".join(LIBRARIES), quiet)
-    training, testing = _collect(seed)
-    (out / "corpus").mkdir()
-    _write(out / "corpus" / "docstrings.jsonl", ({"text": text, "label": label} for label, text in training))
-    size = sum(len(text) for _, text in training) / 1e6
-    _say(f"{len(training):,} texts, {size:.1f} MB; training a tokenizer", quiet)
-    corpus = text.Corpus([out / "corpus"])
-    tokenizer = text.train_to_file(corpus, out / "tokenizer.json", text.WordPiece(vocab=VOCABULARY))
-    for _ in screen.reading(prepare(corpus, tokenizer, out / "data", words="spaces"), "preparing", quiet):
-        pass
-
-    recipe = recipes.get(RECIPE, size=SIZE, settings=SETTINGS)
-    labelled, tested = _examples(training), _examples(testing)
-    # the untrained copies come first: they show how long adapting takes here; the rest of the time is for pretraining
-    started = time.monotonic()
-    untrained = _scores(_untrained(recipe, tokenizer, out, device), labelled, tested, out, "untrained", quiet)
-    reserve = 1.2 * (time.monotonic() - started) + 5
+    _write_files(out, seed)
+    unmask.train_tokenizer(out / "corpus", out / "tokenizer.json", kind="wordpiece", vocab=VOCABULARY)
+    unmask.prepare(out / "corpus", out / "data", tokenizer=out / "tokenizer.json", words="spaces", progress=not quiet)
+    _say("measuring how long adapting takes here", quiet)
+    reserve = _adapting_seconds(out, device)
     total = minutes * 60 * (LONGER if reserve > BUSY * minutes * 60 else 1)
     left = max(SHORTEST_PRETRAINING, total - (time.monotonic() - began) - reserve)
     ends = time.monotonic() - began + left + reserve
     if ends > minutes * 60 + 1:
         _say(f"this machine is busy or slow: the demo takes {screen.duration(ends)}, not {minutes:g} minutes", quiet)
-    records = pretrain(recipe, [out / "data"], out / "run", budget=f"{left:.0f}s", seed=seed, device=device)
-    for _ in screen.training(records, "pretraining", quiet):
-        pass
-    model = open_run(out / "run", device=device)
-    pretrained = _scores(model, labelled, tested, out, "pretrained", quiet)
-
-    scores = {str(n): {"pretrained": pretrained[n], "untrained": untrained[n]} for n in LABELS}
-    results = {"accuracy": scores, "libraries": list(LIBRARIES), "tested": len(tested), "seeds": list(SEEDS),
-               "recipe": RECIPE, "size": SIZE, "settings": SETTINGS, "texts": len(training), "megabytes": size,
-               "steps": log.read(out / "run")[-1]["step"], "written": _written(model),
-               "seconds": time.monotonic() - began}  # fmt: skip
-    (out / "results.json").write_text(json.dumps(results, indent=1), encoding="utf-8")
-    _report(out, results)
+    found = unmask.compare(
+        [RECIPE], out / "compare", data=out / "data", tasks=out / "tasks", budget=f"{left:.0f}s", task_seeds=SEEDS, size=SIZE,
+        settings=SETTINGS, device=device, progress=not quiet,
+    )  # fmt: skip
+    run = out / "compare" / "runs" / found["runs"][0]["name"]
+    require(found["runs"][0]["state"] == "done", "the demo failed: {why}", why=found["runs"][0]["error"])
+    written = unmask.load(run, device=device).generate(PROMPTS, tokens=12, greedy=True)
+    results = found | {"written": written, "seconds": time.monotonic() - began}
     if not quiet:
-        _show(results, out)
+        _show(results, out, run)
     return results
+
+
+def _write_files(out: Path, seed: int) -> None:
+    """The corpus, and a task for each number of labels."""
+    training, testing = _collect(seed)
+    _write(out / "corpus" / "docstrings.jsonl", ({"text": text} for _, text in training))
+    for labels, epochs in EPOCHS.items():
+        folder = out / "tasks" / f"{labels} labels"
+        for split, pairs in (("train", training), ("test", testing)):
+            rows = ({"text": words[:SHOWN], "label": label} for label, words in pairs if len(words) >= SHORTEST)
+            _write(folder / f"{split}.jsonl", rows)
+        options = {"settings": [f"epochs={epochs}", *TASK], "per_label": labels}
+        (folder / "task.json").write_text(json.dumps(options), encoding="utf-8")
+
+
+def _adapting_seconds(out: Path, device: str | None) -> float:
+    """About how long it takes to adapt and test all copies, from one epoch of one of them."""
+    settings = [*SETTINGS, "optimise.rate=1e-9"]
+    model = unmask.pretrain(RECIPE, out / "data", out / "probe", size=SIZE, settings=settings, budget="1steps", device=device,
+                            progress=_hush)  # fmt: skip
+    most = max(EPOCHS)
+    rows = (out / "tasks" / f"{most} labels" / "test.jsonl").read_text(encoding="utf-8").splitlines(keepends=True)
+    (out / "probe.jsonl").write_text("".join(rows[: most * len(LIBRARIES)]), encoding="utf-8")
+    began = time.monotonic()
+    model.adapt(out / "probe.jsonl", out / "probed", settings=["epochs=1", *TASK], fresh=True, progress=_hush)
+    took = time.monotonic() - began
+    for left in (out / "probe", out / "probed"):
+        shutil.rmtree(left)
+    (out / "probe.jsonl").unlink()
+    epochs = sum(epochs * labels / most for labels, epochs in EPOCHS.items())  # of as many examples as were measured
+    tests = len(EPOCHS) * TESTED / most / 3  # a text is read once to test, and three times that work to learn
+    return 1.2 * took * (epochs + tests) * 2 * SEEDS + 10
 
 
 def _collect(seed: int) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
@@ -143,131 +138,59 @@ def _prose(words: str) -> str:
     return NAMES.sub("", "\n".join(kept)).strip()
 
 
-def _examples(pairs: list[tuple[str, str]]) -> list[Example]:
-    return [Example(Text(words[:SHOWN]), library) for library, words in pairs if len(words) >= SHORTEST]
+COLUMNS = ["labels per library", "pretrained", "untrained", "gain"]
 
 
-def _untrained(recipe: Recipe, tokenizer: text.Tokenizer, out: Path, device: str | None) -> Model:
-    """The network with random weights."""
-    system = recipe.system.build(recipe, tokenizer.vocabulary, 0)
-    place = device or ("cuda" if torch.cuda.is_available() else "cpu")
-    return Model(system.to(place), recipe, tokenizer, out / "untrained", place)
-
-
-def _scores(
-    model: Model, training: list[Example], testing: list[Example], out: Path, name: str, quiet: bool
-) -> dict[int, list[float]]:
-    """Accuracy on the test texts for each number of labels and each seed."""
-    scores: dict[int, list[float]] = {}
-    for labels in LABELS:
-        scores[labels] = []
-        for seed in SEEDS:
-            done = sum(map(len, scores.values())) + 1
-            _say(
-                f"adapting, {name}: {done} of {len(LABELS) * len(SEEDS)}, {labels} labels per library, seed {seed}",
-                quiet,
-            )
-            folder = out / "adapted" / f"{name}-{labels}-{seed}"
-            fresh = name == "untrained"
-            for _ in adapt(model, few(training, labels, seed), folder, task=TASKS[labels], seed=seed, fresh=fresh):
-                pass
-            found = evaluate_examples(open_run(folder, device=model.device), testing)
-            scores[labels].append(found["accuracy"])
-            if (labels, seed, fresh) != (LABELS[-1], 0, False):
-                shutil.rmtree(folder)
-    return scores
-
-
-def _written(model: Model) -> list[str]:
-    """How the pretrained model continues a few prompts, always with the most likely token."""
-    return [written.text for written in generate(model, PROMPTS, tokens=12, sampling=Greedy()).value]
-
-
-def _rows(results: dict[str, Any]) -> Iterator[list[str]]:
-    for labels, ways in results["accuracy"].items():
-        gain = statistics.mean(ways["pretrained"]) - statistics.mean(ways["untrained"])
-        yield [
-            f"{labels} per library",
-            *(_spread(ways[name]) for name in ("pretrained", "untrained")),
-            f"{100 * gain:+.1f}",
-        ]
-
-
-def _spread(scores: list[float]) -> str:
-    return f"{100 * statistics.mean(scores):.1f} ± {100 * statistics.stdev(scores):.1f}"
+def _rows(results: dict[str, Any]) -> list[list[str]]:
+    """Accuracy in percent, with half of the 95% interval over the adapting seeds."""
+    rows = [row for row in results["summary"] if row["gain"] is not None]
+    return [
+        [row["task"], f"{100 * row['mean']:.1f} ± {100 * (row['high'] - row['mean']):.1f}", f"{100 * row['untrained']:.1f}",
+         f"{100 * row['gain']['mean']:+.1f}"]
+        for row in rows
+    ]  # fmt: skip
 
 
 def _about_losing(results: dict[str, Any]) -> str:
     """The message if pretraining did not win; empty if it did."""
-    ways = results["accuracy"].values()
-    if all(statistics.mean(way["pretrained"]) > statistics.mean(way["untrained"]) for way in ways):
+    if all(row["gain"]["mean"] > 0 for row in results["summary"] if row["gain"] is not None):
         return ""
-    few_steps = results["steps"] < LITTLE
+    steps = results["runs"][0]["steps"]
     why = (
-        f"it made only {results['steps']:,} steps, because this machine is slow or busy"
-        if few_steps
-        else f"it made {results['steps']:,} steps, which is usually enough"
+        f"it made only {steps:,} steps, because this machine is slow or busy"
+        if steps < LITTLE
+        else f"it made {steps:,} steps, which is usually enough"
     )
     return f"pretraining did not win here: {why}. Try again on a machine that is not busy, or with more --minutes"
 
 
-COLUMNS = ["labels", "pretrained", "untrained", "gain"]
-
-
-def _show(results: dict[str, Any], out: Path) -> None:
+def _show(results: dict[str, Any], out: Path, run: Path) -> None:
     screen.table(
-        f"accuracy in %, {results['tested']} texts, mean and standard deviation of {len(SEEDS)} seeds",
+        f"accuracy in %, {TESTED * len(LIBRARIES)} texts, mean and 95% interval of {SEEDS} adapting seeds",
         COLUMNS,
-        list(_rows(results)),
+        _rows(results),
     )
     lost = _about_losing(results)
     if lost:
         screen.note(lost)
     for words in results["written"]:
         screen.out.print(f"generated: {words}", markup=False)
+    compared = out / "compare"
     screen.out.print(
-        f"report: {out / 'report.html'}   numbers: {out / 'results.json'}   took {screen.duration(results['seconds'])}"
+        f"report: {compared / 'report.html'}   numbers: {compared / 'results.json'}   took "
+        f"{screen.duration(results['seconds'])}"
     )
-    screen.out.print(f'next: unmask generate {out / "run"} "Return the" --top-p 0.9', markup=False)
+    screen.out.print(f'next: unmask generate {run} "Return the" --top-p 0.9', markup=False)
 
 
-def _report(out: Path, results: dict[str, Any]) -> None:
-    records = [record for record in log.read(out / "run") if "step" in record]
-    lines = [
-        report.ReportCurve("training", tuple((r["tokens"] / 1e6, r["loss"]) for r in records)),
-        report.ReportCurve(
-            "held-out text", tuple((r["tokens"] / 1e6, r["validation_loss"]) for r in records if "validation_loss" in r)
-        ),
-    ]
-    groups = [
-        report.Group(f"{labels} labels per library", {name: tuple(scores) for name, scores in ways.items()})
-        for labels, ways in results["accuracy"].items()
-    ]
-    report.page(out / "report.html", "What does pretraining gain?", [
-        report.paragraph(
-            f"A GPT-2 with two layers was pretrained on {results['texts']:,} docstrings ({results['megabytes']:.1f} MB) of the "
-            f"Python packages on this machine: it predicted every next token. Then it was adapted, with a few labelled texts, to "
-            f"classify which of {len(LIBRARIES)} libraries a text comes from. Library names and code were removed. An untrained "
-            f"copy of the same network was adapted with the same labels."
-        ),
-        report.heading("Accuracy: which library is this text from?"),
-        report.bars(groups, "accuracy; one dot per seed"),
-        report.table(["labels", "pretrained, %", "untrained, %", "gain"], list(_rows(results))),
-        *([report.paragraph(_about_losing(results))] if _about_losing(results) else []),
-        report.heading("Loss during pretraining"),
-        report.curves(lines, "million tokens read", "loss"),
-        report.heading("Text that the model generates"),
-        *(report.paragraph(words) for words in results["written"]),
-        report.heading("Next steps"),
-        report.commands([f'unmask generate {out / "run"} "Return the" --top-p 0.9',
-                         f'unmask predict {out / "adapted" / f"pretrained-{LABELS[-1]}-0"} "Draw the graph with its edges."',
-                         f"unmask export {out / 'run'} exported/"]),
-    ])  # fmt: skip
-
-
-def _write(path: Path, rows: Iterator[dict[str, str]]) -> None:
+def _write(path: Path, rows: Iterable[dict[str, str]]) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("w", encoding="utf-8") as file:
         file.writelines(json.dumps(row) + "\n" for row in rows)
+
+
+def _hush(record: dict[str, Any]) -> None:
+    """Nothing is shown of the probe."""
 
 
 def _say(words: str, quiet: bool) -> None:

@@ -31,6 +31,7 @@ from unmask.evaluate import evaluate_examples, evaluate_file
 from unmask.infer.model import Model, open_run
 from unmask.pretraining import pretrain
 from unmask.system.cost import schedule_flops
+from unmask.tasks import few
 from unmask.text.atomic_write import drafted
 from unmask.threads import wait_without_spinning
 from unmask.train import log
@@ -137,7 +138,7 @@ class Measuring:
         )
         for seed in missing:
             out = self.folder / "adapted" / self.job.name / f"{task.name}-{into}-{seed}"
-            chosen = _drawn(examples, task.examples, seed)
+            chosen = _drawn(examples, task, seed)
             for record in adapt(model, chosen, out, task=part, dev=held, seed=seed, fresh=fresh, overwrite=True,
                                 stop=self.stop):  # fmt: skip
                 if record.get("stopped"):
@@ -153,12 +154,14 @@ class Measuring:
             self.result["notices"].append(text)
 
 
-def _drawn(examples: list[Any], number: int | None, seed: int) -> list[Any]:
+def _drawn(examples: list[Any], task: TaskFiles, seed: int) -> list[Any]:
     """Some of the examples, drawn with the adapting seed; in the order of the file."""
-    if number is None or number >= len(examples):
+    if task.per_label is not None:
+        return few(examples, task.per_label, seed)
+    if task.examples is None or task.examples >= len(examples):
         return examples
     rng = chance.generator(seed, chance.purpose("examples of a comparison"))
-    return [examples[i] for i in sorted(rng.choice(len(examples), number, replace=False).tolist())]
+    return [examples[i] for i in sorted(rng.choice(len(examples), task.examples, replace=False).tolist())]
 
 
 def _main(scores: dict[str, Any]) -> dict[str, Any]:
@@ -182,7 +185,8 @@ def _adapt_commands(task: TaskFiles, base: Path, seed: int, *, fresh: bool) -> I
     words += ["--dev", str(task.dev)] if task.dev else []
     words += ["--fresh"] if fresh else []
     words += [word for one in task.settings for word in ("--set", one)]
-    drawn = f"  # {task.examples:,} examples drawn with seed {seed}" if task.examples else ""
+    few_ = f"{task.examples:,} examples" if task.examples else f"{task.per_label} examples of each label"
+    drawn = f"  # {few_} drawn with seed {seed}" if task.examples or task.per_label else ""
     yield shlex.join(words) + drawn
     yield shlex.join(["unmask", "evaluate", out, str(task.test)])
 

@@ -1,7 +1,8 @@
 """The tasks of a comparison: a folder with one file or one subfolder for each.
 
     tasks/sst2/train.jsonl, dev.jsonl, test.jsonl   a task to adapt to; the kind of task is told by the columns
-    tasks/sst2/task.json                            optional: {"settings": ["epochs=3"], "examples": 1000}
+    tasks/sst2/task.json                            optional: {"settings": ["epochs=3"], "examples": 1000}, or
+                                                    "per_label": 8 for so few examples of each label
     tasks/blimp.jsonl, tasks/wiki.txt               scored without adapting: minimal pairs, last words, plain text
 
 A subfolder without `train` is scored without adapting too, on its `test`. Files may be compressed.
@@ -38,6 +39,7 @@ class TaskFiles:
     dev: Path | None = None  # the best epoch is kept by it; None: the last one
     settings: tuple[str, ...] = ()  # of the task
     examples: int | None = None  # training examples, drawn for each seed; None: all of them
+    per_label: int | None = None  # training examples of each label, drawn for each seed
 
     def task(self) -> Task:
         assert self.kind is not None
@@ -84,7 +86,8 @@ def _with_options(task: TaskFiles, file: Path) -> TaskFiles:
         return task
     try:
         values: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
-        settings, examples = tuple(values.pop("settings", ())), values.pop("examples", None)
+        settings = tuple(values.pop("settings", ()))
+        numbers = {name: values.pop(name, None) for name in ("examples", "per_label")}
     except (ValueError, AttributeError, TypeError):
         raise UserError(
             '{file} is not JSON such as {{"settings": ["epochs=3"], "examples": 1000}}', file=file
@@ -92,11 +95,12 @@ def _with_options(task: TaskFiles, file: Path) -> TaskFiles:
     require(
         not values
         and all(isinstance(one, str) for one in settings)
-        and (examples is None or isinstance(examples, int)),
-        '{file} may only have "settings", a list such as ["epochs=3"], and "examples", a whole number',
+        and all(one is None or (isinstance(one, int) and one > 0) for one in numbers.values()),
+        '{file} may only have "settings", a list such as ["epochs=3"], and "examples" or "per_label", whole numbers',
         file=file,
     )
-    return replace(task, settings=settings, examples=examples)
+    require(None in numbers.values(), '{file} has both "examples" and "per_label": give one of them', file=file)
+    return replace(task, settings=settings, **numbers)
 
 
 def _split(folder: Path, split: str) -> Path | None:
