@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 from unmask.axes import Part
-from unmask.train.optimise import Curve, check_numbers, factor, groups
+from unmask.train.optimise import Curve, check_numbers, factor, groups, share
 from unmask.train.plan import Moment
 
 
@@ -40,7 +40,7 @@ class LAMB(Part):
         """Set the rate for a step; returns it."""
         rate = self.rate * factor(self.curve, self.warmup, moment)
         for group in optimiser.param_groups:
-            group["lr"] = rate * group["scale"]
+            group["lr"] = rate * share(group, moment)
         return rate
 
 

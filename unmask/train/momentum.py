@@ -9,7 +9,7 @@ from torch import nn
 
 from unmask.axes import Part
 from unmask.errors import require
-from unmask.train.optimise import Curve, check_rate, factor, groups
+from unmask.train.optimise import Curve, check_rate, factor, groups, share
 from unmask.train.plan import Moment
 
 
@@ -35,5 +35,5 @@ class Momentum(Part):
         """Set the rate for a step; returns it."""
         rate = self.rate * factor(self.curve, self.warmup, moment)
         for group in optimiser.param_groups:
-            group["lr"] = rate * group["scale"]
+            group["lr"] = rate * share(group, moment)
         return rate
