@@ -118,7 +118,10 @@ def test_the_later_of_two_equal_settings_counts_and_none_changes_nothing(bert):
             "unknown part for schedule.0.weights.tokens, which takes a number or a part, 'AdamW'",
         ),
         ("schedule.0.weights.tokens=Linear(frst=1)", "unknown setting 'schedule.0.weights.tokens.frst'"),
-        ("schedule.0.weights.tokens=Linear(1, 0)", "must be a number, or one of After, Exponential, InTurn, Linear, Until"),
+        (
+            "schedule.0.weights.tokens=Linear(1, 0)",
+            "must be a number, or one of After, Exponential, InTurn, Linear, Until",
+        ),
         ("schedule.0.weights.tokens=true", "schedule.0.weights.tokens"),
         ("schedule.0.weights.tokens.last=1", "unknown setting 'schedule.0.weights.tokens.last'"),
         ("schedule.0.weights={'tokens': 'much'}", "must be a number or a curve"),

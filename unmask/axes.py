@@ -377,6 +377,14 @@ class System(PartLike, Protocol):
     def losses(self) -> tuple[str, ...]:
         """The names of the losses that it computes besides those of the objectives."""
 
+    @property
+    def rates(self) -> dict[str, float | Curve]:
+        """The learning rate of each network as a share of `optimise.rate`, by the names that `asks` uses."""
+
+    @property
+    def gentler(self) -> tuple[str, ...]:
+        """Settings with which the served network learns more slowly or later than the others; (): there are no others."""
+
     def asks(self, predict: dict[str, Objective]) -> dict[str, dict[str, Objective]]:
         """The objectives of each network, by the network's name. `predict`: the objectives of the recipe."""
 

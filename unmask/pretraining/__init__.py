@@ -15,13 +15,14 @@ from unmask import run
 from unmask.data.loader import Loader
 from unmask.errors import UserError, require
 from unmask.infer.model import Model, open_run
+from unmask.pretraining.collapse import collapses
 from unmask.pretraining.measure import ends, legs_of, machine_for, micro_rows, step_costs, step_seconds, steps_paid
 from unmask.pretraining.mixture import Mixture
 from unmask.pretraining.same_request import check_same
 from unmask.pretraining.short_budget import TOO_FEW_STEPS, about_shrinking, about_too_few, shrunk
 from unmask.pretraining.start_from import about_rate, continued, inherit
 from unmask.pretraining.time_budget import TimeBudget, read_plans
-from unmask.pretraining.validate import COLLAPSED, validator
+from unmask.pretraining.validate import validator
 from unmask.recipe import Recipe
 from unmask.recipe_file import RecipeFile, file_used_by
 from unmask.recipe_json import plain
@@ -257,14 +258,16 @@ def _trained(
     loaders: list[Loader] = []
     legs = legs_of(recipe, mixture, ready.micro, seed, loaders)
     log = Log(out, last=checkpoint.last_record(out), tensorboard=tensorboard)
-    record: dict[str, Any] = {}
+    said: set[str] = set()
     try:
         for record in train(trainer, legs, ready.planner, folder=out, resume=True, stop=stop, clock=now,
                             validate=validator(trainer, held, recipe) if held else None):  # fmt: skip
-            log.write(record)
+            new = {name: text for name, text in collapses(record, recipe).items() if name not in said}
+            said |= set(new)
+            log.write(record | ({"notices": list(new.values())} if new else {}))
             yield record
-        if record.get("validation_spread", 1.0) < COLLAPSED:
-            yield {"event": "notice", "text": _about_spread(record["validation_spread"])}
+            for text in new.values():
+                yield {"event": "notice", "text": text}
         yield {"event": "read", "notes": dict(sum((loader.notes for loader in loaders), Counter()))}
     except torch.OutOfMemoryError:
         raise UserError(
@@ -283,10 +286,3 @@ def _about_data(mixture: Mixture, recipe: Recipe, visits: float) -> Iterator[str
             f"no lexicon of this data has an entry of the level {level}, so words are used instead: add entries with "
             "'unmask lexicon' and prepare the data again"
         )
-
-
-def _about_spread(spread: float) -> str:
-    return (
-        f"the network gives all tokens nearly the same vector (spread {spread:.2f}): it has hardly begun to learn, or has "
-        "collapsed: give a larger budget, lower optimise.rate, or raise optimise.warmup"
-    )

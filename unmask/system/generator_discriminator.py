@@ -101,6 +101,16 @@ class GeneratorDiscriminator(Part):
     def losses(self) -> tuple[str, ...]:
         return (GENERATOR, BALANCE) if self.learned else (GENERATOR,)
 
+    @property
+    def rates(self) -> dict[str, float | Curve]:
+        return {"generator": self.generator_rate, "discriminator": self.discriminator_rate}
+
+    @property
+    def gentler(self) -> tuple[str, ...]:
+        now = curves.most(self.discriminator_rate)
+        later = f"After(share=0.2, value={now:g}, rise=0.1)"
+        return (f"system.discriminator_rate={0.3 * now:g}", f"system.discriminator_rate={later}")
+
     def asks(self, predict: dict[str, Objective]) -> dict[str, dict[str, Objective]]:
         return {"generator": {GENERATOR: self.fill}, "discriminator": predict}
 

@@ -33,6 +33,14 @@ class Single(Part):
     def losses(self) -> tuple[str, ...]:
         return ()
 
+    @property
+    def rates(self) -> dict[str, float | Curve]:
+        return {"network": 1.0}
+
+    @property
+    def gentler(self) -> tuple[str, ...]:
+        return ()
+
     def asks(self, predict: dict[str, Objective]) -> dict[str, dict[str, Objective]]:
         return {"network": predict}
 
