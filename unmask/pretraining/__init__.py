@@ -15,6 +15,7 @@ from unmask import run
 from unmask.data.loader import Loader
 from unmask.errors import UserError, require
 from unmask.infer.model import Model, open_run
+from unmask.pretraining.choose_dropout import about_dropout, automatic, with_dropout
 from unmask.pretraining.collapse import collapses
 from unmask.pretraining.measure import ends, legs_of, machine_for, micro_rows, step_costs, step_seconds, steps_paid
 from unmask.pretraining.mixture import Mixture
@@ -130,14 +131,18 @@ def _new_run(
     if base is not None:
         recipe = continued(recipe, base, mixture)
     check_training(recipe)
-    system = recipe.system.build(recipe, mixture.tokenizer.vocabulary, seed)
-    notices = inherit(system, base, recipe) + [about_rate(recipe, base)] if base is not None else []
+    trainer, notices = _built(recipe, mixture, machine, base, seed)
     _check_data(recipe, mixture, seed)
-    limit, trainer = Budget.parse(budget), Trainer(system, recipe.optimise, machine, seed)
+    limit = Budget.parse(budget)
     if limit.kind == "seconds" or machine.device != "cpu":
         yield {"event": "measuring"}
     recipe, micro, measured, steps = _measured(recipe, mixture, trainer, limit, began, now, notices)
     _check_data(recipe, mixture, seed)  # its steps may be smaller now
+    if automatic(recipe):  # the number of steps was not known before
+        visits = mixture.visits(steps * recipe.step_tokens)
+        notices.append(about_dropout(recipe, visits, estimated=limit.kind == "seconds"))
+        recipe = with_dropout(recipe, visits)
+        trainer = _built(recipe, mixture, machine, base, seed)[0]
     if base is not None:
         rows = max(stage.length for stage in recipe.schedule)
         recipe = recipe.replace(reads=max(rows, base.recipe.longest))
@@ -147,6 +152,15 @@ def _new_run(
     run.create(out, recipe, mixture.tokenizer, more={run.REQUEST: request | {"micro": micro, "held_out": held_out}})
     planner = _planner(recipe, mixture, limit, out, measured, began, now) if measured else Fixed(steps)
     return Ready(recipe, trainer, micro, planner, notices, held_out)
+
+
+def _built(
+    recipe: Recipe, mixture: Mixture, machine: Machine, base: Model | None, seed: int
+) -> tuple[Trainer, list[str]]:
+    """The networks with their first weights, ready to train; and notices about weights that come from another run."""
+    system = recipe.system.build(recipe, mixture.tokenizer.vocabulary, seed)
+    notices = inherit(system, base, recipe) + [about_rate(recipe, base)] if base is not None else []
+    return Trainer(system, recipe.optimise, machine, seed), notices
 
 
 def _check_data(recipe: Recipe, mixture: Mixture, seed: int) -> None:
