@@ -407,6 +407,10 @@ class Optimise(PartLike, Protocol):
     @property
     def clip(self) -> float | None: ...
 
+    @property
+    def average(self) -> float | None:
+        """The share of the average of the weights that a step keeps; None: the weights are not averaged."""
+
     def build(self, model: nn.Module) -> torch.optim.Optimizer: ...
 
     def set(self, optimiser: torch.optim.Optimizer, moment: Any) -> float:

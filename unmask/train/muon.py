@@ -39,6 +39,9 @@ class Muon(Part):
     clip: float | None = 1.0  # largest gradient norm; none for no clipping
     warmup: float = 0.01  # share of the steps in which the rate rises from 0
     curve: Curve = "linear"  # how the rate changes after the warmup
+    average: float | None = (
+        None  # share of the average of the weights that a step keeps, such as 0.999; none: no average
+    )
 
     def __post_init__(self) -> None:
         check_numbers(self)

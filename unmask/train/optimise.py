@@ -31,6 +31,9 @@ class AdamW(Part):
     curve: Curve = "linear"  # how the rate changes after the warmup
     correct: bool = True  # Adam's bias correction; BERT's released code leaves it out
     layer_decay: float = 1.0  # rate of a layer as a share of the rate of the layer above it; 1: all layers alike
+    average: float | None = (
+        None  # share of the average of the weights that a step keeps, such as 0.999; none: no average
+    )
 
     def __post_init__(self) -> None:
         check_numbers(self)
@@ -137,4 +140,9 @@ def check_rate(optimise: Any) -> None:
         optimise.clip is None or optimise.clip > 0,
         "optimise.clip must be over 0 or none, got {clip}",
         clip=optimise.clip,
+    )
+    require(
+        optimise.average is None or 0 < optimise.average < 1,
+        "optimise.average must be in (0, 1) or none, got {average}: with 0.999, about the last 1,000 steps are averaged",
+        average=optimise.average,
     )
