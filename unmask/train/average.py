@@ -28,14 +28,15 @@ class Average:
     @contextlib.contextmanager
     def in_place(self) -> Iterator[None]:
         """A context in which the model has the averaged weights. They are exchanged in place: recorded kernels stay valid."""
-        self._exchange()
+        self.exchange()
         try:
             yield
         finally:
-            self._exchange()
+            self.exchange()
 
     @torch.no_grad()
-    def _exchange(self) -> None:
+    def exchange(self) -> None:
+        """Exchange the weights of the model and their average."""
         for name, parameter in self.model.named_parameters():
             own = parameter.detach().clone()
             parameter.copy_(self.values[name])

@@ -23,11 +23,11 @@ SMALL = 1e-7  # the smallest norm that a matrix is divided by
 
 @dataclass(frozen=True)
 class Muon(Part):
-    """Muon (Jordan et al. 2024) for the matrices inside the layers, with the scale and the weight decay of Moonlight (Liu
-    et al. 2025); AdamW for embeddings, heads, biases and norms.
+    """Muon (Jordan et al. 2024) for the matrices inside the layers, AdamW for everything else.
 
-    Queries, keys and values are orthogonalised separately, except where a tensor holds them head by head (DeBERTa).
-    `torch.optim.Muon` computes the same, one matrix at a time; here, matrices of the same shape are computed together.
+    The scale of a move and the weight decay are those of Moonlight (Liu et al. 2025). Queries, keys and values are
+    orthogonalised separately, except where a tensor holds them head by head (DeBERTa). `torch.optim.Muon` computes one
+    matrix at a time; here, matrices of the same shape are computed together.
     """
 
     rate: float = 1e-3  # the highest learning rate, reached after the warmup
