@@ -92,7 +92,7 @@ def test_the_later_of_two_equal_settings_counts_and_none_changes_nothing(bert):
         ("hide.budget=15", "write 0.15 for 15%"),
         (
             "hide.budget=much",
-            "unknown part for hide.budget, which takes a number or a part, 'much': known: Exponential, InTurn, Linear, Until",
+            "unknown part for hide.budget, which takes a number or a part, 'much': known: After, Exponential, InTurn, Linear, Until",
         ),
         ("hide.budget=15%", "hide.budget must be a number"),
         ("hide.budget=true", "hide.budget must be a number or a curve, got 'true'"),
@@ -110,7 +110,7 @@ def test_the_later_of_two_equal_settings_counts_and_none_changes_nothing(bert):
         ("optimise.curve=square", "optimise.curve must be one of"),
         (
             "schedule.0.weights.tokens=much",
-            "unknown part for schedule.0.weights.tokens, which takes a number or a part, 'much': known: Exponential, InTurn, Linear",
+            "unknown part for schedule.0.weights.tokens, which takes a number or a part, 'much': known: After, Exponential, InTurn, Linear",
         ),
         ("schedule.0.weights.tokens=Lin(first=1)", "did you mean Linear"),
         (
@@ -118,7 +118,10 @@ def test_the_later_of_two_equal_settings_counts_and_none_changes_nothing(bert):
             "unknown part for schedule.0.weights.tokens, which takes a number or a part, 'AdamW'",
         ),
         ("schedule.0.weights.tokens=Linear(frst=1)", "unknown setting 'schedule.0.weights.tokens.frst'"),
-        ("schedule.0.weights.tokens=Linear(1, 0)", "must be a number, or one of Exponential, InTurn, Linear, Until"),
+        (
+            "schedule.0.weights.tokens=Linear(1, 0)",
+            "must be a number, or one of After, Exponential, InTurn, Linear, Until",
+        ),
         ("schedule.0.weights.tokens=true", "schedule.0.weights.tokens"),
         ("schedule.0.weights.tokens.last=1", "unknown setting 'schedule.0.weights.tokens.last'"),
         ("schedule.0.weights={'tokens': 'much'}", "must be a number or a curve"),

@@ -380,6 +380,14 @@ class System(PartLike, Protocol):
     def losses(self) -> tuple[str, ...]:
         """The names of the losses that it computes besides those of the objectives."""
 
+    @property
+    def rates(self) -> dict[str, float | Curve]:
+        """The learning rate of each network as a share of `optimise.rate`, by the names that `asks` uses."""
+
+    @property
+    def gentler(self) -> tuple[str, ...]:
+        """Settings with which the served network learns more slowly or later than the others; (): there are no others."""
+
     def asks(self, predict: dict[str, Objective]) -> dict[str, dict[str, Objective]]:
         """The objectives of each network, by the network's name. `predict`: the objectives of the recipe."""
 
@@ -401,6 +409,10 @@ class Optimise(PartLike, Protocol):
 
     @property
     def clip(self) -> float | None: ...
+
+    @property
+    def average(self) -> float | None:
+        """The share of the average of the weights that a step keeps; None: the weights are not averaged."""
 
     def build(self, model: nn.Module) -> torch.optim.Optimizer: ...
 

@@ -144,3 +144,4 @@ class Loss:
     total: Tensor
     count: Tensor
     scale: Tensor | None = None  # a learned weight: it multiplies the loss that is minimised, not the reported one
+    positive: Tensor | None = None  # for a yes/no objective: how many of the right answers are yes

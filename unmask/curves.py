@@ -39,6 +39,45 @@ class Until(Part):
 
 
 @dataclass(frozen=True)
+class After(Part):
+    """0 for the first part of the training, then a constant; `rise` makes the change gradual."""
+
+    share: float = 0.5  # of all steps, in which the value is 0
+    value: float = 1.0  # the value after the rise
+    rise: float = 0.0  # share of all steps in which it rises from 0 to the value, linearly
+
+    def __post_init__(self) -> None:
+        require(
+            0 <= self.share <= 1,
+            "the share of After must be in [0, 1], got {share}: write 0.2 for 20%",
+            share=self.share,
+        )
+        require(
+            0 <= self.rise <= 1 - self.share,
+            "the rise of After must end within the training, got a share of {share} and a rise of {rise}: lower one of them",
+            share=self.share,
+            rise=self.rise,
+        )
+
+    @property
+    def most(self) -> float:
+        return max(0.0, self.value)
+
+    @property
+    def least(self) -> float:
+        return min(0.0, self.value)
+
+    def at(self, done: Any) -> Any:
+        if not self.rise:
+            return self.value * (done >= self.share)
+        risen = (done - self.share) / self.rise
+        return self.value * (risen * (risen > 0) * (risen < 1) + (risen >= 1))  # for numbers and for tensors
+
+    def of(self, number: int, count: int) -> Curve:
+        return self
+
+
+@dataclass(frozen=True)
 class InTurn(Part):
     """A group of losses that stop one after the other, at equal distances; the last stops at the end of `share`."""
 

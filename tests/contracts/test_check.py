@@ -8,6 +8,7 @@ import pytest
 
 from tests.command import mistake, run, works
 from tests.contracts import every
+from unmask import recipes
 from unmask.contracts import CONTRACTS, Contract, ContractBroken, applying, outcome
 
 QUICK = ("view", "targets", "JSON")
@@ -78,3 +79,11 @@ def test_contracts_apply_by_facts():
     assert not {"second stream", "memory kept"} & (names["bert"] | names["gpt2"])
     assert {"budget", "whole units", "visits"} <= names["bert"]
     assert not {"budget", "whole units", "visits"} & names["gpt2"]
+
+
+@pytest.mark.parametrize("contract", ["resume", "round trip"])
+def test_a_run_that_averages_its_weights_and_chooses_its_dropout_keeps_the_contracts_about_saving(contract):
+    settings = ["optimise=Muon", "optimise.average=0.9", "system.backbone.dropout=auto"]
+    case = every.make_case(recipes.get("electra", size="tiny", settings=settings), every.SMALL)
+    found = outcome(next(c for c in CONTRACTS if c.name == contract), case)
+    assert found.passed, found.message

@@ -121,6 +121,8 @@ class Full(Part):
 class Attention(nn.Module):
     """Multi-head attention of one layer."""
 
+    stacked = {"qkv.weight": 3}  # this tensor holds several matrices, one below the other
+
     def __init__(self, width: int, heads: int, *, dropout: float = 0.0) -> None:
         super().__init__()
         self.heads = heads

@@ -29,7 +29,7 @@ class Block(nn.Module):
         self.mlp_norm = Norm(spec.width, eps=spec.epsilon)
         self.after_attention: nn.Module = nn.Identity()
         self.after_mlp: nn.Module = nn.Identity()
-        self.dropout = nn.Dropout(spec.dropout)
+        self.dropout = nn.Dropout(spec.drops)
 
     def forward(
         self, x: Tensor, mask: AttentionMask, cache: tuple[Tensor, Tensor] | None = None, reads: Tensor | None = None

@@ -84,6 +84,8 @@ def _rows(matrix: Tensor, at: Tensor) -> Tensor:
 class RelativeAttention(nn.Module):
     """Multi-head attention by content, distance and segment."""
 
+    stacked = {"key_value.weight": 2}  # this tensor holds several matrices, one below the other
+
     def __init__(self, width: int, heads: int, head: int, *, segments: bool, dropout: float = 0.0) -> None:
         super().__init__()
         self.heads, self.head = heads, head

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from unmask.axes import Part
 from unmask.backbone.attention import AttentionMask, Full, attention_mask
+from unmask.backbone.auto_dropout import Dropout, dropout_for
 from unmask.backbone.block import Activation, Block, drop_bias, feedforward_flops
 from unmask.backbone.embed import Embed, Norm
 from unmask.backbone.key_value_cache import Cache, require_cached
@@ -52,7 +53,7 @@ class Transformer(Part):
     segments: int = 0  # the number of segment embeddings; 0: no segments
     activation: Activation = "gelu"  # of the feed-forward layer
     gated: bool = False  # the activation is multiplied by a third linear layer: with gelu, GeGLU
-    dropout: float = 0.1  # on the embeddings and after every sublayer
+    dropout: Dropout = 0.1  # on the embeddings and after every sublayer; auto: by how often the text is read
     attention_dropout: float = 0.0  # on attention weights; above 0, training uses the slower dense kernel
     activation_dropout: float = 0.0  # inside the feed-forward layer, after its activation
     epsilon: float = 1e-12  # of the norms
@@ -118,6 +119,11 @@ class Transformer(Part):
         """How layers and heads are initialised."""
         return InitWeights(self.initial, self.deviation)
 
+    @property
+    def drops(self) -> float:
+        """The dropout that the network is built with."""
+        return dropout_for(self.dropout)
+
     def build(self, vocabulary: int, pattern: Pattern, embed: Embed | None = None) -> TransformerModule:
         """The network with random initial weights. `embed`: the embeddings of another network, to be shared."""
         return TransformerModule(self, vocabulary, pattern, embed)
@@ -156,7 +162,8 @@ def check_dropout(spec: Any, *names: str) -> None:
     """Refuse a dropout rate outside [0, 1)."""
     for name in names:
         value = getattr(spec, name)
-        require(0 <= value < 1, "backbone.{name} must be in [0, 1), got {value}", name=name, value=value)
+        known = (name == "dropout" and value == "auto") or 0 <= value < 1
+        require(known, "backbone.{name} must be in [0, 1), got {value}", name=name, value=value)
 
 
 class TransformerModule(nn.Module):
@@ -171,14 +178,14 @@ class TransformerModule(nn.Module):
         width = spec.embedding or spec.width
         self.embed = embed or Embed(
             vocabulary, width, length=spec.length, positions=spec.positions, segments=spec.segments,
-            norm=norms_embeddings(spec), dropout=spec.dropout, epsilon=spec.epsilon,
+            norm=norms_embeddings(spec), dropout=spec.drops, epsilon=spec.epsilon,
         )  # fmt: skip
         self.project: nn.Module = nn.Linear(width, spec.width) if width != spec.width else nn.Identity()
         self.blocks = nn.ModuleList(Block(spec, first=number == 0) for number in range(spec.layers))
         self._share(spec.sharing)
         # position tables that are added before each layer but the first; for the first, the embeddings hold the positions
         self.places = nn.ModuleList(spec.positions.tables(spec.layers, spec.length, spec.width))
-        self.shared_attention = spec.attention.shared(spec.width, spec.heads, spec.dropout)
+        self.shared_attention = spec.attention.shared(spec.width, spec.heads, spec.drops)
         self.final_norm = Norm(spec.width, eps=spec.epsilon) if spec.norm == "pre" else nn.Identity()
         self.decoder = None if spec.decoder is None else spec.decoder.build(spec, self.blocks, self.embed)
         self.compiled = False  # whether the parts are compiled: FlexAttention is used only then

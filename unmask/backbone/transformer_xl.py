@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from unmask.axes import Need, Part
 from unmask.backbone.adaptive_embedding import AdaptiveEmbedding
+from unmask.backbone.auto_dropout import Dropout, dropout_for
 from unmask.backbone.block import Activation, Feedforward
 from unmask.backbone.embed import Norm
 from unmask.backbone.relative import LayerMemory, Relations, RelativeAttention, relate, waves
@@ -43,7 +44,8 @@ class TransformerXL(Part):
     shared_biases: bool = False  # all layers share the two global biases
     scaled_embeddings: bool = True  # embeddings are multiplied by the square root of the width (Transformer-XL)
     activation: Activation = "relu"  # of the feed-forward layer
-    dropout: float = 0.1  # on embeddings, distances, inside the feed-forward layer and after every sublayer
+    # on embeddings, distances, inside the feed-forward layer and after every sublayer; auto: by how often the text is read
+    dropout: Dropout = 0.1
     attention_dropout: float = 0.0  # on attention weights; above 0, training uses slower plain operations
     epsilon: float = 1e-5  # of the norms
     deviation: float = 0.02  # of the initial weights, drawn from a normal distribution
@@ -92,6 +94,11 @@ class TransformerXL(Part):
         """How layers and heads are initialised."""
         return InitWeights("normal", self.deviation)
 
+    @property
+    def drops(self) -> float:
+        """The dropout that the network is built with."""
+        return dropout_for(self.dropout)
+
     def build(self, vocabulary: int, pattern: Pattern, embed: nn.Module | None = None) -> TransformerXLModule:
         """The network with random initial weights. `embed`: the embeddings of another network, to be shared."""
         return TransformerXLModule(self, vocabulary, pattern, embed)
@@ -136,11 +143,11 @@ class RelativeBlock(nn.Module):
             spec.width, spec.heads, spec.head, segments=spec.segments > 0, dropout=spec.attention_dropout
         )
         self.attention_norm = Norm(spec.width, eps=spec.epsilon)
-        self.mlp = Feedforward(spec.width, spec.feedforward, spec.activation, spec.dropout)
+        self.mlp = Feedforward(spec.width, spec.feedforward, spec.activation, spec.drops)
         self.mlp_norm = Norm(spec.width, eps=spec.epsilon)
         self.after_attention: nn.Module = nn.Identity()
         self.after_mlp: nn.Module = nn.Identity()
-        self.dropout = nn.Dropout(spec.dropout)
+        self.dropout = nn.Dropout(spec.drops)
 
     def forward(
         self, x: Tensor, asking: Tensor | None, memory: Tensor | None, relations: Relations
@@ -168,7 +175,7 @@ class TokenEmbed(nn.Module):
         self.token_rows: tuple[str, ...] = () if spec.cutoffs else ("token.weight",)
         self.scale = math.sqrt(spec.width) if spec.scaled_embeddings else 1.0
         self.segment = None
-        self.dropout = nn.Dropout(spec.dropout)
+        self.dropout = nn.Dropout(spec.drops)
 
     def forward(self, batch: Batch) -> Tensor:
         embedded: Tensor = self.dropout(self.token(batch.ids) * self.scale)
@@ -188,7 +195,7 @@ class TransformerXLModule(nn.Module):
         # the first vectors of the query stream
         self.mask = nn.Parameter(torch.zeros(spec.width)) if spec.streams == 2 else None
         self.blocks = nn.ModuleList(RelativeBlock(spec) for _ in range(spec.layers))
-        self.dropout = nn.Dropout(spec.dropout)
+        self.dropout = nn.Dropout(spec.drops)
         self.compiled = False
         if spec.shared_biases:
             first, *others = list[Any](self.blocks)

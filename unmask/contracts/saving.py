@@ -10,13 +10,16 @@ from typing import Any
 
 import torch
 
+from unmask.backbone.auto_dropout import OFTEN
 from unmask.contracts.broken import expect
 from unmask.contracts.case import SEED, Case
 from unmask.contracts.contract import Contract
 from unmask.infer.model import open_run
 from unmask.pretraining import pretrain
+from unmask.pretraining.choose_dropout import with_dropout
 from unmask.pretraining.measure import legs_of
 from unmask.pretraining.mixture import Mixture
+from unmask.recipe import Recipe
 from unmask.recipe_file import file_used_by
 from unmask.run import from_json, to_json
 from unmask.settings import flat, override
@@ -70,23 +73,24 @@ def _compare(whole: Path, parts: Path) -> None:
 
 def round_trip(case: Case) -> None:
     """Compare a system that was trained in memory with the saved run of the same training."""
-    out = case.folder / "saved"
+    out, recipe = case.folder / "saved", with_dropout(case.recipe, OFTEN)  # a run writes down what it chooses
     try:
-        _run(case, case.recipe, out, FEW)
-        opened = open_run(out, device="cpu", recipe=file_used_by(case.recipe))
-        expect(opened.recipe == case.recipe, "The recipe of a run must be the recipe that was trained, but it differs.")
-        _compare_systems(case, _trained(case), opened.system)
+        _run(case, recipe, out, FEW)
+        opened = open_run(out, device="cpu", recipe=file_used_by(recipe))
+        expect(opened.recipe == recipe, "The recipe of a run must be the recipe that was trained, but it differs.")
+        _compare_systems(case, _trained(case, recipe), opened.system)
     finally:
         _remove(out)
 
 
-def _trained(case: Case) -> Any:
+def _trained(case: Case, recipe: Recipe) -> Any:
     """The system after the same training in memory. No file is written."""
-    recipe = case.recipe
-    trainer = Trainer(case.build(), recipe.optimise, Machine(), SEED)
+    trainer = Trainer(case.build(recipe), recipe.optimise, Machine(), SEED)
     stages = legs_of(recipe, Mixture.open([case.data]), [stage.rows for stage in recipe.schedule], SEED, [])
     for _ in train(trainer, stages, Fixed(FEW), folder=None):
         pass
+    if trainer.average is not None:
+        trainer.average.exchange()  # a run is opened with the averaged weights
     return trainer.system.eval()
 
 

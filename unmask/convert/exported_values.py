@@ -39,6 +39,7 @@ FATES: dict[type, dict[str, Fate]] = {
     Single: {"backbone": "written"},
     GeneratorDiscriminator: {
         "backbone": "written", "generator": "written", "fill": "written", "shared": "written", "learned": "training",
+        "generator_rate": "training", "discriminator_rate": "training", "temperature": "training",
     },
     Transformer: {
         "layers": "written", "width": "written", "heads": "written", "feedforward": "written", "embedding": "written",

@@ -72,7 +72,7 @@ class ReplacedModule(nn.Module):
             scores = self._scores(hidden.last.flatten(0, 1)[targets.where])
             replaced = batch.ids.flatten()[targets.where] != targets.ids
         losses = F.binary_cross_entropy_with_logits(scores.float(), replaced.float(), reduction="none")
-        return Loss((losses * counted).sum(), counted.sum())
+        return Loss((losses * counted).sum(), counted.sum(), positive=(replaced * counted).sum())
 
     def decode(self, hidden: Hidden, batch: Batch) -> Tensor:
         """B T, the score of "replaced" for each token."""

@@ -15,13 +15,15 @@ from unmask import run
 from unmask.data.loader import Loader
 from unmask.errors import UserError, require
 from unmask.infer.model import Model, open_run
+from unmask.pretraining.choose_dropout import about_dropout, automatic, with_dropout
+from unmask.pretraining.collapse import collapses
 from unmask.pretraining.measure import ends, legs_of, machine_for, micro_rows, step_costs, step_seconds, steps_paid
 from unmask.pretraining.mixture import Mixture
 from unmask.pretraining.same_request import check_same
 from unmask.pretraining.short_budget import TOO_FEW_STEPS, about_shrinking, about_too_few, shrunk
 from unmask.pretraining.start_from import about_rate, continued, inherit
 from unmask.pretraining.time_budget import TimeBudget, read_plans
-from unmask.pretraining.validate import COLLAPSED, validator
+from unmask.pretraining.validate import validator
 from unmask.recipe import Recipe
 from unmask.recipe_file import RecipeFile, file_used_by
 from unmask.recipe_json import plain
@@ -130,14 +132,18 @@ def _new_run(
     if base is not None:
         recipe = continued(recipe, base, mixture)
     check_training(recipe)
-    system = recipe.system.build(recipe, mixture.tokenizer.vocabulary, seed)
-    notices = inherit(system, base, recipe) + [about_rate(recipe, base)] if base is not None else []
+    trainer, notices = _built(recipe, mixture, machine, base, seed)
     _check_data(recipe, mixture, seed)
-    limit, trainer = Budget.parse(budget), Trainer(system, recipe.optimise, machine, seed)
+    limit = Budget.parse(budget)
     if limit.kind == "seconds" or machine.device != "cpu":
         yield {"event": "measuring"}
     recipe, micro, measured, steps = _measured(recipe, mixture, trainer, limit, began, now, notices)
     _check_data(recipe, mixture, seed)  # its steps may be smaller now
+    if automatic(recipe):  # the number of steps was not known before
+        visits = mixture.visits(steps * recipe.step_tokens)
+        notices.append(about_dropout(recipe, visits, estimated=limit.kind == "seconds"))
+        recipe = with_dropout(recipe, visits)
+        trainer = _built(recipe, mixture, machine, base, seed)[0]
     if base is not None:
         rows = max(stage.length for stage in recipe.schedule)
         recipe = recipe.replace(reads=max(rows, base.recipe.longest))
@@ -147,6 +153,15 @@ def _new_run(
     run.create(out, recipe, mixture.tokenizer, more={run.REQUEST: request | {"micro": micro, "held_out": held_out}})
     planner = _planner(recipe, mixture, limit, out, measured, began, now) if measured else Fixed(steps)
     return Ready(recipe, trainer, micro, planner, notices, held_out)
+
+
+def _built(
+    recipe: Recipe, mixture: Mixture, machine: Machine, base: Model | None, seed: int
+) -> tuple[Trainer, list[str]]:
+    """The networks with their first weights, ready to train; and notices about weights that come from another run."""
+    system = recipe.system.build(recipe, mixture.tokenizer.vocabulary, seed)
+    notices = inherit(system, base, recipe) + [about_rate(recipe, base)] if base is not None else []
+    return Trainer(system, recipe.optimise, machine, seed), notices
 
 
 def _check_data(recipe: Recipe, mixture: Mixture, seed: int) -> None:
@@ -258,14 +273,16 @@ def _trained(
     loaders: list[Loader] = []
     legs = legs_of(recipe, mixture, ready.micro, seed, loaders)
     log = Log(out, last=checkpoint.last_record(out), tensorboard=tensorboard)
-    record: dict[str, Any] = {}
+    said: set[str] = set()
     try:
         for record in train(trainer, legs, ready.planner, folder=out, resume=True, stop=stop, clock=now,
                             validate=validator(trainer, held, recipe) if held else None):  # fmt: skip
-            log.write(record)
+            new = {name: text for name, text in collapses(record, recipe).items() if name not in said}
+            said |= set(new)
+            log.write(record | ({"notices": list(new.values())} if new else {}))
             yield record
-        if record.get("validation_spread", 1.0) < COLLAPSED:
-            yield {"event": "notice", "text": _about_spread(record["validation_spread"])}
+            for text in new.values():
+                yield {"event": "notice", "text": text}
         yield {"event": "read", "notes": dict(sum((loader.notes for loader in loaders), Counter()))}
     except torch.OutOfMemoryError:
         raise UserError(
@@ -284,10 +301,3 @@ def _about_data(mixture: Mixture, recipe: Recipe, visits: float) -> Iterator[str
             f"no lexicon of this data has an entry of the level {level}, so words are used instead: add entries with "
             "'unmask lexicon' and prepare the data again"
         )
-
-
-def _about_spread(spread: float) -> str:
-    return (
-        f"the network gives all tokens nearly the same vector (spread {spread:.2f}): it has hardly begun to learn, or has "
-        "collapsed: give a larger budget, lower optimise.rate, or raise optimise.warmup"
-    )

@@ -7,21 +7,22 @@ from typing import Any
 
 from unmask import curves
 from unmask.batch import Batch
+from unmask.pretraining.collapse import base_loss
 from unmask.recipe import Recipe
 from unmask.system import weights
 from unmask.train import Trainer
 
-COLLAPSED = 0.1  # below this spread, the vectors of different tokens are nearly the same
-
 
 def validator(trainer: Trainer, held: list[Batch], recipe: Recipe) -> Callable[[], dict[str, float]]:
-    """Returns a function that computes the held-out losses with fixed masks. `loss` is their weighted sum, `score` is -loss."""
+    """Returns a function that computes the held-out losses with fixed masks. `loss` is their weighted sum, `score` is -loss;
+    `base_NAME` is the loss of a constant answer, for a yes/no objective."""
     weights = _last_weights(recipe)
 
     @trainer.plainly()
     def validate() -> dict[str, float]:
         totals: dict[str, Any] = {}
         scales: dict[str, float] = {}
+        positive: dict[str, Any] = {}
         memory = None
         for batch in held:
             prepared, _ = trainer.system.hide(batch.to(trainer.machine.device))
@@ -31,11 +32,14 @@ def validator(trainer: Trainer, held: list[Batch], recipe: Recipe) -> Callable[[
                 total, count = totals.get(name, (0.0, 0.0))
                 totals[name] = (total + loss.total, count + loss.count)
                 scales[name] = 1.0 if loss.scale is None else float(loss.scale)
+                if loss.positive is not None:
+                    positive[name] = positive.get(name, 0.0) + loss.positive
         means = {name: float(total) / max(1.0, float(count)) for name, (total, count) in totals.items()}
         spread = _spread(trainer, held[0])
         score = -sum(mean * weights.get(name, 1.0) * scales[name] for name, mean in means.items())
         losses = {f"loss_{name}": mean for name, mean in means.items()}
-        return {"score": score, "loss": -score, "spread": spread} | losses
+        bases = {f"base_{n}": base_loss(float(yes), max(1.0, float(totals[n][1]))) for n, yes in positive.items()}
+        return {"score": score, "loss": -score, "spread": spread} | losses | bases
 
     return validate
 

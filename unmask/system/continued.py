@@ -11,7 +11,9 @@ from unmask.settings import flat
 
 STREAM = "second stream"
 # settings of a system and its networks that change only the training: the same weights work with other values
-TRAINING = ("dropout", "attention_dropout", "activation_dropout", "learned")
+TRAINING = (
+    "dropout", "attention_dropout", "activation_dropout", "learned", "generator_rate", "discriminator_rate", "temperature",
+)  # fmt: skip
 
 
 def with_network_of(recipe: Recipe, base: Recipe) -> Recipe:

@@ -10,8 +10,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from unmask import chance
-from unmask.axes import Backbone, Hide, Objective, Part
+from unmask import chance, curves
+from unmask.axes import Backbone, Curve, Hide, Objective, Part
 from unmask.backbone import Transformer
 from unmask.batch import Batch, Hidden, Loss, Vocabulary
 from unmask.errors import require
@@ -36,6 +36,10 @@ class GeneratorDiscriminator(Part):
     fill: Tokens = field(default_factory=Tokens)  # how the generator predicts
     shared: bool = True  # both networks share their embeddings
     learned: bool = False  # the loss weights are learned, by uncertainty; otherwise the schedule gives them
+    # the learning rate of each network, as a share of optimise.rate; shared embeddings have the rate of the generator
+    generator_rate: float | Curve = 1.0
+    discriminator_rate: float | Curve = 1.0
+    temperature: float | Curve = 1.0  # scores are divided by it before a token is drawn; below 1: more likely tokens
 
     def __post_init__(self) -> None:
         for name, network in (("backbone", self.backbone), ("generator", self.generator)):
@@ -49,6 +53,18 @@ class GeneratorDiscriminator(Part):
                 name=name,
                 network_kind=type(network).__name__,
             )
+        for name in ("generator_rate", "discriminator_rate"):
+            require(
+                curves.least(getattr(self, name)) >= 0,
+                "system.{name} must be 0 or more, got {value}: write 0.3 for 30% of optimise.rate",
+                name=name,
+                value=getattr(self, name),
+            )
+        require(
+            curves.least(self.temperature) > 0,
+            "system.temperature must be over 0 at every step, got {temperature}: 1 draws with the probabilities themselves",
+            temperature=self.temperature,
+        )
         if self.generator is None:
             return
         require(
@@ -84,6 +100,16 @@ class GeneratorDiscriminator(Part):
     @property
     def losses(self) -> tuple[str, ...]:
         return (GENERATOR, BALANCE) if self.learned else (GENERATOR,)
+
+    @property
+    def rates(self) -> dict[str, float | Curve]:
+        return {"generator": self.generator_rate, "discriminator": self.discriminator_rate}
+
+    @property
+    def gentler(self) -> tuple[str, ...]:
+        now = curves.most(self.discriminator_rate)
+        later = f"After(share=0.2, value={now:g}, rise=0.1)"
+        return (f"system.discriminator_rate={0.3 * now:g}", f"system.discriminator_rate={later}")
 
     def asks(self, predict: dict[str, Objective]) -> dict[str, dict[str, Objective]]:
         return {"generator": {GENERATOR: self.fill}, "discriminator": predict}
@@ -135,9 +161,21 @@ class GeneratorDiscriminatorModule(SystemModule):
         self.fill = spec.fill.build(generator.width, self.generator.embed.token.weight, generator.fresh)
         self.predict = heads(recipe, spec.backbone, self.backbone.embed.token.weight)
         starts = [0.0] + [-math.log(PAPER_WEIGHT)] * len(self.predict)
-        self.guess = guess
+        self.guess, self.temperature = guess, spec.temperature
         # logarithms of variances, the generator's first
         self.balance = nn.Parameter(torch.tensor(starts)) if spec.learned else None
+        self.rates = self._rates(spec)
+
+    def _rates(self, spec: GeneratorDiscriminator) -> dict[str, float | Curve]:
+        """The learning rate of each parameter, as a share. Learned loss weights belong to no network: their share is 1."""
+        guessing = {id(p) for module in (self.generator, self.fill) for p in module.parameters()}
+        judging = {id(p) for module in (self.backbone, self.predict) for p in module.parameters()}
+        found = {name: (id(p) in guessing, id(p) in judging) for name, p in self.named_parameters()}
+        return {
+            name: spec.generator_rate if mine else spec.discriminator_rate
+            for name, (mine, other) in found.items()
+            if mine or other
+        }
 
     def compile_parts(self, on: bool = True) -> None:
         """Compile the parts that take most of the time. `on=False`: use the parts without compilation again."""
@@ -155,7 +193,8 @@ class GeneratorDiscriminatorModule(SystemModule):
     def step(self, batch: Batch, memory: Any = None) -> tuple[dict[str, Loss], Any]:
         """The losses of a batch, and the discriminator's memory for the next batch."""
         guessed, _ = self.generator(batch)
-        loss, drawn = self.guess(self.fill, guessed, batch, self.seed)
+        temperature = curves.at(self.temperature, batch.progress)
+        loss, drawn = self.guess(self.fill, guessed, batch, self.seed, temperature)
         judged = filled(batch, drawn)
         hidden, memory = self.backbone(judged, memory)
         losses = {GENERATOR: loss} | {name: head(hidden, judged) for name, head in self.predict.items()}
@@ -171,18 +210,20 @@ class GeneratorDiscriminatorModule(SystemModule):
         return found | {BALANCE: Loss(self.balance.sum() / 2, torch.ones_like(self.balance[0]))}
 
 
-def guess(fill: Any, guessed: Hidden, batch: Batch, seed: int) -> tuple[Loss, Tensor]:
+def guess(
+    fill: Any, guessed: Hidden, batch: Batch, seed: int, temperature: float | Tensor = 1.0
+) -> tuple[Loss, Tensor]:
     """The generator's loss, and for each target a token drawn from its distribution."""
     scores = fill.at_targets(guessed, batch)  # N V
-    return fill.loss(scores, batch), sample(scores.detach(), batch, seed)
+    return fill.loss(scores, batch), sample(scores.detach(), batch, seed, temperature)
 
 
-def sample(scores: Tensor, batch: Batch, seed: int) -> Tensor:
+def sample(scores: Tensor, batch: Batch, seed: int, temperature: float | Tensor = 1.0) -> Tensor:
     """N, a token for each target, drawn from the softmax of its scores. The draw depends on row, visit and place."""
     where, length = batch.targets[GENERATOR].where, batch.shape[1]
     address = (batch.row[where // length], batch.visit[where // length])
     drawn = chance.uniform(where % length, seed, *address, chance.purpose("generator"))
-    mass = scores.float().softmax(-1).cumsum(-1)
+    mass = (scores.float() / temperature).softmax(-1).cumsum(-1)
     found = torch.searchsorted(mass, (drawn * mass[:, -1]).to(mass.dtype)[:, None], right=True)[:, 0]
     return found.clamp(max=scores.shape[1] - 1)
 

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from unmask import chance
-from unmask.axes import Backbone, Hide, Objective, Part, Pattern
+from unmask.axes import Backbone, Curve, Hide, Objective, Part, Pattern
 from unmask.backbone import Transformer
 from unmask.batch import Batch, Hidden, Loss, Vocabulary
 from unmask.recipe import MAIN, Recipe
@@ -33,6 +33,14 @@ class Single(Part):
     def losses(self) -> tuple[str, ...]:
         return ()
 
+    @property
+    def rates(self) -> dict[str, float | Curve]:
+        return {"network": 1.0}
+
+    @property
+    def gentler(self) -> tuple[str, ...]:
+        return ()
+
     def asks(self, predict: dict[str, Objective]) -> dict[str, dict[str, Objective]]:
         return {"network": predict}
 
@@ -51,11 +59,12 @@ class SystemModule(nn.Module):
     """Base class of systems: hiding by tracks, and reading for inference. `keep` is the network that is served."""
 
     backbone: Any
+    rates: dict[str, float | Curve]  # the learning rate of each parameter, as a share of the full rate; 1 if not named
 
     def __init__(self, recipe: Recipe, vocabulary: Vocabulary, seed: int) -> None:
         super().__init__()
         check_fit(recipe, vocabulary)
-        self.vocabulary, self.seed = vocabulary, seed
+        self.vocabulary, self.seed, self.rates = vocabulary, seed, {}
         self.tracks, self.writing = recipe.all_tracks(), recipe.writing
         self.asked = {name: asked(recipe, track) for name, track in self.tracks.items()}
         # the tracks that hide what the recipe hides, and so what a stage hides instead

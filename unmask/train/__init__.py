@@ -4,10 +4,11 @@ from unmask.train.budget import Budget
 from unmask.train.lamb import LAMB
 from unmask.train.loop import Diverged, Intervals, LoopStage, Machine, Trainer, train
 from unmask.train.momentum import Momentum
+from unmask.train.muon import Muon
 from unmask.train.optimise import AdamW
 from unmask.train.plan import Fixed, Moment, Plan, Planner
 
 __all__ = [
-    "LAMB", "AdamW", "Budget", "Diverged", "Fixed", "Intervals", "LoopStage", "Machine", "Moment", "Momentum", "Plan", "Planner",
-    "Trainer", "train",
+    "LAMB", "AdamW", "Budget", "Diverged", "Fixed", "Intervals", "LoopStage", "Machine", "Moment", "Momentum", "Muon", "Plan",
+    "Planner", "Trainer", "train",
 ]  # fmt: skip

@@ -1,8 +1,8 @@
 """Checkpoints: written to a temporary name, flushed, renamed and checksummed. Nothing is ever unpickled.
 
 A run folder holds the files for inference (`weights.safetensors`, `recipe.json`, `tokenizer.json`). If training can be
-resumed, it also holds `state/STEP/`: the weights, the optimiser, the memory (if any) and the place in the data at that
-step.
+resumed, it also holds `state/STEP/`: the weights, the optimiser, the memory and the average of the weights (if any) and the
+place in the data at that step.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from unmask.train import saved_tree
 WEIGHTS = "weights.safetensors"
 OPTIMISER = "optimiser.safetensors"
 MEMORY = "memory.safetensors"
+AVERAGE = "average.safetensors"
 STATE = "state.json"
 
 
@@ -94,11 +95,12 @@ def read(path: Path) -> dict[str, Tensor]:
 
 def save_state(
     folder: Path, model: nn.Module, optimiser: torch.optim.Optimizer, state: dict[str, Any], *, publish: bool,
-    memory: dict[Any, Memory] | None = None,
+    memory: dict[Any, Memory] | None = None, average: dict[str, Tensor] | None = None,
 ) -> None:  # fmt: skip
     """Write `state/STEP` atomically, then delete the previous state.
 
-    `memory`: the memory that the network needs for the next step, by any names."""
+    `memory`: the memory that the network needs for the next step, by any names. `average`: the averaged weights, which are
+    published instead of the weights."""
     states = folder / "state"
     step = int(state["step"])
     draft = states / f".{step}"
@@ -107,6 +109,8 @@ def save_state(
         draft.mkdir(parents=True)
         files = {WEIGHTS: unique(model), OPTIMISER: _moments(model, optimiser)}
         kept = {name: value for name, value in (memory or {}).items() if value is not None}
+        if average is not None:
+            files[AVERAGE] = average | dict(_buffers(model))
         if kept:
             files[MEMORY] = saved_tree.named(kept)
             state = state | {"memory": saved_tree.outline(kept)}
@@ -140,13 +144,14 @@ def save_state(
 
 
 def put_in_service(folder: Path, step: int) -> None:
-    """Publish the weights of a saved state as the weights of the run: a hard link to the same file."""
-    draft = folder / f".{WEIGHTS}"
+    """Publish the weights of a saved state, averaged if it has an average, as the weights of the run: a hard link."""
+    draft, place = folder / f".{WEIGHTS}", folder / "state" / str(step)
+    source = place / AVERAGE if (place / AVERAGE).is_file() else place / WEIGHTS
     draft.unlink(missing_ok=True)
     try:
-        os.link(folder / "state" / str(step) / WEIGHTS, draft)
+        os.link(source, draft)
     except OSError:  # a file system without hard links
-        shutil.copyfile(folder / "state" / str(step) / WEIGHTS, draft)
+        shutil.copyfile(source, draft)
     draft.replace(folder / WEIGHTS)
 
 
@@ -171,9 +176,10 @@ def last_record(folder: Path) -> dict[str, Any] | None:
 
 
 def load_state(
-    folder: Path, model: nn.Module, optimiser: torch.optim.Optimizer, memory: dict[Any, Memory] | None = None
-) -> dict[str, Any]:
-    """Load the last state into model, optimiser and memory; returns the rest of it."""
+    folder: Path, model: nn.Module, optimiser: torch.optim.Optimizer, memory: dict[Any, Memory] | None = None,
+    average: dict[str, Tensor] | None = None,
+) -> dict[str, Any]:  # fmt: skip
+    """Load the last state into model, optimiser, memory and the averaged weights; returns the rest of it."""
     step = newest(folder)
     if step is None:
         raise UserError("{folder} has no state to resume from: start a new run", folder=folder)
@@ -191,6 +197,10 @@ def load_state(
         memory.clear()
         if MEMORY in state["sha256"]:
             memory.update(_memory(read(place / MEMORY), state.get("memory"), next(model.parameters()).device))
+    if average is not None:
+        found = read(place / AVERAGE)
+        for name, value in average.items():
+            value.copy_(found[name])
     if state["published"]:
         put_in_service(folder, step)  # the last save may have been killed before it published
     return state

@@ -18,6 +18,7 @@ from unmask.axes import Curve, Hide, Optimise
 from unmask.batch import Batch
 from unmask.errors import UserError
 from unmask.train import checkpoint
+from unmask.train.average import Average
 from unmask.train.cuda_graph import GraphedGradients
 from unmask.train.plan import Moment, Plan, Planner, leg_at
 
@@ -72,6 +73,7 @@ class Trainer:
     def __init__(self, system: Any, optimise: Optimise, machine: Machine, seed: int) -> None:
         self.system, self.optimise, self.machine, self.seed = system.to(machine.device), optimise, machine, seed
         self.optimiser = optimise.build(system)
+        self.average = None if optimise.average is None else Average(self.system, optimise.average)
         self.hide = torch.compile(system.hide, dynamic=False) if machine.compiled else system.hide
         self.run: Callable[..., Any] = GraphedGradients(self._run, system) if machine.recorded else self._run
         self.system.compile_parts(machine.compiled)
@@ -117,12 +119,19 @@ class Trainer:
             self.hide, self.run = ways
             self.system.compile_parts(self.machine.compiled)
 
+    @property
+    def averaged(self) -> dict[str, Tensor] | None:
+        """The averaged weights, by name; None if they are not averaged."""
+        return None if self.average is None else self.average.values
+
     def update(self, moment: Moment) -> tuple[float, Tensor]:
         """Update the weights; returns the learning rate and the norm of the gradient before clipping."""
         limit = self.optimise.clip if self.optimise.clip is not None else math.inf
         norm = nn.utils.clip_grad_norm_(self.system.parameters(), limit)
         rate = self.optimise.set(self.optimiser, moment)
         self.optimiser.step()
+        if self.average is not None:
+            self.average.add(moment.step)
         return rate, norm
 
 
@@ -159,7 +168,7 @@ def train(
     """
     at: dict[str, Any] = {"step": 0, "tokens": 0, "seconds": 0.0, "best": None, "source": None, "begins": True}
     if resume and folder is not None and checkpoint.newest(folder) is not None:
-        at = checkpoint.load_state(folder, trainer.system, trainer.optimiser, trainer.memory)
+        at = checkpoint.load_state(folder, trainer.system, trainer.optimiser, trainer.memory, trainer.averaged)
     step, tokens, best, position = at["step"], at["tokens"], at["best"], at["source"]
     began, saved = clock() - at["seconds"], clock()
     meter, ends = _Meter(trainer, folder), [leg.until for leg in legs]
@@ -197,7 +206,7 @@ def train(
         looked, plan = clock(), planner.plan(step)
         record |= {"steps": plan.steps} | ({} if planner.left() is None else {"left": planner.left()})
         if check and validate is not None:
-            record |= {f"validation_{name}": value for name, value in _quietly(trainer.system, validate).items()}
+            record |= {f"validation_{name}": value for name, value in _quietly(trainer, validate).items()}
         better = keep == "last" or validate is None or check and (best is None or record["validation_score"] > best)
         best = record.get("validation_score", best) if better else best
         begins = not done and leg_at(ends, plan.moment(step + 1)) != number
@@ -208,7 +217,8 @@ def train(
             at = {"step": step, "tokens": tokens, "seconds": record["seconds"], "spent": planner.spent(), "best": best,
                   "source": position if begins else source.state(), "begins": begins,
                   "record": record | ending}  # fmt: skip
-            checkpoint.save_state(folder, trainer.system, trainer.optimiser, at, publish=better, memory=trainer.memory)
+            checkpoint.save_state(folder, trainer.system, trainer.optimiser, at, publish=better, memory=trainer.memory,
+                                  average=trainer.averaged)  # fmt: skip
             saved = clock()
         if keeps:
             planner.aside(clock() - looked)
@@ -217,13 +227,14 @@ def train(
             return
 
 
-def _quietly(system: nn.Module, validate: Callable[[], dict[str, float]]) -> dict[str, float]:
-    system.eval()
+def _quietly(trainer: Trainer, validate: Callable[[], dict[str, float]]) -> dict[str, float]:
+    """Validate the weights that are published: the averaged ones, if there is an average."""
+    trainer.system.eval()
     try:
-        with torch.no_grad():
+        with torch.no_grad(), contextlib.nullcontext() if trainer.average is None else trainer.average.in_place():
             return validate()
     finally:
-        system.train()
+        trainer.system.train()
 
 
 class _Meter:

@@ -10,6 +10,7 @@ from typing import Any, Literal
 import torch
 from torch import nn
 
+from unmask import curves
 from unmask.axes import Part
 from unmask.errors import require
 from unmask.train.plan import Moment
@@ -31,6 +32,9 @@ class AdamW(Part):
     curve: Curve = "linear"  # how the rate changes after the warmup
     correct: bool = True  # Adam's bias correction; BERT's released code leaves it out
     layer_decay: float = 1.0  # rate of a layer as a share of the rate of the layer above it; 1: all layers alike
+    average: float | None = (
+        None  # share of the average of the weights that a step keeps, such as 0.999; none: no average
+    )
 
     def __post_init__(self) -> None:
         check_numbers(self)
@@ -54,7 +58,7 @@ class AdamW(Part):
             # put the inverse of the correction into the rate and epsilon: this is exactly Adam without bias correction
             mean, root = 1 - self.betas[0] ** moment.step, math.sqrt(1 - self.betas[1] ** moment.step)
         for group in optimiser.param_groups:
-            group["lr"] = rate * group["scale"] * mean / root
+            group["lr"] = rate * share(group, moment) * mean / root
             group["eps"] = self.epsilon / root
             if group["weight_decay"]:
                 group["weight_decay"] = self.decay * root / mean
@@ -80,15 +84,23 @@ def factor(curve: Curve, warmup: float, moment: Moment) -> float:
 def groups(model: nn.Module, decay: float, scales: Mapping[str, float] | None = None) -> list[dict[str, Any]]:
     """Parameter groups, matrices first. Only matrices have weight decay; biases, norms and other vectors have none.
 
-    `scales`: the learning rate of a parameter, by name, as a share of the full rate; 1 if none is given."""
-    found: dict[tuple[bool, float], list[nn.Parameter]] = {}
+    `scales`: the learning rate of a parameter, by name, as a share of the full rate; 1 if none is given. A system with
+    several networks may declare `rates`: the rate of each parameter, as a share that may change during training."""
+    rates: Mapping[str, Any] = getattr(model, "rates", {})
+    found: dict[tuple[bool, float, Any], list[nn.Parameter]] = {}
     for name, parameter in model.named_parameters():
         if parameter.requires_grad:
-            found.setdefault((parameter.dim() <= 1, (scales or {}).get(name, 1.0)), []).append(parameter)
+            key = (parameter.dim() <= 1, (scales or {}).get(name, 1.0), rates.get(name, 1.0))
+            found.setdefault(key, []).append(parameter)
     return [
-        {"params": found[vector, scale], "weight_decay": 0.0 if vector else decay, "scale": scale}
-        for vector, scale in sorted(found)
+        {"params": found[key], "weight_decay": 0.0 if key[0] else decay, "scale": key[1], "network": key[2]}
+        for key in sorted(found, key=lambda key: key[:2])
     ]
+
+
+def share(group: Mapping[str, Any], moment: Moment) -> float:
+    """The learning rate of a parameter group at a step, as a share of the rate of that step."""
+    return float(group["scale"] * curves.at(group["network"], moment.before))
 
 
 def layer_scales(model: Any, decay: float) -> dict[str, float]:
@@ -132,4 +144,9 @@ def check_rate(optimise: Any) -> None:
         optimise.clip is None or optimise.clip > 0,
         "optimise.clip must be over 0 or none, got {clip}",
         clip=optimise.clip,
+    )
+    require(
+        optimise.average is None or 0 < optimise.average < 1,
+        "optimise.average must be in (0, 1) or none, got {average}: with 0.999, about the last 1,000 steps are averaged",
+        average=optimise.average,
     )

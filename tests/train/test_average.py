@@ -1,0 +1,88 @@
+"""The moving average of the weights against its formula; it is validated and published, and resumed to the bit."""
+
+from __future__ import annotations
+
+import contextlib
+
+import pytest
+import torch
+from torch import nn
+
+from tests.train.test_clock import NARROW
+from unmask import recipes
+from unmask.errors import UserError
+from unmask.pretraining import pretrain
+from unmask.train import AdamW, Momentum, checkpoint
+from unmask.train.average import Average
+
+SHORT = [*NARROW, "schedule.0.length=32", "schedule.*.rows=2", "shrink=false", "optimise.rate=0.01"]
+
+
+def trained(shards, out, average: str, **options):
+    recipe = recipes.get("roberta", size="tiny", settings=[*SHORT, f"optimise.average={average}"])
+    records = list(pretrain(recipe, [shards["byte-bpe"]], out, budget="12steps", device="cpu", **options))
+    return recipe, [r for r in records if "validation_loss" in r]
+
+
+def test_it_is_the_formula_one_step_at_a_time():
+    model = nn.Linear(2, 1, bias=False)
+    average, expected = Average(model, 0.7), model.weight.detach().double().tolist()[0]
+    for step in range(1, 40):
+        with torch.no_grad():
+            model.weight.add_(torch.tensor([[0.1 * step, -0.3]]))
+        average.add(step)
+        keep = min(0.7, (1 + step) / (10 + step))
+        expected = [keep * e + (1 - keep) * w for e, w in zip(expected, model.weight[0].tolist(), strict=True)]
+        assert average.values["weight"][0].tolist() == pytest.approx(expected, rel=1e-5)
+
+
+def test_the_model_has_the_averaged_weights_only_inside():
+    model = nn.Linear(2, 2)
+    average = Average(model, 0.5)
+    begun = {n: p.detach().clone() for n, p in model.named_parameters()}
+    with torch.no_grad():
+        model.weight.add_(1.0)
+    now, place = model.weight.detach().clone(), model.weight.data_ptr()
+    with contextlib.suppress(KeyError), average.in_place():
+        assert torch.equal(model.weight, begun["weight"])
+        raise KeyError
+    assert torch.equal(model.weight, now)
+    assert torch.equal(average.values["weight"], begun["weight"])
+    assert model.weight.data_ptr() == place
+
+
+def test_the_average_is_published_and_validated_and_training_goes_on_without_it(shards, tmp_path):
+    recipe, checked = trained(shards, tmp_path / "averaged", "0.9")
+    _, plain = trained(shards, tmp_path / "plain", "none")
+    state = tmp_path / "averaged" / "state" / "12"
+    raw, published = (
+        checkpoint.read(state / checkpoint.WEIGHTS),
+        checkpoint.read(tmp_path / "averaged" / checkpoint.WEIGHTS),
+    )
+    assert (state / checkpoint.WEIGHTS).read_bytes() == (tmp_path / "plain" / checkpoint.WEIGHTS).read_bytes()
+    assert raw.keys() == published.keys()
+    assert not torch.equal(raw["backbone.embed.token.weight"], published["backbone.embed.token.weight"])
+    assert checked[-1]["loss"] == plain[-1]["loss"]
+    # the published weights, trained no further, have the loss that validation found
+    step = {"start": tmp_path / "averaged", "budget": "1steps", "device": "cpu"}
+    again = recipe.replace(optimise=Momentum(rate=1e-30))
+    records = list(pretrain(again, [shards["byte-bpe"]], tmp_path / "again", **step))
+    (loss,) = [r["validation_loss"] for r in records if "validation_loss" in r]
+    assert checked[-1]["validation_loss"] == pytest.approx(loss, rel=1e-6)
+    assert plain[-1]["validation_loss"] != pytest.approx(loss, rel=1e-4)
+
+
+def test_a_resumed_run_has_the_average_of_a_run_that_was_not_stopped(shards, tmp_path):
+    trained(shards, tmp_path / "whole", "0.9")
+    remaining = iter(range(4))
+    trained(shards, tmp_path / "cut", "0.9", stop=lambda: next(remaining, None) is None)
+    assert checkpoint.newest(tmp_path / "cut") == 5
+    trained(shards, tmp_path / "cut", "0.9", resume=True)
+    for name in (checkpoint.WEIGHTS, f"state/12/{checkpoint.WEIGHTS}", f"state/12/{checkpoint.AVERAGE}"):
+        assert (tmp_path / "cut" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
+
+
+@pytest.mark.parametrize("average", [0.0, 1.0, 999.0])
+def test_an_impossible_share_is_a_mistake(average):
+    with pytest.raises(UserError, match=r"optimise.average must be in \(0, 1\) or none"):
+        AdamW(average=average)
