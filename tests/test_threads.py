@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-COMMAND = "import os, sys; from unmask.cli import program; program.app = lambda: print('torch' in sys.modules, os.environ.get('GOMP_SPINCOUNT'), os.environ.get('KMP_BLOCKTIME')); program.main()"
+COMMAND = "import os, sys; from unmask.cli import program; program._command = lambda: lambda: print('torch' in sys.modules, os.environ.get('GOMP_SPINCOUNT'), os.environ.get('KMP_BLOCKTIME')); program.main()"
 PYTHON = "import os, unmask; unmask.load; print('', os.environ.get('GOMP_SPINCOUNT'), os.environ.get('KMP_BLOCKTIME'))"
 
 

@@ -52,3 +52,10 @@ def test_a_file_that_is_none_is_refused(tmp_path, content):
         read_settings(tmp_path / "x.json")
     with pytest.raises(UserError, match="no such file"):
         read_settings(tmp_path / "none.json")
+
+
+def test_long_names_have_short_folders_that_differ():
+    long = "bert+" + "+".join(f"optimise.betas=(0.9,0.{digits})" for digits in range(900, 930))
+    one, other = entry(long), entry(long + "+optimise.clip=1.0")
+    assert len(one.folder) < 120
+    assert one.folder != other.folder

@@ -21,7 +21,7 @@ WAYS = {
     "albert": "pseudo-likelihood", "bert": "pseudo-likelihood", "bert-wwm": "pseudo-likelihood",
     "bert-wwm-ext": "pseudo-likelihood", "char-transformer": "likelihood", "deberta": "pseudo-likelihood",
     "electra": "replaced tokens", "ernie": "pseudo-likelihood", "gpt": "likelihood", "gpt-bert": "likelihood",
-    "gpt2": "likelihood", "roberta": "pseudo-likelihood", "spanbert": "pseudo-likelihood",
+    "gpt2": "likelihood", "modernbert": "pseudo-likelihood", "roberta": "pseudo-likelihood", "spanbert": "pseudo-likelihood",
     "structbert": "pseudo-likelihood", "transformer-xl": "likelihood", "unilm": "likelihood", "xlnet": "likelihood",
 }  # fmt: skip
 

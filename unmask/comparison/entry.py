@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
+from zlib import crc32
 
 from unmask import recipes
 from unmask.errors import UserError, require
@@ -17,6 +18,7 @@ from unmask.type_check import check_types
 
 _JOINT = re.compile(r"\+(?=[a-z_*])")  # a plus sign before a name: the one in 1e+3 is part of a number
 _OWN = ("size", "variant")  # settings that choose the recipe, and are no values of it
+_LONGEST = 100  # letters of a folder's name
 SETTINGS = ".json"  # the suffix of a file of settings
 _FILE = {"recipe": str, "size": str, "variant": str, "settings": tuple[str, ...]}
 
@@ -40,8 +42,9 @@ class Entry:
 
     @property
     def folder(self) -> str:
-        """The name as the name of a folder."""
-        return re.sub(r"[^A-Za-z0-9._+=,-]+", "_", self.name)
+        """The name as the name of a folder, cut if it is long."""
+        name = re.sub(r"[^A-Za-z0-9._+=,-]+", "_", self.name)
+        return name if len(name) <= _LONGEST else f"{name[:_LONGEST]}-{crc32(self.name.encode()):08x}"
 
 
 def parse(text: str, *, size: str, settings: Sequence[str] = ()) -> Entry:
