@@ -6,9 +6,10 @@ from torch import nn
 
 from tests.small import random_batch, vocabulary
 from unmask import recipes
+from unmask.hide import Masked
 from unmask.settings import flat
 from unmask.train import Machine, Trainer
-from unmask.train.cuda_graph import GraphedGradients
+from unmask.train.cuda_graph import Graphed, GraphedGradients
 from unmask.tree import tensors
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
@@ -129,3 +130,26 @@ def test_compiled_hiding_is_the_same_to_the_bit(name):
     compiled, compiled_counts = torch.compile(system.hide, dynamic=False, fullgraph=True)(batch)
     for one, other in zip(tensors((eager, counts)), tensors((compiled, compiled_counts)), strict=True):
         assert torch.equal(one, other)
+
+
+def assert_recorded_hiding_is_the_same(name, rules):
+    """For other text and another progress than the recording was made with too."""
+    recipe = recipes.get(name, size="tiny")
+    system = recipe.system.build(recipe, vocabulary(), 0).cuda()
+    recorded = Graphed(system.hide)
+    for seed in (0, 1):
+        progress = torch.full((), 0.3 * seed, device="cuda")
+        batch = random_batch(rows=4, length=64, examples=3, seed=seed).to("cuda").replace(progress=progress)
+        for rule in rules:
+            plain, again = tensors(system.hide(batch, rule)), tensors(recorded(batch, rule))
+            assert all(torch.equal(one, other) for one, other in zip(plain, again, strict=True))
+    assert len(recorded.recordings) == len(rules)
+
+
+@pytest.mark.parametrize("name", recipes.names())
+def test_recorded_hiding_is_the_same_to_the_bit(name):
+    assert_recorded_hiding_is_the_same(name, [None])
+
+
+def test_a_stage_that_hides_something_else_has_its_own_recording():
+    assert_recorded_hiding_is_the_same("roberta", [None, Masked(budget=0.4), Masked(budget=0.3)])

@@ -44,7 +44,9 @@ def view(track: FullTrack, batch: Batch) -> Batch:
     batch = track.see.apply(batch)  # first, because a view may need the segment numbers of the layout
     if not track.segments:
         return batch
-    return batch.replace(segment=torch.tensor(track.segments, device=batch.ids.device)[batch.segment])
+    # without a table of the numbers: copying one to the GPU cannot be recorded
+    numbers = [number * (batch.segment == place) for place, number in enumerate(track.segments)]
+    return batch.replace(segment=torch.stack(numbers).sum(0))
 
 
 def only_asked(track: FullTrack, batch: Batch, asked: list[Objective]) -> Batch:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from unmask.tree import copied, signature, tensors
+from unmask.tree import copied, mapped, signature, tensors
 
 _WARM = 3  # runs before the recording, in which code is compiled and libraries choose their kernels
 
@@ -21,33 +21,69 @@ class _Recording:
     outputs: Any  # the tensors that it writes
 
 
-class GraphedGradients:
-    """A function of tensors that adds to the gradients of a model; its kernels are recorded once for every signature.
+class Graphed:
+    """A function of tensors; its kernels are recorded once for every signature of its inputs.
 
     The function must not wait for the device or read a value from it. Its results are copied, so that the next call does
     not overwrite them. Random numbers follow the seed of the generator, as without a recording.
     """
 
-    def __init__(self, work: Callable[..., Any], model: nn.Module) -> None:
-        self.work, self.parameters = work, [p for p in model.parameters() if p.requires_grad]
-        self.gradients: dict[
-            nn.Parameter, Tensor
-        ] = {}  # all recordings add to these tensors; a parameter that is never used has none
+    def __init__(self, work: Callable[..., Any]) -> None:
+        self.work = work
         self.recordings: dict[Hashable, _Recording] = {}  # by the signature of the inputs
 
     def __call__(self, *inputs: Any) -> Any:
-        key = signature(inputs)
+        key, given = signature(inputs), tensors(inputs)
         if key not in self.recordings:
-            with torch.cuda.device(self.parameters[0].device):
+            with torch.cuda.device(given[0].device):
                 self.recordings[key] = self._record(inputs)
         recording = self.recordings[key]
-        for place, value in zip(tensors(recording.inputs), tensors(inputs), strict=True):
-            place.copy_(value)
-        self._hold()
+        _copy(tensors(recording.inputs), given)
+        self._ready()
         recording.graph.replay()
-        return copied(recording.outputs)
+        found = [torch.empty_like(tensor) for tensor in tensors(recording.outputs)]
+        _copy(found, tensors(recording.outputs))
+        rest = iter(found)
+        return mapped(recording.outputs, lambda _: next(rest))
 
-    def _hold(self) -> None:
+    def _record(self, inputs: tuple[Any, ...]) -> _Recording:
+        places, random = copied(inputs), torch.cuda.get_rng_state()
+        stream = torch.cuda.Stream()
+        stream.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(stream):
+            self._warm(places)
+        torch.cuda.current_stream().wait_stream(stream)
+        self._warmed()
+        torch.cuda.set_rng_state(random)
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph, stream=stream):
+            outputs = self.work(*places)
+        torch.cuda.set_rng_state(random)
+        return _Recording(graph, places, outputs)
+
+    def _warm(self, places: tuple[Any, ...]) -> None:
+        for _ in range(_WARM):
+            self.work(*places)
+
+    def _warmed(self) -> None:
+        """After the first runs, and before the recording."""
+
+    def _ready(self) -> None:
+        """Before each replay."""
+
+
+class GraphedGradients(Graphed):
+    """A function of tensors that adds to the gradients of a model."""
+
+    def __init__(self, work: Callable[..., Any], model: nn.Module) -> None:
+        super().__init__(work)
+        self.parameters = [p for p in model.parameters() if p.requires_grad]
+        self.gradients: dict[
+            nn.Parameter, Tensor
+        ] = {}  # all recordings add to these tensors; a parameter that is never used has none
+        self.held: list[Tensor | None] = []  # the gradients before the first runs
+
+    def _ready(self) -> None:
         """Replace gradients that are None by zeros, in the tensors that the recordings write to."""
         cleared = [p for p in self.gradients if p.grad is None]
         if cleared:
@@ -55,25 +91,28 @@ class GraphedGradients:
         for parameter in cleared:
             parameter.grad = self.gradients[parameter]
 
-    def _record(self, inputs: tuple[Any, ...]) -> _Recording:
-        places, random = copied(inputs), torch.cuda.get_rng_state()
-        held = [p.grad for p in self.parameters]
-        stream = torch.cuda.Stream()
-        stream.wait_stream(torch.cuda.current_stream())
-        with torch.cuda.stream(stream):
-            for _ in range(_WARM):
-                for parameter in self.parameters:
-                    parameter.grad = None
-                self.work(*places)
-        torch.cuda.current_stream().wait_stream(stream)
-        for parameter, gradient in zip(self.parameters, held, strict=True):
+    def _warm(self, places: tuple[Any, ...]) -> None:
+        self.held = [p.grad for p in self.parameters]
+        for _ in range(_WARM):
+            for parameter in self.parameters:
+                parameter.grad = None
+            self.work(*places)
+
+    def _warmed(self) -> None:
+        for parameter, gradient in zip(self.parameters, self.held, strict=True):
             if parameter.grad is not None:
                 self.gradients.setdefault(parameter, torch.zeros_like(parameter))
             parameter.grad = gradient
-        self._hold()
-        torch.cuda.set_rng_state(random)
-        graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph, stream=stream):
-            outputs = self.work(*places)
-        torch.cuda.set_rng_state(random)
-        return _Recording(graph, places, outputs)
+        self.held = []
+        self._ready()
+
+
+def _copy(places: Sequence[Tensor], values: Sequence[Tensor]) -> None:
+    """Copy many small tensors, with one kernel for each dtype."""
+    kinds: dict[torch.dtype, tuple[list[Tensor], list[Tensor]]] = {}
+    for place, value in zip(places, values, strict=True):
+        pair = kinds.setdefault(place.dtype, ([], []))
+        pair[0].append(place)
+        pair[1].append(value)
+    for into, given in kinds.values():
+        torch._foreach_copy_(into, given)

@@ -19,7 +19,7 @@ from unmask.batch import Batch
 from unmask.errors import UserError
 from unmask.train import checkpoint
 from unmask.train.average import Average
-from unmask.train.cuda_graph import GraphedGradients
+from unmask.train.cuda_graph import Graphed, GraphedGradients
 from unmask.train.plan import Moment, Plan, Planner, leg_at
 
 Rules = Hide | tuple[Hide, ...]
@@ -74,7 +74,8 @@ class Trainer:
         self.system, self.optimise, self.machine, self.seed = system.to(machine.device), optimise, machine, seed
         self.optimiser = optimise.build(system)
         self.average = None if optimise.average is None else Average(self.system, optimise.average)
-        self.hide = torch.compile(system.hide, dynamic=False) if machine.compiled else system.hide
+        hide = torch.compile(system.hide, dynamic=False) if machine.compiled else system.hide
+        self.hide: Callable[..., Any] = Graphed(hide) if machine.recorded else hide
         self.run: Callable[..., Any] = GraphedGradients(self._run, system) if machine.recorded else self._run
         self.system.compile_parts(machine.compiled)
         self.memory: dict[int, Any] = {}  # the memory of the network between steps, by micro-batch
