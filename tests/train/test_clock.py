@@ -297,3 +297,19 @@ def test_a_smaller_step_keeps_a_row_for_every_track():
     assert small != recipe
     for stage in small.schedule:
         assert all(track.share * stage.rows >= 1 - 1e-9 for track in recipe.all_tracks(stage).values())
+
+
+def test_slow_checkpoints_take_little_of_the_time_and_validations_stay(on, shards, tmp_path, monkeypatch):
+    """With a budget in steps too: a step takes a second here, and a checkpoint five."""
+    machine, saved, save = on(Machine(lambda step, time: 1.0, 1.0)), [], checkpoint.save_state
+
+    def slow(folder, system, optimiser, at, **more):
+        machine.time += 5
+        saved.append(at["step"])
+        save(folder, system, optimiser, at, **more)
+
+    monkeypatch.setattr(checkpoint, "save_state", slow)
+    run(machine, shards["wordpiece"], tmp_path / "run", budget="200steps")
+    validated = [record["step"] for record in read(tmp_path / "run") if "validation_loss" in record]
+    assert validated == list(range(10, 201, 10))
+    assert saved == [10, 120, 200]

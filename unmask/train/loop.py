@@ -141,8 +141,10 @@ class Intervals:
     """How often to log, to validate and to save."""
 
     log: int | None = None  # steps between log records; None: 1% of all steps, at most 50
-    save: int | None = None  # steps between validations, each with a checkpoint; None: 5% of all steps, at least 10
+    save: int | None = None  # steps between validations, with checkpoints; None: 5% of all steps, at least 10
     seconds: float = 900.0  # most seconds between checkpoints
+    # seconds; a checkpoint that takes longer is skipped at a validation if checkpoints would take over 5% of the time
+    cheap: float = 0.25
 
     def of(self, plan: Plan) -> tuple[int, int]:
         """The steps between log records, and between validations, for a plan."""
@@ -171,7 +173,7 @@ def train(
     if resume and folder is not None and checkpoint.newest(folder) is not None:
         at = checkpoint.load_state(folder, trainer.system, trainer.optimiser, trainer.memory, trainer.averaged)
     step, tokens, best, position = at["step"], at["tokens"], at["best"], at["source"]
-    began, saved = clock() - at["seconds"], clock()
+    began, saved, saving = clock() - at["seconds"], clock(), 0.0
     meter, ends = _Meter(trainer, folder), [leg.until for leg in legs]
     current, source, begins = -1, None, at["begins"]
     while step < planner.plan(step).steps:
@@ -194,11 +196,12 @@ def train(
         done, stopped = step == planner.plan(step).steps, stop()
         log, save = pace.of(planner.plan(step))
         check = done or (step % save == 0 and planner.affords())
-        keeps = check or stopped or clock() - saved > pace.seconds
+        pays = saving < pace.cheap or clock() - saved > 20 * saving
+        keeps = done or stopped or (check and (pays or keep == "best")) or clock() - saved > pace.seconds
         first, begins = begins, False
         # at the last step of a stage, the place in the data is recorded
         border = not done and leg_at(ends, planner.plan(step).moment(step + 1)) != number
-        if not (keeps or first or border or step % log == 0 or planner.due()):
+        if not (check or keeps or first or border or step % log == 0 or planner.due()):
             continue
         record = meter.record() | {"step": step, "stage": number, "tokens": tokens, "progress": moment.after}
         record["seconds"] = clock() - began
@@ -214,14 +217,15 @@ def train(
         position = source.after_stage() if begins else position
         ending = {"done": True} if done else {"stopped": True} if stopped else {}
         if keeps and folder is not None:
+            saving = clock()
             meter.check_weights(step, record["rate"])
             at = {"step": step, "tokens": tokens, "seconds": record["seconds"], "spent": planner.spent(), "best": best,
                   "source": position if begins else source.state(), "begins": begins,
                   "record": record | ending}  # fmt: skip
             checkpoint.save_state(folder, trainer.system, trainer.optimiser, at, publish=better, memory=trainer.memory,
                                   average=trainer.averaged)  # fmt: skip
-            saved = clock()
-        if keeps:
+            saved, saving = clock(), clock() - saving
+        if check or keeps:
             planner.aside(clock() - looked)
         yield record | ending
         if stopped:
