@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import subprocess
+import sys
 
 import pytest
 
@@ -226,3 +228,20 @@ def test_unknown_names_offer_the_nearest_or_all():
 def test_a_star_means_every_stage():
     recipe = recipes.get("bert", settings=["schedule.*.length=64"])
     assert [stage.length for stage in recipe.schedule] == [64, 64]
+
+
+WITHOUT = """
+import sys
+for name in ("triton", "transformers", "rjieba", "ahocorasick_rs", "pyarrow", "matplotlib", "tensorboard"):
+    sys.modules[name] = None  # importing it fails, as where it is not installed
+from unmask import recipes
+from unmask.run import from_json, to_json
+for name in recipes.names():
+    recipe = recipes.get(name, size="tiny")
+    assert from_json(to_json(recipe)) == recipe, name
+"""
+
+
+def test_recipes_are_read_where_only_what_the_package_requires_is_installed():
+    ran = subprocess.run([sys.executable, "-c", WITHOUT], capture_output=True, text=True)
+    assert ran.returncode == 0, ran.stderr

@@ -49,7 +49,9 @@ def part_named(name: str, file: RecipeFile | None) -> type:
     require(module.startswith("unmask."), "a recipe may only name parts of unmask, got {name!r}", name=name)
     try:
         part = _classes(module).get(part_name)
-    except ImportError:
+    except ModuleNotFoundError as error:
+        if error.name is None or not module.startswith(error.name):  # a library that is not installed
+            raise
         part = None
     if part is None:
         raise UserError("this recipe names a part that this version of unmask does not have: {name}", name=name)
@@ -122,9 +124,11 @@ def _exported() -> list[type]:
 
 @cache
 def _classes(package: str) -> dict[str, type]:
-    """The public classes of a package, from all its modules; so a new part needs only a new file."""
+    """The public classes of a package, from all its modules; so a new part needs only a new file.
+
+    A module whose name begins with _ holds no parts: it is not imported here, and may need what is not installed."""
     module = importlib.import_module(package)
-    inside = pkgutil.iter_modules(getattr(module, "__path__", ()))
-    modules = [module, *(importlib.import_module(f"{package}.{info.name}") for info in inside)]
+    inside = [info.name for info in pkgutil.iter_modules(getattr(module, "__path__", ())) if info.name[0] != "_"]
+    modules = [module, *(importlib.import_module(f"{package}.{name}") for name in inside)]
     found = {name: value for one in modules for name, value in vars(one).items() if isinstance(value, type)}
     return {name: value for name, value in found.items() if value.__module__.startswith(package) and name[:1] != "_"}

@@ -81,7 +81,9 @@ def look(
     content, placed: B H Q d, the queries for keys and for distances. key_value: B 2H K d, all keys, then all values.
     place: B H L d, the keys of distances, or 1 H L d for all rows. both: B H Q 2, what is added for keys of the same
     segment, and of another segment. The other arguments are fields of AttentionSide."""
-    from unmask.backbone import fused_kernels  # imported here because Triton is not installed everywhere
+    from unmask.backbone import (
+        _fused_kernels as fused_kernels,
+    )  # imported here because Triton is not installed everywhere
 
     rows, heads, queries, width = content.shape
     check_size(content, key_value, place)
@@ -107,7 +109,7 @@ def look_back(
     """The gradients of content, key_value, placed, place and both (empty if `both` is None).
 
     inner: B H Q, the product of each query's output with the gradient of that output."""
-    from unmask.backbone import fused_kernels
+    from unmask.backbone import _fused_kernels as fused_kernels
 
     rows, heads, queries, width = content.shape
     gradient, content, (key, value) = _lined(gradient), _lined(content), _lined(key_value).chunk(2, 1)
