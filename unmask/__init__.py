@@ -1,4 +1,4 @@
-"""Unmask: pretrain, adapt and use the language models of 2017-2020 on your own text. This is its Python API.
+"""Unmask: pretrain, adapt, compare and use the language models of 2017-2020 on your own text. This is its Python API.
 
 import unmask
 

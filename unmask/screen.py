@@ -256,7 +256,9 @@ def reading(
 
 
 def comparing(records: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-    """Yield the records of a comparison. On a terminal, its table is drawn while it runs; otherwise a line when a run ends."""
+    """Yield the records of a comparison. On a terminal, its table is drawn while it runs; otherwise lines tell of each run
+    when it ends, and of the running ones every half minute."""
+    told = time.monotonic()
     with Live(console=err, auto_refresh=False, transient=True) if err.is_terminal else nullcontext() as drawn:
         for record in records:
             if record["event"] == "notice":
@@ -266,6 +268,14 @@ def comparing(records: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
                 err.print(f"{record['job']} {said}", markup=False)
             elif record["event"] == "state" and drawn is not None:
                 drawn.update(_table("", record["columns"], record["rows"]), refresh=True)
+            elif record["event"] == "state" and time.monotonic() - told > 30:
+                told = time.monotonic()
+                for row in record["rows"]:
+                    if row[3] not in ("done", "waiting", "failed"):
+                        words = [
+                            f"{name} {cell}" for name, cell in zip(record["columns"][1:], row[1:], strict=True) if cell
+                        ]
+                        err.print(f"{row[0]}: {', '.join(words)}", markup=False)
             yield record
 
 

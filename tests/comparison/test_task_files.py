@@ -80,3 +80,9 @@ def test_a_folder_without_tasks_is_refused(tmp_path):
         (tmp_path / name).write_text("good,bad\nx,y\n" if name.endswith("csv") else '{"good": "x", "bad": "y"}\n')
     with pytest.raises(UserError, match="two tasks with the name a"):
         find(tmp_path)
+
+
+def test_tasks_are_in_the_order_of_their_numbers(tmp_path):
+    for name in ("32 labels", "8 labels", "pairs"):
+        write(tmp_path / f"{name}.jsonl", {"good": "a", "bad": "b"})
+    assert [task.name for task in find(tmp_path)[0]] == ["8 labels", "32 labels", "pairs"]

@@ -22,7 +22,7 @@ WAYS = {
     "bert-wwm-ext": "pseudo-likelihood", "char-transformer": "likelihood", "deberta": "pseudo-likelihood",
     "electra": "replaced tokens", "ernie": "pseudo-likelihood", "gpt": "likelihood", "gpt-bert": "likelihood",
     "gpt2": "likelihood", "modernbert": "pseudo-likelihood", "roberta": "pseudo-likelihood", "spanbert": "pseudo-likelihood",
-    "structbert": "pseudo-likelihood", "transformer-xl": "likelihood", "unilm": "likelihood", "xlnet": "likelihood",
+    "structbert": "pseudo-likelihood", "transformer-xl": "likelihood", "unilm": "likelihood", "unmask": "pseudo-likelihood", "xlnet": "likelihood",
 }  # fmt: skip
 
 

@@ -16,21 +16,22 @@ from unmask.progress import Progress, follow
 def compare(
     recipes: Sequence[str], out: str | Path, *, data: Paths = (), tasks: str | Path | None = None, budget: str = "20m",
     seeds: int = 1, task_seeds: int = 3, size: str = "base", settings: Sequence[str] = (), sweep: Sequence[str] = (),
-    sweep_by: str = "loss", at_once: int | None = None, device: str | None = None, overwrite: bool = False,
+    sweep_by: str = "loss", untrained: bool = True, at_once: int | None = None, device: str | None = None, overwrite: bool = False,
     stop: Callable[[], bool] = lambda: False, progress: Progress = True,
 ) -> dict[str, Any]:  # fmt: skip
     """Pretrain recipes with equal budgets, adapt each to every task, and write a report; returns `results.json`.
 
     `recipes`: names with settings, such as "roberta+hide.budget=0.4". `budget`: one or several, such as "5m,20m". `tasks`:
     a folder of labelled files, minimal pairs and texts. `sweep`: settings with several values, such as
-    "optimise.rate=3e-4,7e-4", of which the best are found first for each recipe, by `sweep_by`: loss, or a task. `at_once`:
-    runs that share the machine. The folder `out` may hold an earlier comparison: it goes on, and what is new is added."""
+    "optimise.rate=3e-4,7e-4", of which the best are found first for each recipe, by `sweep_by`: loss, or a task.
+    `untrained`: also adapt copies with random weights. `at_once`: runs that share the machine. The folder `out` may hold an
+    earlier comparison: it goes on, and what is new is added."""
     require(bool(data), "no data given: name folders made by 'unmask prepare' with --data")
     entries = [parse(text, size=size, settings=settings) for text in recipes]
     asked = tuple(comparison.Asked(entry, comparison.budgets(budget), seeds) for entry in entries)
     request = comparison.Request(
         tuple(str(one) for one in listed(data)), asked, str(tasks) if tasks else None, task_seeds, tuple(sweep), sweep_by,
-        device,
+        device, untrained,
     )  # fmt: skip
     records = comparison.compare(request, Path(out), at_once=at_once, overwrite=overwrite, stop=stop)
     found: dict[str, Any] = follow(records, progress, screen.comparing)["results"]

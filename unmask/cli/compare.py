@@ -52,6 +52,9 @@ def compare(
     sweep_by: Annotated[
         str, typer.Option(help="What the sweep chooses by: loss (on held-out text), or a task.")
     ] = "loss",
+    untrained: Annotated[
+        bool, typer.Option("--untrained/--no-untrained", help="Also adapt copies with random weights, to see the gain.")
+    ] = True,
     at_once: Annotated[
         int | None,
         typer.Option(help="Runs that share the GPU: by default 1 for budgets in time, otherwise 4; on a CPU 1."),
@@ -71,7 +74,7 @@ def compare(
     else:
         results = unmask.compare(
             recipes or [], out, data=data, tasks=tasks, budget=budget, seeds=seeds, task_seeds=task_seeds, size=size,
-            settings=settings, sweep=sweep, sweep_by=sweep_by, at_once=at_once, device=device, overwrite=overwrite,
+            settings=settings, sweep=sweep, sweep_by=sweep_by, untrained=untrained, at_once=at_once, device=device, overwrite=overwrite,
             stop=options.interrupt(), progress=output.progress(json_),
         )  # fmt: skip
     if json_:

@@ -27,7 +27,7 @@ app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode="rich",
     pretty_exceptions_enable=False,
-    help="Pretrain, adapt and use the language models of 2017-2020 on your own text.",
+    help="Pretrain, adapt, compare and use the language models of 2017-2020 on your own text.",
 )
 
 

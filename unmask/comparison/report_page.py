@@ -13,6 +13,8 @@ from unmask.train import Budget
 REPORT = "report.html"
 # what runs are drawn against: the place in a curve, the field of a run, the name on the axis
 AXES = ((0, "tokens", "tokens"), (1, "seconds", "seconds of training"), (2, "flops", "operations"))
+SHARES = ("accuracy", "mean_over_paradigms", "rouge_l")  # scores from 0 to 1, which are drawn as bars
+MOST_BARS = 4  # entries that are drawn as bars
 COLUMNS = ["entry", "budget", "runs", "time", "tokens", "operations", "memory", "held-out loss"]
 
 
@@ -131,6 +133,9 @@ def _charts(results: dict[str, Any]) -> Iterator[str]:
             for place, _, about in AXES
         ])  # fmt: skip
         yield report.keys(names)
+    if len({row["budget"] for row in results["summary"]}) == 1:  # one point makes no curve
+        yield from _bars(results)
+        return
     for task, about in results["tasks"].items():
         yield report.heading(f"{task}: {about['measure'].replace('_', ' ')}")
         yield report.row([
@@ -139,6 +144,27 @@ def _charts(results: dict[str, Any]) -> Iterator[str]:
             for _, field, axis in AXES
         ])  # fmt: skip
         yield report.keys(names)
+
+
+def _bars(results: dict[str, Any]) -> Iterator[str]:
+    """The scores of a single budget: a bar for each entry and its untrained copy, and a dot for each run."""
+    groups = []
+    for task, about in results["tasks"].items():
+        if about["measure"] in SHARES and len(results["entries"]) <= MOST_BARS:
+            groups.append(report.Group(task, dict(_dots(results, task))))
+    if groups:
+        yield report.heading("Scores of each run")
+        yield report.bars(groups, "score; one dot per run")
+
+
+def _dots(results: dict[str, Any], task: str) -> Iterator[tuple[str, tuple[float, ...]]]:
+    for entry in results["entries"]:
+        name = entry["name"]
+        runs = [run for run in results["runs"] if run["entry"] == name]
+        yield name, tuple(one["score"] for run in runs for one in run["scores"].get(task, {}).values())
+        control = results["untrained"].get(name, {}).get(task)
+        if control:
+            yield f"{name}, untrained", tuple(control.values())
 
 
 def _longest(results: dict[str, Any], name: str) -> dict[str, Any] | None:

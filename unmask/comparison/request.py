@@ -60,6 +60,7 @@ class Request:
     sweep: tuple[str, ...] = ()  # settings with several values: optimise.rate=3e-4,7e-4
     sweep_by: str = "loss"  # how the sweep chooses: the held-out loss, or the score of a task
     device: str | None = None
+    untrained: bool = True  # whether copies with random weights are adapted too
     format: int = field(default=FORMAT, kw_only=True)
 
     def joined(self, more: Request) -> Request:
@@ -85,7 +86,7 @@ class Request:
                 one = Asked(one.entry, _merged(old.budgets, one.budgets), max(old.seeds, one.seeds))
             asked[one.entry.name] = one
         check_entries([one.entry for one in asked.values()])
-        return replace(self, asked=tuple(asked.values()), device=more.device)
+        return replace(self, asked=tuple(asked.values()), device=more.device, untrained=more.untrained)
 
     def write(self, folder: Path) -> None:
         with drafted(folder / REQUEST) as draft:

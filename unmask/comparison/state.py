@@ -29,7 +29,7 @@ class State:
     def needs_control(self, job: Job) -> bool:
         """Whether this job also adapts copies with random weights: one run of each entry does."""
         first = next((one for _, one in self.compared if one.entry.name == job.entry.name), None)
-        return not job.tuning and job == first
+        return self.request.untrained and not job.tuning and job == first
 
 
 def state_of(folder: Path, request: Request, *, tried: frozenset[str] = frozenset(), failed: bool = False) -> State:

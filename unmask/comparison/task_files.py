@@ -11,6 +11,7 @@ A subfolder without `train` is scored without adapting too, on its `test`. Files
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -51,7 +52,7 @@ def find(folder: Path) -> tuple[list[TaskFiles], list[str]]:
     """The tasks of a folder by name, and a notice for each file that no kind of task reads."""
     require(folder.is_dir(), "there is no such folder of tasks: {folder}", folder=folder)
     found, notices = [], []
-    for path in sorted(folder.iterdir()):
+    for path in sorted(folder.iterdir(), key=_by_numbers):
         if path.name.startswith("."):
             continue
         try:
@@ -65,6 +66,11 @@ def find(folder: Path) -> tuple[list[TaskFiles], list[str]]:
         bool(found), "{folder} holds no task: {notices}", folder=folder, notices="; ".join(notices) or "it is empty"
     )
     return found, notices
+
+
+def _by_numbers(path: Path) -> list[tuple[int, str]]:
+    """The order of names in which "8 labels" comes before "32 labels"."""
+    return [(int(part), "") if part.isdecimal() else (0, part) for part in re.split(r"(\d+)", path.name)]
 
 
 def _of_folder(folder: Path) -> TaskFiles:
