@@ -42,7 +42,12 @@ def matrices(system: nn.Module, without: tuple[str, ...] = ()) -> torch.Tensor:
 def test_every_recipe_starts_with_the_distribution_of_its_program(name):
     law = "normal" if name in NORMAL else "truncated"
     smaller = ("attention.out.weight", "mlp.down.weight")
-    others = {"electra": ("project.weight", "replaced.out.weight"), "gpt2": smaller, "modernbert": smaller}
+    others = {
+        "electra": ("project.weight", "replaced.out.weight"),
+        "gpt2": smaller,
+        "modernbert": smaller,
+        "unmask": smaller,
+    }
     weights = matrices(built(name), others.get(name, ()))
     assert follows(weights, LAWS[law])
     assert (weights.abs().max() > 2 * DEVIATION) == (law == "normal")

@@ -224,7 +224,7 @@ class Replace(PartLike, Protocol):
 
     @property
     def purpose(self) -> str:
-        """The name of the random draw that chooses the tokens. Two rules of one recipe must not use the same name."""
+        """The name of the random draw that chooses the tokens. Rules with one name choose by the same random numbers."""
 
     @property
     def shares(self) -> dict[Way, float]:

@@ -55,7 +55,11 @@ def describe(
 def differences(first: str | Recipe, second: str | Recipe, *, size: str | None = None) -> list[Difference]:
     """The values in which two recipes differ, apart from their names."""
     a, b = (flat(named(recipe, size=None if isinstance(recipe, Recipe) else size)) for recipe in (first, second))
-    names = [name for name in dict.fromkeys([*a, *b]) if name != "name" and a.get(name) != b.get(name)]
+    inner = {name.rpartition(".")[0] for name in (*a, *b)}  # an empty dict differs by what the other one has inside
+    names = [
+        name for name in dict.fromkeys([*a, *b])
+        if name != "name" and a.get(name) != b.get(name) and not (name in inner and {} in (a.get(name), b.get(name)))
+    ]  # fmt: skip
     return [Difference(name, a.get(name), b.get(name)) for name in names]
 
 
