@@ -16,8 +16,8 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-
 from train import matmul_peak  # beside this file
+
 from unmask import recipes
 from unmask.pretraining import Mixture
 from unmask.system import step_flops
