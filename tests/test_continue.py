@@ -255,3 +255,10 @@ def test_a_continued_run_killed_before_its_first_checkpoint_still_starts_from_th
     list(pretrain(None, [], tmp_path / "cut", resume=True, device="cpu"))
     files = [(tmp_path / name / checkpoint.WEIGHTS).read_bytes() for name in ("whole", "cut")]
     assert files[0] == files[1]
+
+
+def test_both_rates_of_muon_are_those_of_a_trained_network():
+    settings = ["optimise=Muon", "optimise.rate=1e-2", "optimise.other_rate=2e-2"]
+    recipe = recipes.get("bert", size="tiny", settings=settings)
+    found = recipes.gentle(recipe, recipe).optimise
+    assert found.rate == found.other_rate < 1e-2

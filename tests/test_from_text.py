@@ -17,7 +17,7 @@ from tests.command import BERT, ONE_STAGE, mistake, run, works
 from tests.command import pretrain as pretrain_for
 from tests.conftest import documents
 from unmask import recipes, text
-from unmask.api.from_text import Reading, data_from_text
+from unmask.api.from_text import Reading, data_from_text, place
 from unmask.data import Shards, cache
 from unmask.errors import Notice, UserError
 from unmask.text import Tokenizer
@@ -280,3 +280,30 @@ def test_with_json_the_commands_are_a_line_for_a_program(home):
               "--device", "cpu", "--json", *(w for s in ONE_STAGE for w in ("--set", s)))  # fmt: skip
     lines = [json.loads(line) for line in ran.err.splitlines()]
     assert [line for line in lines if line.get("event") == "commands"][0]["commands"][0].startswith("unmask tokenizer ")
+
+
+def test_a_segmenter_that_is_installed_later_makes_new_data(home, monkeypatch):
+    recipe, made = recipes.get("bert-wwm", size="tiny"), []
+    for installed in (False, True):
+        monkeypatch.setattr("unmask.api.from_text.available", lambda words, has=installed: words if has else "spaces")
+        folder = home / f"tokenizer-{installed}.json"
+        text.train(text.WordPiece(vocab=200), documents(60)).save(folder)
+        made.append(place(recipe, [home / "texts"], Reading(), folder).data)
+    assert made[0] != made[1]
+
+
+def test_text_that_changes_after_its_folder_is_named_is_not_cached(home):
+    recipe = recipes.get("roberta", size="tiny")
+    records = data_from_text(recipe, [home / "texts"], home / "run", Reading(), start=None, resume=False, overwrite=False,
+                             stop=lambda: False, shown=lambda *_, **__: [])  # fmt: skip
+    next(record for record in records if record["event"] == "commands")
+    (home / "texts" / "a.txt").write_text("\n\n".join(documents(90)))
+    with pytest.raises(UserError, match="the text changed"):
+        list(records)
+    assert not list((home / "cache" / "data").glob("[!.]*"))
+
+
+def test_every_option_of_reading_is_refused_for_prepared_data(home, shards):
+    for option in (["--holdout", "0"], ["--lines"], ["--encoding", "utf-8"]):
+        said = mistake("pretrain", "bert", shards["wordpiece"], "--size", "tiny", "--out", home / "x", *option)
+        assert f"{option[0]} says how text is read" in said

@@ -126,3 +126,12 @@ def test_a_corpus_without_split_words_has_nothing_to_add(tokenizers):
         extend(tokenizers["wordpiece"], ["the doctor. the doctor. the patient."], 5)
     with pytest.raises(UserError, match="1 or more, got 0"):
         extend(tokenizers["wordpiece"], medical(), 0)
+
+
+def test_unknown_characters_are_no_pieces(tokenizers):
+    words = ["th\u0436 r\u0436gime th\u0436 caf\u0436 windowsill windowsill engineering engineering\n"] * 50
+    for kind in ("wordpiece", "unigram"):
+        tokenizer = tokenizers[kind]
+        unknown = tokenizer.vocabulary.unknown
+        assert unknown in tokenizer.encode("\u0436")
+        assert all(unknown not in new.pieces for new in extend(tokenizer, words, 30).added), kind

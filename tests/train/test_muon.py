@@ -160,7 +160,8 @@ def test_its_state_goes_through_a_checkpoint_to_the_bit(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "name, count, split", [("bert", 8, 3), ("albert", 4, 3), ("electra", 16, 3), ("xlnet", 12, 2), ("deberta", 12, 1)]
+    "name, count, split",
+    [("bert", 8, 3), ("albert", 4, 3), ("electra", 16, 3), ("xlnet", 12, 2), ("deberta", 12, 1), ("modernbert", 8, 3)],
 )
 def test_the_matrices_of_the_layers_of_every_network_are_found(name, count, split):
     recipe = recipes.get(name, size="tiny")
@@ -170,6 +171,10 @@ def test_the_matrices_of_the_layers_of_every_network_are_found(name, count, spli
     assert all("blocks" in names[p] and "bias" not in names[p] and p.dim() == 2 for p in found)
     fused = [n for p, n in found.items() if names[p].endswith(("qkv.weight", "key_value.weight"))]
     assert fused == [split] * len(fused) != []
+    up = [n for p, n in found.items() if names[p].endswith("mlp.up.weight")]
+    assert set(up) == {
+        2 if getattr(recipe.system.backbone, "gated", False) else 1
+    }  # activation and gate are two matrices
 
 
 def test_a_recipe_trains_with_it_and_a_parameter_without_gradient_stays():

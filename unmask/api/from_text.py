@@ -25,6 +25,7 @@ from unmask.recipe import Recipe
 from unmask.recipe_file import files_used_by
 from unmask.system import check_training
 from unmask.text import layout as layouts
+from unmask.text.boundaries import available
 from unmask.text.documents import source_of
 from unmask.text.lexicon import LEVELS
 
@@ -44,7 +45,7 @@ class Reading:
     @property
     def given(self) -> list[str]:
         """The names of the options that were given."""
-        return [name for name, value in vars(self).items() if value not in (None, (), False)]
+        return [name for name, value in vars(self).items() if value is not None and value is not False and value != ()]
 
     @property
     def share(self) -> float:
@@ -63,6 +64,7 @@ class Places:
     data: Path
     words: text.Words
     whole: bool
+    state: dict[str, Any]  # of the text when the names of these folders were made
 
 
 def data_from_text(
@@ -206,10 +208,11 @@ def place(recipe: Recipe, data: Sequence[str | Path], reading: Reading, found: P
     tokenizer = text.Tokenizer.load(found)
     tracks = recipe.all_tracks().values()
     whole = tokenizer.of_bytes and not reading.lines and not any(track.arrange.classes for track in tracks)
-    words: text.Words = "auto" if "word" in needed_columns(recipe) or reading.lexicon else "none"
+    wanted: text.Words = "auto" if "word" in needed_columns(recipe) or reading.lexicon else "none"
+    words, state = available(wanted), _state(data, reading)  # a segmenter that is installed later changes the name
     how = {"words": words, "whole": whole, "holdout": reading.share, "lexicon": cache.state_of(reading.lexicon)}
-    folder = cache.entry("data", tokenizer=tokenizer.checksum, format=VERSION, **_state(data, reading), **how)
-    return Places(found, folder, words, whole)
+    folder = cache.entry("data", tokenizer=tokenizer.checksum, format=VERSION, **state, **how)
+    return Places(found, folder, wanted, whole, state)
 
 
 def prepare_text(
@@ -218,7 +221,7 @@ def prepare_text(
     """Prepare the text, unless it is in the cache."""
     if places.data.is_dir():
         return
-    state, lexicon = _state(data, reading), text.Lexicon.load(reading.lexicon) if reading.lexicon else None
+    lexicon = text.Lexicon.load(reading.lexicon) if reading.lexicon else None
     corpus, tokenizer = reading.corpus(data, whole=places.whole), text.Tokenizer.load(places.tokenizer)
     with cache.filled(places.data) as draft:
         for record in prepare(
@@ -227,7 +230,7 @@ def prepare_text(
             require(not stop(), "stopped while the text was prepared: no run was begun")
             if "bytes_total" in record:
                 yield {"event": "preparing", "text": "preparing the text"} | record
-        _check_state(state, _state(data, reading))
+        _check_state(places.state, _state(data, reading))
 
 
 def _state(data: Sequence[str | Path], reading: Reading) -> dict[str, Any]:

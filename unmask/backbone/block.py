@@ -53,6 +53,8 @@ class Feedforward(nn.Module):
         super().__init__()
         self.gated = gated
         self.up = nn.Linear(width, 2 * inner if gated else inner)
+        # this tensor holds several matrices, one below the other
+        self.stacked = {"up.weight": 2} if gated else {}
         self.down = nn.Linear(inner, width)
         self.activation = activation
         self.dropout = nn.Dropout(dropout)

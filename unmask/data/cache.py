@@ -19,6 +19,9 @@ from typing import Any
 from unmask.errors import UserError
 from unmask.version import __version__
 
+# Raised with every change of the code that makes tokenizers or prepares text, so that nothing made by older code is used.
+NUMBER = 1
+
 
 def cache_folder() -> Path:
     """UNMASK_CACHE if it is set; otherwise `unmask` in XDG_CACHE_HOME, or in ~/.cache."""
@@ -35,8 +38,8 @@ def state_of(files: Iterable[Path]) -> list[tuple[str, int, int]]:
 
 
 def entry(group: str, **made_from: Any) -> Path:
-    """The folder for what is made from these values and this version of unmask. It may not exist yet."""
-    told = json.dumps(made_from | {"unmask": __version__}, sort_keys=True, default=str)
+    """The folder for what is made from these values by this code. It may not exist yet."""
+    told = json.dumps(made_from | {"unmask": __version__, "number": NUMBER}, sort_keys=True, default=str)
     return cache_folder() / group / hashlib.sha256(told.encode()).hexdigest()[:16]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import time
 from collections import Counter
 from collections.abc import Callable, Generator, Iterator, Sequence
@@ -143,6 +144,8 @@ def _new_run(
         visits = mixture.visits(steps * recipe.step_tokens)
         notices.append(about_dropout(recipe, visits, estimated=limit.kind == "seconds"))
         recipe = with_dropout(recipe, visits)
+        del trainer
+        gc.collect()  # the trainer refers to itself, and its networks would stay on the GPU
         trainer = _built(recipe, mixture, machine, base, seed)[0]
     if base is not None:
         rows = max(stage.length for stage in recipe.schedule)

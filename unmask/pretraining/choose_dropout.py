@@ -30,5 +30,5 @@ def about_dropout(recipe: Recipe, visits: float, *, estimated: bool) -> str:
     about = "about " if estimated else ""
     return (
         f"the text is read {about}{visits:.2g} times, so dropout is {dropout_for('auto', visits):g} ({names}=auto: 0 for text that is "
-        f"read fewer than {OFTEN} times, otherwise {USUAL:g}); set a number to choose it"
+        f"read fewer than {OFTEN} times, otherwise {USUAL:g}); the run is adapted with the same dropout; set a number to choose it"
     )

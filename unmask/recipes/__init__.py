@@ -106,8 +106,10 @@ def _size_of_a_step(settings: Sequence[str]) -> bool:
 def gentle(recipe: Recipe, base: Recipe) -> Recipe:
     """The recipe with the rate and warmup for continuing a trained network of this width. A lower rate of its own stays."""
     usual, optimise = recipe.continuing, recipe.optimise
-    rate = min(optimise.rate, usual.rate * 768 / base.system.backbone.width)
-    return recipe.replace(optimise=dataclasses.replace(optimise, rate=rate, warmup=usual.warmup))
+    most = usual.rate * 768 / base.system.backbone.width
+    names = ("rate", "other_rate")  # Muon has two
+    rates = {name: min(getattr(optimise, name), most) for name in names if getattr(optimise, name, None) is not None}
+    return recipe.replace(optimise=dataclasses.replace(optimise, **rates, warmup=usual.warmup))
 
 
 def _file(name: str) -> Path:

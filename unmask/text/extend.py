@@ -59,8 +59,9 @@ def extend(tokenizer: Tokenizer, texts: Iterable[str], tokens: int) -> Extended:
     added = _FIND[kind](tokenizer, state["model"], texts, tokens)
     require(
         bool(added),
-        "no word of the corpus comes twice and is split into several tokens, so there is nothing to add: give more text, or "
-        "use the tokenizer as it is",
+        "no word of the corpus comes twice and is split into several known tokens, so there is nothing to add: give more text, "
+        "or use the tokenizer as it is. Words with characters that it does not know are not added, and WordPiece reads each "
+        "Chinese character as a word: for these, train a new tokenizer",
     )
     return Extended(_with(tokenizer, state, added), tuple(added))
 
@@ -103,6 +104,8 @@ def _split(tokenizer: Tokenizer, word: str, model: dict[str, Any]) -> list[Any]:
     """The tokens of a word; none if a part of it is unknown."""
     begin, end = model.get("continuing_subword_prefix") or "", model.get("end_of_word_suffix") or ""
     found: list[Any] = tokenizer.backend.model.tokenize(word)
+    if any(token.id == tokenizer.vocabulary.unknown for token in found):
+        return []
     spelled = "".join(token.value.removeprefix(begin if i else "") for i, token in enumerate(found))
     return found if spelled.removesuffix(end) == word else []
 
