@@ -264,7 +264,7 @@ def comparing(records: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
             if record["event"] == "notice":
                 note(record["text"])
             elif record["event"] == "ended":
-                said = f"failed: {record['error']}" if record["error"] else "done"
+                said = f"failed: {record['error']}" if record["error"] else "stopped" if record["stopped"] else "done"
                 err.print(f"{record['job']} {said}", markup=False)
             elif record["event"] == "state" and drawn is not None:
                 drawn.update(_table("", record["columns"], record["rows"]), refresh=True)
@@ -290,7 +290,7 @@ def _table(title: str, columns: list[str], rows: list[list[Any]]) -> Table:
         numbers = all(_NUMBER.fullmatch(row[i]) for row in cells)
         shown.add_column(name, justify="right" if i and numbers else "left", overflow="fold")
     for row in cells:
-        shown.add_row(*row)
+        shown.add_row(*map(escape, row))
     return shown
 
 

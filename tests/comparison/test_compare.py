@@ -2,6 +2,7 @@
 
 import json
 import shlex
+import shutil
 import signal
 from pathlib import Path
 
@@ -11,7 +12,9 @@ import unmask
 from tests.command import mistake, run, settings
 from unmask import comparison
 from unmask.comparison import job as jobs
+from unmask.comparison.entry import _key as entry_key
 from unmask.comparison.estimates import estimate
+from unmask.errors import UserError
 
 NARROW = ["system.backbone.width=16", "system.backbone.heads=1", "system.backbone.feedforward=32", "schedule.*.rows=8",
           "schedule.*.length=32"]  # fmt: skip
@@ -124,9 +127,9 @@ def test_a_comparison_goes_on_and_grows(here, shards, tasks, tmp_path):
     found = compare(["roberta"], out, data, budget="2steps", seeds=2)
     assert [name for name, _ in here[1:]] == ["roberta/2steps/seed0", "roberta/2steps/seed1"]
     assert [entry["name"] for entry in found["entries"]] == ["gpt2", "roberta"]
-    with pytest.raises(unmask.errors.UserError, match="begun with --task-seeds 3, and now has 1"):
+    with pytest.raises(UserError, match="begun with --task-seeds 3, and now has 1"):
         compare(["roberta"], out, data, budget="2steps", task_seeds=1)
-    with pytest.raises(unmask.errors.UserError, match="roberta of this comparison had other settings"):
+    with pytest.raises(UserError, match="roberta of this comparison had other settings"):
         compare(["roberta"], out, data, budget="2steps", settings=[*NARROW, "optimise.rate=1e-3"])
 
 
@@ -198,3 +201,112 @@ def test_mistakes_are_found_before_anything_is_trained(shards, tasks, tmp_path):
     assert "holds no comparison" in mistake("compare", "--report", "--out", out)
     assert "1 or more" in mistake("compare", "gpt2", *short, "--seeds", "0")
     assert not out.exists()
+
+
+def test_overwrite_measures_everything_again(here, shards, tmp_path):
+    for rate in ("1e-3", "1e-5"):
+        settings = [*NARROW, f"optimise.rate={rate}"]
+        found = compare(
+            ["gpt2"], tmp_path / "c", shards["wordpiece"], budget="2steps", settings=settings, overwrite=True
+        )
+        assert found["runs"][0]["rate"] == float(rate)
+    assert len(here) == 2
+
+
+def test_an_edited_recipe_file_is_measured_again(here, shards, tmp_path):
+    file = tmp_path / "mine.py"
+    for rate in ("1e-3", "1e-5"):
+        file.write_text(
+            "import dataclasses\nfrom unmask import recipes\n\nSIZES = ('tiny',)\n\n\n"
+            "def recipe(size='tiny', variant='paper'):\n"
+            "    found = recipes.get('gpt2', size=size)\n"
+            f"    return found.replace(name='mine', optimise=dataclasses.replace(found.optimise, rate={rate}))\n"
+        )
+        entry_key.cache_clear()
+        found = compare([str(file)], tmp_path / "c", shards["wordpiece"], budget="2steps", seeds=2)
+        assert [run_["rate"] for run_ in found["runs"]] == [float(rate)] * 2
+
+
+def test_tasks_that_change_come_or_go_are_measured_again(here, shards, tasks, tmp_path):
+    folder, data = tmp_path / "tasks", shards["wordpiece"]
+    shutil.copytree(tasks, folder)
+    options = {"tasks": folder, "budget": "2steps", "task_seeds": 1}
+    before = compare(["gpt2"], tmp_path / "c", data, **options)["runs"][0]
+    (folder / "pairs.jsonl").write_text(
+        json.dumps({"good": "The opened case doctor.", "bad": "The doctor opened the case."}) + "\n"
+    )
+    (folder / "text.txt").unlink()
+    (folder / "more.jsonl").write_text(json.dumps({"good": "The river.", "bad": "River the."}) + "\n")
+    after = compare(["gpt2"], tmp_path / "c", data, **options)["runs"][0]
+    assert set(after["scores"]) == {"words", "pairs", "more"}
+    assert after["scores"]["pairs"]["0"]["score"] == 1 - before["scores"]["pairs"]["0"]["score"]
+    assert after["scores"]["words"] == before["scores"]["words"]  # it did not change, and was not measured again
+    assert after["seconds"] == before["seconds"]
+
+
+def test_a_bad_task_is_told_and_the_others_go_on(here, shards, tasks, tmp_path):
+    folder = tmp_path / "tasks"
+    shutil.copytree(tasks, folder)
+    (folder / "long.jsonl").write_text(json.dumps({"good": "the river " * 40, "bad": "the judge " * 40}) + "\n")
+    (folder / "damaged").mkdir()
+    for split in ("train", "test"):
+        (folder / "damaged" / f"{split}.jsonl").write_text(
+            '{"text": "a", "label": "x"}\n{"text": "b", "label": null}\n'
+        )
+    said = []
+    found = compare(
+        ["gpt2"], tmp_path / "c", shards["wordpiece"], tasks=folder, budget="2steps", task_seeds=1, progress=said.append
+    )
+    assert set(found["runs"][0]["scores"]) == {"words", "pairs", "text"}
+    texts = " | ".join(record.get("text", "") for record in said)
+    assert "damaged is left out" in texts
+    assert "has no score for long" in texts
+    assert "has no score for long" in (tmp_path / "c" / "report.html").read_text()
+
+
+def test_the_untrained_copies_are_adapted_once_by_a_run_that_can(here, shards, tasks, tmp_path):
+    options = {"tasks": tasks, "task_seeds": 1}
+    first = compare(["gpt2"], tmp_path / "c", shards["wordpiece"], budget="4steps", untrained=False, **options)
+    assert not first["untrained"]
+    compare(["gpt2"], tmp_path / "c", shards["wordpiece"], budget="4steps", **options)
+    found = compare(["gpt2"], tmp_path / "c", shards["wordpiece"], budget="2steps", **options)
+    assert set(found["untrained"]["gpt2"]) == {"words"}
+    assert [bool(run_["untrained"]) for run_ in found["runs"]] == [False, True]  # not once more by the smaller budget
+
+
+def test_budgets_keep_their_unit_and_their_first_spelling(here, shards, tmp_path):
+    data = shards["wordpiece"]
+    compare(["gpt2"], tmp_path / "c", data, budget="20steps")
+    found = compare(["roberta"], tmp_path / "c", data, budget="2e1steps")
+    assert {run_["budget"] for run_ in found["runs"]} == {"20steps"}
+    with pytest.raises(UserError, match="budgets in seconds and steps"):
+        compare(["gpt2"], tmp_path / "c", data, budget="20s")
+
+
+def test_a_winner_that_changes_is_run_again(here, shards, tmp_path):
+    out, data = tmp_path / "c", shards["wordpiece"]
+    options = {"budget": "8steps", "sweep": ["optimise.rate=1e-9,2e-2"]}
+    compare(["gpt2"], out, data, **options)
+    file = out / "measured" / "sweep" / "gpt2+optimise.rate=1e-9" / "4steps" / "seed0.json"
+    changed = json.loads(file.read_text())
+    changed["pretraining"]["held_out_loss"] = 0.0
+    file.write_text(json.dumps(changed))
+    found = compare(["gpt2"], out, data, **options)
+    assert found["entries"][0]["settings"][-1] == "optimise.rate=1e-9"
+    assert found["runs"][0]["rate"] == 1e-9
+    assert json.loads((out / "best" / "gpt2.json").read_text())["settings"][-1] == "optimise.rate=1e-9"
+
+
+def test_a_second_command_in_the_same_folder_is_refused(shards, tmp_path):
+    with comparison._one_command(tmp_path), pytest.raises(UserError, match="another 'unmask compare' works"):
+        next(comparison._one_command(tmp_path).gen)
+
+
+def test_a_process_whose_parent_is_gone_stops(monkeypatch):
+    before = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]
+    with jobs._stopping() as stop:
+        assert not stop()
+        monkeypatch.setattr(jobs.os, "getppid", lambda: 1)
+        assert stop()
+    for number, handler in zip((signal.SIGINT, signal.SIGTERM), before, strict=True):
+        signal.signal(number, handler)

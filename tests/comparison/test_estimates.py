@@ -38,23 +38,32 @@ def test_a_difference_is_paired_by_both_seeds():
     assert difference(better, {1: {0: 0.0}}) is None
 
 
-def results(scores):
-    """Results of two entries with two budgets: `scores` has them by entry, budget and seed."""
+def results(*seeds):
+    """Results of entries with several budgets; for each pretraining seed the scores by entry and budget."""
     runs = [
-        {"entry": entry, "budget": budget, "seed": 0,
-         "scores": {"t": {str(seed): {"score": value} for seed, value in enumerate(values)}}}
-        for entry, budgets in scores.items() for budget, values in budgets.items()
+        {"entry": entry, "budget": budget, "seed": seed,
+         "scores": {"t": {str(i): {"score": value} for i, value in enumerate(values)}}}
+        for seed, scores in enumerate(seeds) for entry, budgets in scores.items() for budget, values in budgets.items()
     ]  # fmt: skip
     summary = [{"entry": run["entry"], "budget": run["budget"], "task": "t"} for run in runs]
     return {"tasks": {"t": {"higher": True}}, "runs": runs, "summary": summary}
 
 
+CHANGE = {"a": {"1m": (0.6, 0.61), "4m": (0.7, 0.71)}, "b": {"1m": (0.5, 0.51), "4m": (0.8, 0.81)}}
+
+
 def test_a_change_of_order_is_told_with_its_doubt():
-    sure = results(
-        {"a": {"1m": (0.6, 0.61, 0.6), "4m": (0.7, 0.71, 0.7)}, "b": {"1m": (0.5, 0.51, 0.5), "4m": (0.8, 0.81, 0.8)}}
-    )
-    assert list(ranking(sure)) == ["t: a is ahead with 1m, b with 4m"]
-    noisy = results({"a": {"1m": (0.6, 0.4), "4m": (0.7, 0.71)}, "b": {"1m": (0.5, 0.49), "4m": (0.8, 0.81)}})
-    assert "noise" in next(ranking(noisy))
-    same = results({"a": {"1m": (0.6, 0.61), "4m": (0.7, 0.71)}, "b": {"1m": (0.5, 0.51), "4m": (0.6, 0.61)}})
-    assert not list(ranking(same))
+    said = "t: a is ahead with 1m, b with 4m"
+    assert list(ranking(results(CHANGE))) == [said + "; with one pretraining seed this may be chance"]
+    assert list(ranking(results(CHANGE, CHANGE))) == [said]
+    other = {"a": {"1m": (0.4, 0.41), "4m": (0.7, 0.71)}, "b": {"1m": (0.49, 0.5), "4m": (0.8, 0.81)}}
+    assert list(ranking(results(CHANGE, other))) == [said + "; the difference is within the noise of the seeds"]
+    same = {"a": {"1m": (0.6,), "4m": (0.7,)}, "b": {"1m": (0.5,), "4m": (0.6,)}}
+    assert not list(ranking(results(same)))
+
+
+def test_budgets_are_compared_by_their_size():
+    scores = {"a": {"1m": (0.1,), "4m": (0.1,)}, "b": {"1m": (0.6,), "90s": (0.5,), "4m": (0.6,)},
+              "c": {"1m": (0.5,), "90s": (0.6,), "4m": (0.5,)}}  # fmt: skip
+    said = [sentence.partition(";")[0] for sentence in ranking(results(scores))]
+    assert said == ["t: b is ahead with 1m, c with 90s", "t: c is ahead with 90s, b with 4m"]

@@ -83,4 +83,10 @@ def compare(
     screen.table(f"{out}: scores in %, ± half of the 95% interval", **results["table"])
     for sentence in results["ranking"]:
         screen.out.print(f"the order changes with the budget: {sentence}", markup=False)
+    failed = sum(run["state"] == "failed" for run in results["runs"])
+    if results.get("stopped"):
+        screen.note("stopped: the same command goes on")
+        raise typer.Exit(130)
+    if failed:
+        screen.fail(f"{failed} of {len(results['runs'])} runs failed: the report says why ({out / 'report.html'})")
     screen.done(f"report: {out / 'report.html'}; numbers: {out / 'results.json'}")

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
+import shutil
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,15 +19,15 @@ import torch
 
 from unmask.comparison import job as jobs
 from unmask.comparison import live
-from unmask.comparison.entry import Entry, check_entries, write_settings
+from unmask.comparison.entry import Entry, check_entries, read_settings, write_settings
 from unmask.comparison.report_page import columns, rows, write_report
 from unmask.comparison.request import REQUEST, Asked, Job, Request, budgets, read
 from unmask.comparison.sharing import shared_gpu
 from unmask.comparison.state import State, state_of
 from unmask.comparison.summary import write_results
-from unmask.comparison.task_files import find
+from unmask.comparison.task_files import TaskFiles, find
 from unmask.comparison.tuning import LOSS, check_sweep
-from unmask.errors import require
+from unmask.errors import UserError, require
 from unmask.pretraining import Mixture
 from unmask.text.atomic_write import check_free
 from unmask.train import Budget
@@ -33,13 +36,16 @@ __all__ = ["Asked", "Entry", "Request", "budgets", "compare", "report"]
 
 EVERY = 1.0  # seconds between looks at the processes
 PATIENCE = 20.0  # seconds that processes have to save their state when the comparison is stopped
-BEST, LOGS = "best", "logs"
+BEST, LOGS, LOCK = "best", "logs", ".lock"
+WRITTEN = (BEST, LOGS, jobs.MEASURED, jobs.RUNS, jobs.JOBS, "adapted", "examples")  # folders of a comparison
+_CHILD = "import sys; from pathlib import Path; from unmask.comparison.job import main; sys.exit(main(*map(Path, sys.argv[1:])))"
 
 
 def report(folder: Path) -> dict[str, Any]:
     """Write `results.json` and `report.html` again from what was measured; returns the results."""
     request = read(folder)
-    results = write_results(folder, request, state_of(folder, request, failed=True))
+    tasks = find(Path(request.tasks))[0] if request.tasks and Path(request.tasks).is_dir() else []
+    results = write_results(folder, request, state_of(folder, request, tasks, failed=True))
     write_report(folder, results)
     return results | {"table": {"columns": columns(results), "rows": list(rows(results))}}
 
@@ -53,19 +59,48 @@ def compare(
     A comparison that is in `folder` goes on, with what this request adds. `at_once`: how many runs share the machine."""
     check_free(folder, overwrite=overwrite or (folder / REQUEST).is_file(), folder=True, marker=REQUEST)
     before = read(folder) if (folder / REQUEST).is_file() and not overwrite else None
-    request, notices = _checked(before.joined(request) if before else request)
+    request = before.joined(request) if before else request
+    tasks, notices = _checked(request)
+    with _one_command(folder):
+        yield from _compare(request, folder, tasks, notices, at_once=at_once, overwrite=overwrite, stop=stop)
+
+
+@contextmanager
+def _one_command(folder: Path) -> Iterator[None]:
+    """Refuse a second command in the same folder."""
     folder.mkdir(parents=True, exist_ok=True)
+    with (folder / LOCK).open("w") as held:
+        try:
+            fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise UserError(
+                "another 'unmask compare' works in {folder}: wait for it, or stop it", folder=folder
+            ) from None
+        yield
+
+
+def _compare(
+    request: Request, folder: Path, tasks: Sequence[TaskFiles], notices: Sequence[str], *, at_once: int | None,
+    overwrite: bool, stop: Callable[[], bool],
+) -> Iterator[dict[str, Any]]:  # fmt: skip
+    if overwrite:
+        for name in WRITTEN:
+            shutil.rmtree(folder / name, ignore_errors=True)
     request.write(folder)
     for notice in notices:
         yield {"event": "notice", "text": notice}
     number = at_once or _usual(request)
     with shared_gpu(number if _on_gpu(request) else 1) as environment:
-        yield from _Work(folder, request, number, environment, stop).done()
-    yield {"event": "results", "results": report(folder), "stopped": stop()}
+        yield from _Work(folder, request, tasks, number, environment, stop).done()
+    results = report(folder)
+    for run in results["runs"]:
+        for task, why in run["skipped"].items():
+            yield {"event": "notice", "text": f"{run['name']} has no score for {task}: {why}"}
+    yield {"event": "results", "results": results | {"stopped": stop()}}
 
 
-def _checked(request: Request) -> tuple[Request, list[str]]:
-    """Find mistakes before anything is trained. Returns notices about tasks that nothing reads."""
+def _checked(request: Request) -> tuple[list[TaskFiles], list[str]]:
+    """Find mistakes before anything is trained. Returns the tasks, and notices about what no task reads."""
     check_entries([one.entry for one in request.asked])
     require(
         all(one.seeds > 0 for one in request.asked) and request.task_seeds > 0,
@@ -83,7 +118,7 @@ def _checked(request: Request) -> tuple[Request, list[str]]:
         by=request.sweep_by,
         names=", ".join(names) or "none",
     )
-    return request, notices
+    return tasks, notices
 
 
 def _on_gpu(request: Request) -> bool:
@@ -107,9 +142,10 @@ class _Work:
     """The processes of a comparison."""
 
     def __init__(
-        self, folder: Path, request: Request, at_once: int, environment: Mapping[str, str], stop: Callable[[], bool]
-    ) -> None:
-        self.folder, self.request, self.at_once, self.stop = folder, request, at_once, stop
+        self, folder: Path, request: Request, tasks: Sequence[TaskFiles], at_once: int, environment: Mapping[str, str],
+        stop: Callable[[], bool],
+    ) -> None:  # fmt: skip
+        self.folder, self.request, self.tasks, self.at_once, self.stop = folder, request, tasks, at_once, stop
         threads = str(max(1, (os.cpu_count() or 1) // at_once))
         self.environment = os.environ | environment | {"OMP_NUM_THREADS": threads, "UNMASK_AT_ONCE": str(at_once)}
         self.running: list[_Running] = []
@@ -135,10 +171,14 @@ class _Work:
             self._end()
 
     def _state(self) -> State:
-        return state_of(self.folder, self.request, tried=frozenset(self.tried))
+        return state_of(self.folder, self.request, self.tasks, tried=frozenset(self.tried - self.busy))
+
+    @property
+    def busy(self) -> set[str]:
+        return {one.job.name for one in self.running}
 
     def _begin(self, state: State) -> None:
-        busy = {one.job.name for one in self.running}
+        busy = self.busy
         for entry, by in state.best.items():
             _write_best(self.folder, state, entry, by)
         waiting = [job for job in state.waiting if job.name not in busy and job.name not in self.tried]
@@ -147,16 +187,16 @@ class _Work:
             if len(self.running) >= limit:
                 return
             self.tried.add(job.name)
-            self.running.append(self._started(job, control=state.needs_control(job)))
+            self.running.append(self._started(job, control=job.name in state.controls))
             busy.add(job.name)
 
     def _started(self, job: Job, *, control: bool) -> _Running:
         file = jobs.write_job(self.folder, job, control=control)
         log = self.folder / LOGS / f"{job.name}.txt"
         log.parent.mkdir(parents=True, exist_ok=True)
-        with log.open("ab") as out:
+        with log.open("wb") as out:
             process = subprocess.Popen(
-                [sys.executable, "-m", "unmask.comparison.job", str(self.folder), str(file)],
+                [sys.executable, "-c", _CHILD, str(self.folder), str(file)],
                 stdout=out, stderr=subprocess.STDOUT, env=self.environment, start_new_session=True,
             )  # fmt: skip
         return _Running(job, process, time.monotonic())
@@ -166,12 +206,9 @@ class _Work:
         for one in [one for one in self.running if one.process.poll() is not None]:
             self.running.remove(one)
             measuring = jobs.Measuring(self.folder, one.job, self.request, self.stop)
-            result = jobs.read_result(self.folder, one.job)
+            result = jobs.read_result(self.folder, one.job, self.request.data_key)
             if one.process.returncode:
-                log = self.folder / LOGS / f"{one.job.name}.txt"
-                said = [line for line in log.read_text(encoding="utf-8", errors="replace").splitlines() if line.strip()]
-                measuring.result |= {"error": f"its process ended with status {one.process.returncode}: "
-                                              f"{said[-1] if said else 'it said nothing'} (see {log})", "done": True}  # fmt: skip
+                measuring.result |= {"error": self._why(one), "done": True}
                 measuring.write()
             elif result.get("out_of_memory") and self.at_once > 1 and one.job.name not in self.alone:
                 self.alone.add(one.job.name)
@@ -179,7 +216,18 @@ class _Work:
                 text = (f"{one.job.name} had too little GPU memory beside other runs ({self.at_once} at once): it is run "
                         "again alone; a smaller --at-once avoids this")  # fmt: skip
                 yield {"event": "notice", "text": text}
-            yield {"event": "ended", "job": one.job.name, "error": jobs.read_result(self.folder, one.job).get("error")}
+            error = jobs.read_result(self.folder, one.job, self.request.data_key).get("error")
+            yield {"event": "ended", "job": one.job.name, "error": error, "stopped": self.stop()}
+
+    def _why(self, one: _Running) -> str:
+        """Why a process ended without a result."""
+        status = one.process.returncode
+        if status < 0:
+            memory = ": perhaps the machine had too little memory" if status == -signal.SIGKILL else ""
+            return f"its process was killed by signal {-status}{memory}"
+        log = self.folder / LOGS / f"{one.job.name}.txt"
+        said = [line for line in log.read_text(encoding="utf-8", errors="replace").splitlines() if line.strip()]
+        return f"its process ended with status {status}: {said[-1] if said else 'it said nothing'} (see {log})"
 
     def _end(self) -> None:
         """End the processes. Those that train save their state first."""
@@ -198,5 +246,5 @@ class _Work:
 def _write_best(folder: Path, state: State, entry: Entry, runs: int) -> None:
     """The best settings of an entry as a file for `unmask pretrain --like`."""
     file = folder / BEST / f"{entry.folder}.json"
-    if not file.is_file():
+    if not file.is_file() or read_settings(file).settings != entry.settings:
         write_settings(entry, file, {"chosen_by": state.request.sweep_by, "runs": runs})

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 from zlib import crc32
 
-from unmask import recipes
+from unmask import recipes, run
 from unmask.errors import UserError, require
 from unmask.recipe import Recipe
 from unmask.text.atomic_write import drafted
@@ -36,6 +38,11 @@ class Entry:
     def made(self) -> Recipe:
         return recipes.get(self.recipe, size=self.size, variant=self.variant, settings=list(self.settings))
 
+    @property
+    def key(self) -> str:
+        """A hash of the recipe that is made: another one if a recipe file or the values of a recipe have changed."""
+        return _key(self)
+
     def with_settings(self, more: Sequence[str]) -> Entry:
         """The same entry with more settings. They come last, so that they win."""
         return Entry(self.name, self.recipe, self.size, self.variant, (*self.settings, *more))
@@ -47,12 +54,16 @@ class Entry:
         return name if len(name) <= _LONGEST else f"{name[:_LONGEST]}-{crc32(self.name.encode()):08x}"
 
 
+@cache
+def _key(entry: Entry) -> str:
+    values = {name: value for name, value in run.as_data(entry.made()).items() if name != "written_by"}
+    return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()[:16]
+
+
 def parse(text: str, *, size: str, settings: Sequence[str] = ()) -> Entry:
     """The entry `roberta+size=medium+hide.budget=0.4`. `size` and `settings` hold for every entry; its own win."""
-    if text.endswith(SETTINGS):
-        found = read_settings(Path(text))
-        return Entry(Path(text).stem, found.recipe, found.size, found.variant, (*settings, *found.settings))
     recipe, *given = _JOINT.split(text)
+    like = read_settings(Path(recipe)) if recipe.endswith(SETTINGS) else Entry(text, recipe, size)
     wrong = next((one for one in given if "=" not in one), None)
     if wrong is not None or not recipe:
         raise UserError(
@@ -62,7 +73,13 @@ def parse(text: str, *, size: str, settings: Sequence[str] = ()) -> Entry:
         )
     own = {key: value for key, value in (one.split("=", 1) for one in given) if key in _OWN}
     values = [one for one in given if one.split("=", 1)[0] not in _OWN]
-    return Entry(text, recipe, own.get("size", size), own.get("variant", "paper"), (*settings, *values))
+    return Entry(
+        text,
+        like.recipe,
+        own.get("size", like.size),
+        own.get("variant", like.variant),
+        (*settings, *like.settings, *values),
+    )
 
 
 def check_entries(entries: Sequence[Entry]) -> None:

@@ -1,16 +1,15 @@
 """One job of a comparison, in a process of its own: pretrain, score, adapt for each seed, and write what was measured.
 
-    python -m unmask.comparison.job FOLDER JOB
-
 What is measured is written after every step, so a killed job goes on where it was."""
 
 from __future__ import annotations
 
+import fcntl
 import json
+import os
 import shlex
 import shutil
 import signal
-import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -30,6 +29,7 @@ from unmask.errors import UserError
 from unmask.evaluate import evaluate_examples, evaluate_file
 from unmask.infer.model import Model, open_run
 from unmask.pretraining import pretrain
+from unmask.recipe_file import is_path
 from unmask.system.cost import schedule_flops
 from unmask.tasks import few
 from unmask.text.atomic_write import drafted
@@ -45,14 +45,14 @@ def result_file(folder: Path, job: Job) -> Path:
     return folder / MEASURED / f"{job.name}.json"
 
 
-def read_result(folder: Path, job: Job) -> dict[str, Any]:
-    """What was measured of a job so far; empty if nothing was."""
+def read_result(folder: Path, job: Job, data: str) -> dict[str, Any]:
+    """What was measured of a job so far; empty if nothing was, or with another recipe or other data. `data`: their key."""
     file = result_file(folder, job)
     try:
         found: dict[str, Any] = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
     except ValueError:  # written by hand, or a damaged disk: it is measured again
         return {}
-    return found
+    return found if (found.get("recipe_key"), found.get("data_key")) == (job.entry.key, data) else {}
 
 
 class Stopped(Exception):
@@ -64,11 +64,12 @@ class Measuring:
 
     def __init__(self, folder: Path, job: Job, request: Request, stop: Callable[[], bool]) -> None:
         self.folder, self.job, self.request, self.stop = folder, job, request, stop
-        self.run = folder / RUNS / job.name
+        self.run, data = folder / RUNS / job.name, request.data_key
         fresh: dict[str, Any] = {"entry": asdict(job.entry), "budget": job.budget, "seed": job.seed, "tuning": job.tuning,
-                                 "pretraining": {}, "scores": {}, "untrained": {}, "skipped": {}, "notices": [],
-                                 "commands": []}  # fmt: skip
-        self.result = fresh | read_result(folder, job) | {"error": None, "out_of_memory": False, "done": False}
+                                 "recipe_key": job.entry.key, "data_key": data, "pretraining": {}, "tasks": {}, "scores": {},
+                                 "untrained": {}, "skipped": {}, "notices": [], "commands": []}  # fmt: skip
+        self.before = read_result(folder, job, data)
+        self.result = fresh | self.before | {"error": None, "out_of_memory": False, "done": False}
 
     def write(self) -> None:
         file = result_file(self.folder, self.job)
@@ -77,19 +78,43 @@ class Measuring:
             draft.write_text(json.dumps(self.result, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
     def measure(self, tasks: list[TaskFiles], *, control: bool) -> None:
-        """`control`: also adapt copies with random weights."""
+        """Measure what is missing. `control`: also adapt copies with random weights."""
+        if not self.before:  # what may be there is of another recipe or other data
+            shutil.rmtree(self.run, ignore_errors=True)
+        self._forget(tasks)
+        self.write()
         if "seconds" not in self.result["pretraining"]:
             self._pretrain()
-        model = open_run(self.run, device=self.request.device)
+        model = self._opened(self.run)
         for task in tasks:
-            if task.kind is None:
-                self._score(model, task)
-            else:
-                self._adapt(model, task, "scores", fresh=False)
-                if control:
-                    self._adapt(model, task, "untrained", fresh=True)
+            try:
+                self._measure_task(model, task, control=control)
+            except UserError as error:  # the other tasks go on
+                self.result["skipped"][task.name] = str(error)
+            self.result["tasks"][task.name] = task.key
+            self.write()
         self.result["done"] = True
         self.write()
+
+    def _forget(self, tasks: list[TaskFiles]) -> None:
+        """Drop the scores of tasks that have changed or are gone."""
+        now = {task.name: task.key for task in tasks}
+        for name in [name for name, key in self.result["tasks"].items() if now.get(name) != key]:
+            for place in ("tasks", "scores", "untrained", "skipped"):
+                self.result[place].pop(name, None)
+
+    def _opened(self, folder: Path) -> Model:
+        """The model in a run folder; if it uses parts of a recipe file, with the file of the entry."""
+        own = run.file_for(folder, self.job.entry.recipe if is_path(self.job.entry.recipe) else None)
+        return open_run(folder, device=self.request.device, recipe=own)
+
+    def _measure_task(self, model: Model, task: TaskFiles, *, control: bool) -> None:
+        if task.kind is None:
+            self._score(model, task)
+            return
+        self._adapt(model, task, "scores", fresh=False)
+        if control:
+            self._adapt(model, task, "untrained", fresh=True)
 
     def _pretrain(self) -> None:
         recipe, job = self.job.entry.made(), self.job
@@ -102,8 +127,8 @@ class Measuring:
             if record.get("stopped"):
                 raise Stopped
         last = last or log.read(self.run)[-1]
-        made = run.read_recipe(self.run, run.given_file(self.run, run.file_for(self.run, None)))
-        vocabulary = open_run(self.run, device="cpu").tokenizer.vocabulary.size
+        model = self._opened(self.run)
+        made, vocabulary = model.recipe, model.tokenizer.vocabulary.size
         losses = {name.removeprefix("validation_"): last[name] for name in last if name.startswith("validation_")}
         self.result["pretraining"] = {
             "seconds": last["seconds"], "wall": time.monotonic() - began, "tokens": last["tokens"], "steps": last["step"],
@@ -114,17 +139,10 @@ class Measuring:
         self.write()
 
     def _score(self, model: Model, task: TaskFiles) -> None:
-        """Score the model on a file, without adapting it. A file that is not for this kind of model is skipped, with why."""
-        if task.name in self.result["scores"] or task.name in self.result["skipped"]:
-            return
-        try:
-            scores = evaluate_file(model, task.test)
-        except UserError as error:
-            self.result["skipped"][task.name] = str(error)
-        else:
-            self.result["scores"][task.name] = {"0": _main(scores)}
+        """Score the model on a file, without adapting it."""
+        if task.name not in self.result["scores"] and task.name not in self.result["skipped"]:
+            self.result["scores"][task.name] = {"0": _main(evaluate_file(model, task.test))}
             self.result["commands"].append(shlex.join(["unmask", "evaluate", str(self.run), str(task.test)]))
-        self.write()
 
     def _adapt(self, model: Model, task: TaskFiles, into: str, *, fresh: bool) -> None:
         assert task.train is not None
@@ -138,14 +156,16 @@ class Measuring:
         )
         for seed in missing:
             out = self.folder / "adapted" / self.job.name / f"{task.name}-{into}-{seed}"
-            chosen = _drawn(examples, task, seed)
+            chosen, file = _drawn(examples, task, seed), task.train
+            if len(chosen) < len(examples):
+                file = _write_drawn(self.folder / "examples" / f"{task.name}-{task.key}-{seed}.jsonl", chosen)
             for record in adapt(model, chosen, out, task=part, dev=held, seed=seed, fresh=fresh, overwrite=True,
                                 stop=self.stop):  # fmt: skip
                 if record.get("stopped"):
                     raise Stopped
-            found[str(seed)] = _main(evaluate_examples(open_run(out, device=self.request.device), tested))
+            found[str(seed)] = _main(evaluate_examples(self._opened(out), tested))
             shutil.rmtree(out)
-            self.result["commands"] += _adapt_commands(task, self.run, seed, fresh=fresh)
+            self.result["commands"] += _adapt_commands(task, self.run, file, out, seed, fresh=fresh)
             self.write()
 
     def _notice(self, record: dict[str, Any]) -> None:
@@ -164,6 +184,16 @@ def _drawn(examples: list[Any], task: TaskFiles, seed: int) -> list[Any]:
     return [examples[i] for i in sorted(rng.choice(len(examples), task.examples, replace=False).tolist())]
 
 
+def _write_drawn(file: Path, chosen: list[Any]) -> Path:
+    """Write the drawn examples, so that the commands of a run can be given again."""
+    if not file.is_file():
+        file.parent.mkdir(parents=True, exist_ok=True)
+        with drafted(file) as draft:
+            rows = (json.dumps(dict(example.row), ensure_ascii=False) + "\n" for example in chosen)
+            draft.write_text("".join(rows), encoding="utf-8")
+    return file
+
+
 def _main(scores: dict[str, Any]) -> dict[str, Any]:
     """All scores that are numbers, with the one that stands for them."""
     name = next(name for name in MAIN if scores.get(name) is not None)
@@ -176,19 +206,18 @@ def _pretrain_command(job: Job, request: Request, out: Path) -> str:
     words = ["unmask", "pretrain", entry.recipe, *request.data, "--size", entry.size, "--budget", job.budget,
              "--seed", str(job.seed), "--out", str(out)]  # fmt: skip
     words += ["--variant", entry.variant] if entry.variant != "paper" else []
+    words += ["--device", request.device] if request.device else []
     return shlex.join([*words, *(word for one in entry.settings for word in ("--set", one))])
 
 
-def _adapt_commands(task: TaskFiles, base: Path, seed: int, *, fresh: bool) -> Iterator[str]:
-    out = f"adapted/{task.name}-{seed}"
-    words = ["unmask", "adapt", str(base), str(task.train), "--task", str(task.kind), "--seed", str(seed), "--out", out]
+def _adapt_commands(
+    task: TaskFiles, base: Path, file: Path, out: Path, seed: int, *, fresh: bool
+) -> Iterator[str]:  # fmt: skip
+    words = ["unmask", "adapt", str(base), str(file), "--task", str(task.kind), "--seed", str(seed), "--out", str(out)]
     words += ["--dev", str(task.dev)] if task.dev else []
     words += ["--fresh"] if fresh else []
-    words += [word for one in task.settings for word in ("--set", one)]
-    few_ = f"{task.examples:,} examples" if task.examples else f"{task.per_label} examples of each label"
-    drawn = f"  # {few_} drawn with seed {seed}" if task.examples or task.per_label else ""
-    yield shlex.join(words) + drawn
-    yield shlex.join(["unmask", "evaluate", out, str(task.test)])
+    yield shlex.join([*words, *(word for one in task.settings for word in ("--set", one))])
+    yield shlex.join(["unmask", "evaluate", str(out), str(task.test)])
 
 
 def write_job(folder: Path, job: Job, *, control: bool) -> Path:
@@ -208,11 +237,19 @@ def _read_job(file: Path) -> tuple[Job, bool]:
 
 @contextmanager
 def _stopping() -> Iterator[Callable[[], bool]]:
-    """True after a signal to end, so that training saves its state first."""
-    asked: list[int] = []
+    """True after a signal to end, or when the comparison itself has ended; training then saves its state first."""
+    asked, parent = [], os.getppid()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda got, _: asked.append(got))
-    yield lambda: bool(asked)
+    yield lambda: bool(asked) or os.getppid() != parent
+
+
+@contextmanager
+def _alone(file: Path) -> Iterator[None]:
+    """Wait until no other process works on this job: one whose comparison was killed may still be saving."""
+    with file.open("rb") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        yield
 
 
 def main(folder: Path, file: Path) -> int:
@@ -221,7 +258,7 @@ def main(folder: Path, file: Path) -> int:
     request, (job, control) = read(folder), _read_job(file)
     tasks = find(Path(request.tasks))[0] if request.tasks else []
     wanted = [task for task in tasks if not job.tuning or task.name == request.sweep_by]
-    with _stopping() as stop:
+    with _stopping() as stop, _alone(file):
         measuring = Measuring(folder, job, request, stop)
         try:
             measuring.measure(wanted, control=control)
@@ -233,7 +270,3 @@ def main(folder: Path, file: Path) -> int:
             measuring.result |= {"error": said, "out_of_memory": memory, "done": True}
             measuring.write()
     return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main(Path(sys.argv[1]), Path(sys.argv[2])))

@@ -49,6 +49,9 @@ def _parts(results: dict[str, Any]) -> Iterator[str]:
     for run in results["runs"]:
         if run["error"]:
             yield report.note(f"{run['entry']}, {run['budget']}, seed {run['seed']} failed: {run['error']}")
+    for run in results["runs"]:
+        for task, why in run["skipped"].items():
+            yield report.note(f"{run['entry']}, {run['budget']}, seed {run['seed']} has no score for {task}: {why}")
     yield from _charts(results)
     yield from _tuning(results)
     yield report.heading("The exact commands")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -9,7 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from unmask.comparison.entry import Entry, check_entries
+from unmask.data.shards import MANIFEST
 from unmask.errors import UserError, require
+from unmask.pretraining.mixture import weighed
 from unmask.text.atomic_write import drafted
 from unmask.train import Budget
 
@@ -63,8 +66,24 @@ class Request:
     untrained: bool = True  # whether copies with random weights are adapted too
     format: int = field(default=FORMAT, kw_only=True)
 
+    @property
+    def data_key(self) -> str:
+        """A hash of the prepared data: results of another key are measured again."""
+        found = hashlib.sha256()
+        for one in self.data:
+            found.update((Path(weighed(one)[0]) / MANIFEST).read_bytes())
+        return found.hexdigest()[:16]
+
     def joined(self, more: Request) -> Request:
         """This request with what another asks for in addition. What decides the numbers must be the same."""
+        kinds = {Budget.parse(budget).kind for one in (*self.asked, *more.asked) for budget in one.budgets}
+        require(
+            len(kinds) == 1,
+            "the budgets of a comparison have one unit, and this one has budgets in {kinds}: give the same unit, or another "
+            "--out",
+            kinds=" and ".join(sorted(kinds)),
+        )
+        known = {Budget.parse(budget).amount: budget for one in self.asked for budget in one.budgets}
         for name, option in _FIXED.items():
             before, now = getattr(self, name), getattr(more, name)
             require(
@@ -75,7 +94,9 @@ class Request:
                 now=_spelled(now),
             )
         asked = {one.entry.name: one for one in self.asked}
-        for one in more.asked:
+        for one in more.asked:  # a budget keeps its first spelling: 60s is 1m
+            spelled = tuple(known.get(Budget.parse(budget).amount, budget) for budget in one.budgets)
+            one = replace(one, budgets=spelled)
             old = asked.get(one.entry.name)
             require(
                 old is None or old.entry == one.entry,

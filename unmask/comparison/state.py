@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 from unmask.comparison.entry import Entry
 from unmask.comparison.job import read_result
 from unmask.comparison.request import Asked, Job, Request
+from unmask.comparison.task_files import TaskFiles
 from unmask.comparison.tuning import Tuned, tuned
 
 
@@ -19,6 +21,7 @@ class State:
     compared: tuple[tuple[Asked, Job], ...]  # the runs that are compared, of all entries whose settings are known
     results: dict[str, dict[str, Any]]  # what was measured, by the name of the job
     waiting: tuple[Job, ...]  # the jobs that can be run now
+    controls: frozenset[str]  # the jobs that also adapt copies with random weights, one of each entry
 
     @property
     def best(self) -> dict[Entry, int]:
@@ -26,29 +29,33 @@ class State:
         found = self.sweeps.values() if self.request.sweep else ()
         return {sweep.entry: len(sweep.runs) for sweep in found if sweep.entry is not None}
 
-    def needs_control(self, job: Job) -> bool:
-        """Whether this job also adapts copies with random weights: one run of each entry does."""
-        first = next((one for _, one in self.compared if one.entry.name == job.entry.name), None)
-        return self.request.untrained and not job.tuning and job == first
 
-
-def state_of(folder: Path, request: Request, *, tried: frozenset[str] = frozenset(), failed: bool = False) -> State:
+def state_of(
+    folder: Path, request: Request, tasks: Sequence[TaskFiles], *, tried: frozenset[str] = frozenset(), failed: bool = False
+) -> State:  # fmt: skip
     """`tried`: jobs that this command has run: if they failed, that stands. Others that failed wait to be run again.
     `failed`: every job that failed counts as finished, for a report."""
     results: dict[str, dict[str, Any]] = {}
+    data, keys = request.data_key, {task.name: task.key for task in tasks}
+    adapted = {task.name for task in tasks if task.kind is not None}
 
     def look(jobs: tuple[Job, ...]) -> dict[str, dict[str, Any]]:
         for job in jobs:
-            found = read_result(folder, job)
+            found = read_result(folder, job, data)
             if found:
                 results[job.name] = found
-        return {
-            name: one for name, one in results.items() if one["done"] and (not one["error"] or failed or name in tried)
-        }
+        return {name: one for name, one in results.items() if is_finished(name, one)}
+
+    def is_finished(name: str, one: dict[str, Any]) -> bool:
+        if not one["done"] or (one["error"] and not failed and name not in tried):
+            return False
+        wanted = {task: key for task, key in keys.items() if not one["tuning"] or task == request.sweep_by}
+        return bool(one["error"]) or failed or name in tried or one["tasks"] == wanted
 
     sweeps: dict[str, Tuned] = {}
     compared: list[tuple[Asked, Job]] = []
     waiting: list[Job] = []
+    controls: set[str] = set()
     for asked in request.asked:
         sweep = _tuned(asked, request, look)
         sweeps[asked.entry.name] = sweep
@@ -58,8 +65,20 @@ def state_of(folder: Path, request: Request, *, tried: frozenset[str] = frozense
         jobs = tuple(Job(sweep.entry, budget, seed) for seed in range(asked.seeds) for budget in asked.budgets)
         finished = look(jobs)
         compared += [(asked, job) for job in jobs]
+        control = _control(jobs, results, adapted) if request.untrained and adapted else None
+        if control is not None:
+            controls.add(control.name)
+            lacks = adapted - set(results.get(control.name, {}).get("untrained", {}))
+            if lacks - set(results.get(control.name, {}).get("skipped", {})) and control.name not in tried:
+                finished.pop(control.name, None)
         waiting += [job for job in jobs if job.name not in finished]
-    return State(request, sweeps, tuple(compared), results, _in_turn(waiting))
+    return State(request, sweeps, tuple(compared), results, _in_turn(waiting), frozenset(controls))
+
+
+def _control(jobs: tuple[Job, ...], results: dict[str, dict[str, Any]], adapted: set[str]) -> Job | None:
+    """The job of an entry whose untrained copies are adapted: the one that has most of them, or the first that did not fail."""
+    good = [job for job in jobs if not results.get(job.name, {}).get("error")]
+    return max(good, key=lambda job: len(adapted & set(results.get(job.name, {}).get("untrained", {}))), default=None)
 
 
 def _tuned(asked: Asked, request: Request, look: Any) -> Tuned:

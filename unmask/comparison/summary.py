@@ -16,7 +16,7 @@ from unmask.comparison.job import RUNS
 from unmask.comparison.request import Job, Request
 from unmask.comparison.state import State
 from unmask.text.atomic_write import drafted
-from unmask.train import log
+from unmask.train import Budget, log
 
 RESULTS = "results.json"
 LOSS = "held-out loss"  # the name of the loss among the tasks; it is compared with itself only
@@ -131,7 +131,7 @@ def ranking(results: dict[str, Any]) -> Iterator[str]:
     """A sentence for each pair of entries whose order changes with the budget."""
     for task, about in results["tasks"].items():
         rows = [row for row in results["summary"] if row["task"] == task]
-        budgets = list(dict.fromkeys(row["budget"] for row in rows))
+        budgets = sorted({row["budget"] for row in rows}, key=lambda budget: Budget.parse(budget).amount)
         names = list(dict.fromkeys(row["entry"] for row in rows))
         for one, other in itertools.combinations(names, 2):
             signs = []
@@ -139,9 +139,15 @@ def ranking(results: dict[str, Any]) -> Iterator[str]:
                 a, b = (scores_of(results["runs"], name, budget, task) for name in (one, other))
                 found = difference(a, b) if a and b else None
                 if found is not None and found.mean:
-                    signs.append((budget, (found.mean > 0) == about["higher"], found.differs))
-            for (before, led, sure), (after, leads, still) in itertools.pairwise(signs):
+                    signs.append((budget, (found.mean > 0) == about["higher"], found))
+            for (before, led, first), (after, leads, second) in itertools.pairwise(signs):
                 if led != leads:
                     winner, loser = (one, other) if leads else (other, one)
-                    doubt = "" if sure and still else "; the difference is within the noise of the seeds"
-                    yield f"{task}: {loser} is ahead with {before}, {winner} with {after}{doubt}"
+                    yield f"{task}: {loser} is ahead with {before}, {winner} with {after}{_doubt(first, second)}"
+
+
+def _doubt(*differences: Estimate) -> str:
+    """What speaks against a change of order."""
+    if any(found.of != "pretraining seeds" for found in differences):
+        return "; with one pretraining seed this may be chance"
+    return "" if all(found.differs for found in differences) else "; the difference is within the noise of the seeds"

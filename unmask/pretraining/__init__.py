@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import math
 import time
 from collections import Counter
 from collections.abc import Callable, Generator, Iterator, Sequence
@@ -188,14 +189,15 @@ def _measured(
     require(
         found[2] > 0,
         (
-            "one step of {name} {size} takes about {found:.2g} s here, but only {amount:.2g} s of the budget of "
-            "{amount_2:.0f} s are left: give a larger --budget, or lower schedule.*.rows"
+            "one step of {name} {size} takes about {found:.2g} s here, and starting and measuring took {spent:.2g} s of the "
+            "budget of {amount:g} s: give at least --budget {least:.0f}s"
         ),
         name=recipe.name,
         size=recipe.size,
         found=found[1],
-        amount=limit.amount - (now() - began),
-        amount_2=limit.amount,
+        spent=now() - began,
+        amount=limit.amount,
+        least=2 * (now() - began) + 20 * found[1],
     )
     return recipe, *found
 
@@ -216,7 +218,8 @@ def _held_out(recipe: Recipe, measured: float, limit: Budget) -> int:
     """The number of tokens for validation, so that it takes a small share of a budget in time. A forward pass takes about a
     third of a step."""
     stage = recipe.schedule[0]
-    return int(VALIDATING * limit.amount * 3 * stage.rows * stage.length / measured)
+    found = VALIDATING * limit.amount * 3 * stage.rows * stage.length / measured
+    return 2 ** int(math.log2(max(found, 1)))  # a power of 2, so that runs of about equal speed have equal losses
 
 
 def _planner(

@@ -46,4 +46,6 @@ def scaled(text: str, share: float) -> str:
     budget = Budget.parse(text)
     unit = {"seconds": "s", "tokens": "tok", "steps": "steps", "flops": "flop"}[budget.kind]
     amount = budget.amount * share
+    if budget.kind == "seconds" and amount < 100:
+        return f"{amount:g}{unit}"
     return f"{max(1, round(amount))}{unit}" if amount < 1e6 else f"{amount:.4g}".replace("e+", "e") + unit
