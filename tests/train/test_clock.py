@@ -165,7 +165,8 @@ def test_a_budget_shorter_than_a_step_is_refused_before_anything_is_written(on, 
     machine = on(Machine(lambda step, time: 90.0, 90.0))
     with pytest.raises(
         UserError,
-        match=r"one step of bert tiny takes about 90 s here, but only 60 s of the budget of 60 s are left: give a larger --budget",
+        match=r"one step of bert tiny takes about 90 s here, and starting and measuring took 0 s of the budget of 60 s: give at "
+        r"least --budget 1800s",
     ):
         run(machine, shards["wordpiece"], tmp_path / "run")
     assert list(tmp_path.iterdir()) == []
