@@ -310,3 +310,12 @@ def test_a_process_whose_parent_is_gone_stops(monkeypatch):
         assert stop()
     for number, handler in zip((signal.SIGINT, signal.SIGTERM), before, strict=True):
         signal.signal(number, handler)
+
+
+def test_a_comparison_goes_on_from_another_folder(here, shards, tasks, tmp_path, monkeypatch):
+    data = shards["wordpiece"]
+    monkeypatch.chdir(data.parent)
+    compare(["gpt2"], tmp_path / "c", f"{data.name}/", budget="2steps")
+    monkeypatch.chdir(tmp_path)
+    compare(["gpt2"], tmp_path / "c", data, budget="2steps")
+    assert len(here) == 1

@@ -30,7 +30,7 @@ def compare(
     entries = [parse(text, size=size, settings=settings) for text in recipes]
     asked = tuple(comparison.Asked(entry, comparison.budgets(budget), seeds) for entry in entries)
     request = comparison.Request(
-        tuple(str(Path(one)) for one in listed(data)), asked, str(Path(tasks)) if tasks else None, task_seeds, tuple(sweep), sweep_by,
+        tuple(str(Path(one).absolute()) for one in listed(data)), asked, str(Path(tasks).absolute()) if tasks else None, task_seeds, tuple(sweep), sweep_by,
         device, untrained,
     )  # fmt: skip
     records = comparison.compare(request, Path(out), at_once=at_once, overwrite=overwrite, stop=stop)
