@@ -57,14 +57,15 @@ def here(monkeypatch):
     ran = []
 
     def started(work, job, *, control):
+        """As the process would run it."""
         before = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]
         try:
             ran.append((job.name, control))
-            jobs.main(work.folder, jobs.write_job(work.folder, job, control=control))
+            jobs.main(work.folder, jobs.write_job(work.folder, job, control=control, at_once=work.at_once))
         finally:
             for number, handler in zip((signal.SIGINT, signal.SIGTERM), before, strict=True):
                 signal.signal(number, handler)
-        return comparison._Running(job, Ended(), 0.0)
+        return comparison._Running(job, Ended())
 
     monkeypatch.setattr(comparison._Work, "_started", started)
     monkeypatch.setattr(comparison, "EVERY", 0.0)
@@ -176,6 +177,7 @@ def test_too_little_memory_beside_others_is_run_again_alone(here, shards, tmp_pa
     assert tried.count("gpt2/2steps/seed1") == 2
     assert [run_["state"] for run_ in found["runs"]] == ["done", "done"]
     assert any("smaller --at-once" in record.get("text", "") for record in said)
+    assert {run_["at_once"] for run_ in found["runs"]} == {2}
 
 
 def test_the_command_line_runs_jobs_in_processes_of_their_own_and_draws_again(shards, tasks, tmp_path):
@@ -186,7 +188,9 @@ def test_the_command_line_runs_jobs_in_processes_of_their_own_and_draws_again(sh
     assert "gpt2/2steps/seed0 done" in ran.err
     assert "1 of 1" in ran.out
     (tmp_path / "c" / "report.html").unlink()
+    shutil.move(shards["wordpiece"], tmp_path / "elsewhere")  # what was measured is enough
     again = run("compare", "--report", "--out", tmp_path / "c")
+    shutil.move(tmp_path / "elsewhere", shards["wordpiece"])
     assert again.out == ran.out
     assert (tmp_path / "c" / "report.html").is_file()
 
@@ -200,6 +204,7 @@ def test_mistakes_are_found_before_anything_is_trained(shards, tasks, tmp_path):
     assert "must be loss or a task" in mistake("compare", "gpt2", *short, "--sweep-by", "sst2")
     assert "holds no comparison" in mistake("compare", "--report", "--out", out)
     assert "1 or more" in mistake("compare", "gpt2", *short, "--seeds", "0")
+    assert "--data has no effect with --report" in mistake("compare", "--report", "--data", data, "--out", out)
     assert not out.exists()
 
 
@@ -297,9 +302,11 @@ def test_a_winner_that_changes_is_run_again(here, shards, tmp_path):
     assert json.loads((out / "best" / "gpt2.json").read_text())["settings"][-1] == "optimise.rate=1e-9"
 
 
-def test_a_second_command_in_the_same_folder_is_refused(shards, tmp_path):
-    with comparison._one_command(tmp_path), pytest.raises(UserError, match="another 'unmask compare' works"):
-        next(comparison._one_command(tmp_path).gen)
+def test_a_second_command_in_the_same_folder_is_refused(here, shards, tmp_path):
+    out, data = tmp_path / "c", shards["wordpiece"]
+    compare(["gpt2"], out, data, budget="2steps")
+    with comparison._one_command(out), pytest.raises(UserError, match="another 'unmask compare' works"):
+        compare(["gpt2"], out, data, budget="2steps")
 
 
 def test_a_process_whose_parent_is_gone_stops(monkeypatch):

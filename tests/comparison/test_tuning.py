@@ -61,6 +61,9 @@ def test_losses_of_different_questions_are_not_compared():
         check_sweep(request("hide.budget=0.15,0.4"))
     check_sweep(request("hide.budget=0.15,0.4", by="sst2"))
     check_sweep(request("system.backbone.dropout=0.0,0.1"))
+    check_sweep(request("schedule.*.rows=16,64"))
+    with pytest.raises(UserError, match="--sweep-by TASK"):
+        check_sweep(request("schedule.0.length=64,128"))
     with pytest.raises(UserError, match="optimise.nothing"):
         check_sweep(request("optimise.nothing=1,2"))
 

@@ -70,6 +70,9 @@ def compare(
 
     A comparison that was stopped goes on with the same command; more recipes, budgets and seeds can be added later."""
     if report:
+        given = {"RECIPE": recipes, "--data": data, "--tasks": tasks, "--set": settings, "--sweep": sweep,
+                 "--at-once": at_once, "--overwrite": overwrite}  # fmt: skip
+        options.refuse(given, "--report")
         results = unmask.compare_report(out)
     else:
         results = unmask.compare(
@@ -77,13 +80,13 @@ def compare(
             settings=settings, sweep=sweep, sweep_by=sweep_by, untrained=untrained, at_once=at_once, device=device, overwrite=overwrite,
             stop=options.interrupt(), progress=output.progress(json_),
         )  # fmt: skip
+    failed = sum(run["state"] == "failed" for run in results["runs"])
     if json_:
         output.as_json(results)
-        return
+        raise typer.Exit(130 if results.get("stopped") else 1 if failed else 0)
     screen.table(f"{out}: scores in %, ± half of the 95% interval", **results["table"])
     for sentence in results["ranking"]:
         screen.out.print(f"the order changes with the budget: {sentence}", markup=False)
-    failed = sum(run["state"] == "failed" for run in results["runs"])
     if results.get("stopped"):
         screen.note("stopped: the same command goes on")
         raise typer.Exit(130)

@@ -44,8 +44,7 @@ _CHILD = "import sys; from pathlib import Path; from unmask.comparison.job impor
 def report(folder: Path) -> dict[str, Any]:
     """Write `results.json` and `report.html` again from what was measured; returns the results."""
     request = read(folder)
-    tasks = find(Path(request.tasks))[0] if request.tasks and Path(request.tasks).is_dir() else []
-    results = write_results(folder, request, state_of(folder, request, tasks, failed=True))
+    results = write_results(folder, request, state_of(folder, request, (), ended=True))
     write_report(folder, results)
     return results | {"table": {"columns": columns(results), "rows": list(rows(results))}}
 
@@ -135,7 +134,6 @@ def _usual(request: Request) -> int:
 class _Running:
     job: Job
     process: subprocess.Popen[bytes]
-    since: float
 
 
 class _Work:
@@ -147,7 +145,7 @@ class _Work:
     ) -> None:  # fmt: skip
         self.folder, self.request, self.tasks, self.at_once, self.stop = folder, request, tasks, at_once, stop
         threads = str(max(1, (os.cpu_count() or 1) // at_once))
-        self.environment = os.environ | environment | {"OMP_NUM_THREADS": threads, "UNMASK_AT_ONCE": str(at_once)}
+        self.environment = os.environ | environment | {"OMP_NUM_THREADS": threads}
         self.running: list[_Running] = []
         self.tried: set[str] = set()  # a job that failed is tried again by the next command, not by this one
         self.alone: set[str] = set()  # jobs that had too little memory beside others
@@ -191,7 +189,7 @@ class _Work:
             busy.add(job.name)
 
     def _started(self, job: Job, *, control: bool) -> _Running:
-        file = jobs.write_job(self.folder, job, control=control)
+        file = jobs.write_job(self.folder, job, control=control, at_once=self.at_once)
         log = self.folder / LOGS / f"{job.name}.txt"
         log.parent.mkdir(parents=True, exist_ok=True)
         with log.open("wb") as out:
@@ -199,15 +197,15 @@ class _Work:
                 [sys.executable, "-c", _CHILD, str(self.folder), str(file)],
                 stdout=out, stderr=subprocess.STDOUT, env=self.environment, start_new_session=True,
             )  # fmt: skip
-        return _Running(job, process, time.monotonic())
+        return _Running(job, process)
 
     def _ended(self) -> Iterator[dict[str, Any]]:
         """Look at the processes that have ended. One that crashed gets a result that says so."""
         for one in [one for one in self.running if one.process.poll() is not None]:
             self.running.remove(one)
-            measuring = jobs.Measuring(self.folder, one.job, self.request, self.stop)
             result = jobs.read_result(self.folder, one.job, self.request.data_key)
             if one.process.returncode:
+                measuring = jobs.Measuring(self.folder, one.job, self.request, self.stop)
                 measuring.result |= {"error": self._why(one), "done": True}
                 measuring.write()
             elif result.get("out_of_memory") and self.at_once > 1 and one.job.name not in self.alone:

@@ -35,6 +35,11 @@ class Entry:
     variant: str = "paper"
     settings: tuple[str, ...] = ()
 
+    @classmethod
+    def of(cls, values: dict[str, Any]) -> Entry:
+        """The entry of these values, as JSON holds them."""
+        return cls(**values | {"settings": tuple(values["settings"])})
+
     def made(self) -> Recipe:
         return recipes.get(self.recipe, size=self.size, variant=self.variant, settings=list(self.settings))
 

@@ -45,14 +45,16 @@ def result_file(folder: Path, job: Job) -> Path:
     return folder / MEASURED / f"{job.name}.json"
 
 
-def read_result(folder: Path, job: Job, data: str) -> dict[str, Any]:
-    """What was measured of a job so far; empty if nothing was, or with another recipe or other data. `data`: their key."""
+def read_result(folder: Path, job: Job, data: str | None) -> dict[str, Any]:
+    """What was measured of a job so far; empty if nothing was, or with another recipe or other data. `data`: their key;
+    None: any data."""
     file = result_file(folder, job)
     try:
         found: dict[str, Any] = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
     except ValueError:  # written by hand, or a damaged disk: it is measured again
         return {}
-    return found if (found.get("recipe_key"), found.get("data_key")) == (job.entry.key, data) else {}
+    same = found.get("recipe_key") == job.entry.key and data in (None, found.get("data_key"))
+    return found if same else {}
 
 
 class Stopped(Exception):
@@ -62,8 +64,9 @@ class Stopped(Exception):
 class Measuring:
     """A job, and what is measured of it. Everything that is added is written at once."""
 
-    def __init__(self, folder: Path, job: Job, request: Request, stop: Callable[[], bool]) -> None:
-        self.folder, self.job, self.request, self.stop = folder, job, request, stop
+    def __init__(self, folder: Path, job: Job, request: Request, stop: Callable[[], bool], at_once: int = 1) -> None:
+        """`at_once`: how many runs share the machine."""
+        self.folder, self.job, self.request, self.stop, self.at_once = folder, job, request, stop, at_once
         self.run, data = folder / RUNS / job.name, request.data_key
         fresh: dict[str, Any] = {"entry": asdict(job.entry), "budget": job.budget, "seed": job.seed, "tuning": job.tuning,
                                  "recipe_key": job.entry.key, "data_key": data, "pretraining": {}, "tasks": {}, "scores": {},
@@ -134,6 +137,7 @@ class Measuring:
             "seconds": last["seconds"], "wall": time.monotonic() - began, "tokens": last["tokens"], "steps": last["step"],
             "flops": schedule_flops(made, vocabulary) * last["tokens"], "held_out_loss": losses.pop("loss", None),
             "held_out": losses, "rate": made.optimise.rate, "peak_memory": peak_memory(self.request.device),
+            "at_once": self.at_once,
         }  # fmt: skip
         self.result["commands"].append(_pretrain_command(job, self.request, self.run))
         self.write()
@@ -220,19 +224,18 @@ def _adapt_commands(
     yield shlex.join(["unmask", "evaluate", str(out), str(task.test)])
 
 
-def write_job(folder: Path, job: Job, *, control: bool) -> Path:
+def write_job(folder: Path, job: Job, *, control: bool, at_once: int = 1) -> Path:
     """Write a job to a file for its process."""
     file = folder / JOBS / f"{job.name}.json"
     file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text(json.dumps(asdict(job) | {"control": control}), encoding="utf-8")
+    file.write_text(json.dumps(asdict(job) | {"control": control, "at_once": at_once}), encoding="utf-8")
     return file
 
 
-def _read_job(file: Path) -> tuple[Job, bool]:
+def _read_job(file: Path) -> tuple[Job, bool, int]:
     values = json.loads(file.read_text(encoding="utf-8"))
-    entry = values.pop("entry")
-    control = values.pop("control")
-    return Job(Entry(**entry | {"settings": tuple(entry["settings"])}), **values), control
+    entry, control, at_once = (values.pop(name) for name in ("entry", "control", "at_once"))
+    return Job(Entry.of(entry), **values), control, at_once
 
 
 @contextmanager
@@ -255,11 +258,11 @@ def _alone(file: Path) -> Iterator[None]:
 def main(folder: Path, file: Path) -> int:
     """Run a job. The exit status is 0 also for a job that failed: its result says why."""
     wait_without_spinning()
-    request, (job, control) = read(folder), _read_job(file)
+    request, (job, control, at_once) = read(folder), _read_job(file)
     tasks = find(Path(request.tasks))[0] if request.tasks else []
     wanted = [task for task in tasks if not job.tuning or task.name == request.sweep_by]
     with _stopping() as stop, _alone(file):
-        measuring = Measuring(folder, job, request, stop)
+        measuring = Measuring(folder, job, request, stop, at_once)
         try:
             measuring.measure(wanted, control=control)
         except Stopped:

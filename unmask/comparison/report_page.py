@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from unmask.comparison import html_page as report
-from unmask.comparison.summary import LOSS
+from unmask.comparison import html_page
+from unmask.comparison.summary import HELD_OUT
 from unmask.train import Budget
 
 REPORT = "report.html"
@@ -15,11 +15,11 @@ REPORT = "report.html"
 AXES = ((0, "tokens", "tokens"), (1, "seconds", "seconds of training"), (2, "flops", "operations"))
 SHARES = ("accuracy", "mean_over_paradigms", "rouge_l")  # scores from 0 to 1, which are drawn as bars
 MOST_BARS = 4  # entries that are drawn as bars
-COLUMNS = ["entry", "budget", "runs", "time", "tokens", "operations", "memory", "held-out loss"]
+COLUMNS = ["entry", "budget", "runs", "at once", "time", "tokens", "operations", "memory", "held-out loss"]
 
 
 def write_report(folder: Path, results: dict[str, Any]) -> None:
-    report.page(folder / REPORT, title(results), list(_parts(results)))
+    html_page.page(folder / REPORT, title(results), list(_parts(results)))
 
 
 def title(results: dict[str, Any]) -> str:
@@ -29,7 +29,7 @@ def title(results: dict[str, Any]) -> str:
 
 def _parts(results: dict[str, Any]) -> Iterator[str]:
     request = results["request"]
-    yield report.paragraph(
+    yield html_page.paragraph(
         f"Text: {', '.join(request['data'])}. Machine: {results['machine']}, torch {results['torch']}. Scores are means over "
         f"pretraining seeds and {request['task_seeds']} adapting seeds; ± is half of the 95% interval, over pretraining seeds "
         'if there are several, otherwise over adapting seeds. "Untrained" is the same network with random weights, adapted '
@@ -37,28 +37,32 @@ def _parts(results: dict[str, Any]) -> Iterator[str]:
     )
     unfinished = [run for run in results["runs"] if run["state"] != "done"]
     if unfinished:
-        yield report.note(f"{len(unfinished)} of {len(results['runs'])} runs are not finished; their rows are marked.")
+        yield html_page.note(
+            f"{len(unfinished)} of {len(results['runs'])} runs are not finished; their rows are marked."
+        )
     table, first = list(rows(results)), len(COLUMNS)
     if results["tasks"]:
-        yield report.heading("Scores")
-        yield report.table([*COLUMNS[:2], *_score_columns(results)], [[*row[:2], *row[first:]] for row in table])
-    yield report.heading("Costs")
-    yield report.table(COLUMNS, [row[:first] for row in table])
+        yield html_page.heading("Scores")
+        yield html_page.table([*COLUMNS[:2], *_score_columns(results)], [[*row[:2], *row[first:]] for row in table])
+    yield html_page.heading("Costs")
+    yield html_page.table(COLUMNS, [row[:first] for row in table])
     for sentence in results["ranking"]:
-        yield report.paragraph(f"The order changes with the budget. {sentence}.")
+        yield html_page.paragraph(f"The order changes with the budget. {sentence}.")
     for run in results["runs"]:
         if run["error"]:
-            yield report.note(f"{run['entry']}, {run['budget']}, seed {run['seed']} failed: {run['error']}")
+            yield html_page.note(f"{run['entry']}, {run['budget']}, seed {run['seed']} failed: {run['error']}")
     for run in results["runs"]:
         for task, why in run["skipped"].items():
-            yield report.note(f"{run['entry']}, {run['budget']}, seed {run['seed']} has no score for {task}: {why}")
+            yield html_page.note(f"{run['entry']}, {run['budget']}, seed {run['seed']} has no score for {task}: {why}")
     yield from _charts(results)
     yield from _tuning(results)
-    yield report.heading("The exact commands")
+    yield html_page.heading("The exact commands")
     for run in results["runs"]:
         if run["commands"]:
             name = f"{run['entry']}, {run['budget']}, seed {run['seed']}"
-            yield report.folded(name, report.commands(run["commands"]) + "".join(map(report.note, run["notices"])))
+            yield html_page.folded(
+                name, html_page.commands(run["commands"]) + "".join(map(html_page.note, run["notices"]))
+            )
 
 
 def columns(results: dict[str, Any]) -> list[str]:
@@ -85,8 +89,8 @@ def rows(results: dict[str, Any]) -> Iterator[list[str]]:
         runs = [run for run in results["runs"] if (run["entry"], run["budget"]) == (entry, budget)]
         known = [run for run in runs if "seconds" in run]
         summary = {row["task"]: row for row in results["summary"] if (row["entry"], row["budget"]) == (entry, budget)}
-        cells = [entry, budget, _state(runs), *(_cost(known) if known else ["-"] * 4)]
-        cells.append(spread(summary.get(LOSS), percent=False))
+        cells = [entry, budget, _state(runs), *(_cost(known) if known else ["-"] * 5)]
+        cells.append(spread(summary.get(HELD_OUT), percent=False))
         for task, about in results["tasks"].items():
             row, percent = summary.get(task), about["measure"] != "bits_per_byte"
             cells.append(spread(row, percent=percent))
@@ -109,7 +113,7 @@ def _cost(runs: list[dict[str, Any]]) -> list[str]:
     def mean(name: str) -> float:
         return float(sum(run[name] for run in runs) / len(runs))
 
-    return [f"{mean('seconds'):,.0f} s", f"{mean('tokens') / 1e6:,.1f}M", f"{mean('flops'):.2g}".replace("e+", "e"),
+    return [", ".join(sorted({str(run["at_once"]) for run in runs})), f"{mean('seconds'):,.0f} s", f"{mean('tokens') / 1e6:,.1f}M", f"{mean('flops'):.2g}".replace("e+", "e"),
             f"{max(run['peak_memory'] for run in runs) / 2**30:.1f} GiB"]  # fmt: skip
 
 
@@ -130,23 +134,23 @@ def _charts(results: dict[str, Any]) -> Iterator[str]:
     names = [entry["name"] for entry in results["entries"]]
     longest = {name: _longest(results, name) for name in names}
     if any(longest.values()):
-        yield report.heading("Held-out loss")
-        yield report.row([
-            report.curves([report.ReportCurve(name, _points(longest[name], place)) for name in names], about, "loss", key=False)
+        yield html_page.heading("Held-out loss")
+        yield html_page.row([
+            html_page.curves([html_page.ReportCurve(name, _points(longest[name], place)) for name in names], about, "loss", key=False)
             for place, _, about in AXES
         ])  # fmt: skip
-        yield report.keys(names)
+        yield html_page.keys(names)
     if len({row["budget"] for row in results["summary"]}) == 1:  # one point makes no curve
         yield from _bars(results)
         return
     for task, about in results["tasks"].items():
-        yield report.heading(f"{task}: {about['measure'].replace('_', ' ')}")
-        yield report.row([
-            report.curves([report.ReportCurve(name, _scores(results, name, task, field)) for name in names], axis,
+        yield html_page.heading(f"{task}: {about['measure'].replace('_', ' ')}")
+        yield html_page.row([
+            html_page.curves([html_page.ReportCurve(name, _scores(results, name, task, field)) for name in names], axis,
                           "score", log_x=True, dots=True, key=False)
             for _, field, axis in AXES
         ])  # fmt: skip
-        yield report.keys(names)
+        yield html_page.keys(names)
 
 
 def _bars(results: dict[str, Any]) -> Iterator[str]:
@@ -154,10 +158,10 @@ def _bars(results: dict[str, Any]) -> Iterator[str]:
     groups = []
     for task, about in results["tasks"].items():
         if about["measure"] in SHARES and len(results["entries"]) <= MOST_BARS:
-            groups.append(report.Group(task, dict(_dots(results, task))))
+            groups.append(html_page.Group(task, dict(_dots(results, task))))
     if groups:
-        yield report.heading("Scores of each run")
-        yield report.bars(groups, "score; one dot per run")
+        yield html_page.heading("Scores of each run")
+        yield html_page.bars(groups, "score; one dot per run")
 
 
 def _dots(results: dict[str, Any], task: str) -> Iterator[tuple[str, tuple[float, ...]]]:
@@ -193,15 +197,15 @@ def _scores(results: dict[str, Any], name: str, task: str, field: str) -> tuple[
 def _tuning(results: dict[str, Any]) -> Iterator[str]:
     if not results["request"]["sweep"]:
         return
-    yield report.heading("What tuning cost")
+    yield html_page.heading("What tuning cost")
     cells = [
         [entry["name"], " ".join(entry["settings"]) or "-", entry["tuning"]["runs"], f"{entry['tuning']['seconds']:,.0f} s",
          f"{entry['tuning']['tokens'] / 1e6:,.1f}M", f"{entry['tuning']['flops']:.2g}", entry["tuning"]["error"] or "-"]
         for entry in results["entries"]
     ]  # fmt: skip
-    yield report.table(["entry", "settings", "runs", "time", "tokens", "operations", "problem"], cells)
+    yield html_page.table(["entry", "settings", "runs", "time", "tokens", "operations", "problem"], cells)
     runs = [[run["name"].removeprefix("sweep/"), run["state"], _loss(run)] for run in results["tuning"]]
-    yield report.folded("The runs of the sweep", report.table(["run", "state", "held-out loss"], runs))
+    yield html_page.folded("The runs of the sweep", html_page.table(["run", "state", "held-out loss"], runs))
 
 
 def _loss(run: dict[str, Any]) -> str:

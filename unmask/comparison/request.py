@@ -67,12 +67,18 @@ class Request:
     format: int = field(default=FORMAT, kw_only=True)
 
     @property
+    def manifests(self) -> list[Path]:
+        return [Path(weighed(one)[0]) / MANIFEST for one in self.data]
+
+    @property
+    def has_data(self) -> bool:
+        """Whether the prepared data is still there."""
+        return all(file.is_file() for file in self.manifests)
+
+    @property
     def data_key(self) -> str:
         """A hash of the prepared data: results of another key are measured again."""
-        found = hashlib.sha256()
-        for one in self.data:
-            found.update((Path(weighed(one)[0]) / MANIFEST).read_bytes())
-        return found.hexdigest()[:16]
+        return hashlib.sha256(b"".join(file.read_bytes() for file in self.manifests)).hexdigest()[:16]
 
     def joined(self, more: Request) -> Request:
         """This request with what another asks for in addition. What decides the numbers must be the same."""
@@ -130,7 +136,7 @@ def read(folder: Path) -> Request:
             file=file,
             format=values["format"],
         )
-        asked = tuple(Asked(_entry(one["entry"]), tuple(one["budgets"]), one["seeds"]) for one in values.pop("asked"))
+        asked = tuple(Asked(Entry.of(one["entry"]), tuple(one["budgets"]), one["seeds"]) for one in values.pop("asked"))
         data, sweep = tuple(values.pop("data")), tuple(values.pop("sweep"))
         return Request(data, asked, sweep=sweep, **values)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
@@ -153,10 +159,6 @@ def budgets(text: str) -> tuple[str, ...]:
 def _merged(some: Sequence[str], others: Sequence[str]) -> tuple[str, ...]:
     amounts = {Budget.parse(one).amount: one for one in (*others, *some)}
     return tuple(amounts[amount] for amount in sorted(amounts))
-
-
-def _entry(values: dict[str, Any]) -> Entry:
-    return Entry(**values | {"settings": tuple(values["settings"])})
 
 
 def _spelled(value: Any) -> str:

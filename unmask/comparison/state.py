@@ -31,12 +31,13 @@ class State:
 
 
 def state_of(
-    folder: Path, request: Request, tasks: Sequence[TaskFiles], *, tried: frozenset[str] = frozenset(), failed: bool = False
+    folder: Path, request: Request, tasks: Sequence[TaskFiles], *, tried: frozenset[str] = frozenset(), ended: bool = False
 ) -> State:  # fmt: skip
     """`tried`: jobs that this command has run: if they failed, that stands. Others that failed wait to be run again.
-    `failed`: every job that failed counts as finished, for a report."""
+    `ended`: nothing more is run, and a report is written: what was measured stands, also if the data is gone."""
     results: dict[str, dict[str, Any]] = {}
-    data, keys = request.data_key, {task.name: task.key for task in tasks}
+    data = None if ended and not request.has_data else request.data_key
+    keys = {task.name: task.key for task in tasks}
     adapted = {task.name for task in tasks if task.kind is not None}
 
     def look(jobs: tuple[Job, ...]) -> dict[str, dict[str, Any]]:
@@ -47,10 +48,10 @@ def state_of(
         return {name: one for name, one in results.items() if is_finished(name, one)}
 
     def is_finished(name: str, one: dict[str, Any]) -> bool:
-        if not one["done"] or (one["error"] and not failed and name not in tried):
-            return False
+        if ended or not one["done"] or (one["error"] and name not in tried):
+            return ended and bool(one["done"])
         wanted = {task: key for task, key in keys.items() if not one["tuning"] or task == request.sweep_by}
-        return bool(one["error"]) or failed or name in tried or one["tasks"] == wanted
+        return name in tried or one["tasks"] == wanted
 
     sweeps: dict[str, Tuned] = {}
     compared: list[tuple[Asked, Job]] = []

@@ -19,7 +19,7 @@ from unmask.text.atomic_write import drafted
 from unmask.train import Budget, log
 
 RESULTS = "results.json"
-LOSS = "held-out loss"  # the name of the loss among the tasks; it is compared with itself only
+HELD_OUT = "held-out loss"  # the name of the loss among the tasks; it is compared with itself only
 
 
 def write_results(folder: Path, request: Request, state: State) -> dict[str, Any]:
@@ -95,7 +95,7 @@ def scores_of(runs: list[dict[str, Any]], entry: str, budget: str, task: str) ->
     for run in runs:
         if (run["entry"], run["budget"]) != (entry, budget):
             continue
-        if task == LOSS and run.get("held_out_loss") is not None:
+        if task == HELD_OUT and run.get("held_out_loss") is not None:
             found[run["seed"]] = {0: run["held_out_loss"]}
         elif run["scores"].get(task):
             found[run["seed"]] = {int(seed): one["score"] for seed, one in run["scores"][task].items()}
@@ -106,7 +106,7 @@ def _summary(request: Request, runs: list[dict[str, Any]], untrained: dict[str, 
     """A row for each entry, budget and task: mean and interval, the gain over the untrained copy, and the difference to the
     first entry with the same budget."""
     first = request.asked[0].entry.name
-    for asked, task in itertools.product(request.asked, (LOSS, *_tasks(runs))):
+    for asked, task in itertools.product(request.asked, (HELD_OUT, *_tasks(runs))):
         for budget in asked.budgets:
             name = asked.entry.name
             scores = scores_of(runs, name, budget, task)
@@ -114,7 +114,7 @@ def _summary(request: Request, runs: list[dict[str, Any]], untrained: dict[str, 
                 continue
             control = untrained.get(name, {}).get(task)
             same = {int(seed): score for seed, score in control.items()} if control else {}
-            base = scores_of(runs, first, budget, task) if task != LOSS and name != first else {}
+            base = scores_of(runs, first, budget, task) if task != HELD_OUT and name != first else {}
             yield {
                 "entry": name, "budget": budget, "task": task, **_plain(estimate(scores)),
                 "untrained": estimate({0: same}).mean if same else None,

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -23,6 +24,7 @@ LOSS = "loss"
 # settings that change what is predicted: the losses of two values cannot be compared
 _CHANGE_LOSS = ("arrange", "hide", "layout", "predict", "see", "system.", "tracks", "tokenizer")
 _KEEP_LOSS = ("system.backbone.", "system.generator.")
+_STAGE = re.compile(r"schedule\.[^.]+\.(weights|hide|length)")  # of a stage: the loss is a weighted sum over rows
 
 
 @dataclass(frozen=True)
@@ -66,7 +68,7 @@ def check_sweep(request: Request) -> None:
     """Refuse a sweep whose losses cannot be compared, and settings that a recipe does not have."""
     for one in request.sweep:
         name = one.partition("=")[0]
-        changes = name.startswith(_CHANGE_LOSS) and not name.startswith(_KEEP_LOSS)
+        changes = name.startswith(_CHANGE_LOSS) and not name.startswith(_KEEP_LOSS) or _STAGE.match(name)
         require(
             request.sweep_by != LOSS or not changes,
             "{name} changes what is predicted, so the losses of its values cannot be compared: choose by the score of a "

@@ -107,8 +107,10 @@ def gentle(recipe: Recipe, base: Recipe) -> Recipe:
     """The recipe with the rate and warmup for continuing a trained network of this width. A lower rate of its own stays."""
     usual, optimise = recipe.continuing, recipe.optimise
     most = usual.rate * 768 / base.system.backbone.width
-    names = ("rate", "other_rate")  # Muon has two
-    rates = {name: min(getattr(optimise, name), most) for name in names if getattr(optimise, name, None) is not None}
+    names = [
+        field.name for field in dataclasses.fields(optimise) if field.name.endswith("rate")
+    ]  # an optimiser may have several
+    rates = {name: min(getattr(optimise, name), most) for name in names if getattr(optimise, name) is not None}
     return recipe.replace(optimise=dataclasses.replace(optimise, **rates, warmup=usual.warmup))
 
 

@@ -1,4 +1,4 @@
-"""Unmask (this project, 2026): hide 30% of tokens, see everything in every third layer and a window in the others, predict them, with what was measured to learn most in minutes.
+"""Unmask (this project, 2026): hide 30% of tokens, see everything in every third layer and a window in the others, predict them.
 
 The network is ModernBERT's, so that Hugging Face loads what is exported: rotary positions, gated feed-forward layers, norms
 before its layers and no biases. Muon trains its matrices. docs/results.md has what each choice is worth: of a small RoBERTa,
