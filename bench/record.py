@@ -12,6 +12,7 @@ import argparse
 import json
 import time
 from pathlib import Path
+from typing import Any
 
 import unmask
 from unmask.comparison.report_page import spread
@@ -30,7 +31,7 @@ def main() -> None:
     entry = "+".join([given.recipe, *given.set])
     found = unmask.compare(
         [entry], out / "compare", data=data, tasks=given.tasks, budget=f"{left:.0f}s", size=given.size,
-        task_seeds=given.task_seeds, untrained=False, progress=print if given.quiet else True,
+        task_seeds=given.task_seeds, untrained=False, progress=_ended if given.quiet else True,
     )  # fmt: skip
     total = time.monotonic() - began
     run = found["runs"][0]
@@ -44,6 +45,11 @@ def main() -> None:
     print(json.dumps(record, indent=1))
     cells = [entry, given.size, f"{total / 60:.1f}", f"{(run.get('tokens') or 0) / 1e6:.0f}M", *scores.values()]
     print(f"| {' | '.join(map(str, cells))} |   # {', '.join(scores)}")
+
+
+def _ended(record: dict[str, Any]) -> None:
+    if record["event"] == "ended":
+        print(record, flush=True)
 
 
 def _arguments() -> argparse.Namespace:
@@ -62,7 +68,7 @@ def _arguments() -> argparse.Namespace:
     )
     parser.add_argument("--task-seeds", type=int, default=1)
     parser.add_argument("--set", action="append", default=[], help="a setting of the recipe")
-    parser.add_argument("--quiet", action="store_true", help="print records instead of drawing")
+    parser.add_argument("--quiet", action="store_true", help="print no table while it runs")
     return parser.parse_args()
 
 

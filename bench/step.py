@@ -38,6 +38,9 @@ def main() -> None:
     options.add_argument("--rows", type=int, default=64)
     options.add_argument("--length", type=int, default=128)
     options.add_argument("--steps", type=int, default=300)
+    options.add_argument(
+        "--way", action="append", choices=tuple(WAYS), help="give it several times; all if none is given"
+    )
     chosen = options.parse_args()
     settings = [f"schedule.*.rows={chosen.rows}", f"schedule.*.length={chosen.length}"]
     recipe = recipes.get(chosen.recipe, size=chosen.size, settings=settings)
@@ -45,7 +48,8 @@ def main() -> None:
     torch.set_float32_matmul_precision("high")
     operations = step_flops(recipe, mixture.tokenizer.vocabulary.size)[0]
     found: dict[str, Any] = {"gpu": torch.cuda.get_device_name(), "floor_ms": 1e3 * operations / matmul_peak()}
-    for name, machine in WAYS.items():
+    for name in chosen.way or WAYS:
+        machine, began = WAYS[name], time.perf_counter()
         system = recipe.system.build(recipe, mixture.tokenizer.vocabulary, 0)
         trainer = Trainer(system, recipe.optimise, machine, 0)
         loader = mixture.loader(recipe, chosen.length, 0, None, chosen.rows)
@@ -55,6 +59,9 @@ def main() -> None:
             trainer.gradients([loader.batch(chosen.rows)], {}, number)
             trainer.update(plan.moment(number))
 
+        step(1)
+        torch.cuda.synchronize()
+        first = time.perf_counter() - began
         whole = timed(step, chosen.steps)
         batch = loader.batch(chosen.rows)
         moved = batch.to("cuda").replace(progress=torch.zeros((), device="cuda"))
@@ -71,8 +78,10 @@ def main() -> None:
         found[name] = {
             "steps_per_second": 1e3 / whole,
             "step_ms": whole,
+            "first_step_seconds": first,
             **{f"{part}_ms": ms for part, ms in each.items()},
         }
+        print(name, json.dumps(found[name], indent=1), flush=True)
     print(json.dumps(found, indent=1))
 
 

@@ -30,10 +30,16 @@ class Record:
         return dataclasses.replace(self, **changes)
 
     def to(self, device: str | torch.device, non_blocking: bool = False) -> Self:
-        """A copy of the record with all its tensors on a device."""
+        """A copy of the record with all its tensors on a device. `non_blocking`: do not wait for the work of a GPU."""
         from unmask import tree  # imported here because it imports torch
 
-        moved: Self = tree.mapped(self, lambda tensor: tensor.to(device, non_blocking=non_blocking))
+        pinned = non_blocking and str(device).startswith("cuda")  # other memory is copied when all earlier work is done
+
+        def move(tensor: Tensor) -> Tensor:
+            ready = tensor.pin_memory() if pinned and not tensor.is_cuda else tensor
+            return ready.to(device, non_blocking=non_blocking)
+
+        moved: Self = tree.mapped(self, move)
         return moved
 
 

@@ -13,16 +13,16 @@ from unmask.convert import export_hf
 from unmask.errors import UserError
 from unmask.evaluate import sentence_scores
 from unmask.evaluate.sentence_scores import score_sentences
-from unmask.evaluate.sentence_way import way_of
+from unmask.evaluate.sentence_way import ways_of
 from unmask.infer.batches import left_padded
 
 TEXTS = ["rain", SENTENCES[0][:30], "The cat sat.", "a dog ran away", SENTENCES[1][:24]]
 WAYS = {
     "albert": "pseudo-likelihood", "bert": "pseudo-likelihood", "bert-wwm": "pseudo-likelihood",
     "bert-wwm-ext": "pseudo-likelihood", "char-transformer": "likelihood", "deberta": "pseudo-likelihood",
-    "electra": "replaced tokens", "ernie": "pseudo-likelihood", "gpt": "likelihood", "gpt-bert": "likelihood",
+    "electra": "replaced tokens", "ernie": "pseudo-likelihood", "gpt": "likelihood", "gpt-bert": "likelihood + pseudo-likelihood",
     "gpt2": "likelihood", "modernbert": "pseudo-likelihood", "roberta": "pseudo-likelihood", "spanbert": "pseudo-likelihood",
-    "structbert": "pseudo-likelihood", "transformer-xl": "likelihood", "unilm": "likelihood", "unmask": "pseudo-likelihood", "xlnet": "likelihood",
+    "structbert": "pseudo-likelihood", "transformer-xl": "likelihood", "unilm": "likelihood", "unmask": "likelihood + pseudo-likelihood", "xlnet": "likelihood",
 }  # fmt: skip
 
 
@@ -126,10 +126,11 @@ def on_prefixes(model, sentence, first, *, masked=False, segment=0) -> float:
     indirect=["model"],
 )
 def test_a_likelihood_reads_only_the_tokens_before(model, track, how):
-    way = way_of(model)
+    way = ways_of(model)[0]
     assert (way.name, way.track) == ("likelihood", track)
     first = (model.opening or [model.tokenizer.role("sep")])[0]
-    found = score_sentences(model, TEXTS).value
+    *_, last = sentence_scores.trace_sentences(model, TEXTS)
+    found = last["by_way"]["likelihood"]
     assert found == pytest.approx([on_prefixes(model, sentence, first, **how) for sentence in TEXTS], rel=1e-4)
 
 
@@ -154,7 +155,7 @@ def test_a_token_that_may_be_copied_is_copied_or_written(tmp_path):
         head.keep(hidden.last)[0, :, 0].double().sigmoid(),
     )
     expected = sum(math.log(kept[i] + (1 - kept[i]) * written[i, token]) for i, token in enumerate(ids, 1))
-    assert way_of(model).name == "replaced tokens"
+    assert [way.name for way in ways_of(model)] == ["replaced tokens"]
     assert score_sentences(model, [TEXTS[1]]).value == pytest.approx([expected], rel=1e-4)
 
 
@@ -166,7 +167,7 @@ def test_a_network_that_has_never_read_a_mask_reads_the_sentence_as_it_is(tmp_pa
     batch = left_padded([[model.tokenizer.role("cls"), *ids, model.tokenizer.role("sep")]], 0)
     scores = model.system.predict["original"].decode(model.system.look(batch), batch)[0]
     expected = sum(log_of(scores[i], token) for i, token in enumerate(ids, 1))
-    assert way_of(model).name == "replaced tokens"
+    assert [way.name for way in ways_of(model)] == ["replaced tokens"]
     assert score_sentences(model, [TEXTS[1]]).value == pytest.approx([expected], rel=1e-4)
 
 
@@ -178,8 +179,23 @@ def test_a_masked_token_may_be_predicted_from_the_place_before(tmp_path):
     for i, token in enumerate(ids):
         batch = left_padded([[cls, *ids[:i], mask, *ids[i + 1 :], sep]], 0)
         expected += log_of(model.system.predict["tokens"].decode(model.system.look(batch), batch)[0, i], token)
-    assert way_of(model).name == "pseudo-likelihood"
+    assert [way.name for way in ways_of(model)] == ["pseudo-likelihood"]
     assert score_sentences(model, [TEXTS[1]]).value == pytest.approx([expected], rel=1e-4)
+
+
+@torch.no_grad()
+@pytest.mark.parametrize(("name", "place"), [("gpt-bert", 0), ("unmask", 1)])
+def test_a_model_that_writes_and_fills_in_adds_both_scores(name, place, tmp_path):
+    model = made(name, tmp_path)
+    cls, sep, mask = (model.tokenizer.role(role) for role in ("cls", "sep", "mask"))
+    ids, filled = ids_of(model, TEXTS[1]), 0.0
+    for i, token in enumerate(ids):
+        batch = left_padded([[cls, *ids[:i], mask, *ids[i + 1 :], sep]], 0)
+        filled += log_of(model.system.predict["tokens"].decode(model.system.look(batch), batch)[0, i + place], token)
+    written = on_prefixes(model, TEXTS[1], cls)
+    *_, last = sentence_scores.trace_sentences(model, [TEXTS[1]])
+    assert [float(scores[0]) for scores in last["by_way"].values()] == pytest.approx([written, filled], rel=1e-4)
+    assert last["scores"] == pytest.approx([written + filled], rel=1e-4)
 
 
 def test_every_recipe_has_a_way():
@@ -188,7 +204,7 @@ def test_every_recipe_has_a_way():
 
 @pytest.mark.parametrize("model", WAYS, indirect=True)
 def test_a_score_depends_on_neither_the_other_sentences_nor_the_size_of_a_pass(model, monkeypatch):
-    assert way_of(model).name == WAYS[model.recipe.name]
+    assert " + ".join(way.name for way in ways_of(model)) == WAYS[model.recipe.name]
     together = score_sentences(model, [*TEXTS, TEXTS[1]]).value
     assert len({round(score, 3) for score in together[:-1]}) == len(TEXTS)
     assert together[-1] == together[1]
@@ -203,7 +219,7 @@ def test_a_score_depends_on_neither_the_other_sentences_nor_the_size_of_a_pass(m
 def test_every_token_counts(model):
     ids, other = ids_of(model, TEXTS[1]), ids_of(model, "x")[-1]
     changed = [ids[:i] + [other] + ids[i + 1 :] for i in range(len(ids)) if ids[i] != other]
-    *_, last = sentence_scores.trace_tokens(model, way_of(model), [np.array(row) for row in [ids, *changed]])
+    *_, last = sentence_scores.trace_tokens(model, ways_of(model)[0], [np.array(row) for row in [ids, *changed]])
     assert len(set(last["scores"].tolist())) == len(changed) + 1 > 10
 
 

@@ -45,6 +45,7 @@ ASKED = (
 )  # fmt: skip
 PAIRS = (
     ("pairs", "pairs", "{:,}"), ("accuracy", "accuracy", "{:.4f}"), ("mean_over_paradigms", "mean over paradigms", "{:.4f}"),
+    ("likelihood", "by likelihood alone", "{:.4f}"), ("pseudo-likelihood", "by pseudo-likelihood alone", "{:.4f}"),
     ("way", "way", "{}"), ("track", "track", "{}"), ("precision", "precision", "{}"),
     ("pairs_per_second", "pairs per second", "{:,.0f}"),
 )  # fmt: skip
@@ -179,7 +180,7 @@ def _table(title: str, fields: Iterable[tuple[str, str, str]], scores: dict[str,
 
 
 def _show_pairs(title: str, scores: dict[str, Any]) -> None:
-    _table(title, PAIRS, scores)
+    _table(title, PAIRS, scores | (scores["by_way"] if len(scores["by_way"]) > 1 else {}))
     rows = [[one["paradigm"], f"{one['pairs']:,}", f"{one['accuracy']:.4f}"] for one in scores["paradigms"]]
     if rows:
         screen.table("by paradigm", ["paradigm", "pairs", "accuracy"], rows)

@@ -15,7 +15,7 @@ import numpy as np
 
 from unmask.errors import require
 from unmask.evaluate.sentence_scores import trace_sentences
-from unmask.evaluate.sentence_way import way_of
+from unmask.evaluate.sentence_way import ways_of
 from unmask.infer.likelihood import machine_of
 from unmask.infer.model import Model
 from unmask.tasks._rows import read_rows
@@ -83,15 +83,17 @@ def evaluate_pairs(model: Model, pairs: Sequence[Pair]) -> dict[str, Any]:
 
 def trace_pairs(model: Model, pairs: Sequence[Pair]) -> Iterator[dict[str, Any]]:
     """Score pairs, yielding a record per pass. The last record holds the accuracies, how they were measured, and `notes`."""
-    way, begun, record = way_of(model), time.perf_counter(), {}
+    ways, begun, record = ways_of(model), time.perf_counter(), {}
     texts = [text for pair in pairs for text in (pair.good, pair.bad)]
     for record in trace_sentences(model, texts, where=[pair.where for pair in pairs for _ in COLUMNS]):
         if "scores" not in record:
             yield record
     good, bad = record["scores"].reshape(-1, 2).T
+    each = {name: _accuracies(pairs, np.greater(*scores.reshape(-1, 2).T)) for name, scores in record["by_way"].items()}
     yield _accuracies(pairs, good > bad) | {
-        "way": way.name,
-        "track": way.track if model.recipe.tracks else None,
+        "way": " + ".join(way.name for way in ways),
+        "by_way": {name: found["mean_over_paradigms"] or found["accuracy"] for name, found in each.items()},
+        "track": " + ".join(way.track for way in ways) if model.recipe.tracks else None,
         "precision": "bfloat16" if machine_of(model).half else "float32",
         "pairs_per_second": len(pairs) / (time.perf_counter() - begun),
         "notes": record["notes"] | _ties(pairs, good == bad),

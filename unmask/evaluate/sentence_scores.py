@@ -18,7 +18,7 @@ from torch import Tensor
 
 from unmask.batch import Batch, Hidden, Targets
 from unmask.errors import require
-from unmask.evaluate.sentence_way import ORIGINAL, SentenceWay, way_of
+from unmask.evaluate.sentence_way import ORIGINAL, SentenceWay, ways_of
 from unmask.infer.likelihood import machine_of
 from unmask.infer.model import Model
 from unmask.infer.passes import CPU_PASS, Noted
@@ -36,17 +36,29 @@ def score_sentences(model: Model, texts: Sequence[str], *, where: Sequence[str] 
 
 
 def trace_sentences(model: Model, texts: Sequence[str], *, where: Sequence[str] = ()) -> Iterator[dict[str, Any]]:
-    """Score texts, yielding a record per pass. The last record holds `scores`, and `notes`."""
+    """Score texts, yielding a record per pass. The last record holds `scores`, those of each way (`by_way`), and `notes`."""
     require(len(texts) > 0, "there are no sentences to score: give at least one")
-    way = way_of(model)
-    sentences = _tokens(model, way, texts, where or [f"text number {number:,}" for number in range(1, len(texts) + 1)])
-    yield from trace_tokens(model, way, sentences)
+    names = where or [f"text number {number:,}" for number in range(1, len(texts) + 1)]
+    ways = ways_of(model)
+    room = model.length - max(len(way.front) + len(way.back) for way in ways)
+    sentences = _tokens(model, room, texts, names)
+    read = [_to_read(way, np.array([len(ids) for ids in sentences])) for way in ways]
+    by_way: dict[str, np.ndarray] = {}
+    notes: Counter[str] = Counter()
+    for number, way in enumerate(ways):
+        for record in trace_tokens(model, way, sentences):
+            if "scores" not in record:
+                yield {"tokens": sum(read[:number]) + record["tokens"], "tokens_total": sum(read)}
+                continue
+            by_way[way.name] = record["scores"]
+            notes |= Counter(record["notes"])  # all ways have the same notes
+    yield {"scores": np.sum(list(by_way.values()), axis=0), "by_way": by_way, "notes": dict(notes)}
 
 
 def trace_tokens(model: Model, way: SentenceWay, sentences: Sequence[np.ndarray]) -> Iterator[dict[str, Any]]:
-    """Like `trace_sentences`, for sentences that are tokens already, without special tokens."""
+    """Like `trace_sentences`, in one way, for sentences that are tokens already, without special tokens."""
     lengths = np.array([len(ids) for ids in sentences])
-    found, done, total = np.empty(len(sentences)), 0, int((lengths * _rows(way, lengths)).sum())
+    found, done, total = np.empty(len(sentences)), 0, _to_read(way, lengths)
     model.system.eval()
     for length, chosen in _by_length(lengths):
         # equal sentences are read once, so that their scores are equal in every bit
@@ -63,10 +75,9 @@ def trace_tokens(model: Model, way: SentenceWay, sentences: Sequence[np.ndarray]
     yield {"scores": found, "notes": dict(+notes)}
 
 
-def _tokens(model: Model, way: SentenceWay, texts: Sequence[str], where: Sequence[str]) -> list[np.ndarray]:
-    """The tokens of each text. A text without tokens, or one that is too long, is refused."""
+def _tokens(model: Model, room: int, texts: Sequence[str], where: Sequence[str]) -> list[np.ndarray]:
+    """The tokens of each text. A text without tokens, or one with more than `room`, is refused."""
     sentences = [document.ids for document in encode_documents(texts, model.tokenizer, "none")]
-    room = model.length - len(way.front) - len(way.back)
     for name, ids in zip(where, sentences, strict=True):
         require(len(ids) > 0, "{name}: the sentence is empty: write a text, or remove it", name=name)
         require(
@@ -88,6 +99,11 @@ def _by_length(lengths: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
     order = np.argsort(lengths, kind="stable").tolist()
     for length, chosen in groupby(order, key=lambda i: int(lengths[i])):
         yield length, np.array(list(chosen))
+
+
+def _to_read(way: SentenceWay, lengths: np.ndarray) -> int:
+    """The number of tokens that are read to score sentences of these lengths."""
+    return int((lengths * _rows(way, lengths)).sum())
 
 
 def _rows(way: SentenceWay, length: Any) -> Any:

@@ -1,8 +1,10 @@
-"""The way in which a model scores a sentence. It follows from the facts of the recipe.
+"""The ways in which a model scores a sentence. They follow from the facts of the recipe.
 
 likelihood          the sum of log p(token | the tokens before it); or after it, for a model that sees only these
 pseudo-likelihood   the sum of log p(token | all other tokens), one [MASK] at a time (Salazar et al. 2020)
 replaced tokens     the sum of log p(the token was not replaced), by a network that reads what a generator wrote
+
+A model that learned both to write and to fill in masked tokens scores in both ways, and the scores are added (GPT-BERT).
 """
 
 from __future__ import annotations
@@ -41,8 +43,8 @@ class SentenceWay:
         return self.earlier == 1 and not self.masked
 
 
-def way_of(model: Model) -> SentenceWay:
-    """The way in which a model scores a sentence. It must not be adapted."""
+def ways_of(model: Model) -> tuple[SentenceWay, ...]:
+    """The ways in which a model scores a sentence; their scores are added. The model must not be adapted."""
     recipe = model.recipe
     scores = gives_of(recipe.predict)
     if not scores & {ORIGINAL, TOKENS}:
@@ -55,16 +57,16 @@ def way_of(model: Model) -> SentenceWay:
     networks = gives_of(recipe.system)
     if "original" in networks:  # the network has never read a [MASK]
         fact = ORIGINAL if ORIGINAL in scores else TOKENS
-        return SentenceWay("replaced tokens", fact, MAIN, *_around(model))
+        return (SentenceWay("replaced tokens", fact, MAIN, *_around(model)),)
     if "second stream" in networks:
-        return SentenceWay("likelihood", TOKENS, MAIN, _begin(model), second_stream=True)
-    if predicts_next(model):
-        return SentenceWay("likelihood", TOKENS, recipe.writing, _begin(model), earlier=1)
-    return _masked(model)
+        return (SentenceWay("likelihood", TOKENS, MAIN, _begin(model), second_stream=True),)
+    if not predicts_next(model):
+        return (_masked(model, _view(recipe)),)
+    written = SentenceWay("likelihood", TOKENS, recipe.writing, _begin(model), earlier=1)
+    return (written, _masked(model, MAIN)) if "both sides" in recipe.see.gives else (written,)
 
 
-def _masked(model: Model) -> SentenceWay:
-    name = _view(model.recipe)
+def _masked(model: Model, name: str) -> SentenceWay:
     track = model.recipe.all_tracks()[name]
     earlier, sees = "one earlier" in gives_of(track.hide), track.see.gives
     front, back, segments = _around(model)
