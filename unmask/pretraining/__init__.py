@@ -182,7 +182,7 @@ def _measured(
     """The recipe, with smaller steps if the budget allows too few; rows in one pass; seconds per step (0.0 if the budget is
     not in time); and the number of steps."""
     found = _steps(recipe, mixture, trainer, limit, began, now)
-    smaller = shrunk(recipe, found[2]) if limit.kind != "steps" else recipe
+    smaller = shrunk(recipe, found[2], trainer.machine.device) if limit.kind != "steps" else recipe
     if smaller is not recipe:
         notices.append(about_shrinking(recipe, smaller, found[2]))
         recipe, found = smaller, _steps(smaller, mixture, trainer, limit, began, now)

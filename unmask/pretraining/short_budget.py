@@ -7,16 +7,15 @@ import math
 
 from unmask.recipe import Recipe
 
-ENOUGH_STEPS = 1_000  # with fewer steps, a network with random weights hardly learns
-GOOD_STEPS = 4_000  # the number of steps to aim at
-TOO_FEW_STEPS = 200  # with fewer steps, it learns nothing
+ENOUGH_STEPS = 5_000  # with fewer steps, more and smaller ones learn more from the same text (docs/results.md)
+TOO_FEW_STEPS = 200  # with fewer steps, a network with random weights learns nothing
 SHORT_ROWS = 128  # tokens
-SMALL_STEP = 1_024  # tokens: smaller steps are too noisy
+SMALL_STEP = {"cpu": 1_024, "cuda": 8_192}  # tokens; smaller steps are too noisy, or no faster on a GPU
 
 
-def shrunk(recipe: Recipe, steps: int) -> Recipe:
+def shrunk(recipe: Recipe, steps: int, device: str) -> Recipe:
     """The recipe with smaller steps if it has too few; the same object if it has enough steps or must not change."""
-    tokens = max(SMALL_STEP, recipe.step_tokens * steps / GOOD_STEPS)
+    tokens = max(SMALL_STEP[device.split(":")[0]], recipe.step_tokens * steps / ENOUGH_STEPS)
     if not recipe.shrink or steps >= ENOUGH_STEPS or tokens >= recipe.step_tokens:
         return recipe
     shares = [track.share for track in recipe.all_tracks().values() if track.share > 0]
@@ -34,7 +33,7 @@ def about_shrinking(before: Recipe, now: Recipe, steps: int) -> str:
     first = now.schedule[0]
     shorter = f", and the model reads texts of up to {now.longest} tokens" if now.longest < before.longest else ""
     return (
-        f"this budget allows {steps:,} steps of {before.step_tokens:,.0f} tokens, which are too few to learn from; so a step has "
+        f"this budget allows {steps:,} steps of {before.step_tokens:,.0f} tokens; smaller ones learn more from it, so a step has "
         f"{first.rows} rows of {first.length} tokens{shorter}; --set shrink=false keeps the steps of the recipe"
     )
 

@@ -22,7 +22,7 @@ SIZES = {
 }
 PAPER = ("base", "large")  # the sizes that the paper has
 # The paper gives a batch of 512 rows, and says that the rate was tuned by hand. These rates follow GPT-3's table.
-RATES = {"tiny": 1.5e-3, "mini": 1e-3, "small": 8e-4, "medium": 7e-4, "base": 6e-4, "large": 3e-4}
+RATES = {"tiny": 1.5e-3, "mini": 1e-3, "small": 1e-3, "medium": 7e-4, "base": 6e-4, "large": 3e-4}
 ROWS = {"tiny": 8, "mini": 16, "small": 32, "medium": 64, "base": 512, "large": 512}
 
 VARIANTS = ("paper",)

@@ -18,7 +18,7 @@ SIZES = {
 PAPER = ("base", "large")  # the sizes that the paper has
 # The paper: 8,192 rows of 512 tokens a step, rate 6e-4 (base) and 4e-4 (large) after 24k and 30k of 500k steps.
 # It does not have the smaller sizes; they have a higher rate and a smaller batch.
-RATES = {"tiny": 1e-3, "mini": 1e-3, "small": 7e-4, "medium": 7e-4, "base": 6e-4, "large": 4e-4}
+RATES = {"tiny": 1e-3, "mini": 1e-3, "small": 7e-4, "medium": 5e-4, "base": 6e-4, "large": 4e-4}
 ROWS = {"tiny": 16, "mini": 32, "small": 64, "medium": 128, "base": 8192, "large": 8192}
 VARIANTS: dict[str, dict[str, Any]] = {
     "paper": {"cross": True, "copies": None},
