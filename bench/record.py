@@ -38,6 +38,7 @@ def main() -> None:
     scores = {row["task"]: spread(row, percent=True) for row in found["summary"] if row["task"] in found["tasks"]}
     record = {
         "entry": entry, "size": given.size, "minutes": total / 60, "prepared": prepared, "trained": run.get("seconds"),
+        "started": (run.get("wall") or 0) - (run.get("seconds") or 0), "scored": total - prepared - (run.get("wall") or 0),
         "tokens": run.get("tokens"), "loss": run.get("held_out_loss"), "scores": scores, "error": run["error"],
         "machine": found["machine"],
     }  # fmt: skip

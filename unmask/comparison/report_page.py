@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from unmask.comparison import html_page
+from unmask import html_page
 from unmask.comparison.summary import HELD_OUT
 from unmask.train import Budget
 

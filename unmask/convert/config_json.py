@@ -100,9 +100,10 @@ def write_values(family: Family, backbone: Any, pad: int) -> dict[str, Any]:
         "length": backbone.length + family.position_offset(pad),
         "segments": max(backbone.segments, 1),
         "embedding": backbone.embedding or backbone.width,
+        "dropout": backbone.drops,
     }
     known = family.config
-    dropouts = {known.attention_dropout: backbone.attention_dropout, known.embedding_dropout: backbone.dropout}
+    dropouts = {known.attention_dropout: backbone.attention_dropout, known.embedding_dropout: backbone.drops}
     return (
         {theirs: ours[name] for name, (theirs, _) in known.fields.items()}
         | {name: value for name, value in dropouts.items() if name is not None}

@@ -14,6 +14,7 @@ from typing import Any
 import torch
 
 from unmask import run
+from unmask.backbone.auto_dropout import dropout_for
 from unmask.data.loader import Loader
 from unmask.errors import UserError, require
 from unmask.infer.model import Model, open_run
@@ -145,9 +146,10 @@ def _new_run(
         visits = mixture.visits(steps * recipe.step_tokens)
         notices.append(about_dropout(recipe, visits, estimated=limit.kind == "seconds"))
         recipe = with_dropout(recipe, visits)
-        del trainer
-        gc.collect()  # the trainer refers to itself, and its networks would stay on the GPU
-        trainer = _built(recipe, mixture, machine, base, seed)[0]
+        if dropout_for("auto", visits) != dropout_for("auto"):  # the networks were built with the usual dropout
+            del trainer
+            gc.collect()  # the trainer refers to itself, and its networks would stay on the GPU
+            trainer = _built(recipe, mixture, machine, base, seed)[0]
     if base is not None:
         rows = max(stage.length for stage in recipe.schedule)
         recipe = recipe.replace(reads=max(rows, base.recipe.longest))

@@ -16,7 +16,7 @@ _EPSILON = 1e-5
 _SHAPE: dict[str, Any] = {
     "length": 1024, "norm": "pre", "embedding_norm": True, "first_norm": False, "biases": False, "gated": True,
     "positions": Rotary(theta=160_000.0, local_theta=10_000.0), "local": Local(window=128, every=3), "epsilon": _EPSILON,
-    "dropout": 0.0, "scaled_init": True,
+    "dropout": "auto", "scaled_init": True,
 }  # fmt: skip
 SIZES = {
     "tiny": Transformer(layers=2, width=128, heads=2, feedforward=320, **_SHAPE),

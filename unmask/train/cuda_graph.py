@@ -25,12 +25,14 @@ class Graphed:
     """A function of tensors; its kernels are recorded once for every signature of its inputs.
 
     The function must not wait for the device or read a value from it. Its results are copied, so that the next call does
-    not overwrite them. Random numbers follow the seed of the generator, as without a recording.
+    not overwrite them; so all recordings may share one pool of memory. Random numbers follow the seed of the generator, as
+    without a recording.
     """
 
     def __init__(self, work: Callable[..., Any]) -> None:
         self.work = work
         self.recordings: dict[Hashable, _Recording] = {}  # by the signature of the inputs
+        self.pool: Any = None  # the memory of all recordings
 
     def __call__(self, *inputs: Any) -> Any:
         key, given = signature(inputs), tensors(inputs)
@@ -56,7 +58,8 @@ class Graphed:
         self._warmed()
         torch.cuda.set_rng_state(random)
         graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph, stream=stream):
+        self.pool = self.pool or torch.cuda.graph_pool_handle()
+        with torch.cuda.graph(graph, pool=self.pool, stream=stream):
             outputs = self.work(*places)
         torch.cuda.set_rng_state(random)
         return _Recording(graph, places, outputs)

@@ -1,0 +1,107 @@
+"""Trials with a training that is only pretended: which examples, seeds and folders it gets, and what is kept."""
+
+import json
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+
+from unmask.errors import UserError
+from unmask.tasks import Prediction
+from unmask.trials import draw_curve, label_curve, parse_sizes, try_seeds
+from unmask.trials.folds import split, suspects
+
+
+@dataclass(frozen=True)
+class Row:
+    text: str
+    label: str
+    where: str = "file, line 1"
+
+    @property
+    def shown(self):
+        return (self.text,)
+
+
+ROWS = [Row(f"text {i}", "ab"[i % 3 == 0]) for i in range(30)]
+
+
+class Pretended:
+    """Scores by seed; remembers its trials."""
+
+    def __init__(self, scores, stop_at=None):
+        self.scores, self.seen, self.stop_at = scores, [], stop_at
+
+    def __call__(self, trial):
+        self.seen.append(trial)
+        trial.out.mkdir(parents=True)
+        (trial.out / "seed").write_text(str(trial.seed))
+        score = self.scores[trial.seed] - trial.fresh * 0.1
+        stopped = {"stopped": True} if len(self.seen) == self.stop_at else {}
+        return {"kept_score": score, "kept_epoch": {"epoch": 1, "dev_accuracy": score}} | stopped
+
+
+def test_the_best_seed_is_kept_and_the_others_leave_nothing_behind(tmp_path):
+    adapt = Pretended([0.5, 0.8, 0.7])
+    found = try_seeds(adapt, ROWS, ROWS[:3], tmp_path / "run", [0, 1, 2])
+    assert (tmp_path / "run" / "seed").read_text() == "1"
+    assert [path.name for path in tmp_path.iterdir()] == ["run"]
+    assert found["kept_seed"] == 1
+    assert found["mean"] == pytest.approx(2 / 3)
+    assert found["deviation"] == pytest.approx(np.std([0.5, 0.8, 0.7], ddof=1))
+    assert [one["seed"] for one in found["trials"]] == [0, 1, 2]
+
+
+def test_a_stopped_seed_does_not_count(tmp_path):
+    found = try_seeds(Pretended([0.5, 0.8, 0.7], stop_at=2), ROWS, ROWS[:3], tmp_path / "run", [0, 1, 2])
+    assert found["stopped"]
+    assert (tmp_path / "run" / "seed").read_text() == "0"
+    assert len(found["trials"]) == 1
+
+
+def test_seeds_without_a_dev_set_are_refused(tmp_path):
+    with pytest.raises(UserError, match="give --dev FILE"):
+        try_seeds(Pretended([0.5]), ROWS, [], tmp_path / "run", [0])
+
+
+def test_folds_hold_every_example_once_and_every_label_evenly():
+    parts = split(ROWS, 5, seed=3)
+    assert sorted(np.concatenate(parts).tolist()) == list(range(30))
+    assert [sum(ROWS[i].label == "b" for i in part) for part in parts] == [2] * 5
+    assert any((a != b).any() for a, b in zip(parts, split(ROWS, 5, seed=4), strict=True))
+    with pytest.raises(UserError, match="between 2 and the number of examples, 30; got 1"):
+        split(ROWS, 1, seed=0)
+
+
+def test_labels_are_suspected_only_if_the_model_is_surer_of_another_than_usual():
+    rows = [Row("fine", "a"), Row("wrong", "a"), Row("unsure", "a"), Row("other", "b"), Row("other", "b")]
+    shares = [0.9, 0.05, 0.45, 0.2, 0.3]  # of a
+    answers = [Prediction("a" if p > 0.5 else "b", {"a": p, "b": 1 - p}) for p in shares]
+    assert [one["text"] for one in suspects(rows, answers)] == ["wrong"]  # b is usually given 0.75
+    assert suspects(rows, answers)[0]["predicted"] == "b"
+    assert suspects(rows, ["an answer"] * 5) == []
+
+
+def test_sizes_of_a_learning_curve():
+    assert parse_sizes("10,100,all", 500) == [10, 100, 500]
+    for wrong, why in [("0,10", "from 1 to 500"), ("x", "got 'x'"), ("600", "from 1 to 500"), ("100,10", "grow")]:
+        with pytest.raises(UserError, match=why):
+            parse_sizes(wrong, 500)
+
+
+def test_a_learning_curve_draws_nested_examples_and_writes_a_page(tmp_path):
+    adapt = Pretended([0.5, 0.7])
+    found = label_curve(adapt, ROWS, ROWS[:3], tmp_path / "curve", [5, 20], [0, 1])
+    assert [(p["labels"], p["start"]) for p in found["points"]] == [
+        (5, "pretrained"), (5, "untrained"), (20, "pretrained"), (20, "untrained"),
+    ]  # fmt: skip
+    assert found["points"][1]["mean"] == pytest.approx(0.5)
+    by = {(len(t.examples), t.seed, t.fresh): {row.text for row in t.examples} for t in adapt.seen}
+    assert by[5, 0, False] < by[20, 0, False]
+    assert by[5, 0, False] == by[5, 0, True]
+    assert by[5, 0, False] != by[5, 1, False]
+    draw_curve(found, tmp_path / "curve", "a title")
+    page = (tmp_path / "curve" / "report.html").read_text()
+    assert "a title" in page
+    assert "polyline" in page
+    assert json.loads((tmp_path / "curve" / "curve.json").read_text())["points"][0]["labels"] == 5

@@ -1,0 +1,81 @@
+"""A learning curve: how the score grows with the number of labels, from the pretrained network and from random weights."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from unmask import chance, html_page
+from unmask.errors import require
+from unmask.trials.trial import Adapt, Trial, beside, spread
+
+KINDS = {"pretrained": False, "untrained": True}
+
+
+def parse_sizes(text: str, examples: int) -> list[int]:
+    """The numbers of labels of a list such as 100,1000,all."""
+    found: list[int] = []
+    for word in text.split(","):
+        number = examples if word.strip() == "all" else int(word) if word.strip().isdigit() else 0
+        require(
+            1 <= number <= examples,
+            "--curve takes numbers of examples from 1 to {examples:,}, or all, such as 100,1000,all; got {word!r}",
+            examples=examples,
+            word=word,
+        )
+        found.append(number)
+    require(found == sorted(set(found)), "--curve takes numbers that grow, such as 100,1000,all; got {text}", text=text)
+    return found
+
+
+def label_curve(
+    adapt: Adapt, examples: Sequence[Any], dev: Sequence[Any], out: Path, sizes: Sequence[int], seeds: Sequence[int]
+) -> dict[str, Any]:
+    """The dev scores for each number of labels. Each seed draws its own examples; more labels include the fewer ones."""
+    require(bool(dev), "a learning curve is measured on a dev set, and none is given: give --dev FILE")
+    points: list[dict[str, Any]] = []
+    place = beside(out, "curve")
+    orders = {seed: chance.generator(seed, chance.purpose("label curve")).permutation(len(examples)) for seed in seeds}
+    for size in sizes:
+        for kind, fresh in KINDS.items():
+            scores: list[float] = []
+            for seed in seeds:
+                chosen = [examples[i] for i in sorted(orders[seed][:size].tolist())]
+                last = adapt(Trial(f"{size:,} labels, {kind}, seed {seed}", chosen, place, dev, seed, fresh))
+                shutil.rmtree(place, ignore_errors=True)
+                if last.get("stopped"):
+                    return {"points": points, "stopped": True}
+                scores.append(last["kept_score"])
+            points.append({"labels": size, "start": kind, "scores": scores} | spread(scores))
+    return {"points": points, "stopped": False}
+
+
+def draw_curve(found: dict[str, Any], out: Path, title: str) -> None:
+    """Write curve.json and report.html."""
+    out.mkdir(parents=True, exist_ok=True)
+    (out / "curve.json").write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+    points = found["points"]
+    lines = [
+        html_page.ReportCurve(kind, tuple((p["labels"], p["mean"]) for p in points if p["start"] == kind))
+        for kind in KINDS
+    ]
+    rows = [
+        [f"{p['labels']:,}", p["start"], f"{p['mean']:.4f}", _deviation(p), ", ".join(f"{s:.4f}" for s in p["scores"])]
+        for p in points
+    ]
+    html_page.page(
+        out / "report.html",
+        title,
+        [
+            html_page.paragraph("The score on the dev set for each number of labels, as the mean over seeds."),
+            html_page.curves([line for line in lines if line.points], "labels", "score on dev", log_x=True, dots=True),
+            html_page.table(["labels", "start", "mean", "deviation", "by seed"], rows),
+        ],
+    )
+
+
+def _deviation(point: dict[str, Any]) -> str:
+    return f"{point['deviation']:.4f}" if len(point["scores"]) > 1 else "-"

@@ -1,0 +1,123 @@
+"""The report of an adapted model: one HTML page with its settings, its curves, its mistakes and its calibration."""
+
+from __future__ import annotations
+
+import dataclasses
+import html
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from unmask import html_page
+from unmask.axes import Task
+from unmask.calibration import best_temperature, calibration_error, reliability, tempered
+from unmask.infer.answer import TaskReader
+from unmask.infer.model import Model
+from unmask.tasks import Prediction
+
+REPORT = "report.html"
+MOST_LABELS = 20  # labels whose confusion matrix is drawn
+MOST_ROWS = 30  # mistakes that are listed
+
+
+def write_report(
+    model: Model, last: dict[str, Any], history: Sequence[dict[str, Any]], dev: Sequence[Any], more: Sequence[str] = ()
+) -> Path:
+    """Write report.html into the run folder of an adapted model. `last`: the last record; `more`: parts of the page."""
+    path = model.folder / REPORT
+    html_page.page(path, f"{model.folder.name}: {model.recipe.name} {model.recipe.size}", [
+        *more, *_training(last, history), *_mistakes(model, dev), *_settings(model),
+    ])  # fmt: skip
+    return path
+
+
+def _training(last: dict[str, Any], history: Sequence[dict[str, Any]]) -> Iterator[str]:
+    epochs = last.get("epochs") or []
+    if not epochs:
+        return
+    yield html_page.heading("Training")
+    columns = list(dict.fromkeys(name for epoch in epochs for name in epoch))
+    kept = (last.get("kept_epoch") or {}).get("epoch")
+    rows = [
+        [f"{epoch.get(name):.4g}" if isinstance(epoch.get(name), float) else epoch.get(name, "") for name in columns]
+        + ["kept" if epoch["epoch"] == kept and last.get("validated") else ""]
+        for epoch in epochs
+    ]
+    yield html_page.table([*(name.replace("_", " ") for name in columns), ""], rows)
+    losses = tuple((r["step"], r["loss"]) for r in history if "loss" in r and "step" in r)
+    if len(losses) > 1:
+        yield html_page.curves([html_page.ReportCurve("training loss", losses)], "steps", "loss")
+
+
+def _mistakes(model: Model, dev: Sequence[Any]) -> Iterator[str]:
+    """What is known about the answers on the dev set."""
+    task: Task | None = model.recipe.task
+    if task is None or not dev:
+        return
+    reader = TaskReader(model)
+    answers = task.answer(reader, dev).answers
+    scores = task.score(reader, dev, answers)
+    yield html_page.heading(f"Scores on dev ({len(dev):,} examples)")
+    yield html_page.table(
+        ["score", ""], [[name.replace("_", " "), f"{v:.4f}"] for name, v in scores.items() if isinstance(v, float)]
+    )
+    if "confusion" in scores and len(scores["labels"]) <= MOST_LABELS:
+        yield html_page.heading("Confusions")
+        yield html_page.paragraph("The truth is in rows, the prediction in columns.")
+        yield confusion_table(scores["labels"], scores["confusion"])
+    if answers and isinstance(answers[0], Prediction) and task.labels:
+        yield from _calibration(task.labels, dev, answers)
+        yield from _wrong(dev, answers)
+
+
+def _calibration(labels: Sequence[str], dev: Sequence[Any], answers: Sequence[Prediction]) -> Iterator[str]:
+    shares = np.array([[one.probabilities[name] for name in labels] for one in answers])
+    truth = np.array([labels.index(example.label) for example in dev])
+    temperature = best_temperature(shares, truth)
+    after = calibration_error(tempered(shares, temperature), truth)
+    yield html_page.heading("Calibration")
+    yield html_page.paragraph(
+        f"How often the model is right, by how sure it is. Mean distance between the two: {calibration_error(shares, truth):.3f}; "
+        f"with a temperature of {temperature:.2f}: {after:.3f} (--set temperature={temperature:.2f})."
+    )
+    found = tuple((one.confidence, one.accuracy) for one in reliability(shares, truth))
+    lines = [html_page.ReportCurve("this model", found), html_page.ReportCurve("perfect", ((0.0, 0.0), (1.0, 1.0)))]
+    yield html_page.curves(lines, "probability of the predicted label", "share that is right", dots=True)
+
+
+def _wrong(dev: Sequence[Any], answers: Sequence[Prediction]) -> Iterator[str]:
+    """The mistakes that the model is surest about."""
+    wrong = [(one, e) for e, one in zip(dev, answers, strict=True) if one.label != e.label]
+    if not wrong:
+        return
+    wrong.sort(key=lambda pair: -pair[0].probability)
+    yield html_page.heading(f"Surest mistakes ({min(MOST_ROWS, len(wrong))} of {len(wrong):,})")
+    rows = [
+        [one.label, f"{one.probability:.3f}", example.label, " | ".join(example.shown)[:300]]
+        for one, example in wrong[:MOST_ROWS]
+    ]
+    yield html_page.table(["predicted", "probability", "truth", "text"], rows)
+
+
+def _settings(model: Model) -> Iterator[str]:
+    task: Any = model.recipe.task
+    yield html_page.heading("Settings")
+    rows = [[field.name, getattr(task, field.name)] for field in dataclasses.fields(task)]
+    yield html_page.folded(f"{type(task).__name__}", html_page.table(["setting", "value"], rows))
+
+
+def confusion_table(labels: Sequence[str], matrix: Sequence[Sequence[int]]) -> str:
+    """A table whose cells are darker the more examples they hold, relative to their row."""
+    head = "".join(f"<th>{html.escape(name)}</th>" for name in labels)
+    rows = []
+    for name, row in zip(labels, matrix, strict=True):
+        total = max(1, sum(row))
+        cells = "".join(
+            f'<td style="background: rgba(37, 99, 235, {value / total:.2f})'
+            f'{"; color: white" if value / total > 0.55 else ""}; padding: .3rem .9rem">{value:,}</td>'
+            for value in row
+        )
+        rows.append(f"<tr><th>{html.escape(name)}</th>{cells}</tr>")
+    return f'<div class="wide"><table><tr><th></th>{head}</tr>{"".join(rows)}</table></div>'
