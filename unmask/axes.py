@@ -567,6 +567,17 @@ class Task(PartLike, Protocol):
         """What a user should know after training. `best`: the dev scores of the saved weights; None without a dev set."""
 
 
+@dataclass(frozen=True)
+class LowRankRows:
+    """A matrix of low rank that is added to some rows of a weight: scale x up x down."""
+
+    rows: Sequence[int]
+    height: int  # the number of all rows of the weight
+    down: Tensor  # rank x inputs
+    up: Tensor  # these rows x rank
+    scale: float
+
+
 class Tune(PartLike, Protocol):
     """A recipe's `tune`: which weights of a pretrained network are trained on a task, and how fast. None: all weights.
 
@@ -602,6 +613,9 @@ class Tune(PartLike, Protocol):
 
     def merge(self, system: Any) -> None:
         """Remove the modules of this way from a network that then computes the same."""
+
+    def factors(self, system: Any) -> dict[str, list[LowRankRows]]:
+        """The matrices of low rank that are added to weights, by the names of the weights; {}: there are none."""
 
     def trained(self, system: Any, head: str, epoch: int) -> frozenset[str]:
         """The names of the parameters that train in an epoch, counted from 1."""

@@ -12,6 +12,7 @@ from typing import Any
 from unmask import run
 from unmask.adapt._get import get
 from unmask.adapt.epochs import of_dev, rounds
+from unmask.adapt.features import cached_features
 from unmask.adapt.inherit import inherit
 from unmask.axes import Judged, Task, Tune
 from unmask.data.examples import rows_of_task
@@ -59,12 +60,22 @@ def adapt(
     task = recipe.task.made(examples=len(examples), seed=seed, fresh=fresh)
     model = _model(base, recipe.replace(task=task), out, seed, fresh)
     rows, notes = rows_of_task(task.lay_out(examples), base.tokenizer, recipe.layout, model.length)
+    rows_of_dev = []
     if dev:
-        notes.update(of_dev(rows_of_task(task.lay_out(dev), base.tokenizer, recipe.layout, model.length)[1]))
+        held, noted = rows_of_task(task.lay_out(dev), base.tokenizer, recipe.layout, model.length)
+        rows_of_dev = [held]
+        notes.update(of_dev(noted))
     start = task.baseline(dev or examples)
     start |= {"baseline_of": "dev" if dev else "train"} if "baseline" in start else {}
     judge = _Judge(model, task, dev)
     below = run.Base.of(base.folder, out) if tune is not None and tune.alone and not fresh else None
+    if tune is not None and tune.cached is not None:
+        require(
+            below is not None,
+            "tune.cache keeps the vectors of a pretrained network, got --fresh: leave one of them out",
+        )
+        assert below is not None
+        model.system.features = cached_features(model, [rows, *rows_of_dev], tune.cached, below.sha256)
     yield from rounds(
         model, rows, task.hyperparameters(base.recipe), base=below, notes=notes, seed=seed, start=start,
         validate=judge if dev else None, stop=stop,

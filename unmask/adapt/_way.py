@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import Any, Literal
 
-from unmask.axes import Curve, Part
+from unmask.axes import Curve, LowRankRows, Part
 from unmask.errors import UserError, require
 from unmask.recipe import Recipe
 
@@ -45,6 +45,9 @@ class Way(Part):
 
     def merge(self, system: Any) -> None:
         """Nothing was added."""
+
+    def factors(self, system: Any) -> dict[str, list[LowRankRows]]:
+        return {}
 
     def rates(self, system: Any, head: str) -> dict[str, float | Curve]:
         return {}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,6 +12,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from unmask.adapt._way import Way, by_width, of_head, unless_given
+from unmask.axes import LowRankRows
 from unmask.errors import require
 from unmask.recipe import Recipe
 
@@ -70,6 +71,10 @@ class Lora(Way):
                 if isinstance(child, LowRank):
                     setattr(module, name, child.merged())
 
+    def factors(self, system: Any) -> dict[str, list[LowRankRows]]:
+        named = system.named_modules()
+        return {f"{name}.weight": module.factors() for name, module in named if isinstance(module, LowRank)}
+
     def trained(self, system: Any, head: str, epoch: int) -> frozenset[str]:
         mine = [module for module in system.backbone.modules() if isinstance(module, LowRank)]
         chosen = {id(parameter) for module in mine for parameter in module.added()}
@@ -80,7 +85,7 @@ class Lora(Way):
 class LowRank(nn.Module):
     """A linear layer, and a matrix of low rank for some of its rows. Its weights keep their names."""
 
-    def __init__(self, spec: Lora, linear: nn.Linear, rows: dict[str, range]) -> None:
+    def __init__(self, spec: Lora, linear: nn.Linear, rows: dict[str, Sequence[int]]) -> None:
         super().__init__()
         self.weight, self.bias = linear.weight, linear.bias
         self.scale = spec.alpha / spec.rank
@@ -103,18 +108,22 @@ class LowRank(nn.Module):
     def added(self) -> Iterator[nn.Parameter]:
         yield from (*self.a.parameters(), *self.b.parameters())
 
+    def factors(self) -> list[LowRankRows]:
+        height = len(self.weight)
+        return [LowRankRows(rows, height, self.a[name], self.b[name], self.scale) for name, rows in self.rows.items()]
+
     def merged(self) -> nn.Linear:
         """One linear layer that computes the same, with its own weights: other networks may share these."""
         weight = self.weight.detach().clone()
-        for name in self.rows:
-            product = (self.b[name].float() @ self.a[name].float()) * self.scale
-            weight.index_add_(0, getattr(self, f"rows_{name}"), product.detach().to(weight.dtype))
+        for one in self.factors():
+            product = one.scale * one.up.detach().float() @ one.down.detach().float()
+            weight[list(one.rows)] += product.to(weight.dtype)
         made = nn.Linear(weight.shape[1], weight.shape[0], bias=self.bias is not None, device="meta")
         made.weight, made.bias = nn.Parameter(weight), self.bias
         return made
 
 
-def _projecting(system: Any) -> Iterator[tuple[nn.Module, dict[str, tuple[str, range]]]]:
+def _projecting(system: Any) -> Iterator[tuple[nn.Module, dict[str, tuple[str, Sequence[int]]]]]:
     """Every module that declares `projections`: the linear layer of each, and its rows in that layer."""
     for module in list(system.backbone.modules()):
         table = getattr(module, "projections", None)

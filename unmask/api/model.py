@@ -242,8 +242,14 @@ class Model(infer.Model):
         records = evaluate.ask(self, read_questions(file, Template.read(prompt)), scoring)
         return _scores(follow(records, progress, partial(screen.reading, title="asking", over="tokens")), tell)
 
-    def export(self, out: str | Path, *, generator: bool = False, overwrite: bool = False) -> convert.Exported:
-        """Write the model, or its generator, in Hugging Face format; returns what was written and what left out."""
+    def export(
+        self, out: str | Path, *, generator: bool = False, peft: bool = False, overwrite: bool = False
+    ) -> convert.Exported:
+        """Write the model, or its generator, in Hugging Face format; returns what was written and what left out. What LoRA
+        added is merged into the weights; with `peft`, only it and the head are written, for the library peft."""
+        if peft:
+            require(not generator, "--peft writes what LoRA added, and --generator a network: give one of them")
+            return convert.export_peft(self, out, overwrite=overwrite)
         return convert.export_hf(self, out, generator=generator, overwrite=overwrite)
 
 
