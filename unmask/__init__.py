@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from unmask.api.comparing import compare, compare_report
     from unmask.api.corpus import make_lexicon, prepare, train_tokenizer
     from unmask.api.explaining import explain, measure
-    from unmask.api.listing import check, describe, differences, list_recipes, list_tasks
+    from unmask.api.listing import check, describe, differences, list_recipes, list_tasks, list_tunes
     from unmask.api.model import Model
     from unmask.api.part_list import list_parts
     from unmask.api.runs import import_hf, load, pretrain
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Mining", "Model", "check", "compare", "compare_report", "decoding", "describe", "differences", "explain", "import_hf", "list_parts", "list_recipes",
-    "list_tasks", "load", "make_lexicon", "measure", "prepare", "pretrain", "train_tokenizer",
+    "list_tasks", "list_tunes", "load", "make_lexicon", "measure", "prepare", "pretrain", "train_tokenizer",
 ]  # fmt: skip
 
 # where each name is: what is not used is not imported, so that `import unmask` and `unmask --help` are quick
@@ -35,7 +35,7 @@ _WHERE = {
     "unmask.api.comparing": ("compare", "compare_report"),
     "unmask.api.corpus": ("make_lexicon", "prepare", "train_tokenizer"),
     "unmask.api.explaining": ("explain", "measure"),
-    "unmask.api.listing": ("check", "describe", "differences", "list_recipes", "list_tasks"),
+    "unmask.api.listing": ("check", "describe", "differences", "list_recipes", "list_tasks", "list_tunes"),
     "unmask.api.model": ("Model",),
     "unmask.api.part_list": ("list_parts",),
     "unmask.api.runs": ("import_hf", "load", "pretrain"),

@@ -567,6 +567,67 @@ class Task(PartLike, Protocol):
         """What a user should know after training. `best`: the dev scores of the saved weights; None without a dev set."""
 
 
+@dataclass(frozen=True)
+class LowRankRows:
+    """A matrix of low rank that is added to some rows of a weight: scale x up x down."""
+
+    rows: Sequence[int]
+    height: int  # the number of all rows of the weight
+    down: Tensor  # rank x inputs
+    up: Tensor  # these rows x rank
+    scale: float
+
+
+class Tune(PartLike, Protocol):
+    """A recipe's `tune`: which weights of a pretrained network are trained on a task, and how fast. None: all weights.
+
+    It says what is added to the network, which parameters train, at which rates, and what is saved. `system`: the module
+    that the recipe's system builds. `head`: the name of the task's new objective; "" if there is none.
+    """
+
+    @property
+    def alone(self) -> bool:
+        """Whether a run holds only what was trained, with the path and the fingerprint of its base."""
+
+    @property
+    def plain(self) -> bool:
+        """Whether the tuned network has the modules of its base, and no others."""
+
+    @property
+    def still(self) -> bool:
+        """Whether the network itself never trains. It then computes without dropout."""
+
+    @property
+    def cached(self) -> Literal["last", "all"] | None:
+        """The layers whose vectors are computed once, before training; None: the network computes them at each step."""
+
+    def task(self, task: Any, recipe: Any) -> Any:
+        """The task with the values of this way where the user gave none. `recipe`: that of the base. Refuses values of the
+        task that have no effect or make no sense with this way."""
+
+    def recipe(self, recipe: Any) -> Any:
+        """The recipe of the task, changed for this way."""
+
+    def put_in(self, system: Any) -> None:
+        """Add the modules of this way to a network. Their weights are random."""
+
+    def merge(self, system: Any) -> None:
+        """Remove the modules of this way from a network that then computes the same."""
+
+    def factors(self, system: Any) -> dict[str, list[LowRankRows]]:
+        """The matrices of low rank that are added to weights, by the names of the weights; {}: there are none."""
+
+    def trained(self, system: Any, head: str, epoch: int) -> frozenset[str]:
+        """The names of the parameters that train in an epoch, counted from 1."""
+
+    def rates(self, system: Any, head: str) -> dict[str, float | Curve]:
+        """The learning rate of each parameter, as a share of the full rate that may change during training; 1 if it is not
+        named."""
+
+    def notices(self, system: Any, head: str, epochs: int) -> list[str]:
+        """What a user should know before a training of this number of epochs."""
+
+
 def rules(hide: Hide | tuple[Hide, ...]) -> tuple[Hide, ...]:
     """A recipe's `hide` as rules, in the order in which they are applied."""
     return hide if isinstance(hide, tuple) else (hide,)

@@ -159,6 +159,39 @@ class Exponential(Part):
         return self
 
 
+@dataclass(frozen=True)
+class Slanted(Part):
+    """A slanted triangle: a short linear rise, then a long linear fall (Howard and Ruder 2018)."""
+
+    cut: float = 0.1  # share of all steps in which it rises
+    ratio: float = 32.0  # the largest value divided by the smallest
+    value: float = 1.0  # the largest value
+
+    def __post_init__(self) -> None:
+        require(0 < self.cut < 1, "the cut of Slanted must be in (0, 1), got {cut}: write 0.1 for 10%", cut=self.cut)
+        require(self.ratio >= 1, "the ratio of Slanted must be 1 or more, got {ratio}", ratio=self.ratio)
+
+    @property
+    def most(self) -> float:
+        return self.value
+
+    @property
+    def least(self) -> float:
+        return self.value / self.ratio
+
+    def at(self, done: Any) -> Any:
+        rises = 1 * (done < self.cut)
+        height = rises * done / self.cut + (1 - rises) * (1 - done) / (1 - self.cut)  # for numbers and for tensors
+        return self.value * (1 + height * (self.ratio - 1)) / self.ratio
+
+    def of(self, number: int, count: int) -> Curve:
+        return self
+
+    def times(self, factor: float) -> Slanted:
+        """The curve with all values multiplied."""
+        return Slanted(self.cut, self.ratio, self.value * factor)
+
+
 def at(value: float | Curve, done: Any) -> Any:
     """The value after this share of the training; `done` None: at the end."""
     return value if isinstance(value, int | float) else value.at(1.0 if done is None else done)

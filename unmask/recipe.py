@@ -6,7 +6,7 @@ import dataclasses
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from unmask.axes import Arrange, Curve, Hide, Objective, Optimise, See, System, Task, TokenizerKind, gives_of
+from unmask.axes import Arrange, Curve, Hide, Objective, Optimise, See, System, Task, TokenizerKind, Tune, gives_of
 from unmask.errors import require
 
 MAIN = "main"  # the track that the fields of the recipe itself define
@@ -145,6 +145,7 @@ class Recipe:
     tracks: dict[str, Track] = field(default_factory=dict)  # other ways to make and read some of the rows
     writes_with: str | None = None  # the track with which the model generates text; None: "main", if it can
     task: Task | None = None  # the task that the model was adapted to; None: it was not adapted
+    tune: Tune | None = None  # how it was tuned to the task; None: all weights were trained
 
     def __post_init__(self) -> None:
         require(

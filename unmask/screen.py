@@ -177,7 +177,8 @@ def _adapting(record: dict[str, Any]) -> str:
     plan = record["plan"]
     said = (
         f"{record['examples']:,} examples, {plan['epochs']:g} epochs of {record['steps_per_epoch']:,} steps, rate "
-        f"{plan['rate']:.2g}, weight decay {plan['decay']:g}, texts of up to {plan['length']:,} tokens"
+        f"{plan['rate']:.2g}, weight decay {plan['decay']:g}, texts of up to {plan['length']:,} tokens; trains "
+        f"{_millions(record['trained_parameters'])} of {_millions(record['all_parameters'])} parameters"
     )
     if "baseline" not in record:
         return said
@@ -185,6 +186,11 @@ def _adapting(record: dict[str, Any]) -> str:
     score, value = next(item for item in record["baseline"].items() if item[0] != "label")
     guess = "choosing at random" if label is None else f"always saying {label!r}"
     return f"{said}\nbaseline: {guess} has {record['baseline_of']} {CALLED.get(score, score)} {value:.3f}"
+
+
+def _millions(count: int) -> str:
+    """A number of parameters, in millions if there are that many."""
+    return f"{count:,}" if count < 100_000 else f"{count / 1e6:.2f}M" if count < 1e7 else f"{count / 1e6:.0f}M"
 
 
 def _kept(record: dict[str, Any]) -> str:

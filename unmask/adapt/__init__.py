@@ -1,4 +1,6 @@
-"""Adapt a pretrained model to a task: one function for every kind of task."""
+"""Adapt a pretrained model to a task: one function for every kind of task and every way of tuning.
+
+A way of tuning is a file of this package with a dataclass of its name (`unmask.axes.Tune`)."""
 
 from __future__ import annotations
 
@@ -8,57 +10,97 @@ from pathlib import Path
 from typing import Any
 
 from unmask import run
+from unmask.adapt._get import get
 from unmask.adapt.epochs import of_dev, rounds
+from unmask.adapt.features import cached_features
 from unmask.adapt.inherit import inherit
-from unmask.axes import Judged, Task
+from unmask.axes import Judged, Task, Tune
 from unmask.data.examples import rows_of_task
+from unmask.errors import require
 from unmask.infer.answer import TaskReader
 from unmask.infer.model import Model
 from unmask.recipe import Recipe
+from unmask.system.tuned import put_in
 from unmask.tasks.classify import Columns
 from unmask.train import Trainer
 
-__all__ = ["adapt", "adapt_to_files", "inherit"]
+__all__ = ["adapt", "adapt_to_files", "get", "inherit"]
 
 
 def adapt_to_files(
     base: Model, train: str | Path, out: str | Path, *, task: Task, dev: str | Path | None = None,
-    columns: Columns | None = None, seed: int = 0, fresh: bool = False, overwrite: bool = False,
-    stop: Callable[[], bool] = lambda: False,
+    columns: Columns | None = None, tune: Tune | None = None, seed: int = 0, fresh: bool = False,
+    overwrite: bool = False, stop: Callable[[], bool] = lambda: False,
 ) -> Iterator[dict[str, Any]]:  # fmt: skip
     """Adapt a model to the examples of a file, yielding records. The task reads the file."""
     (examples, _), (held, _) = (task.read(Path(file), columns) if file else ([], None) for file in (train, dev))
     described = filter(None, [task.described(Path(file), columns) for file in (train, dev) if file])
     notices = [{"event": "notice", "text": text} for text in described]
-    records = adapt(base, examples, out, task=task, dev=held, seed=seed, fresh=fresh, overwrite=overwrite, stop=stop)
+    records = adapt(base, examples, out, task=task, dev=held, tune=tune, seed=seed, fresh=fresh, overwrite=overwrite,
+                    stop=stop)  # fmt: skip
     return chain(notices, records)
 
 
 def adapt(
-    base: Model, examples: Sequence[Any], out: str | Path, *, task: Task, dev: Sequence[Any] = (), seed: int = 0,
-    fresh: bool = False, overwrite: bool = False, stop: Callable[[], bool] = lambda: False,
+    base: Model, examples: Sequence[Any], out: str | Path, *, task: Task, dev: Sequence[Any] = (),
+    tune: Tune | None = None, seed: int = 0, fresh: bool = False, overwrite: bool = False,
+    stop: Callable[[], bool] = lambda: False,
 ) -> Iterator[dict[str, Any]]:  # fmt: skip
     """Adapt a model, yielding records (see `rounds`). With `dev`, the weights of the best epoch on `dev` are saved.
 
-    `fresh` starts from random weights instead of the pretrained ones, as a control without pretraining."""
+    `tune`: which weights are trained; None: all of them. `fresh` starts from random weights instead of the pretrained ones,
+    as a control without pretraining."""
+    _check_base(base)
     task = task.learn(examples)
-    recipe, out = task.recipe(base), Path(out)
+    recipe, out = _recipe(base, task, tune), Path(out)
     run.claim(out, overwrite=overwrite, base=base.folder)
     for some in (examples, dev):
         task.check(some, "the first training example")
+    assert recipe.task is not None
     task = recipe.task.made(examples=len(examples), seed=seed, fresh=fresh)
     model = _model(base, recipe.replace(task=task), out, seed, fresh)
     rows, notes = rows_of_task(task.lay_out(examples), base.tokenizer, recipe.layout, model.length)
+    rows_of_dev = []
     if dev:
-        notes.update(of_dev(rows_of_task(task.lay_out(dev), base.tokenizer, recipe.layout, model.length)[1]))
+        held, noted = rows_of_task(task.lay_out(dev), base.tokenizer, recipe.layout, model.length)
+        rows_of_dev = [held]
+        notes.update(of_dev(noted))
     start = task.baseline(dev or examples)
     start |= {"baseline_of": "dev" if dev else "train"} if "baseline" in start else {}
     judge = _Judge(model, task, dev)
+    below = run.Base.of(base.folder, out) if tune is not None and tune.alone and not fresh else None
+    if tune is not None and tune.cached is not None:
+        require(
+            below is not None,
+            "tune.cache keeps the vectors of a pretrained network, got --fresh: leave one of them out",
+        )
+        assert below is not None
+        model.system.features = cached_features(model, [rows, *rows_of_dev], tune.cached, below.sha256)
     yield from rounds(
-        model, rows, task.hyperparameters(base.recipe), notes=notes, seed=seed, start=start,
+        model, rows, task.hyperparameters(base.recipe), base=below, notes=notes, seed=seed, start=start,
         validate=judge if dev else None, stop=stop,
         remarks=lambda: task.notices(TaskReader(model), examples, dev, judge.best),
     )  # fmt: skip
+
+
+def _check_base(base: Model) -> None:
+    """Refuse a base with modules that a new network would not have."""
+    tune = base.recipe.tune
+    require(
+        tune is None or tune.plain,
+        "{folder} was tuned with {tune}, which added modules to its network: adapt the run that it was tuned from",
+        folder=base.folder,
+        tune=type(tune).__name__,
+    )
+
+
+def _recipe(base: Model, task: Task, tune: Tune | None) -> Recipe:
+    """The recipe of the task, changed for a way of tuning."""
+    if tune is None:
+        found: Recipe = task.recipe(base).replace(tune=None)
+        return found
+    made: Recipe = tune.recipe(tune.task(task, base.recipe).recipe(base))
+    return made.replace(tune=tune)
 
 
 def _model(base: Model, recipe: Recipe, out: Path, seed: int, fresh: bool) -> Model:
@@ -67,6 +109,8 @@ def _model(base: Model, recipe: Recipe, out: Path, seed: int, fresh: bool) -> Mo
     if not fresh:
         assert recipe.task is not None
         inherit(system, base, recipe.task.head)
+    if recipe.tune is not None:
+        put_in(system, recipe.tune, seed)
     return Model(system, recipe, base.tokenizer, out, base.device)
 
 

@@ -6,13 +6,16 @@ import dataclasses
 import math
 from collections import Counter
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 from unmask import run
+from unmask.adapt.phases import Phase, about, parameters, phases_of
 from unmask.data.examples import Examples
 from unmask.data.pack import Rows
 from unmask.infer.model import Model
 from unmask.system import weights
+from unmask.system.tuned import only_train
 from unmask.tasks._training import Hyperparameters
 from unmask.train import Fixed, Intervals, LoopStage, Machine, Trainer, checkpoint, train
 from unmask.train.log import Log
@@ -30,6 +33,7 @@ def rounds(
     rows: Rows,
     plan: Hyperparameters,
     *,
+    base: run.Base | None = None,
     notes: Counter[str],
     seed: int,
     start: dict[str, Any],
@@ -42,22 +46,26 @@ def rounds(
     The first record is the event `start`. The record at the end of an epoch has `epoch`, `epoch_loss` and `kept`: whether
     its weights are the best so far. The last record has the scores of all `epochs`, the scores of `kept_epoch` (None if
     training stopped before an epoch ended), the values of `start`, and the `notices`, which `remarks` returns. All records
-    are written to the log of the run."""
+    are written to the log of the run. `base`: the run holds only what was trained, and this is its base."""
     out, system = model.folder, model.system
-    run.create(out, model.recipe, model.tokenizer)
-    machine = Machine(device=model.device, half=model.device != "cpu")
-    trainer = Trainer(system, model.recipe.optimise, machine, seed)
+    run.create(out, model.recipe, model.tokenizer, more={run.BASE: dataclasses.asdict(base)} if base else {})
     batch = min(plan.examples, len(rows))
     epochs = Epochs(max(1, round(len(rows) / batch)))
     steps = max(1, round(plan.epochs * epochs.steps))
+    phases = phases_of(model.recipe, system, epochs.steps, steps, alone=base is not None)
+    machine = Machine(device=model.device, half=model.device != "cpu")
+    trainer = Trainer(system, model.recipe.optimise, machine, seed)
     losses = weights(model.recipe, model.recipe.schedule[0])
-    legs = [LoopStage(1.0, batch, batch, lambda state: Examples(rows, seed, state), losses)]
+    legs = [
+        LoopStage(phase.until, batch, batch, partial(_opened, system, phase, rows, seed), losses) for phase in phases
+    ]
     pace = Intervals(log=max(1, min(50, steps // 20)), save=epochs.steps)
     log = Log(out)
 
     def records() -> Iterator[dict[str, Any]]:
         yield {"event": "start", "steps": steps, "steps_per_epoch": epochs.steps, "examples": len(rows),
-               "notes": dict(notes), "plan": dataclasses.asdict(plan)} | start  # fmt: skip
+               "notes": dict(notes), "plan": dataclasses.asdict(plan)} | parameters(system, phases[-1]) | start  # fmt: skip
+        yield from ({"event": "notice", "text": text} for text in about(model.recipe, system, epochs.steps, steps))
         check = (lambda: validate(trainer)) if validate else None
         for record in train(trainer, legs, Fixed(steps), folder=out, pace=pace, keep="best", validate=check, stop=stop):
             record = epochs.seen(record)
@@ -76,6 +84,13 @@ def rounds(
             yield record
     finally:
         log.close()
+
+
+def _opened(system: Any, phase: Phase, rows: Rows, seed: int, state: dict[str, Any] | None) -> Examples:
+    """The source of a phase. When the phase begins, its parameters begin to train."""
+    if phase.names is not None:
+        only_train(system, phase.names)
+    return Examples(rows, seed, state)
 
 
 class Epochs:

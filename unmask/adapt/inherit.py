@@ -18,5 +18,6 @@ def inherit(system: Any, base: Model, new: str) -> None:
     if new and SENTENCE in base.system.predict:
         before = base.system.predict[SENTENCE].state_dict()
         pooler = {name: tensor for name, tensor in before.items() if name.startswith(_POOLER)}
-        if pooler.keys() <= system.predict[new].state_dict().keys():
+        shapes = {name: tensor.shape for name, tensor in system.predict[new].state_dict().items()}
+        if all(shapes.get(name) == tensor.shape for name, tensor in pooler.items()):
             system.predict[new].load_state_dict(pooler, strict=False)

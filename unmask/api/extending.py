@@ -26,6 +26,12 @@ def extend_run(
         "{folder} was opened in half precision: open it without half=True to extend it",
         folder=model.folder,
     )
+    require(
+        model.recipe.tune is None or model.recipe.tune.plain,
+        "{folder} was tuned with {tune}, which added modules to its network: extend the run that it was tuned from",
+        folder=model.folder,
+        tune=type(model.recipe.tune).__name__,
+    )
     found = extend(model.tokenizer, corpus, tokens)
     pieces = [new.pieces for new in found.added]
     system = with_tokens(model.recipe, model.system, found.tokenizer.vocabulary, pieces)

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from unmask import recipes, task_names
+from unmask import recipes, task_names, tune_names
 from unmask.api.choose_recipe import named
 from unmask.recipe import Recipe
 from unmask.recipe_json import plain
@@ -66,6 +66,11 @@ def differences(first: str | Recipe, second: str | Recipe, *, size: str | None =
 def list_tasks() -> list[str]:
     """The kinds of task that a model can be adapted to."""
     return task_names.names()
+
+
+def list_tunes() -> list[str]:
+    """The ways of tuning a model to a task."""
+    return tune_names.names()
 
 
 def check(

@@ -13,11 +13,12 @@ from unmask import adapt, convert, evaluate, fonts, infer, run, screen, tasks
 from unmask.api.extending import extend_run
 from unmask.api.inputs import read_texts
 from unmask.api.paths import Paths, listed
-from unmask.axes import Task, gives_of
+from unmask.api.ways import tuned_by, tuning_settings
+from unmask.axes import Task, Tune, gives_of
 from unmask.errors import require
 from unmask.infer.write_vectors import check_name, write_vectors
 from unmask.progress import Progress, Tell, follow, tell_notes, tell_notice
-from unmask.recipe_file import file_used_by
+from unmask.recipe_file import RecipeFile, file_used_by
 from unmask.settings import override
 from unmask.tasks.classify import Columns
 from unmask.tasks.prompt import read as read_questions
@@ -154,21 +155,30 @@ class Model(infer.Model):
 
     def adapt(
         self, train: str | Path, out: str | Path, *, dev: str | Path | None = None, task: str | Task = "classify",
-        settings: Sequence[str] = (), text: str | Sequence[str] | None = None, label: str | None = None, seed: int = 0,
-        fresh: bool = False, overwrite: bool = False, stop: Callable[[], bool] = lambda: False, progress: Progress = True,
+        tune: str | Tune | None = None, settings: Sequence[str] = (), text: str | Sequence[str] | None = None,
+        label: str | None = None, seed: int = 0, fresh: bool = False, overwrite: bool = False,
+        stop: Callable[[], bool] = lambda: False, progress: Progress = True,
     ) -> Model:  # fmt: skip
         """Fine-tune on a file of examples, to tell labels apart, choose or write; returns the adapted model.
 
-        `task`: a name of `unmask.list_tasks()`, or a task such as `Classify(epochs=5)`. `settings`: changes of it, such as
-        "epochs=5". `text` and `label` name the columns of the file; of a pair, `text` names two. `fresh`: start from random
+        `task`: a name of `unmask.list_tasks()`, or a task such as `Classify(epochs=5)`. `tune`: which weights are trained, a
+        name of `unmask.list_tunes()` or a part such as `Lora(rank=4)`; None: all weights. `settings`: changes of the task,
+        such as "epochs=5", and of the way of tuning, such as "tune.rank=4". `text` and `label` name the columns of the file; of a pair, `text` names two. `fresh`: start from random
         weights, as the control of a comparison. The scores of all epochs, and which one was kept, are in the last record of
         its `history`. `stop`, `progress`: as for `unmask.pretrain`."""
-        chosen = override(tasks.get(task) if isinstance(task, str) else task, settings)
-        records = adapt.adapt_to_files(self, train, out, dev=dev, task=chosen, columns=Columns.of(text, label), seed=seed,
-                                       fresh=fresh, overwrite=overwrite, stop=stop)  # fmt: skip
+        of_task, of_tune = tuning_settings(settings)
+        chosen = override(tasks.get(task) if isinstance(task, str) else task, of_task)
+        way = tuned_by(tune, of_tune)
+        records = adapt.adapt_to_files(self, train, out, dev=dev, task=chosen, columns=Columns.of(text, label), tune=way,
+                                       seed=seed, fresh=fresh, overwrite=overwrite, stop=stop)  # fmt: skip
         follow(records, progress, partial(screen.training, title=f"adapting {self.folder.name}"))
         own = run.file_for(out, file_used_by(self.recipe))
         return Model.of(infer.open_run(out, device=self.device, recipe=own))
+
+    def add(self, folder: str | Path, *, recipe: str | Path | RecipeFile | None = None) -> Model:
+        """The model in a run folder that holds only what was trained on this one, such as adapters. It uses the weights of
+        this model in memory: many small models, one base. `recipe`: as for `unmask.load`."""
+        return Model.of(infer.open_on(self, folder, recipe=recipe))
 
     def extend(
         self, corpus: Paths, out: str | Path, *, tokens: int, lines: bool = False, encoding: str = "utf-8",
@@ -232,8 +242,14 @@ class Model(infer.Model):
         records = evaluate.ask(self, read_questions(file, Template.read(prompt)), scoring)
         return _scores(follow(records, progress, partial(screen.reading, title="asking", over="tokens")), tell)
 
-    def export(self, out: str | Path, *, generator: bool = False, overwrite: bool = False) -> convert.Exported:
-        """Write the model, or its generator, in Hugging Face format; returns what was written and what left out."""
+    def export(
+        self, out: str | Path, *, generator: bool = False, peft: bool = False, overwrite: bool = False
+    ) -> convert.Exported:
+        """Write the model, or its generator, in Hugging Face format; returns what was written and what left out. What LoRA
+        added is merged into the weights; with `peft`, only it and the head are written, for the library peft."""
+        if peft:
+            require(not generator, "--peft writes what LoRA added, and --generator a network: give one of them")
+            return convert.export_peft(self, out, overwrite=overwrite)
         return convert.export_hf(self, out, generator=generator, overwrite=overwrite)
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from unmask import axes, tasks
+from unmask import adapt, axes, tasks, tune_names
 from unmask.errors import unknown
 from unmask.part_names import parts_of
 from unmask.recipe import Recipe
@@ -61,6 +61,8 @@ def _fields(owner: type) -> Iterator[tuple[str, type]]:
 def _parts(protocol: type) -> list[type]:
     if protocol is axes.Task:
         return [type(tasks.get(name)) for name in tasks.names()]
+    if protocol is axes.Tune:
+        return [type(way) for name in tune_names.names() if (way := adapt.get(name)) is not None]
     return list(parts_of(protocol, None).values())
 
 

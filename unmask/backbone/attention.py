@@ -129,6 +129,9 @@ class Attention(nn.Module):
         self.dropout = dropout  # on attention weights, in training
         self.qkv = nn.Linear(width, 3 * width)
         self.out = nn.Linear(width, width)
+        # the linear layer of each projection, and its rows there
+        stacked = {name: ("qkv", range(i * width, (i + 1) * width)) for i, name in enumerate(("query", "key", "value"))}
+        self.projections = stacked | {"out": ("out", range(width))}
 
     def forward(
         self, x: Tensor, mask: AttentionMask, cache: tuple[Tensor, Tensor] | None = None, reads: Tensor | None = None

@@ -56,6 +56,8 @@ class Feedforward(nn.Module):
         # this tensor holds several matrices, one below the other
         self.stacked = {"up.weight": 2} if gated else {}
         self.down = nn.Linear(inner, width)
+        # the linear layer of each projection, and its rows there
+        self.projections = {"up": ("up", range(self.up.out_features)), "down": ("down", range(width))}
         self.activation = activation
         self.dropout = nn.Dropout(dropout)
 

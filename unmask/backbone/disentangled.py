@@ -20,6 +20,8 @@ from unmask.backbone.attention import AttentionMask
 from unmask.batch import Batch
 from unmask.errors import require
 
+QKV = ("query", "key", "value")
+
 
 @dataclass(frozen=True)
 class Disentangled(Part):
@@ -82,6 +84,12 @@ class DisentangledAttention(nn.Module):
         self.place_key = nn.Linear(width, width, bias=False)
         self.place_query = nn.Linear(width, width)
         self.out = nn.Linear(width, width)
+        # the linear layer of each projection, and its rows there: in `qkv`, each head has 3 x d rows
+        d = width // heads
+        whose = {
+            name: [head * 3 * d + i * d + j for head in range(heads) for j in range(d)] for i, name in enumerate(QKV)
+        }
+        self.projections = {name: ("qkv", rows) for name, rows in whose.items()} | {"out": ("out", range(width))}
 
     def forward(
         self, x: Tensor, mask: AttentionMask, cache: tuple[Tensor, Tensor] | None = None, reads: Tensor | None = None

@@ -98,6 +98,12 @@ class RelativeAttention(nn.Module):
         self.place_bias = nn.Parameter(torch.zeros(heads, head))  # v
         self.segment_bias = nn.Parameter(torch.zeros(heads, head)) if segments else None  # s
         self.segment = nn.Parameter(torch.zeros(2, heads, head)) if segments else None  # the same, another
+        # the linear layer of each projection, and its rows there
+        inner = heads * head
+        self.projections = {
+            "query": ("query", range(inner)), "key": ("key_value", range(inner)),
+            "value": ("key_value", range(inner, 2 * inner)), "out": ("out", range(width)),
+        }  # fmt: skip
 
     def forward(
         self, x: Tensor, asking: Tensor | None, memory: Tensor | None, relations: Relations

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 import unmask
-from unmask import task_names
+from unmask import task_names, tune_names
 from unmask.cli import options, output
 from unmask.cli.options import (
     Device,
@@ -120,6 +120,9 @@ def adapt(
     ],
     out: Annotated[Path, typer.Option(help="The run folder to write.")],
     task: Annotated[str, typer.Option(help=f"What to learn: {', '.join(task_names.names())}.")] = "classify",
+    tune: Annotated[
+        str, typer.Option(help=f"Which weights are trained: {', '.join(tune_names.names())}.")
+    ] = tune_names.FULL,
     dev: Annotated[
         Path | None, typer.Option(help="Examples that are scored after each epoch; the best epoch is kept.")
     ] = None,
@@ -131,7 +134,7 @@ def adapt(
             "--set",
             metavar="NAME=VALUE",
             help="epochs, examples, rate, warmup, decay, layer_decay, length, dropout, pool, pooler, activation, orders, "
-            "language, hidden; what is not set is as the paper has it ('adapt' in 'unmask show RECIPE').",
+            "language, hidden, and tune.NAME for values of --tune; what is not set is as the paper has it ('adapt' in 'unmask show RECIPE').",
         ),
     ] = [],  # noqa: B006, E501
     fresh: Annotated[
@@ -148,7 +151,7 @@ def adapt(
     Texts longer than the model was pretrained with are cut. After each epoch the scores on --dev are shown."""
     base = unmask.load(run, device=device, recipe=recipe_file, tell=output.Said(json_))
     model = base.adapt(
-        train, out, dev=dev, task=task, settings=settings, text=text, label=label, seed=seed, fresh=fresh,
+        train, out, dev=dev, task=task, tune=tune, settings=settings, text=text, label=label, seed=seed, fresh=fresh,
         overwrite=overwrite, stop=options.interrupt(), progress=output.progress(json_),
     )  # fmt: skip
     last = model.history[-1]

@@ -6,5 +6,6 @@ Each Hugging Face model family is one file that holds a `FAMILY` (see family.py)
 from unmask.convert.architecture import Architecture, architecture_of
 from unmask.convert.hf_in import Report, import_hf
 from unmask.convert.hf_out import Exported, export_hf
+from unmask.convert.peft_out import export_peft
 
-__all__ = ["Architecture", "Exported", "Report", "architecture_of", "export_hf", "import_hf"]
+__all__ = ["Architecture", "Exported", "Report", "architecture_of", "export_hf", "export_peft", "import_hf"]

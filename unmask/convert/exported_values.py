@@ -35,6 +35,7 @@ FATES: dict[type, dict[str, Fate]] = {
         "schedule": "training",  # except what its stages hide, which is checked
         "adapt": "training",
         "task": "checked",  # its labels are written
+        "tune": "checked",  # what it added is merged first
     },
     Single: {"backbone": "written"},
     GeneratorDiscriminator: {

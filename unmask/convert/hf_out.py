@@ -14,6 +14,7 @@ from unmask.convert import config_json, recipe_facts
 from unmask.convert import tokenizer as tokenizers
 from unmask.convert.architecture import Architecture, architecture_of, backbone_of
 from unmask.convert.hf_folder import WEIGHTS
+from unmask.convert.merge import merged_model
 from unmask.convert.single_network import single_model
 from unmask.convert.written_tensors import written_tensors
 from unmask.errors import require
@@ -39,6 +40,7 @@ def export_hf(model: Model, out: str | Path, *, generator: bool = False, overwri
     """Write the model in Hugging Face's format. `generator`: write the generator instead of the discriminator."""
     out = Path(out)
     require(overwrite or not out.exists(), "{out} exists already: choose another folder, or pass --overwrite", out=out)
+    model = merged_model(model)
     found = architecture_of(model.recipe, generator=generator)
     model, _ = single_model(model, generator=generator)
     tokenizer = _tokenizer(model, found)

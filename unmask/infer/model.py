@@ -15,6 +15,7 @@ from unmask import run
 from unmask.errors import UserError, require
 from unmask.recipe import Recipe
 from unmask.recipe_file import RecipeFile
+from unmask.system.tuned import kept_alone, own, put_in, share
 from unmask.text import Tokenizer
 from unmask.text import layout as layouts
 from unmask.train import checkpoint
@@ -93,7 +94,13 @@ def open_run(
 
     `recipe`: the user's recipe file, if the run uses parts from such a file."""
     found = run.open(folder, recipe=recipe)
+    if found.base is not None:
+        below = found.base.found(found.folder)
+        base = open_run(below, device=device, half=half, recipe=run.file_for(below, recipe))
+        return _on_base(base, found, half=half)
     system = found.recipe.system.build(found.recipe, found.tokenizer.vocabulary, 0)
+    if found.recipe.tune is not None:
+        put_in(system, found.recipe.tune)
     checkpoint.load_weights(system, found.weights)
     place = device or ("cuda" if torch.cuda.is_available() else "cpu")
     require(
@@ -108,6 +115,35 @@ def open_run(
     return Model(
         system.eval(), found.recipe, found.tokenizer, found.folder, place, fresh=found.random, notices=found.notices
     )
+
+
+def open_on(base: Model, folder: str | Path, *, recipe: str | Path | RecipeFile | None = None) -> Model:
+    """The model in a run folder that holds only what was trained, on the weights of a base that is open already. Both
+    models share these weights. `recipe`: as for `open_run`."""
+    found = run.open(folder, recipe=recipe)
+    if found.base is None:
+        raise UserError(
+            "{folder} holds all its weights, so it needs no base: open it with unmask.load({folder!r})",
+            folder=str(folder),
+        )
+    found.base.check(base.folder, found.folder)
+    return _on_base(base, found, half=next(base.system.parameters()).dtype == torch.bfloat16)
+
+
+def _on_base(base: Model, found: run.Run, *, half: bool) -> Model:
+    """A run that holds only what was trained, on the weights of its base."""
+    recipe = found.recipe
+    if recipe.tune is None or recipe.task is None:
+        raise UserError("{folder} is damaged: it has a base, but its recipe has no `tune`", folder=found.folder)
+    system = recipe.system.build(recipe, found.tokenizer.vocabulary, 0)
+    share(system, base.system, recipe.task.head)
+    put_in(system, recipe.tune)
+    system.saved = kept_alone(system, recipe.tune, recipe.task.head)
+    own(system, system.saved)
+    system = system.to(base.device, torch.bfloat16) if half else system.to(base.device)
+    checkpoint.load_weights(system, found.weights)
+    notices = (*base.notices, *found.notices)
+    return Model(system.eval(), recipe, found.tokenizer, found.folder, base.device, fresh=found.random, notices=notices)
 
 
 def save_run(

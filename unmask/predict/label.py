@@ -25,7 +25,8 @@ class Label(Predicts):
     """
 
     classes: int = 2  # the number of classes
-    pool: Literal["summary", "mean"] = "summary"  # the vector of the summary token, or the mean over all tokens
+    # the vector of the summary token; the mean or the largest values over all tokens; or all three, side by side (ULMFiT)
+    pool: Literal["summary", "mean", "max", "concat"] = "summary"
     pooler: bool = True  # a layer before the output
     activation: Literal["tanh", "gelu"] = "tanh"  # of the pooler
     pooler_bias: bool = True  # of the pooler
@@ -83,9 +84,10 @@ class LabelModule(nn.Module):
     def __init__(self, spec: Label, width: int, initial: InitWeights) -> None:
         super().__init__()
         self.spec = spec
-        self.dense = initial.layer(nn.Linear(width, width, bias=spec.pooler_bias)) if spec.pooler else None
+        read = 3 * width if spec.pool == "concat" else width
+        self.dense = initial.layer(nn.Linear(read, width, bias=spec.pooler_bias)) if spec.pooler else None
         self.norm = nn.LayerNorm(width, eps=spec.pooler_norm, bias=False) if spec.pooler_norm else nn.Identity()
-        self.out = initial.layer(nn.Linear(width, spec.classes, bias=spec.bias))
+        self.out = initial.layer(nn.Linear(width if spec.pooler else read, spec.classes, bias=spec.bias))
         self.dropout = nn.Dropout(spec.dropout)
 
     def count(self, batch: Batch) -> Tensor:
@@ -97,7 +99,7 @@ class LabelModule(nn.Module):
 
     def decode(self, hidden: Hidden, batch: Batch) -> Tensor:
         """E classes, the score of each class for each example."""
-        x = summaries(hidden.last, batch) if self.spec.pool == "summary" else means(hidden.last, batch)
+        x = torch.cat([pool(hidden.last, batch) for pool in POOLS[self.spec.pool]], 1)
         x = self.norm(pooled(x, self.dense, self.spec.activation))
         # an example that is read several times has several vectors, which are added
         return self.out(self.dropout(x.view(len(batch.label), -1, x.shape[-1]).sum(1)))
@@ -122,3 +124,16 @@ def means(x: Tensor, batch: Batch) -> Tensor:
     member = F.one_hot(batch.example + 1, places + 1)[..., 1:].to(x.dtype)  # B T K
     total = member.sum(1).clamp(min=1)  # B K
     return (torch.einsum("btk,btd->bkd", member, x) / total[..., None]).flatten(0, 1)
+
+
+def largest(x: Tensor, batch: Batch) -> Tensor:
+    """E D, the largest value of each dimension over each example's tokens; 0 at unused places."""
+    rows, length = batch.shape
+    places = len(batch.summary) // rows
+    found = x.new_full((rows, places + 1, x.shape[2]), -torch.inf)  # the first place collects the padding
+    number = (batch.example + 1)[..., None].expand(-1, -1, x.shape[2])
+    found = found.scatter_reduce(1, number, x, "amax")[:, 1:]
+    return found.masked_fill(found == -torch.inf, 0.0).flatten(0, 1)
+
+
+POOLS = {"summary": (summaries,), "mean": (means,), "max": (largest,), "concat": (summaries, largest, means)}

@@ -19,6 +19,12 @@ _SEGMENTS = "backbone.embed.segment.weight"
 def continued(recipe: Recipe, base: Model, mixture: Mixture) -> Recipe:
     """The recipe with the network of an earlier run. That run and the data must have the same tokenizer."""
     require(
+        base.recipe.tune is None or base.recipe.tune.plain and not base.recipe.tune.alone,
+        "{folder} was tuned with {tune}: continue from the run that it was tuned from",
+        folder=base.folder,
+        tune=type(base.recipe.tune).__name__,
+    )
+    require(
         base.tokenizer.checksum == mixture.tokenizer.checksum,
         (
             "{folder} was made with another tokenizer than {folder_2}: prepare the text again with --tokenizer "

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Self
 
 import torch
 from torch import Tensor, nn
@@ -70,6 +71,11 @@ class SystemModule(nn.Module):
         # the tracks that hide what the recipe hides, and so what a stage hides instead
         self.as_recipe = [MAIN, *(name for name, track in recipe.tracks.items() if track.hide is None)]
         self.remembers = recipe.arrange.continuous  # whether a batch continues the one before it
+        # what a way of tuning may set
+        self.mix: nn.Module = nn.Identity()  # from the vectors of all layers to those that heads read
+        self.still = False  # whether the network stays in evaluation mode, because it never trains
+        self.saved: frozenset[str] | None = None  # the names of the tensors that are saved; None: all tensors
+        self.features: Callable[[Batch], Hidden | None] | None = None  # vectors that were computed before
 
     @property
     def keep(self) -> nn.Module:
@@ -88,14 +94,24 @@ class SystemModule(nn.Module):
         track; None: as in the main track."""
         if batch.rank is None:
             batch = view(self.tracks[track or MAIN], batch)
-        hidden: Hidden = self.backbone(batch)[0]
-        return hidden
+        return self.vectors(batch)[0]
+
+    def vectors(self, batch: Batch, memory: Any = None) -> tuple[Hidden, Any]:
+        """The vectors that heads read, and the memory for the next batch."""
+        known = None if self.features is None else self.features(batch)
+        hidden, memory = self.backbone(batch, memory) if known is None else (known, None)
+        return self.mix(hidden), memory
+
+    def train(self, mode: bool = True) -> Self:
+        super().train(mode)
+        if self.still:
+            self.backbone.eval()
+        return self
 
     def read_on(self, batch: Batch, state: Any) -> tuple[Hidden, Any]:
         """The vectors of tokens that continue from a state, and the state after them. `state`: from `backbone.cache`, or
         None: there are no earlier tokens."""
-        found: tuple[Hidden, Any] = self.backbone(view(self.tracks[self.writing], batch), state)
-        return found
+        return self.vectors(view(self.tracks[self.writing], batch), state)
 
 
 class SingleModule(SystemModule):
@@ -120,7 +136,7 @@ class SingleModule(SystemModule):
         """The losses of a batch, and the memory for the next batch."""
         if memory is None and self.remembers:
             memory = self.backbone.first_state(batch.shape[0])
-        hidden, memory = self.backbone(batch, memory)
+        hidden, memory = self.vectors(batch, memory)
         return {name: head(hidden, batch) for name, head in self.predict.items()}, memory
 
 

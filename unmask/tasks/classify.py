@@ -39,7 +39,8 @@ class Classify(Training):
     """How a model is adapted to classification."""
 
     dropout: float = 0.1  # before the output layer
-    pool: Literal["summary", "mean"] = "summary"  # the vector of the summary token, or the mean over all tokens
+    # the vector of the summary token; the mean or the largest values over all tokens; or all three, side by side (ULMFiT)
+    pool: Literal["summary", "mean", "max", "concat"] = "summary"
     # whether there is a dense layer before the output; none: the recipe's value if tokens see both sides, otherwise false
     pooler: bool | None = None
     activation: Literal["tanh", "gelu"] | None = None  # of that dense layer; none: the recipe's value

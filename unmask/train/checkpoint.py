@@ -40,15 +40,22 @@ def unique(model: nn.Module) -> dict[str, Tensor]:
     return {name: parameter.detach() for name, parameter in model.named_parameters()} | dict(_buffers(model))
 
 
-def save_weights(model: nn.Module, path: Path) -> None:
-    _write(unique(model), path)
+def saved(model: nn.Module) -> dict[str, Tensor]:
+    """The tensors of a model that are saved: all of them, unless the model declares which (`saved`)."""
+    names: frozenset[str] | None = getattr(model, "saved", None)
+    return {name: tensor for name, tensor in unique(model).items() if names is None or name in names}
+
+
+def save_weights(model: nn.Module, path: Path, *, whole: bool = False) -> None:
+    """`whole`: save all tensors, even if the model declares that fewer are saved."""
+    _write(unique(model) if whole else saved(model), path)
 
 
 def load_weights(model: nn.Module, path: Path, *, partly: bool = False) -> tuple[list[str], list[str]]:
     """Load saved tensors into a model. Returns the names of tensors that the file lacks, and of tensors that the model lacks.
     Both lists must be empty, unless `partly`; then a tensor with another shape is in both lists."""
     found = read(path)
-    wanted = unique(model)
+    wanted = saved(model)
     missing, left = sorted(set(wanted) - set(found)), sorted(set(found) - set(wanted))
     require(
         partly or not (missing or left),
@@ -107,7 +114,7 @@ def save_state(
     shutil.rmtree(draft, ignore_errors=True)
     try:
         draft.mkdir(parents=True)
-        files = {WEIGHTS: unique(model), OPTIMISER: _moments(model, optimiser)}
+        files = {WEIGHTS: saved(model), OPTIMISER: _moments(model, optimiser)}
         kept = {name: value for name, value in (memory or {}).items() if value is not None}
         if average is not None:
             files[AVERAGE] = average | dict(_buffers(model))
@@ -116,7 +123,7 @@ def save_state(
             state = state | {"memory": saved_tree.outline(kept)}
         for name, tensors in files.items():
             _write(tensors, draft / name)
-        sums = {name: _digest(draft / name) for name in files}
+        sums = {name: digest(draft / name) for name in files}
         write_text(json.dumps(state | {"sha256": sums, "published": publish}), draft / STATE)
         shutil.rmtree(states / str(step), ignore_errors=True)
         draft.rename(states / str(step))
@@ -187,7 +194,7 @@ def load_state(
     state: dict[str, Any] = json.loads((place / STATE).read_text(encoding="utf-8"))
     for name, expected in state["sha256"].items():
         require(
-            _digest(place / name) == expected,
+            digest(place / name) == expected,
             "{place} is damaged (its checksum differs): the run cannot be resumed",
             place=place / name,
         )
@@ -273,6 +280,7 @@ def _flush(path: Path) -> None:
         os.fsync(file.fileno())
 
 
-def _digest(path: Path) -> str:
+def digest(path: Path) -> str:
+    """The SHA-256 of a file."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()

@@ -1,0 +1,108 @@
+"""LoRA in other libraries: peft opens an exported adapter and gives the same logits; a merged export computes the same."""
+
+import json
+
+import pytest
+import torch
+import transformers as hf
+from peft import PeftModel
+
+from tests.convert.in_transformers import from_text, opened
+from tests.convert.parts import PARITY, TEXTS, look, model_of, recipe_of, score, tokenizer_for
+from unmask import adapt as ways
+from unmask.adapt import adapt
+from unmask.convert import export_hf, export_peft
+from unmask.convert.merge import merged_model
+from unmask.errors import UserError
+from unmask.infer.model import open_run, save_run
+from unmask.settings import override
+from unmask.tasks.classify import Classify, Example
+
+EXAMPLES = [Example(text, "abc"[i % 3]) for i, text in enumerate(TEXTS * 2)]
+ALL = "projections=('query','key','value','out','up','down')"
+HEADS = {"bert": {}, "gpt2": {}, "electra": {"pooler": True, "activation": "gelu"}}
+
+
+def made(name, folder, *settings, way="lora"):
+    """A model that was tuned until what was added is far from 0; its base is exported too."""
+    recipe = recipe_of(name)
+    base = model_of(recipe, tokenizer_for(recipe), folder / "base")
+    save_run(base, folder / "base")
+    task = Classify(epochs=4, examples=2, rate=5e-2, **HEADS.get(name, {}))
+    for _ in adapt(base, EXAMPLES, folder / "run", task=task, tune=override(ways.get(way), settings), overwrite=True):
+        pass
+    export_hf(base, folder / "hf")
+    return open_run(folder / "run", device="cpu")
+
+
+def logits(model):
+    batch, hidden = look(model, TEXTS)
+    return score(model, "label", batch, hidden)
+
+
+@pytest.mark.parametrize("settings", [[], ["rank=3", "alpha=5.0", ALL]], ids=["usual", "all projections"])
+@pytest.mark.parametrize("name", ["bert", "gpt2", "electra", "deberta", "modernbert", "albert", "roberta"])
+def test_peft_gives_the_logits_of_an_exported_adapter(name, settings, tmp_path):
+    model = made(name, tmp_path, *settings)
+    export_peft(model, tmp_path / "peft")
+    network = hf.AutoModelForSequenceClassification.from_pretrained(tmp_path / "hf", num_labels=3)
+    if name == "gpt2":
+        network.config.pad_token_id = model.tokenizer.vocabulary.pad
+    before, _ = from_text(network.eval(), tmp_path / "hf", TEXTS)
+    theirs, _ = from_text(PeftModel.from_pretrained(network, tmp_path / "peft").eval(), tmp_path / "hf", TEXTS)
+    torch.testing.assert_close(theirs.logits, logits(model), **PARITY)
+    assert (theirs.logits - before.logits).abs().max() > 0.02
+
+
+@pytest.mark.parametrize("name", ["bert", "gpt2", "deberta", "xlnet"])
+def test_merging_changes_no_answer_and_leaves_the_model_as_it_is(name, tmp_path):
+    model = made_without_export(name, tmp_path)
+    before = logits(model)
+    merged = merged_model(model)
+    torch.testing.assert_close(logits(merged), before, **PARITY)
+    assert merged.recipe.tune is None
+    assert not any(".a." in key or ".b." in key for key, _ in merged.system.named_parameters())
+    assert torch.equal(logits(model), before)
+
+
+def made_without_export(name, folder):
+    recipe = recipe_of(name)
+    base = model_of(recipe, tokenizer_for(recipe), folder / "base")
+    save_run(base, folder / "base")
+    tune = override(ways.get("lora"), [ALL])
+    for _ in adapt(base, EXAMPLES, folder / "run", task=Classify(epochs=4, examples=2, rate=5e-2), tune=tune):
+        pass
+    return open_run(folder / "run", device="cpu")
+
+
+def test_an_export_is_merged(tmp_path):
+    model = made("bert", tmp_path)
+    export_hf(model, tmp_path / "merged")
+    theirs, _ = from_text(
+        opened(hf.AutoModelForSequenceClassification, tmp_path / "merged"), tmp_path / "merged", TEXTS
+    )
+    torch.testing.assert_close(theirs.logits, logits(model), **PARITY)
+
+
+def test_what_cannot_be_exported_says_why(tmp_path):
+    with pytest.raises(UserError, match="adapters have an activation, so they cannot become a part of the weights"):
+        export_hf(made("bert", tmp_path / "a", way="adapters"), tmp_path / "out")
+    with pytest.raises(UserError, match="the head reads a mix of all layers"):
+        export_hf(made("bert", tmp_path / "m", way="mix"), tmp_path / "out")
+    with pytest.raises(UserError, match="--peft writes the matrices of --tune lora, got a run of --tune head"):
+        export_peft(made("bert", tmp_path / "h", way="head"), tmp_path / "out")
+    with pytest.raises(
+        UserError, match="peft adds matrices to linear layers, and in Hugging Face's xlnet these are none"
+    ):
+        export_peft(made("xlnet", tmp_path / "x"), tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_the_ranks_of_one_stacked_matrix_are_joined(tmp_path):
+    export_peft(made("gpt2", tmp_path, "rank=3"), tmp_path / "peft")
+    config = json.loads((tmp_path / "peft" / "adapter_config.json").read_text())
+    assert (config["r"], config["lora_alpha"], config["fan_in_fan_out"]) == (6, 32.0, True)
+    export_peft(made("bert", tmp_path / "b", "rank=3"), tmp_path / "peft-b")
+    config = json.loads((tmp_path / "peft-b" / "adapter_config.json").read_text())
+    assert (config["r"], config["lora_alpha"]) == (3, 16.0)
+    assert {name.rpartition(".")[2] for name in config["target_modules"]} == {"query", "value"}

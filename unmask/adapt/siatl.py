@@ -1,0 +1,66 @@
+"""SiATL: the network keeps learning its own language task, and is unfrozen in three steps (Chronopoulou et al. 2019)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from unmask.adapt._way import Way, layer_groups, unless_given
+from unmask.axes import Curve
+from unmask.curves import Exponential
+from unmask.errors import UserError, require
+from unmask.recipe import Recipe
+from unmask.tasks._training import check_language
+
+
+@dataclass(frozen=True)
+class Siatl(Way):
+    """Train the head first, then the layers too, then the embeddings too; and predict the next token besides the task."""
+
+    layers: int = 2  # the epoch, counted from 1, in which the layers begin to train
+    embeddings: int = 3  # the epoch in which the embeddings begin to train
+    language: float | Curve = Exponential(
+        first=0.2, last=0.1
+    )  # the weight of predicting the next token; 0: not predicted
+
+    def __post_init__(self) -> None:
+        require(
+            1 <= self.layers <= self.embeddings,
+            "tune.layers and tune.embeddings are the epochs in which they begin to train, 1 or more and in this order, got "
+            "{layers} and {embeddings}",
+            layers=self.layers,
+            embeddings=self.embeddings,
+        )
+        check_language(self.language)
+
+    def task(self, task: Any, recipe: Recipe) -> Any:
+        if not hasattr(task, "language"):
+            raise UserError(
+                "--tune siatl adds the loss of the next token to that of the task, and --task {task} cannot have it: choose "
+                "another way of tuning",
+                task=type(task).__name__.lower(),
+            )
+        self.needs_head(task)
+        reads = "future hidden" in recipe.see.gives
+        require(
+            reads or self.language == 0 or task.language is not None,
+            "--tune siatl trains the network to predict the next token besides the task, and a model of {name} does not "
+            "read from left to right: set tune.language=0, or adapt a model such as gpt2",
+            name=recipe.name,
+        )
+        return unless_given(task, language=self.language)
+
+    def trained(self, system: Any, head: str, epoch: int) -> frozenset[str]:
+        top, *layers, below = layer_groups(system)
+        found = [top]
+        found += layers if epoch >= self.layers else []
+        found += [below] if epoch >= self.embeddings else []
+        return frozenset().union(*found)
+
+    def notices(self, system: Any, head: str, epochs: int) -> list[str]:
+        if epochs >= self.embeddings:
+            return []
+        return [
+            f"{epochs} epochs end before the embeddings begin to train in epoch {self.embeddings}: set epochs={self.embeddings} "
+            "or more, or a lower tune.embeddings"
+        ]

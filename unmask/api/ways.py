@@ -1,0 +1,34 @@
+"""Which way of tuning a caller means, with its settings."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from unmask import adapt
+from unmask.axes import Tune
+from unmask.errors import require
+from unmask.settings import override
+from unmask.tune_names import FULL
+
+_BEFORE = "tune."
+
+
+def tuning_settings(settings: Sequence[str]) -> tuple[list[str], list[str]]:
+    """The settings of the task, and those of the way of tuning, without the "tune." before them."""
+    of_task = [setting for setting in settings if not setting.strip().startswith(_BEFORE)]
+    of_tune = [setting.strip().removeprefix(_BEFORE) for setting in settings if setting.strip().startswith(_BEFORE)]
+    return of_task, of_tune
+
+
+def tuned_by(tune: str | Tune | None, settings: Sequence[str]) -> Tune | None:
+    """A way of tuning by its name, with settings; None: all weights are trained."""
+    way: Tune | None = adapt.get(tune) if isinstance(tune, str) else tune
+    if way is None:
+        require(
+            not settings,
+            "tune.{setting} is a value of a way of tuning, and {full} has none: name a way with --tune, or leave it out",
+            setting=settings[0] if settings else "",
+            full=FULL,
+        )
+        return None
+    return override(way, settings)
