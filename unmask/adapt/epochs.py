@@ -45,7 +45,7 @@ def rounds(
 
     The first record is the event `start`. The record at the end of an epoch has `epoch`, `epoch_loss` and `kept`: whether
     its weights are the best so far. The last record has the scores of all `epochs`, the scores of `kept_epoch` (None if
-    training stopped before an epoch ended), the values of `start`, and the `notices`, which `remarks` returns. All records
+    training stopped before an epoch ended) and its `kept_score` (None without a dev set), the values of `start`, and the `notices`, which `remarks` returns. All records
     are written to the log of the run. `base`: the run holds only what was trained, and this is its base."""
     out, system = model.folder, model.system
     run.create(out, model.recipe, model.tokenizer, more={run.BASE: dataclasses.asdict(base)} if base else {})
@@ -69,7 +69,8 @@ def rounds(
         check = (lambda: validate(trainer)) if validate else None
         for record in train(trainer, legs, Fixed(steps), folder=out, pace=pace, keep="best", validate=check, stop=stop):
             record = epochs.seen(record)
-            ended = {"epochs": epochs.scores, "kept_epoch": epochs.kept, "validated": validate is not None} | start
+            ended = {"epochs": epochs.scores, "kept_epoch": epochs.kept, "kept_score": epochs.kept_score,
+                     "validated": validate is not None} | start  # fmt: skip
             if "done" in record:
                 yield record | ended | {"notices": remarks()}
             else:
@@ -101,6 +102,11 @@ class Epochs:
         self.scores: list[dict[str, float]] = []  # the scores of every epoch
         self.kept: dict[str, float] | None = None  # the scores of the epoch whose weights are saved
         self.at, self.losses, self.best = 0, [0.0, 0.0], -math.inf
+
+    @property
+    def kept_score(self) -> float | None:
+        """The score by which the best epoch is chosen."""
+        return self.best if math.isfinite(self.best) else None
 
     def seen(self, record: dict[str, Any]) -> dict[str, Any]:
         """The record, with `epoch`, `epoch_loss` and `kept` if an epoch ends with it."""
