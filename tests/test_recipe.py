@@ -94,7 +94,7 @@ def test_the_later_of_two_equal_settings_counts_and_none_changes_nothing(bert):
         ("hide.budget=15", "write 0.15 for 15%"),
         (
             "hide.budget=much",
-            "unknown part for hide.budget, which takes a number or a part, 'much': known: After, Exponential, InTurn, Linear, Until",
+            "unknown part for hide.budget, which takes a number or a part, 'much': known: After, Exponential, InTurn, Linear, Slanted, Until",
         ),
         ("hide.budget=15%", "hide.budget must be a number"),
         ("hide.budget=true", "hide.budget must be a number or a curve, got 'true'"),
@@ -122,7 +122,7 @@ def test_the_later_of_two_equal_settings_counts_and_none_changes_nothing(bert):
         ("schedule.0.weights.tokens=Linear(frst=1)", "unknown setting 'schedule.0.weights.tokens.frst'"),
         (
             "schedule.0.weights.tokens=Linear(1, 0)",
-            "must be a number, or one of After, Exponential, InTurn, Linear, Until",
+            "must be a number, or one of After, Exponential, InTurn, Linear, Slanted, Until",
         ),
         ("schedule.0.weights.tokens=true", "schedule.0.weights.tokens"),
         ("schedule.0.weights.tokens.last=1", "unknown setting 'schedule.0.weights.tokens.last'"),

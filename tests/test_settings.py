@@ -107,7 +107,7 @@ def test_the_hint_of_a_field_says_what_it_takes(setting, expected):
         ),
         (
             "weight=Blocks",
-            "unknown part for weight, which takes a number or a part, 'Blocks': known: After, Demanding, Exponential, InTurn, Linear, Until",
+            "unknown part for weight, which takes a number or a part, 'Blocks': known: After, Demanding, Exponential, InTurn, Linear, Slanted, Until",
         ),
         ("limit=1.5", "limit must be a whole number or a curve or none, got '1.5'"),
         ("arrange=3", "arrange must be a part or none, got '3'"),

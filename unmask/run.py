@@ -167,7 +167,7 @@ def create(
         for name, content in (more or {}).items():
             checkpoint.write_text(json.dumps(content, indent=1), draft / name)
         if system is not None:
-            checkpoint.save_weights(system, draft / WEIGHTS, whole=True)
+            checkpoint.save_weights(system, draft / WEIGHTS)
         _replace_folder(draft, out)
     except BaseException:
         shutil.rmtree(draft, ignore_errors=True)

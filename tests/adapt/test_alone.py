@@ -126,6 +126,12 @@ def test_from_random_weights_all_weights_are_saved(base, tmp_path):
     assert chances(unmask.load(tmp_path / "run", device="cpu"))
 
 
+def test_a_training_that_is_stopped_leaves_a_run_that_opens(base, tmp_path):
+    records = list(adapt(base, EXAMPLES, tmp_path / "run", task=Classify(), tune=Adapters(), stop=lambda: True))
+    assert records[-1]["stopped"]
+    assert chances(unmask.load(tmp_path / "run", device="cpu"))
+
+
 def test_a_tuned_network_with_more_modules_is_no_base_for_others(base, corpus, tmp_path):
     run = tuned(base, tmp_path / "run")
     model = unmask.load(run, device="cpu")

@@ -76,7 +76,7 @@ def rounds(
             else:
                 yield record | ended if "stopped" in record else record
         if not (out / checkpoint.WEIGHTS).is_file():  # stopped before the first validation
-            checkpoint.save_weights(system, out / checkpoint.WEIGHTS)
+            checkpoint.save_declared(system, out / checkpoint.WEIGHTS)
         checkpoint.drop_state(out)  # an adaptation is short and cannot be resumed: only its weights are saved
 
     try:

@@ -46,9 +46,14 @@ def saved(model: nn.Module) -> dict[str, Tensor]:
     return {name: tensor for name, tensor in unique(model).items() if names is None or name in names}
 
 
-def save_weights(model: nn.Module, path: Path, *, whole: bool = False) -> None:
-    """`whole`: save all tensors, even if the model declares that fewer are saved."""
-    _write(unique(model) if whole else saved(model), path)
+def save_weights(model: nn.Module, path: Path) -> None:
+    """Save all tensors, even if the model declares that fewer are saved."""
+    _write(unique(model), path)
+
+
+def save_declared(model: nn.Module, path: Path) -> None:
+    """Save the tensors that the model declares."""
+    _write(saved(model), path)
 
 
 def load_weights(model: nn.Module, path: Path, *, partly: bool = False) -> tuple[list[str], list[str]]:
