@@ -112,21 +112,25 @@ class Model(infer.Model):
         self,
         texts: str | Sequence[str],
         *,
-        pool: Literal["mean", "summary"] = "mean",
-        layer: int = -1,
+        pool: Literal["mean", "summary"] | None = None,
+        layer: int | None = None,
+        dims: int | None = None,
         tell: Tell = None,
     ) -> np.ndarray:
-        """One vector per text: the mean of all tokens, or the vector of the summary token. Layer 0 is the embeddings."""
-        return _told(infer.embed(self, [texts] if isinstance(texts, str) else texts, pool=pool, layer=layer), tell)
+        """One vector per text. A model adapted to embed makes its own, of length 1; `dims` keeps the first dimensions.
+
+        Of other models: the mean of all tokens, or the vector of the summary token. Layer 0 is the embeddings."""
+        given = [texts] if isinstance(texts, str) else texts
+        return _told(infer.embed(self, given, pool=pool, layer=layer, dims=dims), tell)
 
     def embed_file(
-        self, file: str | Path, out: str | Path, *, pool: Literal["mean", "summary"] = "mean", layer: int = -1,
-        overwrite: bool = False, tell: Tell = None,
+        self, file: str | Path, out: str | Path, *, pool: Literal["mean", "summary"] | None = None,
+        layer: int | None = None, dims: int | None = None, overwrite: bool = False, tell: Tell = None,
     ) -> np.ndarray:  # fmt: skip
         """Write one vector for each text of a file to .npy, .csv or .jsonl; returns the vectors."""
         check_vectors(out, overwrite=overwrite)
         texts = read_texts(file, tell=tell)
-        vectors = _told(infer.embed(self, texts, pool=pool, layer=layer), tell)
+        vectors = _told(infer.embed(self, texts, pool=pool, layer=layer, dims=dims), tell)
         write_vectors(Path(out), texts, vectors)
         return vectors
 
