@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from unmask.errors import require
+from unmask.errors import UserError, require
 
 
 class StoredTexts:
@@ -21,7 +21,10 @@ class StoredTexts:
             folder=folder,
             data=data.name,
         )
-        self.ends = np.load(ends, mmap_mode="r")
+        try:
+            self.ends = np.load(ends, mmap_mode="r")
+        except ValueError as error:
+            raise UserError("{ends} is damaged: {error}; make the index again", ends=ends, error=error) from None
         self.data = np.memmap(data, np.uint8, "r") if data.stat().st_size else np.zeros(0, np.uint8)
         whole = int(self.ends[-1]) if len(self.ends) else 0
         require(whole == len(self.data), "{data} is damaged: make the index again", data=data)
