@@ -236,8 +236,17 @@ class Model(infer.Model):
         records = evaluate.ask(self, read_questions(file, Template.read(prompt)), scoring)
         return _scores(follow(records, progress, partial(screen.reading, title="asking", over="tokens")), tell)
 
-    def export(self, out: str | Path, *, generator: bool = False, overwrite: bool = False) -> convert.Exported:
-        """Write the model, or its generator, in Hugging Face format; returns what was written and what left out."""
+    def export(
+        self, out: str | Path, *, generator: bool = False, sentence_transformers: bool = False, overwrite: bool = False
+    ) -> convert.Exported:
+        """Write the model, or its generator, in Hugging Face format; returns what was written and what left out.
+
+        `sentence_transformers`: a model that was adapted to embed, so that `SentenceTransformer(out)` opens it."""
+        if sentence_transformers:
+            require(
+                not generator, "a generator makes no vectors of texts: leave --generator or --sentence-transformers out"
+            )
+            return convert.export_sentence_transformers(self, out, overwrite=overwrite)
         return convert.export_hf(self, out, generator=generator, overwrite=overwrite)
 
 

@@ -6,5 +6,14 @@ Each Hugging Face model family is one file that holds a `FAMILY` (see family.py)
 from unmask.convert.architecture import Architecture, architecture_of
 from unmask.convert.hf_in import Report, import_hf
 from unmask.convert.hf_out import Exported, export_hf
+from unmask.convert.sentence_transformers_out import export_sentence_transformers
 
-__all__ = ["Architecture", "Exported", "Report", "architecture_of", "export_hf", "import_hf"]
+__all__ = [
+    "Architecture",
+    "Exported",
+    "Report",
+    "architecture_of",
+    "export_hf",
+    "export_sentence_transformers",
+    "import_hf",
+]
