@@ -114,12 +114,12 @@ def _together(rows: Rows, counts: np.ndarray, pad: int) -> Rows:
     )
 
 
-def batch_of(rows: Rows, chosen: np.ndarray, visits: np.ndarray | int = 0) -> Batch:
-    """Some examples as a batch; its rows are only as long as the longest example needs."""
+def batch_of(rows: Rows, chosen: np.ndarray, visits: np.ndarray | int = 0, *, multiple: int = 8) -> Batch:
+    """Some examples as a batch; its rows are only as long as the longest example needs, rounded up to a multiple."""
     chosen, times = np.asarray(chosen, dtype=np.int64), len(rows.ids) // len(rows)
     numbers = (chosen[:, None] * times + np.arange(times)).ravel()
     longest = int((rows.example[numbers] >= 0).sum(1).max())
-    width = min(rows.ids.shape[1], -(-longest // 8) * 8)
+    width = min(rows.ids.shape[1], -(-longest // multiple) * multiple)
     taken = rows.take(numbers, examples=chosen, width=width)
     return to_batch(taken, numbers, np.repeat(np.full(len(chosen), visits), times))
 

@@ -13,10 +13,10 @@ from torch import Tensor
 
 from unmask.axes import gives_of
 from unmask.batch import Batch, Hidden
-from unmask.data.examples import Laid, Text
 from unmask.errors import require
 from unmask.infer.model import Model
-from unmask.infer.passes import Noted, laid_out, passes
+from unmask.infer.passes import Noted
+from unmask.infer.text_batches import text_batches
 from unmask.predict.label import means, summaries
 from unmask.predict.text_vectors import VECTORS
 
@@ -36,11 +36,12 @@ def embed(
     way, notes = (
         (_own(model, dims), _not_trained(model, dims)) if own else (_of_layer(model, pool, layer, dims), Counter())
     )
-    rows, cut = laid_out(model, Laid([Text(text) for text in texts]))
+    batches, cut = text_batches(model, texts)
+    model.system.eval()
     out: np.ndarray | None = None
-    for chosen, batch, hidden in passes(model, rows):
-        with torch.no_grad():
-            vectors = way(hidden, batch).float().cpu().numpy()
+    for chosen, batch in batches:
+        with torch.inference_mode():
+            vectors = way(model.system.look(batch), batch).float().cpu().numpy()
         if out is None:
             out = np.empty((len(texts), vectors.shape[1]), np.float32)
         out[chosen] = vectors
