@@ -39,7 +39,7 @@ class SearchIndex:
         default) by the probability of its last label."""
         require(
             first is None or rerank is not None,
-            "first={first} is how many texts are re-ranked: name a run with rerank, or leave first out",
+            "--first {first} is how many texts are re-ranked: name a run with --rerank (in Python, rerank=...), or leave it out",
             first=first,
         )
         cross = load(rerank, device=self.model.device) if isinstance(rerank, str | Path) else rerank
@@ -59,22 +59,25 @@ class SearchIndex:
 
 def index(
     run: str | Path | infer.Model, collection: str | Path, out: str | Path, *, text: str | Sequence[str] | None = None,
-    dims: int | None = None, kind: Kind | None = None, device: str | None = None, overwrite: bool = False,
-    progress: Progress = True,
+    dims: int | None = None, kind: Kind | None = None, device: str | None = None, recipe: str | Path | None = None,
+    overwrite: bool = False, progress: Progress = True,
 ) -> SearchIndex:  # fmt: skip
     """Embed a collection of texts with a run that was adapted to embed, and write its index to a folder.
 
     `collection`: lines of a .txt file, or .jsonl or .csv with `text` (or the column that `text` names) and, if there are
-    any, `id`. `dims`: keep only the first dimensions. `kind`: flat (exact), ivf or hnsw (faster for many texts)."""
-    model = load(run, device=device) if isinstance(run, str | Path) else run
+    any, `id`. `dims`: keep only the first dimensions. `kind`: flat (exact), ivf or hnsw (faster for many texts). `recipe`:
+    the .py file of the run's recipe, if the run uses parts of it."""
+    model = load(run, device=device, recipe=recipe) if isinstance(run, str | Path) else run
     records = search.make_index(
         model, collection, out, columns=Columns.of(text), dims=dims, kind=kind, overwrite=overwrite
     )
     return SearchIndex(_followed(records, Path(out), progress), model)
 
 
-def open_index(folder: str | Path, *, run: str | Path | None = None, device: str | None = None) -> SearchIndex:
-    """Open an index. `run`: the run that made it, if it was moved; another run is refused."""
+def open_index(
+    folder: str | Path, *, run: str | Path | None = None, device: str | None = None, recipe: str | Path | None = None
+) -> SearchIndex:
+    """Open an index. `run`: the run that made it, if it was moved; another run is refused. `recipe`: as for `index`."""
     found = search.open_index(folder)
     place = Path(found.about.run if run is None else run)
     require(
@@ -83,7 +86,7 @@ def open_index(folder: str | Path, *, run: str | Path | None = None, device: str
         folder=folder,
         place=place,
     )
-    model = load(place, device=device)
+    model = load(place, device=device, recipe=recipe)
     check_model(found.about, Path(folder), model)
     return SearchIndex(found, model)
 

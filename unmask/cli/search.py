@@ -11,7 +11,7 @@ import typer
 import unmask
 from unmask import screen
 from unmask.cli import output
-from unmask.cli.options import Device, Json, Overwrite, Run, TextColumns, refuse
+from unmask.cli.options import Device, Json, Overwrite, OwnRecipe, Run, TextColumns, refuse
 from unmask.cli.program import verb
 from unmask.errors import require
 
@@ -37,6 +37,7 @@ def index(
         typer.Option(help="flat (exact), ivf or hnsw; by default flat for up to 200,000 texts, otherwise ivf."),
     ] = None,
     add: Annotated[bool, typer.Option("--add", help="Add the texts to the index at --out.")] = False,
+    recipe_file: OwnRecipe = None,
     device: Device = None,
     json_: Json = False,
     overwrite: Overwrite = False,
@@ -45,11 +46,11 @@ def index(
     way: Any = kind  # any word: the API refuses what it does not know
     if add:
         refuse({"--dims": dims, "--kind": kind, "--overwrite": overwrite}, "--add")
-        opened = unmask.open_index(out, run=run, device=device)
+        opened = unmask.open_index(out, run=run, device=device, recipe=recipe_file)
         made = opened.add(collection, text=text, progress=output.progress(json_))
     else:
-        made = unmask.index(run, collection, out, text=text, dims=dims, kind=way, device=device, overwrite=overwrite,
-                            progress=output.progress(json_))  # fmt: skip
+        made = unmask.index(run, collection, out, text=text, dims=dims, kind=way, device=device, recipe=recipe_file,
+                            overwrite=overwrite, progress=output.progress(json_))  # fmt: skip
     about = dataclasses.asdict(made.index.about)
     said = f"{about['texts']:,} texts, vectors of {about['dims']}, {about['kind']}, written to {out}"
     output.done(about, f'{said}; try: unmask search {out} "..."', json_)
@@ -73,6 +74,7 @@ def search(
         int | None, typer.Option(help="With --rerank: how many of the nearest texts it reads; 100 by default.")
     ] = None,
     run: Annotated[Path | None, typer.Option(help="The run that made the index, if it was moved.")] = None,
+    recipe_file: OwnRecipe = None,
     device: Device = None,
     json_: Json = False,
 ) -> None:
@@ -82,7 +84,7 @@ def search(
     require((query is None) != (file is None), "give a QUERY, or queries with --file: one of the two")
     said = output.Said(json_)
     queries = [query or ""] if file is None else read_texts(file, tell=said)
-    opened = unmask.open_index(folder, run=run, device=device)
+    opened = unmask.open_index(folder, run=run, device=device, recipe=recipe_file)
     found = opened.search(queries, k=k, rerank=rerank, first=first, tell=said)
     said.show_notes()
     for asked, texts in zip(queries, found, strict=True):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any, Literal
@@ -38,15 +39,31 @@ def embed(
     )
     batches, cut = text_batches(model, texts)
     model.system.eval()
+    found: list[tuple[np.ndarray, Tensor]] = []
     out: np.ndarray | None = None
-    for chosen, batch in batches:
-        with torch.inference_mode():
-            vectors = way(model.system.look(batch), batch).float().cpu().numpy()
-        if out is None:
-            out = np.empty((len(texts), vectors.shape[1]), np.float32)
-        out[chosen] = vectors
+    with torch.inference_mode(), _precision(model, own):
+        for chosen, batch in batches:
+            found.append((chosen, way(model.system.look(batch), batch).float()))
+            # a GPU works on the next batch while the vectors of the one before are copied
+            if len(found) > 1:
+                out = _put(out, *found.pop(0), len(texts))
+        for one in found:
+            out = _put(out, *one, len(texts))
     assert out is not None
     return Noted(out, cut + notes)
+
+
+def _precision(model: Model, own: bool) -> contextlib.AbstractContextManager[Any]:
+    """bfloat16 on a GPU for vectors that are compared; what a layer holds is read as it is."""
+    device = torch.device(model.device).type
+    return torch.autocast(device, torch.bfloat16) if own and device == "cuda" else contextlib.nullcontext()
+
+
+def _put(out: np.ndarray | None, chosen: np.ndarray, vectors: Tensor, count: int) -> np.ndarray:
+    """The array of all vectors, with those of the chosen texts."""
+    out = np.empty((count, vectors.shape[1]), np.float32) if out is None else out
+    out[chosen] = vectors.cpu().numpy()
+    return out
 
 
 def makes_vectors(model: Model) -> bool:
