@@ -22,12 +22,13 @@ if TYPE_CHECKING:
     from unmask.api.model import Model
     from unmask.api.part_list import list_parts
     from unmask.api.runs import import_hf, load, pretrain
+    from unmask.api.searching import SearchIndex, index, open_index
     from unmask.infer.sampling import decoding
     from unmask.text import Mining
 
 __all__ = [
-    "Mining", "Model", "check", "compare", "compare_report", "decoding", "describe", "differences", "explain", "import_hf", "list_parts", "list_recipes",
-    "list_tasks", "list_tunes", "load", "make_lexicon", "measure", "prepare", "pretrain", "train_tokenizer",
+    "Mining", "Model", "SearchIndex", "check", "compare", "compare_report", "decoding", "describe", "differences", "explain", "import_hf", "index",
+    "list_parts", "list_recipes", "list_tasks", "list_tunes", "load", "make_lexicon", "measure", "open_index", "prepare", "pretrain", "train_tokenizer",
 ]  # fmt: skip
 
 # where each name is: what is not used is not imported, so that `import unmask` and `unmask --help` are quick
@@ -39,6 +40,7 @@ _WHERE = {
     "unmask.api.model": ("Model",),
     "unmask.api.part_list": ("list_parts",),
     "unmask.api.runs": ("import_hf", "load", "pretrain"),
+    "unmask.api.searching": ("SearchIndex", "index", "open_index"),
     "unmask.infer.sampling": ("decoding",),
     "unmask.text": ("Mining",),
 }

@@ -73,6 +73,8 @@ FACTS: dict[str, Fact] = {
     "original scores": Fact("an objective that scores whether each token is the original one"),
     "class scores": Fact("an objective that scores classes"),
     "choice scores": Fact("an objective that scores choices"),
+    "text vectors": Fact("an objective that makes one vector of each text"),
+    "pair scores": Fact("an objective that scores the classes of two texts that are read apart"),
 }
 
 
@@ -359,7 +361,9 @@ class Objective(PartLike, Protocol):
         read other positions."""
 
     def build(self, width: int, embedding: Any, initial: InitWeights) -> nn.Module:
-        """A module with `forward(hidden, batch) -> Loss`, `count(batch)` and, for inference, `decode(hidden, batch)`."""
+        """A module with `forward(hidden, batch) -> Loss`, `count(batch)` and, for inference, `decode(hidden, batch)`.
+
+        If it gives several kinds of scores, `decodes` names the method that computes each, by fact."""
 
     def flops(self, width: int, embedding: int, vocabulary: float, share: float) -> float:
         """Floating-point operations per token of one forward pass."""

@@ -168,13 +168,13 @@ def create(
             checkpoint.write_text(json.dumps(content, indent=1), draft / name)
         if system is not None:
             checkpoint.save_weights(system, draft / WEIGHTS)
-        _replace_folder(draft, out)
+        replace_folder(draft, out)
     except BaseException:
         shutil.rmtree(draft, ignore_errors=True)
         raise
 
 
-def _replace_folder(draft: Path, out: Path) -> None:
+def replace_folder(draft: Path, out: Path) -> None:
     """Rename a folder over another one. The old folder is deleted only when the new one is in its place."""
     old = out.with_name(f".{out.name}.old")
     shutil.rmtree(old, ignore_errors=True)

@@ -20,6 +20,7 @@ from unmask.infer.model import save_run
 from unmask.run import from_json, to_json
 from unmask.settings import override
 from unmask.tasks import Choose, Classify, Trained, Write
+from unmask.tasks._compared import Compared
 from unmask.tasks._training import Training
 from unmask.tasks.choose import Question
 from unmask.tasks.classify import Example
@@ -28,6 +29,7 @@ from unmask.tasks.write import Pair
 EXAMPLES = {
     "classify": [Example(Text("the doctor"), "yes"), Example(Text("a river"), "no"), Example(Text("rain"), "no")],
     "choose": [Question("the doctor", ("slept", "froze"), 0), Question("a river", ("slept", "froze"), 1)],
+    "embed": [Compared(("the doctor slept", "he slept")), Compared(("a river froze", "it froze"))],
     "write": [Pair("the doctor slept", "he slept"), Pair("a river froze", "it froze")],
 }
 

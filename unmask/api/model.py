@@ -113,21 +113,25 @@ class Model(infer.Model):
         self,
         texts: str | Sequence[str],
         *,
-        pool: Literal["mean", "summary"] = "mean",
-        layer: int = -1,
+        pool: Literal["mean", "summary"] | None = None,
+        layer: int | None = None,
+        dims: int | None = None,
         tell: Tell = None,
     ) -> np.ndarray:
-        """One vector per text: the mean of all tokens, or the vector of the summary token. Layer 0 is the embeddings."""
-        return _told(infer.embed(self, [texts] if isinstance(texts, str) else texts, pool=pool, layer=layer), tell)
+        """One vector per text. A model adapted to embed makes its own, of length 1; `dims` keeps the first dimensions.
+
+        Of other models: the mean of all tokens, or the vector of the summary token. Layer 0 is the embeddings."""
+        given = [texts] if isinstance(texts, str) else texts
+        return _told(infer.embed(self, given, pool=pool, layer=layer, dims=dims), tell)
 
     def embed_file(
-        self, file: str | Path, out: str | Path, *, pool: Literal["mean", "summary"] = "mean", layer: int = -1,
-        overwrite: bool = False, tell: Tell = None,
+        self, file: str | Path, out: str | Path, *, pool: Literal["mean", "summary"] | None = None,
+        layer: int | None = None, dims: int | None = None, overwrite: bool = False, tell: Tell = None,
     ) -> np.ndarray:  # fmt: skip
         """Write one vector for each text of a file to .npy, .csv or .jsonl; returns the vectors."""
         check_vectors(out, overwrite=overwrite)
         texts = read_texts(file, tell=tell)
-        vectors = _told(infer.embed(self, texts, pool=pool, layer=layer), tell)
+        vectors = _told(infer.embed(self, texts, pool=pool, layer=layer, dims=dims), tell)
         write_vectors(Path(out), texts, vectors)
         return vectors
 
@@ -243,13 +247,21 @@ class Model(infer.Model):
         return _scores(follow(records, progress, partial(screen.reading, title="asking", over="tokens")), tell)
 
     def export(
-        self, out: str | Path, *, generator: bool = False, peft: bool = False, overwrite: bool = False
-    ) -> convert.Exported:
+        self, out: str | Path, *, generator: bool = False, peft: bool = False, sentence_transformers: bool = False,
+        overwrite: bool = False,
+    ) -> convert.Exported:  # fmt: skip
         """Write the model, or its generator, in Hugging Face format; returns what was written and what left out. What LoRA
-        added is merged into the weights; with `peft`, only it and the head are written, for the library peft."""
+        added is merged into the weights; with `peft`, only it and the head are written, for the library peft.
+
+        `sentence_transformers`: a model that was adapted to embed, so that `SentenceTransformer(out)` opens it."""
+        require(
+            generator + peft + sentence_transformers <= 1,
+            "--generator, --peft and --sentence-transformers write different things: give one of them",
+        )
         if peft:
-            require(not generator, "--peft writes what LoRA added, and --generator a network: give one of them")
             return convert.export_peft(self, out, overwrite=overwrite)
+        if sentence_transformers:
+            return convert.export_sentence_transformers(self, out, overwrite=overwrite)
         return convert.export_hf(self, out, generator=generator, overwrite=overwrite)
 
 

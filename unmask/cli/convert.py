@@ -26,6 +26,12 @@ def export(
         bool,
         typer.Option("--peft", help="Of a run of --tune lora: write only what was added and the head, for peft."),
     ] = False,
+    sentence_transformers: Annotated[
+        bool,
+        typer.Option(
+            "--sentence-transformers", help="Of a run adapted with --task embed: for SentenceTransformer too."
+        ),
+    ] = False,
     recipe_file: OwnRecipe = None,
     json_: Json = False,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Write into a folder that exists already.")] = False,
@@ -34,7 +40,9 @@ def export(
 
     If Hugging Face has no architecture that computes the same, the value that differs is named and nothing is written."""
     model = unmask.load(run, device="cpu", recipe=recipe_file, tell=output.Said(json_))
-    made = model.export(out, generator=generator, peft=peft, overwrite=overwrite)
+    made = model.export(
+        out, generator=generator, peft=peft, sentence_transformers=sentence_transformers, overwrite=overwrite
+    )
     if made.left_out and not json_:
         screen.note(f"{made.architecture} has no place for, and leaves out: {', '.join(made.left_out)}")
     for note in made.notes if not json_ else ():

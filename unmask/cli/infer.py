@@ -174,10 +174,18 @@ def embed(
         Path, typer.Option(help="The file to write: .npy (an array), .csv or .jsonl (each text and its numbers).")
     ],
     pool: Annotated[
-        str,
-        typer.Option(help="mean of all tokens, or summary: the vector of the token that stands for the text ([CLS])."),
-    ] = "mean",
-    layer: Annotated[int, typer.Option(help="Which layer to read: 0 is the embeddings, -1 the last layer.")] = -1,
+        str | None,
+        typer.Option(
+            help="mean of all tokens (the default), or summary: the vector of the token that stands for the text ([CLS]). A "
+            "run adapted with --task embed has its own."
+        ),
+    ] = None,
+    layer: Annotated[
+        int | None, typer.Option(help="Which layer to read: 0 is the embeddings, -1 (the default) the last layer.")
+    ] = None,
+    dims: Annotated[
+        int | None, typer.Option(help="Of a run adapted with --task embed: keep only the first dimensions.")
+    ] = None,
     recipe_file: OwnRecipe = None,
     device: Device = None,
     json_: Json = False,
@@ -190,7 +198,7 @@ def embed(
     said = output.Said(json_)
     model = unmask.load(run, device=device, recipe=recipe_file, tell=said)
     way: Any = pool  # any word: the API refuses what it does not know
-    vectors = model.embed_file(file, out, pool=way, layer=layer, overwrite=overwrite, tell=said)
+    vectors = model.embed_file(file, out, pool=way, layer=layer, dims=dims, overwrite=overwrite, tell=said)
     said.show_notes()
     output.done(
         {"file": str(out), "shape": list(vectors.shape)},

@@ -115,7 +115,8 @@ def adapt(
         Path,
         typer.Argument(
             help='Examples: JSON lines or CSV with "text" (or "text_a", "text_b") and "label", or the columns that --text '
-            'and --label name; to choose: "context", "question" or both, "choices", "label"; to write: "source", "target".'
+            'and --label name; to choose: "context", "question" or both, "choices", "label"; to write: "source", "target"; to '
+            'embed: "text_a", "text_b", "label", or "anchor", "positive", "negative", or texts alone (docs/search.md).'
         ),
     ],
     out: Annotated[Path, typer.Option(help="The run folder to write.")],
@@ -134,7 +135,8 @@ def adapt(
             "--set",
             metavar="NAME=VALUE",
             help="epochs, examples, rate, warmup, decay, layer_decay, length, dropout, pool, pooler, activation, orders, "
-            "language, hidden, and tune.NAME for values of --tune; what is not set is as the paper has it ('adapt' in 'unmask show RECIPE').",
+            "language, hidden, loss, scale, dims, and tune.NAME for values of --tune; what is not set is as the paper has it "
+            "('adapt' in 'unmask show RECIPE').",
         ),
     ] = [],  # noqa: B006, E501
     fresh: Annotated[

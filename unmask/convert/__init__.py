@@ -7,5 +7,15 @@ from unmask.convert.architecture import Architecture, architecture_of
 from unmask.convert.hf_in import Report, import_hf
 from unmask.convert.hf_out import Exported, export_hf
 from unmask.convert.peft_out import export_peft
+from unmask.convert.sentence_transformers_out import export_sentence_transformers
 
-__all__ = ["Architecture", "Exported", "Report", "architecture_of", "export_hf", "export_peft", "import_hf"]
+__all__ = [
+    "Architecture",
+    "Exported",
+    "Report",
+    "architecture_of",
+    "export_hf",
+    "export_peft",
+    "export_sentence_transformers",
+    "import_hf",
+]

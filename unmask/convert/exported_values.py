@@ -79,6 +79,8 @@ FATES: dict[type, dict[str, Fate]] = {
         "pooler_bias": "checked", "pooler_norm": "checked", "dropout": "written",
     },
     predict.EveryLayer: {"head": "checked"},
+    # its pooling is written by the export for sentence-transformers
+    predict.TextVectors: {"pool": "left out", "loss": "training", "dims": "training"},
     predict.Replaced: {"where": "training", "initial": "training"},
     predict.Tokens: {
         "tied": "written", "transform": "checked", "bias": "checked", "activation": "checked", "epsilon": "checked",

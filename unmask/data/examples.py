@@ -41,7 +41,7 @@ class Laid:
     """Examples laid out for reading: each has one text or more, and each text becomes a row."""
 
     readings: Sequence[Text | tuple[Text, ...]]  # per example: one text, or one for each reading
-    labels: Sequence[int] = ()  # per example, counted from 0; (): unknown
+    labels: Sequence[int] | Sequence[float] = ()  # per example: a class, counted from 0, or a number; (): unknown
     keep: Literal["front", "back"] = "front"  # which end is kept of a first text that is too long
 
 
@@ -52,7 +52,7 @@ def rows_of_task(laid: Laid, tokenizer: Tokenizer, layout: str, length: int) -> 
 
 
 def rows_of(
-    examples: Sequence[Text | tuple[Text, ...]], labels: Sequence[int], tokenizer: Tokenizer, layout: str, length: int,
+    examples: Sequence[Text | tuple[Text, ...]], labels: Sequence[int] | Sequence[float], tokenizer: Tokenizer, layout: str, length: int,
     words: Words = "none", *, keep: Literal["front", "back"] = "front",
 ) -> tuple[Rows, Counter[str]]:  # fmt: skip
     """The rows of these examples, cut to the length; the notes count the texts that were cut. An example with several
@@ -86,7 +86,7 @@ def rows_of(
         a += (ends - a[:, 1])[:, None]
     notes = Counter({f"texts longer than {length} tokens, cut": int((cut > 0).sum())} if cut.any() else {})
     chosen = {"a": a, "b": b} if any(pairs) else {"a": a}
-    runs = render(chosen, np.repeat(np.array(labels, dtype=np.int64), counts), layout, len(joined.ids), notes)
+    runs = render(chosen, np.repeat(np.array(labels), counts), layout, len(joined.ids), notes)
     longest, pad = int(np.bincount(runs.example, weights=runs.length).max()), tokenizer.vocabulary.pad
     rows = pack(joined, runs, special_ids(tokenizer, layout), pad, longest, packed=False)
     return _together(rows, counts, pad), notes
@@ -114,12 +114,12 @@ def _together(rows: Rows, counts: np.ndarray, pad: int) -> Rows:
     )
 
 
-def batch_of(rows: Rows, chosen: np.ndarray, visits: np.ndarray | int = 0) -> Batch:
-    """Some examples as a batch; its rows are only as long as the longest example needs."""
+def batch_of(rows: Rows, chosen: np.ndarray, visits: np.ndarray | int = 0, *, multiple: int = 8) -> Batch:
+    """Some examples as a batch; its rows are only as long as the longest example needs, rounded up to a multiple."""
     chosen, times = np.asarray(chosen, dtype=np.int64), len(rows.ids) // len(rows)
     numbers = (chosen[:, None] * times + np.arange(times)).ravel()
     longest = int((rows.example[numbers] >= 0).sum(1).max())
-    width = min(rows.ids.shape[1], -(-longest // 8) * 8)
+    width = min(rows.ids.shape[1], -(-longest // multiple) * multiple)
     taken = rows.take(numbers, examples=chosen, width=width)
     return to_batch(taken, numbers, np.repeat(np.full(len(chosen), visits), times))
 

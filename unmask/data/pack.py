@@ -125,7 +125,7 @@ def pack(texts: Texts, runs: Runs, specials: list[int], pad: int, length: int, p
         segment=flat.laid(np.repeat(runs.segment[order].astype(np.int8), flat.run_length), 0),
         position=flat.laid(flat.position, 0),
         summary=per_example(run_end[runs.summary], np.int64),
-        label=per_example(runs.label, np.int64),
+        label=per_example(runs.label, np.float32 if runs.label.dtype.kind == "f" else np.int64),
         counted=per_example(np.ones(len(sizes)), np.float32),
         columns={
             name: flat.column(column) for name, column in ({SENTENCES: _sentences(texts)} | texts.columns).items()

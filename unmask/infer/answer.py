@@ -39,11 +39,12 @@ class TaskReader:
 
     def scores(self, fact: str, laid: Laid) -> tuple[list[np.ndarray], Counter[str]]:
         head: Any = self.model.head(fact, "answer")
+        decode = getattr(head, getattr(head, "decodes", {}).get(fact, "decode"))
         rows, notes = laid_out(self.model, laid)
         found: dict[int, np.ndarray] = {}
         for chosen, batch, hidden in passes(self.model, rows):
             with torch.no_grad():
-                scores = head.decode(hidden, batch).float().cpu().numpy()
+                scores = decode(hidden, batch).float().cpu().numpy()
             found |= dict(zip(chosen.tolist(), scores, strict=True))
         return [found[number] for number in range(len(rows))], notes + self.model.random_weights(fact)
 

@@ -7,6 +7,11 @@ from unmask.predict.every_layer import EveryLayer
 from unmask.predict.label import Label
 from unmask.predict.replaced import Replaced
 from unmask.predict.span_boundary import SpanBoundary
+from unmask.predict.text_vectors import TextVectors
 from unmask.predict.tokens import Tokens
+from unmask.predict.vector_losses import CosineLoss, InBatchLoss, PairClassLoss
 
-__all__ = ["Adaptive", "SpanBoundary", "Choice", "AllTokens", "Label", "EveryLayer", "Replaced", "Tokens"]
+__all__ = [
+    "Adaptive", "AllTokens", "Choice", "CosineLoss", "EveryLayer", "InBatchLoss", "Label", "PairClassLoss", "Replaced",
+    "SpanBoundary", "TextVectors", "Tokens",
+]  # fmt: skip

@@ -14,9 +14,10 @@ from unmask.tasks._labelled import few
 from unmask.tasks._training import Trained
 from unmask.tasks.choose import Choose
 from unmask.tasks.classify import Classify
+from unmask.tasks.embed import Embed
 from unmask.tasks.write import Write
 
-__all__ = ["Choose", "Classify", "Prediction", "Trained", "Write", "Written", "few", "get", "names", "task_of"]
+__all__ = ["Choose", "Classify", "Embed", "Prediction", "Trained", "Write", "Written", "few", "get", "names", "task_of"]
 
 
 def task_of(recipe: Recipe) -> Task | None:

@@ -1,0 +1,99 @@
+"""Batches of single texts, made for speed: only token ids are made, and texts of similar length are read together.
+
+Words and sentences are not found, because no network reads them. The rows are those of `unmask.data.examples`."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from unmask.batch import Batch
+from unmask.data.arrange import ROLES, special_ids
+from unmask.errors import require
+from unmask.infer.model import Model
+from unmask.infer.passes import together, tokens_at_once
+from unmask.text import layout as layouts
+from unmask.text.encode import encode_ids
+
+
+@dataclass(frozen=True)
+class _Frame:
+    """The special tokens around a text, from the layout."""
+
+    before: list[int]  # ids
+    after: list[int]
+    segments: tuple[list[int], int, list[int]]  # of the tokens before, of the text, and of the tokens after
+    summary: int  # place of the summary token: counted from the start if it is 0 or more, otherwise from the end
+
+
+def text_batches(model: Model, texts: Sequence[str]) -> tuple[Iterator[tuple[np.ndarray, Batch]], Counter[str]]:
+    """Pairs of the numbers of some texts and their batch on the model's device; and notes that count the texts that are cut."""
+    ids, counts = encode_ids(texts, model.tokenizer)
+    empty = np.flatnonzero(counts == 0)
+    require(
+        not len(empty),
+        "text number {empty} of {count_of_texts} is empty: every example needs a text",
+        empty=int(empty[0]) + 1 if len(empty) else 0,
+        count_of_texts=len(texts),
+    )
+    frame = _frame(model)
+    room = model.length - len(frame.before) - len(frame.after)
+    cut = int((counts > room).sum())
+    notes = Counter({f"texts longer than {model.length} tokens, cut": cut} if cut else {})
+    begins = np.cumsum(counts) - counts
+    return _batches(model, frame, ids, begins, np.minimum(counts, room)), notes
+
+
+def _frame(model: Model) -> _Frame:
+    layout = model.recipe.layout
+    items = layouts.items(layout, 1)
+    known = dict(zip(ROLES, special_ids(model.tokenizer, layout), strict=True))
+    at = next(number for number, item in enumerate(items) if item.is_text)
+    place = layouts.summary(layout, 1)
+    sides = items[:at], items[at + 1 :]
+    before, after = ([known[item.name] for item in side] for side in sides)
+    kinds = ([item.segment for item in side] for side in sides)
+    # the summary token of a text itself is its last token
+    return _Frame(
+        before, after, (next(kinds), items[at].segment, next(kinds)), place if place < at else place - len(items)
+    )
+
+
+def _batches(
+    model: Model, frame: _Frame, ids: np.ndarray, begins: np.ndarray, counts: np.ndarray
+) -> Iterator[tuple[np.ndarray, Batch]]:
+    lengths, multiple = counts + len(frame.before) + len(frame.after), 1 if model.device == "cpu" else 8
+    first, inside, last = frame.segments
+    for chosen in together(lengths, tokens=tokens_at_once(model)):
+        few = lengths[chosen]
+        width = min(-(-int(few.max()) // multiple) * multiple, max(model.places, int(few.max())))
+        rows = np.full((len(chosen), width), model.tokenizer.vocabulary.pad, np.int64)
+        segment = np.zeros_like(rows)
+        for row, number in enumerate(chosen):
+            begin, count, end = begins[number], counts[number], few[row]
+            rows[row, :end] = np.concatenate((frame.before, ids[begin : begin + count], frame.after))
+            segment[row, :end] = first + [inside] * int(count) + last
+        yield chosen, _batch(rows, segment, few, frame.summary).to(model.device, non_blocking=True)
+
+
+def _batch(ids: np.ndarray, segment: np.ndarray, lengths: np.ndarray, summary: int) -> Batch:
+    rows, width = ids.shape
+    steps, number = np.arange(width), np.arange(rows)
+    real = steps < lengths[:, None]
+    place = number * width + (summary if summary >= 0 else lengths + summary)
+    zeros = torch.zeros(rows, dtype=torch.long)
+    return Batch(
+        ids=torch.from_numpy(ids),
+        example=torch.from_numpy(real.astype(np.int64) - 1),
+        segment=torch.from_numpy(segment),
+        position=torch.from_numpy(np.where(real, steps, 0)),
+        row=torch.from_numpy(number),
+        visit=zeros,
+        summary=torch.from_numpy(place),
+        label=zeros,
+        counted=torch.ones(rows),
+    )

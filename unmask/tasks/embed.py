@@ -1,0 +1,289 @@
+"""Embed: one vector per text, for search and comparison. The texts of an example are read apart by one network."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+import numpy as np
+
+from unmask import metrics
+from unmask.axes import Answered, Judged, Pretrained, Reader
+from unmask.data.examples import Laid, Text
+from unmask.errors import UserError, require
+from unmask.predict import CosineLoss, InBatchLoss, PairClassLoss, TextVectors
+from unmask.predict.text_vectors import VECTORS, Pool
+from unmask.predict.vector_losses import PAIRS
+from unmask.recipe import Recipe
+from unmask.settings import override
+from unmask.tasks._answers import Prediction
+from unmask.tasks._compared import Alone, Compared, are_numbers, read
+from unmask.tasks._labelled import label_names, label_numbers
+from unmask.tasks._recipe import with_head
+from unmask.tasks._training import Training
+from unmask.tasks._vector_scores import pearson, retrieval, spearman, unit
+
+SCALE = InBatchLoss().scale
+_SHOWN = ("spearman", "mrr", "recall_at_1", "accuracy")  # scores on a dev set; the first one there is chooses the epoch
+
+
+@dataclass(frozen=True)
+class Similarity:
+    """How alike two texts are."""
+
+    cosine: float  # of the vectors of both, -1 to 1
+    vectors: np.ndarray = field(compare=False, repr=False)  # K D, of all texts of the example
+
+    def columns(self, top: int) -> dict[str, Any]:
+        require(
+            top == 1, "--top {top} asks for several answers, but two texts have one cosine: leave --top out", top=top
+        )
+        return {"cosine": round(self.cosine, 6)}
+
+    def as_json(self, top: int) -> dict[str, Any]:
+        return self.columns(top)
+
+
+@dataclass(frozen=True)
+class Embed(Training):
+    """How a model learns one vector per text, by comparing texts."""
+
+    # the vector of the summary token, the mean or the maximum over all tokens, or their mean with learned weights
+    pool: Pool = "mean"
+    # softmax: the class of a pair; cosine: the number of a pair; negatives: find the second text among those of the batch;
+    # dropout: the same for a text and itself; neighbour: the same for a sentence and the next one; none: by the columns
+    loss: Literal["softmax", "cosine", "negatives", "dropout", "neighbour"] | None = None
+    scale: float | None = None  # of cosines, for a loss that compares with the batch: 1 / temperature; none: 20
+    dims: tuple[int, ...] = ()  # numbers of first dimensions that are trained as vectors of their own (Matryoshka)
+    dropout: float | None = None  # of the network while it is trained; none: as it was pretrained
+    labels: tuple[str, ...] = ()  # for softmax, the names of the classes; empty: those of the training examples, sorted
+    low: float | None = None  # for cosine, the number that is cosine 0; none: the lowest of the training examples
+    high: float | None = None  # for cosine, the number that is cosine 1; none: the highest of the training examples
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require(
+            self.dropout is None or 0 <= self.dropout < 1,
+            "dropout must be in [0, 1), got {dropout}",
+            dropout=self.dropout,
+        )
+        require(self.scale is None or self.scale > 0, "scale must be over 0, got {scale}", scale=self.scale)
+        require(
+            self.low is None or self.high is None or self.low < self.high,
+            "low must be below high, got {low} and {high}",
+            low=self.low,
+            high=self.high,
+        )
+
+    @property
+    def columns(self) -> tuple[tuple[str, ...], ...]:
+        return (("anchor", "positive"),)
+
+    @property
+    def head(self) -> str:
+        return "vectors"
+
+    def read(self, path: Path, columns: Any, *, labelled: bool = True) -> tuple[list[Compared], Counter[str]]:
+        alone: Alone | None = next((one for one in get_args(Alone) if one == self.loss), None)
+        return read(path, columns, alone=alone, labelled=labelled)
+
+    def described(self, path: Path, columns: Any, *, labelled: bool = True) -> str | None:
+        return None
+
+    def given(self, values: Sequence[Any], where: Sequence[str] = ()) -> list[Compared]:
+        """Turn pairs of texts into examples. Values that are examples stay as they are."""
+        names = where or [f"text number {number:,} of {len(values):,}" for number in range(1, len(values) + 1)]
+        return [_given(value, name) for value, name in zip(values, names, strict=True)]
+
+    def learn(self, examples: Sequence[Compared]) -> Embed:
+        """The task with the loss that fits the columns, and its classes or the range of its numbers."""
+        labelled = examples[0].label is not None
+        numbers = labelled and are_numbers(examples)
+        loss = self.loss or ("cosine" if numbers else "softmax" if labelled else "negatives")
+        self._check_loss(loss, examples)
+        if loss == "softmax":
+            names: Any = examples  # all that is read of an example is its label
+            return replace(self, loss=loss, labels=self.labels or label_names(names))
+        if loss != "cosine":
+            return replace(self, loss=loss)
+        found = [example.number for example in examples if example.number is not None]
+        low, high = (
+            given if given is not None else end for given, end in ((self.low, min(found)), (self.high, max(found)))
+        )
+        require(low < high, "all pairs have the number {low}: give pairs with different numbers", low=low)
+        return replace(self, loss=loss, low=low, high=high)
+
+    def _check_loss(self, loss: str, examples: Sequence[Compared]) -> None:
+        """Refuse a loss that cannot be computed from the examples, and settings that it does not use."""
+        first = examples[0]
+        where = first.where or "the first example"
+        if loss in ("softmax", "cosine"):
+            require(
+                first.label is not None,
+                "{where}: loss={loss} needs a label for each pair, and there is none: add the column, name it with --label, "
+                "or set loss=negatives",
+                where=where,
+                loss=loss,
+            )
+            more = next((example for example in examples if len(example.texts) > 2), None)
+            require(
+                more is None,
+                "{where}: loss={loss} compares two texts, and the example has a negative too: leave the negative out, or set "
+                "loss=negatives",
+                where=more.where if more else "",
+                loss=loss,
+            )
+        wrong = next((example for example in examples if loss == "cosine" and example.number is None), None)
+        require(
+            wrong is None,
+            "{where}: loss=cosine needs a number for each pair, got {label!r}: give numbers, or set loss=softmax",
+            where=wrong.where if wrong else "",
+            label=wrong.label if wrong else "",
+        )
+        for name, value, losses in (
+            ("labels", self.labels, ("softmax",)), ("low", self.low, ("cosine",)), ("high", self.high, ("cosine",)),
+            ("scale", self.scale, ("negatives", "dropout", "neighbour")),
+        ):  # fmt: skip
+            require(
+                value in (None, ()) or loss in losses,
+                "{name} has no effect with loss={loss}, only with {losses}: leave {name} out",
+                name=name,
+                loss=loss,
+                losses=" or ".join(losses),
+            )
+
+    def check(self, examples: Sequence[Compared], reader: str, *, labelled: bool = True) -> None:
+        for number, example in enumerate(examples, 1):
+            where = example.where or f"example {number:,} of {len(examples):,}"
+            require(
+                len(example.texts) >= 2,
+                "{where}: two texts are compared, and there is one: give two, or make its vector with 'unmask embed'",
+                where=where,
+            )
+            require(
+                not labelled or example.label is None or self.loss == "softmax" or example.number is not None,
+                "{where}: the label of a pair must be a number for {reader}, which has no classes (loss={loss}), got {label!r}",
+                where=where,
+                reader=reader,
+                loss=self.loss,
+                label=example.label,
+            )
+        if labelled and self._has_classes(examples):
+            label_numbers(_as_labelled(examples), self.labels, "the examples")
+
+    def recipe(self, base: Pretrained) -> Recipe:
+        """The recipe of the model that makes vectors."""
+        head = TextVectors(pool=self.pool, loss=self._loss(), dims=self.dims)
+        made = with_head(base, self.decided(base.recipe), self.head, head, 0)
+        if self.dropout is not None:
+            made = override(made, [f"system.backbone.dropout={self.dropout}"])
+        require(
+            self.loss != "dropout" or _drops(made.system.backbone),
+            "loss=dropout compares a text with itself under different dropout, but the network of {folder} has dropout 0: "
+            "set dropout=0.1",
+            folder=base.folder,
+        )
+        return made
+
+    def _loss(self) -> PairClassLoss | CosineLoss | InBatchLoss:
+        if self.loss == "softmax":
+            return PairClassLoss(classes=len(self.labels))
+        return CosineLoss() if self.loss == "cosine" else InBatchLoss(scale=self.scale or SCALE)
+
+    def lay_out(self, examples: Sequence[Compared], *, labelled: bool = True) -> Laid:
+        """A row for each text."""
+        readings = [tuple(Text(text) for text in example.texts) for example in examples]
+        if not labelled or examples[0].label is None:
+            return Laid(readings)
+        if self.loss == "softmax":
+            return Laid(readings, label_numbers(_as_labelled(examples), self.labels, "the examples"))
+        low, high = self.low or 0.0, 1.0 if self.high is None else self.high
+        return Laid(readings, [((example.number or 0.0) - low) / (high - low) for example in examples])
+
+    def baseline(self, examples: Sequence[Compared]) -> dict[str, Any]:
+        """For classes, the accuracy of always giving the most frequent one."""
+        if not self._has_classes(examples):
+            return {}
+        numbers = label_numbers(_as_labelled(examples), self.labels, "the examples")
+        return {"labels": list(self.labels), "baseline": metrics.majority(numbers, self.labels)}
+
+    def answer(self, model: Reader, examples: Sequence[Compared]) -> Answered:
+        """The class of each pair if there are classes, otherwise the cosine of its two vectors."""
+        self.check(examples, model.name, labelled=False)
+        laid = self.lay_out(examples, labelled=False)
+        if self.loss == "softmax":
+            scores, notes = model.scores(PAIRS, laid)
+            return Answered([self._prediction(row) for row in scores], notes)
+        vectors, notes = model.scores(VECTORS, laid)
+        return Answered([_similarity(example, rows) for example, rows in zip(examples, vectors, strict=True)], notes)
+
+    def score(self, model: Reader, examples: Sequence[Compared], answers: Sequence[Any]) -> dict[str, Any]:
+        """For classes as `Classify`; for numbers the correlation of the cosines with them; otherwise recall at 1 and MRR."""
+        if self._has_classes(examples):
+            truth = label_numbers(_as_labelled(examples), self.labels, "the examples")
+            return dict(metrics.classification(truth, [self.labels.index(one.label) for one in answers], self.labels))
+        require(
+            self.loss != "softmax",
+            "{name} was trained with classes of pairs, and the examples have no label: give pairs with a label",
+            name=model.name,
+        )
+        if examples[0].label is None:
+            found = retrieval([example.texts for example in examples], [one.vectors for one in answers])
+            return {"examples": len(examples)} | found
+        cosines = np.array([one.cosine for one in answers])
+        numbers = np.array([example.number for example in examples], np.float64)
+        return {"examples": len(examples), "spearman": spearman(cosines, numbers), "pearson": pearson(cosines, numbers)}
+
+    def judge(self, model: Reader, examples: Sequence[Compared]) -> Judged:
+        """Uses the accuracy, Spearman's correlation or the MRR; for texts alone that are compared with themselves, the loss."""
+        if examples[0].label is None and all(example.texts[0] == example.texts[1] for example in examples):
+            (loss,) = model.losses(self.lay_out(examples)).values()
+            return Judged(-loss, {"loss": loss})
+        answers = self.answer(model, examples).answers
+        found = self.score(model, examples, answers)
+        shown: dict[str, float] = {name: found[name] for name in _SHOWN if name in found}
+        return Judged(next(iter(shown.values())), shown, answers)
+
+    def notices(
+        self, model: Reader, examples: Sequence[Compared], dev: Sequence[Compared], best: Judged | None
+    ) -> list[str]:
+        return []
+
+    def _has_classes(self, examples: Sequence[Compared]) -> bool:
+        return self.loss == "softmax" and bool(examples) and examples[0].label is not None
+
+    def _prediction(self, scores: np.ndarray) -> Prediction:
+        shares = metrics.softmax(scores)
+        return Prediction(self.labels[int(shares.argmax())], dict(zip(self.labels, shares.tolist(), strict=True)))
+
+
+def _similarity(example: Compared, rows: np.ndarray) -> Similarity:
+    """The answer to an example. Rows beyond its last text are unused: another example of the batch has more texts."""
+    own = rows[: len(example.texts)]
+    a, b = unit(own[:2].astype(np.float64))
+    return Similarity(float(a @ b), own)
+
+
+def _as_labelled(examples: Sequence[Compared]) -> Any:
+    return examples  # `label_numbers` reads the label and the place of an example, which these have too
+
+
+def _drops(backbone: Any) -> bool:
+    """Whether any dropout of a network is over 0."""
+    return any(value for name, value in vars(backbone).items() if name.endswith("dropout"))
+
+
+def _given(value: Any, where: str) -> Compared:
+    if isinstance(value, Compared):
+        return value
+    texts = (value,) if isinstance(value, str) else tuple(value) if isinstance(value, tuple | list) else ()
+    if len(texts) < 2 or not all(isinstance(text, str) and text.strip() for text in texts):
+        raise UserError(
+            "{where}: this model compares two texts, got {value!r:.60}: give a pair, or make vectors with 'unmask embed'",
+            where=where,
+            value=value,
+        )
+    return Compared(texts, None, where, {"text_a": texts[0], "text_b": texts[1]})
