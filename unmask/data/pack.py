@@ -31,6 +31,8 @@ class Rows:
     counted: np.ndarray  # R K, 0.0 on unused places
     columns: dict[str, Column]  # R T each, or with a trailing shape; runs have become numbers
     per_row: dict[str, np.ndarray] = field(default_factory=dict)  # R each, flags by the names of Batch.per_row
+    # by the names of Batch.per_example, one entry per example, with any trailing shape; only rows of a task have them
+    per_example: dict[str, np.ndarray] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.label)
@@ -43,6 +45,7 @@ class Rows:
             summary=self.summary[rows], label=self.label[labels], counted=self.counted[labels],
             columns={name: column[rows, :width] for name, column in self.columns.items()},
             per_row={name: values[rows] for name, values in self.per_row.items()},
+            per_example={name: values[labels] for name, values in self.per_example.items()},
         )  # fmt: skip
 
 
