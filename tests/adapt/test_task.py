@@ -20,6 +20,7 @@ from unmask.infer.model import save_run
 from unmask.run import from_json, to_json
 from unmask.settings import override
 from unmask.tasks import Choose, Classify, Trained, Write
+from unmask.tasks._sentences import Sentence
 from unmask.tasks._training import Training
 from unmask.tasks.choose import Question
 from unmask.tasks.classify import Example
@@ -28,6 +29,7 @@ from unmask.tasks.write import Pair
 EXAMPLES = {
     "classify": [Example(Text("the doctor"), "yes"), Example(Text("a river"), "no"), Example(Text("rain"), "no")],
     "choose": [Question("the doctor", ("slept", "froze"), 0), Question("a river", ("slept", "froze"), 1)],
+    "tag": [Sentence(("the", "doctor"), ("O", "B-X")), Sentence(("a", "river"), ("O", "O"))],
     "write": [Pair("the doctor slept", "he slept"), Pair("a river froze", "it froze")],
 }
 
@@ -53,7 +55,7 @@ def test_a_run_says_how_it_was_made(name, base, tmp_path):
     made = model.recipe.task
     assert made.trained == Trained(examples=len(EXAMPLES[name]), seed=7, fresh=False)
     assert (made.epochs, made.examples, made.rate, made.length) == (1.0, 2, pytest.approx(5e-5 * 768 / 16), 48)
-    assert made.labels == (("no", "yes") if name == "classify" else ())
+    assert made.labels == {"classify": ("no", "yes"), "tag": ("O", "B-X")}.get(name, ())
     assert None not in [getattr(made, field.name) for field in fields(Training)]
     assert from_json(to_json(model.recipe)) == model.recipe
     assert made.hyperparameters(recipes.get("gpt")).rate == made.rate  # nothing is left for the recipe to decide

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from itertools import chain
 from pathlib import Path
@@ -27,9 +28,11 @@ def adapt_to_files(
     stop: Callable[[], bool] = lambda: False,
 ) -> Iterator[dict[str, Any]]:  # fmt: skip
     """Adapt a model to the examples of a file, yielding records. The task reads the file."""
-    (examples, _), (held, _) = (task.read(Path(file), columns) if file else ([], None) for file in (train, dev))
+    read = [task.read(Path(file), columns) if file else ([], Counter[str]()) for file in (train, dev)]
+    (examples, _), (held, _) = read
     described = filter(None, [task.described(Path(file), columns) for file in (train, dev) if file])
-    notices = [{"event": "notice", "text": text} for text in described]
+    notices: list[dict[str, Any]] = [{"event": "notice", "text": text} for text in described]
+    notices += [{"event": "notice", "text": f"{count:,} {note}"} for _, notes in read for note, count in notes.items()]
     records = adapt(base, examples, out, task=task, dev=held, seed=seed, fresh=fresh, overwrite=overwrite, stop=stop)
     return chain(notices, records)
 

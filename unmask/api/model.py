@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
@@ -153,19 +154,26 @@ class Model(infer.Model):
         return found
 
     def adapt(
-        self, train: str | Path, out: str | Path, *, dev: str | Path | None = None, task: str | Task = "classify",
+        self, train: str | Path, out: str | Path, *, dev: str | Path | None = None, task: str | Task | None = None,
         settings: Sequence[str] = (), text: str | Sequence[str] | None = None, label: str | None = None, seed: int = 0,
         fresh: bool = False, overwrite: bool = False, stop: Callable[[], bool] = lambda: False, progress: Progress = True,
     ) -> Model:  # fmt: skip
-        """Fine-tune on a file of examples, to tell labels apart, choose or write; returns the adapted model.
+        """Fine-tune on a file of examples of a task; returns the adapted model.
 
-        `task`: a name of `unmask.list_tasks()`, or a task such as `Classify(epochs=5)`. `settings`: changes of it, such as
+        `task`: a name of `unmask.list_tasks()`, or a task such as `Classify(epochs=5)`; None: the columns of the file say
+        it. `settings`: changes of it, such as
         "epochs=5". `text` and `label` name the columns of the file; of a pair, `text` names two. `fresh`: start from random
         weights, as the control of a comparison. The scores of all epochs, and which one was kept, are in the last record of
         its `history`. `stop`, `progress`: as for `unmask.pretrain`."""
-        chosen = override(tasks.get(task) if isinstance(task, str) else task, settings)
-        records = adapt.adapt_to_files(self, train, out, dev=dev, task=chosen, columns=Columns.of(text, label), seed=seed,
-                                       fresh=fresh, overwrite=overwrite, stop=stop)  # fmt: skip
+        columns = Columns.of(text, label)
+        found = (tasks.kind_of(train, columns) or "classify") if task is None else task
+        chosen = override(tasks.get(found) if isinstance(found, str) else found, settings)
+        records = adapt.adapt_to_files(self, train, out, dev=dev, task=chosen, columns=columns, seed=seed, fresh=fresh,
+                                       overwrite=overwrite, stop=stop)  # fmt: skip
+        if task is None and found != "classify":
+            records = chain(
+                [{"event": "notice", "text": f"by its columns, {train} is read as --task {found}"}], records
+            )
         follow(records, progress, partial(screen.training, title=f"adapting {self.folder.name}"))
         own = run.file_for(out, file_used_by(self.recipe))
         return Model.of(infer.open_run(out, device=self.device, recipe=own))

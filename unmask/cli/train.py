@@ -119,7 +119,12 @@ def adapt(
         ),
     ],
     out: Annotated[Path, typer.Option(help="The run folder to write.")],
-    task: Annotated[str, typer.Option(help=f"What to learn: {', '.join(task_names.names())}.")] = "classify",
+    task: Annotated[
+        str | None,
+        typer.Option(
+            help=f"What to learn: {', '.join(task_names.names())}; by default, what the columns of TRAIN say."
+        ),
+    ] = None,
     dev: Annotated[
         Path | None, typer.Option(help="Examples that are scored after each epoch; the best epoch is kept.")
     ] = None,

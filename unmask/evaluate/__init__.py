@@ -56,14 +56,17 @@ def check_kind(model: Model, file: str | Path) -> None:
             formats=", ".join(FORMATS),
         )
     else:
+        task = model.recipe.task
+        formats = (".jsonl", ".csv") if task is None else task.suffixes
         require(
-            suffixes(path)[0] not in (".txt", ".parquet"),
+            suffixes(path)[0] not in (".txt", ".parquet") or suffixes(path)[0] in formats,
             (
-                "{file} is plain text, but {folder} is scored on examples of its task (.jsonl or .csv): to measure "
+                "{file} is plain text, but {folder} is scored on examples of its task ({formats}): to measure "
                 "perplexity, use a model that reads from left to right and was not adapted"
             ),
             file=file,
             folder=model.folder,
+            formats=" or ".join(formats) if task is None else ", ".join(formats),
         )
 
 

@@ -7,6 +7,7 @@ from unmask.predict.every_layer import EveryLayer
 from unmask.predict.label import Label
 from unmask.predict.replaced import Replaced
 from unmask.predict.span_boundary import SpanBoundary
+from unmask.predict.tags import Tags
 from unmask.predict.tokens import Tokens
 
-__all__ = ["Adaptive", "SpanBoundary", "Choice", "AllTokens", "Label", "EveryLayer", "Replaced", "Tokens"]
+__all__ = ["Adaptive", "SpanBoundary", "Choice", "AllTokens", "Label", "EveryLayer", "Replaced", "Tags", "Tokens"]

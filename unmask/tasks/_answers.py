@@ -1,4 +1,4 @@
-"""The answers of a model: a label with the probability of every label, or a text that the model wrote."""
+"""The answers of a model: a label with the probability of every label, a text that the model wrote, the tags of words."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from unmask.errors import require
+from unmask.tasks._entities import entities
 
 
 @dataclass(frozen=True)
@@ -55,3 +56,34 @@ class Written:
 
     def as_json(self, top: int) -> dict[str, Any]:
         return self.columns(top)
+
+
+@dataclass(frozen=True)
+class Tagged:
+    """The tags of the words of a sentence."""
+
+    words: tuple[str, ...]
+    tags: tuple[str, ...]  # one for each word
+    probabilities: tuple[float, ...]  # of each tag; with a CRF, among the best sequences with each tag
+    spans: bool = False  # whether the tags mark spans
+
+    @property
+    def entities(self) -> list[dict[str, Any]]:
+        """The spans that the tags mark: their type, their words, and the numbers of the first and after the last."""
+        return [
+            {"type": kind, "words": list(self.words[begin:end]), "start": begin, "end": end}
+            for kind, begin, end in entities(self.tags if self.spans else ())
+        ]
+
+    def columns(self, top: int) -> dict[str, Any]:
+        require(
+            top == 1,
+            "--top {top} asks for several answers, but the model gives one tag to each word: leave --top out",
+            top=top,
+        )
+        return {"tags": list(self.tags)}
+
+    def as_json(self, top: int) -> dict[str, Any]:
+        more = {"entities": self.entities} if self.spans else {}
+        shares = [round(share, 6) for share in self.probabilities]
+        return {"tokens": list(self.words)} | self.columns(top) | {"probabilities": shares} | more
