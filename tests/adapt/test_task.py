@@ -20,6 +20,7 @@ from unmask.infer.model import save_run
 from unmask.run import from_json, to_json
 from unmask.settings import override
 from unmask.tasks import Choose, Classify, Trained, Write
+from unmask.tasks._questions import Asked
 from unmask.tasks._sentences import Sentence
 from unmask.tasks._training import Training
 from unmask.tasks.choose import Question
@@ -29,6 +30,7 @@ from unmask.tasks.write import Pair
 EXAMPLES = {
     "classify": [Example(Text("the doctor"), "yes"), Example(Text("a river"), "no"), Example(Text("rain"), "no")],
     "choose": [Question("the doctor", ("slept", "froze"), 0), Question("a river", ("slept", "froze"), 1)],
+    "span": [Asked("who slept?", "the doctor slept", ("the doctor",), (0, 10)), Asked("what?", "a river", (), None)],
     "tag": [Sentence(("the", "doctor"), ("O", "B-X")), Sentence(("a", "river"), ("O", "O"))],
     "write": [Pair("the doctor slept", "he slept"), Pair("a river froze", "it froze")],
 }

@@ -139,6 +139,9 @@ def adapt(
             "language, hidden; what is not set is as the paper has it ('adapt' in 'unmask show RECIPE').",
         ),
     ] = [],  # noqa: B006, E501
+    strict: Annotated[
+        bool, typer.Option("--strict", help="To find answers: refuse answers that are not where the file says.")
+    ] = False,
     fresh: Annotated[
         bool, typer.Option("--fresh", help="Start from random weights: the control of a comparison.")
     ] = False,
@@ -153,7 +156,7 @@ def adapt(
     Texts longer than the model was pretrained with are cut. After each epoch the scores on --dev are shown."""
     base = unmask.load(run, device=device, recipe=recipe_file, tell=output.Said(json_))
     model = base.adapt(
-        train, out, dev=dev, task=task, settings=settings, text=text, label=label, seed=seed, fresh=fresh,
+        train, out, dev=dev, task=task, settings=[*settings, *["strict=true"] * strict], text=text, label=label, seed=seed, fresh=fresh,
         overwrite=overwrite, stop=options.interrupt(), progress=output.progress(json_),
     )  # fmt: skip
     last = model.history[-1]

@@ -115,8 +115,9 @@ def score_file(
         held=held,
     )
     if kind is None:
-        examples, _ = task_of_model(model).read(Path(file), columns)
-        yield evaluate_examples(model, examples)
+        examples, notes = task_of_model(model).read(Path(file), columns)
+        scores = evaluate_examples(model, examples)
+        yield scores | {"notes": scores["notes"] | dict(notes)}
         return
     require(
         model.recipe.task is None,

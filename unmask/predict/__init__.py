@@ -6,8 +6,20 @@ from unmask.predict.choice import Choice
 from unmask.predict.every_layer import EveryLayer
 from unmask.predict.label import Label
 from unmask.predict.replaced import Replaced
+from unmask.predict.span import Span
 from unmask.predict.span_boundary import SpanBoundary
 from unmask.predict.tags import Tags
 from unmask.predict.tokens import Tokens
 
-__all__ = ["Adaptive", "SpanBoundary", "Choice", "AllTokens", "Label", "EveryLayer", "Replaced", "Tags", "Tokens"]
+__all__ = [
+    "Adaptive",
+    "SpanBoundary",
+    "Choice",
+    "AllTokens",
+    "Label",
+    "EveryLayer",
+    "Replaced",
+    "Span",
+    "Tags",
+    "Tokens",
+]

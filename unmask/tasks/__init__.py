@@ -16,23 +16,13 @@ from unmask.tasks._rows import ROWS, format_of, read_rows
 from unmask.tasks._training import Trained
 from unmask.tasks.choose import Choose
 from unmask.tasks.classify import Classify
+from unmask.tasks.span import Span
 from unmask.tasks.tag import Tag
 from unmask.tasks.write import Write
 
 __all__ = [
-    "Choose",
-    "Classify",
-    "Prediction",
-    "Tag",
-    "Trained",
-    "Write",
-    "Written",
-    "few",
-    "get",
-    "kind_of",
-    "names",
-    "task_of",
-]
+    "Choose", "Classify", "Prediction", "Span", "Tag", "Trained", "Write", "Written", "few", "get", "kind_of", "names", "task_of",
+]  # fmt: skip
 
 
 def task_of(recipe: Recipe) -> Task | None:

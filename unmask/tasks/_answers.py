@@ -1,4 +1,4 @@
-"""The answers of a model: a label with the probability of every label, a text that the model wrote, the tags of words."""
+"""The answers of a model: a label with the probability of every label, a text that the model wrote, tags, spans."""
 
 from __future__ import annotations
 
@@ -87,3 +87,27 @@ class Tagged:
         more = {"entities": self.entities} if self.spans else {}
         shares = [round(share, 6) for share in self.probabilities]
         return {"tokens": list(self.words)} | self.columns(top) | {"probabilities": shares} | more
+
+
+@dataclass(frozen=True)
+class Found:
+    """The answers to a question that were found in a text, the best first. An empty text: there is no answer."""
+
+    best: tuple[tuple[str, tuple[int, int], float], ...]  # the text, its characters, and its probability among these
+
+    @property
+    def text(self) -> str:
+        return self.best[0][0]
+
+    def columns(self, top: int) -> dict[str, Any]:
+        """The `top` answers and their probabilities as columns: answer, probability, answer_2, probability_2 ..."""
+        found: dict[str, Any] = {}
+        for place in range(1, top + 1):
+            number = "" if place == 1 else f"_{place}"
+            text, _, share = self.best[place - 1] if place <= len(self.best) else ("", (0, 0), 0.0)
+            found |= {f"answer{number}": text, f"probability{number}": round(share, 6)}
+        return found
+
+    def as_json(self, top: int) -> dict[str, Any]:
+        several = [{"answer": t, "start": b, "end": e, "probability": share} for t, (b, e), share in self.best[:top]]
+        return several[0] | ({"top": several} if top > 1 else {})

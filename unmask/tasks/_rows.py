@@ -28,19 +28,19 @@ def read_rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
     if format_of(path) == ".parquet":
         yield from enumerate(_parquet(path), 1)
         return
-    with _readable(path) as file:
+    with readable(path) as file:
         yield from _csv(path, file) if is_csv(path) else _jsonl(path, file)
 
 
 def lines_of_file(path: Path) -> Iterator[tuple[int, str]]:
     """Yields the number and the text of every line of a file, without the line end."""
-    with _readable(path) as file:
+    with readable(path) as file:
         for number, line in enumerate(file, 1):
             yield number, line.rstrip("\r\n")
 
 
 @contextmanager
-def _readable(path: Path) -> Iterator[TextIO]:
+def readable(path: Path) -> Iterator[TextIO]:
     """An open file; what is wrong with its bytes is said while it is read."""
     try:
         with open_text(path) as file:
