@@ -73,6 +73,9 @@ FACTS: dict[str, Fact] = {
     "original scores": Fact("an objective that scores whether each token is the original one"),
     "class scores": Fact("an objective that scores classes"),
     "choice scores": Fact("an objective that scores choices"),
+    "scores of each class": Fact("an objective that says for each class whether an example has it"),
+    "numbers": Fact("an objective that predicts a number"),
+    "relation scores": Fact("an objective that scores relations between two entities"),
     "tag scores": Fact("an objective that scores the tags of each token"),
     "span scores": Fact("an objective that scores where an answer begins and ends"),
 }

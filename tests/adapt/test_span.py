@@ -125,7 +125,9 @@ EXAMPLES = [
 ]
 
 
-@pytest.mark.parametrize("recipe,kind,length", [("bert", "wordpiece", 16), ("xlnet", "unigram", 24), ("gpt2", "byte-bpe", 24)])
+@pytest.mark.parametrize(
+    "recipe,kind,length", [("bert", "wordpiece", 16), ("xlnet", "unigram", 24), ("gpt2", "byte-bpe", 24)]
+)
 def test_the_loss_is_that_of_an_explicit_loop_over_windows(recipe, kind, length, tokenizers, tmp_path):
     base = base_of(recipe, tokenizers[kind], tmp_path / "base")
     task = Span(length=length).learn(EXAMPLES)

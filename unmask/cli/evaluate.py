@@ -95,7 +95,7 @@ def evaluate(
     continues with the last word."""
     said = output.Said(json_)
     model = unmask.load(run, device=device, recipe=recipe_file, tell=said)
-    if not model.labels and (text or label or confusion):
+    if (not model.labels and confusion) or (model.recipe.task is None and (text or label)):
         raise UserError(
             "--text, --label and --confusion are for labels, and {run} was not adapted to any: leave them out", run=run
         )
@@ -196,7 +196,7 @@ def _show_pairs(title: str, scores: dict[str, Any]) -> None:
 def _numbers(scores: dict[str, Any]) -> Iterator[list[str]]:
     """The scores of a task that are one number each, as they are shown."""
     yield ["examples", f"{scores['examples']:,}"]
-    called = {"macro_f1": "macro F1", "mcc": "MCC", "rouge_l": "ROUGE-L", "f1": "F1"}
+    called = screen.CALLED | {"mcc": "MCC", "mse": "mean squared error"}
     for name, value in scores.items():
         if isinstance(value, float):
             yield [called.get(name, name), f"{value:.4f}"]

@@ -16,12 +16,16 @@ from unmask.tasks._rows import ROWS, format_of, read_rows
 from unmask.tasks._training import Trained
 from unmask.tasks.choose import Choose
 from unmask.tasks.classify import Classify
+from unmask.tasks.multi import Multi
+from unmask.tasks.number import Number
+from unmask.tasks.rank import Rank
+from unmask.tasks.relation import Relation
 from unmask.tasks.span import Span
 from unmask.tasks.tag import Tag
 from unmask.tasks.write import Write
 
 __all__ = [
-    "Choose", "Classify", "Prediction", "Span", "Tag", "Trained", "Write", "Written", "few", "get", "kind_of", "names", "task_of",
+    "Choose", "Classify", "Multi", "Number", "Prediction", "Rank", "Relation", "Span", "Tag", "Trained", "Write", "Written", "few", "get", "kind_of", "names", "task_of",
 ]  # fmt: skip
 
 

@@ -76,11 +76,7 @@ class Tagged:
         ]
 
     def columns(self, top: int) -> dict[str, Any]:
-        require(
-            top == 1,
-            "--top {top} asks for several answers, but the model gives one tag to each word: leave --top out",
-            top=top,
-        )
+        _one(top, "one tag to each word")
         return {"tags": list(self.tags)}
 
     def as_json(self, top: int) -> dict[str, Any]:
@@ -111,3 +107,56 @@ class Found:
     def as_json(self, top: int) -> dict[str, Any]:
         several = [{"answer": t, "start": b, "end": e, "probability": share} for t, (b, e), share in self.best[:top]]
         return several[0] | ({"top": several} if top > 1 else {})
+
+
+@dataclass(frozen=True)
+class Number:
+    """The number that a model predicts for an example."""
+
+    number: float
+
+    def columns(self, top: int) -> dict[str, Any]:
+        _one(top, "one number for each example")
+        return {"number": round(self.number, 6)}
+
+    def as_json(self, top: int) -> dict[str, Any]:
+        return self.columns(top)
+
+
+@dataclass(frozen=True)
+class Several:
+    """The labels that a model gives to an example: any number of them, and the probability of every label."""
+
+    labels: tuple[str, ...]
+    probabilities: dict[str, float]  # of every label
+
+    def columns(self, top: int) -> dict[str, Any]:
+        _one(top, "all labels that are likely enough")
+        return {"labels": list(self.labels)}
+
+    def as_json(self, top: int) -> dict[str, Any]:
+        return self.columns(top) | {"probabilities": self.probabilities}
+
+
+@dataclass(frozen=True)
+class Ranked:
+    """How well a passage answers its query."""
+
+    score: float  # the higher, the better
+    rank: int  # among the passages of its query, from 1
+
+    def columns(self, top: int) -> dict[str, Any]:
+        _one(top, "one score to each passage")
+        return {"rank": self.rank, "score": round(self.score, 6)}
+
+    def as_json(self, top: int) -> dict[str, Any]:
+        return self.columns(top)
+
+
+def _one(top: int, gives: str) -> None:
+    require(
+        top == 1,
+        "--top {top} asks for several answers, but the model gives {gives}: leave --top out",
+        top=top,
+        gives=gives,
+    )
