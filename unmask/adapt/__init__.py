@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from unmask import run
+from unmask.adapt.data_notices import data_notices
 from unmask.adapt.epochs import of_dev, rounds
 from unmask.adapt.inherit import inherit
 from unmask.axes import Judged, Task
@@ -32,7 +33,8 @@ def adapt_to_files(
     (examples, _), (held, _) = read
     described = filter(None, [task.described(Path(file), columns) for file in (train, dev) if file])
     notices: list[dict[str, Any]] = [{"event": "notice", "text": text} for text in described]
-    notices += [{"event": "notice", "text": f"{count:,} {note}"} for _, notes in read for note, count in notes.items()]
+    said = [f"{count:,} {note}" for _, notes in read for note, count in notes.items()]
+    notices += [{"event": "notice", "text": text} for text in said + data_notices(task, examples, held)]
     records = adapt(base, examples, out, task=task, dev=held, seed=seed, fresh=fresh, overwrite=overwrite, stop=stop)
     return chain(notices, records)
 

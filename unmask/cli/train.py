@@ -114,15 +114,16 @@ def adapt(
     train: Annotated[
         Path,
         typer.Argument(
-            help='Examples: JSON lines or CSV with "text" (or "text_a", "text_b") and "label", or the columns that --text '
-            'and --label name; to choose: "context", "question" or both, "choices", "label"; to write: "source", "target".'
+            help='Examples: JSON lines, CSV or parquet with "text" (or "text_a", "text_b") and "label", or the columns that '
+            "--text and --label name; CoNLL columns to tag; SQuAD or CMRC JSON to find answers; docs/adapt.md lists the columns "
+            "of every task."
         ),
     ],
     out: Annotated[Path, typer.Option(help="The run folder to write.")],
     task: Annotated[
         str | None,
         typer.Option(
-            help=f"What to learn: {', '.join(task_names.names())}; by default, what the columns of TRAIN say."
+            help=f"What to learn: {', '.join(task_names.names())}. By default, what the columns of TRAIN say."
         ),
     ] = None,
     dev: Annotated[
@@ -151,9 +152,9 @@ def adapt(
     json_: Json = False,
     overwrite: Overwrite = False,
 ) -> None:
-    """Fine-tune a pretrained model to tell labels apart, to choose one of several texts, or to write one from another.
+    """Fine-tune a pretrained model: to tell labels apart, tag words, find answers, predict numbers, rank, choose or write.
 
-    Texts longer than the model was pretrained with are cut. After each epoch the scores on --dev are shown."""
+    Texts longer than the model was pretrained with are cut, or read in windows. After each epoch the scores on --dev are shown."""
     base = unmask.load(run, device=device, recipe=recipe_file, tell=output.Said(json_))
     model = base.adapt(
         train, out, dev=dev, task=task, settings=[*settings, *["strict=true"] * strict], text=text, label=label, seed=seed, fresh=fresh,
