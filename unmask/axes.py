@@ -75,6 +75,11 @@ FACTS: dict[str, Fact] = {
     "choice scores": Fact("an objective that scores choices"),
     "text vectors": Fact("an objective that makes one vector of each text"),
     "pair scores": Fact("an objective that scores the classes of two texts that are read apart"),
+    "scores of each class": Fact("an objective that says for each class whether an example has it"),
+    "numbers": Fact("an objective that predicts a number"),
+    "relation scores": Fact("an objective that scores relations between two entities"),
+    "tag scores": Fact("an objective that scores the tags of each token"),
+    "span scores": Fact("an objective that scores where an answer begins and ends"),
 }
 
 
@@ -441,6 +446,15 @@ class Pretrained(Protocol):
         """The longest text that it reads, in tokens."""
 
 
+@dataclass(frozen=True)
+class Window:
+    """What a model says about each token of one row."""
+
+    scores: np.ndarray  # T, or T with a trailing shape
+    columns: dict[str, np.ndarray]  # by name, T each, or with a trailing shape
+    summary: int  # the index of the summary token
+
+
 class Reader(Protocol):
     """The adapted model that a task gets answers from. `laid`: a `Laid` of unmask.data.examples."""
 
@@ -457,6 +471,9 @@ class Reader(Protocol):
 
     def scores(self, fact: str, laid: Any) -> tuple[list[np.ndarray], Counter[str]]:
         """For each example the scores of the objective that gives this fact; and the notes."""
+
+    def windows(self, fact: str, laid: Any) -> tuple[list[list[Window]], Counter[str]]:
+        """For each example the windows that it was read in, with scores per token, of the objective that gives this fact."""
 
     def losses(self, laid: Any) -> dict[str, float]:
         """The mean of each loss over the examples, hidden and seen as in training."""
@@ -522,6 +539,13 @@ class Task(PartLike, Protocol):
     @property
     def columns(self) -> tuple[tuple[str, ...], ...]:
         """The columns by which a file of this task is known; a file needs all names of one group."""
+
+    @property
+    def suffixes(self) -> tuple[str, ...]:
+        """How the name of a file of this task may end, without the suffix of a compression."""
+
+    def knows(self, path: Path, columns: Any) -> bool:
+        """Whether a file without a named task is of this task. It has the columns, or a format without columns."""
 
     @property
     def head(self) -> str:

@@ -93,6 +93,8 @@ class Batch(Record):
     columns: dict[str, Tensor] = dataclasses.field(default_factory=dict)
     # by name, B each. begins: the row does not continue the row before; backward: it holds its text in reverse order
     per_row: dict[str, Tensor] = dataclasses.field(default_factory=dict)
+    # by name, E each, or with a trailing shape: the answers of a task that are not one class, such as a number
+    per_example: dict[str, Tensor] = dataclasses.field(default_factory=dict)
     tracks: tuple[
         tuple[str, int], ...
     ] = ()  # the tracks that share the batch, in order, with their numbers of rows; (): all rows are "main"

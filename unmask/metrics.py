@@ -101,3 +101,59 @@ def perplexity(nats: float, count: int) -> float:
 def bits_per(nats: float, count: int) -> float:
     """Bits per byte or character, from a loss in nats. `count`: the number of bytes or characters."""
     return nats / math.log(2) / count
+
+
+def pearson(a: Sequence[float], b: Sequence[float]) -> float:
+    """Pearson's correlation; 0 if it is undefined, because all numbers of one side are equal."""
+    x, y = (np.asarray(values, np.float64) - np.mean(values) for values in (a, b))
+    spread = math.sqrt(float((x**2).sum()) * float((y**2).sum()))
+    return float((x * y).sum()) / spread if spread else 0.0
+
+
+def spearman(a: Sequence[float], b: Sequence[float]) -> float:
+    """Spearman's correlation: Pearson's of the ranks. Equal numbers have the mean of their ranks."""
+    return pearson(_ranks(a), _ranks(b))
+
+
+def _ranks(values: Sequence[float]) -> list[float]:
+    _, number, counts = np.unique(np.asarray(values, np.float64), return_inverse=True, return_counts=True)
+    means: np.ndarray = np.cumsum(counts) - (counts - 1) / 2
+    return [float(rank) for rank in means[number]]
+
+
+def several_labels(truth: np.ndarray, predicted: np.ndarray, names: Sequence[str]) -> dict[str, object]:
+    """The metrics of examples with any number of labels. `truth`, `predicted`: examples x labels, True where one is given."""
+    right, given, wanted = (truth & predicted).sum(0), predicted.sum(0), truth.sum(0)
+    f1 = 2 * right / np.maximum(1, given + wanted)
+    per_class = {
+        name: {
+            "precision": float(right[i] / max(1, given[i])),
+            "recall": float(right[i] / max(1, wanted[i])),
+            "f1": float(f1[i]),
+            "support": int(wanted[i]),
+        }
+        for i, name in enumerate(names)
+    }
+    return {
+        "examples": len(truth),
+        "micro_f1": float(2 * right.sum() / max(1, given.sum() + wanted.sum())),
+        "macro_f1": float(f1.mean()),
+        "exact": float((truth == predicted).all(1).mean()),
+        "per_type": per_class,
+    }
+
+
+def ranking(scores: Sequence[float], relevance: Sequence[float], first: int = 10) -> dict[str, float]:
+    """The metrics of one query: reciprocal rank, average precision and nDCG of the `first` candidates.
+
+    A relevance over 0 is relevant. The gain of a candidate is its relevance. Equal scores keep the order of the candidates."""
+    order = np.argsort(-np.asarray(scores, np.float64), kind="stable")
+    gains = np.asarray(relevance, np.float64)[order]
+    places = np.flatnonzero(gains > 0) + 1
+    weights = 1 / np.log2(np.arange(2, len(gains) + 2))
+    best = np.sort(gains)[::-1]
+    return {
+        "mrr": float(1 / places[0]),
+        "map": float(np.mean(np.arange(1, len(places) + 1) / places)),
+        f"ndcg_{first}": float((gains * weights)[:first].sum() / (best * weights)[:first].sum()),
+    }

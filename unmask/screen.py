@@ -146,7 +146,15 @@ def _line(record: dict[str, Any], speed: _Speed) -> str:
     return text
 
 
-CALLED = {"macro_f1": "macro F1", "rouge_l": "ROUGE-L"}  # the names of some scores as they are shown
+CALLED = {
+    "macro_f1": "macro F1",
+    "rouge_l": "ROUGE-L",
+    "f1": "F1",
+    "micro_f1": "micro F1",
+    "mrr": "MRR",
+    "map": "MAP",
+    "ndcg_10": "nDCG@10",
+}  # the names of some scores as they are shown
 
 
 def _tell_epoch(record: dict[str, Any]) -> None:

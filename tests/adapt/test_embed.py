@@ -16,9 +16,10 @@ from unmask.adapt import adapt
 from unmask.errors import UserError
 from unmask.evaluate import evaluate_examples
 from unmask.infer import Model, TaskReader, answer, embed, open_run
+from unmask.metrics import pearson, spearman
 from unmask.tasks import Embed
 from unmask.tasks._compared import Compared
-from unmask.tasks._vector_scores import pearson, retrieval, spearman
+from unmask.tasks._vector_scores import retrieval
 
 TEXTS = ["the doctor slept", "a river froze", "rain fell on the city", "she read a book", "the old man sings"]
 PAIRS = list(zip(TEXTS, [*TEXTS[1:], TEXTS[0]], strict=True))

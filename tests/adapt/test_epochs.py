@@ -103,7 +103,8 @@ def saved(base, tmp_path, rows):
 
 def test_the_command_line_says_it_line_by_line(base, tmp_path):
     words = saved(base, tmp_path, TRAIN)
-    said = works(*words, "--dev", tmp_path / "t.jsonl").err.splitlines()
+    first, *said = works(*words, "--dev", tmp_path / "t.jsonl").err.splitlines()
+    assert first.startswith("note: 23 of 23 dev examples have the same text as a training example")
     assert said[0].startswith(
         "23 examples, 2 epochs of 1 steps, rate 0.0024, weight decay 0.01, texts of up to 48 tokens"
     )

@@ -182,3 +182,39 @@ def test_dev_examples_are_of_the_kind_of_the_training_examples(base, tmp_path):
     said = mistake("adapt", base, tmp_path / "t.jsonl", "--dev", tmp_path / "d.jsonl", "--out", tmp_path / "run")
     assert "d.jsonl, line 1: the example has two texts, but the first training example reads one" in said
     assert not (tmp_path / "run").exists()
+
+
+def test_labels_with_one_example_and_dev_texts_that_are_trained_on_are_told(base, tmp_path):
+    rows = [{"text": f"text {n}", "label": label} for n, label in enumerate("aabbc")]
+    (tmp_path / "t.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    (tmp_path / "d.jsonl").write_text("\n".join(map(json.dumps, [*rows[:2], {"text": "new", "label": "a"}])))
+    said = works(
+        "adapt",
+        base,
+        tmp_path / "t.jsonl",
+        "--dev",
+        tmp_path / "d.jsonl",
+        "--out",
+        tmp_path / "run",
+        "--set",
+        "epochs=1",
+    ).err
+    assert "a label has only one training example: 'c'; a model cannot learn a label from one example" in said
+    assert "2 of 3 dev examples have the same text as a training example" in said
+
+
+def test_parquet_is_read_like_json_lines(base, tmp_path):
+    import pyarrow
+    import pyarrow.parquet
+
+    rows = [{"text": f"text {n}", "label": label} for n, label in enumerate("abab")]
+    pyarrow.parquet.write_table(pyarrow.Table.from_pylist(rows), tmp_path / "t.parquet")
+    assert [(e.text.a, e.label, e.where) for e in read(tmp_path / "t.parquet")][:2] == [
+        ("text 0", "a", f"{tmp_path / 't.parquet'}, line 1"), ("text 1", "b", f"{tmp_path / 't.parquet'}, line 2"),
+    ]  # fmt: skip
+    works("adapt", base, tmp_path / "t.parquet", "--out", tmp_path / "run", "--set", "epochs=1")
+    assert json.loads(works("evaluate", tmp_path / "run", tmp_path / "t.parquet", "--json").out)["examples"] == 4
+    (tmp_path / "bad.parquet").write_bytes(b"text")
+    assert "bad.parquet is not a parquet file, or is damaged" in mistake(
+        "evaluate", tmp_path / "run", tmp_path / "bad.parquet"
+    )

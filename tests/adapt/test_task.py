@@ -21,15 +21,26 @@ from unmask.run import from_json, to_json
 from unmask.settings import override
 from unmask.tasks import Choose, Classify, Trained, Write
 from unmask.tasks._compared import Compared
+from unmask.tasks._questions import Asked
+from unmask.tasks._sentences import Sentence
 from unmask.tasks._training import Training
 from unmask.tasks.choose import Question
 from unmask.tasks.classify import Example
+from unmask.tasks.multi import Labelled
+from unmask.tasks.rank import Candidate
+from unmask.tasks.relation import Related
 from unmask.tasks.write import Pair
 
 EXAMPLES = {
     "classify": [Example(Text("the doctor"), "yes"), Example(Text("a river"), "no"), Example(Text("rain"), "no")],
     "choose": [Question("the doctor", ("slept", "froze"), 0), Question("a river", ("slept", "froze"), 1)],
     "embed": [Compared(("the doctor slept", "he slept")), Compared(("a river froze", "it froze"))],
+    "multi": [Labelled(Text("the doctor"), None, labels=("x", "y")), Labelled(Text("a river"), None, labels=())],
+    "number": [Example(Text("the doctor"), "1.5"), Example(Text("a river"), "-2"), Example(Text("rain"), "0.25")],
+    "rank": [Candidate("who?", "the doctor", 1), Candidate("who?", "a river", 0), Candidate("what?", "a river", 2)],
+    "relation": [Related("the doctor slept", (4, 10), (11, 16), "x"), Related("a river froze", (2, 7), (0, 1), "y")],
+    "span": [Asked("who slept?", "the doctor slept", ("the doctor",), (0, 10)), Asked("what?", "a river", (), None)],
+    "tag": [Sentence(("the", "doctor"), ("O", "B-X")), Sentence(("a", "river"), ("O", "O"))],
     "write": [Pair("the doctor slept", "he slept"), Pair("a river froze", "it froze")],
 }
 
@@ -55,7 +66,12 @@ def test_a_run_says_how_it_was_made(name, base, tmp_path):
     made = model.recipe.task
     assert made.trained == Trained(examples=len(EXAMPLES[name]), seed=7, fresh=False)
     assert (made.epochs, made.examples, made.rate, made.length) == (1.0, 2, pytest.approx(5e-5 * 768 / 16), 48)
-    assert made.labels == (("no", "yes") if name == "classify" else ())
+    assert made.labels == {
+        "classify": ("no", "yes"),
+        "multi": ("x", "y"),
+        "relation": ("x", "y"),
+        "tag": ("O", "B-X"),
+    }.get(name, ())
     assert None not in [getattr(made, field.name) for field in fields(Training)]
     assert from_json(to_json(model.recipe)) == model.recipe
     assert made.hyperparameters(recipes.get("gpt")).rate == made.rate  # nothing is left for the recipe to decide

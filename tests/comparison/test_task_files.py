@@ -11,6 +11,12 @@ ROWS = {
     "classify": {"text": "good", "label": "1"},
     "choose": {"context": "x", "choices": ["a", "b"], "label": 0},
     "write": {"source": "x", "target": "y"},
+    "tag": {"tokens": ["x"], "tags": ["O"]},
+    "span": {"question": "x", "context": "y", "answers": []},
+    "number": {"text": "x", "label": 0.5},
+    "multi": {"text": "x", "labels": ["a"]},
+    "rank": {"query": "x", "passage": "y", "label": 1},
+    "relation": {"text": "xyz", "head": [0, 1], "tail": [2, 3], "label": "a"},
 }
 
 
@@ -26,11 +32,19 @@ def test_the_columns_tell_the_kind_of_task(tmp_path):
     write(tmp_path / "pair" / "train.jsonl", {"text_a": "a", "text_b": "b", "label": "x"})
     write(tmp_path / "pair" / "dev.jsonl", {"text_a": "a", "text_b": "b", "label": "x"})
     write(tmp_path / "blimp.jsonl", {"good": "a", "bad": "b"})
+    for split in ("train", "test"):
+        (tmp_path / "columns").mkdir(exist_ok=True)
+        (tmp_path / "columns" / f"{split}.conll").write_text("a O\n")
     (tmp_path / "wiki.2019.txt").write_text("Some text.")
     found, notices = find(tmp_path)
     assert not notices
     kinds = {task.name: task.kind for task in found}
-    assert kinds == {"blimp": None, "choose": "choose", "classify": "classify", "pair": "classify", "wiki.2019": None, "write": "write"}  # fmt: skip
+    assert kinds == {name: name for name in ROWS} | {
+        "blimp": None,
+        "columns": "tag",
+        "pair": "classify",
+        "wiki.2019": None,
+    }
     pair = next(task for task in found if task.name == "pair")
     assert pair.test.name == "dev.jsonl"
     assert pair.dev is None  # a dev set that is scored chooses no epoch
@@ -39,8 +53,8 @@ def test_the_columns_tell_the_kind_of_task(tmp_path):
 def test_what_no_kind_of_task_reads_is_named_and_the_others_go_on(tmp_path):
     write(tmp_path / "sst2" / "train.jsonl", ROWS["classify"])
     write(tmp_path / "sst2" / "test.jsonl", ROWS["classify"])
-    write(tmp_path / "ner" / "train.jsonl", {"tokens": ["a"], "tags": ["O"]})
-    write(tmp_path / "ner" / "test.jsonl", {"tokens": ["a"], "tags": ["O"]})
+    write(tmp_path / "ner" / "train.jsonl", {"words": ["a"], "marks": ["O"]})
+    write(tmp_path / "ner" / "test.jsonl", {"words": ["a"], "marks": ["O"]})
     write(tmp_path / "alone.jsonl", ROWS["classify"])
     (tmp_path / "empty").mkdir()
     (tmp_path / "picture.png").write_bytes(b"x")
@@ -48,7 +62,7 @@ def test_what_no_kind_of_task_reads_is_named_and_the_others_go_on(tmp_path):
     assert [task.name for task in found] == ["sst2"]
     said = " | ".join(notices)
     for words in (
-        "ner is left out: no kind of task reads the columns tokens, tags",
+        "ner is left out: no kind of task reads the columns words, marks",
         "no train file",
         "test or dev",
         "png",

@@ -170,9 +170,9 @@ def test_a_column_follows_tokens_that_change_places(shards, tokenizer):
 def test_columns_of_a_task_are_padded_with_their_fill_value(tokenizer, monkeypatch):
     monkeypatch.setattr(
         "unmask.data.examples.encode_documents",
-        lambda texts, *given: [
+        lambda texts, *given, **named: [
             dataclasses.replace(d, columns=d.columns | {"letters": Column(letters(d.ids), "value", FILL)})
-            for d in encode_documents(texts, *given)
+            for d in encode_documents(texts, *given, **named)
         ],
     )
     texts = [(Text("abc"), Text("abcdef")), (Text("a long text"),)]

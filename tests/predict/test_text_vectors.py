@@ -76,9 +76,10 @@ def test_the_class_loss_equals_that_of_sentence_transformers():
 
 def test_the_cosine_loss_equals_that_of_sentence_transformers():
     batch, hidden = read(6, 2)
-    batch = batch.replace(label=torch.rand(6))
+    numbers = torch.rand(6)
+    batch = batch.replace(per_example={"answers": numbers[:, None]})
     head = module(TextVectors(loss=CosineLoss()))
-    wanted = theirs.CosineSimilarityLoss(Given())(features(head.decode(hidden, batch)), batch.label)
+    wanted = theirs.CosineSimilarityLoss(Given())(features(head.decode(hidden, batch)), numbers)
     assert torch.allclose(mean_loss(head, hidden, batch), wanted, atol=1e-6)
 
 

@@ -4,6 +4,7 @@ A way of tuning is a file of this package with a dataclass of its name (`unmask.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from itertools import chain
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Any
 
 from unmask import run
 from unmask.adapt._get import get
+from unmask.adapt.data_notices import data_notices
 from unmask.adapt.epochs import of_dev, rounds
 from unmask.adapt.features import cached_features
 from unmask.adapt.inherit import inherit
@@ -33,9 +35,12 @@ def adapt_to_files(
     overwrite: bool = False, stop: Callable[[], bool] = lambda: False,
 ) -> Iterator[dict[str, Any]]:  # fmt: skip
     """Adapt a model to the examples of a file, yielding records. The task reads the file."""
-    (examples, _), (held, _) = (task.read(Path(file), columns) if file else ([], None) for file in (train, dev))
+    read = [task.read(Path(file), columns) if file else ([], Counter[str]()) for file in (train, dev)]
+    (examples, _), (held, _) = read
     described = filter(None, [task.described(Path(file), columns) for file in (train, dev) if file])
-    notices = [{"event": "notice", "text": text} for text in described]
+    notices: list[dict[str, Any]] = [{"event": "notice", "text": text} for text in described]
+    said = [f"{count:,} {note}" for _, notes in read for note, count in notes.items()]
+    notices += [{"event": "notice", "text": text} for text in said + data_notices(task, examples, held)]
     records = adapt(base, examples, out, task=task, dev=held, tune=tune, seed=seed, fresh=fresh, overwrite=overwrite,
                     stop=stop)  # fmt: skip
     return chain(notices, records)

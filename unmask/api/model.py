@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
@@ -158,23 +159,30 @@ class Model(infer.Model):
         return found
 
     def adapt(
-        self, train: str | Path, out: str | Path, *, dev: str | Path | None = None, task: str | Task = "classify",
+        self, train: str | Path, out: str | Path, *, dev: str | Path | None = None, task: str | Task | None = None,
         tune: str | Tune | None = None, settings: Sequence[str] = (), text: str | Sequence[str] | None = None,
         label: str | None = None, seed: int = 0, fresh: bool = False, overwrite: bool = False,
         stop: Callable[[], bool] = lambda: False, progress: Progress = True,
     ) -> Model:  # fmt: skip
-        """Fine-tune on a file of examples, to tell labels apart, choose or write; returns the adapted model.
+        """Fine-tune on a file of examples of a task; returns the adapted model.
 
-        `task`: a name of `unmask.list_tasks()`, or a task such as `Classify(epochs=5)`. `tune`: which weights are trained, a
-        name of `unmask.list_tunes()` or a part such as `Lora(rank=4)`; None: all weights. `settings`: changes of the task,
-        such as "epochs=5", and of the way of tuning, such as "tune.rank=4". `text` and `label` name the columns of the file; of a pair, `text` names two. `fresh`: start from random
-        weights, as the control of a comparison. The scores of all epochs, and which one was kept, are in the last record of
-        its `history`. `stop`, `progress`: as for `unmask.pretrain`."""
+        `task`: a name of `unmask.list_tasks()`, or a task such as `Classify(epochs=5)`; None: the columns of the file say
+        it. `tune`: which weights are trained, a name of `unmask.list_tunes()` or a part such as `Lora(rank=4)`; None: all
+        weights. `settings`: changes of the task, such as "epochs=5", and of the way of tuning, such as "tune.rank=4". `text`
+        and `label` name the columns of the file; of a pair, `text` names two. `fresh`: start from random weights, as the
+        control of a comparison. The scores of all epochs, and which one was kept, are in the last record of its `history`.
+        `stop`, `progress`: as for `unmask.pretrain`."""
+        columns = Columns.of(text, label)
         of_task, of_tune = tuning_settings(settings)
-        chosen = override(tasks.get(task) if isinstance(task, str) else task, of_task)
+        found = (tasks.kind_of(train, columns) or "classify") if task is None else task
+        chosen = override(tasks.get(found) if isinstance(found, str) else found, of_task)
         way = tuned_by(tune, of_tune)
-        records = adapt.adapt_to_files(self, train, out, dev=dev, task=chosen, columns=Columns.of(text, label), tune=way,
-                                       seed=seed, fresh=fresh, overwrite=overwrite, stop=stop)  # fmt: skip
+        records = adapt.adapt_to_files(self, train, out, dev=dev, task=chosen, columns=columns, tune=way, seed=seed,
+                                       fresh=fresh, overwrite=overwrite, stop=stop)  # fmt: skip
+        if task is None and found != "classify":
+            records = chain(
+                [{"event": "notice", "text": f"by its columns, {train} is read as --task {found}"}], records
+            )
         follow(records, progress, partial(screen.training, title=f"adapting {self.folder.name}"))
         own = run.file_for(out, file_used_by(self.recipe))
         return Model.of(infer.open_run(out, device=self.device, recipe=own))

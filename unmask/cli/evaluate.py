@@ -24,7 +24,7 @@ from unmask.cli.options import (
     Whole,
 )
 from unmask.cli.program import verb
-from unmask.errors import UserError
+from unmask.errors import UserError, require
 
 # what a person is shown of a text, in order: the field, what it is called, how it is written
 TEXT = (
@@ -95,7 +95,7 @@ def evaluate(
     continues with the last word."""
     said = output.Said(json_)
     model = unmask.load(run, device=device, recipe=recipe_file, tell=said)
-    if not model.labels and (text or label or confusion):
+    if (not model.labels and confusion) or (model.recipe.task is None and (text or label)):
         raise UserError(
             "--text, --label and --confusion are for labels, and {run} was not adapted to any: leave them out", run=run
         )
@@ -108,6 +108,11 @@ def evaluate(
     said.show_notes()
     output.notice(labels.one_label(scores) if "confusion" in scores else None, json_)
     if confusion is not None:
+        require(
+            "confusion" in scores,
+            "--confusion is for labels without spans, and {run} scores spans: leave it out",
+            run=run,
+        )
         labels.write_matrix(scores, confusion)
     if json_:
         output.as_json(scores)
@@ -124,6 +129,8 @@ def evaluate(
         screen.err.print(f"[dim]written to {curve}[/]")
     if "confusion" in scores:
         labels.show(scores)
+    if "per_type" in scores:
+        labels.show_types(scores)
     if confusion is not None:
         screen.err.print(f"[dim]the confusion matrix is written to {confusion}[/]", soft_wrap=True)
     elif len(scores.get("labels", ())) > labels.MOST:
@@ -189,7 +196,7 @@ def _show_pairs(title: str, scores: dict[str, Any]) -> None:
 def _numbers(scores: dict[str, Any]) -> Iterator[list[str]]:
     """The scores of a task that are one number each, as they are shown."""
     yield ["examples", f"{scores['examples']:,}"]
-    called = {"macro_f1": "macro F1", "mcc": "MCC", "rouge_l": "ROUGE-L"}
+    called = screen.CALLED | {"mcc": "MCC", "mse": "mean squared error"}
     for name, value in scores.items():
         if isinstance(value, float):
             yield [called.get(name, name), f"{value:.4f}"]

@@ -30,6 +30,15 @@ def show(scores: dict[str, Any]) -> None:
         screen.table("worst confusions", ["truth", "predicted", "texts"], worst)
 
 
+def show_types(scores: dict[str, Any]) -> None:
+    """The scores of each type of span."""
+    rows = [
+        [name, *(f"{of[number]:.3f}" for number in ("precision", "recall", "f1")), f"{of['support']:,}"]
+        for name, of in scores["per_type"].items()
+    ]
+    screen.table("by type", ["type", "precision", "recall", "F1", "support"], rows)
+
+
 def one_label(scores: dict[str, Any]) -> str | None:
     """What to say if a model gives all texts the same label, and they do not have it."""
     columns = [sum(column) for column in zip(*scores["confusion"], strict=True)]

@@ -79,8 +79,15 @@ def show(texts: Sequence[Sequence[str]], found: Sequence[Answer], top: int, json
         if json_:
             output.as_json(_as_json(text, one, top), lines=True)
             continue
-        best = [f"{cell:.4f}" if isinstance(cell, float) else cell for cell in one.columns(top).values()]
+        best = [_shown(cell) for cell in one.columns(top).values()]
         _table(sys.stdout, "\t").writerow([*best, *text])
+
+
+def _shown(cell: Any) -> Any:
+    """A value of an answer on the screen."""
+    if isinstance(cell, float):
+        return f"{cell:.4f}"
+    return " ".join(cell) if isinstance(cell, list) else cell
 
 
 def _table(file: IO[str], delimiter: str) -> Any:

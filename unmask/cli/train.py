@@ -114,13 +114,18 @@ def adapt(
     train: Annotated[
         Path,
         typer.Argument(
-            help='Examples: JSON lines or CSV with "text" (or "text_a", "text_b") and "label", or the columns that --text '
-            'and --label name; to choose: "context", "question" or both, "choices", "label"; to write: "source", "target"; to '
-            'embed: "text_a", "text_b", "label", or "anchor", "positive", "negative", or texts alone (docs/search.md).'
+            help='Examples: JSON lines, CSV or parquet with "text" (or "text_a", "text_b") and "label", or the columns that '
+            "--text and --label name; CoNLL columns to tag; SQuAD or CMRC JSON to find answers; plain texts to embed; "
+            "docs/adapt.md lists the columns of every task."
         ),
     ],
     out: Annotated[Path, typer.Option(help="The run folder to write.")],
-    task: Annotated[str, typer.Option(help=f"What to learn: {', '.join(task_names.names())}.")] = "classify",
+    task: Annotated[
+        str | None,
+        typer.Option(
+            help=f"What to learn: {', '.join(task_names.names())}. By default, what the columns of TRAIN say."
+        ),
+    ] = None,
     tune: Annotated[
         str, typer.Option(help=f"Which weights are trained: {', '.join(tune_names.names())}.")
     ] = tune_names.FULL,
@@ -139,6 +144,9 @@ def adapt(
             "('adapt' in 'unmask show RECIPE').",
         ),
     ] = [],  # noqa: B006, E501
+    strict: Annotated[
+        bool, typer.Option("--strict", help="To find answers: refuse answers that are not where the file says.")
+    ] = False,
     fresh: Annotated[
         bool, typer.Option("--fresh", help="Start from random weights: the control of a comparison.")
     ] = False,
@@ -148,12 +156,13 @@ def adapt(
     json_: Json = False,
     overwrite: Overwrite = False,
 ) -> None:
-    """Fine-tune a pretrained model to tell labels apart, to choose one of several texts, or to write one from another.
+    """Fine-tune a pretrained model: to tell labels apart, tag words, find answers, predict numbers, rank, choose or write.
 
-    Texts longer than the model was pretrained with are cut. After each epoch the scores on --dev are shown."""
+    Texts longer than the model was pretrained with are cut, or read in windows. After each epoch the scores on --dev are shown."""
     base = unmask.load(run, device=device, recipe=recipe_file, tell=output.Said(json_))
     model = base.adapt(
-        train, out, dev=dev, task=task, tune=tune, settings=settings, text=text, label=label, seed=seed, fresh=fresh,
+        train, out, dev=dev, task=task, tune=tune, settings=[*settings, *["strict=true"] * strict], text=text, label=label,
+        seed=seed, fresh=fresh,
         overwrite=overwrite, stop=options.interrupt(), progress=output.progress(json_),
     )  # fmt: skip
     last = model.history[-1]

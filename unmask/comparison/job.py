@@ -38,7 +38,16 @@ from unmask.train import log
 
 MEASURED, RUNS, JOBS = "measured", "runs", "jobs"
 # the score that stands for all scores of a task, by the first of these names; and whether more is better
-MAIN = {"mean_over_paradigms": True, "accuracy": True, "rouge_l": True, "bits_per_byte": False}
+MAIN = {
+    "mean_over_paradigms": True,
+    "f1": True,
+    "micro_f1": True,
+    "pearson": True,
+    "mrr": True,
+    "accuracy": True,
+    "rouge_l": True,
+    "bits_per_byte": False,
+}
 
 
 def result_file(folder: Path, job: Job) -> Path:

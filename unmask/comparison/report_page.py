@@ -13,7 +13,14 @@ from unmask.train import Budget
 REPORT = "report.html"
 # what runs are drawn against: the place in a curve, the field of a run, the name on the axis
 AXES = ((0, "tokens", "tokens"), (1, "seconds", "seconds of training"), (2, "flops", "operations"))
-SHARES = ("accuracy", "mean_over_paradigms", "rouge_l")  # scores from 0 to 1, which are drawn as bars
+SHARES = (
+    "accuracy",
+    "mean_over_paradigms",
+    "rouge_l",
+    "f1",
+    "micro_f1",
+    "mrr",
+)  # scores from 0 to 1, which are drawn as bars
 MOST_BARS = 4  # entries that are drawn as bars
 COLUMNS = ["entry", "budget", "runs", "at once", "time", "tokens", "operations", "memory", "held-out loss"]
 

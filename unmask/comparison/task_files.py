@@ -26,7 +26,7 @@ from unmask.text.documents import suffixes
 
 OPTIONS = "task.json"
 _SPLITS = ("train", "dev", "test")
-_EXAMPLES = (".jsonl", ".csv", ".tsv")
+_EXAMPLES = (".jsonl", ".csv", ".tsv", ".parquet")
 _TEXTS = (".txt",)
 
 
@@ -140,11 +140,11 @@ def _stem(path: Path) -> str:
 
 
 def _kind(file: Path) -> str:
-    """The kind of task that reads the columns of a file."""
+    """The kind of task that reads a file, found by its columns or its format."""
+    found = tasks.kind_of(file)
+    if found is not None:
+        return found
     columns = _columns(file)
-    for name in tasks.names():
-        if any(set(wanted) <= set(columns) for wanted in tasks.get(name).columns):
-            return name
     known = "; ".join(f"{name}: {_spelled(tasks.get(name).columns)}" for name in tasks.names())
     raise UserError("no kind of task reads the columns {columns}; {known}", columns=", ".join(columns), known=known)
 
@@ -154,7 +154,7 @@ def _scored(file: Path) -> Path:
     if suffixes(file)[0] not in _TEXTS:
         columns = _columns(file)
         require(
-            not ({"label", "target"} & set(columns)),
+            not ({"label", "labels", "target", "tags", "answers"} & set(columns)),
             "it has labelled examples, but no train file stands beside it: put both in a folder, as train and test",
         )
     return file

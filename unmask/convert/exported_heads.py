@@ -179,6 +179,11 @@ def _check_label(family: Family, part: Label, backbone: Any) -> None:
         kind=kind,
         pool=part.pool,
     )
+    require(
+        part.readings == "sum",
+        "Hugging Face's {kind} reads a text once, and does not read a long one in windows: adapt with long=cut",
+        kind=kind,
+    )
     if family.pooler_norm or not linear_label.fits(part, family.pooler, backbone.width):
         _check_pooler(family, part)
         _check_pooler_norm(family, part, backbone.epsilon)

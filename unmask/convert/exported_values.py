@@ -76,7 +76,7 @@ FATES: dict[type, dict[str, Fate]] = {
     predict.AllTokens: {"epsilon": "left out"},
     predict.Label: {
         "classes": "written", "pool": "checked", "pooler": "checked", "activation": "checked", "bias": "checked",
-        "pooler_bias": "checked", "pooler_norm": "checked", "dropout": "written",
+        "pooler_bias": "checked", "pooler_norm": "checked", "dropout": "written", "answer": "written", "readings": "checked",
     },
     predict.EveryLayer: {"head": "checked"},
     # its pooling is written by the export for sentence-transformers

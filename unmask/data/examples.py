@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
 
 from unmask import chance
-from unmask.batch import Batch
+from unmask.batch import Batch, Document
 from unmask.data.arrange import render, special_ids
 from unmask.data.loader import to_batch
+from unmask.data.marks import Marks, column_of
 from unmask.data.pack import Rows, pack
 from unmask.data.pairs import truncate
 from unmask.data.shards import Texts
+from unmask.data.windows import windows
 from unmask.errors import require
 from unmask.text import Tokenizer, Words, encode_documents
 from unmask.text import layout as layouts
+from unmask.text.encode import PLACES
 
 
 @dataclass(frozen=True)
@@ -41,27 +44,71 @@ class Laid:
     """Examples laid out for reading: each has one text or more, and each text becomes a row."""
 
     readings: Sequence[Text | tuple[Text, ...]]  # per example: one text, or one for each reading
-    labels: Sequence[int] | Sequence[float] = ()  # per example: a class, counted from 0, or a number; (): unknown
+    labels: Sequence[int] = ()  # per example: a class, counted from 0; (): unknown
     keep: Literal["front", "back"] = "front"  # which end is kept of a first text that is too long
+    marks: Sequence[Marks] = ()  # columns that are made from characters of the texts
+    # by name, an entry per example: answers that are not one class; with `windows`, each window has its example's entry
+    answers: Mapping[str, np.ndarray] = field(default_factory=dict)
+    # a text that is too long is read in windows that advance by this share of a row; none: it is cut
+    stride: float | None = None
+    windows: Literal["apart", "together"] = "apart"  # each window is a row on its own, or a reading of its example
+
+    @property
+    def needs_places(self) -> bool:
+        """Whether the rows need the places of their tokens in the texts."""
+        return bool(self.marks)
+
+
+OWNER = "owner"  # in `per_example` of rows with windows: the number of the example that a window belongs to
 
 
 def rows_of_task(laid: Laid, tokenizer: Tokenizer, layout: str, length: int) -> tuple[Rows, Counter[str]]:
     """The rows of a task's examples; the notes count the texts that were cut."""
-    labels = laid.labels or [0] * len(laid.readings)
-    return rows_of(laid.readings, labels, tokenizer, layout, length, keep=laid.keep)
+    return _rows(laid, tokenizer, layout, length, "none")
 
 
 def rows_of(
-    examples: Sequence[Text | tuple[Text, ...]], labels: Sequence[int] | Sequence[float], tokenizer: Tokenizer, layout: str, length: int,
+    examples: Sequence[Text | tuple[Text, ...]], labels: Sequence[int], tokenizer: Tokenizer, layout: str, length: int,
     words: Words = "none", *, keep: Literal["front", "back"] = "front",
 ) -> tuple[Rows, Counter[str]]:  # fmt: skip
     """The rows of these examples, cut to the length; the notes count the texts that were cut. An example with several
     readings has a row for each; examples with fewer readings than others get empty rows. `keep`: which end of a first text
     is kept."""
-    readings = [example if isinstance(example, tuple) else (example,) for example in examples]
+    return _rows(Laid(examples, labels, keep=keep), tokenizer, layout, length, words)
+
+
+def _rows(laid: Laid, tokenizer: Tokenizer, layout: str, length: int, words: Words) -> tuple[Rows, Counter[str]]:
+    readings = [example if isinstance(example, tuple) else (example,) for example in laid.readings]
     texts = [text for several in readings for text in several]
     counts = np.array([len(several) for several in readings])
-    documents = encode_documents([t.a for t in texts], tokenizer, words)
+    labels = np.repeat(np.array(laid.labels or [0] * len(readings), dtype=np.int64), counts)
+    pairs = any(text.b is not None for text in texts)
+    joined, a, b = _encoded(laid, texts, tokenizer, words)
+    room = length - layouts.overhead(layout, 2 if pairs else 1)
+    require(
+        room >= 2, "{length} tokens leave no room for a text in {layout!r}: use 8 or more", length=length, layout=layout
+    )
+    owner = None
+    if laid.stride is None:
+        notes = _cut(a, b if pairs else np.zeros_like(a), room, length, laid.keep)
+    else:
+        a, b, owner = windows(a, b if pairs else None, room, laid.stride)
+        labels, counts, notes = labels[owner], *_counted(laid, owner, length)
+    chosen = {"a": a, "b": b} if pairs else {"a": a}
+    runs = render(chosen, labels, layout, len(joined.ids), notes)
+    longest, pad = int(np.bincount(runs.example, weights=runs.length).max()), tokenizer.vocabulary.pad
+    rows = pack(joined, runs, special_ids(tokenizer, layout), pad, longest, packed=False)
+    apart = owner is not None and laid.windows == "apart"
+    numbers = owner if apart and owner is not None else np.arange(len(counts))
+    answers = {name: values[numbers] for name, values in laid.answers.items()} | ({OWNER: numbers} if apart else {})
+    return replace(_together(rows, counts, pad), per_example=answers), notes
+
+
+def _encoded(
+    laid: Laid, texts: Sequence[Text], tokenizer: Tokenizer, words: Words
+) -> tuple[Texts, np.ndarray, np.ndarray]:
+    """The tokens of all texts with the columns of the marks, and the span of each first and each second text."""
+    documents = encode_documents([t.a for t in texts], tokenizer, words, places=laid.needs_places)
     empty = [number for number, document in enumerate(documents, 1) if not len(document.ids)]
     require(
         not empty,
@@ -69,27 +116,37 @@ def rows_of(
         empty=empty[0] if empty else 0,
         count_of_texts=len(texts),
     )
-    pairs = [t.b is not None for t in texts]
-    if any(pairs):
-        documents += encode_documents([t.b or "" for t in texts], tokenizer, words)
-    joined = Texts.of(documents)
+    if any(t.b is not None for t in texts):
+        documents += encode_documents([t.b or "" for t in texts], tokenizer, words, places=laid.needs_places)
+    for marks in laid.marks:
+        documents = [_marked(document, i, marks, len(texts)) for i, document in enumerate(documents)]
     ends = np.cumsum([len(d.ids) for d in documents])
     spans = np.stack((np.concatenate(([0], ends[:-1])), ends), 1).astype(np.int64)
-    a, b = spans[: len(texts)], spans[len(texts) :]
-    room = length - layouts.overhead(layout, 2 if any(pairs) else 1)
-    require(
-        room >= 2, "{length} tokens leave no room for a text in {layout!r}: use 8 or more", length=length, layout=layout
-    )
+    return Texts.of(documents), spans[: len(texts)], spans[len(texts) :]
+
+
+def _marked(document: Document, number: int, marks: Marks, texts: int) -> Document:
+    """A document with the column of these marks; the first half of the documents are the first texts."""
+    own = (number >= texts) == (marks.text == "b")
+    column = column_of(document.columns[PLACES].values, marks.marks[number % texts] if own else (), marks.on)
+    return replace(document, columns=document.columns | {marks.name: column})
+
+
+def _cut(a: np.ndarray, b: np.ndarray, room: int, length: int, keep: Literal["front", "back"]) -> Counter[str]:
+    """Cut the texts that are too long; changes the spans. The notes count them."""
     ends = a[:, 1].copy()
-    cut = truncate(a, b if any(pairs) else np.zeros_like(a), room, None)
+    cut = truncate(a, b, room, None)
     if keep == "back":
         a += (ends - a[:, 1])[:, None]
-    notes = Counter({f"texts longer than {length} tokens, cut": int((cut > 0).sum())} if cut.any() else {})
-    chosen = {"a": a, "b": b} if any(pairs) else {"a": a}
-    runs = render(chosen, np.repeat(np.array(labels), counts), layout, len(joined.ids), notes)
-    longest, pad = int(np.bincount(runs.example, weights=runs.length).max()), tokenizer.vocabulary.pad
-    rows = pack(joined, runs, special_ids(tokenizer, layout), pad, longest, packed=False)
-    return _together(rows, counts, pad), notes
+    return Counter({f"texts longer than {length} tokens, cut": int((cut > 0).sum())} if cut.any() else {})
+
+
+def _counted(laid: Laid, owner: np.ndarray, length: int) -> tuple[np.ndarray, Counter[str]]:
+    """How many rows each example has, and the notes on texts that are read in windows."""
+    each = np.bincount(owner)
+    long = int((each > 1).sum())
+    notes = Counter({f"texts longer than {length} tokens, read in windows": long} if long else {})
+    return (each if laid.windows == "together" else np.ones(len(owner), np.int64)), notes
 
 
 def _together(rows: Rows, counts: np.ndarray, pad: int) -> Rows:

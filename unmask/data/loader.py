@@ -243,6 +243,7 @@ def to_batch(rows: Rows, address: np.ndarray, visit: np.ndarray) -> Batch:
         counted=torch.from_numpy(rows.counted).flatten(),
         columns={name: _tensor(column.values) for name, column in rows.columns.items()},
         per_row={name: torch.from_numpy(flags) for name, flags in rows.per_row.items()},
+        per_example={name: _tensor(values) for name, values in rows.per_example.items()},
     )
 
 

@@ -31,6 +31,8 @@ class Rows:
     counted: np.ndarray  # R K, 0.0 on unused places
     columns: dict[str, Column]  # R T each, or with a trailing shape; runs have become numbers
     per_row: dict[str, np.ndarray] = field(default_factory=dict)  # R each, flags by the names of Batch.per_row
+    # by the names of Batch.per_example, one entry per example, with any trailing shape; only rows of a task have them
+    per_example: dict[str, np.ndarray] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.label)
@@ -43,6 +45,7 @@ class Rows:
             summary=self.summary[rows], label=self.label[labels], counted=self.counted[labels],
             columns={name: column[rows, :width] for name, column in self.columns.items()},
             per_row={name: values[rows] for name, values in self.per_row.items()},
+            per_example={name: values[labels] for name, values in self.per_example.items()},
         )  # fmt: skip
 
 
@@ -125,7 +128,7 @@ def pack(texts: Texts, runs: Runs, specials: list[int], pad: int, length: int, p
         segment=flat.laid(np.repeat(runs.segment[order].astype(np.int8), flat.run_length), 0),
         position=flat.laid(flat.position, 0),
         summary=per_example(run_end[runs.summary], np.int64),
-        label=per_example(runs.label, np.float32 if runs.label.dtype.kind == "f" else np.int64),
+        label=per_example(runs.label, np.int64),
         counted=per_example(np.ones(len(sizes)), np.float32),
         columns={
             name: flat.column(column) for name, column in ({SENTENCES: _sentences(texts)} | texts.columns).items()

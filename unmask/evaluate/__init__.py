@@ -56,14 +56,17 @@ def check_kind(model: Model, file: str | Path) -> None:
             formats=", ".join(FORMATS),
         )
     else:
+        task = model.recipe.task
+        formats = (".jsonl", ".csv") if task is None else task.suffixes
         require(
-            suffixes(path)[0] not in (".txt", ".parquet"),
+            suffixes(path)[0] not in (".txt", ".parquet") or suffixes(path)[0] in formats,
             (
-                "{file} is plain text, but {folder} is scored on examples of its task (.jsonl or .csv): to measure "
+                "{file} is plain text, but {folder} is scored on examples of its task ({formats}): to measure "
                 "perplexity, use a model that reads from left to right and was not adapted"
             ),
             file=file,
             folder=model.folder,
+            formats=" or ".join(formats) if task is None else ", ".join(formats),
         )
 
 
@@ -112,8 +115,9 @@ def score_file(
         held=held,
     )
     if kind is None:
-        examples, _ = task_of_model(model).read(Path(file), columns)
-        yield evaluate_examples(model, examples)
+        examples, notes = task_of_model(model).read(Path(file), columns)
+        scores = evaluate_examples(model, examples)
+        yield scores | {"notes": scores["notes"] | dict(notes)}
         return
     require(
         model.recipe.task is None,

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from unmask.axes import Answered, Task
-from unmask.data.examples import Laid
+from unmask.axes import Answered, Task, Window
+from unmask.data.examples import OWNER, Laid
 from unmask.errors import UserError, require
 from unmask.infer.model import Model
 from unmask.infer.passes import batches, laid_out, passes
@@ -47,6 +47,24 @@ class TaskReader:
                 scores = decode(hidden, batch).float().cpu().numpy()
             found |= dict(zip(chosen.tolist(), scores, strict=True))
         return [found[number] for number in range(len(rows))], notes + self.model.random_weights(fact)
+
+    def windows(self, fact: str, laid: Laid) -> tuple[list[list[Window]], Counter[str]]:
+        head: Any = self.model.head(fact, "answer")
+        rows, notes = laid_out(self.model, laid)
+        found: list[list[Window]] = [[] for _ in laid.readings]
+        read: dict[int, Window] = {}
+        for chosen, batch, hidden in passes(self.model, rows):
+            with torch.no_grad():
+                scores = head.decode(hidden, batch).float().cpu().numpy()
+            summary = (batch.summary % batch.shape[1]).tolist()
+            columns = {name: column.cpu().numpy() for name, column in batch.columns.items()}
+            lengths = batch.real.sum(1).tolist()
+            for i, number in enumerate(chosen.tolist()):
+                own = {name: column[i, : lengths[i]] for name, column in columns.items()}
+                read[number] = Window(scores[i, : lengths[i]], own, summary[i])
+        for number, owner in enumerate(rows.per_example.get(OWNER, np.arange(len(rows))).tolist()):
+            found[owner].append(read[number])
+        return found, notes + self.model.random_weights(fact)
 
     @torch.no_grad()
     def losses(self, laid: Laid) -> dict[str, float]:

@@ -5,13 +5,16 @@ from unmask.predict.all_tokens import AllTokens
 from unmask.predict.choice import Choice
 from unmask.predict.every_layer import EveryLayer
 from unmask.predict.label import Label
+from unmask.predict.relation import Relation
 from unmask.predict.replaced import Replaced
+from unmask.predict.span import Span
 from unmask.predict.span_boundary import SpanBoundary
+from unmask.predict.tags import Tags
 from unmask.predict.text_vectors import TextVectors
 from unmask.predict.tokens import Tokens
 from unmask.predict.vector_losses import CosineLoss, InBatchLoss, PairClassLoss
 
 __all__ = [
-    "Adaptive", "AllTokens", "Choice", "CosineLoss", "EveryLayer", "InBatchLoss", "Label", "PairClassLoss", "Replaced",
-    "SpanBoundary", "TextVectors", "Tokens",
+    "Adaptive", "AllTokens", "Choice", "CosineLoss", "EveryLayer", "InBatchLoss", "Label", "PairClassLoss", "Relation",
+    "Replaced", "Span", "SpanBoundary", "Tags", "TextVectors", "Tokens",
 ]  # fmt: skip

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Final, Literal
 
 import torch
 import torch.nn.functional as F
@@ -14,6 +14,8 @@ from unmask.batch import Batch, Hidden, Loss
 from unmask.errors import require
 from unmask.init_weights import InitWeights
 from unmask.predict.objective import Predicts
+
+ANSWERS: Final = "answers"  # per example: what it has, if it is not one class; E classes
 
 
 @dataclass(frozen=True)
@@ -33,9 +35,21 @@ class Label(Predicts):
     pooler_norm: float | None = None  # epsilon of a norm without a bias after the pooler (ModernBERT); none: no norm
     bias: bool = True  # of the output
     dropout: float = 0.0  # before the output
+    # what an example has: one class; any number of the classes (a sigmoid for each); a number (one class, squared error)
+    answer: Literal["class", "classes", "number"] = "class"
+    readings: Literal["sum", "mean"] = "sum"  # of the vectors of an example that is read several times
 
     def __post_init__(self) -> None:
-        require(self.classes >= 2, "a label needs 2 classes or more, got {classes}", classes=self.classes)
+        require(
+            self.classes >= (2 if self.answer == "class" else 1),
+            "a label needs 2 classes or more, got {classes}",
+            classes=self.classes,
+        )
+        require(
+            self.answer != "number" or self.classes == 1,
+            "a number is one output, got classes={classes}: leave classes out",
+            classes=self.classes,
+        )
         require(0 <= self.dropout < 1, "a label's dropout must be in [0, 1), got {dropout}", dropout=self.dropout)
         require(
             self.pooler or self.activation == "tanh",
@@ -70,7 +84,9 @@ class Label(Predicts):
 
     @property
     def gives(self) -> frozenset[str]:
-        return frozenset({"class scores"})
+        return frozenset(
+            {{"class": "class scores", "classes": "scores of each class", "number": "numbers"}[self.answer]}
+        )
 
     def build(self, width: int, embedding: Tensor, initial: InitWeights) -> LabelModule:
         return LabelModule(self, width, initial)
@@ -94,15 +110,31 @@ class LabelModule(nn.Module):
         return batch.counted.sum()
 
     def forward(self, hidden: Hidden, batch: Batch) -> Loss:
-        losses = F.cross_entropy(self.decode(hidden, batch).float(), batch.label, reduction="none")
+        losses = self._losses(self.decode(hidden, batch).float(), batch)
         return Loss((losses * batch.counted).sum(), batch.counted.sum())
 
     def decode(self, hidden: Hidden, batch: Batch) -> Tensor:
         """E classes, the score of each class for each example."""
         x = torch.cat([pool(hidden.last, batch) for pool in POOLS[self.spec.pool]], 1)
         x = self.norm(pooled(x, self.dense, self.spec.activation))
-        # an example that is read several times has several vectors, which are added
-        return self.out(self.dropout(x.view(len(batch.label), -1, x.shape[-1]).sum(1)))
+        # an example that is read several times has several vectors
+        x = x.view(len(batch.label), -1, x.shape[-1])
+        return self.out(self.dropout(x.sum(1) if self.spec.readings == "sum" else _mean(x, batch)))
+
+    def _losses(self, scores: Tensor, batch: Batch) -> Tensor:
+        """E, the loss of each example."""
+        if self.spec.answer == "class":
+            return F.cross_entropy(scores, batch.label, reduction="none")
+        wanted = batch.per_example[ANSWERS].to(scores.dtype)  # E classes
+        if self.spec.answer == "number":
+            return F.mse_loss(scores, wanted, reduction="none")[:, 0]
+        return F.binary_cross_entropy_with_logits(scores, wanted, reduction="none").mean(1)
+
+
+def _mean(x: Tensor, batch: Batch) -> Tensor:
+    """E D, the mean over the readings of each example; an example with fewer readings than others has empty rows."""
+    used = batch.real.any(1).view(len(x), -1, 1)
+    return (x * used).sum(1) / used.sum(1).clamp(min=1)
 
 
 def pooled(x: Tensor, dense: nn.Linear | None, activation: str) -> Tensor:

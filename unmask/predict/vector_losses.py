@@ -12,6 +12,7 @@ from unmask.axes import Part
 from unmask.batch import Batch
 from unmask.errors import require
 from unmask.init_weights import InitWeights
+from unmask.predict.label import ANSWERS
 
 PAIRS = "pair scores"  # the fact that a loss with classes gives
 SAME = -1e4  # the score of a candidate that is left out; finite, so that no gradient becomes nan
@@ -67,7 +68,9 @@ class CosineLoss(Part):
 
 class CosineModule(nn.Module):
     def forward(self, vectors: Tensor, batch: Batch) -> Tensor:
-        return (F.cosine_similarity(vectors[:, 0], vectors[:, 1]) - batch.label.to(vectors.dtype)).square()
+        return (
+            F.cosine_similarity(vectors[:, 0], vectors[:, 1]) - batch.per_example[ANSWERS][:, 0].to(vectors.dtype)
+        ).square()
 
 
 @dataclass(frozen=True)

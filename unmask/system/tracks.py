@@ -74,6 +74,7 @@ def rows_of(batch: Batch, begin: int, end: int) -> Batch:
         **rowwise, **examples | {"summary": examples["summary"] - begin * length}, tracks=(),
         columns={name: column[begin:end] for name, column in batch.columns.items()},
         per_row={name: values[begin:end] for name, values in batch.per_row.items()},
+        per_example={name: values[begin * each : end * each] for name, values in batch.per_example.items()},
     )  # fmt: skip
 
 
@@ -88,6 +89,7 @@ def joined(parts: list[Batch]) -> Batch:
         **found, summary=summary, targets=_joined_targets(parts, begins),
         columns={name: torch.cat([part.columns[name] for part in parts]) for name in parts[0].columns},
         per_row={name: torch.cat([part.per_row[name] for part in parts]) for name in parts[0].per_row},
+        per_example={name: torch.cat([part.per_example[name] for part in parts]) for name in parts[0].per_example},
     )  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""The answers of a model: a label with the probability of every label, or a text that the model wrote."""
+"""The answers of a model: a label with the probability of every label, a text that the model wrote, tags, spans."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from unmask.errors import require
+from unmask.tasks._entities import entities
 
 
 @dataclass(frozen=True)
@@ -55,3 +56,107 @@ class Written:
 
     def as_json(self, top: int) -> dict[str, Any]:
         return self.columns(top)
+
+
+@dataclass(frozen=True)
+class Tagged:
+    """The tags of the words of a sentence."""
+
+    words: tuple[str, ...]
+    tags: tuple[str, ...]  # one for each word
+    probabilities: tuple[float, ...]  # of each tag; with a CRF, among the best sequences with each tag
+    spans: bool = False  # whether the tags mark spans
+
+    @property
+    def entities(self) -> list[dict[str, Any]]:
+        """The spans that the tags mark: their type, their words, and the numbers of the first and after the last."""
+        return [
+            {"type": kind, "words": list(self.words[begin:end]), "start": begin, "end": end}
+            for kind, begin, end in entities(self.tags if self.spans else ())
+        ]
+
+    def columns(self, top: int) -> dict[str, Any]:
+        _one(top, "one tag to each word")
+        return {"tags": list(self.tags)}
+
+    def as_json(self, top: int) -> dict[str, Any]:
+        more = {"entities": self.entities} if self.spans else {}
+        shares = [round(share, 6) for share in self.probabilities]
+        return {"tokens": list(self.words)} | self.columns(top) | {"probabilities": shares} | more
+
+
+@dataclass(frozen=True)
+class Found:
+    """The answers to a question that were found in a text, the best first. An empty text: there is no answer."""
+
+    best: tuple[tuple[str, tuple[int, int], float], ...]  # the text, its characters, and its probability among these
+
+    @property
+    def text(self) -> str:
+        return self.best[0][0]
+
+    def columns(self, top: int) -> dict[str, Any]:
+        """The `top` answers and their probabilities as columns: answer, probability, answer_2, probability_2 ..."""
+        found: dict[str, Any] = {}
+        for place in range(1, top + 1):
+            number = "" if place == 1 else f"_{place}"
+            text, _, share = self.best[place - 1] if place <= len(self.best) else ("", (0, 0), 0.0)
+            found |= {f"answer{number}": text, f"probability{number}": round(share, 6)}
+        return found
+
+    def as_json(self, top: int) -> dict[str, Any]:
+        several = [{"answer": t, "start": b, "end": e, "probability": share} for t, (b, e), share in self.best[:top]]
+        return several[0] | ({"top": several} if top > 1 else {})
+
+
+@dataclass(frozen=True)
+class Number:
+    """The number that a model predicts for an example."""
+
+    number: float
+
+    def columns(self, top: int) -> dict[str, Any]:
+        _one(top, "one number for each example")
+        return {"number": round(self.number, 6)}
+
+    def as_json(self, top: int) -> dict[str, Any]:
+        return self.columns(top)
+
+
+@dataclass(frozen=True)
+class Several:
+    """The labels that a model gives to an example: any number of them, and the probability of every label."""
+
+    labels: tuple[str, ...]
+    probabilities: dict[str, float]  # of every label
+
+    def columns(self, top: int) -> dict[str, Any]:
+        _one(top, "all labels that are likely enough")
+        return {"labels": list(self.labels)}
+
+    def as_json(self, top: int) -> dict[str, Any]:
+        return self.columns(top) | {"probabilities": self.probabilities}
+
+
+@dataclass(frozen=True)
+class Ranked:
+    """How well a passage answers its query."""
+
+    score: float  # the higher, the better
+    rank: int  # among the passages of its query, from 1
+
+    def columns(self, top: int) -> dict[str, Any]:
+        _one(top, "one score to each passage")
+        return {"rank": self.rank, "score": round(self.score, 6)}
+
+    def as_json(self, top: int) -> dict[str, Any]:
+        return self.columns(top)
+
+
+def _one(top: int, gives: str) -> None:
+    require(
+        top == 1,
+        "--top {top} asks for several answers, but the model gives {gives}: leave --top out",
+        top=top,
+        gives=gives,
+    )

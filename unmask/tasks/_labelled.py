@@ -167,9 +167,25 @@ def _of_fraction(text: str, name: str) -> str:
             f"the rows without a label and write {int(number)} (df[{name!r}].astype(int))"
         )
     return (
-        f"the label {text} is a number with a decimal point, not a class: turn numbers into classes first, for example low "
-        f'and high; if it is the name of a class, write it in quotes in JSON lines: "{text}"'
+        f"the label {text} is a number with a decimal point, not a class: learn the number itself with --task number, or turn "
+        f'numbers into classes first, for example low and high; if it is the name of a class, write it in quotes in JSON lines: "{text}"'
     )
+
+
+def all_fractions(path: Path, columns: Columns | None) -> bool:
+    """Whether the labels of a file are numbers: all of them have a decimal point, and one is not a whole number."""
+    name = (columns or Columns()).label
+    whole = True
+    for _, row in read_rows(path):
+        text = str(row.get(name)).strip()
+        if (
+            isinstance(row.get(name), bool)
+            or not _FRACTION.fullmatch(text)
+            or (not is_csv(path) and isinstance(row[name], str))
+        ):
+            return False
+        whole = whole and float(text).is_integer()
+    return not whole
 
 
 def described(path: str | Path, columns: Columns | None = None, *, labelled: bool = True) -> str | None:

@@ -9,6 +9,7 @@ from unmask.axes import Curve, Hide, Objective, Pretrained, See
 from unmask.data import FromTask
 from unmask.errors import require
 from unmask.hide import Next, Nothing
+from unmask.predict import Label
 from unmask.recipe import Recipe, Stage
 from unmask.system import Single
 from unmask.tasks._training import Training
@@ -100,6 +101,20 @@ def dense(base: Pretrained, pooler: bool | None, activation: Any, *, usual: bool
         activation=activation,
     )
     return {"pooler": has_layer, "activation": activation or (base.recipe.adapt.activation if has_layer else "tanh")}
+
+
+def label_head(
+    base: Pretrained, *, classes: int, pool: Literal["summary", "mean", "max", "concat"], dropout: float, pooler: bool | None, activation: Any,
+    answer: Literal["class", "classes", "number"] = "class", windows: bool = False,
+) -> Label:  # fmt: skip
+    """The head of a model that answers from one vector. `windows`: the vector is the mean over the windows of a text."""
+    all_seen, usual = reads_everything(base), base.recipe.adapt
+    layer = dense(base, pooler, activation, usual=all_seen and pool == "summary")
+    return Label(
+        classes=classes, pool=pool, dropout=dropout, bias=all_seen, **layer, answer=answer,
+        pooler_bias=usual.pooler_bias or not layer["pooler"], pooler_norm=usual.pooler_norm if layer["pooler"] else None,
+        readings="mean" if windows else "sum",
+    )  # fmt: skip
 
 
 def weight_of_language(base: Pretrained, language: float | Curve | None) -> Any:

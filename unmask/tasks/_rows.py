@@ -1,4 +1,4 @@
-"""Read the rows of a file of examples: JSON lines, or CSV with a header, plain or compressed (.gz, .xz)."""
+"""Read the rows of a file of examples: parquet; JSON lines or CSV with a header, plain or compressed (.gz, .xz)."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import json
 import lzma
 import zlib
 from collections.abc import Iterator
+from contextlib import contextmanager
 from itertools import chain
 from pathlib import Path
 from typing import Any, TextIO
@@ -17,15 +18,33 @@ from unmask.text.encodings import SAMPLE, undecodable
 
 LONGEST_FIELD = 1 << 24  # characters in a CSV field
 DELIMITERS = {",": "comma", "\t": "tab", ";": "semicolon"}
-SUFFIXES = (".jsonl", ".csv", ".tsv", ".txt")  # the suffixes of files with examples or texts
+ROWS = (".jsonl", ".csv", ".tsv", ".parquet")  # the suffixes of files with rows
+SUFFIXES = (*ROWS, ".txt", ".conll", ".json")  # the suffixes of files with examples or texts
 _OPENERS: dict[str, Any] = {".gz": gzip.open, ".xz": lzma.open}
 
 
 def read_rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
     """Yields, for every row, the number of its first line and its values by column."""
+    if format_of(path) == ".parquet":
+        yield from enumerate(_parquet(path), 1)
+        return
+    with readable(path) as file:
+        yield from _csv(path, file) if is_csv(path) else _jsonl(path, file)
+
+
+def lines_of_file(path: Path) -> Iterator[tuple[int, str]]:
+    """Yields the number and the text of every line of a file, without the line end."""
+    with readable(path) as file:
+        for number, line in enumerate(file, 1):
+            yield number, line.rstrip("\r\n")
+
+
+@contextmanager
+def readable(path: Path) -> Iterator[TextIO]:
+    """An open file; what is wrong with its bytes is said while it is read."""
     try:
         with open_text(path) as file:
-            yield from _csv(path, file) if is_csv(path) else _jsonl(path, file)
+            yield file
     except UnicodeDecodeError as error:
         where = f"byte offset {error.start:,} of a block"
         raise undecodable(path, "utf-8", error.object[:SAMPLE], where, options=False) from None
@@ -40,7 +59,7 @@ def open_text(path: Path) -> TextIO:
 
 
 def is_csv(path: Path) -> bool:
-    return _format(path) in (".csv", ".tsv")
+    return format_of(path) in (".csv", ".tsv")
 
 
 def delimiter(path: Path) -> str:
@@ -51,12 +70,13 @@ def delimiter(path: Path) -> str:
 
 def _guessed(header: str, path: Path) -> str:
     """The delimiter that splits the header into the most columns; if two are equal, the one of the file's suffix."""
-    usual = "\t" if _format(path) == ".tsv" else ","
+    usual = "\t" if format_of(path) == ".tsv" else ","
     order = [usual, *(one for one in DELIMITERS if one != usual)]
     return max(order, key=lambda one: len(next(csv.reader([header], delimiter=one), [])))
 
 
-def _format(path: Path) -> str:
+def format_of(path: Path) -> str:
+    """The suffix of a file without that of its compression."""
     return Path(path.stem).suffix if path.suffix in _OPENERS else path.suffix
 
 
@@ -96,6 +116,24 @@ def _csv(path: Path, file: TextIO) -> Iterator[tuple[int, dict[str, Any]]]:
             begins=begins,
             error=error,
         ) from None
+
+
+def _parquet(path: Path) -> Iterator[dict[str, Any]]:
+    """The rows of a parquet file."""
+    require(path.is_file(), "there is no such file: {path}", path=path)
+    try:
+        import pyarrow
+        import pyarrow.parquet as parquet
+    except ImportError:
+        raise UserError(
+            "{path} is parquet, and pyarrow is not installed: run pip install 'unmask[parquet]', or give JSON lines or CSV",
+            path=path,
+        ) from None
+    try:
+        for batch in parquet.ParquetFile(path).iter_batches():
+            yield from batch.to_pylist()
+    except pyarrow.ArrowException as error:
+        raise UserError("{path} is not a parquet file, or is damaged: {error}", path=path, error=error) from None
 
 
 def _check_header(path: Path, names: list[str]) -> None:

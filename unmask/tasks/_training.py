@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, replace
+from pathlib import Path
 from typing import Any, Self
 
 from unmask import axes
 from unmask.axes import Curve
 from unmask.errors import require
 from unmask.recipe import Recipe
+from unmask.tasks._rows import ROWS, format_of, read_rows
 
 
 @dataclass(frozen=True)
@@ -66,6 +68,20 @@ class Training(axes.Part):
             self.length is None or self.length >= 8, "length must be 8 tokens or more, got {length}", length=self.length
         )
 
+    @property
+    def columns(self) -> tuple[tuple[str, ...], ...]:
+        return ()
+
+    @property
+    def suffixes(self) -> tuple[str, ...]:
+        return ROWS
+
+    def knows(self, path: Path, columns: Any) -> bool:
+        if format_of(path) not in ROWS or not path.is_file():
+            return False
+        names = set(next(read_rows(path), (0, {}))[1])
+        return any(set(group) <= names for group in self.columns)
+
     def hyperparameters(self, recipe: Recipe) -> Hyperparameters:
         """The values of the task. Where the task has none, the values of the model's recipe."""
         usual = recipe.adapt
@@ -102,4 +118,12 @@ def check_language(language: float | Curve | None) -> None:
             "half as much as the loss of the task"
         ),
         language=language,
+    )
+
+
+def check_stride(stride: float) -> None:
+    require(
+        0 < stride <= 1,
+        "stride must be in (0, 1], got {stride}: with 0.5, windows of a long text advance by half a window",
+        stride=stride,
     )

@@ -16,24 +16,6 @@ def unit(vectors: np.ndarray) -> np.ndarray:
     return found
 
 
-def spearman(a: Sequence[float] | np.ndarray, b: Sequence[float] | np.ndarray) -> float:
-    """The correlation of ranks; equal values have the mean of their ranks. 0 if one side has one value only."""
-    return pearson(_ranks(np.asarray(a, np.float64)), _ranks(np.asarray(b, np.float64)))
-
-
-def pearson(a: np.ndarray, b: np.ndarray) -> float:
-    a, b = a - a.mean(), b - b.mean()
-    size = float(np.sqrt((a * a).sum() * (b * b).sum()))
-    return float((a * b).sum() / size) if size > 0 else 0.0
-
-
-def _ranks(values: np.ndarray) -> np.ndarray:
-    _, place, counts = np.unique(values, return_inverse=True, return_counts=True)
-    ends = np.cumsum(counts)
-    found: np.ndarray = (ends - (counts - 1) / 2)[place]
-    return found
-
-
 def retrieval(texts: Sequence[tuple[str, ...]], vectors: Sequence[np.ndarray]) -> dict[str, float]:
     """Recall at 1 and mean reciprocal rank: where the second text of each example comes among all texts but the first ones.
 

@@ -12,22 +12,23 @@ import numpy as np
 
 from unmask import metrics
 from unmask.axes import Answered, Curve, Judged, Pretrained, Reader
-from unmask.data.examples import Laid, Text
-from unmask.errors import UserError, require
-from unmask.predict import Label
+from unmask.data.examples import Laid
+from unmask.errors import require
 from unmask.recipe import Recipe
 from unmask.tasks._answers import Prediction
 from unmask.tasks._labelled import (
     Columns,
     Example,
+    all_fractions,
     described,
     label_names,
     label_numbers,
     read,
     read_unlabelled,
 )
-from unmask.tasks._recipe import dense, reads_everything, weight_of_language, with_head
-from unmask.tasks._training import Training, check_dropout, check_language
+from unmask.tasks._recipe import label_head, weight_of_language, with_head
+from unmask.tasks._texts import check_texts, examples_of, texts_in
+from unmask.tasks._training import Training, check_dropout, check_language, check_stride
 
 __all__ = ["Classify", "Columns", "Example", "described", "label_numbers", "read"]
 
@@ -47,6 +48,9 @@ class Classify(Training):
     orders: Literal["one", "both"] = "one"  # both: a pair is read in both orders, and the two vectors are added (GPT)
     # weight of the loss of the next token, which is added to the loss of the label; none: the recipe's value
     language: float | Curve | None = None
+    # a text that is too long is cut, or read in windows: the mean of their vectors is classified
+    long: Literal["cut", "strides"] = "cut"
+    stride: float = 0.5  # windows advance by this share of a window
     labels: tuple[str, ...] = ()  # the names of the classes; empty: the labels of the training examples, sorted
     texts: Literal[1, 2] | None = None  # texts per example; none: as in the training examples, or not known
 
@@ -54,6 +58,14 @@ class Classify(Training):
         super().__post_init__()
         check_dropout(self.dropout)
         check_language(self.language)
+        check_stride(self.stride)
+        require(
+            self.long == "cut" or self.orders == "one",
+            "long=strides and orders=both cannot be combined: a pair is read in both orders, or in windows; leave one out",
+        )
+
+    def knows(self, path: Path, columns: Any) -> bool:
+        return super().knows(path, columns) and not all_fractions(path, columns)
 
     @property
     def columns(self) -> tuple[tuple[str, ...], ...]:
@@ -71,36 +83,23 @@ class Classify(Training):
 
     def given(self, values: Sequence[Any], where: Sequence[str] = ()) -> list[Example]:
         """Turn texts and pairs of texts into examples. Values that are examples stay as they are."""
-        names = where or [f"text number {number:,} of {len(values):,}" for number in range(1, len(values) + 1)]
-        return [_example(value, name) for value, name in zip(values, names, strict=True)]
+        return examples_of(values, where)
 
     def learn(self, examples: Sequence[Example]) -> Classify:
         names = self.labels or label_names(examples)
-        return replace(self, labels=names, texts=self.texts or _texts(examples[0].text))
+        return replace(self, labels=names, texts=self.texts or texts_in(examples[0].text))
 
     def check(self, examples: Sequence[Example], reader: str, *, labelled: bool = True) -> None:
-        wrong = next((i for i, e in enumerate(examples) if self.texts not in (None, _texts(e.text))), None)
-        if wrong is not None:
-            where = examples[wrong].where or f"example {wrong + 1:,} of {len(examples):,}"
-            raise UserError(
-                "{where}: the example has one text, but {reader} reads pairs: give two texts (text_a and text_b, or --text "
-                "twice)"
-                if self.texts == 2
-                else "{where}: the example has two texts, but {reader} reads one: give one text (text, or --text once)",
-                where=where,
-                reader=reader,
-            )
+        check_texts(examples, self.texts, reader)
         if labelled:
             label_numbers(examples, self.labels, "the examples")
 
     def recipe(self, base: Pretrained) -> Recipe:
         """The recipe of the model that predicts the label. If `language` is not 0, it also predicts the next token."""
-        all_seen, language = reads_everything(base), weight_of_language(base, self.language)
-        layer = dense(base, self.pooler, self.activation, usual=all_seen and self.pool == "summary")
-        usual, pooler = base.recipe.adapt, layer["pooler"]
-        head = Label(
-            classes=len(self.labels), pool=self.pool, dropout=self.dropout, bias=all_seen, **layer,
-            pooler_bias=usual.pooler_bias or not pooler, pooler_norm=usual.pooler_norm if pooler else None,
+        language = weight_of_language(base, self.language)
+        head = label_head(
+            base, classes=len(self.labels), pool=self.pool, dropout=self.dropout, pooler=self.pooler,
+            activation=self.activation, windows=self.long == "strides",
         )  # fmt: skip
         task = self.decided(
             base.recipe, language=language, pooler=head.pooler, activation=head.activation if head.pooler else None
@@ -110,7 +109,8 @@ class Classify(Training):
     def lay_out(self, examples: Sequence[Example], *, labelled: bool = True) -> Laid:
         texts = [example.text for example in examples]
         readings = [text.orders for text in texts] if self.orders == "both" else texts
-        return Laid(readings, label_numbers(examples, self.labels, "the examples") if labelled else ())
+        numbers = label_numbers(examples, self.labels, "the examples") if labelled else ()
+        return Laid(readings, numbers, stride=self.stride if self.long == "strides" else None, windows="together")
 
     def baseline(self, examples: Sequence[Example]) -> dict[str, Any]:
         """The labels, and the accuracy of always giving the most frequent one."""
@@ -155,23 +155,3 @@ class Classify(Training):
 
     def _numbers(self, answers: Sequence[Prediction]) -> list[int]:
         return [self.labels.index(answer.label) for answer in answers]
-
-
-def _texts(text: Text) -> Literal[1, 2]:
-    return 1 if text.b is None else 2
-
-
-def _example(value: Any, where: str) -> Example:
-    """The example of a value: the value if it is an example; otherwise made from a text or a pair of texts."""
-    if isinstance(value, Example):
-        return value
-    texts = (value,) if isinstance(value, str) else (value.a, value.b) if isinstance(value, Text) else tuple(value)
-    texts = tuple(text for text in texts if text is not None)
-    require(
-        1 <= len(texts) <= 2 and all(isinstance(text, str) for text in texts),
-        "{where}: an example has one or two texts, got {value!r:.60}",
-        where=where,
-        value=value,
-    )
-    row = {"text": texts[0]} if len(texts) == 1 else {"text_a": texts[0], "text_b": texts[1]}
-    return Example(Text(*texts), None, where, row)

@@ -15,6 +15,7 @@ from unmask.axes import Answered, Judged, Pretrained, Reader
 from unmask.data.examples import Laid, Text
 from unmask.errors import UserError, require
 from unmask.predict import CosineLoss, InBatchLoss, PairClassLoss, TextVectors
+from unmask.predict.label import ANSWERS
 from unmask.predict.text_vectors import VECTORS, Pool
 from unmask.predict.vector_losses import PAIRS
 from unmask.recipe import Recipe
@@ -24,7 +25,7 @@ from unmask.tasks._compared import Alone, Compared, are_numbers, read
 from unmask.tasks._labelled import label_names, label_numbers
 from unmask.tasks._recipe import with_head
 from unmask.tasks._training import Training
-from unmask.tasks._vector_scores import pearson, retrieval, spearman, unit
+from unmask.tasks._vector_scores import retrieval, unit
 
 SCALE = InBatchLoss().scale
 _SHOWN = ("spearman", "mrr", "recall_at_1", "accuracy")  # scores on a dev set; the first one there is chooses the epoch
@@ -201,7 +202,8 @@ class Embed(Training):
         if self.loss == "softmax":
             return Laid(readings, label_numbers(_as_labelled(examples), self.labels, "the examples"))
         low, high = self.low or 0.0, 1.0 if self.high is None else self.high
-        return Laid(readings, [((example.number or 0.0) - low) / (high - low) for example in examples])
+        numbers = np.array([((example.number or 0.0) - low) / (high - low) for example in examples])
+        return Laid(readings, answers={ANSWERS: numbers[:, None]})
 
     def baseline(self, examples: Sequence[Compared]) -> dict[str, Any]:
         """For classes, the accuracy of always giving the most frequent one."""
@@ -235,7 +237,11 @@ class Embed(Training):
             return {"examples": len(examples)} | found
         cosines = np.array([one.cosine for one in answers])
         numbers = np.array([example.number for example in examples], np.float64)
-        return {"examples": len(examples), "spearman": spearman(cosines, numbers), "pearson": pearson(cosines, numbers)}
+        return {
+            "examples": len(examples),
+            "spearman": metrics.spearman(cosines, numbers),
+            "pearson": metrics.pearson(cosines, numbers),
+        }
 
     def judge(self, model: Reader, examples: Sequence[Compared]) -> Judged:
         """Uses the accuracy, Spearman's correlation or the MRR; for texts alone that are compared with themselves, the loss."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from itertools import chain
+from itertools import accumulate, chain
 
 import numpy as np
 
@@ -17,18 +17,20 @@ from unmask.text.sentences import sentence_starts
 from unmask.text.tokenizer import Tokenizer
 from unmask.text.user_words import OwnWords
 
+PLACES = "characters"  # the column of where each token begins and ends in its text: T 2, without the space before it
+
 
 def encode_documents(
     texts: Sequence[str], tokenizer: Tokenizer, words: Words, lexicon: Lexicon | None = None, *,
-    own: OwnWords | None = None, whole: bool = False, unknown: Counter[str] | None = None,
+    own: OwnWords | None = None, whole: bool = False, unknown: Counter[str] | None = None, places: bool = False,
 ) -> list[Document]:  # fmt: skip
     """Tokenise line by line, all lines in one call. A line keeps its line end, since some vocabularies have a token for it.
 
     `own`: the user's words for the Chinese segmenter. `whole`: keep blank lines and the white space at the end.
-    `unknown`: a counter; the texts that became unknown tokens are added to it."""
+    `unknown`: a counter; the texts that became unknown tokens are added to it. `places`: add the column `PLACES`."""
     if tokenizer.folds:  # boundaries must be those of the folded text
         texts = [folded(text) for text in texts]
-    lines, lines_per_text = _lines(texts, whole)
+    lines, lines_per_text, line_begins = _lines(texts, whole)
     encodings = tokenizer.encode_many(lines)
     counts = np.array([len(encoding) for encoding in encodings], dtype=np.int64)
     total = int(counts.sum())
@@ -52,6 +54,11 @@ def encode_documents(
         ends = _ends(kinds, starts, spans[:, 1])
         matches = {level: lexicon.matches(text, kinds, level, begins=begins) for level in LEVELS}
         columns |= {level: Column(_units(found, starts, ends)) for level, found in matches.items()}
+    if places:
+        moved = np.array(line_begins, dtype=np.int64) - _begin(np.array([len(line) for line in joined], dtype=np.int64))
+        # a token of white space only is an empty place
+        found = np.stack((np.minimum(starts, spans[:, 1]), spans[:, 1]), 1) + np.repeat(moved, counts)[:, None]
+        columns[PLACES] = Column(found, "value", -1)
     if unknown is not None:
         _count_unknown(unknown, text, spans[ids == tokenizer.vocabulary.unknown])
     edges = np.concatenate(([0], np.cumsum(counts)))[np.concatenate(([0], np.cumsum(lines_per_text, dtype=np.int64)))]
@@ -66,7 +73,7 @@ def encode_ids(texts: Sequence[str], tokenizer: Tokenizer) -> tuple[np.ndarray, 
     also finds words and sentences and takes longer."""
     if tokenizer.folds:
         texts = [folded(text) for text in texts]
-    lines, lines_per_text = _lines(texts, whole=False)
+    lines, lines_per_text, _ = _lines(texts, whole=False)
     encodings = tokenizer.backend.encode_batch_fast(lines, add_special_tokens=False)  # without offsets
     sizes = np.fromiter(map(len, encodings), dtype=np.int64, count=len(encodings))
     ids = np.fromiter(chain.from_iterable(e.ids for e in encodings), dtype=np.int64, count=int(sizes.sum()))
@@ -79,17 +86,23 @@ def kept(text: str, *, whole: bool = False) -> str:
     return "".join(_lines([text], whole)[0])
 
 
-def _lines(texts: Sequence[str], whole: bool) -> tuple[list[str], list[int]]:
-    """The lines of all texts without blank lines (`whole`: all lines), and the number of lines of each text."""
+def _lines(texts: Sequence[str], whole: bool) -> tuple[list[str], list[int], list[int]]:
+    """The lines of all texts without blank lines (`whole`: all lines), the number of lines of each text, and where each
+    line begins in its text."""
     lines: list[str] = []
     lines_per_text: list[int] = []
+    begins: list[int] = []
     for text in texts:
-        parts = [line for line in text.splitlines(keepends=True) if whole or line.strip()]
-        if parts and not whole:
-            parts[-1] = parts[-1].rstrip()
-        lines += parts
-        lines_per_text.append(len(parts))
-    return lines, lines_per_text
+        every = text.splitlines(keepends=True)
+        numbered = zip(accumulate(map(len, every), initial=0), every, strict=False)
+        parts = [(begin, line) for begin, line in numbered if whole or line.strip()]
+        begins += [begin for begin, _ in parts]
+        found = [line for _, line in parts]
+        if found and not whole:
+            found[-1] = found[-1].rstrip()
+        lines += found
+        lines_per_text.append(len(found))
+    return lines, lines_per_text, begins
 
 
 def _boundaries(text: str, kinds: np.ndarray, begins: np.ndarray, starts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -1,0 +1,42 @@
+"""What a user should know about the examples before training: labels with one example, dev examples that are trained on."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+from unmask.axes import Task
+
+LISTED = 5  # labels that are named
+
+
+def data_notices(task: Task, examples: Sequence[Any], dev: Sequence[Any]) -> list[str]:
+    """The notices about these training and dev examples. `task`: before it has learned from them."""
+    learned = task.learn(examples)
+    return [*_rare(learned, examples), *_repeated(learned, examples, dev)]
+
+
+def _rare(task: Task, examples: Sequence[Any]) -> list[str]:
+    numbers = Counter(task.lay_out(examples).labels) if task.labels else {}
+    rare = [task.labels[number] for number, count in sorted(numbers.items()) if count == 1]
+    if not rare:
+        return []
+    names = ", ".join(map(repr, rare[:LISTED])) + (" ..." if len(rare) > LISTED else "")
+    several = (
+        f"{len(rare):,} labels have only one training example each"
+        if len(rare) > 1
+        else "a label has only one training example"
+    )
+    return [f"{several}: {names}; a model cannot learn a label from one example"]
+
+
+def _repeated(task: Task, examples: Sequence[Any], dev: Sequence[Any]) -> list[str]:
+    known = set(task.lay_out(examples, labelled=False).readings)
+    count = sum(reading in known for reading in task.lay_out(dev, labelled=False).readings) if dev else 0
+    if not count:
+        return []
+    return [
+        f"{count:,} of {len(dev):,} dev examples have the same text as a training example: leave them out of the training file, "
+        "otherwise the dev scores are too high"
+    ]

@@ -1,0 +1,80 @@
+"""Predict the relation between two marked entities of a text."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from unmask.axes import AskedAt, Need
+from unmask.batch import Batch, Hidden, Loss
+from unmask.errors import require
+from unmask.init_weights import InitWeights
+from unmask.predict.label import summaries
+from unmask.predict.objective import Predicts
+
+ENTITIES: Final = ("head", "tail")  # the columns of the two entities; -1 on tokens outside
+
+
+@dataclass(frozen=True)
+class Relation(Predicts):
+    """The class of a pair of entities, from the vector of the summary token and the mean vector of each entity.
+
+    Paper: R-BERT (Wu and He 2019), without its new tokens around the entities. Needs: labels (the columns of the entities).
+    Produces: a cross-entropy per example. Used by: models adapted to relations.
+    Differs from Label: it knows which words of the text are meant.
+    """
+
+    classes: int = 2  # the number of relations
+    dropout: float = 0.0  # before each layer
+
+    def __post_init__(self) -> None:
+        require(self.classes >= 2, "a relation needs 2 classes or more, got {classes}", classes=self.classes)
+        require(0 <= self.dropout < 1, "a relation's dropout must be in [0, 1), got {dropout}", dropout=self.dropout)
+
+    @property
+    def asked_at(self) -> AskedAt:
+        return "examples"
+
+    @property
+    def needs(self) -> tuple[Need, ...]:
+        return (Need("labels", "it predicts the relation of each example"),)
+
+    @property
+    def gives(self) -> frozenset[str]:
+        return frozenset({"relation scores"})
+
+    def build(self, width: int, embedding: Tensor, initial: InitWeights) -> RelationModule:
+        return RelationModule(self, width, initial)
+
+    def flops(self, width: int, embedding: int, vocabulary: float, share: float) -> float:
+        """Floating-point operations per token of a row: too few to count."""
+        return 0.0
+
+
+class RelationModule(nn.Module):
+    def __init__(self, spec: Relation, width: int, initial: InitWeights) -> None:
+        super().__init__()
+        self.dense = initial.layer(nn.Linear(width, width))  # of the summary token
+        self.entity = initial.layer(nn.Linear(width, width))  # of both entities
+        self.out = initial.layer(nn.Linear(3 * width, spec.classes))
+        self.dropout = nn.Dropout(spec.dropout)
+
+    def count(self, batch: Batch) -> Tensor:
+        return batch.counted.sum()
+
+    def forward(self, hidden: Hidden, batch: Batch) -> Loss:
+        losses = F.cross_entropy(self.decode(hidden, batch).float(), batch.label, reduction="none")
+        return Loss((losses * batch.counted).sum(), batch.counted.sum())
+
+    def decode(self, hidden: Hidden, batch: Batch) -> Tensor:
+        """E classes, the score of each relation. There is one example in a row."""
+        parts = [self.dense(self.dropout(torch.tanh(summaries(hidden.last, batch))))]
+        for name in ENTITIES:
+            inside = (batch.columns[name] >= 0).to(hidden.last.dtype)[..., None]  # B T 1
+            mean = (hidden.last * inside).sum(1) / inside.sum(1).clamp(min=1)
+            parts.append(self.entity(self.dropout(torch.tanh(mean))))
+        return self.out(self.dropout(torch.cat(parts, 1)))

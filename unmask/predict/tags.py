@@ -1,0 +1,99 @@
+"""Predict a tag for some tokens, such as the first token of every word."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from unmask.axes import AskedAt, Need
+from unmask.batch import Batch, Hidden, Loss
+from unmask.errors import require
+from unmask.init_weights import InitWeights
+from unmask.predict.crf import CRF
+from unmask.predict.objective import Predicts
+
+TAG: Final = "tag"  # the column of the right tags; -1 on tokens without a tag
+PLACE: Final = "place"  # the column of the tokens that get a tag: the number of their word, otherwise -1
+
+
+@dataclass(frozen=True)
+class Tags(Predicts):
+    """The tag of each word, predicted from the vector of one of its tokens.
+
+    Paper: BERT (Devlin et al. 2019); with `crf`, Lample et al. (2016). Needs: labels (the columns of words and tags).
+    Produces: a cross-entropy per word; with `crf`, the negative log-likelihood of each sequence of tags.
+    Used by: models adapted to tag. Differs from Label: one answer per word.
+    """
+
+    classes: int = 2  # the number of tags
+    dropout: float = 0.0  # before the output
+    crf: bool = False  # whether tags that follow each other have a score too
+
+    def __post_init__(self) -> None:
+        require(self.classes >= 2, "tags need 2 classes or more, got {classes}", classes=self.classes)
+        require(0 <= self.dropout < 1, "the dropout of tags must be in [0, 1), got {dropout}", dropout=self.dropout)
+
+    @property
+    def asked_at(self) -> AskedAt:
+        return "tokens"
+
+    @property
+    def needs(self) -> tuple[Need, ...]:
+        return (Need("labels", "it predicts the tag of each word"),)
+
+    @property
+    def gives(self) -> frozenset[str]:
+        return frozenset({"tag scores"})
+
+    def build(self, width: int, embedding: Tensor, initial: InitWeights) -> TagsModule:
+        return TagsModule(self, width, initial)
+
+    def flops(self, width: int, embedding: int, vocabulary: float, share: float) -> float:
+        """Floating-point operations per token of a row, in one forward pass."""
+        return 2.0 * width * self.classes
+
+
+class TagsModule(nn.Module):
+    def __init__(self, spec: Tags, width: int, initial: InitWeights) -> None:
+        super().__init__()
+        self.out = initial.layer(nn.Linear(width, spec.classes))
+        self.dropout = nn.Dropout(spec.dropout)
+        self.crf = CRF(spec.classes) if spec.crf else None
+
+    def count(self, batch: Batch) -> Tensor:
+        return (batch.columns[TAG] >= 0).sum().float()
+
+    def forward(self, hidden: Hidden, batch: Batch) -> Loss:
+        scores, tags = self._scores(hidden), batch.columns[TAG]  # B T K, B T
+        if self.crf is None:
+            losses = F.cross_entropy(scores.flatten(0, 1), tags.flatten(), reduction="sum", ignore_index=-1)
+            return Loss(losses, self.count(batch))
+        order, real = _words_first(tags >= 0)
+        losses = self.crf(_taken(scores, order), tags.gather(1, order).clamp(min=0), real)
+        return Loss(losses.sum(), self.count(batch))
+
+    def decode(self, hidden: Hidden, batch: Batch) -> Tensor:
+        """B T K, the score of each tag for each token. With a CRF: of the best sequence of tags that has this tag here."""
+        scores = self._scores(hidden)
+        if self.crf is None:
+            return scores
+        order, real = _words_first(batch.columns[PLACE] >= 0)
+        best = self.crf.best(_taken(scores, order), real)
+        return torch.zeros_like(scores).scatter(1, order[..., None].expand_as(best), best)
+
+    def _scores(self, hidden: Hidden) -> Tensor:
+        return self.out(self.dropout(hidden.last)).float()
+
+
+def _words_first(chosen: Tensor) -> tuple[Tensor, Tensor]:
+    """B T, the order of a row's tokens with the chosen ones first; and B T, True on the places of the chosen ones."""
+    order = chosen.long().argsort(dim=1, descending=True, stable=True)
+    return order, chosen.gather(1, order)
+
+
+def _taken(scores: Tensor, order: Tensor) -> Tensor:
+    return scores.gather(1, order[..., None].expand_as(scores))

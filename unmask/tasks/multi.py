@@ -1,0 +1,197 @@
+"""Multi: any number of labels for a text or a pair of texts. JSON lines with `text` and `labels`, a list."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from unmask import metrics
+from unmask.axes import Answered, Judged, Pretrained, Reader
+from unmask.data.examples import Laid
+from unmask.errors import UserError, require
+from unmask.predict.label import ANSWERS
+from unmask.recipe import Recipe
+from unmask.tasks._answers import Several
+from unmask.tasks._labelled import Columns, Example, read, read_unlabelled
+from unmask.tasks._recipe import label_head, with_head
+from unmask.tasks._texts import check_texts, examples_of, texts_in
+from unmask.tasks._training import Training, check_dropout
+
+LABELS = "labels"  # the column, unless the user names another
+
+
+@dataclass(frozen=True)
+class Labelled(Example):
+    """A text or a pair of texts with any number of labels; `label` is not used."""
+
+    labels: tuple[str, ...] | None = None  # None if labels are not read
+
+
+@dataclass(frozen=True)
+class Multi(Training):
+    """How a model learns which labels a text has: one yes or no for each label."""
+
+    dropout: float = 0.1  # before the output layer
+    pool: Literal["summary", "mean"] = "summary"  # the vector of the summary token, or the mean over all tokens
+    # whether there is a dense layer before the output; none: the recipe's value if tokens see both sides, otherwise false
+    pooler: bool | None = None
+    activation: Literal["tanh", "gelu"] | None = None  # of that dense layer; none: the recipe's value
+    threshold: float = 0.5  # a label is given if its probability is at least this
+    labels: tuple[str, ...] = ()  # the names of the labels; empty: those of the training examples, sorted
+    texts: Literal[1, 2] | None = None  # texts per example; none: as in the training examples
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_dropout(self.dropout)
+        require(
+            0 < self.threshold < 1,
+            "threshold must be in (0, 1), got {threshold}: with 0.5 a label is given if it is more likely than not",
+            threshold=self.threshold,
+        )
+
+    @property
+    def columns(self) -> tuple[tuple[str, ...], ...]:
+        return (("text", LABELS), ("text_a", "text_b", LABELS))
+
+    @property
+    def head(self) -> str:
+        return "label"
+
+    def read(self, path: Path, columns: Any, *, labelled: bool = True) -> tuple[list[Example], Counter[str]]:
+        if not labelled:
+            return read_unlabelled(path, columns)
+        named = (columns or Columns()).label
+        column = LABELS if named == Columns.label else named
+        return [_labelled(example, column) for example in read(path, columns, labelled=False)], Counter()
+
+    def described(self, path: Path, columns: Any, *, labelled: bool = True) -> str | None:
+        return None
+
+    def given(self, values: Sequence[Any], where: Sequence[str] = ()) -> list[Example]:
+        return examples_of(values, where)
+
+    def learn(self, examples: Sequence[Example]) -> Multi:
+        found = self.labels or tuple(sorted({label for example in examples for label in _labels(example)}))
+        require(bool(found), "no training example has a label: give at least one")
+        return replace(self, labels=found, texts=self.texts or texts_in(examples[0].text))
+
+    def check(self, examples: Sequence[Example], reader: str, *, labelled: bool = True) -> None:
+        check_texts(examples, self.texts, reader)
+        for number, example in enumerate(examples if labelled else (), 1):
+            where = example.where or f"example {number:,} of {len(examples):,}"
+            strange = [label for label in _labels(example) if label not in self.labels]
+            if strange:
+                raise UserError(
+                    "{where}: no training example has the label {label!r}; the known labels are {known}",
+                    where=where,
+                    label=strange[0],
+                    known=list(self.labels)[:20],
+                )
+
+    def recipe(self, base: Pretrained) -> Recipe:
+        head = label_head(
+            base, classes=len(self.labels), answer="classes", pool=self.pool, dropout=self.dropout, pooler=self.pooler,
+            activation=self.activation,
+        )  # fmt: skip
+        decided = self.decided(base.recipe, pooler=head.pooler, activation=head.activation if head.pooler else None)
+        return with_head(base, decided, self.head, head, 0)
+
+    def lay_out(self, examples: Sequence[Example], *, labelled: bool = True) -> Laid:
+        readings = [example.text for example in examples]
+        return Laid(readings, answers={ANSWERS: self._table(map(_labels, examples)).astype(float)} if labelled else {})
+
+    def baseline(self, examples: Sequence[Example]) -> dict[str, Any]:
+        return {"labels": list(self.labels)}
+
+    def answer(self, model: Reader, examples: Sequence[Example]) -> Answered:
+        """All labels that are likely enough, and the probability of every label."""
+        self.check(examples, model.name, labelled=False)
+        scores, notes = model.scores("scores of each class", self.lay_out(examples, labelled=False))
+        return Answered([self._several(row) for row in scores], notes)
+
+    def score(self, model: Reader, examples: Sequence[Example], answers: Sequence[Several]) -> dict[str, Any]:
+        """Micro F1, macro F1, the share of examples with exactly the right labels, and the scores of each label."""
+        truth, found = self._table(map(_labels, examples)), self._table(answer.labels for answer in answers)
+        return metrics.several_labels(truth, found, self.labels)
+
+    def judge(self, model: Reader, examples: Sequence[Example]) -> Judged:
+        answers = self.answer(model, examples).answers
+        found = self.score(model, examples, answers)
+        return Judged(found["micro_f1"], {name: found[name] for name in ("micro_f1", "macro_f1", "exact")}, answers)
+
+    def notices(
+        self, model: Reader, examples: Sequence[Example], dev: Sequence[Example], best: Judged | None
+    ) -> list[str]:
+        """A notice if the model gives no label to any text."""
+        if best is None or any(answer.labels for answer in best.answers):
+            return []
+        return [
+            "no dev text gets a label: train longer (--set epochs=...), set another rate, or lower the threshold (--set "
+            "threshold=0.3)"
+        ]
+
+    def _table(self, several: Any) -> np.ndarray:
+        """Examples x labels, True where an example has the label."""
+        return np.array([[name in labels for name in self.labels] for labels in several], dtype=bool)
+
+    def _several(self, scores: np.ndarray) -> Several:
+        shares = dict(zip(self.labels, (1 / (1 + np.exp(-scores.astype(np.float64)))).tolist(), strict=True))
+        return Several(tuple(name for name, share in shares.items() if share >= self.threshold), shares)
+
+
+def _labels(example: Example) -> tuple[str, ...]:
+    found: tuple[str, ...] | None = getattr(example, LABELS, None)
+    require(
+        found is not None,
+        "{where}: the example has no labels: give a list, empty if the text has none",
+        where=example.where or repr(example.text.a[:60]),
+    )
+    return found or ()
+
+
+def _labelled(example: Example, column: str) -> Labelled:
+    value = _listed(example.row, column, example.where)
+    wrong = next((one for one in value if isinstance(one, bool | float | list | dict) or not str(one).strip()), None)
+    require(
+        wrong is None,
+        '{where}: a label is a word or a whole number, got {wrong!r:.60} in "{column}"',
+        where=example.where,
+        wrong=wrong,
+        column=column,
+    )
+    names = tuple(str(one).strip() for one in value)
+    require(
+        len(set(names)) == len(names),
+        '{where}: "{column}" has a label twice: {value!r:.60}',
+        where=example.where,
+        column=column,
+        value=value,
+    )
+    return Labelled(example.text, None, example.where, example.row, names)
+
+
+def _listed(row: Mapping[str, Any], column: str, where: str) -> list[Any]:
+    """The list of labels; in CSV it is written as JSON."""
+    value = row.get(column)
+    if isinstance(value, str) and value.startswith("["):
+        try:
+            value = json.loads(value)
+        except ValueError:
+            pass  # the text itself is shown below
+    require(
+        isinstance(value, list),
+        '{where}: an example needs "{column}", a list such as ["a", "b"], empty if the text has no label; got {value!r:.60}, '
+        "and the columns are {known}",
+        where=where,
+        column=column,
+        value=value,
+        known=", ".join(map(repr, row)),
+    )
+    assert isinstance(value, list)
+    return value
