@@ -103,19 +103,19 @@ def bits_per(nats: float, count: int) -> float:
     return nats / math.log(2) / count
 
 
-def pearson(a: Sequence[float], b: Sequence[float]) -> float:
+def pearson(a: Sequence[float] | np.ndarray, b: Sequence[float] | np.ndarray) -> float:
     """Pearson's correlation; 0 if it is undefined, because all numbers of one side are equal."""
     x, y = (np.asarray(values, np.float64) - np.mean(values) for values in (a, b))
     spread = math.sqrt(float((x**2).sum()) * float((y**2).sum()))
     return float((x * y).sum()) / spread if spread else 0.0
 
 
-def spearman(a: Sequence[float], b: Sequence[float]) -> float:
+def spearman(a: Sequence[float] | np.ndarray, b: Sequence[float] | np.ndarray) -> float:
     """Spearman's correlation: Pearson's of the ranks. Equal numbers have the mean of their ranks."""
     return pearson(_ranks(a), _ranks(b))
 
 
-def _ranks(values: Sequence[float]) -> list[float]:
+def _ranks(values: Sequence[float] | np.ndarray) -> list[float]:
     _, number, counts = np.unique(np.asarray(values, np.float64), return_inverse=True, return_counts=True)
     means: np.ndarray = np.cumsum(counts) - (counts - 1) / 2
     return [float(rank) for rank in means[number]]
