@@ -37,8 +37,8 @@ def base(tokenizers, tmp_path):
     return base_of("bert", tokenizers["wordpiece"], tmp_path / "base")
 
 
-def trained(base, examples, out, **settings):
-    for _ in adapt(base, examples, out, task=Embed(epochs=1, examples=4, **settings)):
+def trained(base, some, out, **settings):
+    for _ in adapt(base, some, out, task=Embed(**{"epochs": 1, "examples": 4} | settings)):
         pass
     return open_run(out, device="cpu")
 
@@ -156,6 +156,7 @@ def test_training_on_a_few_pairs_makes_each_find_its_own(base, tmp_path):
         ({"loss": "cosine"}, "softmax", "needs a number for each pair, got 'no'"),
         ({"loss": "softmax", "scale": 3.0}, "softmax", "scale has no effect with loss=softmax"),
         ({"low": 0.0}, "negatives", "low has no effect with loss=negatives"),
+        ({"loss": "neighbour", "examples": 1}, "neighbour", "set examples=2 or more"),
         ({"dims": (400,)}, "negatives", "over the width of the network, 16"),
     ],
 )
@@ -200,3 +201,11 @@ def test_the_first_dimensions_are_cut_and_have_length_1(base, tmp_path):
         embed(model, TEXTS, dims=17)
     with pytest.raises(UserError, match="unmask adapt --task embed"):
         embed(base, TEXTS, dims=4)
+
+
+def test_a_model_in_bfloat16_makes_nearly_the_same_vectors_and_answers(base, tmp_path):
+    trained(base, EXAMPLES["softmax"], tmp_path / "run", pool="weighted")
+    whole, half = (open_run(tmp_path / "run", device="cpu", half=half) for half in (False, True))
+    assert (embed(whole, TEXTS).value * embed(half, TEXTS).value).sum(1).min() > 0.99
+    for a, b in zip(answer(whole, PAIRS).answers, answer(half, PAIRS).answers, strict=True):
+        assert a.probabilities["yes"] == pytest.approx(b.probabilities["yes"], abs=0.05)

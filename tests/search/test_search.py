@@ -81,6 +81,14 @@ def test_texts_that_are_added_are_found_as_if_they_had_been_there(runs, tmp_path
     assert len(unmask.open_index(tmp_path / "b", device="cpu")) == len(TEXTS)
 
 
+def test_texts_without_ids_are_numbered_on_when_they_are_added(runs, tmp_path):
+    (tmp_path / "t.txt").write_text("the doctor\nrain\n")
+    made = unmask.index(runs / "vectors", tmp_path / "t.txt", tmp_path / "idx", device="cpu", progress=False)
+    (tmp_path / "t.txt").write_text("a house\nthe city\n")
+    found = made.add(tmp_path / "t.txt", progress=False).search("rain")
+    assert {one.id: one.text for one in found} == {"0": "the doctor", "1": "rain", "2": "a house", "3": "the city"}
+
+
 def test_an_index_of_first_dimensions_compares_only_those(runs, collection, tmp_path):
     found = unmask.index(runs / "vectors", collection, tmp_path / "idx", dims=4, device="cpu", progress=False).search(
         "rain"

@@ -106,7 +106,11 @@ class TextVectorsModule(nn.Module):
     def _weighted(self, x: Tensor, batch: Batch) -> Tensor:
         """B D, the mean over the tokens of each row with weights that are learned."""
         assert self.weigh is not None
-        scores = self.weigh(x)[..., 0].float().masked_fill(~batch.real, torch.finfo(torch.float32).min)
+        scores = (
+            self.weigh(x.to(self.weigh.weight.dtype))[..., 0]
+            .float()
+            .masked_fill(~batch.real, torch.finfo(torch.float32).min)
+        )
         return torch.einsum("bt,btd->bd", scores.softmax(-1), x)
 
 

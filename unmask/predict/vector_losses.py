@@ -48,7 +48,8 @@ class PairClassModule(nn.Module):
         """E classes. `vectors`: E 2 D; a D below the full width uses the columns of the first dimensions."""
         u, v, width = vectors[:, 0], vectors[:, 1], vectors.shape[-1]
         weight = self.out.weight.view(len(self.out.weight), 3, -1)[:, :, :width].flatten(1)
-        return F.linear(torch.cat((u, v, (u - v).abs()), -1), weight, self.out.bias)
+        joined = torch.cat((u, v, (u - v).abs()), -1).to(weight.dtype)  # weights may be loaded in bfloat16
+        return F.linear(joined, weight, self.out.bias)
 
     def forward(self, vectors: Tensor, batch: Batch) -> Tensor:
         return F.cross_entropy(self.scores(vectors), batch.label, reduction="none")

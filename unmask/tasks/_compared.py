@@ -6,7 +6,7 @@ there are any, `negative`, a text or a list of texts. A file of texts alone is p
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -158,9 +158,3 @@ def _label(row: Mapping[str, Any], where: str, columns: Columns) -> str | None:
         value=value,
     )
     return None if value in (None, "") else str(value).strip()
-
-
-def are_numbers(examples: Sequence[Compared]) -> bool:
-    """Whether the labels are numbers and not classes: each is a number, and at least one has a decimal point."""
-    found = [example.number for example in examples]
-    return None not in found and any(not str(example.label).lstrip("+-").isdigit() for example in examples)

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, get_args
 
 import numpy as np
 
@@ -21,7 +21,8 @@ from unmask.predict.vector_losses import PAIRS
 from unmask.recipe import Recipe
 from unmask.settings import override
 from unmask.tasks._answers import Prediction
-from unmask.tasks._compared import Alone, Compared, are_numbers, read
+from unmask.tasks._compared import Alone, Compared, read
+from unmask.tasks._fitting_loss import Loss, check_loss, check_settings, loss_for
 from unmask.tasks._labelled import label_names, label_numbers
 from unmask.tasks._recipe import with_head
 from unmask.tasks._training import Training
@@ -56,7 +57,7 @@ class Embed(Training):
     pool: Pool = "mean"
     # softmax: the class of a pair; cosine: the number of a pair; negatives: find the second text among those of the batch;
     # dropout: the same for a text and itself; neighbour: the same for a sentence and the next one; none: by the columns
-    loss: Literal["softmax", "cosine", "negatives", "dropout", "neighbour"] | None = None
+    loss: Loss | None = None
     scale: float | None = None  # of cosines, for a loss that compares with the batch: 1 / temperature; none: 20
     dims: tuple[int, ...] = ()  # numbers of first dimensions that are trained as vectors of their own (Matryoshka)
     dropout: float | None = None  # of the network while it is trained; none: as it was pretrained
@@ -101,10 +102,9 @@ class Embed(Training):
 
     def learn(self, examples: Sequence[Compared]) -> Embed:
         """The task with the loss that fits the columns, and its classes or the range of its numbers."""
-        labelled = examples[0].label is not None
-        numbers = labelled and are_numbers(examples)
-        loss = self.loss or ("cosine" if numbers else "softmax" if labelled else "negatives")
-        self._check_loss(loss, examples)
+        loss = self.loss or loss_for(examples)
+        check_loss(loss, examples, per_step=self.examples)
+        check_settings(loss, {"labels": self.labels, "low": self.low, "high": self.high, "scale": self.scale})
         if loss == "softmax":
             names: Any = examples  # all that is read of an example is its label
             return replace(self, loss=loss, labels=self.labels or label_names(names))
@@ -116,45 +116,6 @@ class Embed(Training):
         )
         require(low < high, "all pairs have the number {low}: give pairs with different numbers", low=low)
         return replace(self, loss=loss, low=low, high=high)
-
-    def _check_loss(self, loss: str, examples: Sequence[Compared]) -> None:
-        """Refuse a loss that cannot be computed from the examples, and settings that it does not use."""
-        first = examples[0]
-        where = first.where or "the first example"
-        if loss in ("softmax", "cosine"):
-            require(
-                first.label is not None,
-                "{where}: loss={loss} needs a label for each pair, and there is none: add the column, name it with --label, "
-                "or set loss=negatives",
-                where=where,
-                loss=loss,
-            )
-            more = next((example for example in examples if len(example.texts) > 2), None)
-            require(
-                more is None,
-                "{where}: loss={loss} compares two texts, and the example has a negative too: leave the negative out, or set "
-                "loss=negatives",
-                where=more.where if more else "",
-                loss=loss,
-            )
-        wrong = next((example for example in examples if loss == "cosine" and example.number is None), None)
-        require(
-            wrong is None,
-            "{where}: loss=cosine needs a number for each pair, got {label!r}: give numbers, or set loss=softmax",
-            where=wrong.where if wrong else "",
-            label=wrong.label if wrong else "",
-        )
-        for name, value, losses in (
-            ("labels", self.labels, ("softmax",)), ("low", self.low, ("cosine",)), ("high", self.high, ("cosine",)),
-            ("scale", self.scale, ("negatives", "dropout", "neighbour")),
-        ):  # fmt: skip
-            require(
-                value in (None, ()) or loss in losses,
-                "{name} has no effect with loss={loss}, only with {losses}: leave {name} out",
-                name=name,
-                loss=loss,
-                losses=" or ".join(losses),
-            )
 
     def check(self, examples: Sequence[Compared], reader: str, *, labelled: bool = True) -> None:
         for number, example in enumerate(examples, 1):
