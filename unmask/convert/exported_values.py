@@ -78,6 +78,9 @@ FATES: dict[type, dict[str, Fate]] = {
         "pooler_bias": "checked", "pooler_norm": "checked", "dropout": "written", "answer": "written", "readings": "checked",
     },
     predict.EveryLayer: {"head": "checked"},
+    predict.Tags: {"classes": "written", "dropout": "written", "crf": "checked"},
+    predict.Span: {},
+    predict.Relation: {"classes": "left out", "dropout": "left out"},
     predict.Replaced: {"where": "training", "initial": "training"},
     predict.Tokens: {
         "tied": "written", "transform": "checked", "bias": "checked", "activation": "checked", "epsilon": "checked",
