@@ -32,7 +32,7 @@ def one_thread():
 
 def plain(text: str) -> str:
     """Without the colours and lines of a terminal."""
-    return re.sub(r"\x1b\[[0-9;]*m", "", text)
+    return re.sub(r"\x1b\[[0-9;]*m|│", "", text)
 
 
 @pytest.fixture(scope="module")

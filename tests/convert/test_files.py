@@ -138,10 +138,14 @@ def test_what_a_family_alone_can_say_and_we_cannot_express_names_the_value(tmp_p
         import_hf(folder, tmp_path / "run")
 
 
-def test_a_regression_is_refused(tmp_path):
-    folder = folder_of(bert(hf.BertForSequenceClassification, num_labels=1), tokenizer(), tmp_path / "hf")
-    with pytest.raises(UserError, match="one of several classes, got 1"):
-        import_hf(folder, tmp_path / "run")
+def test_a_regression_of_several_numbers_and_an_unknown_problem_are_refused(tmp_path):
+    folder = folder_of(bert(hf.BertForSequenceClassification, num_labels=3), tokenizer(), tmp_path / "hf")
+    for problem in ("regression", "ordinal"):
+        edit_json(folder / "config.json", problem_type=problem)
+        with pytest.raises(
+            UserError, match=f"one of several classes, .*or one number, got 3 with problem_type='{problem}'"
+        ):
+            import_hf(folder, tmp_path / "run")
 
 
 def test_a_tokenizer_with_more_tokens_than_embeddings_is_refused(folder, tmp_path):

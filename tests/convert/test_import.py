@@ -23,6 +23,7 @@ from tests.convert.parts import (
 from unmask.convert import import_hf
 from unmask.errors import UserError
 from unmask.infer.model import open_run
+from unmask.tasks import Tag
 
 LABELS = {"id2label": {0: "bad", 1: "fair", 2: "good"}, "label2id": {"bad": 0, "fair": 1, "good": 2}}
 
@@ -241,13 +242,20 @@ def test_rows_that_no_token_has_are_cut_off_and_reported(tmp_path):
     (lambda: electra(hf.ElectraForTokenClassification), "wordpiece", "predict.replaced.dense.weight"),
 ])  # fmt: skip
 @pytest.mark.parametrize("named", [True, False], ids=["architecture named", "architecture not named"])
-def test_a_head_that_is_not_for_texts_is_left_over(tmp_path, network, kind, fresh, named):
+def test_a_head_for_tags_is_imported_if_its_architecture_is_named_and_left_over_otherwise(
+    tmp_path, network, kind, fresh, named
+):
     folder = folder_of(network(), tokenizer(kind), tmp_path / "hf")
     if not named:
         edit_json(folder / "config.json", architectures=None)
     report = import_hf(folder, tmp_path / "run")
-    assert report.left_over == ("classifier.bias", "classifier.weight")
-    assert fresh in report.missing
+    if named:  # then it is known to be a head for tags
+        assert not report.left_over
+        assert not report.missing
+        assert open_run(tmp_path / "run", device="cpu").recipe.task == Tag(labels=("LABEL_0", "LABEL_1"), token="first")
+    else:
+        assert report.left_over == ("classifier.bias", "classifier.weight")
+        assert fresh in report.missing
 
 
 @pytest.mark.parametrize("texts", [TEXTS, PAIRS], ids=["one text", "two texts"])

@@ -63,4 +63,6 @@ def test_that_an_unknown_device_is_told(gpt, tmp_path):
 
 
 def test_that_only_what_can_be_adapted_to_is_a_task():
-    assert tasks.names() == ["choose", "classify", "embed", "write"]
+    assert tasks.names() == [
+        "choose", "classify", "embed", "multi", "number", "rank", "relation", "span", "tag", "write",
+    ]  # fmt: skip

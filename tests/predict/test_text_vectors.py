@@ -94,6 +94,7 @@ def test_the_loss_with_negatives_equals_that_of_sentence_transformers(texts):
 
 def test_first_dimensions_are_trained_as_vectors_of_their_own():
     batch, hidden = read(5, 2)
+    batch = batch.replace(per_example={"answers": torch.rand(5, 1)})
     for loss in (InBatchLoss(), CosineLoss(), PairClassLoss(classes=3)):
         head = module(TextVectors(loss=loss, dims=(4, 2)))
         vectors = head.decode(hidden, batch)

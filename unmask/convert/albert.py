@@ -61,6 +61,8 @@ FAMILY = Family(
         ("tokens",): "AlbertForMaskedLM",
         ("tokens", "sentence"): "AlbertForPreTraining",
         ("label",): "AlbertForSequenceClassification",
+        ("tags",): "AlbertForTokenClassification",
+        ("span",): "AlbertForQuestionAnswering",
     },
     claims=_claims,
     sharing="all",

@@ -65,6 +65,8 @@ def architectures(title: str) -> dict[tuple[str, ...], str]:
         ("sentence",): f"{title}ForNextSentencePrediction",
         ("tokens", "sentence"): f"{title}ForPreTraining",
         ("label",): f"{title}ForSequenceClassification",
+        ("tags",): f"{title}ForTokenClassification",
+        ("span",): f"{title}ForQuestionAnswering",
     }
 
 

@@ -135,6 +135,8 @@ FAMILY = Family(
         (): "DebertaModel",
         ("tokens",): "DebertaForMaskedLM",
         ("label",): "DebertaForSequenceClassification",
+        ("tags",): "DebertaForTokenClassification",
+        ("span",): "DebertaForQuestionAnswering",
     },
     claims=_claims,
     pooler="gelu",

@@ -49,6 +49,8 @@ FAMILY = Family(
         ("tokens",): "ElectraForMaskedLM",
         ("replaced",): "ElectraForPreTraining",
         ("label",): "ElectraForSequenceClassification",
+        ("tags",): "ElectraForTokenClassification",
+        ("span",): "ElectraForQuestionAnswering",
     },
     claims=_claims,
     transform="gelu",

@@ -12,10 +12,10 @@ from unmask.convert.token_head import token_activation
 from unmask.convert.tokenizer import check_summary
 from unmask.data import FromTask
 from unmask.errors import require
-from unmask.predict import Label, Replaced, Tokens
+from unmask.predict import Label, Replaced, Span, Tags, Tokens
 from unmask.recipe import Recipe
 from unmask.system import SENTENCE, objectives
-from unmask.tasks import Classify
+from unmask.tasks import Classify, Number
 
 
 def exported_heads(family: Family, recipe: Recipe, backbone: Any) -> tuple[Heads, tuple[str, ...]]:
@@ -39,6 +39,12 @@ def exported_heads(family: Family, recipe: Recipe, backbone: Any) -> tuple[Heads
             check_summary(family, recipe.layout)
     if heads.replaced:
         _check_replaced(family, backbone)
+    if heads.tags:
+        require(
+            not kept[heads.tags].crf,
+            "Hugging Face's {kind} has no CRF: adapt with crf=false, or use the run folder as it is",
+            kind=family.model_type,
+        )
     return heads, out + parts_out
 
 
@@ -62,6 +68,8 @@ def _sorted(kept: dict[str, Any], recipe: Recipe) -> Heads:
         sentence=SENTENCE if SENTENCE in kept else None,
         label=next(iter(labels), None),
         replaced=next(iter(replaced), None),
+        tags=next((name for name, part in kept.items() if isinstance(part, Tags)), None),
+        span=next((name for name, part in kept.items() if isinstance(part, Span)), None),
         tied=all(kept[name].tied for name in tokens),
     )
 
@@ -75,6 +83,8 @@ def _has_place(family: Family, name: str, part: Any, recipe: Recipe) -> bool:
         return bool(family.names.sentence) and whole and type(recipe.arrange) is family.sentence_task
     if isinstance(part, Tokens):  # an adapted model may also predict tokens, but only its label is exported
         return not (isinstance(recipe.arrange, FromTask) and any(isinstance(other, Label) for other in found))
+    if isinstance(part, Tags | Span):
+        return ("tags" if isinstance(part, Tags) else "span",) in family.architectures
     return isinstance(part, Label) or (isinstance(part, Replaced) and bool(family.names.replaced))
 
 
@@ -154,9 +164,17 @@ def _check_transform_bias(family: Family, part: Tokens) -> None:
 
 
 def _check_task(family: Family, recipe: Recipe, part: Label) -> None:
-    if not isinstance(recipe.task, Classify):
+    if isinstance(recipe.task, Number):
+        moved = (recipe.task.mean or 0.0, recipe.task.deviation or 1.0) != (0.0, 1.0)
+        require(
+            not moved or "out.bias" in family.names.label,
+            "Hugging Face's {kind} predicts a number without a bias, and so cannot add the mean of the training examples: adapt "
+            "with --set mean=0.0 --set deviation=1.0",
+            kind=family.model_type,
+        )
+    if not isinstance(recipe.task, Classify | Number):
         return
-    orders, named = recipe.task.orders, len(recipe.task.labels)
+    orders, named = recipe.task.orders, len(recipe.task.labels) or 1
     require(
         orders == "one",
         "Hugging Face's {model_type} reads a pair in one order, got orders={orders!r}: adapt with orders=one",
@@ -181,8 +199,10 @@ def _check_label(family: Family, part: Label, backbone: Any) -> None:
     )
     require(
         part.readings == "sum",
-        "Hugging Face's {kind} reads a text once, and does not read a long one in windows: adapt with long=cut",
+        "Hugging Face's {kind} reads a text once, and does not read a long one in windows, got readings={readings}: adapt with "
+        "long=cut",
         kind=kind,
+        readings=part.readings,
     )
     if family.pooler_norm or not linear_label.fits(part, family.pooler, backbone.width):
         _check_pooler(family, part)

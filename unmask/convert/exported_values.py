@@ -81,6 +81,9 @@ FATES: dict[type, dict[str, Fate]] = {
     predict.EveryLayer: {"head": "checked"},
     # its pooling is written by the export for sentence-transformers
     predict.TextVectors: {"pool": "left out", "loss": "training", "dims": "training"},
+    predict.Tags: {"classes": "written", "dropout": "written", "crf": "checked"},
+    predict.Span: {},
+    predict.Relation: {"classes": "left out", "dropout": "left out"},
     predict.Replaced: {"where": "training", "initial": "training"},
     predict.Tokens: {
         "tied": "written", "transform": "checked", "bias": "checked", "activation": "checked", "epsilon": "checked",

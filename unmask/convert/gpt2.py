@@ -17,7 +17,8 @@ FAMILY = Family(
         only={"scale_attn_weights": True, "scale_attn_by_inverse_layer_idx": False},
     ),
     names=gpt_layers.names("wte", "wpe", {"final_norm": "ln_f"}),
-    architectures=gpt_layers.architectures("GPT2"),
+    architectures=gpt_layers.architectures("GPT2")
+    | {("tags",): "GPT2ForTokenClassification", ("span",): "GPT2ForQuestionAnswering"},
     claims=gpt_layers.claims,
     network_values={"norm": "pre"},
     sees="left",

@@ -52,6 +52,15 @@ class HFFolder:
         ours = whole if self.architecture is None else self.architecture.endswith("ForSequenceClassification")
         return len(self.tensors[output]) if ours else 0
 
+    @property
+    def token_task(self) -> str | None:
+        """The kind of head that reads every token of a text, "tags" or "span"; None if it has no such head."""
+        named = self.architecture or ""
+        tags, span = "ForTokenClassification", ("ForQuestionAnswering", "ForQuestionAnsweringSimple")
+        kind = "tags" if named.endswith(tags) else "span" if named.endswith(span) else ""
+        known = (kind,) in self.family.architectures and self.has(getattr(self.family.names, kind))
+        return kind if known else None
+
     def has(self, head: Table) -> bool:
         """Whether the checkpoint has a tensor of this head. A pooler does not count, because it is a part of the network."""
         theirs = {name for several in head.values() for name in several}

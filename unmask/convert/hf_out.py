@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -101,16 +101,31 @@ def _config(model: Model, found: Architecture, tokenizer: Tokenizer, tensors: Ma
         **{name: tokenizer.roles.get(role) for name, role in found.family.config.token_ids.items()},
         **config_json.write_values(found.family, backbone_of(model.recipe), tokenizer.vocabulary.pad),
         **(_classes(found, model.recipe, label) if isinstance(label, Label) else {}),
+        **(_tags(found, model.recipe, model.recipe.predict[found.heads.tags]) if found.heads.tags else {}),
     }
 
 
 def _classes(found: Architecture, recipe: Recipe, label: Label) -> dict[str, Any]:
-    class_names = recipe_facts.class_names(recipe, label)
+    problems = {"classes": "multi_label_classification", "number": "regression"}
     return {
-        "id2label": {str(i): name for i, name in enumerate(class_names)},
-        "label2id": {name: i for i, name in enumerate(class_names)},
+        **_named(recipe_facts.class_names(recipe, label)),
+        **({"problem_type": problems[label.answer]} if label.answer in problems else {}),
         found.family.config.label_dropout[0]: label.dropout,
         **({"classifier_pooling": found.family.pools[label.pool]} if found.family.pools else {}),
+    }
+
+
+def _tags(found: Architecture, recipe: Recipe, head: Any) -> dict[str, Any]:
+    names = recipe.task.labels if recipe.task is not None else ()
+    own = names or tuple(f"LABEL_{i}" for i in range(head.classes))
+    return _named(own) | {found.family.config.label_dropout[0]: head.dropout}
+
+
+def _named(names: Sequence[str]) -> dict[str, Any]:
+    """The names of the classes as config.json has them."""
+    return {
+        "id2label": {str(i): name for i, name in enumerate(names)},
+        "label2id": {name: i for i, name in enumerate(names)},
     }
 
 

@@ -23,12 +23,16 @@ class Heads:
     sentence: str | None = None  # predicts the answer of the sentence task of pretraining
     label: str | None = None  # predicts the class of a text
     replaced: str | None = None  # finds tokens that a generator replaced
+    tags: str | None = None  # predicts a tag for each token
+    span: str | None = None  # predicts where an answer begins and ends
     tied: bool = True  # whether the output weights of `tokens` are the token embeddings
 
     @property
     def kinds(self) -> tuple[str, ...]:
         """The kinds of heads that the model has, in the order of the fields. It is a key of `Family.architectures`."""
-        return tuple(kind for kind in ("tokens", "sentence", "label", "replaced") if getattr(self, kind))
+        return tuple(
+            kind for kind in ("tokens", "sentence", "label", "replaced", "tags", "span") if getattr(self, kind)
+        )
 
 
 @dataclass(frozen=True)
@@ -43,6 +47,9 @@ class Names:
     label: Table  # tensors of the head that predicts a class
     sentence: Table = field(default_factory=dict)  # tensors of the head for the sentence task
     replaced: Table = field(default_factory=dict)  # tensors of the head that finds replaced tokens
+    # tensors of the heads for tags and for answers; which of them a family has, its `architectures` say
+    tags: Table = field(default_factory=lambda: layers({"out": "classifier"}))
+    span: Table = field(default_factory=lambda: layers({"out": "qa_outputs"}))
     transposed: tuple[str, ...] = ()  # our names of block tensors that are stored as input x output (Conv1D)
     # For tensors with more dimensions than ours, the size of each dimension: a field of our backbone, or a number.
     shapes: dict[str, tuple[str | int, ...]] = field(default_factory=dict)

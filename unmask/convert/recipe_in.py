@@ -14,11 +14,12 @@ from unmask.convert.names import Heads
 from unmask.data import Blocks, FromTask
 from unmask.errors import require
 from unmask.hide import Nothing
-from unmask.predict import Label, Replaced
+from unmask.predict import Label, Replaced, Span, Tags
 from unmask.recipe import Recipe, Stage
 from unmask.system import SENTENCE, GeneratorDiscriminator, Single
 from unmask.system.generator_discriminator import READS
-from unmask.tasks import Classify
+from unmask.tasks import Classify, Multi, Number, Tag
+from unmask.tasks import Span as FindSpan
 
 
 def heads_of(source: HFFolder) -> Heads:
@@ -26,6 +27,8 @@ def heads_of(source: HFFolder) -> Heads:
     called = source.family.names
     if source.classes:
         return Heads(label="label")
+    if source.token_task:
+        return Heads(tags="tags") if source.token_task == "tags" else Heads(span="span")
     if called.replaced and not source.has(called.tokens):
         return Heads(replaced="replaced")
     tied = bool(source.config.get("tie_word_embeddings", source.config.get("tie_weight", True)))
@@ -46,7 +49,11 @@ def recipe_of(source: HFFolder, heads: Heads) -> Recipe:
         system=Single(backbone=backbone),
         reads=backbone.length if source.longest is None else int(min(source.longest, backbone.length)),
     )
-    return _classifying(recipe, source, backbone) if heads.label else _pretrained(recipe, source, backbone, heads)
+    if heads.label:
+        return _classifying(recipe, source, backbone)
+    if source.token_task:
+        return _of_task(recipe, source.token_task, *_read_tokens(source, backbone), backbone)
+    return _pretrained(recipe, source, backbone, heads)
 
 
 def backbone_of(recipe: Recipe) -> Any:
@@ -112,28 +119,54 @@ def _replaced(source: HFFolder) -> Replaced:
 def _classifying(recipe: Recipe, source: HFFolder, backbone: Any) -> Recipe:
     """The recipe of a classifier: nothing is hidden, and the label is predicted."""
     config_json.check_only(source.config, source.family.config.only_label)
-    problem = source.config.get("problem_type")
+    problem = source.config.get("problem_type") or (
+        "single_label_classification" if source.classes > 1 else "regression"
+    )
+    tasks: dict[str, tuple[Any, Any]] = {
+        "single_label_classification": ("class", lambda names: Classify(labels=names)),
+        "multi_label_classification": ("classes", lambda names: Multi(labels=names)),
+        "regression": ("number", lambda names: Number(mean=0.0, deviation=1.0)),
+    }
     require(
-        problem in (None, "single_label_classification") and source.classes > 1,
+        problem in tasks
+        and (source.classes == 1 if problem == "regression" else source.classes > 1 or "multi" in problem),
         (
-            "a label here is one of several classes, got {classes} with problem_type={problem!r} in config.json: "
-            "choose a checkpoint of problem_type 'single_label_classification'"
+            "a label here is one of several classes, several of them, or one number, got {classes} with "
+            "problem_type={problem!r} in config.json: choose a checkpoint of problem_type 'single_label_classification', "
+            "'multi_label_classification' or, with one class, 'regression'"
         ),
         classes=source.classes,
         problem=problem,
     )
+    answer, task = tasks[problem]
+    head = dataclasses.replace(_label(source, backbone), answer=answer, classes=source.classes)
+    return _of_task(recipe, "label", head, task(_class_names(source, source.classes)), backbone)
+
+
+def _read_tokens(source: HFFolder, backbone: Any) -> tuple[Any, Any]:
+    """The head of a checkpoint that reads every token, and its task."""
+    if source.token_task == "span":
+        return Span(), FindSpan(no_answer=False)
+    classes = len(source.tensors[source.family.names.tags["out.weight"][0]])
+    return Tags(classes=classes, dropout=_dropout(source, backbone)), Tag(
+        labels=_class_names(source, classes), token="first"
+    )
+
+
+def _of_task(recipe: Recipe, name: str, head: Any, task: Any, backbone: Any) -> Recipe:
+    """The recipe of an adapted model: nothing is hidden, and the head is trained."""
     return recipe.replace(
         arrange=FromTask(),
         hide=Nothing(),
         see=recipe_facts.reading_view(recipe),
-        predict={"label": _label(source, backbone)},
-        task=Classify(labels=_class_names(source)),
+        predict={name: head},
+        task=task,
         adapt=dataclasses.replace(recipe.adapt, language=0.0),  # it has no head for tokens
         schedule=(Stage(length=backbone.length),),
     )
 
 
-def _class_names(source: HFFolder) -> tuple[str, ...]:
+def _class_names(source: HFFolder, classes: int) -> tuple[str, ...]:
     written = source.config.get("id2label") or {}
     require(
         all(map(str.isdecimal, written)),
@@ -141,18 +174,21 @@ def _class_names(source: HFFolder) -> tuple[str, ...]:
         written=", ".join(written),
     )
     known = {int(key): str(name) for key, name in written.items()}
-    return tuple(known.get(i, f"LABEL_{i}") for i in range(source.classes))
+    return tuple(known.get(i, f"LABEL_{i}") for i in range(classes))
+
+
+def _dropout(source: HFFolder, backbone: Any) -> Any:
+    """The dropout before the output of a head."""
+    called, otherwise = source.family.config.label_dropout
+    said = source.config.get(called)
+    return said if said is not None else backbone.dropout if otherwise is None else otherwise
 
 
 def _label(source: HFFolder, backbone: Any) -> Label:
-    family = source.family
-    called, otherwise = family.config.label_dropout
-    dropout = source.config.get(called)
-    if dropout is None:
-        dropout = backbone.dropout if otherwise is None else otherwise
+    family, dropout = source.family, _dropout(source, backbone)
     pooler = family.pooler is not None
     return Label(
-        classes=source.classes, pooler=pooler, activation=family.pooler or "tanh", bias=pooler, dropout=dropout,
+        classes=max(2, source.classes), pooler=pooler, activation=family.pooler or "tanh", bias=pooler, dropout=dropout,
         pool=_pool(source), pooler_bias=not family.pooler_norm, pooler_norm=backbone.epsilon if family.pooler_norm else None,
     )  # fmt: skip
 

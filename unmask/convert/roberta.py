@@ -38,6 +38,8 @@ FAMILY = Family(
         (): "RobertaModel",
         ("tokens",): "RobertaForMaskedLM",
         ("label",): "RobertaForSequenceClassification",
+        ("tags",): "RobertaForTokenClassification",
+        ("span",): "RobertaForQuestionAnswering",
     },
     claims=_claims,
     transform="gelu",

@@ -58,6 +58,8 @@ def _known(family: Family, heads: Heads, blocks: list[str], backbone: Any) -> li
         (heads.sentence, names.sentence),
         (heads.label, names.label),
         (heads.replaced, names.replaced),
+        (heads.tags, names.tags),
+        (heads.span, names.span),
     ):
         found += _linked(f"predict.{name}.", "", table, family, backbone) if name else []
     return found

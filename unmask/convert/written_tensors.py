@@ -15,6 +15,7 @@ from unmask.convert.names import Heads
 from unmask.convert.tensor_links import links
 from unmask.errors import require
 from unmask.infer.model import Model
+from unmask.tasks import Number
 from unmask.text import Tokenizer
 from unmask.train import checkpoint
 
@@ -42,6 +43,8 @@ def _kept(model: Model, found: Architecture, backbone: Any) -> dict[str, Tensor]
     whole = {name: tensor.cpu() for name, tensor in checkpoint.unique(model.system).items()}
     ours = {name: tensor for name, tensor in whole.items() if not name.startswith(gone)}
     label: Any = model.recipe.predict[heads.label] if heads.label else None
+    if isinstance(model.recipe.task, Number):
+        ours = _scaled(f"predict.{heads.label}.out", ours, model.recipe.task)
     if label and not family.pooler_norm and linear_label.fits(label, family.pooler, backbone.width):
         ours = linear_label.doubled(str(heads.label), ours)
     strange = sorted(ours.keys() - {link.ours for link in links(family, heads, ours, backbone)})
@@ -52,6 +55,16 @@ def _kept(model: Model, found: Architecture, backbone: Any) -> dict[str, Tensor]
         strange=", ".join(strange[:3]),
     )
     return ours
+
+
+def _scaled(name: str, tensors: Mapping[str, Tensor], task: Number) -> dict[str, Tensor]:
+    """The tensors with an output that gives the number itself: the network here learns standardised numbers."""
+    mean, deviation = task.mean or 0.0, task.deviation or 1.0
+    if (mean, deviation) == (0.0, 1.0):
+        return dict(tensors)
+    weight = tensors[f"{name}.weight"]
+    bias = tensors.get(f"{name}.bias", weight.new_zeros(len(weight)))
+    return dict(tensors) | {f"{name}.weight": weight * deviation, f"{name}.bias": bias * deviation + mean}
 
 
 def _place(left_out: str) -> str:

@@ -121,6 +121,8 @@ FAMILY = Family(
         (): "XLNetModel",
         ("tokens",): "XLNetLMHeadModel",
         ("label",): "XLNetForSequenceClassification",
+        ("tags",): "XLNetForTokenClassification",
+        ("span",): "XLNetForQuestionAnsweringSimple",
     },
     claims=_claims,
     network=TransformerXL,
