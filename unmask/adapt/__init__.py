@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -26,7 +27,7 @@ from unmask.system.tuned import put_in
 from unmask.tasks.classify import Columns
 from unmask.train import Trainer
 
-__all__ = ["adapt", "adapt_to_files", "get", "inherit"]
+__all__ = ["ExamplesRead", "adapt", "adapt_to_files", "get", "inherit", "read_files"]
 
 
 def adapt_to_files(
@@ -35,15 +36,30 @@ def adapt_to_files(
     overwrite: bool = False, stop: Callable[[], bool] = lambda: False,
 ) -> Iterator[dict[str, Any]]:  # fmt: skip
     """Adapt a model to the examples of a file, yielding records. The task reads the file."""
+    read = read_files(task, train, dev, columns)
+    records = adapt(base, read.examples, out, task=task, dev=read.dev, tune=tune, seed=seed, fresh=fresh,
+                    overwrite=overwrite, stop=stop)  # fmt: skip
+    return chain(({"event": "notice", "text": text} for text in read.notices), records)
+
+
+@dataclass(frozen=True)
+class ExamplesRead:
+    """The examples of files, and what a user should know about them."""
+
+    examples: list[Any]
+    dev: list[Any]
+    notices: list[str]
+
+
+def read_files(
+    task: Task, train: str | Path, dev: str | Path | None = None, columns: Columns | None = None
+) -> ExamplesRead:
+    """Read the files of a task."""
     read = [task.read(Path(file), columns) if file else ([], Counter[str]()) for file in (train, dev)]
     (examples, _), (held, _) = read
     described = filter(None, [task.described(Path(file), columns) for file in (train, dev) if file])
-    notices: list[dict[str, Any]] = [{"event": "notice", "text": text} for text in described]
     said = [f"{count:,} {note}" for _, notes in read for note, count in notes.items()]
-    notices += [{"event": "notice", "text": text} for text in said + data_notices(task, examples, held)]
-    records = adapt(base, examples, out, task=task, dev=held, tune=tune, seed=seed, fresh=fresh, overwrite=overwrite,
-                    stop=stop)  # fmt: skip
-    return chain(notices, records)
+    return ExamplesRead(examples, held, [*described, *said, *data_notices(task, examples, held)])
 
 
 def adapt(

@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from itertools import chain
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
 import numpy as np
 
-from unmask import adapt, convert, evaluate, fonts, infer, run, screen, tasks
+from unmask import convert, evaluate, fonts, infer, screen
+from unmask.api.adapting import TRIALS, Adapting
 from unmask.api.extending import extend_run
 from unmask.api.inputs import read_texts
 from unmask.api.paths import Paths, listed
-from unmask.api.ways import tuned_by, tuning_settings
 from unmask.axes import Task, Tune, gives_of
 from unmask.errors import require
 from unmask.infer.write_vectors import check_name, write_vectors
 from unmask.progress import Progress, Tell, follow, tell_notes, tell_notice
-from unmask.recipe_file import RecipeFile, file_used_by
-from unmask.settings import override
+from unmask.recipe_file import RecipeFile
 from unmask.tasks.classify import Columns
 from unmask.tasks.prompt import read as read_questions
 from unmask.text import Corpus
@@ -161,8 +160,8 @@ class Model(infer.Model):
     def adapt(
         self, train: str | Path, out: str | Path, *, dev: str | Path | None = None, task: str | Task | None = None,
         tune: str | Tune | None = None, settings: Sequence[str] = (), text: str | Sequence[str] | None = None,
-        label: str | None = None, seed: int = 0, fresh: bool = False, overwrite: bool = False,
-        stop: Callable[[], bool] = lambda: False, progress: Progress = True,
+        label: str | None = None, seed: int = 0, fresh: bool = False, seeds: int = 1, folds: int | None = None,
+        overwrite: bool = False, stop: Callable[[], bool] = lambda: False, progress: Progress = True,
     ) -> Model:  # fmt: skip
         """Fine-tune on a file of examples of a task; returns the adapted model.
 
@@ -171,21 +170,36 @@ class Model(infer.Model):
         weights. `settings`: changes of the task, such as "epochs=5", and of the way of tuning, such as "tune.rank=4". `text`
         and `label` name the columns of the file; of a pair, `text` names two. `fresh`: start from random weights, as the
         control of a comparison. The scores of all epochs, and which one was kept, are in the last record of its `history`.
-        `stop`, `progress`: as for `unmask.pretrain`."""
-        columns = Columns.of(text, label)
-        of_task, of_tune = tuning_settings(settings)
-        found = (tasks.kind_of(train, columns) or "classify") if task is None else task
-        chosen = override(tasks.get(found) if isinstance(found, str) else found, of_task)
-        way = tuned_by(tune, of_tune)
-        records = adapt.adapt_to_files(self, train, out, dev=dev, task=chosen, columns=columns, tune=way, seed=seed,
-                                       fresh=fresh, overwrite=overwrite, stop=stop)  # fmt: skip
-        if task is None and found != "classify":
-            records = chain(
-                [{"event": "notice", "text": f"by its columns, {train} is read as --task {found}"}], records
-            )
-        follow(records, progress, partial(screen.training, title=f"adapting {self.folder.name}"))
-        own = run.file_for(out, file_used_by(self.recipe))
-        return Model.of(infer.open_run(out, device=self.device, recipe=own))
+        `seeds`: train this many times and keep the best on `dev`. `folds`: score each part of the examples by a model of the
+        others, then train on all; labels that are probably wrong are listed in suspects.jsonl. The scores of both are in
+        `trials`. `stop`, `progress`: as for `unmask.pretrain`. The run folder holds a report.html."""
+        adapting = Adapting.of(
+            self, train, dev=dev, task=task, tune=tune, settings=settings, columns=Columns.of(text, label),
+            overwrite=overwrite, stop=stop, progress=progress,
+        )  # fmt: skip
+        return Model.of(adapting.run(Path(out), seed, fresh, seeds, folds))
+
+    def label_curve(
+        self, train: str | Path, out: str | Path, *, sizes: str, dev: str | Path, seeds: int = 1,
+        task: str | Task | None = None, tune: str | Tune | None = None, settings: Sequence[str] = (),
+        text: str | Sequence[str] | None = None, label: str | None = None, overwrite: bool = False,
+        stop: Callable[[], bool] = lambda: False, progress: Progress = True,
+    ) -> dict[str, Any]:  # fmt: skip
+        """The score on `dev` by the number of labels, from this model and from random weights: `sizes`="100,1000,all".
+
+        It is written to curve.json and report.html in the folder `out`; the models are not kept. The other options are those
+        of `adapt`."""
+        adapting = Adapting.of(
+            self, train, dev=dev, task=task, tune=tune, settings=settings, columns=Columns.of(text, label),
+            overwrite=overwrite, stop=stop, progress=progress,
+        )  # fmt: skip
+        return adapting.curve(Path(out), sizes, seeds)
+
+    @property
+    def trials(self) -> dict[str, Any] | None:
+        """The scores of the seeds or folds that `adapt` tried; None if it trained once."""
+        file = self.folder / TRIALS
+        return json.loads(file.read_text(encoding="utf-8")) if file.is_file() else None
 
     def add(self, folder: str | Path, *, recipe: str | Path | RecipeFile | None = None) -> Model:
         """The model in a run folder that holds only what was trained on this one, such as adapters. It uses the weights of

@@ -19,7 +19,7 @@ SLOWER = 0.2  # of the rate of the pretraining: a higher one forgets what the ne
 
 
 def warm(
-    base: Model, train: str | Path, out: str | Path, *, budget: str, more: Paths = (), task: str | Task = "classify",
+    base: Model, train: str | Path, out: str | Path, *, budget: str, more: Paths = (), task: str | Task | None = None,
     text: str | Sequence[str] | None = None, seed: int = 0, overwrite: bool = False,
     stop: Callable[[], bool] = lambda: False, progress: Progress = True,
 ) -> Model:  # fmt: skip
@@ -27,8 +27,10 @@ def warm(
 
     `budget`: such as 2m or 500steps. `more`: other text of the same kind. `text`, `task`: how the file is read, as for
     `Model.adapt`."""
-    reader = tasks.get(task) if isinstance(task, str) else task
-    examples, _ = reader.read(Path(train), Columns.of(text), labelled=False)
+    columns = Columns.of(text)
+    found = (tasks.kind_of(train, columns) or "classify") if task is None else task
+    reader: Task = tasks.get(found) if isinstance(found, str) else found
+    examples, _ = reader.read(Path(train), columns, labelled=False)
     optimise = base.recipe.optimise
     recipe = base.recipe.replace(optimise=replace(optimise, rate=SLOWER * optimise.rate))  # type: ignore[type-var]
     with TemporaryDirectory() as folder:

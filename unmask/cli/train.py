@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import shlex
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 import unmask
 from unmask import task_names, tune_names
-from unmask.cli import options, output
+from unmask.cli import adapting, options, output
 from unmask.cli.options import (
     Device,
     Json,
@@ -150,6 +150,22 @@ def adapt(
     fresh: Annotated[
         bool, typer.Option("--fresh", help="Start from random weights: the control of a comparison.")
     ] = False,
+    seeds: Annotated[
+        int, typer.Option(help="Train with this many seeds; the mean score is shown, and the best on --dev is kept.")
+    ] = 1,
+    folds: Annotated[
+        int | None, typer.Option(help="Score each of so many parts by a model of the others; lists suspicious labels.")
+    ] = None,
+    curve: Annotated[
+        str | None,
+        typer.Option(
+            help="Only measure the score on --dev by the number of labels, such as 100,1000,all; draws it in OUT."
+        ),
+    ] = None,
+    warm_text: Annotated[
+        str | None,
+        typer.Option(help="First continue pretraining on the texts of TRAIN for this budget, such as 2m or 500steps."),
+    ] = None,
     seed: Seed = 0,
     recipe_file: OwnRecipe = None,
     device: Device = None,
@@ -160,13 +176,27 @@ def adapt(
 
     Texts longer than the model was pretrained with are cut, or read in windows. After each epoch the scores on --dev are shown."""
     base = unmask.load(run, device=device, recipe=recipe_file, tell=output.Said(json_))
-    model = base.adapt(
-        train, out, dev=dev, task=task, tune=tune, settings=[*settings, *["strict=true"] * strict], text=text, label=label,
-        seed=seed, fresh=fresh,
-        overwrite=overwrite, stop=options.interrupt(), progress=output.progress(json_),
-    )  # fmt: skip
+    stop, progress = options.interrupt(), output.progress(json_)
+    if warm_text is not None:
+        warmed = out.with_name(f"{out.name}-text")
+        base = unmask.warm(
+            base, train, warmed, budget=warm_text, task=task, text=text, seed=seed, overwrite=overwrite, stop=stop,
+            progress=progress,
+        )  # fmt: skip
+        if base.history[-1].get("stopped"):
+            raise typer.Exit(130)
+    more: dict[str, Any] = {
+        "dev": dev, "task": task, "tune": tune, "settings": [*settings, *["strict=true"] * strict], "text": text,
+        "label": label, "overwrite": overwrite, "stop": stop, "progress": progress, "seeds": seeds,
+    }  # fmt: skip
+    if curve is not None:
+        adapting.show_curve(base.label_curve(train, out, sizes=curve, **more), out, json_)
+        return
+    model = base.adapt(train, out, seed=seed, fresh=fresh, folds=folds, **more)
     last = model.history[-1]
     if last.get("stopped"):
         output.done(last, f"stopped at step {last['step']:,}; the weights so far are in {out}", json_)
         raise typer.Exit(130)
-    output.done(last, f"written to {out}; try: unmask evaluate {out} TEST", json_)
+    if model.trials is not None:
+        adapting.show_trials(model.trials, out, json_)
+    output.done(last, f"written to {out}, with report.html; try: unmask evaluate {out} TEST", json_)

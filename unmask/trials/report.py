@@ -23,14 +23,38 @@ MOST_ROWS = 30  # mistakes that are listed
 
 
 def write_report(
-    model: Model, last: dict[str, Any], history: Sequence[dict[str, Any]], dev: Sequence[Any], more: Sequence[str] = ()
+    model: Model,
+    last: dict[str, Any],
+    history: Sequence[dict[str, Any]],
+    dev: Sequence[Any],
+    found: dict[str, Any] | None = None,
 ) -> Path:
-    """Write report.html into the run folder of an adapted model. `last`: the last record; `more`: parts of the page."""
+    """Write report.html into the run folder of an adapted model. `last`: the last record of its log; `found`: the result of
+    several seeds or folds."""
     path = model.folder / REPORT
     html_page.page(path, f"{model.folder.name}: {model.recipe.name} {model.recipe.size}", [
-        *more, *_training(last, history), *_mistakes(model, dev), *_settings(model),
+        *_trials(found), *_training(last, history), *_mistakes(model, dev), *_settings(model),
     ])  # fmt: skip
     return path
+
+
+def _trials(found: dict[str, Any] | None) -> Iterator[str]:
+    if not found or "mean" not in found:
+        return
+    single = found.get("folds") or [one["score"] for one in found["trials"]]
+    yield html_page.heading("Folds" if "folds" in found else "Seeds")
+    spread = f"{found['mean']:.4f} ± {found['deviation']:.4f}" if len(single) > 1 else f"{found['mean']:.4f}"
+    yield html_page.paragraph(
+        f"Mean and deviation of the score: {spread} ({', '.join(f'{one:.4f}' for one in single)})."
+    )
+    if "trials" in found:
+        yield html_page.paragraph(f"The model with the best seed on dev was kept: {found['kept_seed']}.")
+    if found.get("suspects"):
+        yield html_page.heading(f"Labels to check ({len(found['suspects']):,}, the worst first)")
+        columns = ("label", "predicted", "probability", "text", "where")
+        yield html_page.table(
+            columns, [[str(one[name])[:300] for name in columns] for one in found["suspects"][:MOST_ROWS]]
+        )
 
 
 def _training(last: dict[str, Any], history: Sequence[dict[str, Any]]) -> Iterator[str]:

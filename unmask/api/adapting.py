@@ -1,0 +1,97 @@
+"""Adapt a model to files of examples: once, with several seeds, on folds, or with fewer labels."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+from unmask import adapt, infer, run, screen, tasks, trials
+from unmask.adapt import ExamplesRead
+from unmask.api.ways import tuned_by, tuning_settings
+from unmask.axes import Task, Tune
+from unmask.errors import require
+from unmask.progress import Progress, follow
+from unmask.recipe_file import file_used_by
+from unmask.settings import override
+from unmask.tasks.classify import Columns
+from unmask.train import log
+from unmask.trials import Trial
+
+TRIALS = "trials.json"  # the scores of several seeds or folds, in the run folder
+
+
+@dataclass(frozen=True)
+class Adapting:
+    """A model, the files of a task, and how the model is trained on it."""
+
+    base: infer.Model
+    task: Task
+    tune: Tune | None
+    read: ExamplesRead
+    overwrite: bool
+    stop: Callable[[], bool]
+    progress: Progress
+
+    @classmethod
+    def of(
+        cls, base: infer.Model, train: str | Path, *, dev: str | Path | None, task: str | Task | None,
+        tune: str | Tune | None, settings: Sequence[str], columns: Columns, overwrite: bool, stop: Callable[[], bool],
+        progress: Progress,
+    ) -> Adapting:  # fmt: skip
+        of_task, of_tune = tuning_settings(settings)
+        found = (tasks.kind_of(train, columns) or "classify") if task is None else task
+        chosen = override(tasks.get(found) if isinstance(found, str) else found, of_task)
+        read = adapt.read_files(chosen, train, dev, columns)
+        if task is None and found != "classify":
+            read.notices.insert(0, f"by its columns, {train} is read as --task {found}")
+        return cls(base, chosen, tuned_by(tune, of_tune), read, overwrite, stop, progress)
+
+    def once(self, trial: Trial) -> dict[str, Any]:
+        """One training; returns its last record. Notices about the examples are given with the first one."""
+        notices = [{"event": "notice", "text": self.read.notices.pop(0)} for _ in list(self.read.notices)]
+        records = adapt.adapt(
+            self.base, trial.examples, trial.out, task=self.task, dev=trial.dev, tune=self.tune, seed=trial.seed,
+            fresh=trial.fresh, overwrite=self.overwrite, stop=self.stop,
+        )  # fmt: skip
+        return follow(chain(notices, records), self.progress, partial(screen.training, title=trial.name))
+
+    def opened(self, out: Path) -> infer.Model:
+        own = run.file_for(out, file_used_by(self.base.recipe))
+        return infer.open_run(out, device=self.base.device, recipe=own)
+
+    def run(self, out: Path, seed: int, fresh: bool, seeds: int, folds: int | None) -> infer.Model:
+        """Train, write the report, and open the model."""
+        require(seeds >= 1, "--seeds must be 1 or more, got {seeds}", seeds=seeds)
+        require(
+            folds is None or (seeds == 1 and not self.read.dev),
+            "--folds scores each part of the examples by a model of the others: leave --dev and --seeds out",
+        )
+        require(seeds == 1 and folds is None or not fresh, "--fresh is for one training: leave --seeds and --folds out")
+        found: dict[str, Any] | None = None
+        if folds is not None:
+            found = trials.cross_validate(self.once, self.opened, self.read.examples, out, folds, seed)
+        elif seeds > 1:
+            several = range(seed, seed + seeds)
+            found = trials.try_seeds(self.once, self.read.examples, self.read.dev, out, several)
+        else:
+            name = f"adapting {self.base.folder.name}"
+            self.once(Trial(name, self.read.examples, out, self.read.dev, seed, fresh))
+        model = self.opened(out)
+        if found is not None:
+            (out / TRIALS).write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+        history = log.read(out)
+        trials.write_report(model, history[-1], history, self.read.dev, found)
+        return model
+
+    def curve(self, out: Path, sizes: str, seeds: int) -> dict[str, Any]:
+        """Measure and draw the score by the number of labels."""
+        run.claim(out, overwrite=self.overwrite, base=self.base.folder)
+        numbers = trials.parse_sizes(sizes, len(self.read.examples))
+        found = trials.label_curve(self.once, self.read.examples, self.read.dev, out, numbers, range(seeds))
+        trials.draw_curve(found, out, f"{self.base.folder.name}: what labels are worth")
+        return found

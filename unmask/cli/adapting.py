@@ -1,0 +1,40 @@
+"""How the results of several trainings are shown: seeds, folds, and the number of labels."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from unmask import screen
+from unmask.cli import output
+
+MOST = 5  # suspicious labels that are shown
+
+
+def show_trials(found: dict[str, Any], out: Path, json_: bool) -> None:
+    """The scores of all seeds or folds, their mean, and the most suspicious labels."""
+    if json_ or "mean" not in found:
+        return
+    if "trials" in found:
+        kept = found["kept_seed"]
+        rows = [
+            [f"seed {one['seed']}", f"{one['score']:.4f}", "kept" if one["seed"] == kept else ""]
+            for one in found["trials"]
+        ]
+    else:
+        rows = [[f"fold {number}", f"{score:.4f}", ""] for number, score in enumerate(found["folds"], 1)]
+    spread = f"{found['mean']:.4f} ± {found['deviation']:.4f}" if len(rows) > 1 else f"{found['mean']:.4f}"
+    screen.table(f"{out}", ["training", "score", ""], [*rows, ["mean ± deviation", spread, ""]])
+    suspects = found.get("suspects") or []
+    if suspects:
+        columns = ("label", "predicted", "probability", "text")
+        shown = [[str(one[name])[:80] for name in columns] for one in suspects[:MOST]]
+        screen.table(f"{len(suspects):,} labels to check: a model of the other examples is sure of another (all in {out}/suspects.jsonl)", list(columns), shown)
+
+
+def show_curve(found: dict[str, Any], out: Path, json_: bool) -> None:
+    """The score by the number of labels."""
+    if not json_:
+        rows = [[f"{p['labels']:,}", p["start"], f"{p['mean']:.4f}", len(p["scores"])] for p in found["points"]]
+        screen.table("score on dev", ["labels", "start", "mean", "seeds"], rows)
+    output.done(found, f"drawn in {out}/report.html", json_)
