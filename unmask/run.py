@@ -18,6 +18,9 @@ from unmask.errors import UserError, require
 from unmask.recipe import Recipe
 from unmask.recipe_file import RecipeFile
 from unmask.recipe_json import plain, recipe_of
+from unmask.run_base import BASE as BASE
+from unmask.run_base import Base as Base
+from unmask.run_base import read_base
 from unmask.text import Tokenizer
 from unmask.train import checkpoint
 from unmask.type_check import check_types
@@ -28,57 +31,7 @@ TOKENIZER = "tokenizer.json"
 WEIGHTS = checkpoint.WEIGHTS
 REQUEST = "run.json"  # the settings of a pretraining, and its rows in one pass
 IMPORTED = "import.json"  # the report of 'unmask import'
-BASE = "base.json"  # the base of a run that holds only what was trained
 _MAKE = "make one with 'unmask pretrain' or 'unmask import'"
-
-
-@dataclass(frozen=True)
-class Base:
-    """The run whose weights a tuned run uses."""
-
-    path: str  # of its folder, when the tuned run was made
-    relative: str  # the same, from the folder of the tuned run: both may have moved together
-    sha256: str  # of its weights: the fingerprint
-
-    @classmethod
-    def of(cls, folder: Path, out: Path) -> Base:
-        """The base in a folder, for a tuned run at `out`."""
-        require(
-            (folder / WEIGHTS).is_file(),
-            "{folder} has no {weights}, and a run that holds only what was trained needs its base: save the base first",
-            folder=folder,
-            weights=WEIGHTS,
-        )
-        return cls(str(folder.resolve()), os.path.relpath(folder, out), checkpoint.digest(folder / WEIGHTS))
-
-    def found(self, out: Path) -> Path:
-        """The folder of the base. `out`: the folder of the tuned run."""
-        places = [Path(self.path), out / self.relative]
-        found = next((place for place in places if (place / WEIGHTS).is_file()), None)
-        if found is None:
-            raise UserError(
-                "{out} holds only what was trained, and its base is not at {path} any more: write the new path of the base "
-                "into {file}, or open the base and add this run to it: unmask.load(BASE).add({out!r})",
-                out=str(out),
-                path=self.path,
-                file=out / BASE,
-            )
-        self.check(found, out)
-        return found
-
-    def check(self, folder: Path, out: Path) -> None:
-        """Refuse a base with other weights than those that the tuned run was trained with."""
-        got = checkpoint.digest(folder / WEIGHTS)
-        require(
-            got == self.sha256,
-            "{out} was tuned on {path} (fingerprint {wanted}), but {folder} has other weights (fingerprint {got}): give the "
-            "base that it was tuned on, or tune it again on {folder}",
-            out=out,
-            path=self.path,
-            wanted=self.sha256[:12],
-            folder=folder,
-            got=got[:12],
-        )
 
 
 @dataclass(frozen=True)
@@ -103,7 +56,7 @@ def open(folder: str | Path, *, recipe: str | Path | RecipeFile | None = None) -
     file = given_file(folder, recipe)
     read = read_recipe(folder, file)
     notices = notices_of(folder, file)
-    base = _base(folder / BASE)
+    base = read_base(folder)
     return Run(folder, read, Tokenizer.load(folder), folder / WEIGHTS, _random(folder / IMPORTED), notices, base)
 
 
@@ -297,17 +250,6 @@ def _check_request(request: Any, out: Path) -> None:
         where=where,
         request=request["micro"],
     )
-
-
-def _base(file: Path) -> Base | None:
-    """The base of a run; None if the run holds all its weights."""
-    if not file.is_file():
-        return None
-    try:
-        data = json.loads(file.read_text(encoding="utf-8"))
-        return Base(*(str(data[name]) for name in ("path", "relative", "sha256")))
-    except (ValueError, TypeError, KeyError) as error:
-        raise UserError("{file} is damaged ({error}): tune the run again", file=file, error=error) from None
 
 
 def _random(report: Path) -> tuple[str, ...]:

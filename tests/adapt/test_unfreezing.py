@@ -170,7 +170,9 @@ def test_what_makes_no_sense_is_refused(tokenizers, tmp_path):
     with pytest.raises(UserError, match="in this order, got 3 and 2"):
         override(ways.get("siatl"), ["layers=3", "embeddings=2"])
     base = base_of("bert", tokenizers["wordpiece"], tmp_path / "base")
-    with pytest.raises(UserError, match="--task write cannot have it"):
+    with pytest.raises(UserError, match="language=0.5 is the weight .* its own: set tune.language=0.5"):
+        tuned("gpt2", tokenizers, tmp_path, "siatl", task=Classify(language=0.5))
+    with pytest.raises(UserError, match="--task write adds no head"):
         list(adapt(base, [Pair("a", "b")], tmp_path / "run", task=Write(), tune=ways.get("siatl")))
     with pytest.raises(UserError, match="layer_decay=0.8 .* with --tune ulmfit it has no effect"):
         tuned("bert", tokenizers, tmp_path, "ulmfit", task=Classify(layer_decay=0.8))

@@ -8,7 +8,7 @@ from typing import Any
 from unmask.adapt._way import Way, layer_groups, unless_given
 from unmask.axes import Curve
 from unmask.curves import Exponential
-from unmask.errors import UserError, require
+from unmask.errors import require
 from unmask.recipe import Recipe
 from unmask.tasks._training import check_language
 
@@ -34,16 +34,21 @@ class Siatl(Way):
         check_language(self.language)
 
     def task(self, task: Any, recipe: Recipe) -> Any:
-        if not hasattr(task, "language"):
-            raise UserError(
-                "--tune siatl adds the loss of the next token to that of the task, and --task {task} cannot have it: choose "
-                "another way of tuning",
-                task=type(task).__name__.lower(),
-            )
         self.needs_head(task)
-        reads = "future hidden" in recipe.see.gives
+        given = getattr(task, "language", None)
         require(
-            reads or self.language == 0 or task.language is not None,
+            given is None,
+            "language={given} is the weight of the next token, and --tune siatl has its own: set tune.language={given}",
+            given=given,
+        )
+        require(
+            self.language == 0 or hasattr(task, "language"),
+            "--tune siatl adds the loss of the next token to that of the task, and --task {task} cannot have it: set "
+            "tune.language=0, or choose another way of tuning",
+            task=type(task).__name__.lower(),
+        )
+        require(
+            self.language == 0 or "future hidden" in recipe.see.gives,
             "--tune siatl trains the network to predict the next token besides the task, and a model of {name} does not "
             "read from left to right: set tune.language=0, or adapt a model such as gpt2",
             name=recipe.name,
