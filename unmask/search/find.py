@@ -20,7 +20,7 @@ class Found:
 
     id: str
     text: str
-    score: float  # the cosine with the query; after re-ranking, the probability that the text belongs to it
+    score: float  # the cosine with the query; after re-ranking, the score or probability that the other model gives
     cosine: float  # with the query
 
 

@@ -6,19 +6,28 @@ from collections.abc import Sequence
 from typing import Any
 
 from unmask.errors import UserError
-from unmask.infer.answer import answer, task_of_model
+from unmask.infer.answer import answer
 from unmask.infer.model import Model
 
 
 def rerank(cross: Model, query: str, texts: Sequence[str]) -> list[float]:
-    """The score of each text for a query: the probability of the last label, which must mean that the text answers it."""
-    task: Any = task_of_model(cross)
-    pairs = getattr(task, "texts", None) == 2 and len(cross.labels) >= 2
-    if not pairs:
+    """The score of each text for a query, from a model that reads both together."""
+    try:
+        found = answer(cross, [(query, text) for text in texts]).answers
+        return [_score(one, cross) for one in found]
+    except UserError as error:
         raise UserError(
-            "{folder} cannot re-rank: it must read pairs of a query and a text, and give a label; adapt a model with 'unmask "
-            "adapt' on text_a (the query), text_b (the text) and label (0, 1)",
+            "{folder} cannot re-rank: {error}; re-rank with a run that was adapted to pairs of a query and a text, with "
+            "'unmask adapt' on text_a, text_b and label (0, 1)",
             folder=cross.folder,
-        )
-    found = answer(cross, [(query, text) for text in texts]).answers
-    return [float(one.probabilities[cross.labels[-1]]) for one in found]
+            error=error,
+        ) from None
+
+
+def _score(one: Any, cross: Model) -> float:
+    """The score of an answer; of an answer with labels, the probability of the last one, which must mean "yes"."""
+    if hasattr(one, "score"):
+        return float(one.score)
+    if not hasattr(one, "probabilities"):
+        raise UserError("it gives neither a score nor a label for a query and a text")
+    return float(one.probabilities[cross.labels[-1]])
