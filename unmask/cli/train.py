@@ -137,8 +137,7 @@ def adapt(
             "--set",
             metavar="NAME=VALUE",
             help="epochs, examples, rate, warmup, decay, layer_decay, length, dropout, pool, pooler, activation, orders, "
-            "language, hidden, long, stride, crf, token, threshold and others of docs/adapt.md; what is not set is as the paper has it "
-            "('adapt' in 'unmask show RECIPE')",
+            "language, hidden; what is not set is as the paper has it ('adapt' in 'unmask show RECIPE').",
         ),
     ] = [],  # noqa: B006, E501
     strict: Annotated[
