@@ -20,7 +20,7 @@ h1 {{ font-size: 1.6rem; margin-bottom: .2rem; }} h2 {{ font-size: 1.1rem; margi
 table {{ border-collapse: collapse; }} td, th {{ padding: .3rem .9rem .3rem 0; text-align: right; border-bottom: 1px solid #e5e7eb; }}
 td:first-child, th:first-child {{ text-align: left; }} svg {{ max-width: 100%; height: auto; }}
 text {{ font: 12px system-ui, sans-serif; fill: #4b5563; }} code, pre {{ background: #f3f4f6; padding: .1rem .3rem; border-radius: 4px; }}
-pre {{ padding: .7rem; overflow-x: auto; }} .wide {{ overflow-x: auto; }} .wide td, .wide th {{ white-space: nowrap; }}
+pre {{ padding: .7rem; overflow-x: auto; }} .texts td, .texts th {{ text-align: left; vertical-align: top; }} .wide {{ overflow-x: auto; }} .wide td, .wide th {{ white-space: nowrap; }}
 .row {{ display: flex; flex-wrap: wrap; gap: .5rem; }} .row svg {{ flex: 1 1 300px; }} .row text {{ font-size: 19px; }} .key {{ font-size: 13px; color: #4b5563; margin: .2rem 0 0; }}
 .key span {{ margin-right: 1rem; white-space: nowrap; }} .key svg {{ vertical-align: middle; margin-right: .3rem; }} .note {{ color: #92400e; }}
 details {{ margin: .4rem 0; }} summary {{ cursor: pointer; }}
@@ -76,10 +76,11 @@ def row(parts: Sequence[str]) -> str:
     return f'<div class="row">{"".join(parts)}</div>'
 
 
-def table(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
+def table(columns: Sequence[str], rows: Sequence[Sequence[object]], *, texts: bool = False) -> str:
+    """`texts`: cells are texts, which are broken into lines, instead of numbers."""
     head = "".join(f"<th>{html.escape(c)}</th>" for c in columns)
     body = "".join("<tr>" + "".join(f"<td>{html.escape(str(cell))}</td>" for cell in row) + "</tr>" for row in rows)
-    return f'<div class="wide"><table><tr>{head}</tr>{body}</table></div>'
+    return f'<div class="{"texts" if texts else "wide"}"><table><tr>{head}</tr>{body}</table></div>'
 
 
 def curves(

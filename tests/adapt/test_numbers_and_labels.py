@@ -238,3 +238,11 @@ def test_each_kind_from_the_command_line(kind, tokenizers, tmp_path):
     assert {"number": "number", "multi": "predicted_labels", "rank": "score"}[kind] in found
     works("predict", tmp_path / "run", *(["rain"] if kind == "multi" else ["x", "rain"]))
     assert "leave --top out" in mistake("predict", tmp_path / "run", file, "--top", 2)
+
+
+def test_several_labels_in_a_csv_are_a_list_in_json(tmp_path):
+    (tmp_path / "t.csv").write_text('text;tags\nrain;"[""a"", ""b""]"\na river;[]\n')
+    found, _ = Multi().read(tmp_path / "t.csv", Columns.of(None, "tags"))
+    assert [one.labels for one in found] == [("a", "b"), ()]
+    said = Multi().described(tmp_path / "t.csv", Columns.of(None, "tags"))
+    assert said.endswith("is read with the delimiter semicolon: text from 'text', label from 'tags'")

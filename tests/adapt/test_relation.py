@@ -90,3 +90,11 @@ def test_relations_from_the_command_line(tokenizers, tmp_path):
     assert "macro F1" in works("evaluate", tmp_path / "run", tmp_path / "t.jsonl").out
     out = works("predict", tmp_path / "run", tmp_path / "t.jsonl", "--top", 2).out
     assert "[doctor / London]" in out
+
+
+def test_entities_that_are_cut_off_are_counted(tokenizers, tmp_path):
+    base = base_of("bert", tokenizers["wordpiece"], tmp_path / "base")
+    rows, notes = rows_of_task(Relation().learn(SOME).lay_out(SOME), base.tokenizer, base.recipe.layout, 8)
+    seen = [(rows.columns[name].values >= 0).any(1).tolist() for name in ("head", "tail")]
+    assert notes["texts whose tail was cut off"] == seen[1].count(False) > 0
+    assert notes["texts whose head was cut off"] == seen[0].count(False)

@@ -83,7 +83,8 @@ def test_a_sequence_that_breaks_its_scheme_is_found(tags, scheme, place, why):
 
 
 def test_the_scheme_follows_from_the_tags():
-    assert [scheme_of(tags.split()) for tags in ("O B-X I-X", "S-X O", "NOUN O", "O", "B-X VERB")] == [
+    assert [scheme_of(tags.split()) for tags in ("O B-X I-X", "O I-X", "S-X O", "NOUN O", "O", "B-X VERB")] == [
+        "BIO",
         "BIO",
         "BIOES",
         *["plain"] * 3,

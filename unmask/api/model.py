@@ -12,6 +12,7 @@ import numpy as np
 
 from unmask import convert, evaluate, fonts, infer, screen
 from unmask.api.adapting import TRIALS, Adapting
+from unmask.api.calibrating import calibrate_run, if_sure
 from unmask.api.extending import extend_run
 from unmask.api.inputs import read_texts
 from unmask.api.paths import Paths, listed
@@ -135,13 +136,24 @@ class Model(infer.Model):
         write_vectors(Path(out), texts, vectors)
         return vectors
 
-    def predict(self, texts: Any, *, tell: Tell = None) -> list[Any]:
+    def predict(self, texts: Any, *, threshold: float | None = None, tell: Tell = None) -> list[Any]:
         """The answer to each example of the model's task: the label of each text or pair of texts, the choice of each
-        `Question`, or the text that is written from each source. One example may be given without a list."""
+        `Question`, or the text that is written from each source. One example may be given without a list.
+
+        `threshold`: an answer whose probability is lower has the label ""."""
         pair = isinstance(texts, tuple) and len(texts) == 2 and all(isinstance(text, str) for text in texts)
         single = pair or isinstance(texts, str) or not isinstance(texts, Sequence)
         found = infer.answer(self, [texts] if single else texts)
-        return _told(infer.Noted(list(found.answers), found.notes), tell)
+        answers = list(found.answers) if threshold is None else if_sure(found.answers, threshold)
+        return _told(infer.Noted(answers, found.notes), tell)
+
+    def calibrate(
+        self, file: str | Path, *, text: str | Sequence[str] | None = None, label: str | None = None
+    ) -> dict[str, float]:
+        """Set the temperature with which the probabilities of an adapted model fit a file of examples best; the run keeps it.
+
+        Use examples that the model was not trained on. Returns the temperature, and the calibration error before and after."""
+        return calibrate_run(self, Path(file), Columns.of(text, label))
 
     def examples(self, texts: Sequence[Any], *, where: Sequence[str] = ()) -> list[Any]:
         """Examples of the model's task, for `predict`. `where`: what errors call each."""

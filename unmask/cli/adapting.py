@@ -29,7 +29,11 @@ def show_trials(found: dict[str, Any], out: Path, json_: bool) -> None:
     if suspects:
         columns = ("label", "predicted", "probability", "text")
         shown = [[str(one[name])[:80] for name in columns] for one in suspects[:MOST]]
-        screen.table(f"{len(suspects):,} labels to check: a model of the other examples is sure of another (all in {out}/suspects.jsonl)", list(columns), shown)
+        screen.table(
+            f"{len(suspects):,} labels to check: a model of the other examples is sure of another (all in {out}/suspects.jsonl)",
+            list(columns),
+            shown,
+        )
 
 
 def show_curve(found: dict[str, Any], out: Path, json_: bool) -> None:

@@ -14,7 +14,7 @@ import typer
 import unmask
 from unmask import screen
 from unmask.cli import output, predictions
-from unmask.cli.options import Device, Json, Overwrite, OwnRecipe, Run, Seed, TextColumns
+from unmask.cli.options import Device, Json, LabelColumn, Overwrite, OwnRecipe, Run, Seed, TextColumns
 from unmask.cli.program import verb
 from unmask.errors import require
 
@@ -38,6 +38,9 @@ def predict(
     second: Annotated[str | None, typer.Argument(metavar="SECOND_TEXT", help="The second text of a pair.")] = None,
     text: TextColumns = [],  # noqa: B006
     top: Annotated[int, typer.Option(help="How many labels to give of each text, the most likely first.")] = 1,
+    threshold: Annotated[
+        float | None, typer.Option(help="Give an empty label if its probability is lower, such as 0.9.")
+    ] = None,
     out: Annotated[
         Path | None,
         typer.Option(help="Write a .csv, .tsv or .jsonl file: all columns of the input, and label and probability."),
@@ -56,13 +59,33 @@ def predict(
     model = unmask.load(run, device=device, recipe=recipe_file, tell=said)
     predictions.check_top(top, model.labels)
     examples = predictions.given(model, input_, second, text, said)
-    found = model.predict(examples, tell=said)
+    found = model.predict(examples, threshold=threshold, tell=said)
     said.show_notes()
     if out is not None:
         predictions.write(out, [example.row for example in examples], found, top)
         output.done({"file": str(out), "texts": len(found)}, f"{len(found):,} texts, written to {out}", json_)
     else:
         predictions.show([example.shown for example in examples], found, top, json_)
+
+
+@verb("unmask calibrate runs/bert-sst2 dev.jsonl")
+def calibrate(
+    run: Run,
+    file: Annotated[Path, typer.Argument(help="Examples that it was not trained on, with their labels.")],
+    text: TextColumns = [],  # noqa: B006
+    label: LabelColumn = None,
+    recipe_file: OwnRecipe = None,
+    device: Device = None,
+    json_: Json = False,
+) -> None:
+    """Make the probabilities of an adapted model fit how often it is right, by a temperature that the run keeps.
+
+    Labels stay the same; the run's report.html shows how well its probabilities fit."""
+    found = unmask.load(run, device=device, recipe=recipe_file, tell=output.Said(json_)).calibrate(
+        file, text=text, label=label
+    )
+    said = f"temperature {found['temperature']:g}: calibration error {found['error_before']:.3f} before, {found['error']:.3f} after"
+    output.done(found, said, json_)
 
 
 @verb('unmask fill runs/bert "Paris is the [MASK] of France."')

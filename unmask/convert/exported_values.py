@@ -77,6 +77,7 @@ FATES: dict[type, dict[str, Fate]] = {
     predict.Label: {
         "classes": "written", "pool": "checked", "pooler": "checked", "activation": "checked", "bias": "checked",
         "pooler_bias": "checked", "pooler_norm": "checked", "dropout": "written", "answer": "written", "readings": "checked",
+        "weights": "training",
     },
     predict.EveryLayer: {"head": "checked"},
     # its pooling is written by the export for sentence-transformers

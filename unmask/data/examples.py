@@ -98,6 +98,9 @@ def _rows(laid: Laid, tokenizer: Tokenizer, layout: str, length: int, words: Wor
     runs = render(chosen, labels, layout, len(joined.ids), notes)
     longest, pad = int(np.bincount(runs.example, weights=runs.length).max()), tokenizer.vocabulary.pad
     rows = pack(joined, runs, special_ids(tokenizer, layout), pad, longest, packed=False)
+    if owner is None:  # in windows, all of a text is read
+        lost = {marks.name: int((rows.columns[marks.name].values < 0).all(1).sum()) for marks in laid.marks}
+        notes.update({f"texts whose {name} was cut off": count for name, count in lost.items() if count})
     apart = owner is not None and laid.windows == "apart"
     numbers = owner if apart and owner is not None else np.arange(len(counts))
     answers = {name: values[numbers] for name, values in laid.answers.items()} | ({OWNER: numbers} if apart else {})

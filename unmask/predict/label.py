@@ -37,9 +37,16 @@ class Label(Predicts):
     dropout: float = 0.0  # before the output
     # what an example has: one class; any number of the classes (a sigmoid for each); a number (one class, squared error)
     answer: Literal["class", "classes", "number"] = "class"
+    weights: tuple[float, ...] = ()  # of the loss of each class; empty: all 1
     readings: Literal["sum", "mean"] = "sum"  # of the vectors of an example that is read several times
 
     def __post_init__(self) -> None:
+        require(
+            not self.weights or len(self.weights) == self.classes,
+            "a label's weights must be one number for each of its {classes} classes, got {weights}",
+            classes=self.classes,
+            weights=self.weights,
+        )
         require(
             self.classes >= (2 if self.answer == "class" else 1),
             "a label needs 2 classes or more, got {classes}",
@@ -97,9 +104,13 @@ class Label(Predicts):
 
 
 class LabelModule(nn.Module):
+    weights: Tensor | None
+
     def __init__(self, spec: Label, width: int, initial: InitWeights) -> None:
         super().__init__()
         self.spec = spec
+        weights = torch.tensor(spec.weights) if spec.weights else None
+        self.register_buffer("weights", weights, persistent=False)
         read = 3 * width if spec.pool == "concat" else width
         self.dense = initial.layer(nn.Linear(read, width, bias=spec.pooler_bias)) if spec.pooler else None
         self.norm = nn.LayerNorm(width, eps=spec.pooler_norm, bias=False) if spec.pooler_norm else nn.Identity()
@@ -124,7 +135,8 @@ class LabelModule(nn.Module):
     def _losses(self, scores: Tensor, batch: Batch) -> Tensor:
         """E, the loss of each example."""
         if self.spec.answer == "class":
-            return F.cross_entropy(scores, batch.label, reduction="none")
+            losses = F.cross_entropy(scores, batch.label, reduction="none")
+            return losses if self.weights is None else losses * self.weights[batch.label]
         wanted = batch.per_example[ANSWERS].to(scores.dtype)  # E classes
         if self.spec.answer == "number":
             return F.mse_loss(scores, wanted, reduction="none")[:, 0]

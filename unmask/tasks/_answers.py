@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from unmask.errors import require
@@ -13,13 +13,17 @@ from unmask.tasks._entities import entities
 class Prediction:
     """The label that a model predicts for an example. In a task with choices, the text of a choice is its label."""
 
-    label: str  # the most likely one
+    label: str  # the most likely one; "" if the model is not sure enough
     probabilities: dict[str, float]  # of every label
 
     @property
     def probability(self) -> float:
         """The probability of the most likely label."""
-        return self.probabilities[self.label]
+        return max(self.probabilities.values())
+
+    def if_sure(self, threshold: float) -> Prediction:
+        """The same without a label, if its probability is under a threshold."""
+        return self if self.probability >= threshold else replace(self, label="")
 
     def top(self, count: int) -> list[tuple[str, float]]:
         """The `count` most likely labels with their probabilities, the most likely first. There may be fewer labels."""
@@ -29,6 +33,7 @@ class Prediction:
         """The `top` labels and their probabilities as columns: label, probability, label_2, probability_2 ..."""
         numbers = ["" if place == 1 else f"_{place}" for place in range(1, top + 1)]
         best = [(label, round(share, 6)) for label, share in self.top(top)]
+        best[0] = (self.label, best[0][1])
         found: dict[str, Any] = {}
         for number, (label, share) in zip(numbers, [*best, *[("", "")] * top], strict=False):
             found |= {f"label{number}": label, f"probability{number}": share}

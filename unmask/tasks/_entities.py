@@ -18,7 +18,7 @@ def scheme_of(tags: Iterable[str]) -> Scheme:
     """The scheme of all tags of a data set. Tags that do not mark spans, such as parts of speech, are plain."""
     found = [_TAG.fullmatch(tag) for tag in set(tags) - {OUTSIDE}]
     prefixes = {match[1] for match in found if match}
-    if None in found or not prefixes & {"B", "S"}:
+    if None in found or not prefixes:
         return "plain"
     return "BIOES" if prefixes & {"E", "S", "M"} else "BIO"
 

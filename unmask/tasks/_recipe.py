@@ -106,6 +106,7 @@ def dense(base: Pretrained, pooler: bool | None, activation: Any, *, usual: bool
 def label_head(
     base: Pretrained, *, classes: int, pool: Literal["summary", "mean", "max", "concat"], dropout: float, pooler: bool | None, activation: Any,
     answer: Literal["class", "classes", "number"] = "class", windows: bool = False,
+    weights: tuple[float, ...] = (),
 ) -> Label:  # fmt: skip
     """The head of a model that answers from one vector. `windows`: the vector is the mean over the windows of a text."""
     all_seen, usual = reads_everything(base), base.recipe.adapt
@@ -113,7 +114,7 @@ def label_head(
     return Label(
         classes=classes, pool=pool, dropout=dropout, bias=all_seen, **layer, answer=answer,
         pooler_bias=usual.pooler_bias or not layer["pooler"], pooler_norm=usual.pooler_norm if layer["pooler"] else None,
-        readings="mean" if windows else "sum",
+        readings="mean" if windows else "sum", weights=weights,
     )  # fmt: skip
 
 

@@ -51,6 +51,11 @@ class Classify(Training):
     # a text that is too long is cut, or read in windows: the mean of their vectors is classified
     long: Literal["cut", "strides"] = "cut"
     stride: float = 0.5  # windows advance by this share of a window
+    balance: bool = False  # rare labels count as much as frequent ones
+    weights: tuple[
+        float, ...
+    ] = ()  # of the loss of each label; empty: all 1, or with `balance` by the training examples
+    temperature: float = 1.0  # scores are divided by it, so that probabilities are right; 'unmask calibrate' sets it
     labels: tuple[str, ...] = ()  # the names of the classes; empty: the labels of the training examples, sorted
     texts: Literal[1, 2] | None = None  # texts per example; none: as in the training examples, or not known
 
@@ -59,6 +64,11 @@ class Classify(Training):
         check_dropout(self.dropout)
         check_language(self.language)
         check_stride(self.stride)
+        require(
+            self.temperature > 0,
+            "temperature must be over 0, got {temperature}: 1 leaves probabilities as they are",
+            temperature=self.temperature,
+        )
         require(
             self.long == "cut" or self.orders == "one",
             "long=strides and orders=both cannot be combined: a pair is read in both orders, or in windows; leave one out",
@@ -87,7 +97,11 @@ class Classify(Training):
 
     def learn(self, examples: Sequence[Example]) -> Classify:
         names = self.labels or label_names(examples)
-        return replace(self, labels=names, texts=self.texts or texts_in(examples[0].text))
+        weights = self.weights
+        if self.balance and not weights:
+            counts = np.bincount(label_numbers(examples, names, "the examples"), minlength=len(names))
+            weights = tuple((len(examples) / (len(names) * np.maximum(1, counts))).tolist())
+        return replace(self, labels=names, texts=self.texts or texts_in(examples[0].text), weights=weights)
 
     def check(self, examples: Sequence[Example], reader: str, *, labelled: bool = True) -> None:
         check_texts(examples, self.texts, reader)
@@ -99,7 +113,7 @@ class Classify(Training):
         language = weight_of_language(base, self.language)
         head = label_head(
             base, classes=len(self.labels), pool=self.pool, dropout=self.dropout, pooler=self.pooler,
-            activation=self.activation, windows=self.long == "strides",
+            activation=self.activation, windows=self.long == "strides", weights=self.weights,
         )  # fmt: skip
         task = self.decided(
             base.recipe, language=language, pooler=head.pooler, activation=head.activation if head.pooler else None
@@ -150,7 +164,7 @@ class Classify(Training):
         ]
 
     def _prediction(self, scores: np.ndarray) -> Prediction:
-        shares = metrics.softmax(scores)
+        shares = metrics.softmax(scores / self.temperature)
         return Prediction(self.labels[int(shares.argmax())], dict(zip(self.labels, shares.tolist(), strict=True)))
 
     def _numbers(self, answers: Sequence[Prediction]) -> list[int]:

@@ -18,7 +18,7 @@ from unmask.errors import UserError, require
 from unmask.predict.label import ANSWERS
 from unmask.recipe import Recipe
 from unmask.tasks._answers import Several
-from unmask.tasks._labelled import Columns, Example, read, read_unlabelled
+from unmask.tasks._labelled import Columns, Example, described, read, read_unlabelled
 from unmask.tasks._recipe import label_head, with_head
 from unmask.tasks._texts import check_texts, examples_of, texts_in
 from unmask.tasks._training import Training, check_dropout
@@ -66,12 +66,12 @@ class Multi(Training):
     def read(self, path: Path, columns: Any, *, labelled: bool = True) -> tuple[list[Example], Counter[str]]:
         if not labelled:
             return read_unlabelled(path, columns)
-        named = (columns or Columns()).label
-        column = LABELS if named == Columns.label else named
+        column = _column(columns or Columns())
         return [_labelled(example, column) for example in read(path, columns, labelled=False)], Counter()
 
     def described(self, path: Path, columns: Any, *, labelled: bool = True) -> str | None:
-        return None
+        named = columns or Columns()
+        return described(path, replace(named, label=_column(named)), labelled=labelled)
 
     def given(self, values: Sequence[Any], where: Sequence[str] = ()) -> list[Example]:
         return examples_of(values, where)
@@ -143,6 +143,10 @@ class Multi(Training):
     def _several(self, scores: np.ndarray) -> Several:
         shares = dict(zip(self.labels, (1 / (1 + np.exp(-scores.astype(np.float64)))).tolist(), strict=True))
         return Several(tuple(name for name, share in shares.items() if share >= self.threshold), shares)
+
+
+def _column(columns: Columns) -> str:
+    return LABELS if columns.label == Columns.label else columns.label
 
 
 def _labels(example: Example) -> tuple[str, ...]:

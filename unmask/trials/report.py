@@ -104,7 +104,7 @@ def _calibration(labels: Sequence[str], dev: Sequence[Any], answers: Sequence[Pr
     yield html_page.heading("Calibration")
     yield html_page.paragraph(
         f"How often the model is right, by how sure it is. Mean distance between the two: {calibration_error(shares, truth):.3f}; "
-        f"with a temperature of {temperature:.2f}: {after:.3f} (--set temperature={temperature:.2f})."
+        f"with a temperature of {temperature:.2f}: {after:.3f} (unmask calibrate RUN DEV sets it)."
     )
     found = tuple((one.confidence, one.accuracy) for one in reliability(shares, truth))
     lines = [html_page.ReportCurve("this model", found), html_page.ReportCurve("perfect", ((0.0, 0.0), (1.0, 1.0)))]
@@ -122,7 +122,7 @@ def _wrong(dev: Sequence[Any], answers: Sequence[Prediction]) -> Iterator[str]:
         [one.label, f"{one.probability:.3f}", example.label, " | ".join(example.shown)[:300]]
         for one, example in wrong[:MOST_ROWS]
     ]
-    yield html_page.table(["predicted", "probability", "truth", "text"], rows)
+    yield html_page.table(["predicted", "probability", "truth", "text"], rows, texts=True)
 
 
 def _settings(model: Model) -> Iterator[str]:

@@ -1,0 +1,137 @@
+"""Several trainings for real, on a small model: seeds, folds, curves, class weights, calibration and unsure answers."""
+
+import json
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+from sklearn.utils.class_weight import compute_class_weight
+
+import unmask
+from tests.adapt.made import base_of
+from tests.convert.parts import SENTENCES
+from unmask import run, text
+from unmask.api.model import Model
+from unmask.errors import UserError
+from unmask.infer.model import save_run
+from unmask.tasks import Classify
+from unmask.tasks.classify import read
+
+WORDS = {"good": "1", "fine": "1", "bad": "0"}
+SETTINGS = ["epochs=2", "examples=8", "rate=0.01"]
+
+
+@pytest.fixture(scope="module")
+def base(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("trials")
+    tokenizer = text.train(text.WordPiece(vocab=58), [*SENTENCES, *WORDS])
+    model = base_of("bert", tokenizer, folder / "base")
+    save_run(model, folder / "base")
+    rows = [
+        {"text": f"{word} {n} {SENTENCES[n % 2][:9]}", "label": label}
+        for n in range(8)
+        for word, label in WORDS.items()
+    ]
+    for name, some in (("train", rows), ("dev", rows[:9])):
+        (folder / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in some))
+    return Model.of(model), folder
+
+
+def test_seeds_keep_the_best_and_say_so(base, tmp_path):
+    model, files = base
+    made = model.adapt(
+        files / "train.jsonl", tmp_path / "run", dev=files / "dev.jsonl", settings=SETTINGS, seeds=3, progress=False
+    )
+    best = max(made.trials["trials"], key=lambda one: one["score"])
+    assert made.trials["kept_seed"] == best["seed"] == made.recipe.task.trained.seed
+    assert made.history[-1]["kept_score"] == best["score"]
+    page = (tmp_path / "run" / "report.html").read_text()
+    assert "Seeds" in page
+    assert "Calibration" in page
+    assert [path.name for path in tmp_path.iterdir()] == ["run"]
+
+
+def test_folds_score_every_example_by_a_model_that_has_not_seen_it(base, tmp_path, monkeypatch):
+    model, files = base
+    seen = []
+    monkeypatch.setattr(
+        "unmask.adapt.adapt", lambda *a, _real=unmask.adapt.adapt, **k: (seen.append(len(a[1])), _real(*a, **k))[1]
+    )
+    made = model.adapt(files / "train.jsonl", tmp_path / "run", settings=SETTINGS, folds=3, progress=False)
+    assert seen == [16, 16, 16, 24]
+    assert len(made.trials["folds"]) == 3
+    assert made.trials["together"]["examples"] == 24
+    assert made.recipe.task.trained.examples == 24
+    with pytest.raises(UserError, match="leave --dev and --seeds out"):
+        model.adapt(files / "train.jsonl", tmp_path / "no", dev=files / "dev.jsonl", folds=3, progress=False)
+
+
+def test_a_label_curve_of_a_file(base, tmp_path):
+    model, files = base
+    found = model.label_curve(
+        files / "train.jsonl",
+        tmp_path / "curve",
+        sizes="8,all",
+        dev=files / "dev.jsonl",
+        settings=SETTINGS,
+        progress=False,
+    )
+    assert [(p["labels"], p["start"]) for p in found["points"]] == [
+        (8, "pretrained"), (8, "untrained"), (24, "pretrained"), (24, "untrained"),
+    ]  # fmt: skip
+    assert (tmp_path / "curve" / "report.html").is_file()
+
+
+def test_balanced_labels_have_the_weights_of_sklearn_and_change_the_loss(base, tmp_path):
+    model, files = base
+    examples = read(files / "train.jsonl")
+    task = Classify(balance=True).learn(examples)
+    labels = [example.label for example in examples]
+    assert task.weights == pytest.approx(
+        compute_class_weight("balanced", classes=np.array(["0", "1"]), y=labels).tolist()
+    )
+    made = model.adapt(files / "train.jsonl", tmp_path / "run", settings=[*SETTINGS, "balance=true"], progress=False)
+    module = made.system.predict["label"]
+    scores, truth = torch.randn(6, 2), torch.tensor([0, 1, 1, 0, 1, 1])
+    batch = type("Batch", (), {"label": truth})()
+    wanted = F.cross_entropy(scores, truth, weight=torch.tensor(task.weights), reduction="none")
+    assert torch.allclose(module._losses(scores, batch), wanted)
+
+
+def test_calibration_changes_probabilities_and_no_label(base, tmp_path):
+    model, files = base
+    made = model.adapt(files / "train.jsonl", tmp_path / "run", settings=SETTINGS, progress=False)
+    texts = [example.text for example in read(files / "dev.jsonl")]
+    before = made.predict(texts)
+    found = made.calibrate(files / "dev.jsonl")
+    opened = unmask.load(tmp_path / "run", device="cpu")
+    after = opened.predict(texts)
+    assert run.read_recipe(tmp_path / "run").task.temperature == found["temperature"] != 1
+    assert [one.label for one in before] == [one.label for one in after]
+    assert before[0].probability != pytest.approx(after[0].probability, abs=1e-3)
+    again = opened.calibrate(files / "dev.jsonl")
+    assert again["temperature"] == pytest.approx(found["temperature"], rel=1e-3)
+    assert again["error_before"] == pytest.approx(found["error"], abs=1e-3)
+
+
+def test_an_unsure_answer_has_no_label(base, tmp_path):
+    model, files = base
+    made = model.adapt(files / "train.jsonl", tmp_path / "run", settings=SETTINGS, progress=False)
+    texts = [example.text for example in read(files / "dev.jsonl")]
+    sure = sorted(one.probability for one in made.predict(texts))[len(texts) // 2]
+    found = made.predict(texts, threshold=sure)
+    assert {one.label == "" for one in found} == {True, False}
+    assert all((one.label == "") == (one.probability < sure) for one in found)
+    assert all(one.columns(1)["label"] == one.label for one in found)
+    with pytest.raises(UserError, match="over 0, at most 1; got 2"):
+        made.predict(texts, threshold=2)
+
+
+def test_the_texts_of_a_task_are_read_before_it(base, tmp_path):
+    model, files = base
+    warmed = unmask.warm(model, files / "train.jsonl", tmp_path / "warm", budget="2steps", progress=False)
+    assert warmed.recipe.task is None
+    assert warmed.recipe.optimise.rate == pytest.approx(0.2 * model.recipe.optimise.rate)
+    before, after = (m.system.backbone.state_dict() for m in (model, warmed))
+    assert any(not torch.equal(before[name], after[name]) for name in before)

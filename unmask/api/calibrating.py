@@ -1,0 +1,54 @@
+"""Probabilities that can be trusted: a temperature for an adapted model, and answers only where it is sure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from unmask import infer, run
+from unmask.calibration import best_temperature, calibration_error, tempered
+from unmask.errors import UserError, require
+from unmask.infer.answer import TaskReader
+from unmask.tasks import Classify, Prediction
+from unmask.tasks.classify import Columns
+from unmask.train import checkpoint
+
+
+def calibrate_run(model: infer.Model, file: Path, columns: Columns) -> dict[str, float]:
+    """Find the best temperature on a file, and write it to the run."""
+    task: Any = infer.task_of_model(model)
+    if not hasattr(task, "temperature"):
+        raise UserError(
+            "{folder} was adapted to {task}, whose answers have no temperature: calibrate a model of --task {classify}",
+            folder=model.folder,
+            task=type(task).__name__.lower(),
+            classify=Classify.__name__.lower(),
+        )
+    examples, _ = task.read(file, columns)
+    task.check(examples, str(model.folder))
+    plain = replace(task, temperature=1.0)
+    answers = plain.answer(TaskReader(model), examples).answers
+    shares = np.array([[one.probabilities[name] for name in task.labels] for one in answers])
+    truth = np.array([task.labels.index(example.label) for example in examples])
+    found = best_temperature(shares, truth)
+    changed = model.recipe.replace(task=replace(task, temperature=round(found, 4)))
+    checkpoint.write_text(run.to_json(changed), model.folder / run.RECIPE)
+    return {
+        "temperature": round(found, 4),
+        "error_before": calibration_error(tempered(shares, task.temperature), truth),
+        "error": calibration_error(tempered(shares, found), truth),
+    }
+
+
+def if_sure(answers: Sequence[Any], threshold: float) -> list[Prediction]:
+    """The answers, without a label where its probability is under the threshold."""
+    require(0 < threshold <= 1, "--threshold is a probability over 0, at most 1; got {threshold}", threshold=threshold)
+    require(
+        all(isinstance(one, Prediction) for one in answers),
+        "--threshold needs answers with probabilities, and this model gives none: leave --threshold out",
+    )
+    return [one.if_sure(threshold) for one in answers]
