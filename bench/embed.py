@@ -65,7 +65,8 @@ def main() -> None:
 
 def ours(size: str, texts: list[str], device: str) -> Model:
     """A BERT with fresh weights, adapted to embed."""
-    tokenizer = text.train(text.WordPiece(vocab=2_000), texts[:20_000])
+    # made-up sentences too, so that a few texts are enough
+    tokenizer = text.train(text.WordPiece(vocab=2_000), [*texts[:20_000], *sentences(3_000)])
     base = recipes.get("bert", size=size)
     system = base.system.build(base, tokenizer.vocabulary, 0)  # type: ignore[attr-defined]
     recipe = Embed(loss="negatives").recipe(Model(system, base, tokenizer, Path("bench")))

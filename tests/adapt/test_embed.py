@@ -209,3 +209,10 @@ def test_a_model_in_bfloat16_makes_nearly_the_same_vectors_and_answers(base, tmp
     assert (embed(whole, TEXTS).value * embed(half, TEXTS).value).sum(1).min() > 0.99
     for a, b in zip(answer(whole, PAIRS).answers, answer(half, PAIRS).answers, strict=True):
         assert a.probabilities["yes"] == pytest.approx(b.probabilities["yes"], abs=0.05)
+
+
+def test_a_model_that_embeds_can_be_adapted_again_to_pairs_with_numbers(base, tmp_path):
+    first = trained(base, EXAMPLES["neighbour"], tmp_path / "first")
+    second = trained(first, EXAMPLES["cosine"], tmp_path / "second", rate=1e-9)
+    assert second.recipe.task.loss == "cosine"
+    assert np.allclose(embed(second, TEXTS).value, embed(first, TEXTS).value, atol=1e-4)
