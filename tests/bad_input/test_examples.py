@@ -124,7 +124,7 @@ def test_tabs_part_the_columns_of_a_tsv(tmp_path, name):
         ("epochs=0", "over 0"),
         ("examples=0", "1 or more"),
         ("rate=-1", "over 0"),
-        ("pool=max", "one of summary, mean"),
+        ("pool=median", "one of summary, mean, max, concat"),
         ("dropout=1.5", "dropout"),
         ("warmup=5", "warmup"),
         ("length=1", "length"),
