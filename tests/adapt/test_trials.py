@@ -135,3 +135,18 @@ def test_the_texts_of_a_task_are_read_before_it(base, tmp_path):
     assert warmed.recipe.optimise.rate == pytest.approx(0.2 * model.recipe.optimise.rate)
     before, after = (m.system.backbone.state_dict() for m in (model, warmed))
     assert any(not torch.equal(before[name], after[name]) for name in before)
+
+
+def test_a_rate_is_suggested_below_the_one_with_the_lowest_loss(base, tmp_path):
+    model, files = base
+    before = {name: tensor.clone() for name, tensor in model.system.state_dict().items()}
+    found = model.find_rate(files / "train.jsonl", tmp_path / "rates", steps=40, settings=SETTINGS, progress=False)
+    rates = [point["rate"] for point in found["points"]]
+    assert rates[0] == pytest.approx(1e-7)
+    assert all(b / a == pytest.approx(rates[1] / rates[0]) for a, b in zip(rates, rates[1:], strict=False))
+    lowest = min(found["points"], key=lambda point: point["loss"])["rate"]
+    assert found["suggested"] == pytest.approx(lowest / 10, rel=0.5)
+    assert lowest > 1e-5  # the small rates do not learn
+    assert all(torch.equal(before[name], tensor) for name, tensor in model.system.state_dict().items())
+    assert "polyline" in (tmp_path / "rates" / "report.html").read_text()
+    assert sorted(path.name for path in (tmp_path / "rates").iterdir()) == ["rates.json", "report.html"]

@@ -27,7 +27,7 @@ from unmask.system.tuned import put_in
 from unmask.tasks.classify import Columns
 from unmask.train import Trainer
 
-__all__ = ["ExamplesRead", "adapt", "adapt_to_files", "get", "inherit", "read_files"]
+__all__ = ["ExamplesRead", "adapt", "adapt_to_files", "get", "inherit", "new_model", "read_files"]
 
 
 def adapt_to_files(
@@ -79,7 +79,7 @@ def adapt(
         task.check(some, "the first training example")
     assert recipe.task is not None
     task = recipe.task.made(examples=len(examples), seed=seed, fresh=fresh)
-    model = _model(base, recipe.replace(task=task), out, seed, fresh)
+    model = new_model(base, recipe.replace(task=task), out, seed, fresh)
     rows, notes = rows_of_task(task.lay_out(examples), base.tokenizer, recipe.layout, model.length)
     rows_of_dev = []
     if dev:
@@ -124,7 +124,7 @@ def _recipe(base: Model, task: Task, tune: Tune | None) -> Recipe:
     return made.replace(tune=tune)
 
 
-def _model(base: Model, recipe: Recipe, out: Path, seed: int, fresh: bool) -> Model:
+def new_model(base: Model, recipe: Recipe, out: Path, seed: int, fresh: bool) -> Model:
     """The model to train: it has the weights of the pretrained model (unless `fresh`) and a new head."""
     system = recipe.system.build(recipe, base.tokenizer.vocabulary, seed)
     if not fresh:

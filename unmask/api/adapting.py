@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain
@@ -95,3 +95,20 @@ class Adapting:
         found = trials.label_curve(self.once, self.read.examples, self.read.dev, out, numbers, range(seeds))
         trials.draw_curve(found, out, f"{self.base.folder.name}: what labels are worth")
         return found
+
+    def rates(self, out: Path, steps: int, seed: int) -> dict[str, Any]:
+        """Try growing rates, and draw the loss."""
+        require(
+            self.tune is None,
+            "a rate is searched for training all weights: leave --tune out, and set rates of --tune by hand",
+        )
+        run.claim(out, overwrite=self.overwrite, base=self.base.folder)
+        points: list[dict[str, Any]] = []
+
+        def kept() -> Iterator[dict[str, Any]]:
+            for point in trials.trace_rates(self.base, self.read.examples, self.task, steps=steps, seed=seed):
+                points.append(point)
+                yield point
+
+        follow(kept(), self.progress, partial(screen.reading, title="trying rates", over="steps", unit="steps"))
+        return trials.draw_rates(points, out, f"{self.base.folder.name}: the loss by the rate")

@@ -162,6 +162,10 @@ def adapt(
             help="Only measure the score on --dev by the number of labels, such as 100,1000,all; draws it in OUT."
         ),
     ] = None,
+    find_rate: Annotated[
+        bool,
+        typer.Option("--find-rate", help="Only try learning rates that grow, and suggest one; draws the loss in OUT."),
+    ] = False,
     warm_text: Annotated[
         str | None,
         typer.Option(help="First continue pretraining on the texts of TRAIN for this budget, such as 2m or 500steps."),
@@ -185,6 +189,15 @@ def adapt(
         )  # fmt: skip
         if base.history[-1].get("stopped"):
             raise typer.Exit(130)
+    if find_rate:
+        found = base.find_rate(
+            train, out, task=task, settings=settings, text=text, label=label, seed=seed, overwrite=overwrite,
+            progress=progress,
+        )  # fmt: skip
+        output.done(
+            found, f"try --set rate={found['suggested']:g}; the loss by the rate is drawn in {out}/report.html", json_
+        )
+        return
     more: dict[str, Any] = {
         "dev": dev, "task": task, "tune": tune, "settings": [*settings, *["strict=true"] * strict], "text": text,
         "label": label, "overwrite": overwrite, "stop": stop, "progress": progress, "seeds": seeds,

@@ -1,9 +1,20 @@
 """Trials: one adaptation several times, to know how good it is: with other seeds, on other folds, with fewer labels."""
 
+from unmask.trials.find_rate import draw_rates, trace_rates
 from unmask.trials.folds import cross_validate
 from unmask.trials.label_curve import draw_curve, label_curve, parse_sizes
 from unmask.trials.report import write_report
 from unmask.trials.seeds import try_seeds
 from unmask.trials.trial import Trial
 
-__all__ = ["Trial", "cross_validate", "draw_curve", "label_curve", "parse_sizes", "try_seeds", "write_report"]
+__all__ = [
+    "Trial",
+    "cross_validate",
+    "draw_curve",
+    "draw_rates",
+    "label_curve",
+    "parse_sizes",
+    "trace_rates",
+    "try_seeds",
+    "write_report",
+]
