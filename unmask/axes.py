@@ -569,6 +569,10 @@ class Task(PartLike, Protocol):
     def recipe(self, base: Pretrained) -> Any:
         """The recipe of a pretrained model, changed for the task. Its `task` is this task with every value decided."""
 
+    def sized(self, examples: int, recipe: Any) -> Task:
+        """The task with the values that depend on the number of training examples, where the user gave none. `recipe`: that
+        of the pretrained model."""
+
     def made(self, *, examples: int, seed: int, fresh: bool) -> Task:
         """The task of a run that was trained on this number of examples with this seed."""
 

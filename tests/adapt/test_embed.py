@@ -48,8 +48,8 @@ def test_every_recipe_is_trained_by_each_loss_and_makes_the_same_vectors_when_sa
     recipe, tokenizer = case(name).recipe, case(name).tokenizer
     base = Model(recipe.system.build(recipe, tokenizer.vocabulary, 0), recipe, tokenizer, tmp_path / "base")
     made = []
-    build = adapting._model
-    monkeypatch.setattr(adapting, "_model", lambda *given: made.append(build(*given)) or made[-1])
+    build = adapting.new_model
+    monkeypatch.setattr(adapting, "new_model", lambda *given: made.append(build(*given)) or made[-1])
     for (loss, examples), pool in zip(EXAMPLES.items(), ("mean", "max", "summary", "weighted", "mean"), strict=True):
         saved = trained(base, examples, tmp_path / loss, loss=loss, dropout=0.1, pool=pool)
         found = embed(saved, TEXTS).value

@@ -69,7 +69,7 @@ def test_each_way_trains_what_it_says_saves_it_and_answers_the_same(name, way, b
         tune = override(tune, ["language=0"])
     before = {key: tensor.clone() for key, tensor in base.system.named_parameters()}
     models, first = [], {}
-    monkeypatch.setattr(ways, "_model", watched(ways._model, models, first))
+    monkeypatch.setattr(ways, "new_model", watched(ways.new_model, models, first))
     start = tuned(base, tune, out)[0]
     (trained,) = models
     head, system = trained.recipe.task.head, trained.system

@@ -193,3 +193,10 @@ def test_from_the_command_line_rates_fall_layer_by_layer(tokenizers, tmp_path):
     optimise = open_run(tmp_path / "run", device="cpu").recipe.optimise
     assert (optimise.layer_decay, optimise.decay) == (0.9, 0.05)
     assert "layer_decay must be in (0, 1], got 2" in mistake(*words, "--overwrite", "--set", "layer_decay=2")
+
+
+@pytest.mark.parametrize("examples, epochs", [(10, 20.0), (640, 15.0), (1_000, 10.0), (3_200, 3.0), (100_000, 3.0)])
+def test_few_examples_are_read_more_often_unless_the_user_says_how_often(examples, epochs):
+    recipe = recipes.get("bert")
+    assert Classify().sized(examples, recipe).epochs == epochs
+    assert Classify(epochs=1.5).sized(examples, recipe).epochs == 1.5

@@ -73,7 +73,7 @@ def adapt(
     as a control without pretraining."""
     _check_base(base)
     task = task.learn(examples)
-    recipe, out = _recipe(base, task, tune), Path(out)
+    recipe, out = _recipe(base, task, tune, len(examples)), Path(out)
     run.claim(out, overwrite=overwrite, base=base.folder)
     for some in (examples, dev):
         task.check(some, "the first training example")
@@ -115,13 +115,11 @@ def _check_base(base: Model) -> None:
     )
 
 
-def _recipe(base: Model, task: Task, tune: Tune | None) -> Recipe:
-    """The recipe of the task, changed for a way of tuning."""
-    if tune is None:
-        found: Recipe = task.recipe(base).replace(tune=None)
-        return found
-    made: Recipe = tune.recipe(tune.task(task, base.recipe).recipe(base))
-    return made.replace(tune=tune)
+def _recipe(base: Model, task: Task, tune: Tune | None, examples: int) -> Recipe:
+    """The recipe of the task for this number of examples, changed for a way of tuning."""
+    chosen = task if tune is None else tune.task(task, base.recipe)
+    made: Recipe = chosen.sized(examples, base.recipe).recipe(base)
+    return (made if tune is None else tune.recipe(made)).replace(tune=tune)
 
 
 def new_model(base: Model, recipe: Recipe, out: Path, seed: int, fresh: bool) -> Model:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Self
@@ -11,6 +12,9 @@ from unmask.axes import Curve
 from unmask.errors import require
 from unmask.recipe import Recipe
 from unmask.tasks._rows import ROWS, format_of, read_rows
+
+ENOUGH_STEPS = 300  # fewer steps are too few to train a new head well
+MOST_EPOCHS = 20  # a training of few examples has at most
 
 
 @dataclass(frozen=True)
@@ -94,6 +98,15 @@ class Training(axes.Part):
             layer_decay=usual.layer_decay if self.layer_decay is None else self.layer_decay,
             length=recipe.longest if self.length is None else self.length,
         )
+
+    def sized(self, examples: int, recipe: Recipe) -> Self:
+        """The task with more epochs than the recipe's if there are few examples, unless the user gave a number of epochs.
+
+        Mosbach et al. (2021): on small data sets, training is stable if it has enough steps."""
+        if self.epochs is not None:
+            return self
+        enough = math.ceil(ENOUGH_STEPS * min(self.examples, examples) / examples)
+        return replace(self, epochs=max(recipe.adapt.epochs, float(min(MOST_EPOCHS, enough))))
 
     def made(self, *, examples: int, seed: int, fresh: bool) -> Self:
         """The task with a record of its training: how many examples, which seed, and whether from random weights."""
