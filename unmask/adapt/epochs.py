@@ -20,6 +20,7 @@ from unmask.tasks._training import Hyperparameters
 from unmask.train import Fixed, Intervals, LoopStage, Machine, Trainer, checkpoint, train
 from unmask.train.log import Log
 
+WIDTHS = 16  # most widths of batches, about, where steps are recorded: each width has its own recording
 _DEV = "validation_"  # the prefix that the training loop gives to the names of scores
 
 
@@ -57,7 +58,10 @@ def rounds(
     trainer = Trainer(system, model.recipe.optimise, machine, seed)
     losses = weights(model.recipe, model.recipe.schedule[0])
     legs = [
-        LoopStage(phase.until, batch, batch, partial(_opened, system, phase, rows, seed), losses) for phase in phases
+        LoopStage(
+            phase.until, batch, batch, partial(_opened, system, phase, rows, seed, WIDTHS if machine.recorded else None), losses
+        )
+        for phase in phases
     ]
     pace = Intervals(log=max(1, min(50, steps // 20)), save=epochs.steps)
     log = Log(out)
@@ -87,11 +91,13 @@ def rounds(
         log.close()
 
 
-def _opened(system: Any, phase: Phase, rows: Rows, seed: int, state: dict[str, Any] | None) -> Examples:
+def _opened(
+    system: Any, phase: Phase, rows: Rows, seed: int, widths: int | None, state: dict[str, Any] | None
+) -> Examples:
     """The source of a phase. When the phase begins, its parameters begin to train."""
     if phase.names is not None:
         only_train(system, phase.names)
-    return Examples(rows, seed, state)
+    return Examples(rows, seed, state, widths=widths)
 
 
 class Epochs:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -185,21 +186,30 @@ def batch_of(rows: Rows, chosen: np.ndarray, visits: np.ndarray | int = 0, *, mu
 
 
 class Examples:
-    """An endless source of batches from given rows, in a new order for every epoch."""
+    """An endless source of batches from given rows, in a new order for every epoch.
 
-    def __init__(self, rows: Rows, seed: int, state: dict[str, Any] | None = None) -> None:
+    `widths`: the most different widths of batches, about; none: as narrow as their examples allow, in steps of 8."""
+
+    def __init__(
+        self, rows: Rows, seed: int, state: dict[str, Any] | None = None, *, widths: int | None = None
+    ) -> None:
         self.rows, self.seed, self.taken = rows, seed, int((state or {}).get("taken", 0))
+        self.multiple = 8 if widths is None else 8 * max(1, math.ceil(rows.ids.shape[1] / (8 * widths)))
+        self.orders: dict[int, np.ndarray] = {}  # of the last epochs, by their numbers
 
     def batch(self, rows: int) -> Batch:
         numbers = np.arange(self.taken, self.taken + rows)
         self.taken += rows
         visits = numbers // len(self.rows)
         chosen = [self._order(int(v))[numbers[visits == v] % len(self.rows)] for v in np.unique(visits)]
-        return batch_of(self.rows, np.concatenate(chosen), visits)
+        return batch_of(self.rows, np.concatenate(chosen), visits, multiple=self.multiple)
 
     def _order(self, visit: int) -> np.ndarray:
-        keys = chance.draw(np.arange(len(self.rows)), self.seed, visit, chance.purpose("examples"))
-        return np.argsort(keys, kind="stable")
+        if visit not in self.orders:
+            keys = chance.draw(np.arange(len(self.rows)), self.seed, visit, chance.purpose("examples"))
+            kept = {number: order for number, order in self.orders.items() if number == visit - 1}
+            self.orders = kept | {visit: np.argsort(keys, kind="stable")}
+        return self.orders[visit]
 
     def state(self) -> dict[str, Any]:
         return {"taken": self.taken}

@@ -35,7 +35,7 @@ class Graphed:
         self.pool: Any = None  # the memory of all recordings
 
     def __call__(self, *inputs: Any) -> Any:
-        key, given = signature(inputs), tensors(inputs)
+        key, given = (signature(inputs), self._state()), tensors(inputs)
         if key not in self.recordings:
             with torch.cuda.device(given[0].device):
                 self.recordings[key] = self._record(inputs)
@@ -74,6 +74,10 @@ class Graphed:
     def _ready(self) -> None:
         """Before each replay."""
 
+    def _state(self) -> Hashable:
+        """What a recording depends on besides its inputs."""
+        return None
+
 
 class GraphedGradients(Graphed):
     """A function of tensors that adds to the gradients of a model."""
@@ -88,11 +92,14 @@ class GraphedGradients(Graphed):
 
     def _ready(self) -> None:
         """Replace gradients that are None by zeros, in the tensors that the recordings write to."""
-        cleared = [p for p in self.gradients if p.grad is None]
+        cleared = [p for p in self.gradients if p.grad is None and p.requires_grad]
         if cleared:
             torch._foreach_zero_([self.gradients[p] for p in cleared])
         for parameter in cleared:
             parameter.grad = self.gradients[parameter]
+
+    def _state(self) -> Hashable:
+        return tuple(p.requires_grad for p in self.parameters)  # layers that begin to train need another recording
 
     def _warm(self, places: tuple[Any, ...]) -> None:
         self.held = [p.grad for p in self.parameters]
