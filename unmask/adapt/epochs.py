@@ -57,10 +57,9 @@ def rounds(
     machine = Machine(device=model.device, half=model.device != "cpu")
     trainer = Trainer(system, model.recipe.optimise, machine, seed)
     losses = weights(model.recipe, model.recipe.schedule[0])
+    widths = WIDTHS if machine.recorded else None
     legs = [
-        LoopStage(
-            phase.until, batch, batch, partial(_opened, system, phase, rows, seed, WIDTHS if machine.recorded else None), losses
-        )
+        LoopStage(phase.until, batch, batch, partial(_opened, system, phase, rows, seed, widths), losses)
         for phase in phases
     ]
     pace = Intervals(log=max(1, min(50, steps // 20)), save=epochs.steps)
