@@ -150,3 +150,24 @@ def test_a_rate_is_suggested_below_the_one_with_the_lowest_loss(base, tmp_path):
     assert all(torch.equal(before[name], tensor) for name, tensor in model.system.state_dict().items())
     assert "polyline" in (tmp_path / "rates" / "report.html").read_text()
     assert sorted(path.name for path in (tmp_path / "rates").iterdir()) == ["rates.json", "report.html"]
+
+
+def test_patience_ends_a_training_that_no_longer_gets_better(base, tmp_path):
+    model, files = base
+    settings = ["epochs=12", "examples=24", "rate=1e-9"]  # the first epoch is as good as all others
+    made = model.adapt(
+        files / "train.jsonl",
+        tmp_path / "run",
+        dev=files / "dev.jsonl",
+        settings=[*settings, "patience=2"],
+        progress=False,
+    )
+    last = made.history[-1]
+    assert len(last["epochs"]) == 3
+    assert (last["early"], last["kept_epoch"]["epoch"], last["done"]) == (True, 1, True)
+    assert not (tmp_path / "run" / "state").exists()
+    whole = model.adapt(
+        files / "train.jsonl", tmp_path / "whole", dev=files / "dev.jsonl", settings=settings, progress=False
+    )
+    assert len(whole.history[-1]["epochs"]) == 12
+    assert not whole.history[-1]["early"]

@@ -74,10 +74,13 @@ def rounds(
             record = epochs.seen(record)
             ended = {"epochs": epochs.scores, "kept_epoch": epochs.kept, "kept_score": epochs.kept_score,
                      "validated": validate is not None} | start  # fmt: skip
-            if "done" in record:
-                yield record | ended | {"notices": remarks()}
+            early = epochs.ends_early(plan.patience) and not record.keys() & {"done", "stopped"}
+            if "done" in record or early:
+                yield record | ended | {"done": True, "early": early, "notices": remarks()}
             else:
                 yield record | ended if "stopped" in record else record
+            if early:
+                break
         if not (out / checkpoint.WEIGHTS).is_file():  # stopped before the first validation
             checkpoint.save_declared(system, out / checkpoint.WEIGHTS)
         checkpoint.drop_state(out)  # an adaptation is short and cannot be resumed: only its weights are saved
@@ -112,6 +115,12 @@ class Epochs:
     def kept_score(self) -> float | None:
         """The score by which the best epoch is chosen."""
         return self.best if math.isfinite(self.best) else None
+
+    def ends_early(self, patience: int) -> bool:
+        """Whether so many epochs had no better dev score."""
+        if not patience or self.kept_score is None or self.kept is None:
+            return False
+        return len(self.scores) - 1 - self.scores.index(self.kept) >= patience
 
     def seen(self, record: dict[str, Any]) -> dict[str, Any]:
         """The record, with `epoch`, `epoch_loss` and `kept` if an epoch ends with it."""

@@ -139,7 +139,7 @@ def adapt(
         typer.Option(
             "--set",
             metavar="NAME=VALUE",
-            help="epochs, examples, rate, warmup, decay, layer_decay, length, dropout, pool, pooler, activation, orders, "
+            help="epochs, examples, rate, warmup, decay, layer_decay, length, patience, dropout, pool, pooler, activation, orders, "
             "language, hidden, loss, scale, dims, and tune.NAME for values of --tune; what is not set is as the paper has it "
             "('adapt' in 'unmask show RECIPE').",
         ),

@@ -28,6 +28,7 @@ class Hyperparameters:
     decay: float  # weight decay
     layer_decay: float  # learning rate of a layer divided by that of the layer above it
     length: int  # longest input in tokens
+    patience: int  # epochs without a better dev score after which training ends; 0: it does not end early
 
 
 @dataclass(frozen=True)
@@ -51,6 +52,7 @@ class Training(axes.Part):
     # learning rate of a layer divided by that of the layer above it; none: the recipe's value
     layer_decay: float | None = None
     length: int | None = None  # longest input in tokens; none: as long as the model can read
+    patience: int = 0  # end after so many epochs without a better score on the dev set; 0: train all epochs
     trained: Trained | None = None  # the training that made the run; none: not trained yet, or not known
 
     def __post_init__(self) -> None:
@@ -67,6 +69,11 @@ class Training(axes.Part):
             self.layer_decay is None or 0 < self.layer_decay <= 1,
             "layer_decay must be in (0, 1], got {layer_decay}: 1 gives all layers the same rate",
             layer_decay=self.layer_decay,
+        )
+        require(
+            self.patience >= 0,
+            "patience must be 1 epoch or more, or 0 to train all epochs; got {patience}",
+            patience=self.patience,
         )
         require(
             self.length is None or self.length >= 8, "length must be 8 tokens or more, got {length}", length=self.length
@@ -97,6 +104,7 @@ class Training(axes.Part):
             decay=usual.decay if self.decay is None else self.decay,
             layer_decay=usual.layer_decay if self.layer_decay is None else self.layer_decay,
             length=recipe.longest if self.length is None else self.length,
+            patience=self.patience,
         )
 
     def sized(self, examples: int, recipe: Recipe) -> Self:
