@@ -10,6 +10,7 @@ from sklearn.utils.class_weight import compute_class_weight
 
 import unmask
 from tests.adapt.made import base_of
+from tests.command import mistake
 from tests.convert.parts import SENTENCES
 from unmask import run, text
 from unmask.api.model import Model
@@ -171,3 +172,63 @@ def test_patience_ends_a_training_that_no_longer_gets_better(base, tmp_path):
     )
     assert len(whole.history[-1]["epochs"]) == 12
     assert not whole.history[-1]["early"]
+
+
+def test_adapters_of_the_best_seed_find_their_base(base, tmp_path):
+    model, files = base
+    made = model.adapt(
+        files / "train.jsonl", tmp_path / "run", dev=files / "dev.jsonl", settings=SETTINGS, tune="adapters", seeds=2,
+        progress=False,
+    )  # fmt: skip
+    assert len(made.trials["trials"]) == 2
+    assert unmask.load(tmp_path / "run", device="cpu").predict("good 1")[0].label in WORDS.values()
+
+
+def test_a_label_with_one_example_breaks_neither_folds_nor_curves(base, tmp_path):
+    model, files = base
+    rows = (files / "train.jsonl").read_text() + json.dumps({"text": "rain", "label": "2"}) + "\n"
+    (tmp_path / "rare.jsonl").write_text(rows)
+    made = model.adapt(tmp_path / "rare.jsonl", tmp_path / "run", settings=SETTINGS, folds=3, progress=False)
+    assert made.labels == ("0", "1", "2")
+    found = model.label_curve(
+        tmp_path / "rare.jsonl",
+        tmp_path / "curve",
+        sizes="8",
+        dev=tmp_path / "rare.jsonl",
+        settings=SETTINGS,
+        progress=False,
+    )
+    assert found["points"][0]["deviation"] is None
+    assert "NaN" not in (tmp_path / "curve" / "curve.json").read_text()
+
+
+def test_a_folder_that_exists_is_refused_before_the_folds_are_trained(base, tmp_path, monkeypatch):
+    model, files = base
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "mine.txt").write_text("mine")
+    monkeypatch.setattr("unmask.adapt.adapt", None)
+    with pytest.raises(UserError, match="run"):
+        model.adapt(files / "train.jsonl", tmp_path / "run", settings=SETTINGS, folds=3, progress=False)
+
+
+def test_a_training_stopped_in_a_fold_says_that_nothing_is_written(base, tmp_path):
+    model, files = base
+    with pytest.raises(UserError, match="stopped before the last fold: nothing is written"):
+        model.adapt(
+            files / "train.jsonl", tmp_path / "run", settings=SETTINGS, folds=3, stop=lambda: True, progress=False
+        )
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("words, says", [
+    (["--folds", "3", "--curve", "8"], "--folds and --curve do different things"),
+    (["--find-rate", "--dev", "dev.jsonl"], "--dev has no effect with --curve or --find-rate"),
+    (["--curve", "8", "--fresh"], "--fresh has no effect"),
+    (["--find-rate", "--tune", "lora"], "leave --tune out"),
+    (["--folds", "3", "--seeds", "2"], "leave --dev and --seeds out"),
+    (["--seeds", "2"], "give --dev FILE"),
+])  # fmt: skip
+def test_options_without_effect_are_refused(base, tmp_path, words, says):
+    _, files = base
+    assert says in mistake("adapt", files / "base", files / "train.jsonl", "--out", tmp_path / "out", *words)
+    assert not (tmp_path / "out").exists()

@@ -7,7 +7,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -27,19 +26,7 @@ from unmask.system.tuned import put_in
 from unmask.tasks.classify import Columns
 from unmask.train import Trainer
 
-__all__ = ["ExamplesRead", "adapt", "adapt_to_files", "get", "inherit", "new_model", "read_files"]
-
-
-def adapt_to_files(
-    base: Model, train: str | Path, out: str | Path, *, task: Task, dev: str | Path | None = None,
-    columns: Columns | None = None, tune: Tune | None = None, seed: int = 0, fresh: bool = False,
-    overwrite: bool = False, stop: Callable[[], bool] = lambda: False,
-) -> Iterator[dict[str, Any]]:  # fmt: skip
-    """Adapt a model to the examples of a file, yielding records. The task reads the file."""
-    read = read_files(task, train, dev, columns)
-    records = adapt(base, read.examples, out, task=task, dev=read.dev, tune=tune, seed=seed, fresh=fresh,
-                    overwrite=overwrite, stop=stop)  # fmt: skip
-    return chain(({"event": "notice", "text": text} for text in read.notices), records)
+__all__ = ["ExamplesRead", "adapt", "get", "inherit", "new_model", "read_files"]
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,8 @@ from unmask.axes import Curve, LowRankRows, Part
 from unmask.errors import UserError, require
 from unmask.recipe import Recipe
 
+RATE_OF_ADDED = 5e-4  # of modules that are added to a network, at width 768
+
 
 class Way(Part):
     """Base class of the ways of tuning, with the most usual answers to the protocol `Tune`."""
@@ -88,6 +90,21 @@ class Way(Part):
                 name=self.name,
                 task=type(task).__name__.lower(),
             )
+
+
+class Added(Way):
+    """Base class of the ways that add modules to the network and train them; the weights of the network stay."""
+
+    @property
+    def alone(self) -> bool:
+        return True
+
+    @property
+    def plain(self) -> bool:
+        return False
+
+    def task(self, task: Any, recipe: Recipe) -> Any:
+        return unless_given(self.without_layer_decay(task), rate=by_width(RATE_OF_ADDED, recipe))
 
 
 def unless_given(task: Any, **values: Any) -> Any:

@@ -8,17 +8,15 @@ from typing import Any
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from unmask.adapt._way import Way, by_width, of_head, unless_given
+from unmask.adapt._way import Added, of_head
 from unmask.errors import UserError, require
-from unmask.recipe import Recipe
 
-RATE = 5e-4  # at width 768
 SHARE = 12  # the usual size is the width divided by this: 64 at width 768
 SEAMS = ("after_attention", "after_mlp")
 
 
 @dataclass(frozen=True)
-class Adapters(Way):
+class Adapters(Added):
     """Train a bottleneck after the attention and after the feed-forward layer of each layer, the norms and the head."""
 
     size: int | None = None  # width of the bottleneck; none: a twelfth of the width of the network
@@ -27,17 +25,6 @@ class Adapters(Way):
     def __post_init__(self) -> None:
         require(self.size is None or self.size >= 1, "tune.size must be none or 1 or more, got {size}", size=self.size)
         require(self.deviation > 0, "tune.deviation must be over 0, got {deviation}", deviation=self.deviation)
-
-    @property
-    def alone(self) -> bool:
-        return True
-
-    @property
-    def plain(self) -> bool:
-        return False
-
-    def task(self, task: Any, recipe: Recipe) -> Any:
-        return unless_given(self.without_layer_decay(task), rate=by_width(RATE, recipe))
 
     def put_in(self, system: Any) -> None:
         width = system.backbone.spec.width

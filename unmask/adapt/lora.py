@@ -11,16 +11,13 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from unmask.adapt._way import Way, by_width, of_head, unless_given
+from unmask.adapt._way import Added, of_head
 from unmask.axes import LowRankRows
 from unmask.errors import require
-from unmask.recipe import Recipe
-
-RATE = 5e-4  # at width 768
 
 
 @dataclass(frozen=True)
-class Lora(Way):
+class Lora(Added):
     """Train a matrix of low rank for each of some projections, and the head."""
 
     rank: int = 8  # of each matrix
@@ -37,17 +34,6 @@ class Lora(Way):
             "tune.projections must name one projection or more, each once, got {projections}: write (query, value)",
             projections=self.projections,
         )
-
-    @property
-    def alone(self) -> bool:
-        return True
-
-    @property
-    def plain(self) -> bool:
-        return False
-
-    def task(self, task: Any, recipe: Recipe) -> Any:
-        return unless_given(self.without_layer_decay(task), rate=by_width(RATE, recipe))
 
     def put_in(self, system: Any) -> None:
         found = list(_projecting(system))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -22,6 +22,7 @@ from unmask.tasks.classify import Columns
 from unmask.train import log
 from unmask.trials import Trial
 
+USUAL = "classify"  # the kind of a file whose columns say nothing
 TRIALS = "trials.json"  # the scores of several seeds or folds, in the run folder
 
 
@@ -44,12 +45,16 @@ class Adapting:
         progress: Progress,
     ) -> Adapting:  # fmt: skip
         of_task, of_tune = tuning_settings(settings)
-        found = (tasks.kind_of(train, columns) or "classify") if task is None else task
+        found = task or kind_of_file(train, columns)
         chosen = override(tasks.get(found) if isinstance(found, str) else found, of_task)
         read = adapt.read_files(chosen, train, dev, columns)
-        if task is None and found != "classify":
+        if task is None and found != USUAL:
             read.notices.insert(0, f"by its columns, {train} is read as --task {found}")
         return cls(base, chosen, tuned_by(tune, of_tune), read, overwrite, stop, progress)
+
+    def whole(self) -> Adapting:
+        """The same, with the labels of all examples known: a part of them may lack some."""
+        return replace(self, task=self.task.learn(self.read.examples))
 
     def once(self, trial: Trial) -> dict[str, Any]:
         """One training; returns its last record. Notices about the examples are given with the first one."""
@@ -72,9 +77,11 @@ class Adapting:
             "--folds scores each part of the examples by a model of the others: leave --dev and --seeds out",
         )
         require(seeds == 1 and folds is None or not fresh, "--fresh is for one training: leave --seeds and --folds out")
+        run.claim(out, overwrite=self.overwrite, base=self.base.folder)  # before any work is done
         found: dict[str, Any] | None = None
         if folds is not None:
-            found = trials.cross_validate(self.once, self.opened, self.read.examples, out, folds, seed)
+            found = trials.cross_validate(self.whole().once, self.opened, self.read.examples, out, folds, seed)
+            require(not found["stopped"], "stopped before the last fold: nothing is written to {out}", out=out)
         elif seeds > 1:
             several = range(seed, seed + seeds)
             found = trials.try_seeds(self.once, self.read.examples, self.read.dev, out, several)
@@ -92,7 +99,7 @@ class Adapting:
         """Measure and draw the score by the number of labels."""
         run.claim(out, overwrite=self.overwrite, base=self.base.folder)
         numbers = trials.parse_sizes(sizes, len(self.read.examples))
-        found = trials.label_curve(self.once, self.read.examples, self.read.dev, out, numbers, range(seeds))
+        found = trials.label_curve(self.whole().once, self.read.examples, self.read.dev, out, numbers, range(seeds))
         trials.draw_curve(found, out, f"{self.base.folder.name}: what labels are worth")
         return found
 
@@ -112,3 +119,8 @@ class Adapting:
 
         follow(kept(), self.progress, partial(screen.reading, title="trying rates", over="steps", unit="steps"))
         return trials.draw_rates(points, out, f"{self.base.folder.name}: the loss by the rate")
+
+
+def kind_of_file(file: str | Path, columns: Columns) -> str:
+    """The kind of task that the columns of a file say."""
+    return tasks.kind_of(file, columns) or USUAL

@@ -13,7 +13,7 @@ from unmask import infer, run
 from unmask.calibration import best_temperature, calibration_error, tempered
 from unmask.errors import UserError, require
 from unmask.infer.answer import TaskReader
-from unmask.tasks import Classify, Prediction
+from unmask.tasks import Prediction
 from unmask.tasks.classify import Columns
 from unmask.train import checkpoint
 
@@ -23,10 +23,9 @@ def calibrate_run(model: infer.Model, file: Path, columns: Columns) -> dict[str,
     task: Any = infer.task_of_model(model)
     if not hasattr(task, "temperature"):
         raise UserError(
-            "{folder} was adapted to {task}, whose answers have no temperature: calibrate a model of --task {classify}",
+            "{folder} was adapted to {task}, whose answers have no temperature: calibrate a model of --task classify",
             folder=model.folder,
             task=type(task).__name__.lower(),
-            classify=Classify.__name__.lower(),
         )
     examples, _ = task.read(file, columns)
     task.check(examples, str(model.folder))

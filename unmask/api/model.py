@@ -209,7 +209,7 @@ class Model(infer.Model):
 
     def find_rate(
         self, train: str | Path, out: str | Path, *, steps: int = 100, task: str | Task | None = None,
-        settings: Sequence[str] = (), text: str | Sequence[str] | None = None, label: str | None = None, seed: int = 0,
+        tune: str | Tune | None = None, settings: Sequence[str] = (), text: str | Sequence[str] | None = None, label: str | None = None, seed: int = 0,
         overwrite: bool = False, progress: Progress = True,
     ) -> dict[str, Any]:  # fmt: skip
         """A learning rate for `adapt`: the loss of a few steps at rates that grow. The model itself is not changed.
@@ -217,7 +217,7 @@ class Model(infer.Model):
         The rates and losses are written to rates.json and drawn in report.html in the folder `out`; `suggested` is a tenth of
         the rate with the lowest loss."""
         adapting = Adapting.of(
-            self, train, dev=None, task=task, tune=None, settings=settings, columns=Columns.of(text, label),
+            self, train, dev=None, task=task, tune=tune, settings=settings, columns=Columns.of(text, label),
             overwrite=overwrite, stop=lambda: False, progress=progress,
         )  # fmt: skip
         return adapting.rates(Path(out), steps, seed)

@@ -8,6 +8,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from unmask import tasks
+from unmask.api.adapting import kind_of_file
 from unmask.api.model import Model
 from unmask.api.paths import Paths, listed
 from unmask.api.runs import pretrain
@@ -20,15 +21,15 @@ SLOWER = 0.2  # of the rate of the pretraining: a higher one forgets what the ne
 
 def warm(
     base: Model, train: str | Path, out: str | Path, *, budget: str, more: Paths = (), task: str | Task | None = None,
-    text: str | Sequence[str] | None = None, seed: int = 0, overwrite: bool = False,
+    text: str | Sequence[str] | None = None, label: str | None = None, seed: int = 0, overwrite: bool = False,
     stop: Callable[[], bool] = lambda: False, progress: Progress = True,
 ) -> Model:  # fmt: skip
     """Continue pretraining on the texts of a file of examples, without their labels; returns the model in `out`.
 
-    `budget`: such as 2m or 500steps. `more`: other text of the same kind. `text`, `task`: how the file is read, as for
-    `Model.adapt`."""
-    columns = Columns.of(text)
-    found = (tasks.kind_of(train, columns) or "classify") if task is None else task
+    `budget`: such as 2m or 500steps. `more`: other text of the same kind. `text`, `label`, `task`: how the file is read, as
+    for `Model.adapt`."""
+    columns = Columns.of(text, label)
+    found = task or kind_of_file(train, columns)
     reader: Task = tasks.get(found) if isinstance(found, str) else found
     examples, _ = reader.read(Path(train), columns, labelled=False)
     optimise = base.recipe.optimise

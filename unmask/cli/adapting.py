@@ -23,8 +23,10 @@ def show_trials(found: dict[str, Any], out: Path, json_: bool) -> None:
         ]
     else:
         rows = [[f"fold {number}", f"{score:.4f}", ""] for number, score in enumerate(found["folds"], 1)]
-    spread = f"{found['mean']:.4f} ± {found['deviation']:.4f}" if len(rows) > 1 else f"{found['mean']:.4f}"
-    screen.table(f"{out}", ["training", "score", ""], [*rows, ["mean ± deviation", spread, ""]])
+    deviation = "" if found["deviation"] is None else f" ± {found['deviation']:.4f}"
+    screen.table(
+        f"{out}", ["training", "score", ""], [*rows, ["mean ± deviation", f"{found['mean']:.4f}{deviation}", ""]]
+    )
     suspects = found.get("suspects") or []
     if suspects:
         columns = ("label", "predicted", "probability", "text")

@@ -24,6 +24,7 @@ from unmask.cli.options import (
     Variant,
 )
 from unmask.cli.program import began, verb
+from unmask.errors import require
 
 
 @verb("unmask pretrain bert my_texts/ --size small --budget 20m --out runs/bert")
@@ -179,33 +180,46 @@ def adapt(
     """Fine-tune a pretrained model: to tell labels apart, tag words, find answers, predict numbers, rank, choose or write.
 
     Texts longer than the model was pretrained with are cut, or read in windows. After each epoch the scores on --dev are shown."""
+    ways = {"--folds": folds is not None, "--curve": curve is not None, "--find-rate": find_rate}
+    require(
+        sum(ways.values()) <= 1,
+        "{ways} do different things: give one of them",
+        ways=" and ".join(w for w, on in ways.items() if on),
+    )
+    only = {"--fresh": fresh, "--seeds": find_rate and seeds > 1, "--dev": find_rate and dev is not None}
+    wrong = [name for name, given in only.items() if given]
+    require(
+        not wrong or not (curve is not None or find_rate),
+        "{wrong} has no effect with --curve or --find-rate: leave it out",
+        wrong=" and ".join(wrong),
+    )
     base = unmask.load(run, device=device, recipe=recipe_file, tell=output.Said(json_))
     stop, progress = options.interrupt(), output.progress(json_)
     if warm_text is not None:
         warmed = out.with_name(f"{out.name}-text")
         base = unmask.warm(
-            base, train, warmed, budget=warm_text, task=task, text=text, seed=seed, overwrite=overwrite, stop=stop,
+            base, train, warmed, budget=warm_text, task=task, text=text, label=label, seed=seed, overwrite=overwrite, stop=stop,
             progress=progress,
         )  # fmt: skip
         if base.history[-1].get("stopped"):
             raise typer.Exit(130)
-    if find_rate:
-        found = base.find_rate(
-            train, out, task=task, settings=settings, text=text, label=label, seed=seed, overwrite=overwrite,
-            progress=progress,
-        )  # fmt: skip
-        output.done(
-            found, f"try --set rate={found['suggested']:g}; the loss by the rate is drawn in {out}/report.html", json_
-        )
-        return
-    more: dict[str, Any] = {
-        "dev": dev, "task": task, "tune": tune, "settings": [*settings, *["strict=true"] * strict], "text": text,
-        "label": label, "overwrite": overwrite, "stop": stop, "progress": progress, "seeds": seeds,
+    asked: dict[str, Any] = {
+        "task": task, "tune": tune, "settings": [*settings, *["strict=true"] * strict], "text": text, "label": label,
+        "overwrite": overwrite, "progress": progress,
     }  # fmt: skip
-    if curve is not None:
-        adapting.show_curve(base.label_curve(train, out, sizes=curve, **more), out, json_)
+    if find_rate:
+        found = base.find_rate(train, out, seed=seed, **asked)
+        said = f"try --set rate={found['suggested']:g}; the loss by the rate is drawn in {out}/report.html"
+        output.done(found, said, json_)
         return
-    model = base.adapt(train, out, seed=seed, fresh=fresh, folds=folds, **more)
+    asked |= {"dev": dev, "seeds": seeds, "stop": stop}
+    if curve is not None:
+        found = base.label_curve(train, out, sizes=curve, **asked)
+        adapting.show_curve(found, out, json_)
+        if found["stopped"]:
+            raise typer.Exit(130)
+        return
+    model = base.adapt(train, out, seed=seed, fresh=fresh, folds=folds, **asked)
     last = model.history[-1]
     if last.get("stopped"):
         output.done(last, f"stopped at step {last['step']:,}; the weights so far are in {out}", json_)

@@ -55,10 +55,6 @@ class Choice(Predicts):
     def build(self, width: int, embedding: Tensor, initial: InitWeights) -> ChoiceModule:
         return ChoiceModule(self, width, initial)
 
-    def flops(self, width: int, embedding: int, vocabulary: float, share: float) -> float:
-        """Floating-point operations per token of a row: too few to count."""
-        return 0.0
-
 
 class ChoiceModule(nn.Module):
     def __init__(self, spec: Choice, width: int, initial: InitWeights) -> None:

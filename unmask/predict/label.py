@@ -98,10 +98,6 @@ class Label(Predicts):
     def build(self, width: int, embedding: Tensor, initial: InitWeights) -> LabelModule:
         return LabelModule(self, width, initial)
 
-    def flops(self, width: int, embedding: int, vocabulary: float, share: float) -> float:
-        """Floating-point operations per token of a row: too few to count."""
-        return 0.0
-
 
 class LabelModule(nn.Module):
     weights: Tensor | None

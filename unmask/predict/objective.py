@@ -30,6 +30,10 @@ class Predicts(Part):
     def each(self, name: str, layers: int) -> dict[str, Objective]:
         return {name: cast(Objective, self)}
 
+    def flops(self, width: int, embedding: int, vocabulary: float, share: float) -> float:
+        """Floating-point operations per token of a row. One answer per example takes too few to count."""
+        return 0.0
+
     def around(self, batch: Batch) -> tuple[Tensor, Tensor, Tensor] | None:
         return None
 

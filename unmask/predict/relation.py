@@ -50,10 +50,6 @@ class Relation(Predicts):
     def build(self, width: int, embedding: Tensor, initial: InitWeights) -> RelationModule:
         return RelationModule(self, width, initial)
 
-    def flops(self, width: int, embedding: int, vocabulary: float, share: float) -> float:
-        """Floating-point operations per token of a row: too few to count."""
-        return 0.0
-
 
 class RelationModule(nn.Module):
     def __init__(self, spec: Relation, width: int, initial: InitWeights) -> None:

@@ -56,10 +56,6 @@ class TextVectors(Predicts):
     def build(self, width: int, embedding: Tensor, initial: InitWeights) -> TextVectorsModule:
         return TextVectorsModule(self, width, initial)
 
-    def flops(self, width: int, embedding: int, vocabulary: float, share: float) -> float:
-        """Floating-point operations per token of a row: too few to count."""
-        return 0.0
-
 
 class TextVectorsModule(nn.Module):
     def __init__(self, spec: TextVectors, width: int, initial: InitWeights) -> None:

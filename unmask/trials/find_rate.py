@@ -14,18 +14,21 @@ from unmask import curves, html_page
 from unmask.adapt import new_model
 from unmask.axes import Task
 from unmask.data.examples import Examples, rows_of_task
+from unmask.errors import require
 from unmask.infer.model import Model
 from unmask.system import weights
 from unmask.train import Machine, Trainer
 
 LOW, HIGH = 1e-7, 1e-1  # the first and the last rate
+FEWEST = 10  # steps
 SMOOTH = 0.9  # share of the mean loss that a step keeps
 WORSE = 3.0  # stop when the loss is this many times the lowest one
 SAFE = 10.0  # the suggestion is so many times below the rate with the lowest loss
 
 
 def trace_rates(base: Model, examples: Sequence[Any], task: Task, *, steps: int, seed: int) -> Iterator[dict[str, Any]]:
-    """Train copies of a model with growing rates; yields the rate and the mean loss of each step. Nothing is saved."""
+    """Train a copy of a model with growing rates; yields the rate and the mean loss of each step. Nothing is saved."""
+    require(steps >= FEWEST, "a rate needs {fewest} steps or more to be found, got {steps}", fewest=FEWEST, steps=steps)
     task = task.learn(examples)
     recipe = task.recipe(base).replace(tune=None)
     model = new_model(base, recipe, base.folder, seed, fresh=False)
@@ -54,6 +57,7 @@ def trace_rates(base: Model, examples: Sequence[Any], task: Task, *, steps: int,
 
 def suggested(points: Sequence[dict[str, Any]]) -> float:
     """A tenth of the rate with the lowest loss, with one digit."""
+    require(bool(points), "the loss of the first step is not a number: no rate can be found for this model")
     best = min(points, key=lambda point: point["loss"])["rate"] / SAFE
     return float(f"{best:.0e}")
 

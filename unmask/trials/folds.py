@@ -6,7 +6,6 @@ label, although it has never seen this one (Northcutt et al. 2021)."""
 from __future__ import annotations
 
 import json
-import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -19,7 +18,7 @@ from unmask.errors import require
 from unmask.infer.answer import TaskReader
 from unmask.infer.model import Model
 from unmask.tasks import Prediction
-from unmask.trials.trial import Adapt, Trial, beside, spread
+from unmask.trials.trial import Adapt, Trial, place_beside, spread
 
 SUSPECTS = "suspects.jsonl"
 
@@ -51,19 +50,18 @@ def cross_validate(
     task: Task | None = None
     for number, part in enumerate(parts, 1):
         rest = np.setdiff1d(np.arange(len(examples)), part)
-        place, held = beside(out, f"fold-{number}"), [examples[i] for i in part]
-        last = adapt(Trial(f"fold {number} of {folds}", [examples[i] for i in rest], place, seed=seed))
-        if last.get("stopped"):
-            shutil.rmtree(place, ignore_errors=True)
-            return {"folds": scores, "stopped": True}
-        model = open_model(place)
-        task = model.recipe.task
-        assert task is not None
-        reader = TaskReader(model)
-        for i, one in zip(part.tolist(), task.answer(reader, held).answers, strict=True):
-            answers[i] = one
-        scores.append(task.judge(reader, held).score)
-        shutil.rmtree(place)
+        held = [examples[i] for i in part]
+        with place_beside(out) as place:
+            last = adapt(Trial(f"fold {number} of {folds}", [examples[i] for i in rest], place, seed=seed))
+            if last.get("stopped"):
+                return {"folds": scores, "stopped": True}
+            model = open_model(place)
+            task, reader = model.recipe.task, TaskReader(model)
+            assert task is not None
+            judged = task.judge(reader, held)
+            for i, one in zip(part.tolist(), judged.answers or task.answer(reader, held).answers, strict=True):
+                answers[i] = one
+            scores.append(judged.score)
     last = adapt(Trial("all examples", examples, out, seed=seed))
     model = open_model(out)
     assert task is not None

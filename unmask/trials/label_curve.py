@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import shutil
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from unmask import chance, html_page
 from unmask.errors import require
-from unmask.trials.trial import Adapt, Trial, beside, spread
+from unmask.trials.trial import Adapt, Trial, place_beside, spread, written
 
 KINDS = {"pretrained": False, "untrained": True}
 
@@ -37,15 +36,14 @@ def label_curve(
     """The dev scores for each number of labels. Each seed draws its own examples; more labels include the fewer ones."""
     require(bool(dev), "a learning curve is measured on a dev set, and none is given: give --dev FILE")
     points: list[dict[str, Any]] = []
-    place = beside(out, "curve")
     orders = {seed: chance.generator(seed, chance.purpose("label curve")).permutation(len(examples)) for seed in seeds}
     for size in sizes:
         for kind, fresh in KINDS.items():
             scores: list[float] = []
             for seed in seeds:
                 chosen = [examples[i] for i in sorted(orders[seed][:size].tolist())]
-                last = adapt(Trial(f"{size:,} labels, {kind}, seed {seed}", chosen, place, dev, seed, fresh))
-                shutil.rmtree(place, ignore_errors=True)
+                with place_beside(out) as place:
+                    last = adapt(Trial(f"{size:,} labels, {kind}, seed {seed}", chosen, place, dev, seed, fresh))
                 if last.get("stopped"):
                     return {"points": points, "stopped": True}
                 scores.append(last["kept_score"])
@@ -62,20 +60,13 @@ def draw_curve(found: dict[str, Any], out: Path, title: str) -> None:
         html_page.ReportCurve(kind, tuple((p["labels"], p["mean"]) for p in points if p["start"] == kind))
         for kind in KINDS
     ]
-    rows = [
-        [f"{p['labels']:,}", p["start"], f"{p['mean']:.4f}", _deviation(p), ", ".join(f"{s:.4f}" for s in p["scores"])]
-        for p in points
-    ]
+    rows = [[f"{p['labels']:,}", p["start"], written(p), ", ".join(f"{s:.4f}" for s in p["scores"])] for p in points]
     html_page.page(
         out / "report.html",
         title,
         [
             html_page.paragraph("The score on the dev set for each number of labels, as the mean over seeds."),
             html_page.curves([line for line in lines if line.points], "labels", "score on dev", log_x=True, dots=True),
-            html_page.table(["labels", "start", "mean", "deviation", "by seed"], rows),
+            html_page.table(["labels", "start", "mean ± deviation", "by seed"], rows),
         ],
     )
-
-
-def _deviation(point: dict[str, Any]) -> str:
-    return f"{point['deviation']:.4f}" if len(point["scores"]) > 1 else "-"

@@ -16,6 +16,7 @@ from unmask.calibration import best_temperature, calibration_error, reliability,
 from unmask.infer.answer import TaskReader
 from unmask.infer.model import Model
 from unmask.tasks import Prediction
+from unmask.trials.trial import written
 
 REPORT = "report.html"
 MOST_LABELS = 20  # labels whose confusion matrix is drawn
@@ -43,18 +44,15 @@ def _trials(found: dict[str, Any] | None) -> Iterator[str]:
         return
     single = found.get("folds") or [one["score"] for one in found["trials"]]
     yield html_page.heading("Folds" if "folds" in found else "Seeds")
-    spread = f"{found['mean']:.4f} ± {found['deviation']:.4f}" if len(single) > 1 else f"{found['mean']:.4f}"
-    yield html_page.paragraph(
-        f"Mean and deviation of the score: {spread} ({', '.join(f'{one:.4f}' for one in single)})."
-    )
+    shown = ", ".join(f"{one:.4f}" for one in single)
+    yield html_page.paragraph(f"Mean and deviation of the score: {written(found)} ({shown}).")
     if "trials" in found:
         yield html_page.paragraph(f"The model with the best seed on dev was kept: {found['kept_seed']}.")
     if found.get("suspects"):
         yield html_page.heading(f"Labels to check ({len(found['suspects']):,}, the worst first)")
         columns = ("label", "predicted", "probability", "text", "where")
-        yield html_page.table(
-            columns, [[str(one[name])[:300] for name in columns] for one in found["suspects"][:MOST_ROWS]]
-        )
+        rows = [[str(one[name])[:300] for name in columns] for one in found["suspects"][:MOST_ROWS]]
+        yield html_page.table(columns, rows, texts=True)
 
 
 def _training(last: dict[str, Any], history: Sequence[dict[str, Any]]) -> Iterator[str]:

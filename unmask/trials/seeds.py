@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from unmask import run
 from unmask.errors import require
-from unmask.trials.trial import Adapt, Trial, beside, replace_folder, spread
+from unmask.trials.trial import Adapt, Trial, place_beside, spread
 
 
 def try_seeds(
@@ -22,23 +22,19 @@ def try_seeds(
         "several seeds are compared by their scores on a dev set, and none is given: give --dev FILE",
     )
     found: list[dict[str, Any]] = []
-    best, stopped = None, False
+    stopped = False
     for number, seed in enumerate(seeds):
-        place = out if number == 0 else beside(out, f"seed-{seed}")
-        last = adapt(Trial(f"seed {seed} ({number + 1} of {len(seeds)})", examples, place, dev, seed))
-        stopped = bool(last.get("stopped"))
-        if stopped and found:
-            shutil.rmtree(place, ignore_errors=True)
-            break
-        found.append({"seed": seed, "score": last["kept_score"], **(last["kept_epoch"] or {})})
+        with place_beside(out) as place:
+            last = adapt(Trial(f"seed {seed} ({number + 1} of {len(seeds)})", examples, place, dev, seed))
+            stopped = bool(last.get("stopped"))
+            if stopped and found:
+                break
+            one = {"seed": seed, "score": last["kept_score"], **(last["kept_epoch"] or {})}
+            if not found or one["score"] > max(other["score"] for other in found):
+                run.replace_folder(place, out)
+                kept = seed
+            found.append(one)
         if stopped:
             break
-        if best is None or found[-1]["score"] > best["score"]:
-            best = found[-1]
-            if place != out:
-                replace_folder(out, place)
-        else:
-            shutil.rmtree(place)
-    kept = best or found[0]
     scores = [one["score"] for one in found if one["score"] is not None]
-    return {"trials": found, "kept_seed": kept["seed"], "stopped": stopped} | (spread(scores) if scores else {})
+    return {"trials": found, "kept_seed": kept, "stopped": stopped} | (spread(scores) if scores else {})

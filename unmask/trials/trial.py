@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import math
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import numpy as np
 
@@ -26,20 +27,24 @@ class Trial:
     fresh: bool = False  # start from random weights
 
 
-def beside(out: Path, name: str) -> Path:
-    """A folder for a trial next to the final one: a rename between them is cheap."""
-    return out.parent / f".{out.name}-{name}"
+@contextmanager
+def place_beside(out: Path) -> Iterator[Path]:
+    """A new folder name for the run of a trial, next to the final one: a rename is cheap, and the path from it to its base
+    is the same. What is left there at the end is deleted."""
+    place = out.with_name(f".{out.name}-{uuid4().hex[:8]}")
+    try:
+        yield place
+    finally:
+        shutil.rmtree(place, ignore_errors=True)
 
 
-def replace_folder(out: Path, by: Path) -> None:
-    """Put a folder in the place of another."""
-    if out.exists():
-        shutil.rmtree(out)
-    by.rename(out)
-
-
-def spread(scores: Sequence[float]) -> dict[str, float]:
-    """The mean of some scores and their deviation (n - 1)."""
+def spread(scores: Sequence[float]) -> dict[str, float | None]:
+    """The mean of some scores, and their deviation (n - 1); None for one score."""
     values = np.asarray(scores, dtype=float)
-    deviation = float(values.std(ddof=1)) if len(values) > 1 else math.nan
+    deviation = float(values.std(ddof=1)) if len(values) > 1 else None
     return {"mean": float(values.mean()), "deviation": deviation}
+
+
+def written(found: dict[str, Any]) -> str:
+    """The mean of a `spread` and its deviation, as they are shown."""
+    return f"{found['mean']:.4f}" + ("" if found["deviation"] is None else f" ± {found['deviation']:.4f}")
