@@ -314,3 +314,11 @@ def test_slow_checkpoints_take_little_of_the_time_and_validations_stay(on, shard
     validated = [record["step"] for record in read(tmp_path / "run") if "validation_loss" in record]
     assert validated == list(range(10, 201, 10))
     assert saved == [10, 120, 200]
+
+
+@pytest.mark.parametrize("device, tokens", [("cpu", 1_024), ("cuda", 8_192), ("cuda:0", 8_192)])
+def test_the_smallest_step_depends_on_the_device(device, tokens):
+    recipe = recipes.get("roberta", size="small")
+    assert shrunk(recipe, steps=10, device=device).step_tokens == tokens
+    assert shrunk(recipe, steps=2_500, device=device).step_tokens == recipe.step_tokens / 2
+    assert shrunk(recipe, steps=5_000, device=device) is recipe

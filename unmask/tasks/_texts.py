@@ -49,3 +49,16 @@ def _example(value: Any, where: str) -> Example:
     )
     row = {"text": texts[0]} if len(texts) == 1 else {"text_a": texts[0], "text_b": texts[1]}
     return Example(Text(*texts), None, where, row)
+
+
+def two_texts(value: Any, where: str, wanted: str) -> tuple[str, str]:
+    """A pair of texts that a user gave. `wanted`: what a model of the task does with them, for the error."""
+    pair = tuple(value) if isinstance(value, list | tuple) else (value,)
+    require(
+        len(pair) == 2 and all(isinstance(one, str) and one.strip() for one in pair),
+        "{where}: this model {wanted}, got {value!r:.60}",
+        where=where,
+        wanted=wanted,
+        value=value,
+    )
+    return str(pair[0]), str(pair[1])

@@ -20,6 +20,7 @@ from unmask.tasks._answers import Ranked
 from unmask.tasks._labelled import fixed
 from unmask.tasks._recipe import label_head, with_head
 from unmask.tasks._rows import read_rows
+from unmask.tasks._texts import two_texts
 from unmask.tasks._training import Training, check_dropout
 
 
@@ -215,12 +216,5 @@ def _relevance(value: Any, where: str) -> float:
 def _given(value: Any, where: str) -> Candidate:
     if isinstance(value, Candidate):
         return value
-    pair = tuple(value) if isinstance(value, list | tuple) else (value,)
-    require(
-        len(pair) == 2 and all(isinstance(one, str) and one.strip() for one in pair),
-        "{where}: this model scores a passage for a query: give both, got {value!r:.60}",
-        where=where,
-        value=value,
-    )
-    query, passage = pair
+    query, passage = two_texts(value, where, "scores a passage for a query: give both")
     return Candidate(query, passage, None, where, {"query": query, "passage": passage})

@@ -24,6 +24,7 @@ from unmask.tasks._labelled import fixed
 from unmask.tasks._questions import Asked, read_questions
 from unmask.tasks._recipe import with_head
 from unmask.tasks._rows import ROWS, format_of
+from unmask.tasks._texts import two_texts
 from unmask.tasks._training import Training, check_stride
 from unmask.text.encode import PLACES
 
@@ -182,12 +183,5 @@ def _spelled(character: str) -> bool:
 def _asked(value: Any, where: str) -> Asked:
     if isinstance(value, Asked):
         return value
-    pair = tuple(value) if isinstance(value, list | tuple) else (value,)
-    require(
-        len(pair) == 2 and all(isinstance(one, str) and one.strip() for one in pair),
-        "{where}: this model finds the answer to a question in a text: give a question and a text, got {value!r:.60}",
-        where=where,
-        value=value,
-    )
-    question, context = pair
+    question, context = two_texts(value, where, "finds the answer to a question in a text: give a question and a text")
     return Asked(question, context, None, None, where, {"question": question, "context": context})
