@@ -54,7 +54,8 @@ def rounds(
     epochs = Epochs(max(1, round(len(rows) / batch)))
     steps = max(1, round(plan.epochs * epochs.steps))
     phases = phases_of(model.recipe, system, epochs.steps, steps, alone=base is not None)
-    machine = Machine(device=model.device, half=model.device != "cpu")
+    gpu = model.device != "cpu"
+    machine = Machine(device=model.device, half=gpu, recorded=gpu)
     trainer = Trainer(system, model.recipe.optimise, machine, seed)
     losses = weights(model.recipe, model.recipe.schedule[0])
     widths = WIDTHS if machine.recorded else None

@@ -26,7 +26,7 @@ SIZES = {
     "base": Transformer(layers=12, width=768, heads=12, feedforward=1920, **_SHAPE),
 }
 RATES = {"tiny": 2e-3, "mini": 2e-3, "small": 2e-3, "medium": 2e-3, "base": 1e-3}
-ROWS = {"tiny": 8, "mini": 16, "small": 32, "medium": 32, "base": 64}  # of 256 tokens
+ROWS = {"tiny": 8, "mini": 16, "small": 32, "medium": 64, "base": 64}  # of 256 tokens
 VARIANTS = ("paper", "masked")  # masked: no row is read from left to right
 _LEFT = {"left": Track(share=0.5, hide=hide.Next(), see=see.LeftToRight())}
 
@@ -45,7 +45,7 @@ def recipe(size: str = "base", variant: str = "paper") -> Recipe:
         writes_with="left" if variant == "paper" else None,
         system=system.Single(backbone=SIZES[size]),
         predict={"tokens": predict.Tokens(tied=True, transform_bias=False, epsilon=_EPSILON)},
-        optimise=train.Muon(rate=RATES[size], betas=(0.9, 0.98), decay=0.01, warmup=0.05),
+        optimise=train.Muon(rate=RATES[size], betas=(0.9, 0.98), decay=0.1, warmup=0.05),
         schedule=(Stage(share=1.0, rows=ROWS[size], length=256),),
         adapt=Adapt(rate=5e-5, warmup=0.06, activation="gelu", pooler_bias=False, pooler_norm=_EPSILON),
         shrink=True,

@@ -84,7 +84,7 @@ class GraphedGradients(Graphed):
 
     def __init__(self, work: Callable[..., Any], model: nn.Module) -> None:
         super().__init__(work)
-        self.parameters = [p for p in model.parameters() if p.requires_grad]
+        self.parameters = list(model.parameters())  # frozen ones too: they may begin to train later
         self.gradients: dict[
             nn.Parameter, Tensor
         ] = {}  # all recordings add to these tensors; a parameter that is never used has none
