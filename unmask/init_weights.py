@@ -2,12 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
 
 Law = Literal["truncated", "normal"]
+_DRAWS = (Tensor.normal_, Tensor.uniform_, nn.init.normal_, nn.init.uniform_, nn.init.kaiming_uniform_)
+
+
+class Undrawn(TorchFunctionMode):
+    """A context in which networks are built without random weights: for weights that are loaded next. Drawing the weights
+    of a large network takes longer than loading them."""
+
+    def __torch_function__(
+        self, func: Callable[..., Any], types: Sequence[type], args: tuple[Any, ...] = (), kwargs: Any = None
+    ) -> Any:
+        given = kwargs or {}
+        if func in _DRAWS:
+            tensor: Tensor = args[0] if args else given["tensor"]
+            return tensor.detach().zero_()
+        return func(*args, **given)
 
 
 @dataclass(frozen=True)

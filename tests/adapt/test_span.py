@@ -201,7 +201,9 @@ def test_a_model_learns_to_find_answers(tokenizers, tmp_path):
     base = base_of("bert", tokenizers["wordpiece"], tmp_path / "base")
     some = []
     for place in ("London", "the river", "the bridge", "the window"):
-        for before in ("the doctor slept near ", "my teacher sold every valve near ", "near "):
+        for before in (
+            "the doctor slept near ", "my teacher sold every valve near ", "near ", "my doctor slept near ", "the teacher slept near ",
+        ):  # fmt: skip
             some.append(Asked("where?", before + place, (place,), (len(before), len(before) + len(place))))
     records = list(adapt(base, some, tmp_path / "run", task=Span(epochs=60, examples=12, rate=5e-3), dev=some))
     assert records[-1]["kept_epoch"]["dev_exact"] > 0.9

@@ -71,3 +71,19 @@ def test_every_kind_of_task_is_recorded(base, task, tmp_path, monkeypatch):
 @pytest.mark.parametrize("tune", WAYS)
 def test_every_way_of_tuning_is_recorded(base, tune, tmp_path, monkeypatch):
     same(base, "classify", tmp_path, monkeypatch, tune=tune)
+
+
+@pytest.mark.parametrize("tune", ["head", "mix"])
+def test_features_from_disk_train_the_same_head(base, tune, tmp_path, monkeypatch):
+    monkeypatch.setenv("UNMASK_CACHE", str(tmp_path / "cache"))
+    file = tmp_path / "train.jsonl"
+    file.write_text("".join(json.dumps(row) + "\n" for row in FILES["classify"]))
+    found = [
+        base.adapt(
+            file, tmp_path / f"run{cached}", tune=tune, progress=False,
+            settings=["epochs=3", "examples=4", "dropout=0.0", f"tune.cache={cached}"],
+        ).system.state_dict()
+        for cached in ("false", "true")
+    ]  # fmt: skip
+    for name, tensor in found[0].items():
+        assert torch.allclose(tensor.float(), found[1][name].float(), atol=2e-3), name

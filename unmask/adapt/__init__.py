@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,9 @@ from unmask.data.examples import rows_of_task
 from unmask.errors import require
 from unmask.infer.answer import TaskReader
 from unmask.infer.model import Model
+from unmask.init_weights import Undrawn
 from unmask.recipe import Recipe
+from unmask.system.single import draw_head
 from unmask.system.tuned import put_in
 from unmask.tasks.classify import Columns
 from unmask.train import Trainer
@@ -111,9 +114,11 @@ def _recipe(base: Model, task: Task, tune: Tune | None, examples: int) -> Recipe
 
 def new_model(base: Model, recipe: Recipe, out: Path, seed: int, fresh: bool) -> Model:
     """The model to train: it has the weights of the pretrained model (unless `fresh`) and a new head."""
-    system = recipe.system.build(recipe, base.tokenizer.vocabulary, seed)
+    assert recipe.task is not None
+    with nullcontext() if fresh else Undrawn():
+        system = recipe.system.build(recipe, base.tokenizer.vocabulary, seed)
     if not fresh:
-        assert recipe.task is not None
+        draw_head(system, recipe, recipe.task.head, seed)
         inherit(system, base, recipe.task.head)
     if recipe.tune is not None:
         put_in(system, recipe.tune, seed)

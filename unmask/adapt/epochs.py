@@ -55,7 +55,7 @@ def rounds(
     steps = max(1, round(plan.epochs * epochs.steps))
     phases = phases_of(model.recipe, system, epochs.steps, steps, alone=base is not None)
     gpu = model.device != "cpu"
-    machine = Machine(device=model.device, half=gpu, recorded=gpu)
+    machine = Machine(device=model.device, half=gpu, recorded=gpu and system.features is None)  # features are on disk
     trainer = Trainer(system, model.recipe.optimise, machine, seed)
     losses = weights(model.recipe, model.recipe.schedule[0])
     widths = WIDTHS if machine.recorded else None

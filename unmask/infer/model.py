@@ -13,6 +13,7 @@ from torch import nn
 
 from unmask import run
 from unmask.errors import UserError, require
+from unmask.init_weights import Undrawn
 from unmask.recipe import Recipe
 from unmask.recipe_file import RecipeFile
 from unmask.system.tuned import kept_alone, own, put_in, share
@@ -98,7 +99,8 @@ def open_run(
         below = found.base.found(found.folder)
         base = open_run(below, device=device, half=half, recipe=run.file_for(below, recipe))
         return _on_base(base, found, half=half)
-    system = found.recipe.system.build(found.recipe, found.tokenizer.vocabulary, 0)
+    with Undrawn():
+        system = found.recipe.system.build(found.recipe, found.tokenizer.vocabulary, 0)
     if found.recipe.tune is not None:
         put_in(system, found.recipe.tune)
     checkpoint.load_weights(system, found.weights)
@@ -135,7 +137,8 @@ def _on_base(base: Model, found: run.Run, *, half: bool) -> Model:
     recipe = found.recipe
     if recipe.tune is None or recipe.task is None:
         raise UserError("{folder} is damaged: it has a base, but its recipe has no `tune`", folder=found.folder)
-    system = recipe.system.build(recipe, found.tokenizer.vocabulary, 0)
+    with Undrawn():
+        system = recipe.system.build(recipe, found.tokenizer.vocabulary, 0)
     share(system, base.system, recipe.task.head)
     put_in(system, recipe.tune)
     system.saved = kept_alone(system, recipe.tune, recipe.task.head)

@@ -157,6 +157,18 @@ def heads(recipe: Recipe, backbone: Backbone, embedding: Tensor) -> nn.ModuleDic
     return nn.ModuleDict({name: part.build(backbone.width, embedding, backbone.fresh) for name, part in parts})
 
 
+def draw_head(system: Any, recipe: Recipe, name: str, seed: int) -> None:
+    """Draw the random weights of one objective again; they depend only on the seed. "": there is none to draw."""
+    if name:
+        spec: Any = recipe.system
+        with torch.random.fork_rng():
+            torch.manual_seed(first_seed(seed))
+            part = objectives(recipe)[name]
+            system.predict[name] = part.build(
+                spec.backbone.width, system.backbone.embed.token.weight, spec.backbone.fresh
+            )
+
+
 def compile_forward(networks: list[Any], heads: nn.ModuleDict, on: bool) -> None:
     """Compile each module of the networks and heads, or undo it. To compile a whole network at once would take minutes."""
     methods = [(module, "forward") for network in networks for module in network.parts]

@@ -270,7 +270,8 @@ class _Meter:
 
     def check_weights(self, step: int, rate: float) -> None:
         """Refuse to save weights that are not finite: the previous checkpoint must stay."""
-        finite = torch.stack([p.isfinite().all() for p in self.trainer.system.parameters()]).all()
+        trained = [p for p in self.trainer.system.parameters() if p.requires_grad]
+        finite = torch.stack([p.isfinite().all() for p in trained]).all()
         if not bool(finite):
             raise self._diverged(step, rate, {"weights": math.nan})
 
