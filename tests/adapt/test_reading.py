@@ -65,8 +65,8 @@ def line(**row):
         ("t.jsonl", line(text="", label="a"), "line 1: the text is empty or not a string: 'text' is ''"),
         ("t.jsonl", line(text=["x"], label="a"), r"line 1: the text is empty or not a string: 'text' is \['x'\]"),
         ("t.csv", 'text,label\n"two\nlines",a\n"and\nmore",\n', 'line 4: the example has no "label"'),
-        ("t.csv", 'text,label\n"never closed,a\nx,b\n', "line 2: unexpected end of data: put quotes around a text"),
-        ("t.tsv", 'text\tlabel\n"great" film\ta\n', "line 2: .* expected after '\"': put quotes around a text"),
+        ("t.csv", 'text,label\n"never closed,a\nx, y,b\n', "line 2: unexpected end of data: put quotes around a text"),
+        ("t.tsv", 'text\tlabel\n"great" film\ta\nx\ty\tb\nx\tb\n', "line 2: .* expected after '\"': put quotes around a text"),
         ("t.csv", "text,text,label\nx,y,a\n", "two columns have the name 'text'"),
     ],
 )  # fmt: skip

@@ -6,12 +6,15 @@ import shutil
 
 import pytest
 
+import unmask
 from tests.bad_input.made import examples
 from tests.command import mistake, snapshot, works
 from tests.conftest import documents
 from unmask.infer import open_run
 from unmask.tasks import classify
+from unmask.tasks._labelled import described
 from unmask.tasks.classify import Classify
+from unmask.tasks.seen_examples import NOTE
 
 
 def adapt(bert, file, out, *words, call=mistake):
@@ -100,6 +103,21 @@ def test_a_damaged_gzip_of_examples_is_named(bert, tmp_path, cut):
     assert "t.jsonl.gz is damaged" in adapt(bert, tmp_path / "t.jsonl.gz", tmp_path / "run")
 
 
+@pytest.mark.parametrize("text", ['"what a film', 'a "great" film', '"good" film', 'they said "no"', '"'])
+def test_a_tsv_without_quoting_is_read_as_it_is(tmp_path, text):
+    (tmp_path / "t.tsv").write_text(f"text\tlabel\nfine\ta\n{text}\tb\nfine\ta\n", encoding="utf-8")
+    found = classify.read(tmp_path / "t.tsv")
+    assert [(one.text.a, one.label) for one in found] == [("fine", "a"), (text, "b"), ("fine", "a")]
+
+
+def test_the_dialect_is_shown(tmp_path):
+    (tmp_path / "t.tsv").write_text('text\tlabel\n"what a film\ta\n')
+    (tmp_path / "q.csv").write_text('text;label\n"one; two";a\n"three ""four""";b\n')
+    assert "the delimiter tab and no quoting: text from" in described(tmp_path / "t.tsv")
+    assert "the delimiter semicolon: text from" in described(tmp_path / "q.csv")
+    assert [one.text.a for one in classify.read(tmp_path / "q.csv")] == ["one; two", 'three "four"']
+
+
 def test_a_csv_as_spreadsheets_write_it_is_read(tmp_path):
     """With a byte order mark, quoted commas and line breaks, and a very long field."""
     rows = [("Good, very good.\nReally.", "a"), ("x" * 200_000, "b")]
@@ -145,3 +163,13 @@ def test_an_adaptation_stopped_before_its_first_validation_does_not_claim_to_be_
     records = list(adapt(model, rows, tmp_path / "run", dev=rows, task=task, stop=lambda: True))
     assert records[-1]["stopped"]
     assert (tmp_path / "run" / "weights.safetensors").is_file() or not (tmp_path / "run").exists()
+
+
+def test_test_examples_that_were_trained_on_are_counted(bert, tmp_path):
+    train, other = examples(tmp_path / "t.jsonl"), tmp_path / "other.jsonl"
+    adapt(bert, train, tmp_path / "run", call=works)
+    model, told = unmask.load(tmp_path / "run", device="cpu"), []
+    other.write_text('{"text": "a text that is new", "label": "doctor"}\n' + train.read_text().splitlines()[0] + "\n")
+    for file in (train, other):
+        model.evaluate(file, tell=told.append)
+    assert [record["notes"][NOTE] for record in told] == [len(train.read_text().splitlines()), 1]

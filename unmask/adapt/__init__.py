@@ -27,6 +27,7 @@ from unmask.recipe import Recipe
 from unmask.system.single import draw_head
 from unmask.system.tuned import put_in
 from unmask.tasks.classify import Columns
+from unmask.tasks.seen_examples import save_seen
 from unmask.train import Trainer
 
 __all__ = ["ExamplesRead", "adapt", "get", "inherit", "new_model", "read_files"]
@@ -92,6 +93,7 @@ def adapt(
         validate=judge if dev else None, stop=stop,
         remarks=lambda: task.notices(TaskReader(model), examples, dev, judge.best),
     )  # fmt: skip
+    save_seen(out, task, examples)
 
 
 def _check_base(base: Model) -> None:

@@ -25,6 +25,7 @@ from unmask.infer.likelihood import predicts_next
 from unmask.infer.model import Model
 from unmask.tasks._rows import read_rows
 from unmask.tasks.classify import Columns
+from unmask.tasks.seen_examples import note_seen
 from unmask.text.documents import FORMATS, suffixes
 
 __all__ = [
@@ -187,4 +188,5 @@ def evaluate_examples(model: Model, examples: Sequence[Any]) -> dict[str, Any]:
     task, reader = task_of_model(model), TaskReader(model)
     task.check(examples, reader.name)
     found = task.answer(reader, examples)
-    return task.score(reader, examples, found.answers) | {"notes": dict(found.notes)}
+    notes = found.notes + note_seen(model.folder, task, examples)
+    return task.score(reader, examples, found.answers) | {"notes": dict(notes)}

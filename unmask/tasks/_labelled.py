@@ -14,7 +14,7 @@ from typing import Any
 from unmask import chance
 from unmask.data.examples import Text
 from unmask.errors import UserError, require
-from unmask.tasks._rows import DELIMITERS, delimiter, is_csv, read_rows
+from unmask.tasks._rows import dialect, is_csv, read_rows
 from unmask.text.encodings import SAMPLE, undecodable
 
 
@@ -196,7 +196,7 @@ def described(path: str | Path, columns: Columns | None = None, *, labelled: boo
     _, row = next(read_rows(path), (0, {}))
     texts = " and ".join(map(repr, columns.texts_of(row)))
     label = f", label from {columns.label!r}" if labelled else ""
-    return f"{path} is read with the delimiter {DELIMITERS[delimiter(path)]}: text from {texts}{label}"
+    return f"{path} is read with {dialect(path).shown}: text from {texts}{label}"
 
 
 def read_texts(path: str | Path, columns: Columns | None = None) -> tuple[list[Text], Counter[str]]:

@@ -7,15 +7,17 @@ import gzip
 import json
 import lzma
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from itertools import chain
+from dataclasses import dataclass
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, TextIO
 
 from unmask.errors import UserError, require
 from unmask.text.encodings import SAMPLE, undecodable
 
+GUESSED = 2000  # lines of a CSV file by which its dialect is guessed
 LONGEST_FIELD = 1 << 24  # characters in a CSV field
 DELIMITERS = {",": "comma", "\t": "tab", ";": "semicolon"}
 ROWS = (".jsonl", ".csv", ".tsv", ".parquet")  # the suffixes of files with rows
@@ -62,10 +64,45 @@ def is_csv(path: Path) -> bool:
     return format_of(path) in (".csv", ".tsv")
 
 
-def delimiter(path: Path) -> str:
-    """The delimiter of a CSV file, guessed from its header."""
-    with open_text(path) as file:
-        return _guessed(file.readline(), path)
+@dataclass(frozen=True)
+class Dialect:
+    """How the fields of a CSV file are separated and quoted."""
+
+    delimiter: str
+    quoted: bool  # quotes around a field are not part of it; otherwise a quote is a character like others
+
+    @property
+    def shown(self) -> str:
+        return f"the delimiter {DELIMITERS[self.delimiter]}{'' if self.quoted else ' and no quoting'}"
+
+    def reader(self, lines: Iterable[str]) -> Any:
+        if self.quoted:
+            return csv.reader(lines, delimiter=self.delimiter, strict=True)
+        return csv.reader(lines, delimiter=self.delimiter, quoting=csv.QUOTE_NONE, strict=True)
+
+
+def dialect(path: Path) -> Dialect:
+    """The dialect of a CSV file, guessed from its first lines."""
+    with readable(path) as file:
+        return _dialect(list(islice(file, GUESSED)), path)
+
+
+def _dialect(lines: list[str], path: Path) -> Dialect:
+    """Fields are quoted unless the lines cannot be read so, but can be read line by line without quotes."""
+    mark = _guessed(lines[0] if lines else "", path)
+    quoted, plain = Dialect(mark, True), Dialect(mark, False)
+    return plain if not _fits(quoted, lines) and _fits(plain, lines) else quoted
+
+
+def _fits(tried: Dialect, lines: list[str]) -> bool:
+    """Whether all rows have as many fields as the header. In a long file, the last of these rows may be cut off."""
+    counts: list[int] = []
+    try:
+        counts += (len(fields) for fields in tried.reader(lines) if fields)
+    except csv.Error as error:
+        if len(lines) < GUESSED or "end of data" not in str(error):
+            return False
+    return len(set(counts if len(lines) < GUESSED else counts[:-1])) <= 1
 
 
 def _guessed(header: str, path: Path) -> str:
@@ -82,9 +119,9 @@ def format_of(path: Path) -> str:
 
 def _csv(path: Path, file: TextIO) -> Iterator[tuple[int, dict[str, Any]]]:
     csv.field_size_limit(LONGEST_FIELD)
-    first = file.readline()
-    mark = _guessed(first, path)
-    reader = csv.reader(chain([first], file), delimiter=mark, strict=True)
+    first = list(islice(file, GUESSED))
+    found = _dialect(first, path)
+    reader, mark = found.reader(chain(first, file)), found.delimiter
     begins = 1
     try:
         names = [name.strip() for name in next(reader, [])]
