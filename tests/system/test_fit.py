@@ -32,7 +32,7 @@ NOT_PARTS = {
 }  # dataclasses of these modules that are not parts of a recipe
 # other values of parts than their usual ones, which have other facts
 OTHER_VALUES = [
-    Masked(at="before"), Next(ahead=3), hide.Levels(phrase=0.0, entity=0.0), hide.Mask(mask=0.0), Tokens(layer=1),
+    Masked(at="before"), Masked(at="none"), Next(ahead=3), hide.Levels(phrase=0.0, entity=0.0), hide.Mask(mask=0.0), Tokens(layer=1),
     Tokens(target="ahead_2"), backbone.TransformerXL(streams=2), backbone.TransformerXL(cutoffs=(10, 20), memory=0),
 ]  # fmt: skip
 AXES = {
@@ -42,10 +42,12 @@ AXES = {
     ],
     "hide": [hide.Masked, hide.Next, hide.Nothing],
     "see": [see.Everything, see.LeftToRight, see.RightToLeft, see.Prefix, see.Permuted],
-    "system.backbone": [backbone.Transformer, backbone.TransformerXL],
+    "system.backbone": [backbone.Transformer, backbone.TransformerXL, backbone.EncoderDecoder],
 }  # fmt: skip
 # what no setting can help, because the part itself refuses it: the reason
-IMPOSSIBLE = {("electra", "TransformerXL"): "embeddings that are as wide as its layers"}
+IMPOSSIBLE = {
+    ("electra", name): "embeddings that are as wide as its layers" for name in ("TransformerXL", "EncoderDecoder")
+}
 SMALL = ["schedule.*.length=32", "schedule.*.rows=4", "system.backbone.layers=2"]
 KEPT = ("layers", "width", "heads", "feedforward", "length", "segments")  # of a backbone that is replaced
 

@@ -1,6 +1,7 @@
 """Backbones: networks that turn tokens into contextual vectors; and the parts inside a Transformer."""
 
 from unmask.backbone.attention import Full
+from unmask.backbone.encoder_decoder import EncoderDecoder
 from unmask.backbone.key_value_cache import Cache
 from unmask.backbone.local import Local
 from unmask.backbone.positions import Learned, NoPositions, Sinusoidal
@@ -11,6 +12,6 @@ from unmask.backbone.transformer import Transformer
 from unmask.backbone.transformer_xl import TransformerXL
 
 __all__ = [
-    "AttentionPart", "Cache", "Decoder", "Full", "LayerMemory", "Learned", "Local", "LocalLayers", "NoPositions", "Positions", "Rotary",
-    "Sinusoidal", "Transformer", "TransformerXL",
+    "AttentionPart", "Cache", "Decoder", "EncoderDecoder", "Full", "LayerMemory", "Learned", "Local", "LocalLayers",
+    "NoPositions", "Positions", "Rotary", "Sinusoidal", "Transformer", "TransformerXL",
 ]  # fmt: skip
