@@ -369,6 +369,10 @@ class Objective(PartLike, Protocol):
     def target(self) -> str | None:
         """The name of the targets that it predicts; None: it predicts no targets."""
 
+    @property
+    def reads_decoder(self) -> bool:
+        """Whether it reads the vectors of a decoder that reads the text a second time, if the network has one (BART)."""
+
     def each(self, name: str, layers: int) -> dict[str, Objective]:
         """The objectives that it becomes in a network with this number of layers, by the names of their losses."""
 
