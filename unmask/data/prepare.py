@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import json
 import math
-import multiprocessing
 import os
-import sys
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Iterator
-from concurrent.futures import Future, ProcessPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -19,6 +16,7 @@ from unmask.data.holdout import STRETCH, by_document, by_stretch
 from unmask.data.shard_writer import Writer
 from unmask.data.shards import MANIFEST, VERSION
 from unmask.data.unknown_tokens import NOTED, Unknown, note_of
+from unmask.data.workers import in_workers
 from unmask.errors import require
 from unmask.text import Corpus, Lexicon, OwnWords, Tokenizer, Words, encode_documents
 from unmask.text.atomic_write import check_free, drafted
@@ -141,17 +139,9 @@ def _counts(writers: dict[str, Writer]) -> dict[str, int]:
 def _tokenised(
     chunks: Iterator[list[str]], reading: Reading, unknown: Unknown, workers: int
 ) -> Iterator[list[Document]]:
-    """Tokenised chunks, in the order of the corpus. The pool of workers is never far ahead, so memory is bounded."""
-    # forked workers share the memory of the parent, such as the lexicon; they use only tokenizers and numpy, never torch
-    context = multiprocessing.get_context("fork" if sys.platform == "linux" else "spawn")
-    with ProcessPoolExecutor(workers, context, _start_worker, (reading,)) as pool:
-        waiting: deque[Future[tuple[list[Document], Counter[str]]]] = deque()
-        for chunk in chunks:
-            waiting.append(pool.submit(_work, chunk))
-            if len(waiting) > 2 * workers:
-                yield _taken(waiting.popleft().result(), unknown)
-        while waiting:
-            yield _taken(waiting.popleft().result(), unknown)
+    """Tokenised chunks, in the order of the corpus."""
+    for worked in in_workers(_work, chunks, workers, start=_start_worker, given=(reading,)):
+        yield _taken(worked, unknown)
 
 
 def _taken(worked: tuple[list[Document], Counter[str]], unknown: Unknown) -> list[Document]:
@@ -161,19 +151,12 @@ def _taken(worked: tuple[list[Document], Counter[str]], unknown: Unknown) -> lis
 
 def _chunks(corpus: Corpus, warn: bool) -> Iterator[list[str]]:
     """Texts in chunks of about CHUNK characters. With `warn`, count Chinese texts: their words will be single characters."""
-    chunk: list[str] = []
-    size = 0
-    for text in corpus:
-        chunk.append(text)
-        size += len(text)
-        if warn and CHINESE.search(text):
-            corpus.notes[
-                "Chinese documents with every character as a word; recipes that hide words (bert-wwm, ernie) need real words: pip install 'unmask[zh]'"
-            ] += 1
-        if size >= CHUNK:
-            yield chunk
-            chunk, size = [], 0
-    if chunk:
+    for chunk in corpus.chunks(CHUNK):
+        for text in chunk if warn else ():
+            if CHINESE.search(text):
+                corpus.notes[
+                    "Chinese documents with every character as a word; recipes that hide words (bert-wwm, ernie) need real words: pip install 'unmask[zh]'"
+                ] += 1
         yield chunk
 
 
