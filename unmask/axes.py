@@ -29,6 +29,9 @@ AskedAt = Literal[
 ]  # where an objective is computed: at targets, at all tokens, per example
 
 
+ALL_TOKENS = 1 << 40  # the `memory` of a network that remembers every token of earlier rows: the cells of an LSTM
+
+
 @dataclass(frozen=True)
 class Fact:
     """One entry of the closed list of facts."""
@@ -43,6 +46,7 @@ FACTS: dict[str, Fact] = {
     "labels": Fact("a class for each example", ("arrange=NextSentence",)),
     "continuing rows": Fact("rows that continue the rows before them", ("arrange=ContinuingRows",)),
     "decoder rows": Fact("rows for a decoder"),
+    "unpacked rows": Fact("rows that hold one example each", ("arrange=FullRows", "arrange=ContinuingRows")),
     "mask token": Fact("a tokenizer with a [MASK] token"),
     # fields filled later
     "covered": Fact("predicted tokens that are hidden in the text", ("hide=Masked", "hide.replace=Mask")),
@@ -55,6 +59,10 @@ FACTS: dict[str, Fact] = {
         ("system.backbone.streams=2", "system.backbone=TransformerXL(streams=2)"),
     ),
     "memory": Fact("a memory of the rows before", ("system.backbone=TransformerXL",)),
+    "cells": Fact("a recurrent network whose cells are its memory", ("system.backbone=LSTM",)),
+    "equal layers": Fact(
+        "layers that are all as wide as the last", ("system.backbone.inner=none", "system.backbone=Transformer")
+    ),
     "one table": Fact("one table of token embeddings", ("system.backbone.cutoffs=()", "system.backbone=Transformer")),
     "any width": Fact(
         "a backbone whose embeddings may differ in width from its layers", ("system.backbone=Transformer",)
@@ -323,7 +331,7 @@ class Backbone(PartLike, Protocol):
 
     @property
     def memory(self) -> int:
-        """The number of tokens of earlier rows that stay visible; 0: no memory."""
+        """The number of tokens of earlier rows that stay visible; 0: no memory; ALL_TOKENS: all, in cells of one size."""
 
     @property
     def bounded(self) -> bool:

@@ -75,7 +75,7 @@ class TransformerXL(Part):
 
     @property
     def gives(self) -> frozenset[str]:
-        found = {"clusters" if self.cutoffs else "one table"}
+        found = {"equal layers", "clusters" if self.cutoffs else "one table"}
         found |= {"memory"} if self.memory else set()
         return frozenset(found | ({"second stream"} if self.streams == 2 else set()))
 
