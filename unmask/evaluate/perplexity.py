@@ -261,7 +261,7 @@ def _measured(model: Model, way: Windowing, stream: ScoredText, seconds: float) 
         "exactness": "exact" if way.exact(stream.tokens, model.system.backbone.endless) else "approximation",
         "context": way.context,
         "stride": way.stride,
-        "memory": "all" if way.memory == ALL_TOKENS else way.memory or None,
+        "memory": (stream.tokens if way.memory == ALL_TOKENS else way.memory) or None,
         "counted": "bytes (UTF-8), characters and words of the original text; tokens with the ends of documents",
         "words_are": "separated by spaces" if stream.words else "not counted: the script has no spaces",
         "precision": "bfloat16" if machine_of(model).half else "float32",
