@@ -90,12 +90,12 @@ def _check(how: Decoding, tokens: int, samples: int) -> None:
 
 
 def _encoded(reader: NextToken, prompts: Sequence[str], cut_left: bool) -> tuple[list[list[int]], Counter[str]]:
-    """The tokens of every prompt. A prompt begins like a document; an empty prompt begins with the end token."""
+    """The tokens that are read before every continuation, and the notes."""
     model, texts = reader.model, []
     notes = model.random_weights("token scores")
     for prompt in prompts:
         text = model.tokenizer.encode(prompt)
-        ids = [*model.opening, *text] if text else [reader.end, *model.opening]
+        ids = begun(model, text)
         require(
             cut_left or len(ids) <= model.length,
             (
@@ -110,6 +110,11 @@ def _encoded(reader: NextToken, prompts: Sequence[str], cut_left: bool) -> tuple
             notes[f"prompts longer than {model.length} tokens, cut on the left"] += 1
         texts.append(ids)
     return texts, notes
+
+
+def begun(model: Model, prompt: Sequence[int]) -> list[int]:
+    """What is read before a continuation: a prompt begins like a document; an empty prompt begins with the end token."""
+    return [*model.opening, *prompt] if prompt else [model.tokenizer.role("sep"), *model.opening]
 
 
 def _written(
