@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from unmask.api.comparing import compare, compare_report
     from unmask.api.corpus import make_lexicon, prepare, train_tokenizer
     from unmask.api.explaining import explain, measure
+    from unmask.api.graphs import graph, open_graph
     from unmask.api.listing import check, describe, differences, list_recipes, list_tasks, list_tunes
     from unmask.api.model import Model
     from unmask.api.part_list import list_parts
@@ -29,8 +30,8 @@ if TYPE_CHECKING:
     from unmask.text import Mining
 
 __all__ = [
-    "Mining", "Model", "SearchIndex", "check", "compare", "compare_report", "decoding", "describe", "differences", "explain", "import_hf", "index",
-    "list_parts", "list_recipes", "list_tasks", "list_tunes", "load", "make_lexicon", "measure", "open_index", "prepare", "pretrain", "serve", "train_tokenizer", "warm",
+    "Mining", "Model", "SearchIndex", "check", "compare", "compare_report", "decoding", "describe", "differences", "explain", "graph", "import_hf", "index",
+    "list_parts", "list_recipes", "list_tasks", "list_tunes", "load", "make_lexicon", "measure", "open_graph", "open_index", "prepare", "pretrain", "serve", "train_tokenizer", "warm",
 ]  # fmt: skip
 
 # where each name is: what is not used is not imported, so that `import unmask` and `unmask --help` are quick
@@ -38,6 +39,7 @@ _WHERE = {
     "unmask.api.comparing": ("compare", "compare_report"),
     "unmask.api.corpus": ("make_lexicon", "prepare", "train_tokenizer"),
     "unmask.api.explaining": ("explain", "measure"),
+    "unmask.api.graphs": ("graph", "open_graph"),
     "unmask.api.listing": ("check", "describe", "differences", "list_recipes", "list_tasks", "list_tunes"),
     "unmask.api.model": ("Model",),
     "unmask.api.part_list": ("list_parts",),
