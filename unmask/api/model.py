@@ -116,14 +116,14 @@ class Model(infer.Model):
 
     def embed(
         self,
-        texts: str | Sequence[str],
+        texts: str | Sequence[str] | Sequence[Sequence[int]],
         *,
         pool: Literal["mean", "summary"] | None = None,
         layer: int | None = None,
         dims: int | None = None,
         tell: Tell = None,
     ) -> np.ndarray:
-        """One vector per text. A model adapted to embed makes its own, of length 1; `dims` keeps the first dimensions.
+        """One vector per text, or per list of token ids. A model adapted to embed makes its own, of length 1; `dims` keeps the first dimensions.
 
         Of other models: the mean of all tokens, or the vector of the summary token. Layer 0 is the embeddings."""
         given = [texts] if isinstance(texts, str) else texts

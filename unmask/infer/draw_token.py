@@ -28,6 +28,7 @@ class Draft(Record):
     last: Tensor  # B, the last new token of each text
     ended: Tensor  # B, whether the text contains the end token
     before: Before  # what the limits know about the texts
+    scores: Tensor | None = None  # B V, the model's scores of the last new token; None: they are not kept
 
     @property
     def rows(self) -> Tensor:
@@ -41,26 +42,30 @@ class Draft(Record):
 
 
 def first_draft(
-    state: Any, scores: Tensor, address: Tensor, tokens: int, prompts: Sequence[Sequence[int]], how: Greedy | Sampling
-) -> Draft:
-    """The draft before the first token. `scores`: B V, used only for its shape and its device."""
+    state: Any, scores: Tensor, address: Tensor, tokens: int, prompts: Sequence[Sequence[int]], how: Greedy | Sampling, *,
+    keep: bool = False,
+) -> Draft:  # fmt: skip
+    """The draft before the first token. `scores`: B V, used only for its shape and its device. `keep`: keep the scores of
+    each token."""
     rows, device = len(scores), scores.device
     last = torch.zeros(rows, dtype=torch.long, device=device)
     return Draft(
         state=state, address=address.to(device), number=torch.zeros((), dtype=torch.long, device=device),
         written=torch.zeros(rows, tokens, dtype=torch.long, device=device), last=last,
         ended=torch.zeros(rows, dtype=torch.bool, device=device), before=Before.of(prompts, scores, how),
+        scores=scores if keep else None,
     )  # fmt: skip
 
 
 def draw(draft: Draft, scores: Tensor, how: Greedy | Sampling, end: int) -> Draft:
     """The texts with one more token. `scores`: B V, the scores of that token."""
-    scores = limited(scores, draft.before, draft.written, draft.number, how, end)
-    token = pick(scores, how, chance.uniform(draft.address, draft.number))
+    chosen_by = limited(scores, draft.before, draft.written, draft.number, how, end)
+    token = pick(chosen_by, how, chance.uniform(draft.address, draft.number))
     token = torch.where(draft.ended, end, token)
     return draft.replace(
         written=draft.written.index_copy(1, draft.number[None], token[:, None]), last=token,
         number=draft.number + 1, ended=draft.ended | (token == end), before=draft.before.after(token),
+        scores=None if draft.scores is None else scores,
     )  # fmt: skip
 
 

@@ -107,9 +107,8 @@ def _encoded(
 
 
 def _prompt(reader: NextToken, prompt: str, cut_left: bool, notes: Counter[str]) -> list[int]:
-    """The tokens of a prompt. It begins like a document; an empty prompt begins with the end token."""
-    model, text = reader.model, reader.model.tokenizer.encode(prompt)
-    ids = [*model.opening, *text] if text else [reader.end, *model.opening]
+    model = reader.model
+    ids = begun(model, model.tokenizer.encode(prompt))
     require(
         cut_left or len(ids) <= model.length,
         (
@@ -148,6 +147,11 @@ def _source(reader: NextToken, source: str, tokens: int, notes: Counter[str]) ->
 def _kept(reader: NextToken, prompt: str) -> list[int]:
     """The tokens of the prompt that a generated text begins with: none if it was written from a source."""
     return [] if reader.second else reader.model.tokenizer.encode(prompt)
+
+
+def begun(model: Model, prompt: Sequence[int]) -> list[int]:
+    """What is read before a continuation: a prompt begins like a document; an empty prompt begins with the end token."""
+    return [*model.opening, *prompt] if prompt else [model.tokenizer.role("sep"), *model.opening]
 
 
 def _written(

@@ -22,14 +22,16 @@ _ROOM = 64  # the length of a cache is a multiple of this, so that a recording c
 
 
 def drafts(
-    reader: NextToken, texts: list[list[int]], address: Tensor, how: Greedy | Sampling, tokens: int
-) -> Iterator[Draft]:
-    """The texts after each step. A prompt has as many texts as there are addresses per prompt."""
+    reader: NextToken, texts: list[list[int]], address: Tensor, how: Greedy | Sampling, tokens: int, *,
+    keep: bool = False,
+) -> Iterator[Draft]:  # fmt: skip
+    """The texts after each step. A prompt has as many texts as there are addresses per prompt. `keep`: each draft has the
+    scores of its last tokens."""
     samples = len(address) // len(texts)
     rows = [text for text in reader.repeatable(texts) for _ in range(samples)]
 
     def start(state: Any, scores: Tensor) -> Draft:
-        return first_draft(state, scores, address, tokens, rows, how)
+        return first_draft(state, scores, address, tokens, rows, how, keep=keep)
 
     return _records(reader, texts, samples, tokens, how, start, partial(draw, how=how, end=reader.end))
 

@@ -112,7 +112,10 @@ class NextToken:
     def _scores(self, hidden: Hidden, batch: Batch) -> Tensor:
         """The scores after the last token. The end token is the only special token that may follow."""
         head: Any = self.model.head("token scores", "generate text")
-        scores = head.decode(Hidden((hidden.for_prediction[:, -1:],)), batch)[:, -1].float()
+        return self.allowed(head.decode(Hidden((hidden.for_prediction[:, -1:],)), batch)[:, -1].float())
+
+    def allowed(self, scores: Tensor) -> Tensor:
+        """The same scores, minus infinity for tokens that are never drawn. `scores`: N V."""
         return scores.index_fill(1, self._never, -float("inf"))
 
     @cached_property
