@@ -52,6 +52,7 @@ FACTS: dict[str, Fact] = {
     "covered": Fact("predicted tokens that are hidden in the text", ("hide=Masked", "hide.replace=Mask")),
     "one earlier": Fact("hidden tokens that are predicted from the position before them", ("hide=Masked(at=before)",)),
     "from before": Fact("tokens that are predicted from a position before them", ("hide=Next",)),
+    "second text": Fact("targets that are all in the second of two texts", ("hide=Next(second=true)",)),
     "original": Fact("a generator that replaces tokens", ("system=GeneratorDiscriminator",)),
     "order": Fact("tokens in a random order", ("see=Permuted",)),
     "second stream": Fact(
@@ -486,8 +487,11 @@ class Reader(Protocol):
     def losses(self, laid: Any) -> dict[str, float]:
         """The mean of each loss over the examples, hidden and seen as in training."""
 
-    def write(self, sources: Sequence[str], tokens: int) -> tuple[list[str], Counter[str]]:
-        """For each source the most likely text of at most this number of tokens; and the notes."""
+    def write(
+        self, sources: Sequence[str], *, tokens: int, beams: int, length_penalty: float, length_offset: int, least: int,
+        no_repeat: int,
+    ) -> tuple[list[str], Counter[str]]:  # fmt: skip
+        """For each source the best text of at most this number of tokens, found by beam search; and the notes."""
 
 
 class Example(Protocol):

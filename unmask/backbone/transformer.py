@@ -243,6 +243,11 @@ class TransformerModule(nn.Module):
     def first_state(self, rows: int) -> None:
         """The memory before the first batch of training: None, because a token sees only its own row."""
 
+    @property
+    def can_cache(self) -> bool:
+        """Whether it can read two texts part by part."""
+        return self.spec.attention.cached and self.spec.decoder is None
+
     def cache(self, rows: int, length: int) -> Cache:
         """An empty cache: with it, this number of rows is read part by part, from left to right, up to this length."""
         spec, weight = self.spec, self.embed.token.weight

@@ -229,6 +229,11 @@ class TransformerXLModule(nn.Module):
         """The modules of each layer, from the first layer up. All other modules count as embeddings."""
         return [[block] for block in self.blocks]
 
+    @property
+    def can_cache(self) -> bool:
+        """Whether it can read two texts part by part. The memory does not know which text its tokens belong to."""
+        return self.spec.segments == 0
+
     def cache(self, rows: int, length: int | None = None) -> LayerMemory:
         """An empty memory. `length`: its number of tokens; None: the same number as in training."""
         weight, size = next(self.embed.parameters()), self.spec.memory if length is None else length
