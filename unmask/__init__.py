@@ -26,11 +26,12 @@ if TYPE_CHECKING:
     from unmask.api.searching import SearchIndex, index, open_index
     from unmask.api.warming import warm
     from unmask.infer.sampling import decoding
+    from unmask.serving import serve
     from unmask.text import Mining
 
 __all__ = [
     "Mining", "Model", "SearchIndex", "check", "compare", "compare_report", "decoding", "describe", "differences", "explain", "graph", "import_hf", "index",
-    "list_parts", "list_recipes", "list_tasks", "list_tunes", "load", "make_lexicon", "measure", "open_graph", "open_index", "prepare", "pretrain", "train_tokenizer", "warm",
+    "list_parts", "list_recipes", "list_tasks", "list_tunes", "load", "make_lexicon", "measure", "open_graph", "open_index", "prepare", "pretrain", "serve", "train_tokenizer", "warm",
 ]  # fmt: skip
 
 # where each name is: what is not used is not imported, so that `import unmask` and `unmask --help` are quick
@@ -46,6 +47,7 @@ _WHERE = {
     "unmask.api.searching": ("SearchIndex", "index", "open_index"),
     "unmask.api.warming": ("warm",),
     "unmask.infer.sampling": ("decoding",),
+    "unmask.serving": ("serve",),
     "unmask.text": ("Mining",),
 }
 
