@@ -22,6 +22,7 @@ TASKS: Final[dict[str, str]] = {
     "class scores": "text-classification", "scores of each class": "text-classification",
     "tag scores": "token-classification", "span scores": "question-answering",
 }  # fmt: skip
+LABELLED: Final = ("class scores", "scores of each class")  # scores that may also mean something else than labels
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,9 +45,18 @@ class Served:
             found.append("text-generation")
         if recipe.task is not None:
             own = gives_of(recipe.predict.get(recipe.task.head))
-            found += [task for fact, task in TASKS.items() if fact in own]
+            found += [
+                task for fact, task in TASKS.items() if fact in own and (fact not in LABELLED or self.model.labels)
+            ]
+            found += ["rerank"] if self._reads_pairs else []
             found.append("answer")
         return tuple(found)
+
+    @property
+    def _reads_pairs(self) -> bool:
+        """Whether it says how well a text answers a query."""
+        task = self.model.recipe.task
+        return task is not None and (task.compares or getattr(task, "texts", None) == 2)
 
 
 class Models:
