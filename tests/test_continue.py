@@ -123,7 +123,7 @@ def said(records: list[dict]) -> list[str]:
 @pytest.mark.parametrize(
     "name, variant, values",
     [
-        ("albert", "paper", {"dropout": 0.1}),
+        ("albert", "paper", {"dropout": "auto"}),
         ("albert", "no-dropout", {"dropout": 0.0}),
         ("electra", "paper", {"learned": False}),
         ("electra", "learned", {"learned": True}),

@@ -1,4 +1,4 @@
-"""Writing with a masked model: what is hidden of a pair, what is learnt of eight, and what is refused."""
+"""Writing from a source: what is predicted of a pair, what is learnt of eight, with a cache and beams, and what is refused."""
 
 from __future__ import annotations
 
@@ -16,8 +16,7 @@ from unmask import adapt, recipes
 from unmask.data.examples import Text, batch_of, rows_of
 from unmask.errors import UserError
 from unmask.evaluate import evaluate_file
-from unmask.infer import Greedy, fill, open_run, write
-from unmask.infer import stream as run_on
+from unmask.infer import Beams, Greedy, Sampling, fill, generate, open_run, stream
 from unmask.infer.model import Model, save_run
 from unmask.see import Everything, Prefix
 from unmask.tasks import Classify, Write
@@ -50,7 +49,7 @@ def base_of(name: str, tokenizers, folder, *settings: str) -> Model:
 
 
 def written(model: Model, source: str, **options) -> str:
-    return "".join(write(model, source, sampling=SURE, **options).value)
+    return "".join(stream(model, source, sampling=SURE, **options).value)
 
 
 @pytest.mark.parametrize(
@@ -98,21 +97,66 @@ def test_only_the_second_text_and_its_end_are_ever_hidden(name, tokenizers, tmp_
     assert chosen.sum(1).tolist() == share
 
 
-@pytest.mark.parametrize("name", ["bert", "unilm"])
+def test_a_left_to_right_model_predicts_only_the_second_text_and_its_end(tokenizers, tmp_path):
+    base = base_of("gpt2", tokenizers, tmp_path / "base", "system.backbone.length=96")
+    recipe = Write().recipe(base)
+    system = recipe.system.build(recipe, base.tokenizer.vocabulary, 0)
+    rows, _ = rows_of(PAIRS, [0] * 8, base.tokenizer, recipe.layout, 96)
+    targets = system.hide(batch_of(rows, np.arange(8)))[0].targets["tokens"]
+    width = batch_of(rows, np.arange(8)).shape[1]
+    for row, pair in enumerate(PAIRS):
+        mine = (targets.weight > 0) & (targets.where // width == row)
+        assert targets.ids[mine].tolist() == [*base.tokenizer.encode(pair.b), base.tokenizer.role("sep")]
+    with pytest.raises(UserError, match="hidden=0.5 is for models that fill gaps, but .* leave hidden out"):
+        Write(hidden=0.5).recipe(base)
+
+
+def writer(name: str, tokenizers, folder) -> Model:
+    """A model that writes, with random weights that make some tokens much more likely than others."""
+    base = base_of(name, tokenizers, folder)
+    recipe = Write().recipe(base)
+    model = Model(recipe.system.build(recipe, base.tokenizer.vocabulary, 3).eval(), recipe, base.tokenizer, folder)
+    for parameter in model.system.parameters():
+        parameter.data.mul_(3.0)
+    return model
+
+
+@pytest.mark.parametrize("name", ["bert", "unilm", "gpt2", "gpt-bert"])
+@pytest.mark.parametrize("how", [Greedy(no_repeat=2), Sampling(), Beams(3, 0.6, length_offset=5, least=4)])
+def test_a_cache_changes_no_text(name, how, tokenizers, tmp_path):
+    """The oracle is reading everything again for every token, without a cache."""
+    model, sources = writer(name, tokenizers, tmp_path), [pair.a for pair in PAIRS[:4]]
+    exact = [one.ids for one in generate(model, sources, tokens=9, sampling=how, cached=False).value]
+    assert [one.ids for one in generate(model, sources, tokens=9, sampling=how).value] == exact
+    assert len(set(exact)) > 1
+
+
+@pytest.mark.parametrize("name", ["deberta", "xlnet"])
+def test_a_model_that_cannot_keep_two_texts_says_so_and_answers_without_a_cache(name, tokenizers, tmp_path):
+    model = unmask.Model.of(writer(name, tokenizers, tmp_path))
+    with pytest.raises(UserError, match="cannot keep two texts in a cache: generate with cached=False"):
+        model.generate(PAIRS[0].a)
+    how = {"beams": 4, "length_penalty": 0.6, "length_offset": 5}
+    assert model.predict(PAIRS[0].a)[0].text == model.generate(PAIRS[0].a, tokens=24, cached=False, **how)
+
+
+@pytest.mark.parametrize("name", ["bert", "unilm", "gpt2"])
 def test_eight_pairs_are_learnt_and_written_exactly(name, tokenizers, tmp_path):
-    base = base_of(name, tokenizers, tmp_path / "base")
-    how = Write(epochs=8, examples=8, rate=2e-3)
+    longer = ("system.backbone.length=64", "schedule.0.length=64") if name == "gpt2" else ()  # its tokens are shorter
+    base = base_of(name, tokenizers, tmp_path / "base", *longer)
+    how = Write(epochs=6, examples=8, rate=2e-3)
     records = list(adapt.adapt(base, LEARNT * 20, tmp_path / "run", task=how))
     assert records[-1]["done"]
     model = open_run(tmp_path / "run", device="cpu")
-    assert model.recipe.all_tracks()[model.recipe.writing].see == Prefix()
-    assert model.recipe.see == (Everything() if name == "unilm" else Prefix())
+    if name != "gpt2":
+        assert model.recipe.all_tracks()[model.recipe.writing].see == Prefix()
+        assert model.recipe.see == (Everything() if name == "unilm" else Prefix())
     for pair in PAIRS:
-        assert written(model, pair.a, tokens=20) == pair.b
-        assert unmask.Model.of(model).generate(pair.a, tokens=20, greedy=True) == pair.b
-    said = works("generate", tmp_path / "run", PAIRS[4].a, "--greedy", "--tokens", 20, "--device", "cpu")
+        assert written(model, pair.a, tokens=30) == pair.b
+        assert unmask.Model.of(model).generate(pair.a, tokens=30, greedy=True) == pair.b
+    said = works("generate", tmp_path / "run", PAIRS[4].a, "--greedy", "--tokens", 30, "--device", "cpu")
     assert said.out == PAIRS[4].b + "\n"
-    told = works("generate", tmp_path / "run", PAIRS[4].a, "--greedy", "--tokens", 20, "--json")
+    told = works("generate", tmp_path / "run", PAIRS[4].a, "--greedy", "--tokens", 30, "--json")
     assert json.loads(told.out)["text"] == PAIRS[4].b
     asked = base.tokenizer.encode(PAIRS[4].b)[:3]
     assert written(model, PAIRS[4].a, tokens=3) == base.tokenizer.decode(asked)  # no more than asked for
@@ -120,6 +164,7 @@ def test_eight_pairs_are_learnt_and_written_exactly(name, tokenizers, tmp_path):
     path.write_text("\n".join(json.dumps({"source": p.a, "target": p.b}) for p in PAIRS), encoding="utf-8")
     scores = evaluate_file(model, path)
     assert (scores["examples"], scores["exact"], scores["rouge_l"]) == (8, 1.0, 1.0)
+    assert scores["bleu"] == pytest.approx(100)
 
 
 def test_with_a_dev_set_the_loss_there_is_told_and_the_best_weights_are_kept(tokenizers, tmp_path):
@@ -154,13 +199,13 @@ def test_a_model_that_writes_can_still_be_adapted_to_tell_labels_apart(tokenizer
 def test_long_sources_are_cut_and_counted(tokenizers, tmp_path):
     base = base_of("unilm", tokenizers, tmp_path / "base")
     long = "the doctor examined the report " * 20
-    assert not write(base, PAIRS[0].a, tokens=8).notes
+    assert not stream(base, PAIRS[0].a, tokens=8).notes
     text = written(base, long, tokens=8)
-    room = 48 - 8 - 5
-    assert dict(write(base, long, tokens=8).notes) == {f"sources longer than {room} tokens, cut": 1}
+    room = 48 - 8 - 3
+    assert dict(stream(base, long, tokens=8).notes) == {f"sources longer than {room} tokens, cut": 1}
     kept = base.tokenizer.decode(base.tokenizer.encode(long)[:room])
     assert text == written(base, kept, tokens=8)
-    assert not write(base, kept, tokens=8).notes
+    assert not stream(base, kept, tokens=8).notes
     with pytest.raises(
         UserError,
         match="--tokens 48 leaves no room for the source, because the model reads 48 tokens in all: ask for fewer --tokens",
@@ -170,7 +215,7 @@ def test_long_sources_are_cut_and_counted(tokenizers, tmp_path):
 
 def test_a_unilm_writes_as_it_was_pretrained_and_the_seed_decides(tokenizers, tmp_path):
     base = base_of("unilm", tokenizers, tmp_path / "base")
-    texts = ["".join(write(base, PAIRS[0].a, tokens=12, seed=seed).value) for seed in (0, 0, 1)]
+    texts = ["".join(stream(base, PAIRS[0].a, tokens=12, seed=seed).value) for seed in (0, 0, 1)]
     assert texts[0] == texts[1] != texts[2]
     assert "[MASK]" not in texts[0] + texts[2]
 
@@ -187,8 +232,6 @@ def test_long_pairs_are_cut_and_counted_when_adapting(tokenizers, tmp_path):
     [
         ({"source": "a text"}, 'line 2: an example needs "source" and "target", both texts'),
         ({"target": "a text"}, 'line 2: an example needs "source" and "target", both texts'),
-        ({"source": "a text", "target": "  "}, 'line 2: an example needs "source" and "target"'),
-        ({"source": "", "target": "a text"}, 'line 2: an example needs "source" and "target"'),
         ({"source": 5, "target": "a text"}, 'line 2: an example needs "source" and "target"'),
         ({"text": "a text", "label": "x"}, "got the columns ['label', 'text']"),
     ],
@@ -200,6 +243,16 @@ def test_a_file_without_sources_or_targets_is_told_the_line(row, expected, tmp_p
         task.read(path)
     assert expected in str(caught.value)
     assert str(path) in str(caught.value)
+
+
+def test_pairs_with_an_empty_side_are_left_out_and_counted(tmp_path):
+    path = tmp_path / "pairs.csv"
+    path.write_text('source,target\nx,y\n ,y\nx,\nx," "\nu,v\n', encoding="utf-8")
+    pairs, notes = task.read(path)
+    assert [(pair.source, pair.target) for pair in pairs] == [("x", "y"), ("u", "v")]
+    assert notes == {"pairs with an empty source or target, left out": 3}
+    pairs, notes = task.read(path, labelled=False)
+    assert ([pair.source for pair in pairs], notes) == (["x", "x", "x", "u"], {"empty sources, left out": 1})
 
 
 def test_an_empty_file_and_none_at_all_are_mistakes(tmp_path):
@@ -222,29 +275,25 @@ def without_mask(folder) -> Model:
         ["the doctor"], trainers.BpeTrainer(special_tokens=["<|endoftext|>"], show_progress=False)
     )
     tokenizer = Tokenizer(backend)
-    recipe = recipes.get("gpt2", size="tiny")
+    recipe = recipes.get("gpt2", size="tiny", settings=["see=Everything"])
     return Model(recipe.system.build(recipe, tokenizer.vocabulary, 0), recipe, tokenizer, folder)
 
 
 def test_models_that_cannot_write_say_so_before_anything_is_made(tokenizers, tmp_path):
     out = tmp_path / "run"
-    with pytest.raises(
-        UserError, match=r"hides parts of the target, and the tokenizer has no \[MASK\]; .* 'unmask generate'"
-    ):
-        list(adapt.adapt(without_mask(tmp_path / "gpt2"), LEARNT, out, task=Write()))
+    with pytest.raises(UserError, match=r"hides parts of the target, and the tokenizer has no \[MASK\]: adapt"):
+        list(adapt.adapt(without_mask(tmp_path / "bert"), LEARNT, out, task=Write()))
     electra = base_of("electra", tokenizers, tmp_path / "electra")
     with pytest.raises(UserError, match="electra cannot be adapted to writing, because it does not predict tokens"):
         list(adapt.adapt(electra, LEARNT, out, task=Write()))
     assert not out.exists()
     bert = base_of("bert", tokenizers, tmp_path / "bert")
-    with pytest.raises(UserError, match="cannot write a second text: adapt it first with 'unmask adapt --task write'"):
-        written(bert, "the doctor")
-    with pytest.raises(UserError, match="use 'unmask fill'"):
+    with pytest.raises(UserError, match="use 'unmask fill', or adapt it with 'unmask adapt --task write'"):
         unmask.Model.of(bert).generate("the doctor")
-    with pytest.raises(UserError, match="electra cannot write: it predicts replaced"):
+    with pytest.raises(UserError, match="electra cannot generate text: it predicts replaced"):
         written(electra, "the doctor")
-    with pytest.raises(UserError, match="use 'unmask fill'"):
-        "".join(run_on(base_of("unilm", tokenizers, tmp_path / "unilm"), "the doctor").value)
+    with pytest.raises(UserError, match="--cut-left is for a prompt that is continued"):
+        unmask.Model.of(base_of("unilm", tokenizers, tmp_path / "unilm")).generate("the doctor", cut_left=True)
 
 
 def test_a_folder_that_is_there_is_kept(tokenizers, tmp_path):
@@ -264,6 +313,10 @@ def test_the_command_line_tells_a_mistake_in_one_line(tokenizers, tmp_path):
     words = ("adapt", tmp_path / "run", path, "--out", tmp_path / "out", "--device", "cpu")
     assert "does not predict tokens" in mistake(*words, "--task", "write")
     assert "unknown task 'writ': did you mean write" in mistake(*words, "--task", "writ")
+    assert "beams must be 1 or more, got 0" in mistake(*words, "--task", "write", "--set", "beams=0")
+    assert "most must be 1 or more, and not under least=9, got 3" in mistake(
+        *words, "--task", "write", "--set", "most=3", "--set", "least=9"
+    )
     assert "hidden must be in (0, 1], got 70" in mistake(*words, "--task", "write", "--set", "hidden=70")
     assert not (tmp_path / "out").exists()
 

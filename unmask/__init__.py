@@ -18,18 +18,21 @@ if TYPE_CHECKING:
     from unmask.api.comparing import compare, compare_report
     from unmask.api.corpus import make_lexicon, prepare, train_tokenizer
     from unmask.api.explaining import explain, measure
+    from unmask.api.graphs import graph, open_graph
     from unmask.api.listing import check, describe, differences, list_recipes, list_tasks, list_tunes
     from unmask.api.model import Model
     from unmask.api.part_list import list_parts
     from unmask.api.runs import import_hf, load, pretrain
     from unmask.api.searching import SearchIndex, index, open_index
     from unmask.api.warming import warm
+    from unmask.api.word_vectors import Vectors, load_vectors, make_vectors
     from unmask.infer.sampling import decoding
+    from unmask.serving import serve
     from unmask.text import Mining
 
 __all__ = [
-    "Mining", "Model", "SearchIndex", "check", "compare", "compare_report", "decoding", "describe", "differences", "explain", "import_hf", "index",
-    "list_parts", "list_recipes", "list_tasks", "list_tunes", "load", "make_lexicon", "measure", "open_index", "prepare", "pretrain", "train_tokenizer", "warm",
+    "Mining", "Model", "SearchIndex", "Vectors", "check", "compare", "compare_report", "decoding", "describe", "differences", "explain", "graph", "import_hf", "index",
+    "list_parts", "list_recipes", "list_tasks", "list_tunes", "load", "load_vectors", "make_lexicon", "make_vectors", "measure", "open_graph", "open_index", "prepare", "pretrain", "serve", "train_tokenizer", "warm",
 ]  # fmt: skip
 
 # where each name is: what is not used is not imported, so that `import unmask` and `unmask --help` are quick
@@ -37,13 +40,16 @@ _WHERE = {
     "unmask.api.comparing": ("compare", "compare_report"),
     "unmask.api.corpus": ("make_lexicon", "prepare", "train_tokenizer"),
     "unmask.api.explaining": ("explain", "measure"),
+    "unmask.api.graphs": ("graph", "open_graph"),
     "unmask.api.listing": ("check", "describe", "differences", "list_recipes", "list_tasks", "list_tunes"),
     "unmask.api.model": ("Model",),
     "unmask.api.part_list": ("list_parts",),
     "unmask.api.runs": ("import_hf", "load", "pretrain"),
     "unmask.api.searching": ("SearchIndex", "index", "open_index"),
     "unmask.api.warming": ("warm",),
+    "unmask.api.word_vectors": ("Vectors", "load_vectors", "make_vectors"),
     "unmask.infer.sampling": ("decoding",),
+    "unmask.serving": ("serve",),
     "unmask.text": ("Mining",),
 }
 

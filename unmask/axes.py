@@ -30,6 +30,9 @@ AskedAt = Literal[
 ]  # where an objective is computed: at targets, at all tokens, per example
 
 
+ALL_TOKENS = 1 << 40  # the `memory` of a network that remembers every token of earlier rows: the cells of an LSTM
+
+
 @dataclass(frozen=True)
 class Fact:
     """One entry of the closed list of facts."""
@@ -45,11 +48,13 @@ FACTS: dict[str, Fact] = {
     "continuing rows": Fact("rows that continue the rows before them", ("arrange=ContinuingRows",)),
     "decoder rows": Fact("rows for a decoder", ("hide=Rewrite",)),
     "decoder": Fact("a backbone with a decoder", ("system.backbone=EncoderDecoder",)),
+    "unpacked rows": Fact("rows that hold one example each", ("arrange=FullRows", "arrange=ContinuingRows")),
     "mask token": Fact("a tokenizer with a [MASK] token"),
     # fields filled later
     "covered": Fact("predicted tokens that are hidden in the text", ("hide=Masked", "hide.replace=Mask")),
     "one earlier": Fact("hidden tokens that are predicted from the position before them", ("hide=Masked(at=before)",)),
     "from before": Fact("tokens that are predicted from a position before them", ("hide=Next",)),
+    "second text": Fact("targets that are all in the second of two texts", ("hide=Next(second=true)",)),
     "original": Fact("a generator that replaces tokens", ("system=GeneratorDiscriminator",)),
     "order": Fact("tokens in a random order", ("see=Permuted",)),
     "second stream": Fact(
@@ -57,6 +62,10 @@ FACTS: dict[str, Fact] = {
         ("system.backbone.streams=2", "system.backbone=TransformerXL(streams=2)"),
     ),
     "memory": Fact("a memory of the rows before", ("system.backbone=TransformerXL",)),
+    "cells": Fact("a recurrent network whose cells are its memory", ("system.backbone=LSTM",)),
+    "equal layers": Fact(
+        "layers that are all as wide as the last", ("system.backbone.inner=none", "system.backbone=Transformer")
+    ),
     "one table": Fact("one table of token embeddings", ("system.backbone.cutoffs=()", "system.backbone=Transformer")),
     "any width": Fact(
         "a backbone whose embeddings may differ in width from its layers", ("system.backbone=Transformer",)
@@ -335,7 +344,7 @@ class Backbone(PartLike, Protocol):
 
     @property
     def memory(self) -> int:
-        """The number of tokens of earlier rows that stay visible; 0: no memory."""
+        """The number of tokens of earlier rows that stay visible; 0: no memory; ALL_TOKENS: all, in cells of one size."""
 
     @property
     def bounded(self) -> bool:
@@ -494,8 +503,11 @@ class Reader(Protocol):
     def losses(self, laid: Any) -> dict[str, float]:
         """The mean of each loss over the examples, hidden and seen as in training."""
 
-    def write(self, sources: Sequence[str], tokens: int) -> tuple[list[str], Counter[str]]:
-        """For each source the most likely text of at most this number of tokens; and the notes."""
+    def write(
+        self, sources: Sequence[str], *, tokens: int, beams: int, length_penalty: float, length_offset: int, least: int,
+        no_repeat: int,
+    ) -> tuple[list[str], Counter[str]]:  # fmt: skip
+        """For each source the best text of at most this number of tokens, found by beam search; and the notes."""
 
 
 class Example(Protocol):
@@ -566,6 +578,10 @@ class Task(PartLike, Protocol):
     @property
     def head(self) -> str:
         """The name of the objective that starts with random weights in the adapted recipe; "" if there is none."""
+
+    @property
+    def compares(self) -> bool:
+        """Whether the answer to an example depends on the other examples that are given with it."""
 
     def read(self, path: Path, columns: Any, *, labelled: bool = True) -> tuple[list[Any], Counter[str]]:
         """The examples of a file, and the notes. If `labelled`, each example must have its correct answer."""

@@ -76,16 +76,6 @@ def classification(truth: Sequence[int], predicted: Sequence[int], names: Sequen
     }
 
 
-def rouge_l(truth: Sequence[int], written: Sequence[int]) -> float:
-    """F1 of the longest common subsequence of two texts (Lin 2004)."""
-    best = [0] * (len(written) + 1)
-    for token in truth:
-        before = 0
-        for i, other in enumerate(written, 1):
-            before, best[i] = best[i], before + 1 if token == other else max(best[i], best[i - 1])
-    return 2 * best[-1] / max(1, len(truth) + len(written))
-
-
 def softmax(scores: np.ndarray) -> np.ndarray:
     """The softmax of some scores, as float32."""
     shares = np.exp(scores.astype(np.float64) - scores.max())

@@ -192,10 +192,12 @@ class Recipe:
 
     @property
     def writes(self) -> frozenset[str]:
-        """What the model can generate: "left" for the continuation of a text, "prefix" for a second text."""
+        """What the model can generate: "left" for the continuation of a text, "second" for a second text from a source."""
         track = self.all_tracks()[self.writing]
-        next_token = "from before" in gives_of(track.hide) or self.task is not None
-        return track.see.gives & ({"left", "prefix"} if next_token else {"prefix"})
+        hides = gives_of(track.hide)
+        if "prefix" in track.see.gives or "second text" in hides:
+            return frozenset({"second"})
+        return track.see.gives & ({"left"} if "from before" in hides or self.task is not None else set())
 
     @property
     def longest(self) -> int:

@@ -148,7 +148,13 @@ def _line(record: dict[str, Any], speed: _Speed) -> str:
 
 CALLED = {
     "macro_f1": "macro F1",
+    "rouge_1": "ROUGE-1",
+    "rouge_2": "ROUGE-2",
     "rouge_l": "ROUGE-L",
+    "bleu": "BLEU",
+    "chrf": "chrF",
+    "bleu_signature": "BLEU signature",
+    "exact": "exactly equal",
     "f1": "F1",
     "micro_f1": "micro F1",
     "mrr": "MRR",

@@ -109,7 +109,8 @@ GENERATOR = [f"system.generator.{name}" for name in ("width=8", "heads=1", "feed
 def _shape(name: str) -> list[str]:
     """The settings that make a recipe's network tiny."""
     recipe = recipes.get(name, size="tiny")
-    backbone, found = recipe.system.backbone, list(SHAPE)
+    backbone = recipe.system.backbone
+    found = [setting for setting in SHAPE if hasattr(backbone, setting.split("=")[0].rpartition(".")[2])]
     if isinstance(recipe.tokenizer, text.Unigram):  # it splits these sentences into more tokens
         found.append("system.backbone.length=96")
     if isinstance(backbone, TransformerXL):

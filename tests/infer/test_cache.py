@@ -8,6 +8,7 @@ from tests.infer.parts import gpt2
 from unmask.errors import UserError
 from unmask.infer.batches import left_padded, one_more
 from unmask.infer.next_token import NextToken
+from unmask.see import LeftToRight
 from unmask.tree import rows_of
 
 CLOSE = {"atol": 1e-4, "rtol": 1e-4}
@@ -70,7 +71,7 @@ def test_that_rows_can_be_chosen_and_go_on_apart(model):
 
 def test_that_every_token_sees_something_padding_too(model):
     """A kernel may answer an empty view with what is not a number, and padding would spread it."""
-    _, view, _ = model.system.backbone.cache(4, 30).take(left_padded(texts(model), 0))
+    _, view, _ = model.system.backbone.cache(4, 30).take(LeftToRight().apply(left_padded(texts(model), 0)))
     assert view.mask.any(-1).all()
 
 

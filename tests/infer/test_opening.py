@@ -24,7 +24,7 @@ def gpt(tokenizers, tmp_path):
 
 def test_that_a_prompt_of_gpt_begins_with_its_start_and_an_empty_one_after_the_end_of_another(gpt):
     role, encode = gpt.tokenizer.role, gpt.tokenizer.encode
-    assert _encoded(NextToken(gpt), ["the doctor", ""], False)[0] == [
+    assert _encoded(NextToken(gpt), ["the doctor", ""], 8, False)[0] == [
         [role("start"), *encode("the doctor")],
         [role("sep"), role("start")],
     ]
@@ -42,7 +42,7 @@ def test_that_a_question_of_gpt_begins_so_too(gpt):
 def test_that_gpt2_has_nothing_before_its_text(tmp_path):
     model = model_of(recipe_of("gpt2"), tokenizer("gpt2"), tmp_path)
     assert model.opening == []
-    assert _encoded(NextToken(model), [""], False)[0] == [[model.tokenizer.role("sep")]]
+    assert _encoded(NextToken(model), [""], 8, False)[0] == [[model.tokenizer.role("sep")]]
 
 
 def test_that_answers_of_the_same_tokens_are_refused(gpt):

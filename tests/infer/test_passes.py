@@ -10,7 +10,6 @@ from unmask.data.examples import Laid, Text
 from unmask.infer import Greedy
 from unmask.infer.model import Model
 from unmask.infer.passes import batches, laid_out, together
-from unmask.infer.write import write_all
 from unmask.tasks import Classify
 from unmask.tasks.choose import Choose, Question
 
@@ -77,11 +76,11 @@ def test_choices_do_not_depend_on_questions_with_more_choices(tokenizers, tmp_pa
 
 def test_texts_are_written_and_gone_on_with_as_they_are_alone(tokenizers, tmp_path, small_passes):
     unilm = base_of("unilm", tokenizers["wordpiece"], tmp_path)
-    found = write_all(unilm, TEXTS[:5], tokens=6, sampling=Greedy()).value
-    assert found == [write_all(unilm, [text], tokens=6, sampling=Greedy()).value[0] for text in TEXTS[:5]]
+    found = infer.generate(unilm, TEXTS[:5], tokens=6, sampling=Greedy()).value
+    assert found == [infer.generate(unilm, [text], tokens=6, sampling=Greedy()).value[0] for text in TEXTS[:5]]
     assert len({one.ids for one in found}) > 1
     for text, one in zip(TEXTS, found, strict=False):
-        assert "".join(infer.write(unilm, text, tokens=6, sampling=Greedy()).value) == one.text
+        assert "".join(infer.stream(unilm, text, tokens=6, sampling=Greedy()).value) == one.text
     gpt2 = base_of("gpt2", tokenizers["byte-bpe"], tmp_path)
     several = infer.generate(gpt2, TEXTS[:5], tokens=6, sampling=Greedy(), cut_left=True).value
     for text, one in zip(TEXTS, several, strict=False):

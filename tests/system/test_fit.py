@@ -28,12 +28,14 @@ NOT_PARTS = {
     "Need",
     "Batch",
     "Cache",
+    "Cells",
     "LayerMemory",
 }  # dataclasses of these modules that are not parts of a recipe
 # other values of parts than their usual ones, which have other facts
 OTHER_VALUES = [
     Masked(at="before"), Masked(at="none"), Next(ahead=3), hide.Levels(phrase=0.0, entity=0.0), hide.Mask(mask=0.0), Tokens(layer=1),
     Tokens(target="ahead_2"), backbone.TransformerXL(streams=2), backbone.TransformerXL(cutoffs=(10, 20), memory=0),
+    backbone.LSTM(carry=False), backbone.LSTM(inner=20), data.Blocks(cross=False),
 ]  # fmt: skip
 AXES = {
     "arrange": [
@@ -42,13 +44,17 @@ AXES = {
     ],
     "hide": [hide.Masked, hide.Next, hide.Nothing],
     "see": [see.Everything, see.LeftToRight, see.RightToLeft, see.Prefix, see.Permuted],
-    "system.backbone": [backbone.Transformer, backbone.TransformerXL, backbone.EncoderDecoder],
+    "system.backbone": [backbone.Transformer, backbone.TransformerXL, backbone.LSTM, backbone.EncoderDecoder],
 }  # fmt: skip
 # what no setting can help, because the part itself refuses it: the reason
 IMPOSSIBLE = {
-    ("electra", name): "embeddings that are as wide as its layers" for name in ("TransformerXL", "EncoderDecoder")
+    ("electra", name): "embeddings that are as wide as its layers"
+    for name in ("TransformerXL", "LSTM", "EncoderDecoder")
 }
+# what would need more settings than advice may have: an LSTM and tracks that see other things than the left
+NO_ADVICE = {("unilm", "LSTM"): "choose another system.backbone"}
 SMALL = ["schedule.*.length=32", "schedule.*.rows=4", "system.backbone.layers=2"]
+OTHERS = {"heads": 2, "feedforward": 64}  # where the old backbone has no attention
 KEPT = ("layers", "width", "heads", "feedforward", "length", "segments")  # of a backbone that is replaced
 
 
@@ -71,7 +77,7 @@ def replaced(recipe: Recipe, axis: str, part: type) -> Recipe:
     if type(old) is part:
         return recipe
     known = {field.name for field in dataclasses.fields(part)}
-    size = {name: getattr(old, name) for name in KEPT if name in known}
+    size = {name: getattr(old, name, OTHERS.get(name)) for name in KEPT if name in known}
     return recipe.replace(system=dataclasses.replace(recipe.system, backbone=part(**size)))
 
 
@@ -126,7 +132,9 @@ def test_every_setting_of_the_list_of_facts_gives_its_fact():
     refused |= {"system.backbone.local=Local"}
     for name, entry in FACTS.items():
         for setting in entry.settings:
-            changed = override(recipes.get("bert", size="tiny") if setting in refused else base, [setting])
+            name_of_base = "awd-lstm" if setting == "system.backbone.inner=none" else "bert"
+            other = setting in refused or name_of_base == "awd-lstm"
+            changed = override(recipes.get(name_of_base, size="tiny") if other else base, [setting])
             given = {one for _, part in parts_of(changed) for one in part.gives}
             assert name in given, (name, setting)
 
@@ -156,6 +164,9 @@ def test_a_recipe_with_another_part_trains_or_its_error_says_what_to_set(name):
                 check_training(changed)
                 check_that_it_trains(changed)
                 trained += 1
+            elif (name, part.__name__) in NO_ADVICE:
+                with pytest.raises(UserError, match=NO_ADVICE[name, part.__name__]):
+                    check_training(changed)
             else:
                 check_that_the_advice_helps(changed, unmet)
     assert trained >= len(AXES)  # with the recipe's own parts at least

@@ -46,7 +46,7 @@ def test_unilms_tracks_have_the_views_segments_and_shares_of_its_paper(recipe):
     assert [track.segments for track in tracks.values()] == [(), (4, 5), (2, 2), (3, 3)]
     assert [track.share for track in tracks.values()] == pytest.approx([1 / 3, 1 / 3, 1 / 6, 1 / 6])
     assert all(track.hide == recipe.hide and track.arrange == recipe.arrange for track in tracks.values())
-    assert (recipe.writing, recipe.writes) == ("prefix", {"prefix"})
+    assert (recipe.writing, recipe.writes) == ("prefix", {"second"})
     assert recipe.replace(writes_with=None).writes == set()
     assert recipe.replace(writes_with="left").writes == set()  # it learned to fill gaps, not to continue a text
 

@@ -27,8 +27,13 @@ class Adapters(Added):
         require(self.deviation > 0, "tune.deviation must be over 0, got {deviation}", deviation=self.deviation)
 
     def put_in(self, system: Any) -> None:
-        width = system.backbone.spec.width
-        for module in _layers(system):
+        width, layers = system.backbone.spec.width, _layers(system)
+        require(
+            bool(layers),
+            "--tune adapters puts its layers after attention, and this network has no attention: choose another way, such as "
+            "--tune ulmfit",
+        )
+        for module in layers:
             for seam in SEAMS:
                 setattr(module, seam, Bottleneck(width, self.size or max(1, width // SHARE), self.deviation))
 

@@ -38,6 +38,11 @@ class Lora(Added):
     def put_in(self, system: Any) -> None:
         found = list(_projecting(system))
         known = sorted({name for _, table in found for name in table})
+        require(
+            bool(known),
+            "--tune lora adds to the projections of attention, and this network has no attention: choose another way, such as "
+            "--tune ulmfit",
+        )
         strange = [name for name in self.projections if name not in known]
         require(
             not strange,

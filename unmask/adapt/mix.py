@@ -9,8 +9,9 @@ import torch
 from torch import nn
 
 from unmask.adapt._way import Way, by_width, of_head, unless_given
+from unmask.axes import gives_of
 from unmask.batch import Hidden
-from unmask.errors import UserError
+from unmask.errors import UserError, require
 from unmask.recipe import Recipe
 
 RATE = 1e-3  # at width 768
@@ -40,6 +41,12 @@ class Mix(Way):
 
     def task(self, task: Any, recipe: Recipe) -> Any:
         self.needs_head(task)
+        require(
+            "equal layers" in gives_of(recipe.system),
+            "--tune mix adds up the vectors of all layers, and the layers of {name} differ in width: choose another way, such "
+            "as --tune head",
+            name=recipe.name,
+        )
         task = self.without_language(self.without_layer_decay(task))
         return unless_given(task, rate=by_width(RATE, recipe))
 

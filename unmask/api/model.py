@@ -68,7 +68,8 @@ class Model(infer.Model):
     def generate(
         self, prompt: str | Sequence[str], *, tokens: int = 50, greedy: bool = False, temperature: float | None = None,
         top_k: int | None = None, top_p: float | None = None, repetition_penalty: float = 1.0, beams: int | None = None,
-        length_penalty: float | None = None, samples: int = 1, cut_left: bool = False, cached: bool = True, seed: int = 0,
+        length_penalty: float | None = None, length_offset: int | None = None, early: bool = False, least: int = 0,
+        no_repeat: int = 0, samples: int = 1, cut_left: bool = False, cached: bool = True, seed: int = 0,
         tell: Tell = None,
     ) -> Any:  # fmt: skip
         """The prompt and what the model writes after it; of a model adapted to write, the text it writes from it.
@@ -76,7 +77,8 @@ class Model(infer.Model):
         A text for a text; for a sequence of them a list, with all samples of the first, then of the second, and so on."""
         sampling = infer.decoding(
             greedy=greedy, temperature=temperature, top_k=top_k, top_p=top_p, repetition_penalty=repetition_penalty,
-            beams=beams, length_penalty=length_penalty,
+            beams=beams, length_penalty=length_penalty, length_offset=length_offset, early=early, least=least,
+            no_repeat=no_repeat,
         )  # fmt: skip
         single = isinstance(prompt, str)
         require(
@@ -84,7 +86,7 @@ class Model(infer.Model):
             ("{samples} samples make a list: write generate([prompt], samples={samples})"),
             samples=samples,
         )
-        found = infer.texts(
+        found = infer.generate(
             self, [prompt] if isinstance(prompt, str) else prompt, tokens=tokens, sampling=sampling, seed=seed,
             samples=samples, cut_left=cut_left, cached=cached,
         )  # fmt: skip
@@ -98,7 +100,7 @@ class Model(infer.Model):
         """What `generate` gives for a list, with the prompt of each text, its tokens, and whether the model ended it.
 
         `sampling`: how tokens are chosen, from `unmask.decoding(...)`."""
-        found = infer.texts(self, prompts, tokens=tokens, sampling=sampling, seed=seed, samples=samples,
+        found = infer.generate(self, prompts, tokens=tokens, sampling=sampling, seed=seed, samples=samples,
                             cut_left=cut_left, cached=cached)  # fmt: skip
         return _told(found, tell)
 
@@ -107,19 +109,21 @@ class Model(infer.Model):
         cut_left: bool = False, cached: bool = True, seed: int = 0, tell: Tell = None,
     ) -> Iterator[str]:  # fmt: skip
         """The text that `generate` gives for a prompt, piece by piece while it is written. `sampling`: as above."""
-        found = infer.shown(self, prompt, tokens=tokens, sampling=sampling, seed=seed, cut_left=cut_left, cached=cached)
+        found = infer.stream(
+            self, prompt, tokens=tokens, sampling=sampling, seed=seed, cut_left=cut_left, cached=cached
+        )
         return _told(found, tell)
 
     def embed(
         self,
-        texts: str | Sequence[str],
+        texts: str | Sequence[str] | Sequence[Sequence[int]],
         *,
         pool: Literal["mean", "summary"] | None = None,
         layer: int | None = None,
         dims: int | None = None,
         tell: Tell = None,
     ) -> np.ndarray:
-        """One vector per text. A model adapted to embed makes its own, of length 1; `dims` keeps the first dimensions.
+        """One vector per text, or per list of token ids. A model adapted to embed makes its own, of length 1; `dims` keeps the first dimensions.
 
         Of other models: the mean of all tokens, or the vector of the summary token. Layer 0 is the embeddings."""
         given = [texts] if isinstance(texts, str) else texts

@@ -1,9 +1,11 @@
-"""Backbones: networks that turn tokens into contextual vectors; and the parts inside a Transformer."""
+"""Backbones: networks that turn tokens into contextual vectors; and the parts inside them."""
 
 from unmask.backbone.attention import Full
 from unmask.backbone.encoder_decoder import EncoderDecoder
 from unmask.backbone.key_value_cache import Cache
 from unmask.backbone.local import Local
+from unmask.backbone.lstm import LSTM
+from unmask.backbone.lstm_layer import Cells
 from unmask.backbone.positions import Learned, NoPositions, Sinusoidal
 from unmask.backbone.protocols import AttentionPart, Decoder, LocalLayers, Positions
 from unmask.backbone.relative import LayerMemory
@@ -12,6 +14,6 @@ from unmask.backbone.transformer import Transformer
 from unmask.backbone.transformer_xl import TransformerXL
 
 __all__ = [
-    "AttentionPart", "Cache", "Decoder", "EncoderDecoder", "Full", "LayerMemory", "Learned", "Local", "LocalLayers",
+    "LSTM", "AttentionPart", "Cache", "Cells", "Decoder", "EncoderDecoder", "Full", "LayerMemory", "Learned", "Local", "LocalLayers",
     "NoPositions", "Positions", "Rotary", "Sinusoidal", "Transformer", "TransformerXL",
 ]  # fmt: skip

@@ -11,6 +11,7 @@ from torch import Tensor
 from unmask.backbone.attention import AttentionMask
 from unmask.batch import Batch, Record
 from unmask.errors import require
+from unmask.see import visible
 
 _MULTIPLE = 8  # the length is a multiple of 8: kernels that read a mask need an aligned length
 
@@ -45,18 +46,17 @@ class Cache(Record):
     def take(self, batch: Batch) -> tuple[Batch, AttentionMask, Cache]:
         """The batch with positions that continue those in the cache, its mask, and the cache after the batch.
 
-        A token sees itself and the real tokens before it. Padding does too, because a row of the mask must not be empty."""
+        A token sees all real tokens before the batch, and those of the batch that its rank allows. Padding sees itself,
+        because a row of the mask must not be empty. Tokens after the first `reuse` are read but not kept."""
         length = batch.shape[1]
-        place = self.filled + torch.arange(length, device=self.filled.device)
-        real = self.real.index_copy(1, place, batch.real)
-        key, query = torch.arange(real.shape[1], device=place.device), place[:, None]
-        mask = (key <= query) & (real[:, None] | (key == query))  # B T M
+        kept = length if batch.reuse is None else batch.reuse
+        new = torch.arange(length, device=self.filled.device)
+        place = self.filled + new
+        own = visible(batch) & batch.real[:, None] | (new == new[:, None])  # B T T
+        mask = self.real[:, None].expand(-1, length, -1).index_copy(2, place, own)  # B T M
         moved = batch.replace(position=batch.position + self.real.sum(1, keepdim=True))
-        return (
-            moved,
-            AttentionMask(length, mask=mask[:, None], place=place),
-            self.replace(real=real, filled=self.filled + length),
-        )
+        after = self.replace(real=self.real.index_copy(1, place, batch.real & (new < kept)), filled=self.filled + kept)
+        return moved, AttentionMask(length, mask=mask[:, None], place=place), after
 
 
 def require_cached(name: str, part: Any, able: bool) -> None:

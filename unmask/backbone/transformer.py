@@ -102,7 +102,7 @@ class Transformer(Part):
 
     @property
     def gives(self) -> frozenset[str]:
-        return frozenset({"one table", "any width"})
+        return frozenset({"one table", "any width", "equal layers"})
 
     @property
     def memory(self) -> int:
@@ -158,12 +158,16 @@ def norms_embeddings(spec: Transformer) -> bool:
     return spec.norm == "post" if spec.embedding_norm is None else spec.embedding_norm
 
 
-def check_dropout(spec: Any, *names: str) -> None:
-    """Refuse a dropout rate outside [0, 1)."""
+def check_dropout(spec: Any, *names: str, automatic: tuple[str, ...] = ("dropout",)) -> None:
+    """Refuse a dropout rate outside [0, 1). `automatic`: the names of those that may be `auto`."""
     for name in names:
         value = getattr(spec, name)
-        known = (name == "dropout" and value == "auto") or 0 <= value < 1
-        require(known, "backbone.{name} must be in [0, 1), got {value}", name=name, value=value)
+        require(
+            (name in automatic and value == "auto") or 0 <= value < 1,
+            "backbone.{name} must be in [0, 1), got {value}",
+            name=name,
+            value=value,
+        )
 
 
 class TransformerModule(nn.Module):
@@ -238,6 +242,11 @@ class TransformerModule(nn.Module):
 
     def first_state(self, rows: int) -> None:
         """The memory before the first batch of training: None, because a token sees only its own row."""
+
+    @property
+    def can_cache(self) -> bool:
+        """Whether it can read two texts part by part."""
+        return self.spec.attention.cached and self.spec.decoder is None
 
     def cache(self, rows: int, length: int) -> Cache:
         """An empty cache: with it, this number of rows is read part by part, from left to right, up to this length."""

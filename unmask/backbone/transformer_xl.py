@@ -75,7 +75,7 @@ class TransformerXL(Part):
 
     @property
     def gives(self) -> frozenset[str]:
-        found = {"clusters" if self.cutoffs else "one table"}
+        found = {"equal layers", "clusters" if self.cutoffs else "one table"}
         found |= {"memory"} if self.memory else set()
         return frozenset(found | ({"second stream"} if self.streams == 2 else set()))
 
@@ -228,6 +228,11 @@ class TransformerXLModule(nn.Module):
     def layer_modules(self) -> list[list[nn.Module]]:
         """The modules of each layer, from the first layer up. All other modules count as embeddings."""
         return [[block] for block in self.blocks]
+
+    @property
+    def can_cache(self) -> bool:
+        """Whether it can read two texts part by part. The memory does not know which text its tokens belong to."""
+        return self.spec.segments == 0
 
     def cache(self, rows: int, length: int | None = None) -> LayerMemory:
         """An empty memory. `length`: its number of tokens; None: the same number as in training."""

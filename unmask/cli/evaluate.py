@@ -83,8 +83,7 @@ def evaluate(
     json_: Json = False,
 ) -> None:
     """Accuracy, macro F1, Matthews' correlation and the confusion matrix of an adapted model (of more than ten labels: a
-    table by label, and the worst confusions); of one that chooses, accuracy; of one that writes, ROUGE-L over the tokens
-    of the model's own tokenizer: compare it between models of one tokenizer only.
+    table by label, and the worst confusions); of one that chooses, accuracy; of one that writes, ROUGE, BLEU and chrF.
 
     Of a model that was not adapted, on JSON lines with "good" and "bad" (and
     "paradigm"): how often it prefers the good sentence, by likelihood (left to
@@ -200,6 +199,8 @@ def _numbers(scores: dict[str, Any]) -> Iterator[list[str]]:
     for name, value in scores.items():
         if isinstance(value, float):
             yield [called.get(name, name), f"{value:.4f}"]
+        if isinstance(value, str):
+            yield [called.get(name, name), value]
         if name == "accuracy" and "majority" in scores:
             yield [
                 f"accuracy of always saying {scores['majority']['label']!r}",

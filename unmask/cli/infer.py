@@ -142,6 +142,22 @@ def generate(
     length_penalty: Annotated[
         float | None, typer.Option(help="With --beams: over 0 favours long texts, below 0 short ones; 1 by default.")
     ] = None,
+    length_offset: Annotated[
+        int | None,
+        typer.Option(
+            help="With --beams: 5 for the length penalty of Wu et al. 2016, as in the Transformer; 0 by default."
+        ),
+    ] = None,
+    early_stop: Annotated[
+        bool, typer.Option("--early-stop", help="With --beams: end when as many texts as beams have ended; faster.")
+    ] = False,
+    min_tokens: Annotated[int, typer.Option(help="How many new tokens at least.")] = 0,
+    no_repeat: Annotated[
+        int,
+        typer.Option(
+            help="Never write a sequence of this number of tokens twice, such as 3; 0 (the default): allowed."
+        ),
+    ] = 0,
     samples: Annotated[int, typer.Option(help="How many texts for each prompt.")] = 1,
     cut_left: Annotated[
         bool,
@@ -161,7 +177,8 @@ def generate(
     A model that was adapted with --task write writes a new text from the prompt."""
     how: Any = unmask.decoding(
         greedy=greedy, temperature=temperature, top_k=top_k, top_p=top_p, repetition_penalty=repetition_penalty,
-        beams=beams, length_penalty=length_penalty,
+        beams=beams, length_penalty=length_penalty, length_offset=length_offset, early=early_stop, least=min_tokens,
+        no_repeat=no_repeat,
     )  # fmt: skip
     said = output.Said(json_)
     prompts = _prompts(prompt, file, said)

@@ -9,7 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from unmask.axes import Hide, gives_of, rules
+from unmask.axes import Hide, gives_of, parts_in, rules
 from unmask.batch import Batch, Vocabulary
 from unmask.contracts.small_data import VOCABULARY, SmallData
 from unmask.pretraining.mixture import Mixture, needed_columns
@@ -67,6 +67,12 @@ class Case:
         tracks = [way.choices for way in self.ways]
         parts = [(track.arrange, track.hide, track.see) for track in tracks]
         return gives_of(self.recipe.system, predictions(self.recipe), *parts)
+
+    @cached_property
+    def packs(self) -> bool:
+        """Whether the networks accept rows with several examples."""
+        parts = (part for _, part in parts_in(self.recipe.system))
+        return not any("unpacked rows" in need.alternatives for part in parts for need in part.needs)
 
     @cached_property
     def ways(self) -> list[StageTrack]:
@@ -128,7 +134,7 @@ def shortened(recipe: Recipe) -> Recipe:
     shares = [track.share for track in recipe.all_tracks().values() if track.share > 0]
     rows = max(ROWS, math.ceil(1 / min(shares)))  # at least one row for each track
     settings += [f"schedule.*.rows={rows}", "optimise.warmup=0.1"]
-    settings += [f"system.backbone.memory={MEMORY}"] if "memory" in given else []
+    settings += [f"system.backbone.memory={MEMORY}"] if "memory" in given and "cells" not in given else []
     settings += [f"system.backbone.cutoffs=({VOCABULARY // 4}, {VOCABULARY // 2})"] if "clusters" in given else []
     return override(recipe, settings).replace(shrink=False)
 

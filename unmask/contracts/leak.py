@@ -31,10 +31,10 @@ def networks(case: Case) -> None:
 
 
 def _read(case: Case, way: StageTrack) -> Iterator[Batch]:
-    """Rows of the track, hidden. If each row is one example, also the same rows cut into several examples."""
+    """Rows of the track, hidden. If each row is one example and could hold several, also the same rows cut into several."""
     rows = case.rows(way, ROWS)
     yield case.hide(way, rows)
-    if int(rows.example.max()) == 0:
+    if case.packs and int(rows.example.max()) == 0:
         yield case.hide(way, cut(rows))
 
 

@@ -57,4 +57,8 @@ def _one(batch: Batch, row: int, mine: torch.Tensor) -> Batch:
     return batch.replace(**fields, **address, columns=columns, per_row=per_row, example=example, tracks=())
 
 
-CONTRACTS = (Contract("packing", "An example gets the same vectors in a packed row as alone.", alone),)
+CONTRACTS = (
+    Contract(
+        "packing", "An example gets the same vectors in a packed row as alone.", alone, lambda case: case.packs
+    ),
+)  # fmt: skip

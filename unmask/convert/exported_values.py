@@ -69,7 +69,7 @@ FATES: dict[type, dict[str, Fate]] = {
     backbone.NoPositions: {},
     backbone.Sinusoidal: {"every": "checked"},
     hide.Masked: {"units": "training", "budget": "training", "replace": "training", "copies": "training", "at": "checked"},
-    hide.Next: {"ahead": "training"},  # whether a head reads further ahead is checked
+    hide.Next: {"ahead": "training", "second": "training"},  # whether a head reads further ahead is checked
     hide.Nothing: {},
     hide.PermuteSentences: {},
     hide.Rewrite: {},

@@ -26,7 +26,7 @@ def sees(recipe: Recipe) -> Pattern:
 def writes_second_text(recipe: Recipe) -> bool:
     """Whether the model reads a whole text and writes a second text after it."""
     main = recipe.all_tracks()[MAIN]
-    return "prefix" in recipe.see.gives or (not main.share and "prefix" in recipe.writes)
+    return "prefix" in recipe.see.gives or (not main.share and "second" in recipe.writes)
 
 
 def predicted_token(hide: Any) -> str | None:

@@ -31,6 +31,10 @@ class Blocks(Shuffled):
     def packed(self) -> bool:
         return not self.cross
 
+    @property
+    def gives(self) -> frozenset[str]:
+        return frozenset({"unpacked rows"} if self.cross else ())
+
     def runs(self, texts: Texts, layout: str, length: int, rng: Any) -> Runs:
         room = length - layouts.overhead(layout, 1) + 1  # a block has one separator for each document in it
         require(
@@ -65,6 +69,10 @@ class FullRows(Shuffled):
     answers = ()
     packed = False
 
+    @property
+    def gives(self) -> frozenset[str]:
+        return frozenset({"unpacked rows"})
+
     def runs(self, texts: Texts, layout: str, length: int, rng: Any) -> Runs:
         documents = texts.sentence[texts.document]
         spans = {"a": np.stack((documents[:-1], documents[1:]), 1)}
@@ -82,7 +90,7 @@ class FromTask(Shuffled):
 
     @property
     def gives(self) -> frozenset[str]:
-        return frozenset({"pairs", "labels"})
+        return frozenset({"pairs", "labels", "unpacked rows"})
 
     def runs(self, texts: Texts, layout: str, length: int, rng: Any) -> Runs:
         raise UserError(

@@ -29,7 +29,7 @@ class ContinuingRows(Part):
 
     @property
     def gives(self) -> frozenset[str]:
-        return frozenset({"continuing rows"})
+        return frozenset({"continuing rows", "unpacked rows"})
 
     def runs(self, texts: Texts, layout: str, length: int, rng: Any) -> Runs:
         """The rows of one stream; the last row may be shorter."""
@@ -69,7 +69,7 @@ class ContinuingPairs(Part):
 
     @property
     def gives(self) -> frozenset[str]:
-        return frozenset({"continuing rows", "pairs"})
+        return frozenset({"continuing rows", "pairs", "unpacked rows"})
 
     def __post_init__(self) -> None:
         require(

@@ -6,7 +6,7 @@ the window. There are four ways to read a text. Each of them scores every token 
     blocks       windows that share one token: a token sees no token before the start of its window
     overlapping  windows that advance by `stride`: after the first window, only the last `stride` tokens are scored
     sliding      windows that advance by one token: each token is scored with all possible context; exact and slow
-    memory       segments in order: the network remembers the segments before (Transformer-XL)
+    memory       segments in order: the network remembers the segments before (Transformer-XL, the cells of an LSTM)
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 
 from unmask import metrics
+from unmask.axes import ALL_TOKENS
 from unmask.backbone.transformer_xl import check_clamp
 from unmask.batch import Batch, Hidden
 from unmask.errors import require
@@ -70,6 +71,15 @@ def windowing(
         memory=memory,
         folder=model.folder,
     )
+    require(
+        remembered < ALL_TOKENS or memory in (None, 0),
+        (
+            "--memory {memory} has no effect, because the cells of {folder} remember texts of any length: leave --memory "
+            "out, or give --memory 0 for cells that begin again in every window"
+        ),
+        memory=memory,
+        folder=model.folder,
+    )
     require(memory is None or memory >= 0, "memory must be 0 tokens or more, got {memory}", memory=memory)
     length = checked_context(model, context)
     kept = remembered if memory is None else memory
@@ -77,7 +87,7 @@ def windowing(
         not kept or stride is None,
         ("{folder} remembers {kept} tokens, so its segments do not overlap: leave --stride out, or give --memory 0"),
         folder=model.folder,
-        kept=kept,
+        kept="all" if kept == ALL_TOKENS else kept,
     )
     if kept:
         check_clamp(model.system.backbone.reach, kept)
@@ -251,7 +261,7 @@ def _measured(model: Model, way: Windowing, stream: ScoredText, seconds: float) 
         "exactness": "exact" if way.exact(stream.tokens, model.system.backbone.endless) else "approximation",
         "context": way.context,
         "stride": way.stride,
-        "memory": way.memory or None,
+        "memory": (stream.tokens if way.memory == ALL_TOKENS else way.memory) or None,
         "counted": "bytes (UTF-8), characters and words of the original text; tokens with the ends of documents",
         "words_are": "separated by spaces" if stream.words else "not counted: the script has no spaces",
         "precision": "bfloat16" if machine_of(model).half else "float32",

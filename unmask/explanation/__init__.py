@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import torch
 
 from unmask import recipes, see, system
-from unmask.axes import columns_of, gives_of
+from unmask.axes import ALL_TOKENS, columns_of, gives_of
 from unmask.errors import require
 from unmask.explanation import extract
 from unmask.explanation.hidden_units import make
@@ -103,7 +103,8 @@ def _about_network(recipe: Recipe) -> Iterator[str]:
     """Notes about facts of the network that the matrix does not show."""
     memory = recipe.system.backbone.memory
     if memory:
-        yield f"every token also sees a memory of earlier rows, up to {memory} tokens"
+        size = "in the cells of the network" if memory == ALL_TOKENS else f"up to {memory} tokens"
+        yield f"every token also sees a memory of earlier rows, {size}"
     if "decoder" in gives_of(recipe.system):
         yield "the matrix shows the encoder; a token of the decoder sees itself, those before it, and the encoder's whole example"
     if "second stream" in gives_of(recipe.system):

@@ -22,6 +22,7 @@ class Next(Rule):
     """
 
     ahead: int = 1  # how many tokens ahead are predicted; 2: the next token and the one after it
+    second: bool = False  # predict only the tokens of the second of two texts, and the token that ends it
 
     def __post_init__(self) -> None:
         require(self.ahead >= 1, "hide.ahead must be 1 or more, got {ahead}", ahead=self.ahead)
@@ -33,11 +34,13 @@ class Next(Rule):
 
     @property
     def needs(self) -> tuple[Need, ...]:
-        return (Need("future hidden", "it predicts the next token"),)
+        pairs = Need("pairs", "it predicts the second of two texts", unless="second=false")
+        return (Need("future hidden", "it predicts the next token"),) + (pairs,) * self.second
 
     @property
     def gives(self) -> frozenset[str]:
-        return frozenset({"from before", *(f"targets:{name}" for name in self.names)})
+        found = {"from before", *(f"targets:{name}" for name in self.names)}
+        return frozenset(found | ({"second text"} if self.second else set()))
 
     @property
     def must_use(self) -> frozenset[str]:
@@ -48,7 +51,7 @@ class Next(Rule):
         return 1.0
 
     def apply(self, batch: Batch, vocabulary: Vocabulary, seed: int) -> Batch:
-        found = {name: _ahead(batch, number) for number, name in enumerate(self.names, 1)}
+        found = {name: _ahead(batch, number, self.second) for number, name in enumerate(self.names, 1)}
         return batch.replace(targets=batch.targets | found)
 
 
@@ -64,10 +67,14 @@ class Nothing(Rule):
         return batch
 
 
-def _ahead(batch: Batch, count: int) -> Targets:
-    """For every token, the token `count` places ahead as its target, if both belong to the same example."""
+def _ahead(batch: Batch, count: int, second: bool) -> Targets:
+    """For every token, the token `count` places ahead as its target, if both belong to the same example.
+
+    `second`: only targets in the second text count."""
     rows, length = batch.shape
     here = torch.arange(rows * length, device=batch.ids.device).view(rows, length)[:, :-count].flatten()
     same = batch.real[:, count:] & (batch.example[:, count:] == batch.example[:, :-count])
+    if second:
+        same = same & (batch.segment[:, count:] == 1)
     there, weight = here + count, same.flatten().float()
     return Targets(where=there, at=here, ids=batch.ids[:, count:].flatten(), start=there, end=there, weight=weight)

@@ -2,15 +2,13 @@
 
 from unmask.infer.answer import TaskReader, answer, task_of_model
 from unmask.infer.embed import embed
-from unmask.infer.fill import Guess, fill
+from unmask.infer.fill import Guess, fill, fill_texts
 from unmask.infer.generate import Generated, generate, stream
-from unmask.infer.generate_texts import shown, texts
 from unmask.infer.model import Model, open_on, open_run, save_run
 from unmask.infer.passes import Noted
 from unmask.infer.sampling import Beams, Decoding, Greedy, Sampling, decoding
-from unmask.infer.write import write
 
 __all__ = [
     "Beams", "Decoding", "Generated", "Greedy", "Guess", "Model", "Noted", "Sampling", "TaskReader", "answer", "decoding",
-    "embed", "fill", "generate", "open_on", "open_run", "save_run", "shown", "stream", "task_of_model", "texts", "write",
+    "embed", "fill", "fill_texts", "generate", "open_on", "open_run", "save_run", "stream", "task_of_model",
 ]  # fmt: skip

@@ -13,10 +13,10 @@ import torch
 from unmask.axes import Answered, Task, Window
 from unmask.data.examples import OWNER, Laid
 from unmask.errors import UserError, require
+from unmask.infer.generate import generate
 from unmask.infer.model import Model
 from unmask.infer.passes import batches, laid_out, passes
-from unmask.infer.sampling import Greedy
-from unmask.infer.write import write_all
+from unmask.infer.sampling import Beams
 from unmask.tasks import task_of
 
 
@@ -76,8 +76,13 @@ class TaskReader:
                 sums[name] = total + float(loss.total), count + float(loss.count)
         return {name: total / max(1.0, count) for name, (total, count) in sums.items()}
 
-    def write(self, sources: Sequence[str], tokens: int) -> tuple[list[str], Counter[str]]:
-        found = write_all(self.model, sources, tokens=tokens, sampling=Greedy())
+    def write(
+        self, sources: Sequence[str], *, tokens: int, beams: int, length_penalty: float, length_offset: int, least: int,
+        no_repeat: int,
+    ) -> tuple[list[str], Counter[str]]:  # fmt: skip
+        how = Beams(beams, length_penalty, length_offset=length_offset, least=least, no_repeat=no_repeat)
+        cached = self.model.system.backbone.can_cache
+        found = generate(self.model, sources, tokens=tokens, sampling=how, cached=cached)
         return [one.text for one in found.value], found.notes
 
 

@@ -24,6 +24,15 @@ def one_more(last: Tensor) -> Batch:
     return _batch(ids, torch.ones_like(ids, dtype=torch.bool))
 
 
+def with_gap(batch: Batch, mask: int) -> Batch:
+    """The batch with a [MASK] of the second text at the end of each row. A memory does not keep it."""
+    last = batch.ids[:, :1]
+    ids = torch.cat((batch.ids, torch.full_like(last, mask)), 1)
+    real = torch.cat((batch.real, torch.ones_like(last, dtype=torch.bool)), 1)
+    segment = torch.cat((batch.segment, torch.ones_like(last)), 1)
+    return _batch(ids, real).replace(segment=segment, reuse=batch.shape[1])
+
+
 def _batch(ids: Tensor, real: Tensor) -> Batch:
     rows, length = ids.shape
     place, only = real.cumsum(1) - 1, real.long() - 1  # `place` is 0, 1, 2 ...; `only` is 0; both are -1 on padding

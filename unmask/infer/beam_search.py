@@ -1,7 +1,8 @@
 """Beam search: extend the K best partial texts of every prompt at once, and keep the K best finished texts.
 
-The score of a text is its log probability divided by its length to the power of the length penalty; the length counts the
-end token. The search of a prompt ends when the best partial text is not better than the worst finished text that is kept.
+The score of a text is its log probability, divided by a number that grows with its length (`Beams.divisor`); the length
+counts the end token. The search of a prompt ends when the best partial text is not better than the worst finished text that
+is kept.
 """
 
 from __future__ import annotations
@@ -14,8 +15,8 @@ import torch
 from torch import Tensor
 
 from unmask.batch import Record
-from unmask.infer.draw_token import seen_in
-from unmask.infer.sampling import Beams, penalised
+from unmask.infer.limits import Before, limited
+from unmask.infer.sampling import Beams
 from unmask.tree import rows_of
 
 _NEVER = -float("inf")
@@ -34,7 +35,7 @@ class Search(Record):
     score: Tensor  # B K, the scores of the finished texts; minus infinity where there is none yet
     length: Tensor  # B K, number of tokens of the finished texts
     open: Tensor  # B, whether a better text may still be found
-    seen: Tensor | None  # B*K V, which tokens each partial text contains, with its prompt; None: there is no penalty
+    before: Before  # what the limits know about the partial texts
 
     @property
     def rows(self) -> Tensor:
@@ -47,13 +48,12 @@ class Search(Record):
         return self.open.any()
 
 
-def first_search(
-    state: Any, scores: Tensor, beams: int, tokens: int, prompts: Sequence[Sequence[int]], penalty: float
-) -> Search:
+def first_search(state: Any, scores: Tensor, how: Beams, tokens: int, prompts: Sequence[Sequence[int]]) -> Search:
     """The search before the first token. The K partial texts are equal, so only the first has a probability.
 
     `prompts` and `scores` have B*K rows."""
-    rows, device = len(scores) // beams, scores.device
+    beams, device = how.beams, scores.device
+    rows = len(scores) // beams
     texts = torch.zeros(rows, beams, tokens, dtype=torch.long, device=device)
     never = torch.full((rows, beams), _NEVER, device=device)
     total = never.clone()
@@ -62,14 +62,14 @@ def first_search(
         state=state, number=torch.zeros((), dtype=torch.long, device=device), written=texts, total=total,
         last=torch.zeros(rows * beams, dtype=torch.long, device=device), finished=texts.clone(), score=never,
         length=torch.zeros(rows, beams, dtype=torch.long, device=device),
-        open=torch.ones(rows, dtype=torch.bool, device=device), seen=seen_in(prompts, scores, penalty),
+        open=torch.ones(rows, dtype=torch.bool, device=device), before=Before.of(prompts, scores, how),
     )  # fmt: skip
 
 
 def follow(search: Search, scores: Tensor, how: Beams, end: int) -> Search:
     """The search after one more token. `scores`: B*K V, the scores of that token."""
     rows, beams, tokens = search.written.shape
-    found = penalised(scores.log_softmax(-1), search.seen, how.repetition_penalty)
+    found = limited(scores.log_softmax(-1), search.before, search.rows, search.number, how, end)
     size, number = found.shape[1], search.number + 1
     totals = (search.total[:, :, None] + found.view(rows, beams, size)).flatten(1)
     # each partial text has only one end token, so at least K of 2K candidates continue
@@ -77,15 +77,15 @@ def follow(search: Search, scores: Tensor, how: Beams, end: int) -> Search:
     parent, token = where // size, where % size
     texts = _of(search.written, parent).index_copy(2, search.number[None], token[:, :, None])
     ends = (token == end) | (number >= tokens)
-    search = _keep(search, texts, total, ends, number**how.length_penalty, number)
+    search = _keep(search, texts, total, ends, how.divisor(number), number)
     total, chosen = torch.where(ends, _NEVER, total).topk(beams)
     parent, last = parent.gather(1, chosen), token.gather(1, chosen).flatten()
     row = (parent + torch.arange(rows, device=parent.device)[:, None] * beams).flatten()
-    hope = total[:, 0] / number**how.length_penalty
+    worst = search.score.amin(1)
+    hope = worst == _NEVER if how.early else total[:, 0] / how.divisor(number) > worst
     return search.replace(
         state=rows_of(search.state, row), number=number, last=last, total=total,
-        written=_of(texts, chosen), open=search.open & (hope > search.score.amin(1)),
-        seen=None if search.seen is None else search.seen[row].scatter(1, last[:, None], True),
+        written=_of(texts, chosen), open=search.open & hope, before=search.before.after(last, row),
     )  # fmt: skip
 
 

@@ -11,7 +11,8 @@ from torch import Tensor
 
 from unmask import chance
 from unmask.batch import Record
-from unmask.infer.sampling import Greedy, Sampling, penalised, pick
+from unmask.infer.limits import Before, limited
+from unmask.infer.sampling import Greedy, Sampling, pick
 
 _PURPOSE = chance.purpose("generate")
 
@@ -26,7 +27,8 @@ class Draft(Record):
     written: Tensor  # B N, the new tokens, at most N; the end token is repeated up to the current step
     last: Tensor  # B, the last new token of each text
     ended: Tensor  # B, whether the text contains the end token
-    seen: Tensor | None  # B V, which tokens the text contains, with its prompt; None: there is no penalty
+    before: Before  # what the limits know about the texts
+    scores: Tensor | None = None  # B V, the model's scores of the last new token; None: they are not kept
 
     @property
     def rows(self) -> Tensor:
@@ -40,27 +42,30 @@ class Draft(Record):
 
 
 def first_draft(
-    state: Any, scores: Tensor, address: Tensor, tokens: int, prompts: Sequence[Sequence[int]], penalty: float
-) -> Draft:
-    """The draft before the first token. `scores`: B V, used only for its shape and its device."""
+    state: Any, scores: Tensor, address: Tensor, tokens: int, prompts: Sequence[Sequence[int]], how: Greedy | Sampling, *,
+    keep: bool = False,
+) -> Draft:  # fmt: skip
+    """The draft before the first token. `scores`: B V, used only for its shape and its device. `keep`: keep the scores of
+    each token."""
     rows, device = len(scores), scores.device
     last = torch.zeros(rows, dtype=torch.long, device=device)
     return Draft(
         state=state, address=address.to(device), number=torch.zeros((), dtype=torch.long, device=device),
         written=torch.zeros(rows, tokens, dtype=torch.long, device=device), last=last,
-        ended=torch.zeros(rows, dtype=torch.bool, device=device), seen=seen_in(prompts, scores, penalty),
+        ended=torch.zeros(rows, dtype=torch.bool, device=device), before=Before.of(prompts, scores, how),
+        scores=scores if keep else None,
     )  # fmt: skip
 
 
 def draw(draft: Draft, scores: Tensor, how: Greedy | Sampling, end: int) -> Draft:
     """The texts with one more token. `scores`: B V, the scores of that token."""
-    scores = penalised(scores, draft.seen, how.repetition_penalty)
-    token = pick(scores, how, chance.uniform(draft.address, draft.number))
+    chosen_by = limited(scores, draft.before, draft.written, draft.number, how, end)
+    token = pick(chosen_by, how, chance.uniform(draft.address, draft.number))
     token = torch.where(draft.ended, end, token)
     return draft.replace(
         written=draft.written.index_copy(1, draft.number[None], token[:, None]), last=token,
-        number=draft.number + 1, ended=draft.ended | (token == end),
-        seen=None if draft.seen is None else draft.seen.scatter(1, token[:, None], True),
+        number=draft.number + 1, ended=draft.ended | (token == end), before=draft.before.after(token),
+        scores=None if draft.scores is None else scores,
     )  # fmt: skip
 
 
@@ -68,13 +73,3 @@ def addresses(prompts: Sequence[str], samples: int, seed: int) -> Tensor:
     """B, a random seed for every sample of every prompt. It does not depend on the other prompts."""
     number = torch.arange(samples)
     return torch.cat([chance.draw(number, seed, _PURPOSE, chance.purpose(prompt)) for prompt in prompts])
-
-
-def seen_in(texts: Sequence[Sequence[int]], scores: Tensor, penalty: float) -> Tensor | None:
-    """B V, which tokens each text contains; None if the penalty is 1 and changes nothing."""
-    if penalty == 1:
-        return None
-    seen = torch.zeros(scores.shape, dtype=torch.bool)
-    for row, text in enumerate(texts):
-        seen[row, list(text)] = True
-    return seen.to(scores.device)

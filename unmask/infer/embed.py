@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, Literal
 
 import numpy as np
@@ -17,7 +17,7 @@ from unmask.batch import Batch, Hidden
 from unmask.errors import require
 from unmask.infer.model import Model
 from unmask.infer.passes import Noted
-from unmask.infer.text_batches import text_batches
+from unmask.infer.text_batches import Texts, text_batches
 from unmask.predict.label import means, summaries
 from unmask.predict.text_vectors import VECTORS
 
@@ -25,13 +25,14 @@ Way = Callable[[Hidden, Batch], Tensor]  # from the vectors of tokens to E D, on
 
 
 def embed(
-    model: Model, texts: Sequence[str], *, pool: Literal["mean", "summary"] | None = None, layer: int | None = None,
+    model: Model, texts: Texts, *, pool: Literal["mean", "summary"] | None = None, layer: int | None = None,
     dims: int | None = None,
 ) -> Noted[np.ndarray]:  # fmt: skip
     """Texts x width. A model that was adapted to embed makes its own vectors, of length 1. Of any other model, or if `pool`
     or `layer` is given: the mean of a layer's vectors, or its vector at the summary token; layer 0 is the embeddings.
 
-    `dims`: only the first dimensions of the model's own vectors, again of length 1."""
+    `texts`: texts, or their token ids without special tokens. `dims`: only the first dimensions of the model's own vectors,
+    again of length 1."""
     require(bool(texts), "there are no texts to embed: give at least one")
     own = makes_vectors(model) and pool is None and layer is None
     way, notes = (

@@ -1,4 +1,4 @@
-"""Generate: continue texts, token by token, with a model that reads from left to right.
+"""Generate: continue texts, or write second texts from sources, token by token.
 
 The network has a cache of the tokens it has read, so a step reads only one token. If a text becomes longer than the context,
 its last tokens (half a context) are read again into a new cache, and the tokens before them are forgotten. Every random draw
@@ -22,15 +22,16 @@ from unmask.infer.model import Model
 from unmask.infer.next_token import NextToken
 from unmask.infer.passes import Noted, together
 from unmask.infer.sampling import Beams, Decoding, Greedy, Sampling
+from unmask.text import layout as layouts
 
 
 @dataclass(frozen=True)
 class Generated:
-    """A prompt and its continuation."""
+    """A prompt and its continuation, or a source and the text that was written from it."""
 
-    prompt: str  # the prompt as the user gave it
+    prompt: str  # the prompt or source as the user gave it
     sample: int  # the number of this text among the texts of the prompt, counted from 0; with beams, 0 is the best
-    text: str  # the prompt and the text that was generated after it, without incomplete characters
+    text: str  # the prompt and the text after it, or only the text written from a source; without incomplete characters
     ids: tuple[int, ...]  # the new tokens, without the end token
     ended: bool  # whether the model wrote the end token within the requested number of tokens
 
@@ -39,14 +40,14 @@ def generate(
     model: Model, prompts: Sequence[str], *, tokens: int = 50, sampling: Decoding | None = None, seed: int = 0,
     samples: int = 1, cut_left: bool = False, cached: bool = True,
 ) -> Noted[list[Generated]]:  # fmt: skip
-    """For every prompt, in order, `samples` texts with at most `tokens` new tokens each.
+    """For every prompt or source, in order, `samples` texts with at most `tokens` new tokens each.
 
     `cut_left`: if a prompt is longer than the context, only its end is read. `cached=False` reads the whole text again for
     every token; this is slower and is meant for comparison."""
     require(not isinstance(prompts, str), "prompts must be a list of texts, got one text: write [prompt]")
     how, reader = sampling or Sampling(), NextToken(model, cached)
     _check(how, tokens, samples)
-    texts, notes = _encoded(reader, prompts, cut_left)
+    texts, notes = _encoded(reader, prompts, tokens, cut_left)
     copies = how.beams if isinstance(how, Beams) else samples
     lengths = [min(len(text) + tokens, model.length) for text in texts]
     found: dict[int, list[Generated]] = {}
@@ -54,7 +55,7 @@ def generate(
         chosen = some.tolist()
         written = _written(reader, [texts[i] for i in chosen], [prompts[i] for i in chosen], how, tokens, seed, samples)
         for number, several in zip(chosen, written, strict=True):
-            found[number] = [_result(model, prompts[number], i, *one) for i, one in enumerate(several)]
+            found[number] = [_result(reader, prompts[number], i, *one) for i, one in enumerate(several)]
     return Noted([one for number in range(len(prompts)) for one in found[number]], notes)
 
 
@@ -62,15 +63,16 @@ def stream(
     model: Model, prompt: str, *, tokens: int = 50, sampling: Greedy | Sampling | None = None, seed: int = 0,
     cut_left: bool = False, cached: bool = True,
 ) -> Noted[Iterator[str]]:  # fmt: skip
-    """Yields the prompt, then each new piece of text when it is drawn. Together they are the first sample of `generate`."""
+    """Yields the prompt, if it is continued, then each new piece of text when it is drawn. Together they are the first
+    sample of `generate`."""
     how, reader = sampling or Sampling(), NextToken(model, cached)
     require(not isinstance(how, Beams), "stream cannot use beams, because they are compared at the end: use generate")
     _check(how, tokens, 1)
-    texts, notes = _encoded(reader, [prompt], cut_left)
-    before = model.tokenizer.encode(prompt)
+    texts, notes = _encoded(reader, [prompt], tokens, cut_left)
+    before = _kept(reader, prompt)
     written = drafts(reader, texts, addresses([prompt], 1, seed), how, tokens)
     new = pieces(model.tokenizer, before, _until(reader.end, (int(draft.last[0]) for draft in written)))
-    return Noted(chain([model.tokenizer.decode(before)], new), notes)
+    return Noted(chain([model.tokenizer.decode(before)] if before else [], new), notes)
 
 
 def _check(how: Decoding, tokens: int, samples: int) -> None:
@@ -89,27 +91,67 @@ def _check(how: Decoding, tokens: int, samples: int) -> None:
     )
 
 
-def _encoded(reader: NextToken, prompts: Sequence[str], cut_left: bool) -> tuple[list[list[int]], Counter[str]]:
-    """The tokens of every prompt. A prompt begins like a document; an empty prompt begins with the end token."""
-    model, texts = reader.model, []
-    notes = model.random_weights("token scores")
-    for prompt in prompts:
-        text = model.tokenizer.encode(prompt)
-        ids = [*model.opening, *text] if text else [reader.end, *model.opening]
-        require(
-            cut_left or len(ids) <= model.length,
-            (
-                "the prompt {prompt!r} has {count_of_ids} tokens, but the model reads at most {length}: shorten "
-                "it, or pass --cut-left (cut_left=True) to read only its end"
-            ),
-            prompt=prompt[:40],
-            count_of_ids=len(ids),
-            length=model.length,
-        )
-        if len(ids) > model.length:
-            notes[f"prompts longer than {model.length} tokens, cut on the left"] += 1
-        texts.append(ids)
-    return texts, notes
+def _encoded(
+    reader: NextToken, prompts: Sequence[str], tokens: int, cut_left: bool
+) -> tuple[list[list[int]], Counter[str]]:
+    """The tokens that are read before each new text, and the notes."""
+    notes = reader.model.random_weights("token scores")
+    if not reader.second:
+        return [_prompt(reader, prompt, cut_left, notes) for prompt in prompts], notes
+    require(
+        not cut_left,
+        "--cut-left is for a prompt that is continued, but {folder} writes from a source, whose end is cut: leave it out",
+        folder=reader.model.folder,
+    )
+    return [_source(reader, prompt, tokens, notes) for prompt in prompts], notes
+
+
+def _prompt(reader: NextToken, prompt: str, cut_left: bool, notes: Counter[str]) -> list[int]:
+    model = reader.model
+    ids = begun(model, model.tokenizer.encode(prompt))
+    require(
+        cut_left or len(ids) <= model.length,
+        (
+            "the prompt {prompt!r} has {count_of_ids} tokens, but the model reads at most {length}: shorten "
+            "it, or pass --cut-left (cut_left=True) to read only its end"
+        ),
+        prompt=prompt[:40],
+        count_of_ids=len(ids),
+        length=model.length,
+    )
+    if len(ids) > model.length:
+        notes[f"prompts longer than {model.length} tokens, cut on the left"] += 1
+    return ids
+
+
+def _source(reader: NextToken, source: str, tokens: int, notes: Counter[str]) -> list[int]:
+    """The tokens before the second text. If the source is cut, the notes count it."""
+    model, before = reader.model, reader.before
+    room = model.length - tokens - layouts.overhead(model.recipe.layout, 2)
+    require(
+        room >= 1,
+        (
+            "--tokens {tokens} leaves no room for the source, because the model reads {length} tokens in all: ask "
+            "for fewer --tokens"
+        ),
+        tokens=tokens,
+        length=model.length,
+    )
+    ids = model.tokenizer.encode(source)
+    require(bool(ids), "the source text is empty: give a text")
+    if len(ids) > room:
+        notes[f"sources longer than {room} tokens, cut"] += 1
+    return [i for name in before for i in (ids[:room] if name == "a" else [model.tokenizer.role(name)])]
+
+
+def _kept(reader: NextToken, prompt: str) -> list[int]:
+    """The tokens of the prompt that a generated text begins with: none if it was written from a source."""
+    return [] if reader.second else reader.model.tokenizer.encode(prompt)
+
+
+def begun(model: Model, prompt: Sequence[int]) -> list[int]:
+    """What is read before a continuation: a prompt begins like a document; an empty prompt begins with the end token."""
+    return [*model.opening, *prompt] if prompt else [model.tokenizer.role("sep"), *model.opening]
 
 
 def _written(
@@ -133,6 +175,6 @@ def _until(end: int, ids: Iterable[int]) -> Iterator[int]:
         yield i
 
 
-def _result(model: Model, prompt: str, sample: int, ids: list[int], ended: bool) -> Generated:
-    text = whole(model.tokenizer, model.tokenizer.encode(prompt), ids)
+def _result(reader: NextToken, prompt: str, sample: int, ids: list[int], ended: bool) -> Generated:
+    text = whole(reader.model.tokenizer, _kept(reader, prompt), ids)
     return Generated(prompt, sample, text, tuple(ids), ended)

@@ -22,24 +22,26 @@ _ROOM = 64  # the length of a cache is a multiple of this, so that a recording c
 
 
 def drafts(
-    reader: NextToken, texts: list[list[int]], address: Tensor, how: Greedy | Sampling, tokens: int
-) -> Iterator[Draft]:
-    """The texts after each step. A prompt has as many texts as there are addresses per prompt."""
+    reader: NextToken, texts: list[list[int]], address: Tensor, how: Greedy | Sampling, tokens: int, *,
+    keep: bool = False,
+) -> Iterator[Draft]:  # fmt: skip
+    """The texts after each step. A prompt has as many texts as there are addresses per prompt. `keep`: each draft has the
+    scores of its last tokens."""
     samples = len(address) // len(texts)
-    rows = [text for text in texts for _ in range(samples)]
+    rows = [text for text in reader.repeatable(texts) for _ in range(samples)]
 
     def start(state: Any, scores: Tensor) -> Draft:
-        return first_draft(state, scores, address, tokens, rows, how.repetition_penalty)
+        return first_draft(state, scores, address, tokens, rows, how, keep=keep)
 
     return _records(reader, texts, samples, tokens, how, start, partial(draw, how=how, end=reader.end))
 
 
 def searches(reader: NextToken, texts: list[list[int]], how: Beams, tokens: int) -> Iterator[Search]:
     """The search after each step."""
-    rows = [text for text in texts for _ in range(how.beams)]
+    rows = [text for text in reader.repeatable(texts) for _ in range(how.beams)]
 
     def start(state: Any, scores: Tensor) -> Search:
-        return first_search(state, scores, how.beams, tokens, rows, how.repetition_penalty)
+        return first_search(state, scores, how, tokens, rows)
 
     return _records(reader, texts, how.beams, tokens, how, start, partial(follow, how=how, end=reader.end))
 
@@ -76,7 +78,7 @@ def _records(
     with recording(step, key, kept) if records(reader.model.device) else nullcontext(step) as further:
         for number in range(1, tokens):
             if record.state is None or (windows.full(number) and not network.endless):
-                scores, state = reader.whole(windows.of(record.rows[:, :number].tolist()), room)
+                scores, state = reader.whole(windows.of(record.rows[:, :number].tolist()), room, number)
                 record = choose(record.replace(state=state), scores)
             else:
                 record = further(record)

@@ -104,6 +104,15 @@ def open_run(
     if found.recipe.tune is not None:
         put_in(system, found.recipe.tune)
     checkpoint.load_weights(system, found.weights)
+    place = chosen_device(device)
+    system = system.to(place, torch.bfloat16) if half else system.to(place)
+    return Model(
+        system.eval(), found.recipe, found.tokenizer, found.folder, place, fresh=found.random, notices=found.notices
+    )
+
+
+def chosen_device(device: str | None) -> str:
+    """The device that a user means: by default the GPU if there is one."""
     place = device or ("cuda" if torch.cuda.is_available() else "cpu")
     require(
         place.split(":")[0] in ("cpu", "cuda"), "device must be cpu, cuda or cuda:NUMBER, got {place!r}", place=place
@@ -113,10 +122,7 @@ def open_run(
         "--device {place} needs a GPU, but this machine has none: use --device cpu",
         place=place,
     )
-    system = system.to(place, torch.bfloat16) if half else system.to(place)
-    return Model(
-        system.eval(), found.recipe, found.tokenizer, found.folder, place, fresh=found.random, notices=found.notices
-    )
+    return place
 
 
 def open_on(base: Model, folder: str | Path, *, recipe: str | Path | RecipeFile | None = None) -> Model:

@@ -10,35 +10,87 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from unmask.axes import gives_of
 from unmask.batch import Batch, Hidden
-from unmask.errors import require
-from unmask.infer.batches import left_padded, one_more
+from unmask.errors import UserError, require
+from unmask.infer.batches import left_padded, one_more, with_gap
 from unmask.infer.model import Model
+from unmask.text import layout as layouts
 
 
 @dataclass(frozen=True)
 class NextToken:
-    """Reads texts with a left-to-right model, and scores the next token."""
+    """Reads texts, and scores the next token.
 
-    model: Model  # it must read from left to right
+    A model that reads from left to right continues its text. A model that writes a second text reads a source first. If it
+    was trained to fill gaps (UniLM), a [MASK] is read after the last token, and the token that is predicted there comes
+    next; the [MASK] itself is not kept."""
+
+    model: Model
     cached: bool = True  # whether there is a cache; without it every text is read again for every token
 
     def __post_init__(self) -> None:
         self.model.head("token scores", "generate text")
-        left_to_right = "left" in self.model.recipe.writes
-        require(left_to_right, "{folder} does not read from left to right: use 'unmask fill'", folder=self.model.folder)
+        if not self.model.recipe.writes & {"left", "second"}:
+            raise UserError(
+                "{folder} does not read from left to right: use 'unmask fill', or adapt it with 'unmask adapt --task write'",
+                folder=self.model.folder,
+            )
+        require(
+            not self.cached or not self.second or self.model.system.backbone.can_cache,
+            "{folder} cannot keep two texts in a cache: generate with cached=False (--no-cache)",
+            folder=self.model.folder,
+        )
         self.model.system.eval()
 
     @property
+    def second(self) -> bool:
+        """Whether a second text is written, and not a continuation of the first."""
+        return "second" in self.model.recipe.writes
+
+    @cached_property
     def end(self) -> int:
-        """The token between two documents. It ends a text, and an empty prompt begins with it."""
-        return self.model.tokenizer.role("sep")
+        """The token that ends a text: that between two documents, or after the second text. An empty prompt begins with it."""
+        return self.model.tokenizer.role(self._after[0] if self.second else "sep")
+
+    @cached_property
+    def before(self) -> list[str]:
+        """The layout up to the second text: the source "a", and the names of special tokens."""
+        names = [item.name for item in layouts.items(self.model.recipe.layout, 2)]
+        return names[: names.index("b")]
+
+    @property
+    def _after(self) -> list[str]:
+        """The special tokens that come after the second text."""
+        names = [item.name for item in layouts.items(self.model.recipe.layout, 2)]
+        found = names[names.index("b") + 1 :]
+        require(
+            bool(found),
+            "the layout {layout!r} has no token that ends the second text, so writing would never end: adapt a model whose "
+            "layout has [SEP] after b",
+            layout=self.model.recipe.layout,
+        )
+        return found
+
+    def repeatable(self, texts: list[list[int]]) -> list[list[int]]:
+        """The tokens of each text that count as repeated: of a second text only its own, not those of the source."""
+        return [[] for _ in texts] if self.second else texts
+
+    @cached_property
+    def _gap(self) -> int | None:
+        """The [MASK] that is read after the last token; None: the last token itself predicts the next one."""
+        gives = gives_of(self.model.recipe.all_tracks()[self.model.recipe.writing].hide)
+        filled = "covered" in gives and "one earlier" not in gives
+        return self.model.tokenizer.role("mask") if filled else None
 
     @torch.no_grad()
-    def whole(self, texts: Sequence[Sequence[int]], room: int) -> tuple[Tensor, Any]:
-        """B V, the scores after each text, and the cache, which has space for `room` tokens."""
+    def whole(self, texts: Sequence[Sequence[int]], room: int, written: int = 0) -> tuple[Tensor, Any]:
+        """B V, the scores after each text, and the cache, which has space for `room` tokens. `written`: how many tokens at
+        the end of each text are new."""
         batch = left_padded(texts, self.model.tokenizer.vocabulary.pad).to(self.model.device)
-        state = self.model.system.backbone.cache(len(texts), room) if self.cached else None
+        place = torch.arange(batch.shape[1], device=batch.ids.device)
+        batch = self._prepared(batch, place >= batch.shape[1] - written)
+        state = self.model.system.backbone.cache(len(texts), room + (self._gap is not None)) if self.cached else None
         hidden, state = self.model.system.read_on(batch, state)
         return self._scores(hidden, batch), state if self.cached else None
 
@@ -46,13 +98,24 @@ class NextToken:
     def further(self, last: Tensor, state: Any) -> tuple[Tensor, Any]:
         """B V, the scores after one more token of every row, and the cache. It never waits for the GPU: it can be recorded."""
         batch = one_more(last)
+        batch = self._prepared(batch, torch.ones_like(last[:1], dtype=torch.bool))
         hidden, state = self.model.system.read_on(batch, state)
         return self._scores(hidden, batch), state
+
+    def _prepared(self, batch: Batch, new: Tensor) -> Batch:
+        """The batch with the segments of two texts and the [MASK], if the model needs them. `new`: T, the new tokens."""
+        if not self.second:
+            return batch
+        batch = batch.replace(segment=new.long().expand(batch.shape))
+        return batch if self._gap is None else with_gap(batch, self._gap)
 
     def _scores(self, hidden: Hidden, batch: Batch) -> Tensor:
         """The scores after the last token. The end token is the only special token that may follow."""
         head: Any = self.model.head("token scores", "generate text")
-        scores = head.decode(Hidden((hidden.for_prediction[:, -1:],)), batch)[:, -1].float()
+        return self.allowed(head.decode(Hidden((hidden.for_prediction[:, -1:],)), batch)[:, -1].float())
+
+    def allowed(self, scores: Tensor) -> Tensor:
+        """The same scores, minus infinity for tokens that are never drawn. `scores`: N V."""
         return scores.index_fill(1, self._never, -float("inf"))
 
     @cached_property

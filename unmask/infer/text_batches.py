@@ -19,6 +19,8 @@ from unmask.infer.passes import together, tokens_at_once
 from unmask.text import layout as layouts
 from unmask.text.encode import encode_ids
 
+Texts = Sequence[str] | Sequence[Sequence[int]] | Sequence[np.ndarray]  # texts, or their token ids
+
 
 @dataclass(frozen=True)
 class _Frame:
@@ -30,9 +32,9 @@ class _Frame:
     summary: int  # place of the summary token: counted from the start if it is 0 or more, otherwise from the end
 
 
-def text_batches(model: Model, texts: Sequence[str]) -> tuple[Iterator[tuple[np.ndarray, Batch]], Counter[str]]:
+def text_batches(model: Model, texts: Texts) -> tuple[Iterator[tuple[np.ndarray, Batch]], Counter[str]]:
     """Pairs of the numbers of some texts and their batch on the model's device; and notes that count the texts that are cut."""
-    ids, counts = encode_ids(texts, model.tokenizer)
+    ids, counts = _encoded(model, texts)
     empty = np.flatnonzero(counts == 0)
     require(
         not len(empty),
@@ -40,12 +42,39 @@ def text_batches(model: Model, texts: Sequence[str]) -> tuple[Iterator[tuple[np.
         empty=int(empty[0]) + 1 if len(empty) else 0,
         count_of_texts=len(texts),
     )
-    frame = _frame(model)
-    room = model.length - len(frame.before) - len(frame.after)
+    frame, room = _frame(model), room_of(model)
     cut = int((counts > room).sum())
     notes = Counter({f"texts longer than {model.length} tokens, cut": cut} if cut else {})
     begins = np.cumsum(counts) - counts
     return _batches(model, frame, ids, begins, np.minimum(counts, room)), notes
+
+
+def _encoded(model: Model, texts: Texts) -> tuple[np.ndarray, np.ndarray]:
+    """The token ids of all texts, one after another, and the number of tokens of each."""
+    if not len(texts) or isinstance(texts[0], str):
+        return encode_ids(texts, model.tokenizer)  # type: ignore[arg-type]
+    ids = [np.asarray(text, np.int64).reshape(-1) for text in texts]
+    joined, size = np.concatenate(ids), model.tokenizer.vocabulary.size
+    wrong = joined[(joined < 0) | (joined >= size)]
+    require(
+        not len(wrong),
+        "token ids must be between 0 and {last}, got {wrong}: the vocabulary has {size} tokens",
+        last=size - 1,
+        wrong=int(wrong[0]) if len(wrong) else 0,
+        size=size,
+    )
+    return joined, np.array([len(text) for text in ids], np.int64)
+
+
+def room_of(model: Model) -> int:
+    """The most tokens of a text that the model reads: the layout has special tokens too."""
+    return model.length - sum(map(len, around(model)))
+
+
+def around(model: Model) -> tuple[list[int], list[int]]:
+    """The special tokens before and after a text, from the layout."""
+    frame = _frame(model)
+    return frame.before, frame.after
 
 
 def _frame(model: Model) -> _Frame:

@@ -28,8 +28,8 @@ PAPER = ("base", "large", "xlarge", "xxlarge")  # the sizes that the paper has
 RATES = {"tiny": 4e-3, "mini": 4e-3, "small": 4e-3, "medium": 4e-3}
 ROWS = {"tiny": 16, "mini": 32, "small": 64, "medium": 128}
 VARIANTS: dict[str, dict[str, Any]] = {
-    "paper": {"dropout": 0.1},
-    "no-dropout": {"dropout": 0.0},  # the paper's final choice; the second release has it at all sizes
+    "paper": {"tiny": "auto", "mini": "auto", "small": "auto", "medium": "auto"},  # dropout, where it is not 0.1
+    "no-dropout": dict.fromkeys(SIZES, 0.0),  # the paper's final choice; the second release has it at all sizes
 }
 
 
@@ -48,7 +48,7 @@ def recipe(size: str = "base", variant: str = "paper") -> Recipe:
             replace=hide.Mask(mask=0.8, random=0.1),
         ),
         see=see.Everything(),
-        system=system.Single(backbone=replace(SIZES[size], dropout=VARIANTS[variant]["dropout"])),
+        system=system.Single(backbone=replace(SIZES[size], dropout=VARIANTS[variant].get(size, 0.1))),
         predict={"tokens": predict.Tokens(tied=True, activation="gelu_tanh")},
         optimise=train.LAMB(rate=RATES.get(size, 1.76e-3), decay=0.01, warmup=0.025),
         schedule=(Stage(share=1.0, rows=ROWS.get(size, 4_096), length=512),),

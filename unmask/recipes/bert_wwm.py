@@ -10,10 +10,10 @@ from unmask.backbone import Transformer
 from unmask.recipe import Recipe, Stage
 
 SIZES = {
-    "tiny": Transformer(layers=2, width=128, heads=2, feedforward=512, segments=2),
-    "mini": Transformer(layers=4, width=256, heads=4, feedforward=1024, segments=2),
-    "small": Transformer(layers=4, width=512, heads=8, feedforward=2048, segments=2),
-    "medium": Transformer(layers=8, width=512, heads=8, feedforward=2048, segments=2),
+    "tiny": Transformer(layers=2, width=128, heads=2, feedforward=512, segments=2, dropout="auto"),
+    "mini": Transformer(layers=4, width=256, heads=4, feedforward=1024, segments=2, dropout="auto"),
+    "small": Transformer(layers=4, width=512, heads=8, feedforward=2048, segments=2, dropout="auto"),
+    "medium": Transformer(layers=8, width=512, heads=8, feedforward=2048, segments=2, dropout="auto"),
     "base": Transformer(layers=12, width=768, heads=12, feedforward=3072, segments=2),
     "large": Transformer(layers=24, width=1024, heads=16, feedforward=4096, segments=2),
 }

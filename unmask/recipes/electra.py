@@ -10,10 +10,10 @@ from unmask.recipe import Adapt, Recipe, Stage
 _SHAPE: dict[str, Any] = {"segments": 2, "initial_projection": "glorot"}
 # The discriminator, and how many times smaller the generator is in width, heads and feed-forward width.
 SIZES = {
-    "tiny": (Transformer(layers=2, width=128, heads=2, feedforward=512, **_SHAPE), 2),
-    "mini": (Transformer(layers=4, width=256, heads=4, feedforward=1024, embedding=128, **_SHAPE), 4),
+    "tiny": (Transformer(layers=2, width=128, heads=2, feedforward=512, dropout="auto", **_SHAPE), 2),
+    "mini": (Transformer(layers=4, width=256, heads=4, feedforward=1024, embedding=128, dropout="auto", **_SHAPE), 4),
     "small": (Transformer(layers=12, width=256, heads=4, feedforward=1024, embedding=128, **_SHAPE), 4),
-    "medium": (Transformer(layers=8, width=512, heads=8, feedforward=2048, **_SHAPE), 4),
+    "medium": (Transformer(layers=8, width=512, heads=8, feedforward=2048, dropout="auto", **_SHAPE), 4),
     "base": (Transformer(layers=12, width=768, heads=12, feedforward=3072, **_SHAPE), 3),
     "large": (Transformer(layers=24, width=1024, heads=16, feedforward=4096, **_SHAPE), 4),
 }
@@ -62,6 +62,7 @@ def recipe(size: str = "base", variant: str = "paper") -> Recipe:
         heads=backbone.heads // part,
         feedforward=backbone.feedforward // part,
         initial_projection=backbone.initial_projection,
+        dropout=backbone.dropout,
     )
     return Recipe(
         name="electra",

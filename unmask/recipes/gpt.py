@@ -12,10 +12,10 @@ from unmask.recipe import Adapt, Recipe, Stage
 
 _SHAPE: dict[str, Any] = {"embedding_norm": False, "activation": "gelu_tanh", "epsilon": 1e-5, "initial": "normal"}
 SIZES = {
-    "tiny": Transformer(layers=2, width=128, heads=2, feedforward=512, **_SHAPE),
-    "mini": Transformer(layers=4, width=256, heads=4, feedforward=1024, **_SHAPE),
-    "small": Transformer(layers=4, width=512, heads=8, feedforward=2048, **_SHAPE),
-    "medium": Transformer(layers=8, width=512, heads=8, feedforward=2048, **_SHAPE),
+    "tiny": Transformer(layers=2, width=128, heads=2, feedforward=512, dropout="auto", **_SHAPE),
+    "mini": Transformer(layers=4, width=256, heads=4, feedforward=1024, dropout="auto", **_SHAPE),
+    "small": Transformer(layers=4, width=512, heads=8, feedforward=2048, dropout="auto", **_SHAPE),
+    "medium": Transformer(layers=8, width=512, heads=8, feedforward=2048, dropout="auto", **_SHAPE),
     "base": Transformer(layers=12, width=768, heads=12, feedforward=3072, **_SHAPE),
 }
 PAPER = ("base",)  # the sizes that the paper has

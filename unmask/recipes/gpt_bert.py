@@ -14,10 +14,10 @@ from unmask.recipe import Recipe, Stage, Track
 
 _SHAPE: dict[str, Any] = {"norm": "pre", "epsilon": 1e-5}
 SIZES = {
-    "tiny": Transformer(layers=2, width=128, heads=2, feedforward=512, **_SHAPE),
-    "mini": Transformer(layers=4, width=256, heads=4, feedforward=1024, **_SHAPE),
+    "tiny": Transformer(layers=2, width=128, heads=2, feedforward=512, dropout="auto", **_SHAPE),
+    "mini": Transformer(layers=4, width=256, heads=4, feedforward=1024, dropout="auto", **_SHAPE),
     "small": Transformer(layers=12, width=384, heads=6, feedforward=1280, **_SHAPE),
-    "medium": Transformer(layers=8, width=512, heads=8, feedforward=2048, **_SHAPE),
+    "medium": Transformer(layers=8, width=512, heads=8, feedforward=2048, dropout="auto", **_SHAPE),
     "base": Transformer(layers=12, width=768, heads=12, feedforward=2560, **_SHAPE),
 }
 PAPER = ("small", "base")  # the sizes that the paper has

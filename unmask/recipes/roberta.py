@@ -8,10 +8,10 @@ from unmask.recipe import Adapt, Recipe, Stage
 
 _SHAPE: dict[str, Any] = {"epsilon": 1e-5, "initial": "normal"}
 SIZES = {
-    "tiny": Transformer(layers=2, width=128, heads=2, feedforward=512, **_SHAPE),
-    "mini": Transformer(layers=4, width=256, heads=4, feedforward=1024, **_SHAPE),
-    "small": Transformer(layers=4, width=512, heads=8, feedforward=2048, **_SHAPE),
-    "medium": Transformer(layers=8, width=512, heads=8, feedforward=2048, **_SHAPE),
+    "tiny": Transformer(layers=2, width=128, heads=2, feedforward=512, dropout="auto", **_SHAPE),
+    "mini": Transformer(layers=4, width=256, heads=4, feedforward=1024, dropout="auto", **_SHAPE),
+    "small": Transformer(layers=4, width=512, heads=8, feedforward=2048, dropout="auto", **_SHAPE),
+    "medium": Transformer(layers=8, width=512, heads=8, feedforward=2048, dropout="auto", **_SHAPE),
     "base": Transformer(layers=12, width=768, heads=12, feedforward=3072, **_SHAPE),
     "large": Transformer(layers=24, width=1024, heads=16, feedforward=4096, **_SHAPE),
 }

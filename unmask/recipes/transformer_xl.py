@@ -10,10 +10,16 @@ from unmask.recipe import Recipe, Stage
 # `base` is the paper's network for enwik8: 12 layers, rows and memory of 512 characters. `large` is the one with 24
 # layers, rows and memory of 768 characters. The paper has no smaller sizes.
 SIZES = {
-    "tiny": TransformerXL(layers=2, width=128, heads=2, head=64, feedforward=512, memory=128, shared_biases=True),
-    "mini": TransformerXL(layers=4, width=256, heads=4, head=64, feedforward=1024, memory=256, shared_biases=True),
-    "small": TransformerXL(layers=4, width=512, heads=8, head=64, feedforward=2048, shared_biases=True),
-    "medium": TransformerXL(layers=8, width=512, heads=8, head=64, feedforward=2048, shared_biases=True),
+    "tiny": TransformerXL(
+        layers=2, width=128, heads=2, head=64, feedforward=512, memory=128, shared_biases=True, dropout="auto"
+    ),
+    "mini": TransformerXL(
+        layers=4, width=256, heads=4, head=64, feedforward=1024, memory=256, shared_biases=True, dropout="auto"
+    ),
+    "small": TransformerXL(layers=4, width=512, heads=8, head=64, feedforward=2048, shared_biases=True, dropout="auto"),
+    "medium": TransformerXL(
+        layers=8, width=512, heads=8, head=64, feedforward=2048, shared_biases=True, dropout="auto"
+    ),
     "base": TransformerXL(layers=12, width=512, heads=8, head=64, feedforward=2048, shared_biases=True),
     "large": TransformerXL(
         layers=24, width=1024, heads=8, head=128, feedforward=3072, memory=768, length=768, dropout=0.15

@@ -10,10 +10,10 @@ _SHAPE: dict[str, Any] = {
     "streams": 2, "segments": 3, "scaled_embeddings": False, "activation": "gelu", "epsilon": 1e-12, "memory": 384, "head": 64
 }  # fmt: skip
 SIZES = {
-    "tiny": TransformerXL(layers=2, width=128, heads=2, feedforward=512, **_SHAPE),
-    "mini": TransformerXL(layers=4, width=256, heads=4, feedforward=1024, **_SHAPE),
-    "small": TransformerXL(layers=4, width=512, heads=8, feedforward=2048, **_SHAPE),
-    "medium": TransformerXL(layers=8, width=512, heads=8, feedforward=2048, **_SHAPE),
+    "tiny": TransformerXL(layers=2, width=128, heads=2, feedforward=512, dropout="auto", **_SHAPE),
+    "mini": TransformerXL(layers=4, width=256, heads=4, feedforward=1024, dropout="auto", **_SHAPE),
+    "small": TransformerXL(layers=4, width=512, heads=8, feedforward=2048, dropout="auto", **_SHAPE),
+    "medium": TransformerXL(layers=8, width=512, heads=8, feedforward=2048, dropout="auto", **_SHAPE),
     "base": TransformerXL(layers=12, width=768, heads=12, feedforward=3072, **_SHAPE),
     "large": TransformerXL(layers=24, width=1024, heads=16, feedforward=4096, **_SHAPE),
 }

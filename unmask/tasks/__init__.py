@@ -32,7 +32,7 @@ __all__ = [
 
 def task_of(recipe: Recipe) -> Task | None:
     """The task that a model answers: the one it was adapted to, or `Write` if it was pretrained to write a second text."""
-    writes = "prefix" in recipe.writes
+    writes = "second" in recipe.writes
     return recipe.task or (Write() if writes else None)
 
 

@@ -1,4 +1,4 @@
-"""Write a text from a source text, such as a headline from an article. JSON lines with `source` and `target`."""
+"""Write a text from a source text, such as a headline or a translation. Files with the columns `source` and `target`."""
 
 from __future__ import annotations
 
@@ -8,19 +8,21 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from unmask import metrics
 from unmask.axes import Answered, Judged, Pretrained, Reader, gives_of
 from unmask.data.examples import Laid, Text
 from unmask.errors import UserError, require
-from unmask.hide import Masked, Second
+from unmask.hide import Masked, Next, Second
 from unmask.recipe import MAIN, Recipe, Track
 from unmask.see import Prefix
 from unmask.tasks._answers import Written
 from unmask.tasks._labelled import fixed
-from unmask.tasks._recipe import token_objective, turned
+from unmask.tasks._recipe import reading, token_objective, turned
 from unmask.tasks._rows import read_rows
+from unmask.tasks._text_scores import text_scores
 from unmask.tasks._training import Training
 
+HIDDEN = 0.7  # share of the target's tokens that UniLM hides
+EMPTY, EMPTY_SOURCE = "pairs with an empty source or target, left out", "empty sources, left out"
 LONGEST = 64  # most tokens that are written if no target is known
 MORE = 8  # most tokens that a written text may have beyond the longest target
 
@@ -41,15 +43,38 @@ class Pair:
 
 @dataclass(frozen=True)
 class Write(Training):
-    """How a model learns to write: some tokens of the target are hidden, and predicted from the source and the other tokens.
+    """How a model learns to write, and how it writes.
 
-    UniLM (Dong et al. 2019) hides 70%. The token that ends the target can be hidden too."""
+    A model that fills gaps learns from hidden tokens of the target: UniLM (Dong et al. 2019) hides 70%. The token that ends
+    the target can be hidden too. A model that reads from left to right learns every token of the target.
 
-    hidden: float = 0.7  # share of the target's tokens that are hidden
+    Texts are found by beam search; the usual values are those of the Transformer (Vaswani et al. 2017)."""
+
+    hidden: float | None = None  # share of the target's tokens that are hidden; none: 0.7, if the model fills gaps
+    beams: int = 4  # partial texts in the search; 1: always the most likely token
+    length_penalty: float = 0.6  # over 0 favours long texts
+    length_offset: int = 5  # over 0: short texts differ less in their penalties (Wu et al. 2016)
+    least: int = 0  # a written text has at least this number of tokens
+    most: int | None = None  # it has at most this number of tokens; none: by the targets that are known, otherwise 64
+    no_repeat: int = 0  # no sequence of this number of tokens is written twice; 0: it may be
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        require(0 < self.hidden <= 1, "hidden must be in (0, 1], got {hidden}: write 0.7 for 70%", hidden=self.hidden)
+        require(
+            self.hidden is None or 0 < self.hidden <= 1,
+            "hidden must be in (0, 1], got {hidden}: write 0.7 for 70%",
+            hidden=self.hidden,
+        )
+        require(self.beams >= 1, "beams must be 1 or more, got {beams}", beams=self.beams)
+        for name in ("length_offset", "least", "no_repeat"):
+            value = getattr(self, name)
+            require(value >= 0, "{name} must be 0 or more, got {value}", name=name, value=value)
+        require(
+            self.most is None or self.most >= max(1, self.least),
+            "most must be 1 or more, and not under least={least}, got {most}: it is the largest number of tokens",
+            most=self.most,
+            least=self.least,
+        )
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -65,7 +90,7 @@ class Write(Training):
 
     def read(self, path: Path, columns: Any, *, labelled: bool = True) -> tuple[list[Pair], Counter[str]]:
         fixed(columns, "write")
-        return read(path, labelled=labelled), Counter()
+        return read(path, labelled=labelled)
 
     def described(self, path: Path, columns: Any, *, labelled: bool = True) -> str | None:
         return None
@@ -87,26 +112,39 @@ class Write(Training):
             )
 
     def recipe(self, base: Pretrained) -> Recipe:
-        """The recipe of the model that writes: part of the target is hidden, and the target is read from left to right."""
+        """The recipe of the model that writes: the target is read from left to right."""
         found = token_objective(base)
         if found is None:
             raise UserError(
                 ("{folder} cannot be adapted to writing, because it does not predict tokens: adapt a model that does"),
                 folder=base.folder,
             )
+        if "future hidden" in base.recipe.see.gives:
+            return self._from_left(base, dict([found]))
         require(
             base.tokenizer.vocabulary.mask is not None,
             (
-                "{folder} cannot be adapted to writing: this task hides parts of the target, and the tokenizer has "
-                "no [MASK]; a model that reads from left to right can continue a text without adaptation: use "
-                "'unmask generate'"
+                "{folder} cannot be adapted to writing: it fills gaps, so this task hides parts of the target, and the "
+                "tokenizer has no [MASK]: adapt a model with a [MASK], or one that reads from left to right"
             ),
             folder=base.folder,
         )
         at: Literal["same", "before"] = "before" if "one earlier" in gives_of(base.recipe.hide) else "same"
-        hide = Masked(units=Second(), budget=self.hidden, at=at)
-        made = turned(base, self.decided(base.recipe), hide=hide, see=Prefix(), predict=dict([found]))
-        return _with_tracks_of(base.recipe, made) if "prefix" in base.recipe.writes else made
+        share = HIDDEN if self.hidden is None else self.hidden
+        hide = Masked(units=Second(), budget=share, at=at)
+        task = self.decided(base.recipe, hidden=share)
+        made = turned(base, task, hide=hide, see=Prefix(), predict=dict([found]))
+        return _with_tracks_of(base.recipe, made) if "second" in base.recipe.writes else made
+
+    def _from_left(self, base: Pretrained, predict: dict[str, Any]) -> Recipe:
+        require(
+            self.hidden is None,
+            "hidden={hidden} is for models that fill gaps, but {folder} reads from left to right and learns every token of the "
+            "target: leave hidden out",
+            hidden=self.hidden,
+            folder=base.folder,
+        )
+        return turned(base, self.decided(base.recipe), hide=Next(second=True), see=reading(base), predict=predict)
 
     def lay_out(self, examples: Sequence[Pair], *, labelled: bool = True) -> Laid:
         return Laid([Text(pair.source, pair.target) for pair in examples])
@@ -115,21 +153,24 @@ class Write(Training):
         return {}
 
     def answer(self, model: Reader, examples: Sequence[Pair]) -> Answered:
-        """The most likely text for each source."""
+        """The best text for each source."""
         known = [len(model.encode(pair.target)) + MORE for pair in examples if pair.target is not None]
-        tokens = min(max(known, default=LONGEST), model.length // 2)
-        texts, notes = model.write([pair.source for pair in examples], tokens)
+        tokens = self.most or max(self.least, min(max(known, default=LONGEST), model.length // 2))
+        texts, notes = model.write(
+            [pair.source for pair in examples], tokens=tokens, beams=self.beams, length_penalty=self.length_penalty,
+            length_offset=self.length_offset, least=self.least, no_repeat=self.no_repeat,
+        )  # fmt: skip
         return Answered([Written(text) for text in texts], notes)
 
     def score(self, model: Reader, examples: Sequence[Pair], answers: Sequence[Written]) -> dict[str, Any]:
-        """Compare the answers with the targets: ROUGE-L over tokens, and the share of texts that are exactly equal."""
-        targets = [model.encode(pair.target or "") for pair in examples]
-        both = list(zip(targets, [model.encode(answer.text) for answer in answers], strict=True))
+        """Compare the answers with the targets. `exact`: the share of texts whose tokens are those of the target."""
+        targets, written = [pair.target or "" for pair in examples], [answer.text for answer in answers]
+        same = [model.encode(target) == model.encode(text) for target, text in zip(targets, written, strict=True)]
         return {
             "examples": len(examples),
-            "rouge_l": sum(metrics.rouge_l(t, w) for t, w in both) / len(both),
-            "exact": sum(t == w for t, w in both) / len(both),
-            "written": [answer.text for answer in answers],
+            **text_scores(targets, written),
+            "exact": sum(same) / len(same),
+            "written": written,
         }
 
     def judge(self, model: Reader, examples: Sequence[Pair]) -> Judged:
@@ -150,26 +191,34 @@ def _with_tracks_of(base: Recipe, made: Recipe) -> Recipe:
     return made.replace(see=base.see, segments=base.segments, tracks={name: track}, writes_with=name)
 
 
-def read(path: str | Path, *, labelled: bool = True) -> list[Pair]:
-    """The pairs of a file. Without `labelled`, targets are not read."""
-    path = Path(path)
-    pairs = [_read_pair(row, f"{path}, line {number:,}", labelled) for number, row in read_rows(path)]
-    require(bool(pairs), "{path} holds no examples: give a file with at least one example", path=path)
-    return pairs
+def read(path: str | Path, *, labelled: bool = True) -> tuple[list[Pair], Counter[str]]:
+    """The pairs of a file, and the notes: pairs with an empty side are left out. Without `labelled`, targets are not read."""
+    path, notes = Path(path), Counter[str]()
+    found = [_read_pair(row, f"{path}, line {number:,}", labelled) for number, row in read_rows(path)]
+    pairs = [pair for pair in found if pair is not None]
+    if len(pairs) < len(found):
+        notes[EMPTY if labelled else EMPTY_SOURCE] = len(found) - len(pairs)
+    require(
+        bool(pairs), "{path} holds no examples with text: give a file with at least one source and target", path=path
+    )
+    return pairs, notes
 
 
-def _read_pair(row: dict[str, Any], where: str, labelled: bool) -> Pair:
-    source, target = (row.get(name) for name in ("source", "target"))
-    found = (source, target) if labelled else (source,)
+def _read_pair(row: dict[str, Any], where: str, labelled: bool) -> Pair | None:
+    """A row as a pair; None if one of its sides is empty."""
+    names = ("source", "target") if labelled else ("source",)
+    found = [row.get(name) for name in names]
     needed = 'needs "source" and "target", both texts' if labelled else 'needs "source", a text'
     require(
-        all(isinstance(text, str) and text.strip() for text in found),
-        "{where}: an example {needed}, not empty; got the columns {row}",
+        all(name in row and isinstance(text, str | None) for name, text in zip(names, found, strict=True)),
+        "{where}: an example {needed}; got the columns {row}",
         where=where,
         needed=needed,
         row=sorted(row),
     )
-    return Pair(str(source), str(target) if labelled else None, where, row)
+    if not all(isinstance(text, str) and text.strip() for text in found):
+        return None
+    return Pair(str(found[0]), str(found[1]) if labelled else None, where, row)
 
 
 def _pair(value: Any, where: str) -> Pair:

@@ -1,4 +1,4 @@
-"""The names in a knowledge graph: heads and tails of its triples. They become the entities of a lexicon."""
+"""A file of a knowledge graph: its triples, and the names in them, which become the entities of a lexicon."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from unmask.errors import UserError, require
 from unmask.text.documents import HALF, suffixes
 from unmask.text.lines import numbered_lines
 
+Triple = tuple[str, str, str]  # head, relation, tail
+
 _LEFT_OUT = {
     "of one character": lambda name: len(name) == 1,
     "of digits only": lambda name: name.isdigit(),
@@ -22,12 +24,12 @@ def names_in(files: Sequence[str | Path]) -> tuple[list[tuple[str, int]], Counte
     """Every name with its number of triples, most frequent first; and the number of names left out, by reason."""
     found: Counter[str] = Counter()
     for file in files:
-        for head, tail in _triples(Path(file)):
+        for head, _, tail in triples(Path(file)):
             found.update({head, tail})
     notes: Counter[str] = Counter()
     kept = []
     for name, count in sorted(found.items(), key=lambda item: (-item[1], item[0])):
-        reason = next((reason for reason, applies in _LEFT_OUT.items() if applies(name)), None)
+        reason = left_out(name)
         if reason is None:
             kept.append((name, count))
         else:
@@ -35,8 +37,13 @@ def names_in(files: Sequence[str | Path]) -> tuple[list[tuple[str, int]], Counte
     return kept, notes
 
 
-def _triples(file: Path) -> Iterator[tuple[str, str]]:
-    """Head and tail of each line. A line is JSON with head, relation and tail, or three columns separated by tabs."""
+def left_out(name: str) -> str | None:
+    """Why a name is not looked for in texts; None: it is."""
+    return next((reason for reason, applies in _LEFT_OUT.items() if applies(name)), None)
+
+
+def triples(file: Path) -> Iterator[Triple]:
+    """The triple of each line. A line is JSON with head, relation and tail, or three columns separated by tabs."""
     require(file.is_file(), "no knowledge graph at {file}: give a file of triples, .jsonl or .tsv", file=file)
     read = {".jsonl": _from_json, ".tsv": _from_columns}.get(suffixes(file)[0])
     if read is None:
@@ -46,27 +53,27 @@ def _triples(file: Path) -> Iterator[tuple[str, str]]:
     for number, line in numbered_lines(file):
         if not line.strip():
             continue
-        head, tail = (" ".join(name.split()) if isinstance(name, str) else "" for name in read(line))
-        if not head or not tail or HALF.search(head + tail):
-            wanted = '{"head": NAME, "relation": ..., "tail": NAME}' if read is _from_json else "NAME, relation, NAME"
+        head, relation, tail = (" ".join(name.split()) if isinstance(name, str) else "" for name in read(line))
+        if not head or not relation or not tail or HALF.search(head + relation + tail):
+            wanted = '{"head": NAME, "relation": NAME, "tail": NAME}' if read is _from_json else "NAME, relation, NAME"
             raise UserError(
-                "{file}, line {number:,}: the line must be a triple with two names, {wanted}; got {line!r}",
+                "{file}, line {number:,}: the line must be a triple with two names and a relation, {wanted}; got {line!r}",
                 file=file,
                 number=number,
                 wanted=wanted,
                 line=line[:40],
             )
-        yield head, tail
+        yield head, relation, tail
 
 
-def _from_json(line: str) -> tuple[object, object]:
+def _from_json(line: str) -> tuple[object, object, object]:
     try:
         triple = json.loads(line)
-        return triple["head"], triple["tail"]
+        return triple["head"], triple["relation"], triple["tail"]
     except (ValueError, TypeError, KeyError):
-        return None, None
+        return None, None, None
 
 
-def _from_columns(line: str) -> tuple[object, object]:
+def _from_columns(line: str) -> tuple[object, object, object]:
     columns = line.split("\t")
-    return (columns[0], columns[2]) if len(columns) == 3 else (None, None)
+    return (columns[0], columns[1], columns[2]) if len(columns) == 3 else (None, None, None)

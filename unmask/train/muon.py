@@ -77,7 +77,8 @@ class Muon(Part):
 
 
 def layer_matrices(model: nn.Module) -> dict[Tensor, int]:
-    """The weights of the linear layers inside the layers of every network, and how many matrices each of them holds."""
+    """The weights of the linear layers inside the layers of every network, and how many matrices each of them holds. A module
+    declares those that hold several, and its own matrices, in `stacked`."""
     inside = [
         module
         for network in model.modules()
@@ -88,7 +89,7 @@ def layer_matrices(model: nn.Module) -> dict[Tensor, int]:
     several: dict[Tensor, int] = {
         m.get_parameter(name): n for m in inside for name, n in getattr(m, "stacked", {}).items()
     }
-    return {m.weight: several.get(m.weight, 1) for m in inside if isinstance(m, nn.Linear)}
+    return {m.weight: 1 for m in inside if isinstance(m, nn.Linear)} | several
 
 
 class _Muon(torch.optim.Optimizer):

@@ -1,0 +1,199 @@
+"""The application: from HTTP to a route and back. Keys, limits, request ids, logs and metrics are handled here."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import hmac
+import json
+import time
+import traceback
+import uuid
+from collections.abc import AsyncIterator, Callable, Sequence
+from typing import Any
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.middleware.cors import CORSMiddleware
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+from starlette.routing import Route as HTTPRoute
+
+from unmask.errors import UserError
+from unmask.serving.body import read_body
+from unmask.serving.call import Call, Route, Stream, as_json
+from unmask.serving.refused import Refused, content
+from unmask.serving.routes import OPEN, ROUTES
+from unmask.serving.service import Service, busy
+
+Log = Callable[[dict[str, Any]], None]
+
+
+def make_app(
+    service: Service, *, keys: Sequence[str] = (), origins: Sequence[str] = (), log: Log = lambda record: None
+) -> Starlette:
+    """The application of a service. `keys`: clients must send one of them; none: no key is needed. `origins`: the web pages
+    that may read answers. `log`: a function that gets one record for each request, without its texts."""
+
+    @contextlib.asynccontextmanager
+    async def alive(_: Starlette) -> AsyncIterator[None]:
+        service.engine.start()
+        yield
+        await asyncio.to_thread(service.engine.close)
+
+    cors = Middleware(CORSMiddleware, allow_origins=list(origins), allow_methods=["*"], allow_headers=["*"])
+    return Starlette(
+        routes=[
+            HTTPRoute(route.path, _Endpoint(service, route, keys, log), methods=[route.method]) for route in ROUTES
+        ],
+        middleware=[cors] if origins else [],
+        lifespan=alive,
+        exception_handlers={HTTPException: _unknown},
+    )
+
+
+async def _unknown(request: Request, error: Exception) -> Response:
+    """No such route, or not with this method."""
+    status = getattr(error, "status_code", 500)
+    refused = Refused(status, f"no route {request.method} {request.url.path[:80]}: GET /openapi.json lists the routes")
+    return _error(refused, request.url.path, uuid.uuid4().hex)
+
+
+class _Endpoint:
+    """One route as an ASGI application: it sees the client leave, which a plain function does not."""
+
+    def __init__(self, service: Service, route: Route, keys: Sequence[str], log: Log) -> None:
+        self.service, self.route, self.keys, self.log = service, route, [key.encode() for key in keys], log
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        request, began, id_ = Request(scope, receive), time.monotonic(), uuid.uuid4().hex
+        metrics, path = self.service.metrics, request.url.path
+        metrics.requests.labels(self.route.path).inc()
+        self.service.running += 1
+        metrics.running.set(self.service.running)
+        status, cause = 500, ""
+        try:
+            response = await self._response(request, id_)
+            status = response.status_code
+        except Refused as error:
+            response, status, cause = _error(error, path, id_), error.status, error.cause
+        except UserError as error:
+            refused = Refused(422, self._without_paths(str(error)))
+            response, status, cause = _error(refused, path, id_), 422, refused.cause
+        except _Left:
+            response, status, cause = None, 499, "client_left"
+        except Exception as error:
+            traceback.print_exception(error)
+            refused = Refused(500, "the service failed; its log has the reason")
+            response, cause = _error(refused, path, id_), refused.cause
+        try:
+            if response is not None:
+                await response(scope, receive, send)
+        finally:
+            self.service.running -= 1
+            metrics.running.set(self.service.running)
+            metrics.seconds.observe(time.monotonic() - began)
+            if cause:
+                metrics.failures.labels(cause).inc()
+            else:
+                metrics.successes.inc()
+            seconds = round(time.monotonic() - began, 6)
+            self.log({"id": id_, "route": self.route.path, "status": status, "seconds": seconds})
+
+    def _without_paths(self, message: str) -> str:
+        """A message with the names of models in place of their folders, which clients need not know."""
+        for served in self.service.models.all():
+            message = message.replace(str(served.model.folder), served.name)
+        return message
+
+    async def _response(self, request: Request, id_: str) -> Response:
+        self._check_key(request)
+        if self.service.running > self.service.limits.requests and self.route.path not in OPEN:
+            raise busy("requests", f"{self.service.limits.requests:,} requests are answered already")
+        body = await self._body(request)
+        call = Call(self.service, body, dict(request.path_params), id_)
+        found = (
+            await _until_left(request, self.route.answer(call)) if self.route.body else await self.route.answer(call)
+        )
+        headers = {"x-request-id": id_}
+        if isinstance(found, Stream):
+            return StreamingResponse(_events(found), media_type="text/event-stream", headers=headers)
+        if isinstance(found, Response):
+            return found
+        return Response(as_json(found), media_type="application/json", headers=headers)
+
+    async def _body(self, request: Request) -> Any:
+        if self.route.body is None:
+            return None
+        kind, most = request.headers.get("content-type", ""), self.service.limits.body
+        if kind.partition(";")[0].strip().lower() != "application/json":
+            raise Refused(
+                415, f"the body must be JSON, got {kind[:80]!r}: send the header Content-Type: application/json"
+            )
+        parts, size = [], 0
+        async for part in request.stream():
+            size += len(part)
+            if size > most:
+                raise Refused(
+                    413, f"a body may have {most:,} bytes, and this one has more: send fewer texts", limit="body"
+                )
+            parts.append(part)
+        return read_body(b"".join(parts), self.route.body)
+
+    def _check_key(self, request: Request) -> None:
+        """Refuse a request without one of the keys. All keys are compared, in constant time."""
+        if not self.keys or self.route.path in OPEN:
+            return
+        given = request.headers.get("authorization", "")
+        key = given[7:].strip().encode() if given[:7].lower() == "bearer " else b""
+        if not sum(hmac.compare_digest(key, known) for known in self.keys):
+            raise Refused(
+                401,
+                "a key is needed: send the header Authorization: Bearer KEY",
+                headers={"WWW-Authenticate": "Bearer"},
+            )
+
+
+class _Left(Exception):
+    """The client closed the connection."""
+
+
+async def _until_left(request: Request, answer: Any) -> Any:
+    """The answer of a route. If the client leaves before it is ready, its work is cancelled."""
+    work = asyncio.ensure_future(answer)
+    watch = asyncio.ensure_future(_left(request))
+    try:
+        await asyncio.wait({work, watch}, return_when=asyncio.FIRST_COMPLETED)
+        if work.done():
+            return work.result()
+        work.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await work
+        raise _Left
+    finally:
+        watch.cancel()
+
+
+async def _left(request: Request) -> None:
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
+
+
+async def _events(stream: Stream) -> AsyncIterator[bytes]:
+    """Server-sent events, to the last one, [DONE]."""
+    try:
+        async for event in stream.events:
+            yield b"data: " + as_json(event) + b"\n\n"
+        yield b"data: [DONE]\n\n"
+    except Exception as error:  # the status was sent already, so the error is an event
+        traceback.print_exception(error)
+        yield b"data: " + as_json(content(Refused(500, "the service failed; its log has the reason"), "/v1/")) + b"\n\n"
+    finally:
+        await stream.events.aclose()  # type: ignore[attr-defined]
+
+
+def _error(error: Refused, path: str, id_: str) -> Response:
+    body = json.dumps(content(error, path), ensure_ascii=False).encode()
+    headers = {"x-request-id": id_} | error.headers
+    return Response(body, error.status, media_type="application/json", headers=headers)

@@ -1,0 +1,57 @@
+"""Call: one request on its way through a route. Route: an entry of the table of routes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from unmask.serving.service import Service
+
+R = TypeVar("R")
+
+
+@dataclass(frozen=True)
+class Call:
+    """A request: the service, its body as a record, and the names in its path."""
+
+    service: Service
+    body: Any = None
+    path: dict[str, str] = field(default_factory=dict)
+    id: str = ""  # of the request
+
+    @property
+    def model(self) -> str | None:
+        """The name of the model in the path or in the body."""
+        found: str | None = self.path.get("model") or getattr(self.body, "model", None)
+        return found
+
+
+@dataclass(frozen=True)
+class Stream:
+    """An answer that is sent piece by piece, as server-sent events."""
+
+    events: AsyncIterator[Any]  # each becomes JSON
+
+
+Answer = Any  # JSON, a Stream, or a starlette Response
+
+
+@dataclass(frozen=True)
+class Route:
+    """One route: its path, the record of its body, and the function that answers."""
+
+    path: str
+    answer: Callable[[Call], Awaitable[Answer]]
+    summary: str
+    body: type | None = None  # None: GET without a body
+    group: str = "unmask"  # whose interface it is
+
+    @property
+    def method(self) -> str:
+        return "GET" if self.body is None else "POST"
+
+
+def as_json(value: Any) -> bytes:
+    return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()

@@ -1,0 +1,162 @@
+"""The models of the service, by name. They are opened, replaced and removed while requests are answered."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from unmask import infer, run
+from unmask.api.model import Model
+from unmask.axes import gives_of
+from unmask.errors import UserError, require
+from unmask.infer.likelihood import predicts_next
+from unmask.run_base import read_base
+from unmask.serving.refused import Refused
+
+# what a model that was adapted to a task can do, by the scores that its head gives: the names are Hugging Face's
+TASKS: Final[dict[str, str]] = {
+    "class scores": "text-classification", "scores of each class": "text-classification",
+    "tag scores": "token-classification", "span scores": "question-answering",
+}  # fmt: skip
+LABELLED: Final = ("class scores", "scores of each class")  # scores that may also mean something else than labels
+
+
+@dataclass(frozen=True, eq=False)
+class Served:
+    """A model under its name. A request keeps the one that it began with, even if the name is loaded again."""
+
+    name: str
+    model: Model
+    base: infer.Model | None = None  # the model whose weights it shares
+    created: int = field(default_factory=lambda: int(time.time()))
+
+    @property
+    def uses(self) -> tuple[str, ...]:
+        """What the model can be asked for."""
+        recipe, found = self.model.recipe, ["feature-extraction"]
+        gives = gives_of(recipe.predict)
+        if "token scores" in gives and "both sides" in recipe.see.reading.gives:
+            found.append("fill-mask")
+        if predicts_next(self.model):
+            found.append("text-generation")
+        if recipe.task is not None:
+            own = gives_of(recipe.predict.get(recipe.task.head))
+            found += [
+                task for fact, task in TASKS.items() if fact in own and (fact not in LABELLED or self.model.labels)
+            ]
+            found += ["rerank"] if self._reads_pairs else []
+            found.append("answer")
+        return tuple(found)
+
+    @property
+    def _reads_pairs(self) -> bool:
+        """Whether it says how well a text answers a query."""
+        task = self.model.recipe.task
+        return task is not None and (task.compares or getattr(task, "texts", None) == 2)
+
+
+class Models:
+    """All models of the service. The first one is the default of routes that name none."""
+
+    def __init__(self, given: Mapping[str, Path], *, device: str | None = None, runs: Path | None = None) -> None:
+        require(runs is None or runs.is_dir(), "--runs must be a folder that holds runs, got {runs}", runs=runs)
+        self.device, self.runs = device, runs
+        self._served: dict[str, Served] = {}
+        self._folders = dict(given)
+        self._opening = threading.Lock()  # one model is opened at a time
+        for name in given:
+            self.load(name)
+
+    def names(self) -> list[str]:
+        return list(self._served)
+
+    def all(self) -> list[Served]:
+        return list(self._served.values())
+
+    def get(self, name: str) -> Served:
+        """The model with this name. An unknown name is refused with the known ones."""
+        found = self._served.get(name)
+        if found is None:
+            known = ", ".join(self._served) or "none"
+            more = f"; models that can be loaded: {', '.join(self.available()) or 'none'}" if self.runs else ""
+            raise Refused(404, f"unknown model {name[:80]!r}: the models are {known}{more}")
+        return found
+
+    def able(self, use: str, name: str | None = None) -> Served:
+        """The model with this name, or without a name the first one that can do this. Another use is refused."""
+        if name is not None:
+            found = self.get(name)
+            if use not in found.uses:
+                able = [one.name for one in self.all() if use in one.uses]
+                raise Refused(
+                    422,
+                    f"the model {name!r} cannot do {use}: it can do {', '.join(found.uses)}; models that can do {use}: "
+                    f"{', '.join(able) or 'none'}",
+                )
+            return found
+        first = next((one for one in self.all() if use in one.uses), None)
+        if first is None:
+            known = "; ".join(f"{one.name} can do {', '.join(one.uses)}" for one in self.all()) or "none is loaded"
+            raise Refused(422, f"no model can do {use}: {known}")
+        return first
+
+    def available(self) -> list[str]:
+        """The names that can be loaded: those given at the start, and the runs in the folder `--runs`."""
+        return sorted(self._known())
+
+    def load(self, name: str) -> Served:
+        """Open a model, or open it again if its folder changed. The old one answers until the new one is ready."""
+        known = self._known()
+        if name not in known:
+            raise Refused(404, f"unknown run {name[:80]!r}: the runs are {', '.join(sorted(known)) or 'none'}")
+        with self._opening:
+            served = self._opened(name, known[name])
+            self._served = {**self._served, name: served}
+        return served
+
+    def unload(self, name: str) -> None:
+        self.get(name)
+        self._served = {other: one for other, one in self._served.items() if other != name}
+
+    def _known(self) -> dict[str, Path]:
+        """The folders by name. A name of a request is only looked up here: no path is made from it."""
+        inside = self.runs.iterdir() if self.runs else ()
+        return {folder.name: folder for folder in inside if (folder / run.RECIPE).is_file()} | self._folders
+
+    def _opened(self, name: str, folder: Path) -> Served:
+        """A model; if it holds only what was trained, on the weights of a base that is open already."""
+        base = read_base(folder)
+        if base is None:
+            return Served(name, Model.of(infer.open_run(folder, device=self.device)))
+        place = base.found(folder)
+        opened = [model for one in self.all() for model in (one.model, one.base) if model is not None]
+        below = next((model for model in opened if model.folder.resolve() == place.resolve()), None)
+        below = below or infer.open_run(place, device=self.device)
+        return Served(name, Model.of(infer.open_on(below, folder)), below)
+
+
+def named(given: list[str]) -> dict[str, Path]:
+    """The folders of runs by name: the name of the folder, or NAME in NAME=FOLDER."""
+    found: dict[str, Path] = {}
+    for one in given:
+        name, _, path = one.rpartition("=")
+        folder = Path(path)
+        name = name or folder.resolve().name
+        if name in found:
+            raise UserError(
+                "{first} and {second} have the same name {name!r}: give one of them another, such as {name}-2={second}",
+                first=found[name],
+                second=folder,
+                name=name,
+            )
+        require(
+            "/" not in name and bool(name),
+            "the name of a model must not be empty or hold a '/', got {name!r}",
+            name=name,
+        )
+        found[name] = folder
+    return found
