@@ -569,6 +569,10 @@ class Task(PartLike, Protocol):
     def head(self) -> str:
         """The name of the objective that starts with random weights in the adapted recipe; "" if there is none."""
 
+    @property
+    def compares(self) -> bool:
+        """Whether the answer to an example depends on the other examples that are given with it."""
+
     def read(self, path: Path, columns: Any, *, labelled: bool = True) -> tuple[list[Any], Counter[str]]:
         """The examples of a file, and the notes. If `labelled`, each example must have its correct answer."""
 
