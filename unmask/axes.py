@@ -46,6 +46,7 @@ FACTS: dict[str, Fact] = {
     "pairs": Fact("two texts in each example", ("arrange=NextSentence",)),
     "labels": Fact("a class for each example", ("arrange=NextSentence",)),
     "continuing rows": Fact("rows that continue the rows before them", ("arrange=ContinuingRows",)),
+    "random lengths": Fact("rows of another length at each step", ("arrange=ContinuingRows(deviation=5.0)",)),
     "decoder rows": Fact("rows for a decoder", ("hide=Rewrite",)),
     "decoder": Fact("a backbone with a decoder", ("system.backbone=EncoderDecoder",)),
     "unpacked rows": Fact("rows that hold one example each", ("arrange=FullRows", "arrange=ContinuingRows")),
@@ -382,6 +383,10 @@ class Objective(PartLike, Protocol):
     def reads_decoder(self) -> bool:
         """Whether it reads the vectors of a decoder that reads the text a second time, if the network has one (BART)."""
 
+    @property
+    def penalty(self) -> bool:
+        """Whether it only limits the network, such as the size of its vectors: then it is no part of the held-out loss."""
+
     def each(self, name: str, layers: int) -> dict[str, Objective]:
         """The objectives that it becomes in a network with this number of layers, by the names of their losses."""
 
@@ -445,8 +450,9 @@ class Optimise(PartLike, Protocol):
     def clip(self) -> float | None: ...
 
     @property
-    def average(self) -> float | None:
-        """The share of the average of the weights that a step keeps; None: the weights are not averaged."""
+    def average(self) -> Any:
+        """The share of the average of the weights that a step keeps; None: the weights are not averaged. Or when the average
+        begins: see `unmask.train.average`."""
 
     def build(self, model: nn.Module) -> torch.optim.Optimizer: ...
 

@@ -31,6 +31,10 @@ class Predicts(Part):
     def asked_at(self) -> AskedAt:
         return "targets"
 
+    @property
+    def penalty(self) -> bool:
+        return False
+
     def each(self, name: str, layers: int) -> dict[str, Objective]:
         return {name: cast(Objective, self)}
 
