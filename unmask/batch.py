@@ -133,6 +133,10 @@ class Hidden(Record):
     layers: tuple[Tensor, ...]  # the embeddings, then the output of every layer, each B T D
     query: Tensor | None = None  # N D, the second stream, only at the targets (XLNet)
     decoded: Tensor | None = None  # B T D, what a decoder made of the layers (DeBERTa)
+    entities: Tensor | None = (
+        None  # B T D, the entity at each token after the last layer; 0: there is none (ERNIE of THU)
+    )
+    table: Tensor | None = None  # E D, the vectors of all entities, which are not trained
 
     @property
     def last(self) -> Tensor:

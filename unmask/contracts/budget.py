@@ -11,7 +11,7 @@ from torch import Tensor
 from unmask import curves
 from unmask.batch import Batch
 from unmask.contracts.broken import expect
-from unmask.contracts.case import LENGTH, ROWS, SEED, Case, StageTrack, hides_units, ways_by_units
+from unmask.contracts.case import LENGTH, ROWS, SEED, Case, StageTrack, hides_units, is_by_units, ways_by_units
 from unmask.contracts.contract import Contract
 from unmask.contracts.hiding import Applied, applied
 from unmask.contracts.rows import predicted
@@ -26,7 +26,7 @@ def kept(case: Case) -> None:
     """Check the budget of each rule in each row."""
     for way in ways_by_units(case):
         rows = case.rows(way, ROWS, LONG)
-        for step in applied(case, way, rows):
+        for step in (one for one in applied(case, way, rows) if is_by_units(one.rule)):
             _check(way, step, _text(case, rows), curves.at(step.rule.budget, None))
 
 
@@ -34,7 +34,7 @@ def falling(case: Case) -> None:
     """The same with a budget that falls during training. The number of places must stay the same."""
     for way in ways_by_units(case):
         rows = case.rows(way, ROWS, LONG)
-        for step in applied(case, way, rows):
+        for step in (one for one in applied(case, way, rows) if is_by_units(one.rule)):
             rule = dataclasses.replace(step.rule, budget=FALLING)
             shapes = {_at(case, way, rule, step.before, rows, done) for done in (0.0, 0.5, 1.0)}
             expect(len(shapes) == 1, f"In {way} the number of places for targets must not change during training, but it takes the "

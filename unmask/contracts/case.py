@@ -13,6 +13,7 @@ from typing import Any
 from unmask.axes import Hide, gives_of, parts_in, rules
 from unmask.batch import Batch, Vocabulary
 from unmask.contracts.small_data import VOCABULARY, SmallData
+from unmask.pretraining.entity_vectors import put_entities, with_entities
 from unmask.pretraining.mixture import Mixture, needed_columns
 from unmask.recipe import FullTrack, Recipe, Stage
 from unmask.settings import flat, override
@@ -106,7 +107,9 @@ class Case:
     def build(self, recipe: Recipe | None = None) -> Any:
         """A new system of this recipe; None: of the recipe of the case."""
         recipe = recipe or self.recipe
-        return recipe.system.build(recipe, self.vocabulary, SEED)
+        system: Any = recipe.system.build(recipe, self.vocabulary, SEED)
+        put_entities(system, self._mixture)
+        return system
 
     def rows(self, way: StageTrack, count: int = ROWS, length: int = LENGTH) -> Batch:
         """The first rows of the data as a track arranges them, with no token hidden. Every call returns the same record."""
@@ -124,8 +127,11 @@ class Case:
 
 
 def make_case(recipe: Recipe, small: SmallData) -> Case:
-    """The case of a recipe."""
-    return Case(shortened(recipe), small)
+    """The case of a recipe. What it takes from the data (the entities of a graph) is filled in."""
+    case = Case(shortened(recipe), small)
+    if "entity vectors" not in case.gives:
+        return case
+    return Case(with_entities(case.recipe, Mixture.open([case.data])), small)
 
 
 def shortened(recipe: Recipe) -> Recipe:
@@ -160,5 +166,10 @@ def hides_units(case: Case) -> bool:
 
 
 def ways_by_units(case: Case) -> Iterator[StageTrack]:
-    """The ways in which every rule chooses units up to a budget."""
-    return (way for way in case.ways if all(map(is_by_units, rules(way.choices.hide))))
+    """The ways in which every rule that hides tokens chooses units up to a budget."""
+    return (way for way in case.ways if all(map(is_by_units, token_rules(way))))
+
+
+def token_rules(way: StageTrack) -> list[Hide]:
+    """The rules of a track whose targets are tokens."""
+    return [rule for rule in rules(way.choices.hide) if "targets:tokens" in rule.gives or not rule.gives]

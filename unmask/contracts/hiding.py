@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from unmask.axes import rules
+from unmask.axes import COLUMN_OF_TARGETS, rules
 from unmask.batch import Batch, Targets
 from unmask.contracts.broken import expect
 from unmask.contracts.case import LENGTH, ROWS, SEED, Case, StageTrack, hides_units, is_by_units, ways_by_units
@@ -61,7 +61,8 @@ def targets(case: Case) -> None:
         for raw in batches(case, way):
             hidden = case.hide(way, raw)
             for name, found in hidden.targets.items():
-                _check_targets(raw, found, f"In {way} the targets {name!r}", _distances(name))
+                answers = raw.columns[COLUMN_OF_TARGETS[name]] if name in COLUMN_OF_TARGETS else raw.ids
+                _check_targets(raw, answers, found, f"In {way} the targets {name!r}", _distances(name))
 
 
 def _distances(name: str) -> tuple[int, ...]:
@@ -70,13 +71,14 @@ def _distances(name: str) -> tuple[int, ...]:
     return (int(ahead),) if ahead.isdecimal() else (0, 1)
 
 
-def _check_targets(raw: Batch, found: Targets, what: str, distances: tuple[int, ...]) -> None:
+def _check_targets(raw: Batch, answers: Tensor, found: Targets, what: str, distances: tuple[int, ...]) -> None:
     where, at = used(found, "where"), used(found, "at")
+    kind = "tokens" if answers is raw.ids else "entries of their column"
     expect(len(where) > 0, f"{what} must contain at least one token, but they contain none.")
-    wrong = raw.ids.flatten()[where] != used(found, "ids")
+    wrong = answers.flatten()[where] != used(found, "ids")
     expect(
         not wrong.any(),
-        f"{what} must be the original tokens at their places, but {int(wrong.sum())} of {len(where)} are not.",
+        f"{what} must be the original {kind} at their places, but {int(wrong.sum())} of {len(where)} are not.",
     )
     expect(len(where.unique()) == len(where), f"{what} must contain each place once, but some places occur twice.")
     expect(set((where - at).unique().tolist()) <= set(distances), f"{what} must be predicted {' or '.join(map(str, distances))} "
@@ -186,7 +188,7 @@ def units(case: Case) -> None:
     ends."""
     for way in ways_by_units(case):
         for raw in batches(case, way, LONG):
-            for step in applied(case, way, raw):
+            for step in (one for one in applied(case, way, raw) if is_by_units(one.rule)):
                 labels = step.rule.units.label(step.before, SEED, step.visit)
                 parts = step.rule.units.parts(step.before, SEED, step.visit)
                 broken = in_part(labels if parts is None else parts, step.chosen)

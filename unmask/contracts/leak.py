@@ -60,7 +60,7 @@ def _check_network(case: Case, network: Any, batch: Batch, what: str) -> None:
 
 def vectors(hidden: Hidden) -> Tensor:
     """B T D, all vectors that objectives may read at every position."""
-    return hidden.last if hidden.decoded is None else torch.cat((hidden.last, hidden.decoded), -1)
+    return torch.cat([one for one in (hidden.last, hidden.decoded, hidden.entities) if one is not None], -1)
 
 
 def second_stream(case: Case) -> None:

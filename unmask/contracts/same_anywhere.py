@@ -8,10 +8,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from unmask.axes import rules
 from unmask.batch import Batch
 from unmask.contracts.broken import expect
-from unmask.contracts.case import LENGTH, SEED, Case, StageTrack, hides_units, ways_by_units
+from unmask.contracts.case import LENGTH, SEED, Case, StageTrack, hides_units, token_rules, ways_by_units
 from unmask.contracts.contract import Contract
 from unmask.contracts.rows import by_row, some_rows
 
@@ -54,7 +53,7 @@ def visits(case: Case) -> None:
     """Check that another visit hides other tokens. With static masking, check that the versions repeat."""
     for way in ways_by_units(case):
         rows = case.rows(way, ROWS, LONG)
-        for rule in rules(way.choices.hide):
+        for rule in token_rules(way):
             new, static = (dataclasses.replace(rule, copies=copies) for copies in (None, COPIES))  # type: ignore[type-var]
             first, later, around = (_where(case, static, rows, visit) for visit in (0, 1, COPIES))
             expect(
