@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import torch
+from torch import Tensor
 
 from unmask import chance
 from unmask.axes import InPlace, Need, Part
@@ -64,6 +65,12 @@ class Links(Part):
 
     @property
     def in_place(self) -> InPlace | None:
+        return None
+
+    def chosen(self, batch: Batch, vocabulary: Vocabulary, seed: int) -> Tensor | None:
+        return None
+
+    def source(self, batch: Batch, vocabulary: Vocabulary, seed: int) -> None:
         return None
 
     def apply(self, batch: Batch, vocabulary: Vocabulary, seed: int) -> Batch:

@@ -10,6 +10,7 @@ import time
 import traceback
 import uuid
 from collections.abc import AsyncIterator, Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 from starlette.applications import Starlette
@@ -18,7 +19,9 @@ from starlette.middleware import Middleware
 from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
+from starlette.routing import Mount
 from starlette.routing import Route as HTTPRoute
+from starlette.staticfiles import StaticFiles
 
 from unmask.errors import UserError
 from unmask.serving.body import read_body
@@ -27,6 +30,7 @@ from unmask.serving.refused import Refused, content
 from unmask.serving.routes import OPEN, ROUTES
 from unmask.serving.service import Service, busy
 
+PAGE = Path(__file__).parent / "page"  # files that are served as they are
 Log = Callable[[dict[str, Any]], None]
 
 
@@ -43,9 +47,11 @@ def make_app(
         await asyncio.to_thread(service.engine.close)
 
     cors = Middleware(CORSMiddleware, allow_origins=list(origins), allow_methods=["*"], allow_headers=["*"])
+    page = Mount("/", StaticFiles(directory=PAGE, html=True))
     return Starlette(
         routes=[
-            HTTPRoute(route.path, _Endpoint(service, route, keys, log), methods=[route.method]) for route in ROUTES
+            *(HTTPRoute(one.path, _Endpoint(service, one, keys, log), methods=[one.method]) for one in ROUTES),
+            page,
         ],
         middleware=[cors] if origins else [],
         lifespan=alive,
@@ -79,7 +85,7 @@ class _Endpoint:
         except Refused as error:
             response, status, cause = _error(error, path, id_), error.status, error.cause
         except UserError as error:
-            refused = Refused(422, str(error))
+            refused = Refused(422, self._without_paths(str(error)))
             response, status, cause = _error(refused, path, id_), 422, refused.cause
         except _Left:
             response, status, cause = None, 499, "client_left"
@@ -100,6 +106,12 @@ class _Endpoint:
                 metrics.successes.inc()
             seconds = round(time.monotonic() - began, 6)
             self.log({"id": id_, "route": self.route.path, "status": status, "seconds": seconds})
+
+    def _without_paths(self, message: str) -> str:
+        """A message with the names of models in place of their folders, which clients need not know."""
+        for served in self.service.models.all():
+            message = message.replace(str(served.model.folder), served.name)
+        return message
 
     async def _response(self, request: Request, id_: str) -> Response:
         self._check_key(request)
