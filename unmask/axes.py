@@ -43,6 +43,7 @@ class Fact:
 FACTS: dict[str, Fact] = {
     # shapes of data
     "pairs": Fact("two texts in each example", ("arrange=NextSentence",)),
+    "halves": Fact("sources and targets that each fill at most half of a row", ("arrange=SourceTarget",)),
     "labels": Fact("a class for each example", ("arrange=NextSentence",)),
     "continuing rows": Fact("rows that continue the rows before them", ("arrange=ContinuingRows",)),
     "decoder rows": Fact("rows for a decoder"),
@@ -429,8 +430,8 @@ class Optimise(PartLike, Protocol):
     def clip(self) -> float | None: ...
 
     @property
-    def average(self) -> float | None:
-        """The share of the average of the weights that a step keeps; None: the weights are not averaged."""
+    def average(self) -> Any:
+        """The share of the average of the weights that a step keeps, or snapshots; None: the weights are not averaged."""
 
     def build(self, model: nn.Module) -> torch.optim.Optimizer: ...
 

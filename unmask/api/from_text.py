@@ -27,6 +27,7 @@ from unmask.system import check_training
 from unmask.text import layout as layouts
 from unmask.text.boundaries import available
 from unmask.text.documents import source_of
+from unmask.text.encode import SIDE
 from unmask.text.lexicon import LEVELS
 
 Records = Generator[dict[str, Any], None, Path]
@@ -165,7 +166,7 @@ def check_reading(recipe: Recipe, reading: Reading, start: Path | None) -> None:
         "--lexicon has no effect, because {name} hides no phrases or entities: leave --lexicon out",
         name=recipe.name,
     )
-    other = sorted(needed - {SENTENCES, "word", *LEVELS})
+    other = sorted(needed - {SENTENCES, SIDE, "word", *LEVELS})
     require(
         not other,
         "{name} needs the columns {other}, which are not made from text: give prepared data that has them",

@@ -86,7 +86,7 @@ FATES: dict[type, dict[str, Fate]] = {
     predict.Span: {},
     predict.Relation: {"classes": "left out", "dropout": "left out"},
     predict.Replaced: {"where": "training", "initial": "training"},
-    predict.Tokens: {
+    predict.Tokens: {"smoothing": "training", 
         "tied": "written", "transform": "checked", "bias": "checked", "activation": "checked", "epsilon": "checked",
         "transform_bias": "checked", "target": "checked", "layer": "checked",
     },

@@ -14,6 +14,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from unmask.batch import Document
 from unmask.data.holdout import STRETCH, by_document, by_stretch
 from unmask.data.shard_writer import Writer
@@ -23,6 +25,7 @@ from unmask.errors import require
 from unmask.text import Corpus, Lexicon, OwnWords, Tokenizer, Words, encode_documents
 from unmask.text.atomic_write import check_free, drafted
 from unmask.text.boundaries import CHINESE, available, segmenter
+from unmask.text.encode import SIDE, encode_pairs
 
 HOLDOUT = 0.005  # the usual share of tokens that is kept for validation
 CHUNK = 1 << 19  # characters sent to a worker at a time
@@ -37,6 +40,7 @@ class Reading:
     own: OwnWords | None
     lexicon: Lexicon | None
     whole: bool
+    pairs: bool  # each text is a source and a target
     dtype: str  # of ids
 
 
@@ -64,7 +68,7 @@ def prepare(
     if found == "rjieba":
         segmenter()  # fail now if it is not installed
     dtype = "uint16" if tokenizer.vocabulary.size <= 1 << 16 else "uint32"
-    reading = Reading(tokenizer.backend.to_str(), found, own, lexicon, corpus.whole, dtype)
+    reading = Reading(tokenizer.backend.to_str(), found, own, lexicon, corpus.whole, corpus.pairs, dtype)
     with drafted(out, folder=True) as draft:
         writers = {split: Writer(draft, split, dtype) for split in ("train", "holdout")}
         unknown = Unknown()
@@ -106,6 +110,7 @@ def _manifest(
         "words_from": list(reading.own.record) if reading.own is not None else [],
         "whole": corpus.whole,
         "lines": corpus.lines,
+        "pairs": corpus.pairs,
         "encoding": corpus.encoding,
         "fold": tokenizer.folds,
         "lexicon": list(reading.lexicon.record) if reading.lexicon is not None else [],
@@ -191,14 +196,18 @@ def _work(texts: list[str]) -> tuple[list[Document], Counter[str]]:
     """Documents, and counts of the texts that are unknown to the tokenizer."""
     reading: Reading = _worker["reading"]
     unknown: Counter[str] = Counter()
-    documents = encode_documents(
-        texts,
-        _worker["tokenizer"],
-        reading.words,
-        reading.lexicon,
-        own=reading.own,
-        whole=reading.whole,
-        unknown=unknown,
-    )
+    tokenizer, own, lexicon = _worker["tokenizer"], reading.own, reading.lexicon
+    if reading.pairs:
+        encoded = encode_pairs(texts, tokenizer, reading.words, lexicon, own=own, unknown=unknown)
+        documents = [document for document in encoded if _two_sides(document)]
+    else:
+        documents = encode_documents(
+            texts, tokenizer, reading.words, lexicon, own=own, whole=reading.whole, unknown=unknown
+        )
     found = [document for document in documents if len(document.ids)]
     return [replace(document, ids=document.ids.astype(reading.dtype)) for document in found], unknown
+
+
+def _two_sides(document: Document) -> bool:
+    """Whether both sides of a pair have tokens: a text of characters that a tokenizer drops has none."""
+    return len(np.unique(document.columns[SIDE].values)) == 2

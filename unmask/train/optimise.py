@@ -13,6 +13,7 @@ from torch import nn
 from unmask import curves
 from unmask.axes import Part
 from unmask.errors import require
+from unmask.train.average import Snapshots
 from unmask.train.plan import Moment
 
 Curve = Literal["linear", "cosine", "inverse_sqrt", "constant", "trapezoid"]
@@ -32,9 +33,8 @@ class AdamW(Part):
     curve: Curve = "linear"  # how the rate changes after the warmup
     correct: bool = True  # Adam's bias correction; BERT's released code leaves it out
     layer_decay: float = 1.0  # rate of a layer as a share of the rate of the layer above it; 1: all layers alike
-    average: float | None = (
-        None  # share of the average of the weights that a step keeps, such as 0.999; none: no average
-    )
+    # share of the average of the weights that a step keeps, such as 0.999; or snapshots at the end; none: no average
+    average: float | Snapshots | None = None
 
     def __post_init__(self) -> None:
         check_numbers(self)
@@ -146,7 +146,7 @@ def check_rate(optimise: Any) -> None:
         clip=optimise.clip,
     )
     require(
-        optimise.average is None or 0 < optimise.average < 1,
+        not isinstance(optimise.average, int | float) or 0 < optimise.average < 1,
         "optimise.average must be in (0, 1) or none, got {average}: with 0.999, about the last 1,000 steps are averaged",
         average=optimise.average,
     )
