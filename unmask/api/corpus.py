@@ -73,7 +73,8 @@ def about_size(made: text.Tokenizer, wanted: text.Kind) -> Counter[str]:
 
 def prepare(
     corpus: Paths, out: str | Path, *, tokenizer: str | Path, words: str = "auto", words_from: Paths = (),
-    lexicon: Paths = (), holdout: float = HOLDOUT, fold: bool = False, whole: bool = False, lines: bool = False,
+    lexicon: Paths = (), graph: str | Path | None = None, link_by: str | None = None, mention_id: str | None = None,
+    holdout: float = HOLDOUT, fold: bool = False, whole: bool = False, lines: bool = False,
     encoding: str = "utf-8", errors: str = "strict", seed: int = 0, workers: int | None = None, overwrite: bool = False,
     progress: Progress = True,
 ) -> dict[str, Any]:  # fmt: skip
@@ -81,6 +82,9 @@ def prepare(
 
     `words`: where words begin: auto, spaces, rjieba or none.
     `words_from`: files with words of your own for the Chinese segmenter.
+    `graph`: a folder of 'unmask graph': its entities are found in the text and become the column `links`. `link_by`: which
+    entity is meant if several have one name: prior (the one with the most triples, the default) or context. A JSON line
+    with `mentions` (start, end, id) keeps them instead; `mention_id` is another name for their id.
     `whole`: a .txt file is one document, and its blank lines are text, for models of characters and bytes.
     `lines`: every line of a .txt file is a document. `encoding`: utf-8, gb18030, big5, utf-16 or another.
     `fold`: full-width letters, digits and marks are read as half-width ones; the data's tokenizer does so from then on.
@@ -93,11 +97,23 @@ def prepare(
     read = text.Tokenizer.load(tokenizer)
     records = prepare_shards(
         stream, read.folding() if fold else read, out, words=way, own=own, lexicon=known, holdout=holdout,
-        workers=workers, overwrite=overwrite,
+        workers=workers, overwrite=overwrite, **_linking(graph, link_by, mention_id),
     )  # fmt: skip
     manifest = follow(records, progress, partial(screen.reading, title="preparing"))
     draw_notes(manifest["notes"], progress)
     return manifest
+
+
+def _linking(graph: str | Path | None, by: str | None, mention_id: str | None) -> dict[str, Any]:
+    """How entities are linked, for `prepare`; {}: they are not."""
+    if graph is None:
+        options = {"--link-by": by, "--mention-id": mention_id}
+        given = " and ".join(name for name, value in options.items() if value is not None)
+        require(not given, "{given} has no effect without --graph: give a graph, or leave it out", given=given)
+        return {}
+    from unmask.knowledge import linker_of  # it imports torch
+
+    return {"linker": linker_of(graph, by or "prior"), "graph": Path(graph), "mention_id": mention_id or "id"}
 
 
 def make_lexicon(

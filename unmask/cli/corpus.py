@@ -121,6 +121,20 @@ def prepare(
             metavar="FILE", help="Phrases and entities to find, made by 'unmask lexicon' or by hand; repeatable."
         ),
     ] = [],  # noqa: B006
+    graph: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FOLDER", help="Vectors of 'unmask graph': their entities are found, as the column links."
+        ),
+    ] = None,
+    link_by: Annotated[
+        str | None,
+        typer.Option(help="Which entity of several with one name: prior (most triples, the default) or context."),
+    ] = None,
+    mention_id: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="The field of the id in the mentions that JSON lines bring; id by default."),
+    ] = None,
     holdout: Annotated[
         str, typer.Option(help="Share of the tokens kept for validation, as whole documents where possible.")
     ] = "0.5%",
@@ -137,7 +151,7 @@ def prepare(
     """Tokenise a corpus once, with its word and sentence boundaries, for every recipe to use."""
     manifest = unmask.prepare(
         corpus, out, tokenizer=tokenizer, words=words, words_from=words_from, lexicon=lexicon,
-        holdout=options.share(holdout), fold=fold, whole=whole, lines=lines, encoding=encoding, errors=errors, seed=seed,
+        graph=graph, link_by=link_by, mention_id=mention_id, holdout=options.share(holdout), fold=fold, whole=whole, lines=lines, encoding=encoding, errors=errors, seed=seed,
         workers=workers, overwrite=overwrite, progress=output.progress(json_),
     )  # fmt: skip
     held = sum(shard["tokens"] for shard in manifest["splits"]["holdout"])
@@ -145,7 +159,7 @@ def prepare(
     counted += (
         f", {100 * manifest['unknown']['share']:.2g}% of the tokens unknown" if manifest["unknown"]["tokens"] else ""
     )
-    shown = ("tokens", "documents", "vocabulary", "unknown", "words", "words_from", "lexicon", "fold", "notes")
+    shown = ("tokens", "documents", "vocabulary", "unknown", "words", "words_from", "lexicon", "links", "fold", "notes")
     output.done(
         {name: manifest[name] for name in shown}, f"{counted} ({held:,} tokens held out), written to {out}", json_
     )

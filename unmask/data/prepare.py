@@ -6,9 +6,10 @@ import json
 import math
 import multiprocessing
 import os
+import shutil
 import sys
 from collections import Counter, deque
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -19,16 +20,19 @@ import numpy as np
 from unmask.batch import Document
 from unmask.data.holdout import STRETCH, by_document, by_stretch
 from unmask.data.shard_writer import Writer
-from unmask.data.shards import MANIFEST, VERSION
+from unmask.data.shards import GRAPH, MANIFEST, VERSION
 from unmask.data.unknown_tokens import NOTED, Unknown, note_of
 from unmask.errors import require
-from unmask.text import Corpus, Lexicon, OwnWords, Tokenizer, Words, encode_documents
+from unmask.text import Corpus, Lexicon, Linker, OwnWords, Tokenizer, Words, encode_documents
 from unmask.text.atomic_write import check_free, drafted
 from unmask.text.boundaries import CHINESE, available, segmenter
 from unmask.text.encode import SIDE, encode_pairs
+from unmask.text.links import LINKS, UNLINKED, Mention
 
 HOLDOUT = 0.005  # the usual share of tokens that is kept for validation
 CHUNK = 1 << 19  # characters sent to a worker at a time
+Given = tuple[str, tuple[Mention, ...] | None]  # a text, and the links that it brings
+Worked = tuple[list[Document], Counter[str], Counter[str]]  # documents, unknown texts, notes
 
 
 @dataclass(frozen=True)
@@ -39,6 +43,7 @@ class Reading:
     words: Words
     own: OwnWords | None
     lexicon: Lexicon | None
+    linker: Linker | None
     whole: bool
     pairs: bool  # each text is a source and a target
     dtype: str  # of ids
@@ -52,11 +57,17 @@ def prepare(
     words: Words = "auto",
     own: OwnWords | None = None,
     lexicon: Lexicon | None = None,
+    linker: Linker | None = None,
+    graph: Path | None = None,
+    mention_id: str = "id",
     holdout: float = HOLDOUT,
     workers: int | None = None,
     overwrite: bool = False,
 ) -> Iterator[dict[str, Any]]:
-    """Write shards to `out`, yielding a progress record per chunk; the last one is the manifest."""
+    """Write shards to `out`, yielding a progress record per chunk; the last one is the manifest.
+
+    `linker`: finds the entities of a graph. `graph`: the folder of its vectors, which is copied into the data.
+    `mention_id`: the name of the id in the mentions that a text brings."""
     require(
         0 <= holdout < 1,
         "holdout must be in [0, 1), got {holdout}: write 0.005 or 0.5% for half a percent",
@@ -67,12 +78,18 @@ def prepare(
     found = available(words)
     if found == "rjieba":
         segmenter()  # fail now if it is not installed
+    require(
+        linker is None or not corpus.pairs,
+        "--graph links entities in texts, but the corpus holds pairs of a source and a target: leave --graph out",
+    )
     dtype = "uint16" if tokenizer.vocabulary.size <= 1 << 16 else "uint32"
-    reading = Reading(tokenizer.backend.to_str(), found, own, lexicon, corpus.whole, corpus.pairs, dtype)
+    reading = Reading(tokenizer.backend.to_str(), found, own, lexicon, linker, corpus.whole, corpus.pairs, dtype)
     with drafted(out, folder=True) as draft:
         writers = {split: Writer(draft, split, dtype) for split in ("train", "holdout")}
-        unknown = Unknown()
-        chunks = _tokenised(_chunks(corpus, warn=found != words), reading, unknown, workers or os.cpu_count() or 1)
+        unknown, notes = Unknown(), Counter[str]()
+        texts = ((text, None) for text in corpus) if linker is None else corpus.with_mentions(mention_id)
+        parts_of = _chunks(corpus, texts, warn=found != words)
+        chunks = _tokenised(parts_of, reading, unknown, notes, workers or os.cpu_count() or 1)
         for parts in (by_stretch if corpus.whole else by_document)(chunks, holdout):
             for writer, documents in zip(writers.values(), parts, strict=True):
                 writer.add(documents)
@@ -86,6 +103,9 @@ def prepare(
         if holdout and not writers["holdout"].tokens:
             _none_held_out(corpus, writers["train"].tokens, holdout)
         tokenizer.save(draft / "tokenizer.json")
+        if graph is not None:
+            shutil.copytree(graph, draft / GRAPH)
+        corpus.notes.update(notes + (linker.notes if linker is not None else Counter()))
         manifest = _manifest(corpus, tokenizer, reading, writers, unknown)
         (draft / MANIFEST).write_text(json.dumps(manifest, indent=1), encoding="utf-8")
     yield manifest
@@ -114,6 +134,7 @@ def _manifest(
         "encoding": corpus.encoding,
         "fold": tokenizer.folds,
         "lexicon": list(reading.lexicon.record) if reading.lexicon is not None else [],
+        "links": reading.linker.record if reading.linker is not None else None,
         **counts,
         "unknown": not_known,
         "splits": {split: writer.shards for split, writer in writers.items()},
@@ -144,32 +165,33 @@ def _counts(writers: dict[str, Writer]) -> dict[str, int]:
 
 
 def _tokenised(
-    chunks: Iterator[list[str]], reading: Reading, unknown: Unknown, workers: int
+    chunks: Iterator[list[Given]], reading: Reading, unknown: Unknown, notes: Counter[str], workers: int
 ) -> Iterator[list[Document]]:
     """Tokenised chunks, in the order of the corpus. The pool of workers is never far ahead, so memory is bounded."""
     # forked workers share the memory of the parent, such as the lexicon; they use only tokenizers and numpy, never torch
     context = multiprocessing.get_context("fork" if sys.platform == "linux" else "spawn")
     with ProcessPoolExecutor(workers, context, _start_worker, (reading,)) as pool:
-        waiting: deque[Future[tuple[list[Document], Counter[str]]]] = deque()
+        waiting: deque[Future[Worked]] = deque()
         for chunk in chunks:
             waiting.append(pool.submit(_work, chunk))
             if len(waiting) > 2 * workers:
-                yield _taken(waiting.popleft().result(), unknown)
+                yield _taken(waiting.popleft().result(), unknown, notes)
         while waiting:
-            yield _taken(waiting.popleft().result(), unknown)
+            yield _taken(waiting.popleft().result(), unknown, notes)
 
 
-def _taken(worked: tuple[list[Document], Counter[str]], unknown: Unknown) -> list[Document]:
+def _taken(worked: Worked, unknown: Unknown, notes: Counter[str]) -> list[Document]:
     unknown.add(worked[1])
+    notes.update(worked[2])
     return worked[0]
 
 
-def _chunks(corpus: Corpus, warn: bool) -> Iterator[list[str]]:
+def _chunks(corpus: Corpus, texts: Iterable[Given], warn: bool) -> Iterator[list[Given]]:
     """Texts in chunks of about CHUNK characters. With `warn`, count Chinese texts: their words will be single characters."""
-    chunk: list[str] = []
+    chunk: list[Given] = []
     size = 0
-    for text in corpus:
-        chunk.append(text)
+    for text, mentions in texts:
+        chunk.append((text, mentions))
         size += len(text)
         if warn and CHINESE.search(text):
             corpus.notes[
@@ -192,20 +214,25 @@ def _start_worker(reading: Reading) -> None:
     _worker.update(reading=reading, tokenizer=Tokenizer(Backend.from_str(reading.tokenizer)))
 
 
-def _work(texts: list[str]) -> tuple[list[Document], Counter[str]]:
-    """Documents, and counts of the texts that are unknown to the tokenizer."""
+def _work(given: list[Given]) -> Worked:
+    """Documents, counts of the texts that are unknown to the tokenizer, and notes."""
     reading: Reading = _worker["reading"]
-    unknown: Counter[str] = Counter()
+    unknown, notes = Counter[str](), Counter[str]()
     tokenizer, own, lexicon = _worker["tokenizer"], reading.own, reading.lexicon
+    texts = [text for text, _ in given]
     if reading.pairs:
         encoded = encode_pairs(texts, tokenizer, reading.words, lexicon, own=own, unknown=unknown)
         documents = [document for document in encoded if _two_sides(document)]
     else:
         documents = encode_documents(
-            texts, tokenizer, reading.words, lexicon, own=own, whole=reading.whole, unknown=unknown
-        )
+            texts, tokenizer, reading.words, lexicon, own=own, whole=reading.whole, unknown=unknown,
+            linker=reading.linker, mentions=[mentions for _, mentions in given], notes=notes,
+        )  # fmt: skip
+    if reading.linker is not None:
+        links = sum(int((document.columns[LINKS].values != UNLINKED).sum()) for document in documents)
+        notes["links to entities of the graph"] += links
     found = [document for document in documents if len(document.ids)]
-    return [replace(document, ids=document.ids.astype(reading.dtype)) for document in found], unknown
+    return [replace(document, ids=document.ids.astype(reading.dtype)) for document in found], unknown, notes
 
 
 def _two_sides(document: Document) -> bool:

@@ -27,6 +27,7 @@ from unmask.type_check import check_types
 
 VERSION = 2
 MANIFEST = "manifest.json"
+GRAPH = "graph"  # the folder of the graph that `links` refer to
 FIXED = {"ids": "", "sentence": "int64", "document": "int64"}  # files of every shard; the manifest has the type of ids
 _MANIFEST: dict[str, Any] = {
     "splits": dict[str, tuple[dict[str, Any], ...]],

@@ -4,7 +4,6 @@ were learned and how good they are."""
 from __future__ import annotations
 
 import json
-import shutil
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
@@ -47,6 +46,7 @@ class GraphVectors:
     entities: tuple[str, ...]  # ids
     relations: tuple[str, ...]
     names: tuple[tuple[str, ...], ...]  # of each entity, the usual one first
+    triples: tuple[int, ...]  # of each entity: how many it is in
     vectors: Vectors
 
 
@@ -93,7 +93,8 @@ def open_folder(folder: str | Path) -> GraphVectors:
         "{folder} is damaged, its files do not belong together: make it again with 'unmask graph'",
         folder=folder,
     )
-    return GraphVectors(folder, about, entities, relations, tuple(tuple(row["names"]) for row in rows), vectors)
+    names, triples = tuple(tuple(row["names"]) for row in rows), tuple(row["triples"] for row in rows)
+    return GraphVectors(folder, about, entities, relations, names, triples, vectors)
 
 
 def read_about(folder: Path) -> About:
@@ -117,13 +118,6 @@ def read_about(folder: Path) -> About:
     kinds = {"fingerprint": str, "entities": int, "relations": int, "dims": int}
     check_types(kinds, {name: values[name] for name in kinds}, f"{path} is damaged: ")
     return About(**values)
-
-
-def copy_folder(folder: Path, out: Path) -> None:
-    """Copy the vectors of a graph."""
-    out.mkdir(parents=True)
-    for name in (ABOUT, VECTORS, ENTITIES, RELATIONS):
-        shutil.copyfile(folder / name, out / name)
 
 
 def _plain(training: Training) -> dict[str, Any]:

@@ -12,16 +12,19 @@ import re
 import zlib
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import accumulate
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 
 from unmask import chance
 from unmask.errors import UserError, require
 from unmask.text.encodings import SAMPLE, encoding_named, fitting, is_wide, recognised, undecodable, wide_lines
+
+if TYPE_CHECKING:
+    from unmask.text.links import Mention
 
 FORMATS = (".txt", ".jsonl", ".parquet")
 COMPRESSIONS = (".gz", ".xz", ".zst")
@@ -46,6 +49,14 @@ class Source:
 
     files: tuple[Path, ...]
     share: float = 1.0
+
+
+@dataclass(frozen=True)
+class Line:
+    """A line of a .jsonl file."""
+
+    values: dict[str, Any]
+    where: str  # its name in error messages
 
 
 class Corpus:
@@ -113,42 +124,61 @@ class Corpus:
                 next((size for size in sizes if size > _BEGINNING), None)
 
     def __iter__(self) -> Iterator[str]:
+        return (text for text, _ in self._parts())
+
+    def with_mentions(self, field: str) -> Iterator[tuple[str, tuple[Mention, ...] | None]]:
+        """Each document with the mentions that its JSON line brings; None: it brings none. `field`: the name of their id."""
+        from unmask.text.links import mentions_of  # it imports this file
+
+        for text, (begin, line) in self._parts():
+            if line is None or "mentions" not in line.values:
+                yield text, None
+                continue
+            given = mentions_of(line.values["mentions"], line.values["text"], field, line.where)
+            inside = [m for m in given if begin <= m.start and m.end <= begin + len(text)]
+            yield text, tuple(replace(m, start=m.start - begin, end=m.end - begin) for m in inside)
+
+    def _parts(self) -> Iterator[tuple[str, tuple[int, Line | None]]]:
+        """Each document, or each part of a long one, with where it begins and the JSON line that it is from."""
         self.notes.clear()
         self.bytes_done = 0
         found = False
         for number, source in enumerate(self.sources):
-            for index, text in enumerate(self._texts(source)):
+            for index, (text, line) in enumerate(self._texts(source)):
                 if source.share < 1 and _drawn(self.seed, number, index) >= source.share:
                     continue
                 found = True
-                yield from self._cut(text)
+                for begin, part in self._cut(text):
+                    yield part, (begin, line)
         names = [str(file) for source in self.sources for file in source.files]
         verb = "is" if len(names) == 1 else "are"
         require(found, "the corpus holds no text: {names} {verb} empty or blank", names=", ".join(names[:3]), verb=verb)
 
-    def _texts(self, source: Source) -> Iterator[str]:
+    def _texts(self, source: Source) -> Iterator[tuple[str, Line | None]]:
         for file in source.files:
             before = self.bytes_done
-            if suffixes(file)[0] == ".parquet":
-                yield from _parquet(file)
+            if suffixes(file)[0] == ".jsonl":
+                yield from self._jsonl(file)
             else:
-                lines = self._lines(file)
-                yield from self._jsonl(file, lines) if suffixes(file)[0] == ".jsonl" else self._documents(lines)
+                read = _parquet(file) if suffixes(file)[0] == ".parquet" else self._documents(self._lines(file))
+                yield from ((text, None) for text in read)
             self.bytes_done = before + file.stat().st_size
 
-    def _jsonl(self, file: Path, lines: Iterator[str]) -> Iterator[str]:
+    def _jsonl(self, file: Path) -> Iterator[tuple[str, Line | None]]:
         if not self.pairs:
-            yield from (text for text, *_ in _fields(file, lines, "text") if text.strip())
+            for line in _fields(file, self._lines(file), "text"):
+                if line.values["text"].strip():
+                    yield line.values["text"], line
             return
-        for sides in _fields(file, lines, "source", "target"):
-            flat = [" ".join(side.split()) for side in sides]
-            text = "\n".join(flat)
-            if not all(flat):
+        for line in _fields(file, self._lines(file), "source", "target"):
+            sides = [" ".join(line.values[name].split()) for name in ("source", "target")]
+            text = "\n".join(sides)
+            if not all(sides):
                 self.notes[EMPTY_SIDE] += 1
             elif len(text) > LONGEST_TEXT:
                 self.notes[_PAIR_TOO_LONG.format(LONGEST_TEXT)] += 1
             else:
-                yield text
+                yield text, line
 
     def _documents(self, lines: Iterator[str]) -> Iterator[str]:
         if self.lines:
@@ -202,19 +232,20 @@ class Corpus:
         shown = "UTF-8" if encoding == "utf-8" else encoding
         self.notes[f"lines with bytes that are not {shown}, replaced"] += 1
 
-    def _cut(self, text: str) -> Iterator[str]:
+    def _cut(self, text: str) -> Iterator[tuple[int, str]]:
+        """The parts of a text, with where each begins."""
         if len(text) <= LONGEST_TEXT:
-            yield text
+            yield 0, text
             return
         self.notes[_TOO_LONG.format(LONGEST_TEXT)] += 1
         begin = 0
         while len(text) - begin > LONGEST_TEXT:
             last = begin + LONGEST_TEXT
             end = text.rfind("\n", begin, last) + 1 or text.rfind(" ", begin, last) + 1 or last
-            yield text[begin:end]
+            yield begin, text[begin:end]
             begin = end
         if self.whole or text[begin:].strip():
-            yield text[begin:]
+            yield begin, text[begin:]
 
 
 def source_of(argument: str) -> Source:
@@ -342,41 +373,39 @@ def _blocks(lines: Iterator[str], notes: Counter[str], *, whole: bool = False) -
         notes[NO_BLANK_LINE] += 1
 
 
-def _fields(file: Path, lines: Iterator[str], *names: str) -> Iterator[list[str]]:
-    """The texts in these fields, line by line. Blank lines are left out."""
+def _fields(file: Path, lines: Iterator[str], *names: str) -> Iterator[Line]:
+    """The JSON lines of a file, which must have texts in these fields. Blank lines are left out."""
     needed = " and ".join(f'"{name}"' for name in names)
     fields = "a field" if len(names) == 1 else "the fields"
     for number, line in enumerate(lines, 1):
         if not line.strip():
             continue
+        where = f"{file}, line {number:,}"
         try:
-            row = json.loads(line)
-            texts = [row[name] for name in names]
+            values = json.loads(line)
+            texts = [values[name] for name in names]
         except (ValueError, TypeError, KeyError):
             raise UserError(
-                "{file}, line {number:,}: this line is not a JSON object with {fields} {needed}",
-                file=file,
-                number=number,
+                "{where}: this line is not a JSON object with {fields} {needed}",
+                where=where,
                 fields=fields,
                 needed=needed,
             ) from None
         for name, text in zip(names, texts, strict=True):
             require(
                 isinstance(text, str),
-                '{file}, line {number:,}: "{name}" must be a string, got {text!r:.40}',
-                file=file,
-                number=number,
+                '{where}: "{name}" must be a string, got {text!r:.40}',
+                where=where,
                 name=name,
                 text=text,
             )
             require(
                 not HALF.search(text),
-                '{file}, line {number:,}: "{name}" holds a lone surrogate (half a character): remove it',
-                file=file,
-                number=number,
+                '{where}: "{name}" holds a lone surrogate (half a character): remove it',
+                where=where,
                 name=name,
             )
-        yield texts
+        yield Line(values, where)
 
 
 def _parquet(file: Path) -> Iterator[str]:

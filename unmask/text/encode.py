@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from itertools import accumulate, chain
 
 import numpy as np
@@ -13,6 +15,7 @@ from unmask.text.boundaries import HAN, SPACE, Words, classes_of, codes_of, word
 from unmask.text.columns import BEGINS, CONTINUES, Column, join_columns, run_column
 from unmask.text.fold_width import folded
 from unmask.text.lexicon import LEVELS, Lexicon
+from unmask.text.links import LINKS, UNLINKED, Linker, Mention
 from unmask.text.sentences import sentence_starts
 from unmask.text.tokenizer import Tokenizer
 from unmask.text.user_words import OwnWords
@@ -24,11 +27,14 @@ PLACES = "characters"  # the column of where each token begins and ends in its t
 def encode_documents(
     texts: Sequence[str], tokenizer: Tokenizer, words: Words, lexicon: Lexicon | None = None, *,
     own: OwnWords | None = None, whole: bool = False, unknown: Counter[str] | None = None, places: bool = False,
+    linker: Linker | None = None, mentions: Sequence[Sequence[Mention] | None] = (), notes: Counter[str] | None = None,
 ) -> list[Document]:  # fmt: skip
     """Tokenise line by line, all lines in one call. A line keeps its line end, since some vocabularies have a token for it.
 
     `own`: the user's words for the Chinese segmenter. `whole`: keep blank lines and the white space at the end.
-    `unknown`: a counter; the texts that became unknown tokens are added to it. `places`: add the column `PLACES`."""
+    `unknown`: a counter; the texts that became unknown tokens are added to it. `places`: add the column `PLACES`.
+    `linker`: add the column `LINKS`. `mentions`: for each text its own links, which replace those that the linker finds;
+    None: it has none. `notes`: a counter of what was left out."""
     if tokenizer.folds:  # boundaries must be those of the folded text
         texts = [folded(text) for text in texts]
     lines, lines_per_text, line_begins = _lines(texts, whole)
@@ -55,6 +61,12 @@ def encode_documents(
         ends = _ends(kinds, starts, spans[:, 1])
         matches = {level: lexicon.matches(text, kinds, level, begins=begins) for level in LEVELS}
         columns |= {level: Column(_units(found, starts, ends)) for level, found in matches.items()}
+    if linker is not None:
+        ends = _ends(kinds, starts, spans[:, 1])
+        sizes = np.array([len(line) for line in joined], dtype=np.int64)
+        own_lines = _Lines(lines_per_text, np.array(line_begins, dtype=np.int64), _begin(sizes), sizes)
+        named = linker.matches(text, kinds, begins, own_lines.documents)
+        columns[LINKS] = _links(linker, own_lines, named, mentions, starts, ends, notes)
     if places:
         moved = np.array(line_begins, dtype=np.int64) - _begin(np.array([len(line) for line in joined], dtype=np.int64))
         # a token of white space only is an empty place
@@ -150,19 +162,86 @@ def _count_unknown(counts: Counter[str], text: str, spans: np.ndarray) -> None:
 def _units(matches: np.ndarray, starts: np.ndarray, ends: np.ndarray) -> np.ndarray:
     """The mark of each token: begins a match, continues a match, or outside. A match must begin and end at token edges."""
     column = np.zeros(len(starts) + 1, dtype=np.uint8)
-    if not len(starts):
-        return column[:0]
-    # the end of the text covered by all tokens before this one
-    reach = np.concatenate(([0], np.maximum.accumulate(ends)))
-    first, last = np.searchsorted(starts, matches[:, 0]), np.searchsorted(starts, matches[:, 1])
-    whole = (first < last) & (reach[first] <= matches[:, 0]) & (reach[last] <= matches[:, 1])
-    whole &= starts[np.minimum(first, len(starts) - 1)] == matches[:, 0]
+    first, last, whole = _tokens_of(matches, starts, ends)
     inside = np.zeros(len(column), dtype=np.int8)  # +1 where a match begins, -1 after its end
     inside[first[whole]] += 1
     inside[last[whole]] -= 1
     column[np.cumsum(inside, dtype=np.int8) > 0] = CONTINUES
     column[first[whole]] = BEGINS
     return column[:-1]
+
+
+def _tokens_of(matches: np.ndarray, starts: np.ndarray, ends: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Of each match: its first token, the token after its last, and whether it begins and ends at token edges."""
+    if not len(starts):
+        none = np.zeros(len(matches), dtype=np.int64)
+        return none, none, none.astype(bool)
+    # the end of the text covered by all tokens before this one
+    reach = np.concatenate(([0], np.maximum.accumulate(ends)))
+    first, last = np.searchsorted(starts, matches[:, 0]), np.searchsorted(starts, matches[:, 1])
+    whole = (first < last) & (reach[first] <= matches[:, 0]) & (reach[last] <= matches[:, 1])
+    whole &= starts[np.minimum(first, len(starts) - 1)] == matches[:, 0]
+    return first, last, whole
+
+
+@dataclass(frozen=True)
+class _Lines:
+    """Where the lines of all texts are in the joined text."""
+
+    per_text: list[int]  # how many
+    before: np.ndarray  # where each line begins in its own text
+    begins: np.ndarray  # where each line begins in the joined text
+    sizes: np.ndarray
+
+    @cached_property
+    def firsts(self) -> np.ndarray:
+        """The first line of each text, and the number of lines."""
+        return np.concatenate(([0], np.cumsum(self.per_text, dtype=np.int64)))
+
+    @cached_property
+    def documents(self) -> np.ndarray:
+        """Where each text begins in the joined text."""
+        end = self.begins[-1:] + self.sizes[-1:]
+        found: np.ndarray = np.concatenate((self.begins, end, [0]))[self.firsts[:-1]]
+        return found
+
+    def moved(self, text: int, place: int) -> int:
+        """A place in a text as a place in the joined text; -1 if its line was left out."""
+        first, last = self.firsts[text], self.firsts[text + 1]
+        line = int(first + np.searchsorted(self.before[first:last], place, side="right")) - 1
+        inside = line >= first and place < self.before[line] + self.sizes[line]
+        return int(self.begins[line] + place - self.before[line]) if inside else -1
+
+
+def _links(
+    linker: Linker, lines: _Lines, named: tuple[np.ndarray, np.ndarray], mentions: Sequence[Sequence[Mention] | None],
+    starts: np.ndarray, ends: np.ndarray, notes: Counter[str] | None,
+) -> Column:  # fmt: skip
+    """The column of links: names that the linker found, and in texts with mentions the mentions instead."""
+    spans, numbers = named
+    given = [number for number, some in enumerate(mentions) if some is not None]
+    text = np.searchsorted(lines.documents, spans[:, 0], side="right") - 1
+    kept = ~np.isin(text, given)
+    own, left = [], Counter[str]()
+    for number in given:
+        for mention in mentions[number] or ():
+            place = lines.moved(number, mention.start)
+            entity = linker.numbers.get(mention.entity)
+            if entity is None:
+                left["mentions of an entity that the graph lacks, left out"] += 1
+            elif place >= 0:
+                own.append((place, place + mention.end - mention.start, entity))
+    rows = np.array(own, dtype=np.int64).reshape(-1, 3)
+    spans, numbers = np.concatenate((spans[kept], rows[:, :2])), np.concatenate((numbers[kept], rows[:, 2]))
+    first, _, whole = _tokens_of(spans, starts, ends)
+    lost = int((~whole[len(spans) - len(rows) :]).sum())
+    if lost:
+        left["mentions that do not begin and end where tokens do, left out"] += lost
+    if notes is not None:
+        notes += left
+    values = np.full(len(starts), UNLINKED, dtype=np.int32)
+    values[first[whole]] = numbers[whole]
+    return Column(values, "value", UNLINKED)
 
 
 def _ends(kinds: np.ndarray, starts: np.ndarray, ends: np.ndarray) -> np.ndarray:

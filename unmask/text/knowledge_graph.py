@@ -29,12 +29,17 @@ def names_in(files: Sequence[str | Path]) -> tuple[list[tuple[str, int]], Counte
     notes: Counter[str] = Counter()
     kept = []
     for name, count in sorted(found.items(), key=lambda item: (-item[1], item[0])):
-        reason = next((reason for reason, applies in _LEFT_OUT.items() if applies(name)), None)
+        reason = left_out(name)
         if reason is None:
             kept.append((name, count))
         else:
             notes[f"names {reason}, left out"] += 1
     return kept, notes
+
+
+def left_out(name: str) -> str | None:
+    """Why a name is not looked for in texts; None: it is."""
+    return next((reason for reason, applies in _LEFT_OUT.items() if applies(name)), None)
 
 
 def triples(file: Path) -> Iterator[Triple]:

@@ -44,7 +44,7 @@ class Lexicon:
             {"file": file.name, "sha256": checksum(file)} | {level: len(found[level]) for level in LEVELS}
             for file, found in zip(files, entries, strict=True)
         ]
-        finders = {level: _finder(sorted(set().union(*(found[level] for found in entries)))) for level in LEVELS}
+        finders = {level: finder_of(sorted(set().union(*(found[level] for found in entries)))) for level in LEVELS}
         return cls(files, tuple(record), finders)
 
     def matches(self, text: str, kinds: np.ndarray, level: str, *, begins: np.ndarray | None = None) -> np.ndarray:
@@ -56,21 +56,31 @@ class Lexicon:
         """
         if self.finders[level] is None:
             return np.zeros((0, 2), dtype=np.int64)
-        found = self.finders[level].find_matches_as_indexes(text, overlapping=True)
-        numbers = np.fromiter(chain.from_iterable(found), dtype=np.int64, count=3 * len(found))
-        spans = numbers.reshape(-1, 3)[:, 1:]  # entry, start, end
-        inside = inside_word(kinds, spans)
-        if begins is not None:
-            inside |= np.append((kinds != SPACE) & ~begins, False)[spans]
-        return _leftmost_longest(spans[~inside.any(1)])
+        return find_names(self.finders[level], text, kinds, begins=begins)[0]
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Lexicon.load, (self.paths,)
 
 
-def _leftmost_longest(spans: np.ndarray) -> np.ndarray:
-    """Choose spans that do not overlap, from left to right; of several that begin together, the longest."""
-    spans = spans[np.lexsort((-spans[:, 1], spans[:, 0]))]
+def find_names(
+    finder: Any, text: str, kinds: np.ndarray, *, begins: np.ndarray | None = None
+) -> tuple[np.ndarray, np.ndarray]:
+    """M 2 and M: where entries of an automaton occur, as `Lexicon.matches` says, and the number of each entry."""
+    found = finder.find_matches_as_indexes(text, overlapping=True)
+    numbers = np.fromiter(chain.from_iterable(found), dtype=np.int64, count=3 * len(found)).reshape(-1, 3)
+    spans = numbers[:, 1:]  # entry, start, end
+    inside = inside_word(kinds, spans)
+    if begins is not None:
+        inside |= np.append((kinds != SPACE) & ~begins, False)[spans]
+    numbers = _leftmost_longest(numbers[~inside.any(1)])
+    return numbers[:, 1:], numbers[:, 0]
+
+
+def _leftmost_longest(numbers: np.ndarray) -> np.ndarray:
+    """Choose spans (entry, start, end) that do not overlap, from left to right; of several that begin together, the
+    longest."""
+    numbers = numbers[np.lexsort((-numbers[:, 2], numbers[:, 1]))]
+    spans = numbers[:, 1:]
     # the end of the text covered by all spans before
     reach = np.concatenate(([0], np.maximum.accumulate(spans[:, 1])))[:-1]
     alone = spans[:, 0] >= reach
@@ -81,7 +91,7 @@ def _leftmost_longest(spans: np.ndarray) -> np.ndarray:
             end = spans[place - 1, 1]
         if spans[place, 0] >= end:
             kept[place], end = True, spans[place, 1]
-    return spans[kept]
+    return numbers[kept]
 
 
 def inside_word(kinds: np.ndarray, edges: np.ndarray) -> np.ndarray:
@@ -129,7 +139,8 @@ def checksum(file: Path) -> str:
         return hashlib.file_digest(raw, "sha256").hexdigest()
 
 
-def _finder(entries: list[str]) -> Any:
+def finder_of(entries: list[str]) -> Any:
+    """An Aho-Corasick automaton of these entries; None if there are none."""
     if not entries:
         return None
     try:
