@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -156,9 +155,9 @@ def is_by_units(rule: Hide) -> bool:
 
 def hides_units(case: Case) -> bool:
     """Whether a rule of the recipe chooses units up to a budget."""
-    return any(True for way in case.ways for rule in rules(way.choices.hide) if is_by_units(rule))
+    return any(is_by_units(rule) for way in case.ways for rule in rules(way.choices.hide))
 
 
-def ways_by_units(case: Case) -> Iterator[StageTrack]:
-    """The ways in which every rule chooses units up to a budget."""
-    return (way for way in case.ways if all(map(is_by_units, rules(way.choices.hide))))
+def has_decoder(case: Case) -> bool:
+    """Whether a decoder predicts the targets."""
+    return "decoder rows" in case.gives

@@ -36,6 +36,18 @@ def cut(batch: Batch, examples: int = 3) -> Batch:
     )
 
 
+def predicting(batch: Batch) -> Batch:
+    """The rows at which targets are predicted: those of the decoder, or the batch itself."""
+    return batch.decoder or batch
+
+
+def with_targets(batch: Batch, name: str, targets: Targets) -> Batch:
+    """The batch with other targets of this name."""
+    read = predicting(batch)
+    changed = read.replace(targets=read.targets | {name: targets})
+    return changed if batch.decoder is None else batch.replace(decoder=changed)
+
+
 def marked(batch: Batch, where: Tensor) -> Tensor:
     """B T, True at these flat indices."""
     found = torch.zeros(batch.ids.numel(), dtype=torch.bool, device=batch.ids.device)

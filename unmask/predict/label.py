@@ -121,8 +121,10 @@ class LabelModule(nn.Module):
         return Loss((losses * batch.counted).sum(), batch.counted.sum())
 
     def decode(self, hidden: Hidden, batch: Batch) -> Tensor:
-        """E classes, the score of each class for each example."""
-        x = torch.cat([pool(hidden.last, batch) for pool in POOLS[self.spec.pool]], 1)
+        """E classes, the score of each class for each example. If there are decoder rows, they are read (BART)."""
+        read = batch.decoder or batch
+        vectors = hidden.last if batch.decoder is None else hidden.for_prediction
+        x = torch.cat([pool(vectors, read) for pool in POOLS[self.spec.pool]], 1)
         x = self.norm(pooled(x, self.dense, self.spec.activation))
         # an example that is read several times has several vectors
         x = x.view(len(batch.label), -1, x.shape[-1])
