@@ -10,7 +10,17 @@ import torch
 from tests.small import random_batch, vocabulary
 from unmask.errors import UserError
 from unmask.hide import (
-    Delete, Infill, Mask, Masked, PermuteSentences, Poisson, Rewrite, Rotate, Spans, Tokens, apply_rules,
+    Delete,
+    Infill,
+    Mask,
+    Masked,
+    PermuteSentences,
+    Poisson,
+    Rewrite,
+    Rotate,
+    Spans,
+    Tokens,
+    apply_rules,
 )  # fmt: skip
 
 WORDS = vocabulary()

@@ -11,8 +11,6 @@ from torch import Tensor
 from unmask.batch import Batch, Targets
 from unmask.system.tracks import joined, rows_of
 
-_FLAT = ("where", "at", "start", "end")  # of targets: indices into the flattened batch
-
 
 def some_rows(batch: Batch, rows: Sequence[int]) -> Batch:
     """These rows, in this order, of a batch in which no token is hidden. All rows get its first track."""
@@ -68,12 +66,14 @@ def used(targets: Targets, name: str) -> Tensor:
     return found
 
 
-def by_row(targets: Targets, batch: Batch) -> dict[str, Tensor]:
-    """Every field of the targets as B N. Flat indices become indices into the row."""
+def by_row(targets: Targets, batch: Batch, text: int) -> dict[str, Tensor]:
+    """Every field of the targets as B N. Flat indices become indices into the row. `text`: the length of the rows before any
+    rule changed them."""
     rows, length = batch.shape
+    row = torch.arange(rows, device=batch.ids.device)[:, None]
+    widths = {"where": text, "start": text, "end": text, "at": length}
     fields = {name: value.view(rows, -1) for name, value in vars(targets).items()}
-    first = torch.arange(rows, device=batch.ids.device)[:, None] * length
-    return {name: value - first if name in _FLAT else value for name, value in fields.items()}
+    return {name: value - row * widths.get(name, 0) for name, value in fields.items()}
 
 
 class Same:
