@@ -55,7 +55,9 @@ FACTS: dict[str, Fact] = {
     "covered": Fact("predicted tokens that are hidden in the text", ("hide=Masked", "hide.replace=Mask")),
     "one earlier": Fact("hidden tokens that are predicted from the position before them", ("hide=Masked(at=before)",)),
     "from before": Fact("tokens that are predicted from a position before them", ("hide=Next",)),
-    "second text": Fact("targets that are all in the second of two texts", ("hide=Next(second=true)", "hide=WriteSecond")),
+    "second text": Fact(
+        "targets that are all in the second of two texts", ("hide=Next(second=true)", "hide=WriteSecond")
+    ),
     "original": Fact("a generator that replaces tokens", ("system=GeneratorDiscriminator",)),
     "order": Fact("tokens in a random order", ("see=Permuted",)),
     "second stream": Fact(

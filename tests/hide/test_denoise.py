@@ -184,5 +184,7 @@ def test_corruptions_alone_and_together():
 
 
 def test_a_shorter_row_without_a_decoder_is_refused_with_what_to_set():
-    with pytest.raises(UserError, match=r"Infill removes tokens.*got at=same: set at=none, after a rule.*hide=\(Rewrite, Masked"):
+    with pytest.raises(
+        UserError, match=r"Infill removes tokens.*got at=same: set at=none, after a rule.*hide=\(Rewrite, Masked"
+    ):
         Masked(replace=Infill())

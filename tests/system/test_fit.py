@@ -48,7 +48,8 @@ AXES = {
 }  # fmt: skip
 # what no setting can help, because the part itself refuses it: the reason
 IMPOSSIBLE = {
-    ("electra", name): "embeddings that are as wide as its layers" for name in ("TransformerXL", "LSTM", "EncoderDecoder")
+    ("electra", name): "embeddings that are as wide as its layers"
+    for name in ("TransformerXL", "LSTM", "EncoderDecoder")
 }
 # what would need more settings than advice may have: an LSTM and tracks that see other things than the left
 NO_ADVICE = {("unilm", "LSTM"): "choose another system.backbone"}

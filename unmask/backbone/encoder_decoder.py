@@ -28,7 +28,7 @@ from unmask.backbone.transformer import Transformer, TransformerModule, compute_
 from unmask.batch import Batch, Hidden
 from unmask.errors import require
 from unmask.init_weights import InitWeights, Law
-from unmask.see import Pattern
+from unmask.see import LeftToRight, Pattern
 
 
 @dataclass(frozen=True)
@@ -135,6 +135,7 @@ class EncoderDecoderModule(nn.Module):
 
     endless = False  # a cache has space for a fixed number of tokens
     reach = None  # there is no largest distance: all positions are distinguished
+    can_cache = True  # it can read two texts part by part
 
     def __init__(self, spec: EncoderDecoder, vocabulary: int, pattern: Pattern, embed: Embed | None) -> None:
         super().__init__()
@@ -211,7 +212,7 @@ class EncoderDecoderModule(nn.Module):
 
     def _continued(self, batch: Batch, state: DecoderCache) -> tuple[Hidden, DecoderCache]:
         """The vectors of the next tokens of the decoder, and the cache after them."""
-        batch, mask, own = state.own.take(batch)
+        batch, mask, own = state.own.take(LeftToRight().apply(batch))
         x = self.decoder_embed(batch).to(compute_dtype(self.embed.token.weight))
         for number, block in enumerate(self.decoder_blocks):
             x = block(x, mask, state.mask, state.source(number), own.layer(number))

@@ -47,7 +47,9 @@ class Applied:
 def apply(case: Case, rule: Any, before: Batch) -> Applied:
     """Apply one rule."""
     after = rule.apply(before, case.vocabulary, SEED)
-    return Applied(rule, before, after, hidden_by(case, rule, before, after), rule.source(before, case.vocabulary, SEED))
+    return Applied(
+        rule, before, after, hidden_by(case, rule, before, after), rule.source(before, case.vocabulary, SEED)
+    )
 
 
 def hidden_by(case: Case, rule: Any, before: Batch, after: Batch) -> Tensor:

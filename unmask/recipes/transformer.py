@@ -16,9 +16,15 @@ _SHAPE: dict[str, Any] = {
 # The paper does not give the initial weights; in the released code, embeddings have the deviation width^-0.5.
 SIZES = {
     "tiny": EncoderDecoder(layers=2, decoder_layers=2, width=128, heads=2, feedforward=512, deviation=0.088, **_SHAPE),
-    "mini": EncoderDecoder(layers=3, decoder_layers=3, width=256, heads=4, feedforward=1024, deviation=0.0625, **_SHAPE),
-    "small": EncoderDecoder(layers=4, decoder_layers=4, width=256, heads=4, feedforward=1024, deviation=0.0625, **_SHAPE),
-    "medium": EncoderDecoder(layers=6, decoder_layers=6, width=256, heads=4, feedforward=1024, deviation=0.0625, **_SHAPE),
+    "mini": EncoderDecoder(
+        layers=3, decoder_layers=3, width=256, heads=4, feedforward=1024, deviation=0.0625, **_SHAPE
+    ),
+    "small": EncoderDecoder(
+        layers=4, decoder_layers=4, width=256, heads=4, feedforward=1024, deviation=0.0625, **_SHAPE
+    ),
+    "medium": EncoderDecoder(
+        layers=6, decoder_layers=6, width=256, heads=4, feedforward=1024, deviation=0.0625, **_SHAPE
+    ),
     "base": EncoderDecoder(layers=6, decoder_layers=6, width=512, heads=8, feedforward=2048, deviation=0.044, **_SHAPE),
     "large": EncoderDecoder(
         layers=6, decoder_layers=6, width=1024, heads=16, feedforward=4096, deviation=0.031, dropout=0.3, **_SHAPE
