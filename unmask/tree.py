@@ -51,14 +51,16 @@ def copied(value: Any) -> Any:
 
 
 def rows_of(value: Any, rows: Tensor) -> Any:
-    """A new memory that holds these rows, in this order; a row may be chosen more than once.
+    """A new memory that holds these rows, in this order; a row may be chosen more than once."""
+    return mapped(value, lambda tensor: tensor.index_select(0, rows) if tensor.dim() else tensor)
 
-    A record may name fields in `per_source`: all texts that are written from one source share them, so they stay."""
-    if isinstance(value, Tensor):
-        return value.index_select(0, rows) if value.dim() else value
-    kept = getattr(value, "per_source", None)
-    if kept is None:
-        return mapped(value, lambda tensor: tensor.index_select(0, rows) if tensor.dim() else tensor)
+
+def texts_of(value: Any, rows: Tensor) -> Any:
+    """The same for texts that stay with their source: what a record names in `per_source` is shared by all texts of a
+    source, so it is not copied."""
+    kept = getattr(value, "per_source", ())
+    if not kept:
+        return rows_of(value, rows)
     changed = {name: rows_of(item, rows) for name, item in inside(value) or () if name not in kept}
     return dataclasses.replace(value, **changed)
 

@@ -19,7 +19,7 @@ from unmask.infer.draw_token import Draft, draw, first_draft
 from unmask.infer.model import Model
 from unmask.infer.next_token import NextToken
 from unmask.infer.sampling import Beams, Greedy, Sampling
-from unmask.tree import rows_of, signature
+from unmask.tree import signature, texts_of
 
 TokenReader = NextToken | DecoderToken
 _UNSEEN = 16  # GPU steps between two checks whether all texts have ended, because each check waits for the device
@@ -79,7 +79,7 @@ def _records(
     room = reader.room(texts, tokens)
     scores, state = reader.whole([text[-reader.model.length :] for text in texts], room)  # read once, then copied
     row = torch.arange(len(texts), device=scores.device).repeat_interleave(copies)
-    scores, state = scores[row], state if copies == 1 else rows_of(state, row)
+    scores, state = scores[row], state if copies == 1 else texts_of(state, row)
 
     def step(record: Any) -> Any:
         scores, state = reader.further(record.last, record.state)
