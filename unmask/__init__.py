@@ -25,13 +25,14 @@ if TYPE_CHECKING:
     from unmask.api.runs import import_hf, load, pretrain
     from unmask.api.searching import SearchIndex, index, open_index
     from unmask.api.warming import warm
+    from unmask.api.word_vectors import Vectors, load_vectors, make_vectors
     from unmask.infer.sampling import decoding
     from unmask.serving import serve
     from unmask.text import Mining
 
 __all__ = [
-    "Mining", "Model", "SearchIndex", "check", "compare", "compare_report", "decoding", "describe", "differences", "explain", "graph", "import_hf", "index",
-    "list_parts", "list_recipes", "list_tasks", "list_tunes", "load", "make_lexicon", "measure", "open_graph", "open_index", "prepare", "pretrain", "serve", "train_tokenizer", "warm",
+    "Mining", "Model", "SearchIndex", "Vectors", "check", "compare", "compare_report", "decoding", "describe", "differences", "explain", "graph", "import_hf", "index",
+    "list_parts", "list_recipes", "list_tasks", "list_tunes", "load", "load_vectors", "make_lexicon", "make_vectors", "measure", "open_graph", "open_index", "prepare", "pretrain", "serve", "train_tokenizer", "warm",
 ]  # fmt: skip
 
 # where each name is: what is not used is not imported, so that `import unmask` and `unmask --help` are quick
@@ -46,6 +47,7 @@ _WHERE = {
     "unmask.api.runs": ("import_hf", "load", "pretrain"),
     "unmask.api.searching": ("SearchIndex", "index", "open_index"),
     "unmask.api.warming": ("warm",),
+    "unmask.api.word_vectors": ("Vectors", "load_vectors", "make_vectors"),
     "unmask.infer.sampling": ("decoding",),
     "unmask.serving": ("serve",),
     "unmask.text": ("Mining",),

@@ -47,6 +47,7 @@ FACTS: dict[str, Fact] = {
     "halves": Fact("sources and targets that each fill at most half of a row", ("arrange=SourceTarget",)),
     "labels": Fact("a class for each example", ("arrange=NextSentence",)),
     "continuing rows": Fact("rows that continue the rows before them", ("arrange=ContinuingRows",)),
+    "random lengths": Fact("rows of another length at each step", ("arrange=ContinuingRows(deviation=5.0)",)),
     "decoder rows": Fact("rows for a decoder", ("hide=Rewrite", "hide=WriteSecond")),
     "decoder": Fact("a backbone with a decoder", ("system.backbone=EncoderDecoder",)),
     "unpacked rows": Fact("rows that hold one example each", ("arrange=FullRows", "arrange=ContinuingRows")),
@@ -381,6 +382,14 @@ class Objective(PartLike, Protocol):
     def target(self) -> str | None:
         """The name of the targets that it predicts; None: it predicts no targets."""
 
+    @property
+    def reads_decoder(self) -> bool:
+        """Whether it reads the vectors of a decoder that reads the text a second time, if the network has one (BART)."""
+
+    @property
+    def penalty(self) -> bool:
+        """Whether it only limits the network, such as the size of its vectors: then it is no part of the held-out loss."""
+
     def each(self, name: str, layers: int) -> dict[str, Objective]:
         """The objectives that it becomes in a network with this number of layers, by the names of their losses."""
 
@@ -445,7 +454,8 @@ class Optimise(PartLike, Protocol):
 
     @property
     def average(self) -> Any:
-        """The share of the average of the weights that a step keeps, or snapshots; None: the weights are not averaged."""
+        """The share of the average of the weights that a step keeps; None: the weights are not averaged. Or when the average
+        begins: see `unmask.train.average`."""
 
     def build(self, model: nn.Module) -> torch.optim.Optimizer: ...
 
@@ -577,6 +587,10 @@ class Task(PartLike, Protocol):
     @property
     def head(self) -> str:
         """The name of the objective that starts with random weights in the adapted recipe; "" if there is none."""
+
+    @property
+    def compares(self) -> bool:
+        """Whether the answer to an example depends on the other examples that are given with it."""
 
     def read(self, path: Path, columns: Any, *, labelled: bool = True) -> tuple[list[Any], Counter[str]]:
         """The examples of a file, and the notes. If `labelled`, each example must have its correct answer."""

@@ -99,6 +99,9 @@ class Batch(Record):
     tracks: tuple[
         tuple[str, int], ...
     ] = ()  # the tracks that share the batch, in order, with their numbers of rows; (): all rows are "main"
+    pace: float = (
+        1.0  # the length of its rows, as a share of the usual length; the learning rate is in proportion to it
+    )
     progress: Tensor | None = None  # the share of training that is done, for curves; None: training is finished
     targets: dict[str, Targets] = dataclasses.field(default_factory=dict)  # by name, filled by `hide`
     rank: Tensor | None = None  # B T, filled by `see`: a query sees the keys whose rank is not larger than its own

@@ -33,3 +33,21 @@ def test_labels_are_those_of_the_api(at, runs):
 def test_vectors_are_those_of_the_api(at, runs):
     found = at("bert", "feature-extraction").feature_extraction(SENTENCES[0])
     np.testing.assert_allclose(found, unmask.load(runs / "bert", device="cpu").embed(SENTENCES[0]), atol=1e-5)
+
+
+def test_tagged_spans_have_the_characters_of_the_text(at, runs):
+    text = "every window near  London."
+    found = at("tags", "token-classification").token_classification(text)
+    (expected,) = unmask.load(runs / "tags", device="cpu").predict([text])
+    assert expected.entities, "the model must find something"
+    assert [(one.entity_group, one.word) for one in found] == [
+        (one["type"], " ".join(one["words"])) for one in expected.entities
+    ]
+    assert all(text[one.start : one.end] == one.word for one in found)
+
+
+def test_an_answer_in_a_text_is_that_of_the_api(at, runs):
+    asked, text = "who opened it?", "the doctor opened the case " * 20  # read in windows
+    found = at("span", "question-answering").question_answering(question=asked, context=text)
+    (expected,) = unmask.load(runs / "span", device="cpu").predict([(asked, text)])
+    assert (found.answer, (found.start, found.end)) == expected.best[0][:2]

@@ -14,6 +14,6 @@ from unmask.backbone.transformer import Transformer
 from unmask.backbone.transformer_xl import TransformerXL
 
 __all__ = [
-    "LSTM", "AttentionPart", "Cache", "Cells", "Decoder", "EncoderDecoder", "Full", "LayerMemory", "Learned", "Local",
-    "LocalLayers", "NoPositions", "Positions", "Rotary", "Sinusoidal", "Transformer", "TransformerXL",
+    "LSTM", "AttentionPart", "Cache", "Cells", "Decoder", "EncoderDecoder", "Full", "LayerMemory", "Learned", "Local", "LocalLayers",
+    "NoPositions", "Positions", "Rotary", "Sinusoidal", "Transformer", "TransformerXL",
 ]  # fmt: skip

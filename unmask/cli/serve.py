@@ -10,7 +10,8 @@ import typer
 
 import unmask
 from unmask import screen
-from unmask.cli.options import Device
+from unmask.cli import output
+from unmask.cli.options import Device, Fast
 from unmask.cli.program import verb
 from unmask.errors import require
 
@@ -41,6 +42,9 @@ def serve(
     folder: Annotated[
         Path | None, typer.Option("--runs", help="A folder of runs that clients may load and unload by name.")
     ] = None,
+    index: Annotated[
+        list[Path], typer.Option(help="A folder that 'unmask index' wrote, for /search; may be given several times.")
+    ] = [],  # noqa: B006
     limit_body: Annotated[int | None, typer.Option(help="Most bytes of a request; 4,000,000 by default.")] = None,
     limit_texts: Annotated[int | None, typer.Option(help="Most texts of a request; 1,024 by default.")] = None,
     limit_tokens: Annotated[
@@ -50,11 +54,22 @@ def serve(
     limit_requests: Annotated[int | None, typer.Option(help="Most requests at once; 256 by default.")] = None,
     limit_queue: Annotated[int | None, typer.Option(help="Most texts that wait; 8,192 by default.")] = None,
     device: Device = None,
+    fast: Fast = False,
+    half: Annotated[
+        bool, typer.Option("--half", help="Compute in bfloat16: faster on a GPU, and on a CPU that has it.")
+    ] = False,
+    openapi: Annotated[bool, typer.Option("--openapi", help="Print the description of all routes, and exit.")] = False,
 ) -> None:
     """Answer HTTP requests with trained models, by the interfaces of OpenAI, Hugging Face and Text Embeddings Inference.
 
     A line of JSON is logged for each request, without its texts. SIGTERM finishes what was accepted, then ends."""
     from unmask.serving.limits import Limits
+
+    if openapi:
+        from unmask.serving.routes import openapi as description
+
+        output.as_json(description())
+        return
 
     given = {
         "body": limit_body, "texts": limit_texts, "tokens": limit_tokens, "generated": limit_generated,
@@ -62,7 +77,8 @@ def serve(
     }  # fmt: skip
     limits = Limits(**{name: value for name, value in given.items() if value is not None})
     unmask.serve(
-        runs or [], host=host, port=port, keys=_keys(keys), origins=cors, folder=folder, limits=limits, device=device,
+        runs or [], host=host, port=port, keys=_keys(keys), origins=cors, folder=folder, indexes=index, limits=limits, device=device,
+        fast=fast, half=half, tell=output.Said(json_=False),
         ready=lambda url: screen.done(f"answering at {url}; try: curl {url}/v1/models"),
     )  # fmt: skip
 

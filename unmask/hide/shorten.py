@@ -73,11 +73,11 @@ class Infill(Part):
         return torch.where(source.place == NEW, self._masks(batch, vocabulary, seed, visit), came), source
 
     def _inserted(self, batch: Batch, first: Tensor, keep: Tensor, seed: int, visit: Tensor) -> Tensor:
-        """B T, True on the tokens before which a mask is inserted."""
+        """B T, True on the tokens before which a mask is inserted: tokens that stay."""
         spans, text = first.sum(1, keepdim=True), batch.text.sum(1, keepdim=True).clamp(min=1)
         place = torch.arange(batch.shape[1], device=first.device).expand(batch.shape)
         dice = chance.uniform(place, seed, batch.row[:, None], visit[:, None], chance.purpose("insert"))
-        found = batch.text & keep & (dice * text < spans * (self.empty / (1 - self.empty)))
+        found = batch.text & keep & ~first & (dice * text < spans * (self.empty / (1 - self.empty)))
         room = batch.shape[1] - keep.sum(1, keepdim=True)
         return found & (found.cumsum(1) <= room)
 

@@ -19,7 +19,7 @@ from unmask.infer.passes import together, tokens_at_once
 from unmask.text import layout as layouts
 from unmask.text.encode import encode_ids
 
-Texts = Sequence[str] | Sequence[Sequence[int]]  # texts, or their token ids
+Texts = Sequence[str] | Sequence[Sequence[int]] | Sequence[np.ndarray]  # texts, or their token ids
 
 
 @dataclass(frozen=True)
@@ -68,8 +68,13 @@ def _encoded(model: Model, texts: Texts) -> tuple[np.ndarray, np.ndarray]:
 
 def room_of(model: Model) -> int:
     """The most tokens of a text that the model reads: the layout has special tokens too."""
+    return model.length - sum(map(len, around(model)))
+
+
+def around(model: Model) -> tuple[list[int], list[int]]:
+    """The special tokens before and after a text, from the layout."""
     frame = _frame(model)
-    return model.length - len(frame.before) - len(frame.after)
+    return frame.before, frame.after
 
 
 def _frame(model: Model) -> _Frame:

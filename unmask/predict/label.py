@@ -13,7 +13,7 @@ from unmask.axes import AskedAt, Need
 from unmask.batch import Batch, Hidden, Loss
 from unmask.errors import require
 from unmask.init_weights import InitWeights
-from unmask.predict.objective import Predicts
+from unmask.predict.objective import Predicts, read_again
 
 ANSWERS: Final = "answers"  # per example: what it has, if it is not one class; E classes
 
@@ -86,6 +86,10 @@ class Label(Predicts):
         return "examples"
 
     @property
+    def reads_decoder(self) -> bool:
+        return True
+
+    @property
     def needs(self) -> tuple[Need, ...]:
         return (Need("labels", "it predicts the class of each example"),)
 
@@ -121,9 +125,8 @@ class LabelModule(nn.Module):
         return Loss((losses * batch.counted).sum(), batch.counted.sum())
 
     def decode(self, hidden: Hidden, batch: Batch) -> Tensor:
-        """E classes, the score of each class for each example. If there are decoder rows, they are read (BART)."""
-        read = batch.decoder or batch
-        vectors = hidden.last if batch.decoder is None else hidden.for_prediction
+        """E classes, the score of each class for each example."""
+        vectors, read = read_again(hidden, batch)
         x = torch.cat([pool(vectors, read) for pool in POOLS[self.spec.pool]], 1)
         x = self.norm(pooled(x, self.dense, self.spec.activation))
         # an example that is read several times has several vectors

@@ -270,6 +270,11 @@ def _trained(
     for notice in (*ready.notices, *_about_data(mixture, recipe, visits)):
         yield {"event": "notice", "text": notice}
     held = mixture.validation(recipe, recipe.schedule[0].length, seed, machine.device.split(":")[0], ready.held_out)
+    require(
+        bool(held) or trainer.average is None or not trainer.average.waits,
+        "optimise.average=Triggered begins when the held-out loss stops falling, but too little text was held out for a "
+        "validation: prepare the data with a larger --holdout, or set optimise.average=none",
+    )
     if not held:
         yield {
             "event": "notice",

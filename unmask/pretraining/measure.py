@@ -34,9 +34,15 @@ def machine_for(device: str | None, compiled: bool | None, budget: Budget, recip
     gpu = name.startswith("cuda")
     if gpu:
         torch.set_float32_matmul_precision("high")
+    drawn = any("random lengths" in track.arrange.gives for track in recipe.all_tracks().values())
+    require(
+        not (drawn and compiled),
+        "rows of random length would be compiled once for each length: leave --compile out, or set "
+        "arrange=ContinuingRows(deviation=0.0, half=0.0)",
+    )
     if compiled is None:
-        compiled = gpu and _is_long(budget, recipe, mixture)
-    return Machine(device=name, half=gpu, compiled=compiled, recorded=gpu)
+        compiled = gpu and not drawn and _is_long(budget, recipe, mixture)
+    return Machine(device=name, half=gpu, compiled=compiled, recorded=gpu and not drawn)
 
 
 def _is_long(budget: Budget, recipe: Recipe, mixture: Mixture) -> bool:

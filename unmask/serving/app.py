@@ -79,7 +79,7 @@ class _Endpoint:
         except Refused as error:
             response, status, cause = _error(error, path, id_), error.status, error.cause
         except UserError as error:
-            refused = Refused(422, str(error))
+            refused = Refused(422, self._without_paths(str(error)))
             response, status, cause = _error(refused, path, id_), 422, refused.cause
         except _Left:
             response, status, cause = None, 499, "client_left"
@@ -100,6 +100,12 @@ class _Endpoint:
                 metrics.successes.inc()
             seconds = round(time.monotonic() - began, 6)
             self.log({"id": id_, "route": self.route.path, "status": status, "seconds": seconds})
+
+    def _without_paths(self, message: str) -> str:
+        """A message with the names of models in place of their folders, which clients need not know."""
+        for served in self.service.models.all():
+            message = message.replace(str(served.model.folder), served.name)
+        return message
 
     async def _response(self, request: Request, id_: str) -> Response:
         self._check_key(request)

@@ -7,11 +7,12 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from unmask import infer
-from unmask.errors import UserError, require
+from unmask.errors import UserError
 from unmask.infer.fill import with_gaps
 from unmask.serving.call import Call, Route
 from unmask.serving.models import Served
-from unmask.serving.service import Input, Service, as_texts
+from unmask.serving.service import Input, as_texts
+from unmask.tasks._entities import OUTSIDE
 
 
 @dataclass(frozen=True)
@@ -19,6 +20,7 @@ class FillParameters:
     """How gaps are filled."""
 
     top_k: int = 5
+    truncate: bool = False  # cut a text that is too long; otherwise it is refused
 
 
 @dataclass(frozen=True)
@@ -34,7 +36,7 @@ class ClassParameters:
     """How many labels are given."""
 
     top_k: int | None = None
-    function_to_apply: Literal["softmax", "sigmoid"] | None = None
+    truncate: bool = False  # cut a text that is too long; otherwise it is refused
 
 
 @dataclass(frozen=True)
@@ -43,6 +45,44 @@ class TextClassification:
 
     inputs: str | tuple[str, ...]
     parameters: ClassParameters = field(default_factory=ClassParameters)
+
+
+@dataclass(frozen=True)
+class TagParameters:
+    """How tags are given."""
+
+    aggregation_strategy: Literal["none", "simple", "first", "average", "max"] = "simple"
+
+
+@dataclass(frozen=True)
+class TokenClassification:
+    """The body of token-classification."""
+
+    inputs: str | tuple[str, ...]
+    parameters: TagParameters = field(default_factory=TagParameters)
+
+
+@dataclass(frozen=True)
+class Question:
+    """A question about a text."""
+
+    question: str
+    context: str
+
+
+@dataclass(frozen=True)
+class AnswerParameters:
+    """How many answers are given."""
+
+    top_k: int | None = None
+
+
+@dataclass(frozen=True)
+class QuestionAnswering:
+    """The body of question-answering."""
+
+    inputs: Question
+    parameters: AnswerParameters = field(default_factory=AnswerParameters)
 
 
 @dataclass(frozen=True)
@@ -65,7 +105,9 @@ async def fill_mask(call: Call) -> Any:
     def run(values: list[Any]) -> Sequence[Any]:
         return infer.fill_texts(served.model, values, top=top).value
 
-    ids = await call.service.tokens(served, [with_gaps(served.model, text) for text in texts], truncate=True)
+    ids = await call.service.tokens(
+        served, [with_gaps(served.model, text) for text in texts], truncate=body.parameters.truncate
+    )
     found = await call.service.run(served, "fill", run, texts, list(map(len, ids)), top)
     answers = [_filled(served, text, gaps) for text, gaps in zip(texts, found, strict=True)]
     return answers[0] if isinstance(body.inputs, str) else answers
@@ -93,7 +135,7 @@ async def text_classification(call: Call) -> Any:
     body: TextClassification = call.body
     served = call.service.models.able("text-classification", call.path["model"])
     texts = as_texts(body.inputs)
-    answers = await answer(call.service, served, texts)
+    answers = await call.service.answer(served, texts, truncate=body.parameters.truncate)
     top = body.parameters.top_k
     return [labels_of(one)[:top] for one in answers]
 
@@ -123,20 +165,45 @@ def labels_of(found: Any) -> list[dict[str, Any]]:
     return [{"label": label, "score": share} for label, share in pairs]
 
 
-async def answer(service: Service, served: Served, values: Sequence[Any]) -> list[Any]:
-    """The answers to examples of the model's task: those of `Model.predict`."""
-    service.check_texts(len(values))
-    task = infer.task_of_model(served.model)
-    examples = task.given(values)
-    require(len(examples) > 0, "there are no examples: give at least one")
+async def token_classification(call: Call) -> Any:
+    """The spans that the tags mark, or every tagged word, with their characters."""
+    body: TokenClassification = call.body
+    served = call.service.models.able("token-classification", call.path["model"])
+    texts = as_texts(body.inputs)
+    answers = await call.service.answer(served, texts)
+    grouped = body.parameters.aggregation_strategy != "none"
+    found = [marked(text, one, grouped=grouped) for text, one in zip(texts, answers, strict=True)]
+    return found[0] if isinstance(body.inputs, str) else found
 
-    def run(some: list[Any]) -> Sequence[Any]:
-        return infer.answer(served.model, some).answers
 
-    sizes = [sum(len(text) for text in example.shown) for example in examples]
-    # about the number of tokens: the exact number is known only when the task has laid out its rows
-    lengths = [min(served.model.length, 2 + size // 3) for size in sizes]
-    return await service.run(served, "answer", run, examples, lengths)
+def marked(text: str, found: Any, *, grouped: bool) -> list[dict[str, Any]]:
+    """The tags of a text: of spans, one entry for each span; otherwise one for each word with a tag other than O."""
+    places, at = [], 0
+    for word in found.words:
+        at = text.index(word, at)
+        places.append((at, at + len(word)))
+        at += len(word)
+    if grouped and found.spans:
+        several = [(one["type"], one["start"], one["end"]) for one in found.entities]
+    else:
+        several = [(tag, number, number + 1) for number, tag in enumerate(found.tags) if tag != OUTSIDE]
+    kind = "entity_group" if grouped else "entity"
+    return [
+        {
+            kind: tag, "score": sum(found.probabilities[first:end]) / (end - first),
+            "word": text[places[first][0] : places[end - 1][1]], "start": places[first][0], "end": places[end - 1][1],
+        }
+        for tag, first, end in several
+    ]  # fmt: skip
+
+
+async def question_answering(call: Call) -> Any:
+    body: QuestionAnswering = call.body
+    served = call.service.models.able("question-answering", call.path["model"])
+    (found,) = await call.service.answer(served, [(body.inputs.question, body.inputs.context)])
+    several = [{"answer": text, "start": begin, "end": end, "score": share} for text, (begin, end), share in found.best]
+    top = body.parameters.top_k
+    return several[0] if top is None or top == 1 else several[:top]
 
 
 def _route(task: str, function: Any, body: type, summary: str) -> Route:
@@ -146,5 +213,7 @@ def _route(task: str, function: Any, body: type, summary: str) -> Route:
 ROUTES = (
     _route("fill-mask", fill_mask, FillMask, "The most likely tokens at each [MASK]"),
     _route("text-classification", text_classification, TextClassification, "The labels of a text"),
+    _route("token-classification", token_classification, TokenClassification, "The tags of the words of a text"),
+    _route("question-answering", question_answering, QuestionAnswering, "The answer to a question, found in a text"),
     _route("feature-extraction", feature_extraction, FeatureExtraction, "One vector for each text"),
 )

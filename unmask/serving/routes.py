@@ -1,11 +1,27 @@
-"""The table of all routes."""
+"""The table of all routes, and the route that describes them."""
 
 from __future__ import annotations
 
-from unmask.serving import hf_tasks, openai, state
-from unmask.serving.call import Route
+from typing import Any
+
+from unmask.serving import hf_tasks, openai, own, state, tei
+from unmask.serving.call import Call, Route
+from unmask.serving.openapi import description
 from unmask.serving.state import OPEN
 
-ROUTES: tuple[Route, ...] = (*openai.ROUTES, *hf_tasks.ROUTES, *state.ROUTES)
+__all__ = ["OPEN", "ROUTES", "openapi"]
 
-__all__ = ["OPEN", "ROUTES"]
+
+async def _describe(call: Call) -> Any:
+    return openapi()
+
+
+def openapi() -> dict[str, Any]:
+    """The description of all routes."""
+    return description(ROUTES)
+
+
+ROUTES: tuple[Route, ...] = (
+    *openai.ROUTES, *hf_tasks.ROUTES, *tei.ROUTES, *own.ROUTES, *state.ROUTES,
+    Route("/openapi.json", _describe, "This description"),
+)  # fmt: skip

@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+import json
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from unmask import infer
-from unmask.errors import require
+from unmask.axes import Task
+from unmask.data.examples import Laid
+from unmask.errors import UserError, require
 from unmask.infer.passes import tokens_at_once
 from unmask.infer.text_batches import room_of
 from unmask.serving.engine import Engine, Work
+from unmask.serving.indexes import Indexed
 from unmask.serving.limits import Limits
 from unmask.serving.metrics import Metrics
 from unmask.serving.models import Models, Served
@@ -21,6 +27,7 @@ from unmask.serving.refused import Refused
 from unmask.text.encode import encode_ids
 
 Input = str | tuple[str, ...] | tuple[int, ...] | tuple[tuple[int, ...], ...]  # a text, texts, or their token ids
+WINDOWS = 16  # a task that reads a long text in windows may get this many times what the model reads at once
 SMALL = 4_000  # characters that are tokenised at once; more are tokenised in a thread, so that other requests go on
 
 
@@ -31,6 +38,7 @@ class Service:
     models: Models
     limits: Limits = field(default_factory=Limits)
     metrics: Metrics = field(default_factory=Metrics)
+    indexes: Mapping[str, Indexed] = field(default_factory=dict)
     engine: Engine = field(init=False)
     running: int = 0  # requests that are answered now
 
@@ -77,8 +85,12 @@ class Service:
         lengths: Sequence[int], options: Any = (),
     ) -> list[Any]:  # fmt: skip
         """Run texts through a model, in batches with those of other requests."""
-        work = Work(served, name, options, run, tokens_at_once(served.model))
+        work = Work(served, name, options, run, self.batch_tokens(served))
         return await self.engine.run(work, values, lengths)
+
+    def batch_tokens(self, served: Served) -> int:
+        """The most tokens of a batch, with padding."""
+        return tokens_at_once(served.model)
 
     async def embed(
         self, served: Served, ids: Sequence[np.ndarray], *, dims: int | None = None, pool: Any = None
@@ -90,6 +102,39 @@ class Service:
             return list(infer.embed(served.model, values, dims=dims, pool=pool).value)
 
         return np.stack(await self.run(served, "embed", run, ids, [len(one) + frame for one in ids], (dims, pool)))
+
+    async def answer(self, served: Served, values: Sequence[Any], *, truncate: bool = False) -> list[Any]:
+        """The answers to examples of the model's task: those of `Model.predict`."""
+        self.check_texts(len(values))
+        task = infer.task_of_model(served.model)
+        examples = await asyncio.to_thread(_rows, task, values) if isinstance(values[0], dict) else _given(task, values)
+        lengths = await self._lengths(served, task.lay_out(examples, labelled=False), truncate=truncate)
+
+        def run(some: list[Any]) -> Sequence[Any]:
+            return infer.answer(served.model, some).answers
+
+        if not task.compares:
+            return await self.run(served, "answer", run, examples, lengths)
+        whole = await self.run(served, "answers", lambda one: list(map(run, one)), [examples], [sum(lengths)])
+        return list(whole[0])
+
+    async def _lengths(self, served: Served, laid: Laid, *, truncate: bool) -> list[int]:
+        """The tokens that each example has in all its readings. Texts that are too long are refused, or cut."""
+        readings = [one if isinstance(one, tuple) else (one,) for one in laid.readings]
+        texts = [text for several in readings for one in several for text in (one.a, one.b) if text is not None]
+        counts = iter(await apart(lambda: encode_ids(texts, served.model.tokenizer)[1].tolist(), sum(map(len, texts))))
+        sizes = [
+            [3 + sum(next(counts) for text in (one.a, one.b) if text is not None) for one in several]
+            for several in readings
+        ]
+        most = self.limits.tokens or served.model.length * (1 if laid.stride is None else WINDOWS)
+        longest = max(max(several) for several in sizes)
+        if longest > most and (laid.stride is not None or not truncate):
+            cut = "" if laid.stride is not None else ", or ask to cut it with truncate=true"
+            raise Refused(
+                422, f"a text may have {most:,} tokens, got {longest:,}: send a shorter one{cut}", limit="tokens"
+            )
+        return [min(sum(several), most * len(several)) for several in sizes]
 
 
 def busy(limit: str, words: str, seconds: int = 1) -> Refused:
@@ -107,6 +152,28 @@ def as_texts(given: Input) -> tuple[Any, ...]:
 async def apart(function: Callable[[], Any], size: int) -> Any:
     """The result of a function; in a thread if its input is large."""
     return function() if size <= SMALL else await asyncio.to_thread(function)
+
+
+def _given(task: Task, values: Sequence[Any]) -> list[Any]:
+    """Examples from texts and lists of texts."""
+    wrong = next((value for value in values if not _is_text(value)), None)
+    require(wrong is None, "an example must be a text or a list of texts, got {wrong!r:.60}", wrong=wrong)
+    return task.given(values)
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str) or (isinstance(value, tuple) and all(isinstance(one, str) for one in value))
+
+
+def _rows(task: Task, values: Sequence[Any]) -> list[Any]:
+    """Examples from objects that have the columns of the task's files."""
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "examples.jsonl"
+        file.write_text("".join(json.dumps(value) + "\n" for value in values), encoding="utf-8")
+        try:
+            return task.read(file, None, labelled=False)[0]
+        except UserError as error:
+            raise UserError(str(error).replace(str(file), "examples")) from None
 
 
 def _encoded(served: Served, texts: Sequence[str]) -> list[np.ndarray]:

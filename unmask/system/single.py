@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from unmask import chance
-from unmask.axes import Backbone, Curve, Hide, Objective, Part, Pattern
+from unmask.axes import Backbone, Curve, Hide, Objective, Part, Pattern, rules
 from unmask.backbone import Transformer
 from unmask.batch import Batch, Hidden, Loss, Vocabulary
 from unmask.recipe import MAIN, Recipe
@@ -88,6 +88,13 @@ class SystemModule(nn.Module):
         if hide is not None:
             tracks = tracks | {name: replace(tracks[name], hide=hide) for name in self.as_recipe}
         return hide_tracks(tracks, batch, self.vocabulary, self.seed, self.asked)
+
+    def read(self, batch: Batch) -> Batch:
+        """The batch as a finished model reads it. If a decoder writes the whole text, it has rows for the decoder too."""
+        for rule in rules(self.tracks[MAIN].hide):
+            if {"decoder rows", "from before"} <= rule.gives:
+                batch = rule.apply(batch, self.vocabulary, self.seed)
+        return view(self.tracks[MAIN], batch)
 
     def look(self, batch: Batch, track: str | None = None) -> Hidden:
         """The vectors of a batch in which no token is hidden: for inference. `track`: tokens see each other as in this

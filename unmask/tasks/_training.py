@@ -87,6 +87,10 @@ class Training(axes.Part):
     def suffixes(self) -> tuple[str, ...]:
         return ROWS
 
+    @property
+    def compares(self) -> bool:
+        return False
+
     def knows(self, path: Path, columns: Any) -> bool:
         if format_of(path) not in ROWS or not path.is_file():
             return False

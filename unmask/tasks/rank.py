@@ -65,6 +65,10 @@ class Rank(Training):
     def head(self) -> str:
         return "label"
 
+    @property
+    def compares(self) -> bool:
+        return True  # a rank is a place among the passages of a query
+
     def read(self, path: Path, columns: Any, *, labelled: bool = True) -> tuple[list[Candidate], Counter[str]]:
         fixed(columns, "rank")
         rows = ((f"{path}, line {number:,}", row) for number, row in read_rows(path))

@@ -6,7 +6,7 @@ import contextlib
 import math
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
@@ -18,7 +18,7 @@ from unmask.axes import Curve, Hide, Optimise
 from unmask.batch import Batch
 from unmask.errors import UserError
 from unmask.train import checkpoint
-from unmask.train.average import Average
+from unmask.train.average import average_of
 from unmask.train.cuda_graph import Graphed, GraphedGradients
 from unmask.train.plan import Moment, Plan, Planner, leg_at
 
@@ -73,7 +73,7 @@ class Trainer:
     def __init__(self, system: Any, optimise: Optimise, machine: Machine, seed: int) -> None:
         self.system, self.optimise, self.machine, self.seed = system.to(machine.device), optimise, machine, seed
         self.optimiser = optimise.build(system)
-        self.average = None if optimise.average is None else Average(self.system, optimise.average)
+        self.average = average_of(self.system, optimise.average)
         hide = torch.compile(system.hide, dynamic=False) if machine.compiled else system.hide
         self.hide: Callable[..., Any] = Graphed(hide) if machine.recorded else hide
         self.run: Callable[..., Any] = GraphedGradients(self._run, system) if machine.recorded else self._run
@@ -122,8 +122,8 @@ class Trainer:
 
     @property
     def averaged(self) -> dict[str, Tensor] | None:
-        """The averaged weights, by name; None if they are not averaged."""
-        return None if self.average is None else self.average.values
+        """The averaged weights, by name; None if they are not averaged, or not yet."""
+        return None if self.average is None or not self.average.begun else self.average.values
 
     def update(self, moment: Moment) -> tuple[float, Tensor]:
         """Update the weights; returns the learning rate and the norm of the gradient before clipping."""
@@ -171,7 +171,10 @@ def train(
     """
     at: dict[str, Any] = {"step": 0, "tokens": 0, "seconds": 0.0, "best": None, "source": None, "begins": True}
     if resume and folder is not None and checkpoint.newest(folder) is not None:
-        at = checkpoint.load_state(folder, trainer.system, trainer.optimiser, trainer.memory, trainer.averaged)
+        kept = None if trainer.average is None else trainer.average.values
+        at = checkpoint.load_state(folder, trainer.system, trainer.optimiser, trainer.memory, kept)
+        if trainer.average is not None:
+            trainer.average.resume(at.get("average", {}))
     step, tokens, best, position = at["step"], at["tokens"], at["best"], at["source"]
     began, saved, saving = clock() - at["seconds"], clock(), 0.0
     meter, ends = _Meter(trainer, folder), [leg.until for leg in legs]
@@ -190,7 +193,7 @@ def train(
         step += 1
         weights = {name: curves.at(weight, moment.before) for name, weight in leg.weights.items()}
         means = trainer.gradients(batches, weights, step, leg.hide, moment.before)
-        rate, norm = trainer.update(moment)
+        rate, norm = trainer.update(replace(moment, pace=batches[0].pace))
         meter.add(step, means, rate, norm)
         tokens += sum(batch.ids.numel() for batch in batches)
         done, stopped = step == planner.plan(step).steps, stop()
@@ -211,6 +214,8 @@ def train(
         record |= {"steps": plan.steps} | ({} if planner.left() is None else {"left": planner.left()})
         if check and validate is not None:
             record |= {f"validation_{name}": value for name, value in _quietly(trainer, validate).items()}
+            if trainer.average is not None:
+                trainer.average.judge(record["validation_loss"])
         better = keep == "last" or validate is None or check and (best is None or record["validation_score"] > best)
         best = record.get("validation_score", best) if better else best
         begins = not done and leg_at(ends, plan.moment(step + 1)) != number
@@ -222,6 +227,8 @@ def train(
             at = {"step": step, "tokens": tokens, "seconds": record["seconds"], "spent": planner.spent(), "best": best,
                   "source": position if begins else source.state(), "begins": begins,
                   "record": record | ending}  # fmt: skip
+            if trainer.average is not None:
+                at["average"] = trainer.average.state()
             checkpoint.save_state(folder, trainer.system, trainer.optimiser, at, publish=better, memory=trainer.memory,
                                   average=trainer.averaged)  # fmt: skip
             saved, saving = clock(), clock() - saving
