@@ -56,7 +56,7 @@ class WriteSecond(Rule):
 
     @property
     def needs(self) -> tuple[Need, ...]:
-        two = Need("pairs", "a decoder writes the second of two texts")
+        two = Need("pairs", "it lets a decoder write the second of two texts")
         half = Need("halves", "it puts each text into half a row", unless="halves=false")
         return (Need("decoder", "it lets a decoder write the second text"), two) + (half,) * self.halves
 
