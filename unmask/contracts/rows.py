@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import cycle
 from typing import Any
 
 import torch
@@ -76,14 +77,14 @@ def by_row(targets: Targets, batch: Batch, text: int) -> dict[str, Tensor]:
     return {name: value - row * widths.get(name, 0) for name, value in fields.items()}
 
 
-class Same:
-    """A source that always gives the same batch."""
+class InTurn:
+    """A source that always gives the same batches, one after another."""
 
-    def __init__(self, batch: Batch) -> None:
-        self.one = batch
+    def __init__(self, batches: Sequence[Batch]) -> None:
+        self.batches = cycle(batches)
 
     def batch(self, rows: int) -> Batch:
-        return self.one
+        return next(self.batches)
 
     def state(self) -> dict[str, Any]:
         return {}

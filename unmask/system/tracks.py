@@ -29,6 +29,11 @@ def hide_tracks(
     return joined(parts).replace(tracks=batch.tracks)
 
 
+def tracks_of(tracks: dict[str, FullTrack], batch: Batch) -> list[str]:
+    """The names of the tracks of a batch."""
+    return [name for name, _ in batch.tracks] or [_usual(tracks)]
+
+
 def _usual(tracks: dict[str, FullTrack]) -> str:
     """The track of a batch without track names: the first that has a share of the rows, or otherwise "main"."""
     return next((name for name, track in tracks.items() if track.share > 0), MAIN)
