@@ -65,6 +65,7 @@ FACTS: dict[str, Fact] = {
         "layers that are all as wide as the last", ("system.backbone.inner=none", "system.backbone=Transformer")
     ),
     "one table": Fact("one table of token embeddings", ("system.backbone.cutoffs=()", "system.backbone=Transformer")),
+    "word vectors": Fact("token embeddings that start as word vectors", ("start=FromVectors",)),
     "any width": Fact(
         "a backbone whose embeddings may differ in width from its layers", ("system.backbone=Transformer",)
     ),
@@ -381,6 +382,14 @@ class Objective(PartLike, Protocol):
 
     def flops(self, width: int, embedding: int, vocabulary: float, share: float) -> float:
         """Floating-point operations per token of one forward pass."""
+
+
+class Start(PartLike, Protocol):
+    """A recipe's `start`: what the token embeddings are before training."""
+
+    def fill_embeddings(self, table: Tensor, words: Sequence[str | None]) -> str:
+        """Write the first values into a table of embeddings. `words`: what each token spells; None: it is no word. Returns a
+        notice."""
 
 
 class System(PartLike, Protocol):

@@ -6,7 +6,20 @@ import dataclasses
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from unmask.axes import Arrange, Curve, Hide, Objective, Optimise, See, System, Task, TokenizerKind, Tune, gives_of
+from unmask.axes import (
+    Arrange,
+    Curve,
+    Hide,
+    Objective,
+    Optimise,
+    See,
+    Start,
+    System,
+    Task,
+    TokenizerKind,
+    Tune,
+    gives_of,
+)
 from unmask.errors import require
 
 MAIN = "main"  # the track that the fields of the recipe itself define
@@ -143,6 +156,7 @@ class Recipe:
     reads: int | None = None  # tokens of the longest text that the model reads; None: from the schedule (see `longest`)
     segments: tuple[int, ...] = ()  # the number of each segment of the layout; (): 0, 1, ...
     tracks: dict[str, Track] = field(default_factory=dict)  # other ways to make and read some of the rows
+    start: Start | None = None  # what the token embeddings are before training; none: random numbers
     writes_with: str | None = None  # the track with which the model generates text; None: "main", if it can
     task: Task | None = None  # the task that the model was adapted to; None: it was not adapted
     tune: Tune | None = None  # how it was tuned to the task; None: all weights were trained

@@ -144,7 +144,7 @@ def parts_of(recipe: Recipe):
 
     return [
         pair
-        for value in (recipe.arrange, recipe.hide, recipe.see, recipe.system, recipe.predict)
+        for value in (recipe.arrange, recipe.hide, recipe.see, recipe.system, recipe.predict, recipe.start)
         for pair in parts_in(value)
     ]
 
