@@ -28,10 +28,11 @@ if TYPE_CHECKING:
     from unmask.api.word_vectors import Vectors, load_vectors, make_vectors
     from unmask.infer.sampling import decoding
     from unmask.serving import serve
+    from unmask.serving.client import Client
     from unmask.text import Mining
 
 __all__ = [
-    "Mining", "Model", "SearchIndex", "Vectors", "check", "compare", "compare_report", "decoding", "describe", "differences", "explain", "graph", "import_hf", "import_vectors", "index",
+    "Client", "Mining", "Model", "SearchIndex", "Vectors", "check", "compare", "compare_report", "decoding", "describe", "differences", "explain", "graph", "import_hf", "import_vectors", "index",
     "list_parts", "list_recipes", "list_tasks", "list_tunes", "load", "load_vectors", "make_lexicon", "make_vectors", "measure", "open_graph", "open_index", "prepare", "pretrain", "serve", "train_tokenizer", "warm",
 ]  # fmt: skip
 
@@ -50,6 +51,7 @@ _WHERE = {
     "unmask.api.word_vectors": ("Vectors", "load_vectors", "make_vectors"),
     "unmask.infer.sampling": ("decoding",),
     "unmask.serving": ("serve",),
+    "unmask.serving.client": ("Client",),
     "unmask.text": ("Mining",),
 }
 

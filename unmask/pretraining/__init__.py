@@ -15,12 +15,20 @@ import torch
 
 from unmask import run
 from unmask.backbone.auto_dropout import dropout_for
-from unmask.data.loader import Loader
 from unmask.errors import UserError, require
 from unmask.infer.model import Model, open_run
 from unmask.pretraining.choose_dropout import about_dropout, automatic, with_dropout
 from unmask.pretraining.collapse import collapses
-from unmask.pretraining.measure import ends, legs_of, machine_for, micro_rows, step_costs, step_seconds, steps_paid
+from unmask.pretraining.measure import (
+    Source,
+    ends,
+    legs_of,
+    machine_for,
+    micro_rows,
+    step_costs,
+    step_seconds,
+    steps_paid,
+)
 from unmask.pretraining.mixture import Mixture
 from unmask.pretraining.same_request import check_same
 from unmask.pretraining.short_budget import TOO_FEW_STEPS, about_shrinking, about_too_few, shrunk
@@ -176,7 +184,7 @@ def _check_data(recipe: Recipe, mixture: Mixture, seed: int) -> None:
     """Find errors in the data before anything is measured or written."""
     mixture.check(recipe)
     for stage in recipe.schedule:
-        mixture.loader(recipe, stage.length, seed, None, stage.rows)
+        mixture.loader(recipe, stage.length, seed, None, stage.rows, stage=stage)
 
 
 def _measured(
@@ -274,6 +282,11 @@ def _trained(
     for notice in (*ready.notices, *_about_data(mixture, recipe, visits)):
         yield {"event": "notice", "text": notice}
     held = mixture.validation(recipe, recipe.schedule[0].length, seed, machine.device.split(":")[0], ready.held_out)
+    require(
+        bool(held) or trainer.average is None or not trainer.average.waits,
+        "optimise.average=Triggered begins when the held-out loss stops falling, but too little text was held out for a "
+        "validation: prepare the data with a larger --holdout, or set optimise.average=none",
+    )
     if not held:
         yield {
             "event": "notice",
@@ -282,7 +295,7 @@ def _trained(
     if done >= steps:
         yield {"event": "notice", "text": f"{out} is finished: all {steps:,} steps are done"}
         return
-    loaders: list[Loader] = []
+    loaders: list[Source] = []
     legs = legs_of(recipe, mixture, ready.micro, seed, loaders)
     log = Log(out, last=checkpoint.last_record(out), tensorboard=tensorboard)
     said: set[str] = set()

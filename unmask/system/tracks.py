@@ -29,6 +29,11 @@ def hide_tracks(
     return joined(parts).replace(tracks=batch.tracks)
 
 
+def tracks_of(tracks: dict[str, FullTrack], batch: Batch) -> list[str]:
+    """The names of the tracks of a batch."""
+    return [name for name, _ in batch.tracks] or [_usual(tracks)]
+
+
 def _usual(tracks: dict[str, FullTrack]) -> str:
     """The track of a batch without track names: the first that has a share of the rows, or otherwise "main"."""
     return next((name for name, track in tracks.items() if track.share > 0), MAIN)
@@ -53,6 +58,8 @@ def only_asked(track: FullTrack, batch: Batch, asked: list[Objective]) -> Batch:
     """The batch in which targets and examples count only if one of these objectives of the track reads them."""
     if track.predict is None:
         return batch
+    if batch.decoder is not None:
+        batch = batch.replace(decoder=only_asked(track, batch.decoder, asked))
     kept = {part.target for part in asked}
     targets = {
         name: found if name in kept else found.replace(weight=torch.zeros_like(found.weight))
@@ -63,7 +70,7 @@ def only_asked(track: FullTrack, batch: Batch, asked: list[Objective]) -> Batch:
 
 
 def rows_of(batch: Batch, begin: int, end: int) -> Batch:
-    """The rows from `begin` to `end` of a batch in which no token is hidden yet."""
+    """The rows from `begin` to `end` of a batch in which no token is hidden yet, with those of its decoder."""
     rows, length = batch.shape
     each = len(batch.label) // rows  # examples in a row
     examples = {name: getattr(batch, name)[begin * each : end * each] for name in _PER_EXAMPLE}
@@ -72,6 +79,7 @@ def rows_of(batch: Batch, begin: int, end: int) -> Batch:
     }
     return batch.replace(
         **rowwise, **examples | {"summary": examples["summary"] - begin * length}, tracks=(),
+        decoder=None if batch.decoder is None else rows_of(batch.decoder, begin, end),
         columns={name: column[begin:end] for name, column in batch.columns.items()},
         per_row={name: values[begin:end] for name, values in batch.per_row.items()},
         per_example={name: values[begin * each : end * each] for name, values in batch.per_example.items()},
@@ -79,18 +87,24 @@ def rows_of(batch: Batch, begin: int, end: int) -> Batch:
 
 
 def joined(parts: list[Batch]) -> Batch:
-    """One batch with the rows of all parts, which have the same row length."""
+    """One batch with the rows of all parts, which have the same row length. All have decoder rows, or none has."""
     length = parts[0].shape[1]
     begins = [sum(part.shape[0] for part in parts[:i]) * length for i in range(len(parts))]
     names = [n for n, v in vars(parts[0]).items() if isinstance(v, Tensor) and v.dim() and n not in _PER_EXAMPLE]
     found = {name: torch.cat([getattr(part, name) for part in parts]) for name in (*names, "label", "counted")}
     summary = torch.cat([part.summary + begin for part, begin in zip(parts, begins, strict=True)])
     return parts[0].replace(
-        **found, summary=summary, targets=_joined_targets(parts, begins),
+        **found, summary=summary, targets=_joined_targets(parts, begins), decoder=_joined_decoders(parts),
         columns={name: torch.cat([part.columns[name] for part in parts]) for name in parts[0].columns},
         per_row={name: torch.cat([part.per_row[name] for part in parts]) for name in parts[0].per_row},
         per_example={name: torch.cat([part.per_example[name] for part in parts]) for name in parts[0].per_example},
     )  # fmt: skip
+
+
+def _joined_decoders(parts: list[Batch]) -> Batch | None:
+    found = [part.decoder for part in parts if part.decoder is not None]
+    assert len(found) in (0, len(parts)), "some tracks have decoder rows, and others have none"
+    return joined(found) if found else None
 
 
 def _joined_targets(parts: list[Batch], begins: list[int]) -> dict[str, Targets]:

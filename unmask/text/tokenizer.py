@@ -121,6 +121,7 @@ class Tokenizer:
             special=tuple(sorted(added | set(self.roles.values()))),
             mask=self.roles.get("mask"),
             unknown=self.roles.get("unk"),
+            end=self.roles.get("sep"),
         )
 
     def encode(self, text: str) -> list[int]:
