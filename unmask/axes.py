@@ -47,7 +47,7 @@ FACTS: dict[str, Fact] = {
     "labels": Fact("a class for each example", ("arrange=NextSentence",)),
     "continuing rows": Fact("rows that continue the rows before them", ("arrange=ContinuingRows",)),
     "random lengths": Fact("rows of another length at each step", ("arrange=ContinuingRows(deviation=5.0)",)),
-    "decoder rows": Fact("rows for a decoder", ("hide=Rewrite",)),
+    "decoder rows": Fact("rows for a decoder", ("hide=Rewrite", "hide=Window")),
     "decoder": Fact("a backbone with a decoder", ("system.backbone=EncoderDecoder",)),
     "unpacked rows": Fact("rows that hold one example each", ("arrange=FullRows", "arrange=ContinuingRows")),
     "mask token": Fact("a tokenizer with a [MASK] token"),

@@ -12,7 +12,7 @@ from torch import Tensor
 from unmask.batch import Batch, Targets
 from unmask.system.tracks import joined, rows_of
 
-_FLAT = ("where", "at", "start", "end")  # of targets: indices into the flattened batch
+_IN_TEXT = ("where", "start", "end")  # of targets: indices into the flattened text
 
 
 def some_rows(batch: Batch, rows: Sequence[int]) -> Batch:
@@ -69,12 +69,13 @@ def used(targets: Targets, name: str) -> Tensor:
     return found
 
 
-def by_row(targets: Targets, batch: Batch) -> dict[str, Tensor]:
-    """Every field of the targets as B N. Flat indices become indices into the row."""
-    rows, length = batch.shape
+def by_row(targets: Targets, batch: Batch, text: Batch) -> dict[str, Tensor]:
+    """Every field of the targets as B N. Flat indices become indices into the row of the batch, or of its text."""
+    rows = batch.shape[0]
     fields = {name: value.view(rows, -1) for name, value in vars(targets).items()}
-    first = torch.arange(rows, device=batch.ids.device)[:, None] * length
-    return {name: value - first if name in _FLAT else value for name, value in fields.items()}
+    row = torch.arange(rows, device=batch.ids.device)[:, None]
+    lengths = dict.fromkeys(_IN_TEXT, text.shape[1]) | {"at": batch.shape[1]}
+    return {name: value - row * lengths[name] if name in lengths else value for name, value in fields.items()}
 
 
 class InTurn:

@@ -33,10 +33,14 @@ def pure(case: Case) -> None:
             _check_same(way, together, moved, range(ROWS), f"on the device {device!r}")
 
 
-def _check_same(way: StageTrack, together: Batch, part: Batch, order: Any, words: str) -> None:
+def _check_same(
+    way: StageTrack, together: Batch, part: Batch, order: Any, words: str, texts: tuple[Batch, Batch] | None = None
+) -> None:
+    """`texts`: for decoder rows, the batches that they belong to."""
     chosen = torch.tensor(list(order))
     if together.decoder is not None and part.decoder is not None:
-        _check_same(way, together.decoder, part.decoder, order, f"{words}, in the decoder")
+        _check_same(way, together.decoder, part.decoder, order, f"{words}, in the decoder", (together, part))
+    text, part_text = texts or (together, part)
     for name in ("ids", "rank", "order"):
         one, two = getattr(together, name), getattr(part, name)
         expect(
@@ -44,7 +48,7 @@ def _check_same(way: StageTrack, together: Batch, part: Batch, order: Any, words
             f"In {way} a row must have the same {name} {words}, but it differs.",
         )
     for name, targets in together.targets.items():
-        one, two = by_row(targets, together), by_row(part.targets[name], part)
+        one, two = by_row(targets, together, text), by_row(part.targets[name], part, part_text)
         used = one["weight"][chosen] > 0  # an unused place may have any value
         for field, values in one.items():
             expect(
