@@ -58,6 +58,7 @@ NO_ADVICE = {
     ("unilm", "LSTM"): "choose another system.backbone",
     ("bart", "LSTM"): "choose another hide.0",
     ("transformer", "LSTM"): "choose another hide",
+    ("mass", "LSTM"): "choose another hide",
 }
 SMALL = ["schedule.*.length=32", "schedule.*.rows=4", "system.backbone.layers=2"]
 OTHERS = {"heads": 2, "feedforward": 64}  # where the old backbone has no attention
@@ -150,7 +151,7 @@ def parts_of(recipe: Recipe):
 
     return [
         pair
-        for value in (recipe.arrange, recipe.hide, recipe.see, recipe.system, recipe.predict)
+        for value in (recipe.arrange, recipe.hide, recipe.see, recipe.system, recipe.predict, recipe.start)
         for pair in parts_in(value)
     ]
 

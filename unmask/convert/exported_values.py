@@ -74,6 +74,7 @@ FATES: dict[type, dict[str, Fate]] = {
     hide.PermuteSentences: {},
     hide.Rewrite: {},
     hide.Rotate: {},
+    hide.Window: {"budget": "training", "replace": "training", "start": "training", "end": "training", "copies": "training"},
     see.Everything: {},
     see.LeftToRight: {},
     see.Permuted: {"block": "training"},

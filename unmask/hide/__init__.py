@@ -9,8 +9,10 @@ from unmask.hide.rewrite import Rewrite, WriteSecond
 from unmask.hide.rules import apply_rules
 from unmask.hide.shorten import Delete, Infill
 from unmask.hide.units import Levels, Runs, Second, Spans, Tokens, Words
+from unmask.hide.window import Window
 
 __all__ = [
     "Delete", "Geometric", "Harmonic", "Infill", "Keep", "Levels", "Listed", "Mask", "Masked", "Next", "Nothing", "PermuteSentences",
-    "Poisson", "Rewrite", "Rotate", "Runs", "Second", "Shuffle", "Spans", "Tokens", "Words", "WriteSecond", "apply_rules",
+    "Poisson", "Rewrite", "Rotate", "Runs", "Second", "Shuffle", "Spans", "Tokens", "Window", "Words", "WriteSecond",
+    "apply_rules",
 ]  # fmt: skip

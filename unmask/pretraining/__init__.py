@@ -175,6 +175,8 @@ def _built(
     """The networks with their first weights, ready to train; and notices about weights that come from another run."""
     system = recipe.system.build(recipe, mixture.tokenizer.vocabulary, seed)
     notices = inherit(system, base, recipe) + [about_rate(recipe, base)] if base is not None else []
+    if recipe.start is not None and base is None:
+        notices.append(recipe.start.fill_embeddings(system.backbone.embed.token.weight, mixture.tokenizer.spelled()))
     return Trainer(system, recipe.optimise, machine, seed), notices
 
 
@@ -250,6 +252,8 @@ def _resumed(
     if earlier["start"] and checkpoint.newest(out) is None:
         base = open_run(earlier["start"], device="cpu", recipe=run.file_for(earlier["start"], file))
         inherit(system, base, recipe)
+    elif recipe.start is not None and checkpoint.newest(out) is None:
+        recipe.start.fill_embeddings(system.backbone.embed.token.weight, mixture.tokenizer.spelled())
     trainer = Trainer(system, recipe.optimise, machine, seed)
     if limit.kind == "seconds":
         state = checkpoint.last_state(out) or {"spent": 0.0, "seconds": 0.0, "step": 0}
