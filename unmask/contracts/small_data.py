@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import random
 import tempfile
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Any
 from unmask import text
 from unmask.data.prepare import prepare
 from unmask.knowledge import Training, linker_of, make_vectors
+from unmask.text.encode import SIDE
 from unmask.text.lexicon import LEVELS
 from unmask.text.links import LINKS
 
@@ -36,6 +38,13 @@ def documents(count: int = DOCUMENTS, seed: int = 0) -> list[str]:
     return ["\n".join(_paragraph(dice) for _ in range(dice.randint(1, 4))) for _ in range(count)]
 
 
+def pair_lines(count: int = 4 * DOCUMENTS, seed: int = 0) -> str:
+    """JSON lines of pairs: some words, and the same words in the opposite order."""
+    dice = random.Random(seed)
+    words = [_sentence(dice).split()[: dice.randint(1, 5)] for _ in range(count)]
+    return "\n".join(json.dumps({"source": " ".join(some), "target": " ".join(some[::-1])}) for some in words)
+
+
 def _paragraph(dice: random.Random) -> str:
     return " ".join(_sentence(dice) for _ in range(dice.randint(1, 6)))
 
@@ -54,19 +63,19 @@ class SmallData:
     def __init__(self) -> None:
         self._temporary = tempfile.TemporaryDirectory(prefix="unmask_contracts_")  # deleted together with this object
         self.folder = Path(self._temporary.name)
-        self._made: dict[tuple[Any, bool, bool], tuple[text.Tokenizer, Path]] = {}
+        self._made: dict[tuple[Any, bool, bool, bool], tuple[text.Tokenizer, Path]] = {}
 
     def of(self, kind: Any, columns: frozenset[str]) -> tuple[text.Tokenizer, Path]:
         """A tokenizer of this kind with a small vocabulary, and data with these columns."""
         small, marked = dataclasses.replace(kind, vocab=min(kind.vocab, VOCABULARY)), bool(columns & set(LEVELS))
-        key = small, marked, LINKS in columns
+        key = (small, marked, SIDE in columns, LINKS in columns)
         if key not in self._made:
             self._made[key] = self._make(*key)
         return self._made[key]
 
-    def _make(self, kind: Any, marked: bool, linked: bool) -> tuple[text.Tokenizer, Path]:
-        out, corpus = self.folder / f"data_{len(self._made)}", self.folder / "text.txt"
-        corpus.write_text("\n\n".join(documents()), encoding="utf-8")
+    def _make(self, kind: Any, marked: bool, pairs: bool, linked: bool) -> tuple[text.Tokenizer, Path]:
+        out, corpus = self.folder / f"data_{len(self._made)}", self.folder / ("pairs.jsonl" if pairs else "text.txt")
+        corpus.write_text(pair_lines() if pairs else "\n\n".join(documents()), encoding="utf-8")
         tokenizer = text.train(kind, documents(), at_most=True)
         lexicon = self._lexicon() if marked else None
         graph = self._graph() if linked else None
