@@ -109,7 +109,7 @@ class Case:
         """A new system of this recipe; None: of the recipe of the case."""
         recipe = recipe or self.recipe
         system: Any = recipe.system.build(recipe, self.vocabulary, SEED)
-        put_entities(system, self._mixture)
+        put_entities(system, self.mixture)
         return system
 
     def rows(self, way: StageTrack, count: int = ROWS, length: int = LENGTH) -> Batch:
