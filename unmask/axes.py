@@ -22,7 +22,8 @@ if TYPE_CHECKING:  # listing recipes must not wait for torch
     from unmask.batch import Batch, Vocabulary
     from unmask.init_weights import InitWeights
 
-Way = Literal["mask", "random", "keep", "moved"]  # what replaces a hidden token; moved: a token of the same unit
+# what replaces a hidden token; moved: a token of the same unit; infilled: one [MASK] for the whole unit
+Way = Literal["mask", "random", "keep", "moved", "infilled", "deleted"]
 Pattern = Literal["everything", "left", "ranked"]  # what an attention kernel may rely on; "ranked" is any rule by rank
 AskedAt = Literal[
     "targets", "tokens", "examples"
@@ -45,7 +46,9 @@ FACTS: dict[str, Fact] = {
     "pairs": Fact("two texts in each example", ("arrange=NextSentence",)),
     "labels": Fact("a class for each example", ("arrange=NextSentence",)),
     "continuing rows": Fact("rows that continue the rows before them", ("arrange=ContinuingRows",)),
-    "decoder rows": Fact("rows for a decoder"),
+    "random lengths": Fact("rows of another length at each step", ("arrange=ContinuingRows(deviation=5.0)",)),
+    "decoder rows": Fact("rows for a decoder", ("hide=Rewrite", "hide=Window")),
+    "decoder": Fact("a backbone with a decoder", ("system.backbone=EncoderDecoder",)),
     "unpacked rows": Fact("rows that hold one example each", ("arrange=FullRows", "arrange=ContinuingRows")),
     "mask token": Fact("a tokenizer with a [MASK] token"),
     # fields filled later
@@ -65,6 +68,7 @@ FACTS: dict[str, Fact] = {
         "layers that are all as wide as the last", ("system.backbone.inner=none", "system.backbone=Transformer")
     ),
     "one table": Fact("one table of token embeddings", ("system.backbone.cutoffs=()", "system.backbone=Transformer")),
+    "word vectors": Fact("token embeddings that start as word vectors", ("start=FromVectors",)),
     "any width": Fact(
         "a backbone whose embeddings may differ in width from its layers", ("system.backbone=Transformer",)
     ),
@@ -250,10 +254,14 @@ class Replace(PartLike, Protocol):
     def draw(self) -> Literal["token", "span"]:
         """Whether the way is drawn for each token, or once for each run of chosen tokens."""
 
+    @property
+    def keeps_places(self) -> bool:
+        """Whether the row has the same number of tokens afterwards."""
+
     def apply(
         self, batch: Batch, chosen: Tensor, units: Tensor, vocabulary: Vocabulary, seed: int, visit: Tensor
-    ) -> tuple[Tensor, Tensor | None]:
-        """The new ids, B T, and the index that each token came from, B T; None: every token stays where it is."""
+    ) -> tuple[Tensor, Any]:
+        """The new ids, B T, and a `Source` of unmask.hide.source: where each token came from; None: every token stays."""
 
 
 class InPlace(Protocol):
@@ -290,6 +298,12 @@ class Hide(PartLike, Protocol):
         """The rule itself, if it replaces tokens in the text; None: the text stays as it is."""
 
     def apply(self, batch: Batch, vocabulary: Vocabulary, seed: int) -> Batch: ...
+
+    def chosen(self, batch: Batch, vocabulary: Vocabulary, seed: int) -> Tensor | None:
+        """B T, True on the tokens that it hides in the text; None: it hides none."""
+
+    def source(self, batch: Batch, vocabulary: Vocabulary, seed: int) -> Any:
+        """A `Source` of unmask.hide.source: where each token of the changed batch came from; None: every token stays."""
 
 
 class See(PartLike, Protocol):
@@ -366,6 +380,14 @@ class Objective(PartLike, Protocol):
     def target(self) -> str | None:
         """The name of the targets that it predicts; None: it predicts no targets."""
 
+    @property
+    def reads_decoder(self) -> bool:
+        """Whether it reads the vectors of a decoder that reads the text a second time, if the network has one (BART)."""
+
+    @property
+    def penalty(self) -> bool:
+        """Whether it only limits the network, such as the size of its vectors: then it is no part of the held-out loss."""
+
     def each(self, name: str, layers: int) -> dict[str, Objective]:
         """The objectives that it becomes in a network with this number of layers, by the names of their losses."""
 
@@ -381,6 +403,14 @@ class Objective(PartLike, Protocol):
 
     def flops(self, width: int, embedding: int, vocabulary: float, share: float) -> float:
         """Floating-point operations per token of one forward pass."""
+
+
+class Start(PartLike, Protocol):
+    """A recipe's `start`: what the token embeddings are before training."""
+
+    def fill_embeddings(self, table: Tensor, words: Sequence[str | None]) -> str:
+        """Write the first values into a table of embeddings. `words`: what each token spells; None: it is no word. Returns a
+        notice."""
 
 
 class System(PartLike, Protocol):
@@ -429,8 +459,9 @@ class Optimise(PartLike, Protocol):
     def clip(self) -> float | None: ...
 
     @property
-    def average(self) -> float | None:
-        """The share of the average of the weights that a step keeps; None: the weights are not averaged."""
+    def average(self) -> Any:
+        """The share of the average of the weights that a step keeps; None: the weights are not averaged. Or when the average
+        begins: see `unmask.train.average`."""
 
     def build(self, model: nn.Module) -> torch.optim.Optimizer: ...
 

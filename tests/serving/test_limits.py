@@ -18,7 +18,9 @@ from tests.command import mistake
 from tests.convert.parts import SENTENCES
 from tests.serving.conftest import get, post, running, service_of
 from unmask.serving.limits import Limits
+from unmask.serving.models import Models
 from unmask.serving.run_service import check_keys
+from unmask.serving.service import Service
 
 
 @pytest.fixture(scope="module")
@@ -276,3 +278,19 @@ def test_what_cannot_be_served_is_said(runs, tmp_path):
     assert "name at least one run" in mistake("serve", "--port", 0)
     assert "have the same name" in mistake("serve", runs / "bert", runs / "bert", "--port", 0)
     assert "a key is needed" in mistake("serve", runs / "bert", "--host", "0.0.0.0", "--port", 0)
+
+
+def test_with_fast_encoders_have_eight_bits_and_the_others_say_why_not(runs, tmp_path):
+    for name in ("bert", "gpt2"):
+        shutil.copytree(runs / name, tmp_path / name)
+    told = []
+    models = Models({name: tmp_path / name for name in ("bert", "gpt2")}, fast=True, tell=told.append)
+    assert [one["text"].removeprefix(str(tmp_path))[:24] for one in told] == [
+        "/bert in 8 bits: how wel",
+        "/gpt2 stays in float32: ",
+    ]
+    plain = unmask.load(runs / "bert", device="cpu").embed(SENTENCES)
+    with running(Service(models)) as url:
+        found = post(url, "/embed", {"inputs": SENTENCES, "normalize": False})[1]
+    np.testing.assert_allclose(found, plain, atol=0.3)
+    assert np.abs(np.array(found) - plain).max() > 1e-5

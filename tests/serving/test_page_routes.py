@@ -11,7 +11,7 @@ import unmask
 from tests.serving.conftest import get, post, running, service_of
 from unmask import recipes
 from unmask.recipe import Recipe
-from unmask.serving.page_files import FOLDER
+from unmask.serving.app import PAGE
 from unmask.serving.page_routes import MOST_POINTS, MOST_TOKENS
 from unmask.settings import override
 
@@ -31,16 +31,15 @@ def logged(runs, tmp_path_factory):
 
 
 def test_the_page_is_open_and_loads_nothing_from_elsewhere(logged):
-    with urllib.request.urlopen(logged) as answer:
-        assert "default-src 'self'" in answer.headers["content-security-policy"]
-        names = re.findall(r'"/page/([^"]+)"', answer.read().decode())
-    for name in names:  # it grows by what the scripts import
-        with urllib.request.urlopen(f"{logged}/page/{name}") as answer:
+    names = ["index.html"]
+    for name in names:  # it grows by what the files name
+        with urllib.request.urlopen(f"{logged}/{name}") as answer:
             text = answer.read().decode()
         assert not re.findall(r"https?://(?!www\.w3\.org/2000/svg)|@import|url\(", text), name
-        names += [one for one in re.findall(r'from "\./([^"]+)"', text) if one not in names]
-    assert sorted({*names, "index.html"}) == sorted(path.name for path in FOLDER.iterdir())
-    assert get(logged, "/page/page_files.py")[0] == get(logged, "/page/..%2fapp.py")[0] == 404
+        names += [one for one in re.findall(r'(?:from "\./|href="|src=")([^"#]+)"', text) if one not in names]
+    assert sorted(names) == sorted(path.name for path in PAGE.iterdir())
+    assert get(logged, "/")[1] == (PAGE / "index.html").read_text()
+    assert "Content-Security-Policy\" content=\"default-src 'self'" in get(logged, "/")[1]
     assert get(logged, "/choices")[0] == 401
 
 

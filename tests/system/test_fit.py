@@ -33,7 +33,7 @@ NOT_PARTS = {
 }  # dataclasses of these modules that are not parts of a recipe
 # other values of parts than their usual ones, which have other facts
 OTHER_VALUES = [
-    Masked(at="before"), Next(ahead=3), hide.Levels(phrase=0.0, entity=0.0), hide.Mask(mask=0.0), Tokens(layer=1),
+    Masked(at="before"), Masked(at="none"), Next(ahead=3), hide.Levels(phrase=0.0, entity=0.0), hide.Mask(mask=0.0), Tokens(layer=1),
     Tokens(target="ahead_2"), backbone.TransformerXL(streams=2), backbone.TransformerXL(cutoffs=(10, 20), memory=0),
     backbone.LSTM(carry=False), backbone.LSTM(inner=20), data.Blocks(cross=False),
 ]  # fmt: skip
@@ -44,15 +44,20 @@ AXES = {
     ],
     "hide": [hide.Masked, hide.Next, hide.Nothing],
     "see": [see.Everything, see.LeftToRight, see.RightToLeft, see.Prefix, see.Permuted],
-    "system.backbone": [backbone.Transformer, backbone.TransformerXL, backbone.LSTM],
+    "system.backbone": [backbone.Transformer, backbone.TransformerXL, backbone.LSTM, backbone.EncoderDecoder],
 }  # fmt: skip
 # what no setting can help, because the part itself refuses it: the reason
 IMPOSSIBLE = {
-    ("electra", "TransformerXL"): "embeddings that are as wide as its layers",
-    ("electra", "LSTM"): "embeddings that are as wide as its layers",
+    ("electra", name): "embeddings that are as wide as its layers"
+    for name in ("TransformerXL", "LSTM", "EncoderDecoder")
 }
-# what would need more settings than advice may have: an LSTM and tracks that see other things than the left
-NO_ADVICE = {("unilm", "LSTM"): "choose another system.backbone"}
+# what would need more settings than advice may have: an LSTM and tracks that see other things than the left; heads that divide
+# the width of an LSTM
+NO_ADVICE = {
+    ("unilm", "LSTM"): "choose another system.backbone",
+    ("bart", "LSTM"): "choose another hide.0",
+    ("mass", "LSTM"): "choose another hide",
+}
 SMALL = ["schedule.*.length=32", "schedule.*.rows=4", "system.backbone.layers=2"]
 OTHERS = {"heads": 2, "feedforward": 64}  # where the old backbone has no attention
 KEPT = ("layers", "width", "heads", "feedforward", "length", "segments")  # of a backbone that is replaced
@@ -144,7 +149,7 @@ def parts_of(recipe: Recipe):
 
     return [
         pair
-        for value in (recipe.arrange, recipe.hide, recipe.see, recipe.system, recipe.predict)
+        for value in (recipe.arrange, recipe.hide, recipe.see, recipe.system, recipe.predict, recipe.start)
         for pair in parts_in(value)
     ]
 

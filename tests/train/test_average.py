@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 
 import pytest
 import torch
@@ -12,7 +13,7 @@ from tests.train.test_clock import NARROW
 from unmask import recipes
 from unmask.errors import UserError
 from unmask.pretraining import pretrain
-from unmask.train import AdamW, Momentum, checkpoint
+from unmask.train import AdamW, Momentum, Triggered, checkpoint
 from unmask.train.average import Average
 
 SHORT = [*NARROW, "schedule.0.length=32", "schedule.*.rows=2", "shrink=false", "optimise.rate=0.01"]
@@ -86,3 +87,67 @@ def test_a_resumed_run_has_the_average_of_a_run_that_was_not_stopped(shards, tmp
 def test_an_impossible_share_is_a_mistake(average):
     with pytest.raises(UserError, match=r"optimise.average must be in \(0, 1\) or none"):
         AdamW(average=average)
+
+
+def test_the_mean_of_the_weights_begins_when_the_held_out_loss_stops_falling():
+    losses, patience = [5.0, 4.0, 3.0, 3.5, 3.2, 3.1, 2.9, 3.01, 3.3, 1.0], 3
+    model = torch.nn.Linear(2, 1)
+    average, logs, begins = Triggered(patience=patience).build(model), [], None
+    for number, loss in enumerate(losses):  # algorithm 1 of the paper, by hand
+        average.judge(loss)
+        before = logs[: max(0, len(logs) - patience)]
+        if begins is None and before and loss > min(before):
+            begins = number
+        logs.append(loss)
+        assert average.begun == (begins is not None)
+    assert begins == 7  # 3.01 is over 3.0; the losses 3.5, 3.2 and 3.1 before were over recent losses only
+    again = Triggered(patience=patience).build(model)
+    again.resume(average.state())
+    assert (again.losses, again.count) == (losses, average.count)
+
+
+def test_triggered_steps_are_those_of_torch_and_the_mean_is_that_of_the_paper():
+    torch.manual_seed(0)
+    given = torch.randn(8, 4)
+    ours, theirs = torch.nn.Linear(4, 1), torch.nn.Linear(4, 1)
+    theirs.load_state_dict(ours.state_dict())
+    spec = Momentum(rate=0.1, momentum=0.0, decay=0.0, average=Triggered(patience=1))
+    optimiser, average = spec.build(ours), spec.average.build(ours)
+    asgd = torch.optim.ASGD(theirs.parameters(), lr=0.1, t0=0, lambd=0.0)
+    for loss in (1.0, 2.0, 3.0):
+        average.judge(loss)
+    path = [ours.weight.detach().clone()]
+    for number in range(1, 7):
+        for model, one in ((ours, optimiser), (theirs, asgd)):
+            one.zero_grad()
+            (model(given) - 1).square().mean().backward()
+            one.step()
+        average.add(number)
+        path.append(ours.weight.detach().clone())
+        assert torch.allclose(ours.weight, theirs.weight, atol=1e-6)
+    assert torch.allclose(average.values["weight"], torch.stack(path).mean(0), atol=1e-6)
+    # torch leaves out the weights at the trigger and after the first step
+    assert torch.allclose(asgd.state[theirs.weight]["ax"], torch.stack(path[2:]).mean(0), atol=1e-6)
+
+
+def test_a_triggered_average_is_published_and_resumed(shards, tmp_path, monkeypatch):
+    optimise = "optimise=Momentum(rate=0.1, momentum=0.0, warmup=0.0, average=Triggered(patience=1))"
+    recipe = recipes.get("gpt2", size="tiny", settings=[*SHORT[:-1], optimise])
+    losses = iter([1.0, 2.0, 3.0, 4.0] * 2)  # of the validations at steps 10, 20, 30 and 40 of two runs
+    monkeypatch.setattr("unmask.pretraining.validator", lambda *_: lambda: {"loss": next(losses)})
+
+    def train_to(folder, **more):
+        return list(pretrain(recipe, [shards["byte-bpe"]], tmp_path / folder, budget="40steps", device="cpu", **more))
+
+    remaining = iter(range(34))
+    train_to("cut", stop=lambda: next(remaining, None) is None)
+    assert checkpoint.newest(tmp_path / "cut") == 35
+    train_to("cut", resume=True)
+    train_to("whole")
+    states = [json.loads((tmp_path / run / "state/40/state.json").read_text())["average"] for run in ("cut", "whole")]
+    assert states == [{"losses": [1.0, 2.0, 3.0, 4.0], "count": 11}] * 2  # the weights after steps 30 to 40
+    last = f"state/40/{checkpoint.WEIGHTS}"
+    for name in (checkpoint.WEIGHTS, last):
+        assert (tmp_path / "cut" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
+    raw, published = (checkpoint.read(tmp_path / "whole" / name) for name in (last, checkpoint.WEIGHTS))
+    assert not torch.equal(raw["backbone.embed.token.weight"], published["backbone.embed.token.weight"])

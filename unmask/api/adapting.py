@@ -12,6 +12,7 @@ from typing import Any
 
 from unmask import adapt, infer, run, screen, tasks, trials
 from unmask.adapt import ExamplesRead
+from unmask.api.quickening import keep_dev
 from unmask.api.ways import tuned_by, tuning_settings
 from unmask.axes import Task, Tune
 from unmask.errors import require
@@ -37,6 +38,7 @@ class Adapting:
     overwrite: bool
     stop: Callable[[], bool]
     progress: Progress
+    dev: tuple[Path, Columns] | None = None  # the file of the dev set
 
     @classmethod
     def of(
@@ -50,7 +52,8 @@ class Adapting:
         read = adapt.read_files(chosen, train, dev, columns)
         if task is None and found != USUAL:
             read.notices.insert(0, f"by its columns, {train} is read as --task {found}")
-        return cls(base, chosen, tuned_by(tune, of_tune), read, overwrite, stop, progress)
+        of_dev = None if dev is None else (Path(dev), columns)
+        return cls(base, chosen, tuned_by(tune, of_tune), read, overwrite, stop, progress, of_dev)
 
     def whole(self) -> Adapting:
         """The same, with the labels of all examples known: a part of them may lack some."""
@@ -91,6 +94,8 @@ class Adapting:
         model = self.opened(out)
         if found is not None:
             (out / TRIALS).write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+        if self.dev is not None:
+            keep_dev(out, *self.dev)
         history = log.read(out)
         trials.write_report(model, history[-1], history, self.read.dev, found)
         return model

@@ -13,6 +13,7 @@ from unmask.api.choose_recipe import named, to_continue
 from unmask.api.from_text import Reading, Records, check_cached, data_from_text, is_text
 from unmask.api.model import Model
 from unmask.api.paths import Paths, listed
+from unmask.api.quickening import opened_fast
 from unmask.api.stands_for import commands
 from unmask.comparison.entry import read_settings
 from unmask.errors import require
@@ -23,17 +24,19 @@ from unmask.train import Budget
 
 
 def load(
-    folder: str | Path, *, device: str | None = None, half: bool = False, recipe: str | Path | RecipeFile | None = None,
-    tell: Tell = None,
+    folder: str | Path, *, device: str | None = None, half: bool = False, fast: bool = False,
+    recipe: str | Path | RecipeFile | None = None, tell: Tell = None,
 ) -> Model:  # fmt: skip
-    """The model in a run folder; `half`: in bfloat16, for speed on a GPU.
+    """The model in a run folder; `half`: in bfloat16, for speed on a GPU. `fast`: an encoder with weights in 8 bits, for
+    speed on a CPU; the file for it is made once and kept in the run.
 
     `recipe`: the .py file of the run's recipe, if the run uses parts of it. `tell`: a function for notices; without one
     they are warnings."""
-    model = infer.open_run(folder, device=device, half=half, recipe=recipe)
+    require(not (fast and half), "--fast is for 8 bits and --half for 16: give one of them")
+    model = infer.open_run(folder, device="cpu" if fast and device is None else device, half=half, recipe=recipe)
     for notice in model.notices:
         tell_notice(notice, tell)
-    return Model.of(model)
+    return Model.of(opened_fast(model, tell) if fast else model)
 
 
 def pretrain(
@@ -129,6 +132,14 @@ def _check_request(
         recipe is None or bool(data),
         "no data given: name text (files, folders or globs), or folders made by 'unmask prepare'",
     )
+
+
+def import_vectors(
+    file: str | Path, out: str | Path, *, device: str | None = None, overwrite: bool = False
+) -> tuple[Model, convert.VectorReport]:
+    """Make a run of a file of word vectors, to be adapted as every run is: a baseline without context."""
+    report = convert.import_vectors(file, out, overwrite=overwrite)
+    return load(out, device=device), report
 
 
 def import_hf(

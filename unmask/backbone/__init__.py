@@ -1,6 +1,7 @@
 """Backbones: networks that turn tokens into contextual vectors; and the parts inside them."""
 
 from unmask.backbone.attention import Full
+from unmask.backbone.encoder_decoder import EncoderDecoder
 from unmask.backbone.key_value_cache import Cache
 from unmask.backbone.local import Local
 from unmask.backbone.lstm import LSTM
@@ -11,8 +12,9 @@ from unmask.backbone.relative import LayerMemory
 from unmask.backbone.rotary import Rotary
 from unmask.backbone.transformer import Transformer
 from unmask.backbone.transformer_xl import TransformerXL
+from unmask.backbone.words_alone import WordsAlone
 
 __all__ = [
-    "LSTM", "AttentionPart", "Cache", "Cells", "Decoder", "Full", "LayerMemory", "Learned", "Local", "LocalLayers", "NoPositions",
-    "Positions", "Rotary", "Sinusoidal", "Transformer", "TransformerXL",
+    "LSTM", "AttentionPart", "Cache", "Cells", "Decoder", "EncoderDecoder", "Full", "LayerMemory", "Learned", "Local", "LocalLayers",
+    "NoPositions", "Positions", "Rotary", "Sinusoidal", "Transformer", "TransformerXL", "WordsAlone",
 ]  # fmt: skip

@@ -14,7 +14,7 @@ import typer
 import unmask
 from unmask import screen
 from unmask.cli import output, predictions
-from unmask.cli.options import Device, Json, LabelColumn, Overwrite, OwnRecipe, Run, Seed, TextColumns
+from unmask.cli.options import Device, Fast, Json, LabelColumn, Overwrite, OwnRecipe, Run, Seed, TextColumns
 from unmask.cli.program import verb
 from unmask.errors import require
 
@@ -47,6 +47,7 @@ def predict(
     ] = None,
     recipe_file: OwnRecipe = None,
     device: Device = None,
+    fast: Fast = False,
     json_: Json = False,
     overwrite: Overwrite = False,
 ) -> None:
@@ -56,7 +57,7 @@ def predict(
     if out is not None:
         predictions.check_output(out, overwrite)
     said = output.Said(json_)
-    model = unmask.load(run, device=device, recipe=recipe_file, tell=said)
+    model = unmask.load(run, device=device, fast=fast, recipe=recipe_file, tell=said)
     predictions.check_top(top, model.labels)
     examples = predictions.given(model, input_, second, text, said)
     found = model.predict(examples, threshold=threshold, tell=said)
@@ -228,6 +229,7 @@ def embed(
     ] = None,
     recipe_file: OwnRecipe = None,
     device: Device = None,
+    fast: Fast = False,
     json_: Json = False,
     overwrite: Overwrite = False,
 ) -> None:
@@ -236,7 +238,7 @@ def embed(
 
     check_vectors(out, overwrite=overwrite)
     said = output.Said(json_)
-    model = unmask.load(run, device=device, recipe=recipe_file, tell=said)
+    model = unmask.load(run, device=device, fast=fast, recipe=recipe_file, tell=said)
     way: Any = pool  # any word: the API refuses what it does not know
     vectors = model.embed_file(file, out, pool=way, layer=layer, dims=dims, overwrite=overwrite, tell=said)
     said.show_notes()

@@ -22,6 +22,12 @@ Json = Annotated[
 ]
 Seed = Annotated[int, typer.Option(help="The seed of everything random.")]
 Device = Annotated[str | None, typer.Option(help="cpu or cuda; by default the GPU if there is one.")]
+Fast = Annotated[
+    bool,
+    typer.Option(
+        "--fast", help="Weights in 8 bits, for speed on a CPU. The file for it is made once and kept in the run."
+    ),
+]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace what is at --out.")]
 Errors = Annotated[str, typer.Option(help="strict, or replace: read on where bytes are damaged, and count such lines.")]
 Encoding = Annotated[

@@ -11,7 +11,7 @@ import typer
 import unmask
 from unmask import screen
 from unmask.cli import output
-from unmask.cli.options import Device
+from unmask.cli.options import Device, Fast
 from unmask.cli.program import verb
 from unmask.errors import require
 
@@ -54,6 +54,10 @@ def serve(
     limit_requests: Annotated[int | None, typer.Option(help="Most requests at once; 256 by default.")] = None,
     limit_queue: Annotated[int | None, typer.Option(help="Most texts that wait; 8,192 by default.")] = None,
     device: Device = None,
+    fast: Fast = False,
+    half: Annotated[
+        bool, typer.Option("--half", help="Compute in bfloat16: faster on a GPU, and on a CPU that has it.")
+    ] = False,
     openapi: Annotated[bool, typer.Option("--openapi", help="Print the description of all routes, and exit.")] = False,
 ) -> None:
     """Answer HTTP requests with trained models, by the interfaces of OpenAI, Hugging Face and Text Embeddings Inference.
@@ -74,6 +78,7 @@ def serve(
     limits = Limits(**{name: value for name, value in given.items() if value is not None})
     unmask.serve(
         runs or [], host=host, port=port, keys=_keys(keys), origins=cors, folder=folder, indexes=index, limits=limits, device=device,
+        fast=fast, half=half, tell=output.Said(json_=False),
         ready=lambda url: screen.done(f"answering at {url}; try: curl {url}/v1/models"),
     )  # fmt: skip
 

@@ -8,11 +8,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from unmask.axes import gives_of
+from unmask.axes import gives_of, rules
 from unmask.batch import Batch, Targets
 from unmask.contracts.broken import expect
 from unmask.contracts.case import Case, StageTrack
 from unmask.contracts.contract import Contract
+from unmask.contracts.rows import predicting, with_targets
 from unmask.system import objectives
 from unmask.system.tracks import joined
 
@@ -28,7 +29,7 @@ def losses_read(case: Case) -> None:
     for way in case.ways:
         raw = case.rows(way, ROWS)
         batch = case.hide(way, raw)
-        for name in batch.targets:
+        for name in predicting(batch).targets:
             before = each_loss(case.system, batch, name)
             expect(before, f"In {way} a loss must predict the targets {name!r}, but none does.")
             for number in _tried(way, raw, batch, name, case):
@@ -44,9 +45,9 @@ def each_loss(system: Any, batch: Batch, name: str) -> dict[str, Tensor]:
 
     A loss is the sum of each target's loss times its weight. So the loss of a target is the derivative by its weight.
     """
-    targets = batch.targets[name]
+    targets = predicting(batch).targets[name]
     weight = targets.weight.clone().requires_grad_()
-    weighted = batch.replace(targets=batch.targets | {name: targets.replace(weight=weight)})
+    weighted = with_targets(batch, name, targets.replace(weight=weight))
     losses = {n: loss.total for n, loss in system.step(weighted, None)[0].items() if loss.total.requires_grad}
     found = {
         n: torch.autograd.grad(total, weight, retain_graph=True, allow_unused=True)[0] for n, total in losses.items()
@@ -56,7 +57,7 @@ def each_loss(system: Any, batch: Batch, name: str) -> dict[str, Tensor]:
 
 def _tried(way: StageTrack, raw: Batch, batch: Batch, name: str, case: Case) -> list[int]:
     """Some targets from all over the batch. If the rules replace tokens, only targets that are replaced by [MASK]."""
-    targets = batch.targets[name]
+    targets = predicting(batch).targets[name]
     usable = targets.weight > 0
     if "covered" in gives_of(way.choices.hide):
         shown = batch.ids.flatten()[targets.where]
@@ -78,12 +79,16 @@ def _check_covered(way: StageTrack, targets: Targets, shown: Tensor, name: str) 
 
 def _other_token(case: Case, way: StageTrack, raw: Batch, batch: Batch, name: str, number: int) -> Batch:
     """The batch, hidden again with another token at the place of a target. The ids to predict do not change."""
-    ids, place = raw.ids.clone(), batch.targets[name].where[number]
+    kept = predicting(batch).targets
+    ids, place = raw.ids.clone(), kept[name].where[number]
     ids.view(-1)[place] = next(token for token in _ordinary(case) if token != int(ids.view(-1)[place]))
     other = case.hide(way, raw.replace(ids=ids))
-    expect(all(torch.equal(other.targets[n].where, t.where) for n, t in batch.targets.items()), f"In {way} the choice of targets "
+    found = predicting(other).targets
+    expect(all(torch.equal(found[n].where, t.where) for n, t in kept.items()), f"In {way} the choice of targets "
            "must not depend on which ordinary token is at a place, but it does.")  # fmt: skip
-    return other.replace(targets=batch.targets)
+    for other_name, targets in kept.items():
+        other = with_targets(other, other_name, targets)
+    return other
 
 
 def _ordinary(case: Case) -> Iterator[int]:
@@ -94,7 +99,7 @@ def answers(case: Case) -> None:
     """Check that the probabilities of all tokens at a target add up to 1. A loss that reads its answer gives more."""
     for way in case.ways:
         hidden = case.hide(way, case.rows(way, 1, SHORT))
-        for name, targets in hidden.targets.items():
+        for name, targets in predicting(hidden).targets.items():
             number = int(targets.weight.argmax())
             for loss, values in each_loss(case.system, _each_answer(case, hidden, name, number), name).items():
                 total = (-values.view(case.vocabulary.size, -1)[:, number]).exp().sum()
@@ -109,9 +114,10 @@ def _each_answer(case: Case, hidden: Batch, name: str, number: int) -> Batch:
     """A copy of the row for each token of the vocabulary. In each copy, that token is the answer at one target."""
     size = case.vocabulary.size
     rows = joined([hidden] * size)
-    ids = rows.targets[name].ids.view(size, -1).clone()
+    targets = predicting(rows).targets[name]
+    ids = targets.ids.view(size, -1).clone()
     ids[:, number] = torch.arange(size)
-    return rows.replace(targets=rows.targets | {name: rows.targets[name].replace(ids=ids.flatten())}, tracks=())
+    return with_targets(rows, name, targets.replace(ids=ids.flatten())).replace(tracks=())
 
 
 def _scoring(case: Case) -> list[str]:
@@ -120,11 +126,14 @@ def _scoring(case: Case) -> list[str]:
     return [*own, *(name for name, part in objectives(case.recipe).items() if "token scores" in part.gives)]
 
 
-def _has_targets(case: Case) -> bool:
-    return any(fact.startswith("targets:") for fact in case.gives)
+def _hides_targets(case: Case) -> bool:
+    """Whether there are targets, and the text does not show them. A decoder that writes the whole text may copy most of it."""
+    given = [gives_of(rule) for way in case.ways for rule in rules(way.choices.hide)]
+    targets = [gives for gives in given if any(fact.startswith("targets:") for fact in gives)]
+    return bool(targets) and all("decoder rows" not in gives or "covered" in gives for gives in targets)
 
 
 CONTRACTS = (
-    Contract("own token", "A loss does not read the token that it predicts.", losses_read, _has_targets),
+    Contract("own token", "A loss does not read the token that it predicts.", losses_read, _hides_targets),
     Contract("answers", "The probabilities of all tokens at a target add up to 1.", answers, lambda case: bool(_scoring(case))),
 )  # fmt: skip

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import cycle
 from typing import Any
 
 import torch
@@ -11,7 +12,7 @@ from torch import Tensor
 from unmask.batch import Batch, Targets
 from unmask.system.tracks import joined, rows_of
 
-_FLAT = ("where", "at", "start", "end")  # of targets: indices into the flattened batch
+_IN_TEXT = ("where", "start", "end")  # of targets: indices into the flattened text
 
 
 def some_rows(batch: Batch, rows: Sequence[int]) -> Batch:
@@ -36,6 +37,18 @@ def cut(batch: Batch, examples: int = 3) -> Batch:
     )
 
 
+def predicting(batch: Batch) -> Batch:
+    """The rows at which targets are predicted: those of the decoder, or the batch itself."""
+    return batch.decoder or batch
+
+
+def with_targets(batch: Batch, name: str, targets: Targets) -> Batch:
+    """The batch with other targets of this name."""
+    read = predicting(batch)
+    changed = read.replace(targets=read.targets | {name: targets})
+    return changed if batch.decoder is None else batch.replace(decoder=changed)
+
+
 def marked(batch: Batch, where: Tensor) -> Tensor:
     """B T, True at these flat indices."""
     found = torch.zeros(batch.ids.numel(), dtype=torch.bool, device=batch.ids.device)
@@ -56,22 +69,23 @@ def used(targets: Targets, name: str) -> Tensor:
     return found
 
 
-def by_row(targets: Targets, batch: Batch) -> dict[str, Tensor]:
-    """Every field of the targets as B N. Flat indices become indices into the row."""
-    rows, length = batch.shape
+def by_row(targets: Targets, batch: Batch, text: Batch) -> dict[str, Tensor]:
+    """Every field of the targets as B N. Flat indices become indices into the row of the batch, or of its text."""
+    rows = batch.shape[0]
     fields = {name: value.view(rows, -1) for name, value in vars(targets).items()}
-    first = torch.arange(rows, device=batch.ids.device)[:, None] * length
-    return {name: value - first if name in _FLAT else value for name, value in fields.items()}
+    row = torch.arange(rows, device=batch.ids.device)[:, None]
+    lengths = dict.fromkeys(_IN_TEXT, text.shape[1]) | {"at": batch.shape[1]}
+    return {name: value - row * lengths[name] if name in lengths else value for name, value in fields.items()}
 
 
-class Same:
-    """A source that always gives the same batch."""
+class InTurn:
+    """A source that always gives the same batches, one after another."""
 
-    def __init__(self, batch: Batch) -> None:
-        self.one = batch
+    def __init__(self, batches: Sequence[Batch]) -> None:
+        self.batches = cycle(batches)
 
     def batch(self, rows: int) -> Batch:
-        return self.one
+        return next(self.batches)
 
     def state(self) -> dict[str, Any]:
         return {}

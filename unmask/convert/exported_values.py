@@ -50,6 +50,12 @@ FATES: dict[type, dict[str, Fate]] = {
         "dropout": "written", "attention_dropout": "written", "activation_dropout": "training", "epsilon": "written",
         "deviation": "written", "initial": "training", "initial_projection": "training", "scaled_init": "training",
     },
+    backbone.EncoderDecoder: {
+        "layers": "written", "decoder_layers": "written", "width": "written", "heads": "written", "feedforward": "written",
+        "length": "written", "norm": "checked", "embedding_norm": "checked", "scaled_embedding": "written",
+        "positions": "checked", "activation": "written", "dropout": "written", "attention_dropout": "written",
+        "activation_dropout": "written", "epsilon": "checked", "initial": "training", "deviation": "written",
+    },
     data.Blocks: {"cross": "training", "fill": "training"},
     data.ContinuingPairs: {"reuse": "training", "random": "training", "both": "training"},
     data.FromTask: {},
@@ -65,6 +71,10 @@ FATES: dict[type, dict[str, Fate]] = {
     hide.Masked: {"units": "training", "budget": "training", "replace": "training", "copies": "training", "at": "checked"},
     hide.Next: {"ahead": "training", "second": "training"},  # whether a head reads further ahead is checked
     hide.Nothing: {},
+    hide.PermuteSentences: {},
+    hide.Rewrite: {},
+    hide.Rotate: {},
+    hide.Window: {"budget": "training", "replace": "training", "start": "training", "end": "training", "copies": "training"},
     see.Everything: {},
     see.LeftToRight: {},
     see.Permuted: {"block": "training"},

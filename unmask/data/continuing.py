@@ -13,6 +13,7 @@ from unmask.data.blocks import FullRows
 from unmask.data.concatenation import TEXT, Concatenation
 from unmask.data.continuing_reader import ContinuingReader
 from unmask.data.cut_rows import PairRows, PlainRows, laid
+from unmask.data.row_lengths import RowLengths
 from unmask.data.shards import Collection, Shard, Texts
 from unmask.errors import require
 from unmask.text import Tokenizer
@@ -20,16 +21,28 @@ from unmask.text import Tokenizer
 
 @dataclass(frozen=True)
 class ContinuingRows(Part):
-    """All documents end to end; every stream reads its own part of them, row after row (Transformer-XL)."""
+    """All documents end to end; every stream reads its own part of them, row after row (Transformer-XL).
+
+    If row lengths are random (AWD-LSTM), the learning rate of a step is in proportion to the length of its rows."""
+
+    deviation: float = 0.0  # standard deviation of the row length, in tokens; it is drawn for each step of training
+    half: float = 0.0  # share of the steps whose rows have about half the length
 
     classes = 0
     answers = ()
     packed = False
     continuous = True
 
+    def __post_init__(self) -> None:
+        require(
+            self.deviation >= 0, "arrange.deviation must be 0 tokens or more, got {deviation}", deviation=self.deviation
+        )
+        require(0 <= self.half < 1, "arrange.half must be in [0, 1), got {half}: write 0.05 for 5%", half=self.half)
+
     @property
     def gives(self) -> frozenset[str]:
-        return frozenset({"continuing rows", "unpacked rows"})
+        found = {"continuing rows", "unpacked rows"}
+        return frozenset(found | ({"random lengths"} if self.deviation or self.half else set()))
 
     def runs(self, texts: Texts, layout: str, length: int, rng: Any) -> Runs:
         """The rows of one stream; the last row may be shorter."""
@@ -45,8 +58,9 @@ class ContinuingRows(Part):
         *,
         shuffled: bool = True,
     ) -> ContinuingReader:
-        cutter = PlainRows.of(layout, length)
-        return ContinuingReader(collection, tokenizer, cutter, layout, length, seed, shuffled=shuffled)
+        cutter, drawn = PlainRows.of(layout, length), shuffled and "random lengths" in self.gives
+        lengths = RowLengths(length, self.deviation, self.half) if drawn else None
+        return ContinuingReader(collection, tokenizer, cutter, layout, length, seed, shuffled=shuffled, lengths=lengths)
 
 
 @dataclass(frozen=True)

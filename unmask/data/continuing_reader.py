@@ -14,9 +14,10 @@ import numpy as np
 from unmask import chance
 from unmask.data.arrange import special_ids
 from unmask.data.concatenation import Concatenation
-from unmask.data.cut_rows import Cutter, Parts, laid
+from unmask.data.cut_rows import Cutter, Parts, PlainRows, laid
 from unmask.data.pack import Rows, join_rows, pack
 from unmask.data.reader import Block, Place, Slot
+from unmask.data.row_lengths import RowLengths
 from unmask.data.shards import Collection
 from unmask.errors import require
 from unmask.text import Tokenizer
@@ -32,8 +33,9 @@ class ContinuingReader:
 
     def __init__(
         self, collection: Collection, tokenizer: Tokenizer, cutter: Cutter, layout: str, length: int, seed: int,
-        *, shuffled: bool = True,
+        *, shuffled: bool = True, lengths: RowLengths | None = None,
     ) -> None:  # fmt: skip
+        """`lengths`: the row length is drawn for each step; None: all rows have the same length."""
         require(len(collection) > 0, "the data holds no document: prepare a corpus that has text")
         self.collection, self.length, self.seed, self.shuffled = collection, length, seed, shuffled
         self.specials, self.pad = special_ids(tokenizer, layout), tokenizer.vocabulary.pad
@@ -41,6 +43,8 @@ class ContinuingReader:
         gap = len(self.cutter.before) + len(self.cutter.after)
         self.tokens = int(collection.lengths.sum()) + gap * len(collection)
         self.cutter.check(self.tokens)
+        self.lengths = lengths
+        self._drawn = lru_cache(1)(self._new_lengths)
         self._line = lru_cache(1)(self._new_line)
 
     @property
@@ -54,14 +58,17 @@ class ContinuingReader:
     @property
     def most(self) -> int:
         """The number of streams that the text is long enough for."""
-        return self.tokens // self.cutter.span * (2 if self.cutter.both else 1)
+        span = self.cutter.span if self.lengths is None else self.lengths.longest
+        return self.tokens // span * (2 if self.cutter.both else 1)
 
     def stretch(self, streams: int) -> int:
         """Tokens of the text for each stream. A backward stream shares its part of the text with a forward stream."""
         return self.tokens // (-(-streams // 2) if self.cutter.both else streams)
 
-    def steps(self, streams: int) -> int:
+    def steps(self, streams: int, visit: int = 0) -> int:
         """The number of rows of each stream in a visit."""
+        if self.lengths is not None:
+            return len(self._drawn(streams, visit))
         return max(0, (self.stretch(streams) - self.cutter.span) // self.cutter.advance + 1)
 
     def backward(self, streams: int) -> np.ndarray:
@@ -84,7 +91,7 @@ class ContinuingReader:
 
     def after(self, place: Place, slot: Slot) -> Place:
         step = place.block + self._steps_at(place, slot)
-        return Place(place.visit, step) if step < self.steps(slot.rows) else Place(place.visit + 1)
+        return Place(place.visit, step) if step < self.steps(slot.rows, place.visit) else Place(place.visit + 1)
 
     def next_stage(self, place: Place, slot: Slot) -> Place:
         """The start of the next visit, because the streams of the next stage read other parts of the text."""
@@ -92,6 +99,8 @@ class ContinuingReader:
 
     def _steps_at(self, place: Place, slot: Slot) -> int:
         """The number of steps that are made at once from a place on."""
+        if self.lengths is not None:  # rows of several lengths do not fit in one array
+            return 1
         most = max(1, BLOCK_TOKENS // (slot.rows * self.length))
         return min(most, self.steps(slot.rows) - place.block)
 
@@ -103,15 +112,28 @@ class ContinuingReader:
         address = _addresses(slot.first + stream, step)
         rows, notes = [], Counter[str]()
         backward = self.backward(slot.rows)[stream]
+        cutter, length, before = self._cutter_at(place, slot)
         for line in self._lines(place.visit, backward):
             mine = backward == line.backward
-            begin = self._begin(line, stream[mine], slot.rows) + step[mine] * self.cutter.advance
-            parts = self._cut(line, begin, address[mine], place.visit)
-            rows.append((mine, self._rows(line, parts)))
+            begin = self._begin(line, stream[mine], slot.rows) + before + (step[mine] - place.block) * cutter.advance
+            parts = self._cut(cutter, line, begin, address[mine], place.visit)
+            rows.append((mine, self._rows(line, parts, length)))
             notes += parts.notes
         flags = {"begins": step == 0} | ({"backward": backward} if self.cutter.both else {})
         merged = replace(_merged(rows), per_row=flags)
         return Block(merged, np.arange(len(step)), address, place.visit, notes)
+
+    def _cutter_at(self, place: Place, slot: Slot) -> tuple[Cutter, int, int]:
+        """How the rows of a block are cut, their length, and how many tokens of each stream are before them."""
+        if self.lengths is None:
+            return self.cutter, self.length, place.block * self.cutter.advance
+        drawn = self._drawn(slot.rows, place.visit)
+        length = int(drawn[place.block])
+        return PlainRows(length, self.cutter.before, self.cutter.after), length, int(drawn[: place.block].sum())
+
+    def _new_lengths(self, streams: int, visit: int) -> np.ndarray:
+        assert self.lengths is not None
+        return self.lengths.drawn(self.stretch(streams), self.seed, visit)
 
     def _lines(self, visit: int, backward: np.ndarray) -> list[Concatenation]:
         line = self._line(visit)
@@ -123,17 +145,17 @@ class ContinuingReader:
         number = stream // 2 if self.cutter.both else stream
         return len(line) - (number + 1) * stretch if line.backward else number * stretch
 
-    def _cut(self, line: Concatenation, begin: np.ndarray, address: np.ndarray, visit: int) -> Parts:
+    def _cut(self, cutter: Cutter, line: Concatenation, begin: np.ndarray, address: np.ndarray, visit: int) -> Parts:
         def dice(purpose: str) -> np.ndarray:
             drawn: np.ndarray = chance.draw(address, self.seed, visit, chance.purpose(purpose))
             return drawn
 
-        return self.cutter.cut(line, begin, dice)
+        return cutter.cut(line, begin, dice)
 
-    def _rows(self, line: Concatenation, parts: Parts) -> Rows:
+    def _rows(self, line: Concatenation, parts: Parts, length: int) -> Rows:
         pieces, runs = laid(line, parts)
         texts, start = line.read(pieces)
-        return pack(texts, replace(runs, start=start), self.specials, self.pad, self.length, packed=False)
+        return pack(texts, replace(runs, start=start), self.specials, self.pad, length, packed=False)
 
     def _new_line(self, visit: int) -> Concatenation:
         order = np.arange(len(self.collection))

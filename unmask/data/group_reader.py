@@ -25,6 +25,7 @@ class GroupReader:
 
     continuing = False
     reuse = None
+    lengths = None
 
     def __init__(
         self, collection: Collection, tokenizer: Tokenizer, arrange: Arrange, layout: str, length: int, seed: int

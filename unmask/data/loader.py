@@ -89,6 +89,7 @@ class Loader:
         places = [Place(**place) for place in state["places"]]
         self.rows, self.served, self.named = rows, int(state.get("served", 0)), len(tracks) > 1
         self.columns, self.reuse = _columns(readers), readers[0].reuse
+        self.length, self.drawn = readers[0].length, readers[0].lengths is not None  # whether row lengths are random
         self.portions = _portions(tracks, weights, rows, places)
         self.ordered = len(self.portions) > 1 or readers[0].continuing  # whether each row has a fixed place in a step
         self._resume(state)
@@ -119,7 +120,8 @@ class Loader:
         address = np.concatenate([part.address + (track.number << TRACK_BITS) for track, part in taken])
         visit = np.concatenate([part.visit for _, part in taken])
         batch = to_batch(join_rows([part.rows for _, part in taken], self.columns), address, visit)
-        return batch.replace(reuse=self.reuse, tracks=_tracks(taken) if self.named else ())
+        pace = batch.shape[1] / self.length if self.drawn else 1.0
+        return batch.replace(reuse=self.reuse, pace=pace, tracks=_tracks(taken) if self.named else ())
 
     def _counts(self, rows: int) -> list[tuple[Portion, int]]:
         """How many of the next rows each portion gives."""
@@ -202,6 +204,12 @@ def _check_tracks(tracks: list[TrackReaders]) -> None:
             ),
             first=first,
             name=name,
+        )
+        require(
+            main.lengths is None or len(readers) == 1,
+            "rows of random length need one data set and one track, because all rows of a step have one length, got {count}: "
+            "prepare all texts as one data set, or set arrange=ContinuingRows(deviation=0.0, half=0.0)",
+            count=len(readers),
         )
 
 

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import json
 import math
-import multiprocessing
 import os
 import shutil
-import sys
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Iterable, Iterator
-from concurrent.futures import Future, ProcessPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -20,6 +17,7 @@ from unmask.data.holdout import STRETCH, by_document, by_stretch
 from unmask.data.shard_writer import Writer
 from unmask.data.shards import GRAPH, MANIFEST, VERSION
 from unmask.data.unknown_tokens import NOTED, Unknown, note_of
+from unmask.data.workers import in_workers
 from unmask.errors import require
 from unmask.text import Corpus, Lexicon, Linker, OwnWords, Tokenizer, Words, encode_documents
 from unmask.text.atomic_write import check_free, drafted
@@ -158,17 +156,9 @@ def _counts(writers: dict[str, Writer]) -> dict[str, int]:
 def _tokenised(
     chunks: Iterator[list[Given]], reading: Reading, unknown: Unknown, notes: Counter[str], workers: int
 ) -> Iterator[list[Document]]:
-    """Tokenised chunks, in the order of the corpus. The pool of workers is never far ahead, so memory is bounded."""
-    # forked workers share the memory of the parent, such as the lexicon; they use only tokenizers and numpy, never torch
-    context = multiprocessing.get_context("fork" if sys.platform == "linux" else "spawn")
-    with ProcessPoolExecutor(workers, context, _start_worker, (reading,)) as pool:
-        waiting: deque[Future[Worked]] = deque()
-        for chunk in chunks:
-            waiting.append(pool.submit(_work, chunk))
-            if len(waiting) > 2 * workers:
-                yield _taken(waiting.popleft().result(), unknown, notes)
-        while waiting:
-            yield _taken(waiting.popleft().result(), unknown, notes)
+    """Tokenised chunks, in the order of the corpus."""
+    for worked in in_workers(_work, chunks, workers, start=_start_worker, given=(reading,)):
+        yield _taken(worked, unknown, notes)
 
 
 def _taken(worked: Worked, unknown: Unknown, notes: Counter[str]) -> list[Document]:

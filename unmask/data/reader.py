@@ -15,6 +15,7 @@ import numpy as np
 
 from unmask.data.background import begun
 from unmask.data.pack import Rows
+from unmask.data.row_lengths import RowLengths
 from unmask.text.columns import Column
 
 
@@ -78,6 +79,14 @@ class Reader(Protocol):
     @property
     def reuse(self) -> int | None:
         """The number of tokens at the start of a row that a memory keeps; None: all."""
+
+    @property
+    def length(self) -> int:
+        """The usual number of tokens in a row."""
+
+    @property
+    def lengths(self) -> RowLengths | None:
+        """How the row length of each step is drawn; None: all rows have the usual length."""
 
     def check(self, slot: Slot) -> None:
         """Refuse a slot with more rows than the text is long enough for."""

@@ -57,10 +57,12 @@ def explain(
         choices=tuple(extract.choices(recipe, chosen, now)),
         drawn=tuple(extract.drawn(recipe, track, chosen, made)),
         tokens=tokens,
+        moved=made.moves,
         visible=tuple(map(tuple, seen)),
         found=found,
         units=units,
         targets=tuple(extract.targets(recipe, chosen, now, made.batch, tokenizer)),
+        decoder=tuple(extract.decoder(made.batch, tokenizer)),
         questions=tuple(extract.questions(recipe, chosen, now, made.batch, done)),
         answers=tuple(extract.answers(chosen, made.batch)),
         classes=recipe.arrange.classes,
@@ -103,6 +105,8 @@ def _about_network(recipe: Recipe) -> Iterator[str]:
     if memory:
         size = "in the cells of the network" if memory == ALL_TOKENS else f"up to {memory} tokens"
         yield f"every token also sees a memory of earlier rows, {size}"
+    if "decoder" in gives_of(recipe.system):
+        yield "the matrix shows the encoder; a token of the decoder sees itself, those before it, and the encoder's whole example"
     if "second stream" in gives_of(recipe.system):
         yield (
             "the matrix shows the stream that reads the tokens; a second stream predicts: at each place it sees what the "

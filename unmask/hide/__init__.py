@@ -1,13 +1,17 @@
 """Hide = units x budget x replace: which tokens are hidden from the model, and how."""
 
-from unmask.hide.lengths import Geometric, Harmonic, Listed
+from unmask.hide.lengths import Geometric, Harmonic, Listed, Poisson
 from unmask.hide.masked import Masked
 from unmask.hide.next import Next, Nothing
+from unmask.hide.reorder import PermuteSentences, Rotate
 from unmask.hide.replace import Keep, Mask, Shuffle
+from unmask.hide.rewrite import Rewrite
 from unmask.hide.rules import apply_rules
+from unmask.hide.shorten import Delete, Infill
 from unmask.hide.units import Levels, Runs, Second, Spans, Tokens, Words
+from unmask.hide.window import Window
 
 __all__ = [
-    "Geometric", "Harmonic", "Keep", "Levels", "Listed", "Mask", "Masked", "Next", "Nothing", "Runs", "Second", "Shuffle", "Spans",
-    "Tokens", "Words", "apply_rules",
+    "Delete", "Geometric", "Harmonic", "Infill", "Keep", "Levels", "Listed", "Mask", "Masked", "Next", "Nothing", "PermuteSentences",
+    "Poisson", "Rewrite", "Rotate", "Runs", "Second", "Shuffle", "Spans", "Tokens", "Window", "Words", "apply_rules",
 ]  # fmt: skip

@@ -112,6 +112,12 @@ def _of_layer(model: Model, pool: str | None, layer: int | None, dims: int | Non
     )
     layers, chosen = model.recipe.system.backbone.layers + 1, -1 if layer is None else layer
     require(
+        chosen in (-1, layers - 1) or model.system.features is None,
+        "--fast computes only the last layer, got layer {layer}: leave one of the two out",
+        layer=layer,
+    )
+    chosen = -1 if chosen == layers - 1 else chosen
+    require(
         -layers <= chosen < layers,
         "layer must be between {layers} and {layers_2}, got {layer}",
         layers=-layers,

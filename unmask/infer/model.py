@@ -105,6 +105,10 @@ def open_run(
         put_in(system, found.recipe.tune)
     checkpoint.load_weights(system, found.weights)
     place = chosen_device(device)
+    require(
+        not half or place != "cpu" or has_bfloat16(),
+        "--half would be very slow here, because this CPU has no instructions for bfloat16: leave it out",
+    )
     system = system.to(place, torch.bfloat16) if half else system.to(place)
     return Model(
         system.eval(), found.recipe, found.tokenizer, found.folder, place, fresh=found.random, notices=found.notices
@@ -123,6 +127,14 @@ def chosen_device(device: str | None) -> str:
         place=place,
     )
     return place
+
+
+def has_bfloat16() -> bool:
+    """Whether this CPU has instructions for bfloat16. Without them it is a hundred times slower than float32."""
+    found = (
+        getattr(torch.cpu, name, lambda: False)() for name in ("_is_avx512_bf16_supported", "_is_amx_tile_supported")
+    )
+    return any(found)
 
 
 def open_on(base: Model, folder: str | Path, *, recipe: str | Path | RecipeFile | None = None) -> Model:

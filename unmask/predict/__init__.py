@@ -1,5 +1,6 @@
 """Predict: objectives. Pretraining losses and downstream heads share one interface."""
 
+from unmask.predict.activations import FastVectors, LargeVectors
 from unmask.predict.adaptive import Adaptive
 from unmask.predict.all_tokens import AllTokens
 from unmask.predict.choice import Choice
@@ -15,6 +16,6 @@ from unmask.predict.tokens import Tokens
 from unmask.predict.vector_losses import CosineLoss, InBatchLoss, PairClassLoss
 
 __all__ = [
-    "Adaptive", "AllTokens", "Choice", "CosineLoss", "EveryLayer", "InBatchLoss", "Label", "PairClassLoss", "Relation",
+    "Adaptive", "AllTokens", "Choice", "CosineLoss", "EveryLayer", "FastVectors", "InBatchLoss", "Label", "LargeVectors", "PairClassLoss", "Relation",
     "Replaced", "Span", "SpanBoundary", "Tags", "TextVectors", "Tokens",
 ]  # fmt: skip

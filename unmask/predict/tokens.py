@@ -115,8 +115,8 @@ class TokensModule(nn.Module):
         return hidden.for_prediction if self.spec.layer is None else hidden.layers[self.spec.layer]
 
     def targets(self, batch: Batch) -> Targets:
-        """The targets that are predicted."""
-        return batch.targets[self.spec.target]
+        """The targets that are predicted: those of the decoder rows, if there are any."""
+        return (batch.decoder or batch).targets[self.spec.target]
 
     def scores(self, x: Tensor) -> Tensor:
         if self.spec.transform:

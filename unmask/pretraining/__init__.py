@@ -15,12 +15,20 @@ import torch
 
 from unmask import run
 from unmask.backbone.auto_dropout import dropout_for
-from unmask.data.loader import Loader
 from unmask.errors import UserError, require
 from unmask.infer.model import Model, open_run
 from unmask.pretraining.choose_dropout import about_dropout, automatic, with_dropout
 from unmask.pretraining.collapse import collapses
-from unmask.pretraining.measure import ends, legs_of, machine_for, micro_rows, step_costs, step_seconds, steps_paid
+from unmask.pretraining.measure import (
+    Source,
+    ends,
+    legs_of,
+    machine_for,
+    micro_rows,
+    step_costs,
+    step_seconds,
+    steps_paid,
+)
 from unmask.pretraining.mixture import Mixture
 from unmask.pretraining.same_request import check_same
 from unmask.pretraining.short_budget import TOO_FEW_STEPS, about_shrinking, about_too_few, shrunk
@@ -167,6 +175,8 @@ def _built(
     """The networks with their first weights, ready to train; and notices about weights that come from another run."""
     system = recipe.system.build(recipe, mixture.tokenizer.vocabulary, seed)
     notices = inherit(system, base, recipe) + [about_rate(recipe, base)] if base is not None else []
+    if recipe.start is not None and base is None:
+        notices.append(recipe.start.fill_embeddings(system.backbone.embed.token.weight, mixture.tokenizer.spelled()))
     return Trainer(system, recipe.optimise, machine, seed), notices
 
 
@@ -174,7 +184,7 @@ def _check_data(recipe: Recipe, mixture: Mixture, seed: int) -> None:
     """Find errors in the data before anything is measured or written."""
     mixture.check(recipe)
     for stage in recipe.schedule:
-        mixture.loader(recipe, stage.length, seed, None, stage.rows)
+        mixture.loader(recipe, stage.length, seed, None, stage.rows, stage=stage)
 
 
 def _measured(
@@ -242,6 +252,8 @@ def _resumed(
     if earlier["start"] and checkpoint.newest(out) is None:
         base = open_run(earlier["start"], device="cpu", recipe=run.file_for(earlier["start"], file))
         inherit(system, base, recipe)
+    elif recipe.start is not None and checkpoint.newest(out) is None:
+        recipe.start.fill_embeddings(system.backbone.embed.token.weight, mixture.tokenizer.spelled())
     trainer = Trainer(system, recipe.optimise, machine, seed)
     if limit.kind == "seconds":
         state = checkpoint.last_state(out) or {"spent": 0.0, "seconds": 0.0, "step": 0}
@@ -270,6 +282,11 @@ def _trained(
     for notice in (*ready.notices, *_about_data(mixture, recipe, visits)):
         yield {"event": "notice", "text": notice}
     held = mixture.validation(recipe, recipe.schedule[0].length, seed, machine.device.split(":")[0], ready.held_out)
+    require(
+        bool(held) or trainer.average is None or not trainer.average.waits,
+        "optimise.average=Triggered begins when the held-out loss stops falling, but too little text was held out for a "
+        "validation: prepare the data with a larger --holdout, or set optimise.average=none",
+    )
     if not held:
         yield {
             "event": "notice",
@@ -278,7 +295,7 @@ def _trained(
     if done >= steps:
         yield {"event": "notice", "text": f"{out} is finished: all {steps:,} steps are done"}
         return
-    loaders: list[Loader] = []
+    loaders: list[Source] = []
     legs = legs_of(recipe, mixture, ready.micro, seed, loaders)
     log = Log(out, last=checkpoint.last_record(out), tensorboard=tensorboard)
     said: set[str] = set()

@@ -9,14 +9,14 @@ from unmask import curves
 from unmask.batch import Batch
 from unmask.pretraining.collapse import base_loss
 from unmask.recipe import Recipe
-from unmask.system import weights
+from unmask.system import objectives, weights
 from unmask.train import Trainer
 
 
 def validator(trainer: Trainer, held: list[Batch], recipe: Recipe) -> Callable[[], dict[str, float]]:
     """Returns a function that computes the held-out losses with fixed masks. `loss` is their weighted sum, `score` is -loss;
     `base_NAME` is the loss of a constant answer, for a yes/no objective."""
-    weights = _last_weights(recipe)
+    weights = _last_weights(recipe) | {name: 0.0 for name, part in objectives(recipe).items() if part.penalty}
 
     @trainer.plainly()
     def validate() -> dict[str, float]:

@@ -11,9 +11,12 @@ from typing import Final
 
 from unmask import infer, run
 from unmask.api.model import Model
+from unmask.api.quickening import opened_fast
 from unmask.axes import gives_of
 from unmask.errors import UserError, require
+from unmask.infer.fast import why_not
 from unmask.infer.likelihood import predicts_next
+from unmask.progress import Tell, tell_notice
 from unmask.run_base import read_base
 from unmask.serving.refused import Refused
 
@@ -62,9 +65,19 @@ class Served:
 class Models:
     """All models of the service. The first one is the default of routes that name none."""
 
-    def __init__(self, given: Mapping[str, Path], *, device: str | None = None, runs: Path | None = None) -> None:
+    def __init__(
+        self, given: Mapping[str, Path], *, device: str | None = None, runs: Path | None = None, fast: bool = False,
+        half: bool = False, tell: Tell = lambda record: None,
+    ) -> None:  # fmt: skip
+        """`fast`: encoders have weights in 8 bits. `half`: all weights are in bfloat16. `tell`: as for `unmask.load`."""
         require(runs is None or runs.is_dir(), "--runs must be a folder that holds runs, got {runs}", runs=runs)
-        self.device, self.runs = device, runs
+        self.device, self.runs, self.fast, self.half, self.tell = "cpu" if fast else device, runs, fast, half, tell
+        require(not (fast and half), "--fast is for 8 bits and --half for 16: give one of them")
+        require(
+            not fast or device in (None, "cpu"),
+            "--fast is for a CPU, got --device {device}: leave one of them out",
+            device=device,
+        )
         self._served: dict[str, Served] = {}
         self._folders = dict(given)
         self._opening = threading.Lock()  # one model is opened at a time
@@ -131,12 +144,19 @@ class Models:
         """A model; if it holds only what was trained, on the weights of a base that is open already."""
         base = read_base(folder)
         if base is None:
-            return Served(name, Model.of(infer.open_run(folder, device=self.device)))
+            return Served(name, self._quickened(infer.open_run(folder, device=self.device, half=self.half)))
         place = base.found(folder)
         opened = [model for one in self.all() for model in (one.model, one.base) if model is not None]
         below = next((model for model in opened if model.folder.resolve() == place.resolve()), None)
-        below = below or infer.open_run(place, device=self.device)
-        return Served(name, Model.of(infer.open_on(below, folder)), below)
+        below = below or infer.open_run(place, device=self.device, half=self.half)
+        return Served(name, self._quickened(infer.open_on(below, folder)), below)
+
+    def _quickened(self, model: infer.Model) -> Model:
+        """With --fast, the model with weights in 8 bits if it can have them; otherwise the reason is told."""
+        why = why_not(model) if self.fast else None
+        if why is not None:
+            tell_notice(f"{model.folder} stays in float32: {why}", self.tell)
+        return Model.of(opened_fast(model, self.tell) if self.fast and why is None else model)
 
 
 def named(given: list[str]) -> dict[str, Path]:

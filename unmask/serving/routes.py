@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from unmask.serving import hf_tasks, openai, own, page_files, page_routes, state, tei
+from unmask.serving import hf_tasks, openai, own, page_routes, state, tei
 from unmask.serving.call import Call, Route
 from unmask.serving.openapi import description
+from unmask.serving.state import OPEN
 
 __all__ = ["OPEN", "ROUTES", "openapi"]
-
-OPEN = state.OPEN | page_files.OPEN  # answered without a key, and when the service is busy
 
 
 async def _describe(call: Call) -> Any:
@@ -23,6 +22,6 @@ def openapi() -> dict[str, Any]:
 
 
 ROUTES: tuple[Route, ...] = (
-    *openai.ROUTES, *hf_tasks.ROUTES, *tei.ROUTES, *own.ROUTES, *page_routes.ROUTES, *state.ROUTES, *page_files.ROUTES,
+    *openai.ROUTES, *hf_tasks.ROUTES, *tei.ROUTES, *own.ROUTES, *page_routes.ROUTES, *state.ROUTES,
     Route("/openapi.json", _describe, "This description"),
 )  # fmt: skip

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from unmask.errors import UserError, require
+from unmask.progress import Tell
 from unmask.serving.limits import Limits
 from unmask.serving.models import Models, named
 
@@ -21,14 +22,14 @@ MISSING = "the service needs starlette, uvicorn and prometheus-client: pip insta
 def serve(
     runs: Sequence[str], *, host: str = "127.0.0.1", port: int = 8000, keys: Sequence[str] = (),
     origins: Sequence[str] = (), folder: Path | None = None, indexes: Sequence[Path] = (), limits: Limits | None = None,
-    device: str | None = None,
+    device: str | None = None, fast: bool = False, half: bool = False, tell: Tell = lambda record: None,
     ready: Callable[[str], None] = lambda url: None,
 ) -> None:  # fmt: skip
     """Answer requests until the process gets SIGTERM or SIGINT.
 
     `runs`: run folders, each as FOLDER or NAME=FOLDER. `keys`: clients must send one; needed unless `host` is this machine.
     `origins`: web pages that may read answers. `folder`: holds runs that can be loaded while it runs. `indexes`: folders of
-    search indexes. `ready`: called with
+    search indexes. `fast`, `half`, `tell`: as for `unmask.load`. `ready`: called with
     the address when requests are accepted."""
     try:
         import uvicorn
@@ -41,7 +42,7 @@ def serve(
     require(bool(runs) or folder is not None, "name at least one run, or a folder of runs with --runs")
     check_keys(host, keys)
     listening = _listen(host, port)
-    models = Models(named(list(runs)), device=device, runs=folder)
+    models = Models(named(list(runs)), device=device, runs=folder, fast=fast, half=half, tell=tell)
     service = Service(models, limits or Limits(), indexes=open_indexes(indexes, models))
     app = make_app(service, keys=keys, origins=origins, log=_log)
     config = uvicorn.Config(app, log_level="warning", access_log=False, lifespan="on")

@@ -47,18 +47,20 @@ def with_network_of(recipe: Recipe, base: Recipe) -> Recipe:
     if segments > system.backbone.segments:
         system = dataclasses.replace(system, backbone=dataclasses.replace(system.backbone, segments=segments))
     rows = max(stage.length for stage in recipe.schedule)
-    return recipe.replace(system=system, size=base.size, reads=max(rows, base.longest))
+    return recipe.replace(system=system, size=base.size, reads=max(rows, base.longest), start=base.start)
 
 
 def check_continued(asked: Recipe, usual: Recipe, base: Recipe) -> None:
     """Refuse settings of the network that the user changed and that the network of the base run does not have."""
     before, now, made = (flat(recipe) for recipe in (usual, asked, with_network_of(asked, base)))
-    lost = [n for n in now if n.split(".")[0] == "system" and now[n] != before.get(n) and now[n] != made.get(n)]
+    lost = [
+        n for n in now if n.split(".")[0] in ("system", "start") and now[n] != before.get(n) and now[n] != made.get(n)
+    ]
     require(
         not lost,
         (
             "{lost} would have no effect, because the network comes from a run of {name}: leave out --size, --set "
-            "system..., and a --variant that changes the network, or leave out --from"
+            "system... or start..., and a --variant that changes the network, or leave out --from"
         ),
         lost=", ".join(f"{n}={now[n]}" for n in lost[:3]),
         name=base.name,

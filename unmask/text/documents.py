@@ -126,6 +126,19 @@ class Corpus:
         verb = "is" if len(names) == 1 else "are"
         require(found, "the corpus holds no text: {names} {verb} empty or blank", names=", ".join(names[:3]), verb=verb)
 
+    def chunks(self, size: int) -> Iterator[list[str]]:
+        """The documents in groups of about `size` characters: as much as is read, or sent to a worker, at a time."""
+        chunk: list[str] = []
+        held = 0
+        for text in self:
+            chunk.append(text)
+            held += len(text)
+            if held >= size:
+                yield chunk
+                chunk, held = [], 0
+        if chunk:
+            yield chunk
+
     def _texts(self, source: Source) -> Iterator[tuple[str, Line | None]]:
         for file in source.files:
             before = self.bytes_done

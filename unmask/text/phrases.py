@@ -95,23 +95,12 @@ class Miner:
         return sorted(self.candidates.phrases(), key=lambda p: (-(p.pmi**2) * math.log(p.count), p.text))
 
     def _sequences(self) -> Iterator[Sequences]:
-        for text in self._chunks():
+        for text in map("\n".join, self.corpus.chunks(CHUNK)):
             if self.way != self.requested and CHINESE.search(text):
                 self.corpus.notes[
                     "chunks of Chinese text were read with every character as a word: pip install 'unmask[zh]'"
                 ] += 1
             yield Sequences.of(text, self.way, self.mining.longest)
-
-    def _chunks(self) -> Iterator[str]:
-        held, size = [], 0
-        for text in self.corpus:
-            held.append(text)
-            size += len(text)
-            if size >= CHUNK:
-                yield "\n".join(held)
-                held, size = [], 0
-        if held:
-            yield "\n".join(held)
 
     def _progress(self, passes: int) -> dict[str, Any]:
         size = self.corpus.bytes_total

@@ -209,7 +209,7 @@ def load_state(
         memory.clear()
         if MEMORY in state["sha256"]:
             memory.update(_memory(read(place / MEMORY), state.get("memory"), next(model.parameters()).device))
-    if average is not None:
+    if average is not None and AVERAGE in state["sha256"]:
         found = read(place / AVERAGE)
         for name, value in average.items():
             value.copy_(found[name])

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from unmask.axes import Part
 from unmask.errors import require
+from unmask.train.average import Triggered
 from unmask.train.optimise import Curve, check_numbers, factor, groups, share
 from unmask.train.plan import Moment
 
@@ -39,9 +40,8 @@ class Muon(Part):
     clip: float | None = 1.0  # largest gradient norm; none for no clipping
     warmup: float = 0.01  # share of the steps in which the rate rises from 0
     curve: Curve = "linear"  # how the rate changes after the warmup
-    average: float | None = (
-        None  # share of the average of the weights that a step keeps, such as 0.999; none: no average
-    )
+    # share of the average of the weights that a step keeps, such as 0.999, or Triggered; none: no average
+    average: float | Triggered | None = None
 
     def __post_init__(self) -> None:
         check_numbers(self)

@@ -13,6 +13,7 @@ from torch import nn
 from unmask import curves
 from unmask.axes import Part
 from unmask.errors import require
+from unmask.train.average import Triggered
 from unmask.train.plan import Moment
 
 Curve = Literal["linear", "cosine", "inverse_sqrt", "constant", "trapezoid"]
@@ -32,9 +33,8 @@ class AdamW(Part):
     curve: Curve = "linear"  # how the rate changes after the warmup
     correct: bool = True  # Adam's bias correction; BERT's released code leaves it out
     layer_decay: float = 1.0  # rate of a layer as a share of the rate of the layer above it; 1: all layers alike
-    average: float | None = (
-        None  # share of the average of the weights that a step keeps, such as 0.999; none: no average
-    )
+    # share of the average of the weights that a step keeps, such as 0.999, or Triggered; none: no average
+    average: float | Triggered | None = None
 
     def __post_init__(self) -> None:
         check_numbers(self)
@@ -100,7 +100,7 @@ def groups(model: nn.Module, decay: float, scales: Mapping[str, float] | None = 
 
 def share(group: Mapping[str, Any], moment: Moment) -> float:
     """The learning rate of a parameter group at a step, as a share of the rate of that step."""
-    return float(group["scale"] * curves.at(group["network"], moment.before))
+    return float(group["scale"] * curves.at(group["network"], moment.before) * moment.pace)
 
 
 def layer_scales(model: Any, decay: float) -> dict[str, float]:
@@ -146,7 +146,7 @@ def check_rate(optimise: Any) -> None:
         clip=optimise.clip,
     )
     require(
-        optimise.average is None or 0 < optimise.average < 1,
+        not isinstance(optimise.average, int | float) or 0 < optimise.average < 1,
         "optimise.average must be in (0, 1) or none, got {average}: with 0.999, about the last 1,000 steps are averaged",
         average=optimise.average,
     )

@@ -18,6 +18,7 @@ class Moment:
     step: int  # counted from 1
     before: float  # progress when the step begins
     after: float  # progress when it ends
+    pace: float = 1.0  # the length of the rows of the step, as a share of the usual length
 
 
 @dataclass(frozen=True)

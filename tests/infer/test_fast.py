@@ -1,0 +1,70 @@
+"""Fast: weights in 8 bits give nearly the same vectors and answers; the file is made once; what cannot be fast is refused."""
+
+import json
+
+import numpy as np
+import pytest
+
+import unmask
+from tests.adapt.made import base_of
+from tests.command import mistake, works
+from tests.convert.parts import SENTENCES, model_of, recipe_of, tokenizer
+from unmask.infer import save_run
+from unmask.infer.fast import FILE
+
+
+@pytest.fixture(scope="module")
+def run(tokenizers, tmp_path_factory):
+    """A run that was adapted with a dev set."""
+    folder = tmp_path_factory.mktemp("fast")
+    save_run(base_of("bert", tokenizers["wordpiece"], folder / "base"), folder / "base")
+    rows = [{"text": text, "label": label} for text in SENTENCES for label in "ab"]
+    (folder / "dev.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    base = unmask.load(folder / "base", device="cpu")
+    base.adapt(folder / "dev.jsonl", folder / "run", dev=folder / "dev.jsonl", settings=["epochs=1"], progress=False)
+    return folder / "run"
+
+
+def test_vectors_and_probabilities_are_nearly_those_of_float32(run):
+    told = []
+    plain, fast = unmask.load(run, device="cpu"), unmask.load(run, fast=True, tell=told.append)
+    texts = [*SENTENCES, "rain", " ".join(SENTENCES)]  # several lengths, and one that is cut
+    vectors, others = plain.embed(texts, tell=told.append), fast.embed(texts, tell=told.append)
+    cosines = (vectors * others).sum(1) / np.linalg.norm(vectors, axis=1) / np.linalg.norm(others, axis=1)
+    assert cosines.min() > 0.99
+    assert not np.array_equal(vectors, others)  # it does compute with other weights
+    for one, other in zip(plain.predict(SENTENCES), fast.predict(SENTENCES), strict=True):
+        assert one.probabilities == pytest.approx(other.probabilities, abs=0.05)
+    assert "of 8 dev answers are those of float32" in told[0]["text"]
+
+
+def test_the_file_is_made_once_and_again_when_the_weights_change(run, monkeypatch):
+    told = []
+    unmask.load(run, fast=True, tell=told.append)
+    made = (run / FILE).stat().st_mtime_ns
+    unmask.load(run, fast=True, tell=told.append)
+    assert (run / FILE).stat().st_mtime_ns == made
+    assert told[0] == told[1]  # the agreement is kept too
+    about = json.loads((run / "fast.json").read_text())
+    (run / "fast.json").write_text(json.dumps(about | {"key": "of other weights"}))
+    unmask.load(run, fast=True, tell=told.append)
+    assert (run / FILE).stat().st_mtime_ns > made
+    assert [path.name for path in run.iterdir() if path.name.startswith(".fast")] == []
+
+
+def test_predict_and_embed_are_fast_from_the_command_line(run, tmp_path):
+    found = works("predict", run, SENTENCES[0], "--fast")
+    assert "in 8 bits: " in found.err
+    (tmp_path / "texts.txt").write_text("\n".join(SENTENCES))
+    works("embed", run, tmp_path / "texts.txt", "--out", tmp_path / "v.npy", "--fast", "--layer", "-1")
+    assert "only the last layer" in mistake(
+        "embed", run, tmp_path / "texts.txt", "--out", tmp_path / "w.npy", "--fast", "--layer", "0"
+    )
+
+
+@pytest.mark.parametrize("name,kind,why", [("gpt2", "gpt2", "generates text"), ("xlnet", "unigram", "ONNX|remembers")])
+def test_what_cannot_be_fast_is_refused(name, kind, why, tmp_path):
+    save_run(model_of(recipe_of(name), tokenizer(kind), tmp_path), tmp_path / "run")
+    with pytest.raises(ValueError, match=f"cannot be used with --fast: .*({why})"):
+        unmask.load(tmp_path / "run", fast=True)
+    assert not (tmp_path / "run" / FILE).exists()

@@ -1,0 +1,36 @@
+"""Work on all cores: a function is called in worker processes, and the results come in order."""
+
+from __future__ import annotations
+
+import multiprocessing
+import sys
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ProcessPoolExecutor
+from typing import Any, TypeVar
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+
+def in_workers(
+    work: Callable[[Item], Result],
+    items: Iterable[Item],
+    workers: int,
+    *,
+    start: Callable[..., None] | None = None,
+    given: tuple[Any, ...] = (),
+) -> Iterator[Result]:
+    """`work(item)` for each item. The workers are never far ahead of the caller, so memory is bounded.
+
+    `start`: called once in each worker, with `given`."""
+    # forked workers share the memory of the parent, such as a lexicon; they must not use torch
+    context = multiprocessing.get_context("fork" if sys.platform == "linux" else "spawn")
+    with ProcessPoolExecutor(workers, context, start, given) as pool:
+        waiting: deque[Future[Result]] = deque()
+        for item in items:
+            waiting.append(pool.submit(work, item))
+            if len(waiting) > 2 * workers:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
