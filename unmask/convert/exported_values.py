@@ -31,7 +31,7 @@ FATES: dict[type, dict[str, Fate]] = {
         "layout": "written", "arrange": "checked", "hide": "checked", "see": "checked", "system": "checked",
         "predict": "checked", "optimise": "training", "continuing": "training", "shrink": "training",
         "reads": "written",
-        "segments": "checked", "tracks": "training", "writes_with": "training",
+        "segments": "checked", "tracks": "training", "writes_with": "training", "start": "training",
         "schedule": "training",  # except what its stages hide, which is checked
         "adapt": "training",
         "task": "checked",  # its labels are written
