@@ -17,7 +17,7 @@ from unmask.settings import flat, override
 from unmask.tasks.classify import Classify, Example
 
 KINDS = {"WordPiece": "wordpiece", "ByteBPE": "byte-bpe", "Unigram": "unigram", "WordBPE": "word-bpe", "Bytes": "bytes",
-         "WholeWords": "wordpiece"}  # fmt: skip
+         "WholeWords": "wordpiece", "BPE": "wordpiece"}  # fmt: skip
 EXAMPLES = [Example(Text("the doctor opened"), "a"), Example(Text("near London"), "b")] * 3
 NOT_FOR_CELLS = {"adapters": "no attention", "lora": "no attention", "mix": "differ in width"}
 NAMES = [name for name in tune_names.names() if name != tune_names.FULL]
