@@ -22,6 +22,7 @@ def check_transformer(family: Family, recipe: Recipe, backbone: Transformer) -> 
     _check_embeddings(family, backbone)
     _check_layers(family, backbone)
     _check_feedforward(family, backbone)
+    _check_knowledge(family, backbone)
 
 
 def _check_positions(family: Family, backbone: Transformer) -> None:
@@ -107,6 +108,16 @@ def _check_layers(family: Family, backbone: Transformer) -> None:
             wanted=str(wanted).lower(),
             found=str(found).lower(),
         )
+
+
+def _check_knowledge(family: Family, backbone: Transformer) -> None:
+    require(
+        backbone.knowledge is None,
+        "Hugging Face's {model_type} reads no entities of a graph, got system.backbone.knowledge={knowledge}: use the run folder as "
+        "it is",
+        model_type=family.model_type,
+        knowledge=type(backbone.knowledge).__name__,
+    )
 
 
 def _check_feedforward(family: Family, backbone: Transformer) -> None:

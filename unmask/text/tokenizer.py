@@ -144,6 +144,12 @@ class Tokenizer:
             return token
         return self.decode([index]) or token
 
+    def spelled(self) -> list[str | None]:
+        """The word that each token spells; None: it is special, a piece inside a word, or not text."""
+        special = set(self.vocabulary.special)
+        texts = [None if index in special else self.readable(index).strip() for index in range(self.vocabulary.size)]
+        return [text if text and not text.startswith("##") else None for text in texts]
+
     def with_mask(self, text: str) -> str:
         """The text with [MASK] and <mask> replaced by the mask token of this tokenizer."""
         if "mask" in self.roles:
