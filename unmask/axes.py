@@ -62,6 +62,7 @@ FACTS: dict[str, Fact] = {
     ),
     "memory": Fact("a memory of the rows before", ("system.backbone=TransformerXL",)),
     "cells": Fact("a recurrent network whose cells are its memory", ("system.backbone=LSTM",)),
+    "two halves": Fact("vectors with one half for each direction", ("system.backbone=TwoWayLSTM",)),
     "equal layers": Fact(
         "layers that are all as wide as the last", ("system.backbone.inner=none", "system.backbone=Transformer")
     ),
@@ -78,6 +79,7 @@ FACTS: dict[str, Fact] = {
     "both sides": Fact("tokens that see both sides", ("see=Everything",)),
     "prefix": Fact("a second text that sees the first text and its own past", ("see=Prefix",)),
     "future hidden": Fact("a view in which no token sees a later one", ("see=LeftToRight",)),
+    "past hidden": Fact("a view in which no token sees an earlier one", ("see=RightToLeft",)),
     # scores that an objective computes
     "token scores": Fact("an objective that scores tokens", ("predict.tokens=Tokens",)),
     "original scores": Fact("an objective that scores whether each token is the original one"),
@@ -100,7 +102,8 @@ def fact(name: str) -> Fact:
         return Fact(f"the column {inner!r} in the data")
     if kind == "targets" and inner:
         ahead = inner.removeprefix("ahead_")
-        givers = (f"hide=Next(ahead={ahead})",) if ahead.isdecimal() else ("hide=Masked", "hide=Next")
+        usual = ("hide=Previous",) if inner == "previous" else ("hide=Masked", "hide=Next")
+        givers = (f"hide=Next(ahead={ahead})",) if ahead.isdecimal() else usual
         return Fact(f"the targets {inner!r}", givers)
     return FACTS[name]
 

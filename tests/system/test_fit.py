@@ -42,9 +42,9 @@ AXES = {
         data.NextSentence, data.SentenceOrder, data.ThreeWay, data.Blocks, data.FullRows, data.ContinuingRows,
         data.ContinuingPairs, data.FromTask,
     ],
-    "hide": [hide.Masked, hide.Next, hide.Nothing],
+    "hide": [hide.Masked, hide.Next, hide.Previous, hide.Nothing],
     "see": [see.Everything, see.LeftToRight, see.RightToLeft, see.Prefix, see.Permuted],
-    "system.backbone": [backbone.Transformer, backbone.TransformerXL, backbone.LSTM],
+    "system.backbone": [backbone.Transformer, backbone.TransformerXL, backbone.LSTM, backbone.TwoWayLSTM],
 }  # fmt: skip
 # what no setting can help, because the part itself refuses it: the reason
 IMPOSSIBLE = {
@@ -86,7 +86,9 @@ def batch_of(recipe: Recipe) -> Batch:
     names = list(recipe.all_tracks())
     rows = [4 - len(names) + 1] + [1] * (len(names) - 1)
     tracks = tuple(zip(names, rows, strict=True)) if len(names) > 1 else ()
-    return with_lexicon(random_batch(rows=4, length=32, examples=2)).replace(tracks=tracks)
+    batch = with_lexicon(random_batch(rows=4, length=32, examples=2))
+    spelling = torch.randint(256, (4, 32, 6), generator=torch.Generator().manual_seed(0))
+    return batch.replace(tracks=tracks, columns=batch.columns | {"spelling": spelling})
 
 
 def check_that_it_trains(recipe: Recipe) -> None:

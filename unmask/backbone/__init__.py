@@ -11,8 +11,9 @@ from unmask.backbone.relative import LayerMemory
 from unmask.backbone.rotary import Rotary
 from unmask.backbone.transformer import Transformer
 from unmask.backbone.transformer_xl import TransformerXL
+from unmask.backbone.two_way_lstm import TwoWayLSTM
 
 __all__ = [
     "LSTM", "AttentionPart", "Cache", "Cells", "Decoder", "Full", "LayerMemory", "Learned", "Local", "LocalLayers", "NoPositions",
-    "Positions", "Rotary", "Sinusoidal", "Transformer", "TransformerXL",
+    "Positions", "Rotary", "Sinusoidal", "Transformer", "TransformerXL", "TwoWayLSTM",
 ]  # fmt: skip

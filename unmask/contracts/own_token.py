@@ -13,6 +13,7 @@ from unmask.batch import Batch, Targets
 from unmask.contracts.broken import expect
 from unmask.contracts.case import Case, StageTrack
 from unmask.contracts.contract import Contract
+from unmask.contracts.rows import respelled
 from unmask.system import objectives
 from unmask.system.tracks import joined
 
@@ -80,7 +81,8 @@ def _other_token(case: Case, way: StageTrack, raw: Batch, batch: Batch, name: st
     """The batch, hidden again with another token at the place of a target. The ids to predict do not change."""
     ids, place = raw.ids.clone(), batch.targets[name].where[number]
     ids.view(-1)[place] = next(token for token in _ordinary(case) if token != int(ids.view(-1)[place]))
-    other = case.hide(way, raw.replace(ids=ids))
+    row, column = int(place) // raw.shape[1], int(place) % raw.shape[1]
+    other = case.hide(way, respelled(raw.replace(ids=ids), row, column))
     expect(all(torch.equal(other.targets[n].where, t.where) for n, t in batch.targets.items()), f"In {way} the choice of targets "
            "must not depend on which ordinary token is at a place, but it does.")  # fmt: skip
     return other.replace(targets=batch.targets)

@@ -6,6 +6,7 @@ from unmask.predict.all_tokens import AllTokens
 from unmask.predict.choice import Choice
 from unmask.predict.every_layer import EveryLayer
 from unmask.predict.label import Label
+from unmask.predict.neighbours import Neighbours
 from unmask.predict.relation import Relation
 from unmask.predict.replaced import Replaced
 from unmask.predict.span import Span
@@ -16,6 +17,6 @@ from unmask.predict.tokens import Tokens
 from unmask.predict.vector_losses import CosineLoss, InBatchLoss, PairClassLoss
 
 __all__ = [
-    "Adaptive", "AllTokens", "Choice", "CosineLoss", "EveryLayer", "FastVectors", "InBatchLoss", "Label", "LargeVectors", "PairClassLoss", "Relation",
+    "Adaptive", "AllTokens", "Choice", "CosineLoss", "EveryLayer", "FastVectors", "InBatchLoss", "Label", "LargeVectors", "Neighbours", "PairClassLoss", "Relation",
     "Replaced", "Span", "SpanBoundary", "Tags", "TextVectors", "Tokens",
 ]  # fmt: skip
