@@ -102,7 +102,7 @@ def fact(name: str) -> Fact:
         return Fact(f"the column {inner!r} in the data")
     if kind == "targets" and inner:
         ahead = inner.removeprefix("ahead_")
-        usual = ("hide=Previous",) if inner == "previous" else ("hide=Masked", "hide=Next")
+        usual = ("hide=Previous", "hide=(Next, Previous)") if inner == "previous" else ("hide=Masked", "hide=Next")
         givers = (f"hide=Next(ahead={ahead})",) if ahead.isdecimal() else usual
         return Fact(f"the targets {inner!r}", givers)
     return FACTS[name]

@@ -42,17 +42,19 @@ AXES = {
         data.NextSentence, data.SentenceOrder, data.ThreeWay, data.Blocks, data.FullRows, data.ContinuingRows,
         data.ContinuingPairs, data.FromTask,
     ],
-    "hide": [hide.Masked, hide.Next, hide.Previous, hide.Nothing],
+    "hide": [hide.Masked, hide.Next, hide.Nothing],
     "see": [see.Everything, see.LeftToRight, see.RightToLeft, see.Prefix, see.Permuted],
-    "system.backbone": [backbone.Transformer, backbone.TransformerXL, backbone.LSTM, backbone.TwoWayLSTM],
+    "system.backbone": [backbone.Transformer, backbone.TransformerXL, backbone.LSTM],
 }  # fmt: skip
 # what no setting can help, because the part itself refuses it: the reason
 IMPOSSIBLE = {
     ("electra", "TransformerXL"): "embeddings that are as wide as its layers",
     ("electra", "LSTM"): "embeddings that are as wide as its layers",
 }
-# what would need more settings than advice may have: an LSTM and tracks that see other things than the left
+# what would need more settings than advice may have: an LSTM and tracks that see other things than the left; another
+# network for both directions
 NO_ADVICE = {("unilm", "LSTM"): "choose another system.backbone"}
+NO_ADVICE |= {("elmo", name): "choose another" for name in ("Transformer", "TransformerXL", "LSTM")}
 SMALL = ["schedule.*.length=32", "schedule.*.rows=4", "system.backbone.layers=2"]
 OTHERS = {"heads": 2, "feedforward": 64}  # where the old backbone has no attention
 KEPT = ("layers", "width", "heads", "feedforward", "length", "segments")  # of a backbone that is replaced

@@ -35,7 +35,7 @@ def recipe(size: str = "base", variant: str = "paper") -> Recipe:
         hide=(hide.Next(), hide.Previous()),
         see=see.Everything(),
         system=system.Single(backbone=replace(SIZES[size], clip={"paper": None, "code": 3.0}[variant])),
-        predict={"tokens": predict.Neighbours(samples=SAMPLES)},
+        predict={"neighbours": predict.Neighbours(samples=SAMPLES)},
         optimise=train.AdamW(rate=RATES[size], betas=(0.7, 0.99), decay=0.0, clip=10.0, warmup=0.01),
         schedule=(Stage(rows=ROWS[size], length=128),),
         shrink=size not in PAPER,

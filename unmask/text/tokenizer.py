@@ -18,7 +18,7 @@ from unmask.axes import Part
 from unmask.batch import Vocabulary
 from unmask.errors import UserError, require, unknown
 from unmask.text.fold_width import folding, folds
-from unmask.text.word_tokens import WordEncoding, word_spans
+from unmask.text.word_tokens import SPELLING, WordEncoding, word_spans
 
 # The roles of special tokens, and the names of each role in the published models. If a tokenizer has several of these
 # names, the first is used. GPT-2 and Transformer-XL have one token for all ends. GPT's extract token represents a whole
@@ -364,6 +364,10 @@ class WholeWords(Part):
             self.split == "words" or not self.spelled,
             "tokenizer.spelled=true keeps the bytes of words, got split=spaces: set tokenizer.split=words",
         )
+
+    @property
+    def gives(self) -> frozenset[str]:
+        return frozenset({f"column:{SPELLING}"} if self.spelled else ())
 
     def blank(self) -> tuple[Backend, Any]:
         backend = Backend(models.WordLevel(unk_token="[UNK]"))
