@@ -12,7 +12,7 @@ from unmask.settings import flat, override
 
 
 def vocabulary(size: int = 200) -> Vocabulary:
-    return Vocabulary(size=size, pad=0, special=(0, 1, 2, 3, 4), mask=4)
+    return Vocabulary(size=size, pad=0, special=(0, 1, 2, 3, 4), mask=4, end=3)
 
 
 def random_batch(rows: int, length: int, examples: int = 1, seed: int = 0, size: int = 200, padding: int = 3) -> Batch:

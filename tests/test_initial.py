@@ -19,7 +19,7 @@ from unmask.train import Machine, Plan, Trainer
 
 DEVIATION = 0.02
 # The others follow BERT's program, which cuts at two deviations.
-NORMAL = ("deberta", "gpt", "gpt2", "roberta", "spanbert", "transformer-xl", "xlnet")
+NORMAL = ("bart", "deberta", "gpt", "gpt2", "mass", "roberta", "spanbert", "transformer-xl", "xlnet")
 LAWS = {"normal": norm(scale=DEVIATION), "truncated": truncnorm(-2, 2, scale=DEVIATION)}
 
 

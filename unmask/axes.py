@@ -22,7 +22,8 @@ if TYPE_CHECKING:  # listing recipes must not wait for torch
     from unmask.batch import Batch, Vocabulary
     from unmask.init_weights import InitWeights
 
-Way = Literal["mask", "random", "keep", "moved"]  # what replaces a hidden token; moved: a token of the same unit
+# what replaces a hidden token; moved: a token of the same unit; infilled: one [MASK] for the whole unit
+Way = Literal["mask", "random", "keep", "moved", "infilled", "deleted"]
 Pattern = Literal["everything", "left", "ranked"]  # what an attention kernel may rely on; "ranked" is any rule by rank
 AskedAt = Literal[
     "targets", "tokens", "examples"
@@ -43,17 +44,21 @@ class Fact:
 FACTS: dict[str, Fact] = {
     # shapes of data
     "pairs": Fact("two texts in each example", ("arrange=NextSentence",)),
+    "halves": Fact("sources and targets that each fill at most half of a row", ("arrange=SourceTarget",)),
     "labels": Fact("a class for each example", ("arrange=NextSentence",)),
     "continuing rows": Fact("rows that continue the rows before them", ("arrange=ContinuingRows",)),
     "random lengths": Fact("rows of another length at each step", ("arrange=ContinuingRows(deviation=5.0)",)),
-    "decoder rows": Fact("rows for a decoder"),
+    "decoder rows": Fact("rows for a decoder", ("hide=Rewrite", "hide=Window", "hide=WriteSecond")),
+    "decoder": Fact("a backbone with a decoder", ("system.backbone=EncoderDecoder",)),
     "unpacked rows": Fact("rows that hold one example each", ("arrange=FullRows", "arrange=ContinuingRows")),
     "mask token": Fact("a tokenizer with a [MASK] token"),
     # fields filled later
     "covered": Fact("predicted tokens that are hidden in the text", ("hide=Masked", "hide.replace=Mask")),
     "one earlier": Fact("hidden tokens that are predicted from the position before them", ("hide=Masked(at=before)",)),
     "from before": Fact("tokens that are predicted from a position before them", ("hide=Next",)),
-    "second text": Fact("targets that are all in the second of two texts", ("hide=Next(second=true)",)),
+    "second text": Fact(
+        "targets that are all in the second of two texts", ("hide=Next(second=true)", "hide=WriteSecond")
+    ),
     "original": Fact("a generator that replaces tokens", ("system=GeneratorDiscriminator",)),
     "order": Fact("tokens in a random order", ("see=Permuted",)),
     "second stream": Fact(
@@ -67,11 +72,16 @@ FACTS: dict[str, Fact] = {
         "layers that are all as wide as the last", ("system.backbone.inner=none", "system.backbone=Transformer")
     ),
     "one table": Fact("one table of token embeddings", ("system.backbone.cutoffs=()", "system.backbone=Transformer")),
+    "word vectors": Fact("token embeddings that start as word vectors", ("start=FromVectors",)),
     "any width": Fact(
         "a backbone whose embeddings may differ in width from its layers", ("system.backbone=Transformer",)
     ),
     "rotation": Fact("attention that rotates queries and keys", ("system.backbone.attention=Full",)),
     "windows": Fact("layers in which tokens see only a window", ("system.backbone.local=Local",)),
+    "entity vectors": Fact(
+        "a network that reads the entities of a graph",
+        ("system.backbone.knowledge=Fusion", "system.backbone=Transformer(knowledge=Fusion)"),
+    ),
     "clusters": Fact("adaptive embeddings", ("system.backbone=TransformerXL(cutoffs=(20000, 40000))",)),
     # directions
     "left": Fact("tokens that see only the tokens before them", ("see=LeftToRight",)),
@@ -90,9 +100,15 @@ FACTS: dict[str, Fact] = {
     "scores of each class": Fact("an objective that says for each class whether an example has it"),
     "numbers": Fact("an objective that predicts a number"),
     "relation scores": Fact("an objective that scores relations between two entities"),
+    "entity scores": Fact("an objective that scores entities"),
+    "compared rows": Fact("an objective that compares the rows of a batch with each other"),
     "tag scores": Fact("an objective that scores the tags of each token"),
     "span scores": Fact("an objective that scores where an answer begins and ends"),
 }
+
+
+# targets whose answers are not tokens: the column that holds their answers
+COLUMN_OF_TARGETS = {"entities": "links"}
 
 
 def fact(name: str) -> Fact:
@@ -101,6 +117,8 @@ def fact(name: str) -> Fact:
     if kind == "column" and inner:
         return Fact(f"the column {inner!r} in the data")
     if kind == "targets" and inner:
+        if inner in COLUMN_OF_TARGETS:
+            return Fact(f"the targets {inner!r}", ("hide=(Masked, Links)",))
         ahead = inner.removeprefix("ahead_")
         usual = ("hide=Previous", "hide=(Next, Previous)") if inner == "previous" else ("hide=Masked", "hide=Next")
         givers = (f"hide=Next(ahead={ahead})",) if ahead.isdecimal() else usual
@@ -254,10 +272,14 @@ class Replace(PartLike, Protocol):
     def draw(self) -> Literal["token", "span"]:
         """Whether the way is drawn for each token, or once for each run of chosen tokens."""
 
+    @property
+    def keeps_places(self) -> bool:
+        """Whether the row has the same number of tokens afterwards."""
+
     def apply(
         self, batch: Batch, chosen: Tensor, units: Tensor, vocabulary: Vocabulary, seed: int, visit: Tensor
-    ) -> tuple[Tensor, Tensor | None]:
-        """The new ids, B T, and the index that each token came from, B T; None: every token stays where it is."""
+    ) -> tuple[Tensor, Any]:
+        """The new ids, B T, and a `Source` of unmask.hide.source: where each token came from; None: every token stays."""
 
 
 class InPlace(Protocol):
@@ -294,6 +316,12 @@ class Hide(PartLike, Protocol):
         """The rule itself, if it replaces tokens in the text; None: the text stays as it is."""
 
     def apply(self, batch: Batch, vocabulary: Vocabulary, seed: int) -> Batch: ...
+
+    def chosen(self, batch: Batch, vocabulary: Vocabulary, seed: int) -> Tensor | None:
+        """B T, True on the tokens that it hides in the text; None: it hides none."""
+
+    def source(self, batch: Batch, vocabulary: Vocabulary, seed: int) -> Any:
+        """A `Source` of unmask.hide.source: where each token of the changed batch came from; None: every token stays."""
 
 
 class See(PartLike, Protocol):
@@ -371,6 +399,10 @@ class Objective(PartLike, Protocol):
         """The name of the targets that it predicts; None: it predicts no targets."""
 
     @property
+    def reads_decoder(self) -> bool:
+        """Whether it reads the vectors of a decoder that reads the text a second time, if the network has one (BART)."""
+
+    @property
     def penalty(self) -> bool:
         """Whether it only limits the network, such as the size of its vectors: then it is no part of the held-out loss."""
 
@@ -389,6 +421,14 @@ class Objective(PartLike, Protocol):
 
     def flops(self, width: int, embedding: int, vocabulary: float, share: float) -> float:
         """Floating-point operations per token of one forward pass."""
+
+
+class Start(PartLike, Protocol):
+    """A recipe's `start`: what the token embeddings are before training."""
+
+    def fill_embeddings(self, table: Tensor, words: Sequence[str | None]) -> str:
+        """Write the first values into a table of embeddings. `words`: what each token spells; None: it is no word. Returns a
+        notice."""
 
 
 class System(PartLike, Protocol):

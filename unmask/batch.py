@@ -52,6 +52,7 @@ class Vocabulary:
     special: tuple[int, ...]  # the special ids: they are never drawn as random tokens
     mask: int | None = None
     unknown: int | None = None  # [UNK]: the token for text that the vocabulary cannot express
+    end: int | None = None  # the token that ends a text: a decoder begins with it, and writes it last
 
 
 @dataclass(frozen=True)
@@ -107,7 +108,9 @@ class Batch(Record):
     original: Tensor | None = None  # B T, filled by a generator: the ids before it replaced some
     order: Tensor | None = None  # B T, filled by `see`: a random order of the tokens of each row
     reuse: int | None = None  # only the first `reuse` tokens of a row go into the memory; None: all tokens
-    decoder: Batch | None = None  # the rows that a decoder reads
+    # the rows that a decoder reads, with targets and rank filled in; `where` of their targets is a place of the text before
+    # any rule changed it
+    decoder: Batch | None = None
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -135,7 +138,11 @@ class Hidden(Record):
 
     layers: tuple[Tensor, ...]  # the embeddings, then the output of every layer, each B T D
     query: Tensor | None = None  # N D, the second stream, only at the targets (XLNet)
-    decoded: Tensor | None = None  # B T D, what a decoder made of the layers (DeBERTa)
+    # B T D, what a decoder made of the layers: at the tokens themselves (DeBERTa), or at those of the decoder rows (BART)
+    decoded: Tensor | None = None
+    # B T D, the entity at each token after the last layer; 0: there is none (ERNIE of Tsinghua)
+    entities: Tensor | None = None
+    table: Tensor | None = None  # E D, the vectors of all entities, which are not trained
 
     @property
     def last(self) -> Tensor:

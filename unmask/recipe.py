@@ -3,13 +3,27 @@
 from __future__ import annotations
 
 import dataclasses
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from unmask.axes import Arrange, Curve, Hide, Objective, Optimise, See, System, Task, TokenizerKind, Tune, gives_of
+from unmask.axes import (
+    Arrange,
+    Curve,
+    Hide,
+    Objective,
+    Optimise,
+    See,
+    Start,
+    System,
+    Task,
+    TokenizerKind,
+    Tune,
+    gives_of,
+)
 from unmask.errors import require
 
 MAIN = "main"  # the track that the fields of the recipe itself define
+SENTENCE = "sentence"  # the name of the objective that a recipe's `arrange` adds
 
 
 @dataclass(frozen=True)
@@ -21,6 +35,8 @@ class Stage:
     length: int = 512  # tokens in a row
     weights: dict[str, float | Curve] = field(default_factory=dict)  # of each loss, by name; 1 if none is given
     hide: Hide | tuple[Hide, ...] | None = None  # what this stage hides; None: what the recipe hides
+    # the tracks that take turns, each with its part of the steps, such as {"main": 2, "other": 1}; {}: tracks share batches
+    turns: dict[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         require(
@@ -39,22 +55,36 @@ class Stage:
                 weight=weight,
                 name=name,
             )
+        for name, turn in self.turns.items():
+            require(turn >= 0, "the turns of a track must be 0 or more, got {turn} for {name}", turn=turn, name=name)
+        require(
+            not self.turns or sum(self.turns.values()) > 0,
+            "no track has a turn in a stage, got turns={turns}: give one track a number over 0, or remove the stage",
+            turns=self.turns,
+        )
 
 
 @dataclass(frozen=True)
 class Track:
-    """One way to make and read rows. A field that is None has the value of the recipe. Each track fills some rows of a batch."""
+    """One way to make and read rows. A field that is None has the value of the recipe.
 
-    share: float = 0.5  # of the rows of a batch; the track "main" (the fields of the recipe itself) has the rest
+    Tracks share each batch, or take turns: then each step reads one of them, by the `turns` of its stage."""
+
+    # of the rows of each batch, if tracks share batches; "main" (the fields of the recipe itself) has the rest. None: the
+    # tracks take turns
+    share: float | None = None
+    data: tuple[str, ...] = ()  # prepared data sets, if tracks take turns; (): those of the run
     arrange: Arrange | None = None
     hide: Hide | tuple[Hide, ...] | None = None
     see: See | None = None
     segments: tuple[int, ...] = ()  # the number of each segment of the layout in this track; (): 0, 1, ...
-    predict: tuple[str, ...] | None = None  # the names of the objectives that are computed; None: all
+    # the names of the recipe's objectives that are computed; None: all, without the sentence task of another `arrange`
+    predict: tuple[str, ...] | None = None
+    own: dict[str, Objective] = field(default_factory=dict)  # objectives of this track, if tracks take turns
 
     def __post_init__(self) -> None:
         require(
-            0 < self.share <= 1,
+            self.share is None or 0 < self.share <= 1,
             "tracks.*.share must be in (0, 1], got {share}: write 0.5 for half of the rows",
             share=self.share,
         )
@@ -64,12 +94,15 @@ class Track:
 class FullTrack:
     """A track in which every field is filled in."""
 
-    share: float
+    share: float  # of the rows of a batch, or of the steps; 0: it is not read
     arrange: Arrange
     hide: Hide | tuple[Hide, ...]
     see: See
     segments: tuple[int, ...]
     predict: tuple[str, ...] | None
+    sentence: str = SENTENCE  # the name of the objective for the classes of `arrange`
+    own: dict[str, Objective] = field(default_factory=dict)
+    data: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -143,6 +176,7 @@ class Recipe:
     reads: int | None = None  # tokens of the longest text that the model reads; None: from the schedule (see `longest`)
     segments: tuple[int, ...] = ()  # the number of each segment of the layout; (): 0, 1, ...
     tracks: dict[str, Track] = field(default_factory=dict)  # other ways to make and read some of the rows
+    start: Start | None = None  # what the token embeddings are before training; none: random numbers
     writes_with: str | None = None  # the track with which the model generates text; None: "main", if it can
     task: Task | None = None  # the task that the model was adapted to; None: it was not adapted
     tune: Tune | None = None  # how it was tuned to the task; None: all weights were trained
@@ -163,13 +197,7 @@ class Recipe:
             "reads must be none or 8 or more tokens, got {reads}",
             reads=self.reads,
         )
-        shares = sum(track.share for track in self.tracks.values())
-        require(
-            shares < 1 + 1e-9,
-            "the shares of the tracks must add up to at most 1 ({main!r} has the rest), got {shares:g}",
-            main=MAIN,
-            shares=shares,
-        )
+        (_check_turns if self.takes_turns else _check_shares)(self)
         require(
             self.writes_with is None or self.writes_with in (MAIN, *self.tracks),
             "writes_with must name a track, got {writes_with!r}: use {value}, or none",
@@ -180,10 +208,37 @@ class Recipe:
     def all_tracks(self, stage: Stage | None = None) -> dict[str, FullTrack]:
         """Every track with all fields filled in, "main" first. `stage`: use what this stage hides."""
         hide = self.hide if stage is None or stage.hide is None else stage.hide
-        rest = 1 - sum(track.share for track in self.tracks.values())
-        rest = 0.0 if rest < 1e-9 else rest  # thirds and sixths do not add up exactly
-        main = FullTrack(rest, self.arrange, hide, self.see, self.segments, None)
-        return {MAIN: main} | {name: _full(track, main) for name, track in self.tracks.items()}
+        shares = self._shares(stage)
+        main = FullTrack(shares[MAIN], self.arrange, hide, self.see, self.segments, None)
+        others = {name: _full(track, main, shares[name]) for name, track in self.tracks.items()}
+        if self.takes_turns:  # an arrangement of its own has its own classes
+            others |= {n: replace(others[n], sentence=n) for n, track in self.tracks.items() if track.arrange}
+        return {MAIN: main} | others
+
+    @property
+    def takes_turns(self) -> bool:
+        """Whether each step reads one track. False: the tracks share each batch."""
+        return any(stage.turns for stage in self.schedule)
+
+    def _shares(self, stage: Stage | None) -> dict[str, float]:
+        """The share of each track in a stage; None: over the whole schedule."""
+        if not self.takes_turns:
+            given = {name: track.share or 0.0 for name, track in self.tracks.items()}
+            rest = 1 - sum(given.values())
+            return {MAIN: 0.0 if rest < 1e-9 else rest} | given  # thirds and sixths do not add up exactly
+        if stage is not None:
+            total = sum(stage.turns.values())
+            return {name: stage.turns.get(name, 0.0) / total for name in (MAIN, *self.tracks)}
+        stages = [(one.share, self._shares(one)) for one in self.schedule]
+        return {name: sum(share * each[name] for share, each in stages) for name in (MAIN, *self.tracks)}
+
+    def alone(self, name: str) -> Recipe:
+        """The recipe with only this track, as its main track."""
+        track = self.all_tracks()[name]
+        own = name != MAIN and self.tracks[name].hide is not None
+        stages = tuple(replace(stage, turns={}, hide=None if own else stage.hide) for stage in self.schedule)
+        return self.replace(arrange=track.arrange, hide=track.hide, see=track.see, segments=track.segments, tracks={},
+                            schedule=stages, writes_with=None)  # fmt: skip
 
     @property
     def writing(self) -> str:
@@ -195,7 +250,7 @@ class Recipe:
         """What the model can generate: "left" for the continuation of a text, "second" for a second text from a source."""
         track = self.all_tracks()[self.writing]
         hides = gives_of(track.hide)
-        if "prefix" in track.see.gives or "second text" in hides:
+        if "prefix" in track.see.gives or "second text" in hides or {"decoder rows", "from before"} <= hides:
             return frozenset({"second"})
         return track.see.gives & ({"left"} if "from before" in hides or self.task is not None else set())
 
@@ -219,12 +274,65 @@ class Recipe:
         return dataclasses.replace(self, **changes)
 
 
-def _full(track: Track, main: FullTrack) -> FullTrack:
+def _check_shares(recipe: Recipe) -> None:
+    """Refuse tracks that cannot share batches."""
+    for name, track in recipe.tracks.items():
+        require(
+            track.share is not None,
+            "the track {name!r} is never read: set tracks.{name}.share=0.5 for half of the rows of each batch, or let tracks take "
+            "turns with schedule.*.turns={{'{main}': 1, '{name}': 1}}",
+            name=name,
+            main=MAIN,
+        )
+        for field_name in ("own", "data"):
+            require(
+                not getattr(track, field_name),
+                "tracks.{name}.{field_name} is only for tracks that take turns: set schedule.*.turns, or leave it out",
+                name=name,
+                field_name=field_name,
+            )
+    shares = sum(track.share or 0.0 for track in recipe.tracks.values())
+    require(
+        shares < 1 + 1e-9,
+        "the shares of the tracks must add up to at most 1 ({main!r} has the rest), got {shares:g}",
+        main=MAIN,
+        shares=shares,
+    )
+
+
+def _check_turns(recipe: Recipe) -> None:
+    """Refuse stages whose turns do not fit the tracks."""
+    for number, stage in enumerate(recipe.schedule):
+        require(
+            bool(stage.turns),
+            "tracks take turns in every stage or in none, but schedule.{number} has no turns: set schedule.{number}.turns={{'{main}': 1}}",
+            number=number,
+            main=MAIN,
+        )
+        unknown = [name for name in stage.turns if name not in (MAIN, *recipe.tracks)]
+        require(
+            not unknown,
+            "schedule.{number}.turns must name tracks, got {unknown}: use {known}",
+            number=number,
+            unknown=", ".join(unknown),
+            known=", ".join((MAIN, *recipe.tracks)),
+        )
+    for name, track in recipe.tracks.items():
+        require(
+            track.share is None,
+            "tracks.{name}.share has no effect, because tracks take turns: leave it out, and set schedule.*.turns.{name}",
+            name=name,
+        )
+
+
+def _full(track: Track, main: FullTrack, share: float) -> FullTrack:
     return FullTrack(
-        track.share,
+        share,
         track.arrange or main.arrange,
         track.hide or main.hide,
         track.see or main.see,
         track.segments,
         track.predict,
+        own=track.own,
+        data=track.data,
     )

@@ -17,7 +17,7 @@ from unmask.settings import flat, override
 from unmask.tasks.classify import Classify, Example
 
 KINDS = {"WordPiece": "wordpiece", "ByteBPE": "byte-bpe", "Unigram": "unigram", "WordBPE": "word-bpe", "Bytes": "bytes",
-         "WholeWords": "wordpiece"}  # fmt: skip
+         "WholeWords": "wordpiece", "BPE": "wordpiece"}  # fmt: skip
 EXAMPLES = [Example(Text("the doctor opened"), "a"), Example(Text("near London"), "b")] * 3
 NEEDS = {
     "adapters": ("heads", "no attention"),

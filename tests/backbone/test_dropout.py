@@ -139,7 +139,7 @@ def test_the_character_transformer_drops_in_attention_and_after_relu_alone(size)
 def test_no_other_recipe_drops_attention_weights_unless_it_is_set(name):
     assert recipes.get(name).system.backbone.attention_dropout == 0.0
     recipe = recipes.get(name, size="tiny", settings=["system.backbone.attention_dropout=0.1"])
-    assert recipe.system.build(recipe, vocabulary(), 0).backbone.blocks[0].attention.dropout == 0.1
+    assert recipe.system.build(recipe, vocabulary(), 0).backbone.layer_modules[0][0].attention.dropout == 0.1
 
 
 @pytest.mark.parametrize("spec", [Transformer(), TransformerXL()])

@@ -15,6 +15,7 @@ from unmask.batch import Loss
 from unmask.contracts import CONTRACTS, Case, ContractBroken, training
 from unmask.hide import Masked, Shuffle, Tokens, Words
 from unmask.hide.replace import Mask
+from unmask.hide.source import same
 from unmask.predict.tokens import Tokens as PredictTokens
 from unmask.predict.tokens import TokensModule
 from unmask.see import Everything, LeftToRight, Prefix, visible
@@ -216,7 +217,7 @@ class ShufflesTooFar(Shuffle):
     def apply(self, batch, chosen, units, vocabulary, seed, visit):
         place = torch.arange(batch.shape[1]).expand(batch.shape)
         order = torch.where(chosen, place.flip(1), place)  # any token of the row comes to a chosen place
-        return batch.ids.gather(1, order), order
+        return batch.ids.gather(1, order), same(order)
 
 
 @dataclass(frozen=True)

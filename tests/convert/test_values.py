@@ -35,7 +35,7 @@ INSTEAD = {
     "arrange": ["Blocks", "NextSentence", "SentenceOrder", "ThreeWay", "FullRows"],
     "hide": ["Next", "Masked", "Masked(at=before)"],
     "see": ["Everything", "LeftToRight", "RightToLeft", "Prefix", "Permuted"],
-    "tracks": ["{'left': Track(see=LeftToRight)}", "{'second': Track(share=0.25, see=Prefix)}"],
+    "tracks": ["{'left': Track(share=0.5, see=LeftToRight)}", "{'second': Track(share=0.25, see=Prefix)}"],
     "system.backbone.attention": ["Full", "Disentangled", "Disentangled(reach=5)"],
     "system.backbone.positions": ["Learned", "Learned(every=true)", "Sinusoidal", "NoPositions", "Rotary", "Rotary(theta=50)"],
     "system.backbone.local": ["none", "Local", "Local(window=4)"],

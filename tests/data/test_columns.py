@@ -20,7 +20,7 @@ from unmask.data.examples import Text, batch_of, rows_of
 from unmask.data.prepare import prepare
 from unmask.data.shard_writer import Writer
 from unmask.errors import UserError
-from unmask.hide.replace import moved
+from unmask.hide.source import moved, same
 from unmask.hide.units import Tokens
 from unmask.pretraining import Mixture
 from unmask.text import Characters, Corpus, Lexicon, encode_documents, train
@@ -164,7 +164,7 @@ def test_data_without_a_column_that_a_part_needs_is_refused(shards, tokenizer):
 def test_a_column_follows_tokens_that_change_places(shards, tokenizer):
     batch = loader_of([reader(shards[0], "blocks", tokenizer)], [1.0]).batch(4)
     source = torch.stack([torch.randperm(48) for _ in range(4)])
-    check(moved(batch, batch.ids.gather(1, source), source))
+    check(moved(batch, batch.ids.gather(1, source), same(source), 0))
 
 
 def test_columns_of_a_task_are_padded_with_their_fill_value(tokenizer, monkeypatch):

@@ -16,7 +16,11 @@ LEXICON = (
     "examined the patient\tphrase\nantibiotics\tentity\n哈尔滨\tentity\n黑龙江\tentity\n国际冰雪文化名城\tphrase\n"
 )
 NAMES = tuple(recipes.names())
-MASKED = tuple(name for name in NAMES if any(rule.in_place for rule in rules(recipes.get(name).hide)))
+MASKED = tuple(  # the recipes that predict the tokens that they hide in place
+    name
+    for name in NAMES
+    if any(rule.in_place and "targets:tokens" in rule.gives for rule in rules(recipes.get(name).hide))
+)
 
 
 def tiny(name: str, *settings: str) -> Recipe:

@@ -21,7 +21,8 @@ def test_targets_and_hidden_tokens_are_those_of_the_batch(
 ) -> None:
     tokenizer = trained[name]
     explanation = explain(tiny(name), text, tokenizer=tokenizer, visit=1)
-    batch, targets = made[0].batch, made[0].batch.targets["tokens"]
+    batch = made[0].batch
+    targets = (batch.decoder or batch).targets["tokens"]
     real = [i for i, weight in enumerate(targets.weight.tolist()) if weight]
     spelled = {i: module.extract._spell(tokenizer, i) for i in {*targets.ids.tolist(), *batch.ids[0].tolist()}}
     assert [target.place for target in explanation.targets] == targets.where[real].tolist()
@@ -32,7 +33,7 @@ def test_targets_and_hidden_tokens_are_those_of_the_batch(
     )
     hidden = {place: token.original for place, token in enumerate(explanation.tokens) if token.hidden}
     expected = {target.place: target.text for target in explanation.targets} if name in MASKED else {}
-    assert hidden == expected
+    assert hidden == expected or explanation.moved
     assert [token.text for token in explanation.tokens] == [spelled[i] for i in batch.ids[0][batch.real[0]].tolist()]
 
 
@@ -44,7 +45,9 @@ def test_a_row_is_hidden_as_training_hides_it(name: str, trained: dict[str, Toke
         row = made[-1].before.replace(tracks=((track, 1),))
         trains = hide_tracks({track: choices}, row, vocabulary, 0, {track: system.asked(recipe, choices)})
         pairs = {f: (getattr(trains, f), getattr(made[-1].batch, f)) for f in ("ids", "segment", "rank", "counted")}
-        for targets, found in ((trains.targets, made[-1].batch.targets),):
+        for targets, found in (
+            ((trains.decoder or trains).targets, (made[-1].batch.decoder or made[-1].batch).targets),
+        ):
             assert targets.keys() == found.keys()
             pairs |= {
                 f"{n}.{f}": (getattr(targets[n], f), getattr(found[n], f)) for n in targets for f in vars(found[n])
@@ -168,3 +171,19 @@ def test_the_same_seed_gives_the_same_explanation_and_another_visit_hides_others
     )
     assert first == again
     assert len({tuple(e.targets) for e in (first, visit, seed)}) == 3
+
+
+def test_a_decoder_writes_the_text_that_new_tokens_stand_for(trained: dict[str, Tokenizer]) -> None:
+    """Without another order of sentences, the row with each new token undone is the text, and the decoder reads it shifted."""
+    recipe = tiny(
+        "bart", "hide=(Rewrite, Masked(units=Spans(of=Tokens, lengths=Poisson), budget=0.4, replace=Infill, at=none))"
+    )
+    for visit in range(4):
+        found = explain(recipe, PAIR, tokenizer=trained["bart"], visit=visit)
+        undone = " ".join(token.original if token.hidden else shown(token.text) for token in found.tokens)
+        writes = [target.text for target in found.targets]
+        assert undone.replace("nothing ", "") == " ".join(map(shown, writes))
+        assert [token.text for token in found.decoder[1:]] == writes[:-1]
+        assert [unit.start for unit in found.units] == [p for p, token in enumerate(found.tokens) if token.hidden]
+        assert len(found.tokens) < len(found.decoder)
+        assert "The decoder writes, from left to right:" in screen(found)

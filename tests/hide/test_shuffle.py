@@ -101,7 +101,7 @@ def test_all_orders_come_equally_often(size):
     assert len(set(batch.ids[0].tolist()) - {2, 3}) == 22
     many = 3000
     again = batch.replace(
-        **{n: getattr(batch, n).expand(many, 24) for n in ("ids", "example")},
+        **{n: getattr(batch, n).expand(many, 24) for n in ("ids", "example", "segment", "position")},
         columns={n: c.expand(many, 24) for n, c in batch.columns.items()},
         row=torch.arange(many), visit=torch.zeros(many, dtype=torch.long),
     )  # fmt: skip

@@ -17,12 +17,12 @@ import pytest
 import torch
 import uvicorn
 
-from tests.adapt.made import base_of
+from tests.adapt.made import base_of, loud
 from tests.convert.parts import model_of, recipe_of, tokenizer
 from unmask.adapt import adapt
 from unmask.adapt.adapters import Adapters
 from unmask.data.examples import Text
-from unmask.infer import save_run
+from unmask.infer import open_run, save_run
 from unmask.serving.app import make_app
 from unmask.serving.limits import Limits
 from unmask.serving.models import Models
@@ -53,6 +53,9 @@ def runs(tokenizers: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name, task, examples, tune in _adapted():
         for _ in adapt(base, examples, folder / name, task=task, tune=tune):
             pass
+    tags = open_run(folder / "tags", device="cpu")
+    loud(tags.system.predict["tags"])
+    save_run(tags, folder / "tags", overwrite=True)
     return folder
 
 
@@ -62,7 +65,7 @@ def _adapted() -> Iterator[tuple[str, Any, list[Any], Any]]:
         Sentence(tuple(text.split()), tuple("B-LOC" if word == "London" else "O" for word in text.split()))
         for text in WORDS
     ]
-    yield "tags", Tag(epochs=40, rate=1e-2), tags, None
+    yield "tags", Tag(epochs=1), tags, None
     asked = [Asked("who opened it?", WORDS[0], ("doctor",), (4, 10))] * 2
     yield "span", Span(epochs=1), asked, None
     yield (

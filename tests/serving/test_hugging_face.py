@@ -36,7 +36,7 @@ def test_vectors_are_those_of_the_api(at, runs):
 
 
 def test_tagged_spans_have_the_characters_of_the_text(at, runs):
-    text = "every window near  London."
+    text = "every window near  London, and the doctor ignored the report near the river."
     found = at("tags", "token-classification").token_classification(text)
     (expected,) = unmask.load(runs / "tags", device="cpu").predict([text])
     assert expected.entities, "the model must find something"

@@ -81,8 +81,10 @@ def _compute(
     for some in rows:
         for _, batch in batches(model, some):
             with torch.no_grad(), machine.autocast():
-                hidden = model.system.backbone(model.system.hidden(batch, None))[0]
-            found = torch.stack(hidden.layers[-1:] if layers == "last" else hidden.layers, 2)  # B T K D
+                read = model.system.hidden(batch, None)
+                hidden = model.system.backbone(read)[0]
+            last = hidden.last if read.decoder is None else hidden.for_prediction
+            found = torch.stack((last,) if layers == "last" else hidden.layers, 2)  # B T K D
             for number, key in enumerate(_batch_keys(batch)):
                 if key and key not in begins:
                     mine = _as_array(found[number][batch.real[number]])

@@ -59,11 +59,16 @@ class Model(infer.Model):
         """What to do with it as it is: generate if it predicts the next token, fill if it fills gaps, otherwise adapt."""
         if "token scores" not in gives_of(self.recipe.predict):
             return "adapt"
-        return "generate" if "left" in self.recipe.writes else "fill"
+        writes = "left" in self.recipe.writes or "decoder" in gives_of(self.recipe.system)
+        return "generate" if writes else "fill"
 
     def fill(self, sentence: str, *, top: int = 5, tell: Tell = None) -> list[list[infer.Guess]]:
         """The most likely tokens at each [MASK]."""
         return _told(infer.fill(self, sentence, top=top), tell)
+
+    def attention(self, text: str, *, tell: Tell = None) -> infer.AttentionWeights:
+        """How much each token of a text reads from every other token, by layer and head."""
+        return _told(infer.attention(self, text), tell)
 
     def generate(
         self, prompt: str | Sequence[str], *, tokens: int = 50, greedy: bool = False, temperature: float | None = None,

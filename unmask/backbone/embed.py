@@ -25,9 +25,10 @@ class Embed(nn.Module):
 
     def __init__(
         self, vocabulary: int, width: int, *, length: int, positions: Positions, segments: int, norm: bool, dropout: float,
-        epsilon: float,
+        epsilon: float, scale: float = 1.0,
     ) -> None:  # fmt: skip
         super().__init__()
+        self.scale = scale  # of the token embeddings
         self.token = nn.Embedding(vocabulary, width)
         self.position = positions.embedding(length, width)
         self.segment = nn.Embedding(segments, width) if segments else None
@@ -36,6 +37,8 @@ class Embed(nn.Module):
 
     def forward(self, batch: Batch) -> Tensor:
         x = self.token(batch.ids)
+        if self.scale != 1.0:
+            x = x * self.scale
         if self.position is not None:
             x = x + self.position(batch.position)
         if self.segment is not None:

@@ -11,9 +11,9 @@ from torch import Tensor
 from unmask import curves
 from unmask.batch import Batch
 from unmask.contracts.broken import expect
-from unmask.contracts.case import LENGTH, ROWS, SEED, Case, StageTrack, hides_units, ways_by_units
+from unmask.contracts.case import LENGTH, ROWS, SEED, Case, StageTrack, hides_units
 from unmask.contracts.contract import Contract
-from unmask.contracts.hiding import Applied, applied
+from unmask.contracts.hiding import Applied, apply, by_units
 from unmask.contracts.rows import predicted
 from unmask.hide.choice import places
 from unmask.hide.units import ordinary
@@ -24,17 +24,17 @@ FALLING = curves.Linear(first=0.4, last=0.15)
 
 def kept(case: Case) -> None:
     """Check the budget of each rule in each row."""
-    for way in ways_by_units(case):
+    for way in case.ways:
         rows = case.rows(way, ROWS, LONG)
-        for step in applied(case, way, rows):
+        for step in by_units(case, way, rows):
             _check(way, step, _text(case, rows), curves.at(step.rule.budget, None))
 
 
 def falling(case: Case) -> None:
     """The same with a budget that falls during training. The number of places must stay the same."""
-    for way in ways_by_units(case):
+    for way in case.ways:
         rows = case.rows(way, ROWS, LONG)
-        for step in applied(case, way, rows):
+        for step in by_units(case, way, rows):
             rule = dataclasses.replace(step.rule, budget=FALLING)
             shapes = {_at(case, way, rule, step.before, rows, done) for done in (0.0, 0.5, 1.0)}
             expect(len(shapes) == 1, f"In {way} the number of places for targets must not change during training, but it takes the "
@@ -43,9 +43,9 @@ def falling(case: Case) -> None:
 
 def _at(case: Case, way: StageTrack, rule: Any, before: Batch, rows: Batch, done: float) -> int:
     """Check a rule when this share of training is done. Returns the number of places."""
-    after = rule.apply(before.replace(progress=torch.tensor(done)), case.vocabulary, SEED)
-    _check(way, Applied(rule, before, after), _text(case, rows), FALLING.at(done))
-    return len(after.targets["tokens"].where)
+    step = apply(case, rule, before.replace(progress=torch.tensor(done)))
+    _check(way, step, _text(case, rows), FALLING.at(done))
+    return sum(len(targets.where) for targets in step.after.targets.values())
 
 
 def _text(case: Case, rows: Batch) -> Tensor:
@@ -54,7 +54,7 @@ def _text(case: Case, rows: Batch) -> Tensor:
 
 
 def _check(way: StageTrack, step: Applied, text: Tensor, share: float) -> None:
-    most = places(step.rule.share, step.before.shape[1], least=step.rule.units.least)
+    most = places(curves.most(step.rule.budget), step.before.shape[1], least=step.rule.units.least)
     available = _available(step)
     # the share of a first rule is of the tokens in its units; that of a later rule, of the whole text
     of = text if predicted(step.before).any() else text.minimum(available)

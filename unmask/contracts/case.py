@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -13,6 +12,7 @@ from typing import Any
 from unmask.axes import Hide, gives_of, parts_in, rules
 from unmask.batch import Batch, Vocabulary
 from unmask.contracts.small_data import VOCABULARY, SmallData
+from unmask.pretraining.entity_vectors import put_entities, with_entities
 from unmask.pretraining.mixture import Mixture, needed_columns
 from unmask.recipe import FullTrack, Recipe, Stage
 from unmask.settings import flat, override
@@ -20,6 +20,7 @@ from unmask.system import predictions
 from unmask.text import Tokenizer
 
 LENGTH = 32  # tokens in a row of the first stage; a later stage has a multiple of it
+LENGTHS = 3  # the largest multiple
 ROWS = 8  # in a step
 MEMORY = 40  # tokens in the memory of a network: more than one row, fewer than two
 SEED = 0
@@ -81,7 +82,8 @@ class Case:
         found: list[StageTrack] = []
         for stage in self.recipe.schedule:
             for track, choices in self.recipe.all_tracks(stage).items():
-                known = any(way.track == track and way.choices == choices for way in found)
+                alike = dataclasses.replace(choices, share=1.0)
+                known = any(w.track == track and dataclasses.replace(w.choices, share=1.0) == alike for w in found)
                 if choices.share > 0 and not known:
                     found.append(StageTrack(track, stage, choices))
         return found
@@ -96,7 +98,7 @@ class Case:
         return self.tokenizer.vocabulary
 
     @cached_property
-    def _mixture(self) -> Mixture:
+    def mixture(self) -> Mixture:
         return Mixture.open([self.data])
 
     @cached_property
@@ -106,14 +108,15 @@ class Case:
     def build(self, recipe: Recipe | None = None) -> Any:
         """A new system of this recipe; None: of the recipe of the case."""
         recipe = recipe or self.recipe
-        return recipe.system.build(recipe, self.vocabulary, SEED)
+        system: Any = recipe.system.build(recipe, self.vocabulary, SEED)
+        put_entities(system, self.mixture)
+        return system
 
     def rows(self, way: StageTrack, count: int = ROWS, length: int = LENGTH) -> Batch:
         """The first rows of the data as a track arranges them, with no token hidden. Every call returns the same record."""
         key = (way.track, count, length)
         if key not in self._rows:
-            alone = self.recipe.replace(arrange=way.choices.arrange, tracks={}, writes_with=None)
-            batch = self._mixture.loader(alone, length, SEED, None, count).batch(count)
+            batch = self.mixture.loader(self.recipe.alone(way.track), length, SEED, None, count).batch(count)
             self._rows[key] = batch.replace(tracks=((way.track, count),))
         return self._rows[key]
 
@@ -124,16 +127,19 @@ class Case:
 
 
 def make_case(recipe: Recipe, small: SmallData) -> Case:
-    """The case of a recipe."""
-    return Case(shortened(recipe), small)
+    """The case of a recipe. What it takes from the data (the entities of a graph) is filled in."""
+    case = Case(shortened(recipe), small)
+    if "entity vectors" not in case.gives:
+        return case
+    return Case(with_entities(case.recipe, Mixture.open([case.data])), small)
 
 
 def shortened(recipe: Recipe) -> Recipe:
     """The recipe with few short rows per step, a short memory, and cutoffs for a small vocabulary."""
     given = gives_of(recipe.system)
-    settings = [f"schedule.{i}.length={LENGTH * (i + 1)}" for i in range(len(recipe.schedule))]
+    settings = [f"schedule.{i}.length={LENGTH * min(i + 1, LENGTHS)}" for i in range(len(recipe.schedule))]
     shares = [track.share for track in recipe.all_tracks().values() if track.share > 0]
-    rows = max(ROWS, math.ceil(1 / min(shares)))  # at least one row for each track
+    rows = ROWS if recipe.takes_turns else max(ROWS, math.ceil(1 / min(shares)))  # at least one row for each track
     settings += [f"schedule.*.rows={rows}", "optimise.warmup=0.1"]
     settings += [f"system.backbone.memory={MEMORY}"] if "memory" in given and "cells" not in given else []
     settings += [f"system.backbone.cutoffs=({VOCABULARY // 4}, {VOCABULARY // 2})"] if "clusters" in given else []
@@ -156,9 +162,9 @@ def is_by_units(rule: Hide) -> bool:
 
 def hides_units(case: Case) -> bool:
     """Whether a rule of the recipe chooses units up to a budget."""
-    return any(True for way in case.ways for rule in rules(way.choices.hide) if is_by_units(rule))
+    return any(is_by_units(rule) for way in case.ways for rule in rules(way.choices.hide))
 
 
-def ways_by_units(case: Case) -> Iterator[StageTrack]:
-    """The ways in which every rule chooses units up to a budget."""
-    return (way for way in case.ways if all(map(is_by_units, rules(way.choices.hide))))
+def has_decoder(case: Case) -> bool:
+    """Whether a decoder predicts the targets."""
+    return "decoder rows" in case.gives

@@ -9,12 +9,13 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from unmask.axes import rules
+from unmask.axes import COLUMN_OF_TARGETS, gives_of, rules
 from unmask.batch import Batch, Targets
 from unmask.contracts.broken import expect
-from unmask.contracts.case import LENGTH, ROWS, SEED, Case, StageTrack, hides_units, is_by_units, ways_by_units
+from unmask.contracts.case import LENGTH, ROWS, SEED, Case, StageTrack, hides_units, is_by_units
 from unmask.contracts.contract import Contract
 from unmask.contracts.rows import predicted, used
+from unmask.hide.source import Source
 
 VISITS = 3
 LONG = 3 * LENGTH  # enough tokens for several units
@@ -27,11 +28,8 @@ class Applied:
     rule: Any
     before: Batch
     after: Batch
-
-    @property
-    def chosen(self) -> Tensor:
-        """B T, True on the tokens that this rule made targets."""
-        return predicted(self.after) & ~predicted(self.before)
+    chosen: Tensor  # B T, True on the tokens that this rule hides
+    source: Source | None  # where each token came from; None: every token stays where it is
 
     @property
     def visit(self) -> Tensor:
@@ -39,14 +37,41 @@ class Applied:
         copies = self.rule.copies
         return self.before.visit if copies is None else self.before.visit % copies
 
+    @property
+    def place(self) -> Tensor:
+        """B T, the place that each token came from; -1: it is new."""
+        here = torch.arange(self.before.shape[1], device=self.before.ids.device).expand(self.before.shape)
+        return here if self.source is None else self.source.place
+
+
+def apply(case: Case, rule: Any, before: Batch) -> Applied:
+    """Apply one rule."""
+    after = rule.apply(before, case.vocabulary, SEED)
+    return Applied(
+        rule, before, after, hidden_by(case, rule, before, after), rule.source(before, case.vocabulary, SEED)
+    )
+
+
+def hidden_by(case: Case, rule: Any, before: Batch, after: Batch) -> Tensor:
+    """B T, True on the tokens that a rule hides in the text: its targets; if it has none, the tokens that it names."""
+    named: Tensor | None = rule.chosen(before, case.vocabulary, SEED)
+    if named is None:
+        return torch.zeros_like(before.real)
+    return predicted(after) & ~predicted(before) if after.targets else named
+
 
 def applied(case: Case, way: StageTrack, batch: Batch) -> Iterator[Applied]:
     """Apply the rules of a track, one after the other."""
     batch = way.choices.see.draw(batch, SEED)
     for rule in rules(way.choices.hide):
-        after = rule.apply(batch, case.vocabulary, SEED)
-        yield Applied(rule, batch, after)
-        batch = after
+        step = apply(case, rule, batch)
+        yield step
+        batch = step.after
+
+
+def by_units(case: Case, way: StageTrack, batch: Batch) -> Iterator[Applied]:
+    """The same, only the rules that choose units up to a budget."""
+    return (step for step in applied(case, way, batch) if is_by_units(step.rule))
 
 
 def batches(case: Case, way: StageTrack, length: int = LENGTH) -> Iterator[Batch]:
@@ -60,8 +85,15 @@ def targets(case: Case) -> None:
     for way in case.ways:
         for raw in batches(case, way):
             hidden = case.hide(way, raw)
-            for name, found in hidden.targets.items():
-                _check_targets(raw, found, f"In {way} the targets {name!r}", _distances(name))
+            for name, found in (hidden.decoder or hidden).targets.items():
+                what = f"In {way} the targets {name!r}"
+                answers = raw.columns[COLUMN_OF_TARGETS[name]] if name in COLUMN_OF_TARGETS else raw.ids
+                _check_targets(raw, answers, found, what)
+                if hidden.decoder is None:
+                    _check_places(raw, found, what, _distances(name))
+                else:
+                    second = "second text" in gives_of(way.choices.hide)
+                    _check_decoder(raw, hidden.decoder, found, what, second=second)
 
 
 def _distances(name: str) -> tuple[int, ...]:
@@ -70,18 +102,23 @@ def _distances(name: str) -> tuple[int, ...]:
     return (int(ahead),) if ahead.isdecimal() else (-1,) if name == "previous" else (0, 1)
 
 
-def _check_targets(raw: Batch, found: Targets, what: str, distances: tuple[int, ...]) -> None:
-    where, at = used(found, "where"), used(found, "at")
+def _check_targets(raw: Batch, answers: Tensor, found: Targets, what: str) -> None:
+    where = used(found, "where")
+    kind = "tokens" if answers is raw.ids else "entries of their column"
     expect(len(where) > 0, f"{what} must contain at least one token, but they contain none.")
-    wrong = raw.ids.flatten()[where] != used(found, "ids")
+    wrong = answers.flatten()[where] != used(found, "ids")
     expect(
         not wrong.any(),
-        f"{what} must be the original tokens at their places, but {int(wrong.sum())} of {len(where)} are not.",
+        f"{what} must be the original {kind} at their places, but {int(wrong.sum())} of {len(where)} are not.",
     )
     expect(len(where.unique()) == len(where), f"{what} must contain each place once, but some places occur twice.")
+
+
+def _check_places(raw: Batch, found: Targets, what: str, distances: tuple[int, ...]) -> None:
+    where, at = used(found, "where"), used(found, "at")
     expect(set((where - at).unique().tolist()) <= set(distances), f"{what} must be predicted {' or '.join(map(str, distances))} "
            f"places before their tokens, but the distances are {(where - at).unique().tolist()}.")  # fmt: skip
-    example = raw.example.flatten() + 1000 * torch.arange(raw.ids.numel()).div(raw.shape[1], rounding_mode="floor")
+    example = _examples(raw)
     expect(
         torch.equal(example[where], example[at]),
         f"{what} must be predicted from a place of their own example, but some are not.",
@@ -95,6 +132,31 @@ def _check_targets(raw: Batch, found: Targets, what: str, distances: tuple[int, 
         torch.equal(example[start], example[end]),
         f"{what} must have the start and the end of their unit in one example, but some do not.",
     )
+
+
+def _check_decoder(raw: Batch, decoder: Batch, found: Targets, what: str, *, second: bool) -> None:
+    """Check that the decoder predicts each token in the token's own example and at its position in the text. `second`: at
+    its position in the second text."""
+    where, at = used(found, "where"), used(found, "at")
+    expect(
+        torch.equal(_examples(raw)[where], _examples(decoder)[at]),
+        f"{what} must be predicted in their own example of the decoder rows, but some are not.",
+    )
+    position, slot = raw.position.flatten()[where], raw.example.clamp(min=0).flatten()[where]
+    if second:
+        slot = slot + where // raw.shape[1] * raw.shape[1]  # different in all rows
+        begins = torch.full_like(raw.ids.flatten(), raw.shape[1]).scatter_reduce(0, slot, position, "amin")
+        position = position - begins[slot]
+    expect(
+        torch.equal(position, decoder.position.flatten()[at]),
+        f"{what} must be predicted at their own position of the decoder rows, but some are not.",
+    )
+
+
+def _examples(batch: Batch) -> Tensor:
+    """The number of each token's example, different in all rows; flat."""
+    row = torch.arange(batch.ids.numel()).div(batch.shape[1], rounding_mode="floor")
+    return batch.example.flatten() + 1000 * row
 
 
 def survival(case: Case) -> None:
@@ -113,64 +175,63 @@ def survival(case: Case) -> None:
 
 
 def _check_survival(case: Case, way: StageTrack, step: Applied) -> None:
-    before, after, chosen = step.before, step.after, step.chosen
-    place = torch.arange(before.shape[1]).expand(before.shape)
-    source = _source(case, step)
-    came = place if source is None else source
+    before, after, chosen, came = step.before, step.after, step.chosen, step.place
     kept = (came >= 0) & ~chosen.gather(1, came.clamp(min=0))  # B T, True on tokens that were not chosen
     same = after.ids == before.ids.gather(1, came.clamp(min=0))
-    if not is_by_units(step.rule):  # the rule predicts the whole text and replaces nothing
-        kept = torch.ones_like(kept)
     expect(
         same[kept].all(),
         f"In {way} a token that is not chosen must stay what it was, but {int((kept & ~same).sum())} changed.",
     )
-    found = torch.zeros_like(came).scatter_add(1, came.clamp(min=0), (came >= 0).long())
+    found = torch.zeros_like(before.ids).scatter_add(1, came.clamp(min=0), (came >= 0).long())
     expect(
-        (found[~chosen] == 1).all(),
+        (found[~chosen & before.real] == 1).all(),
         f"In {way} every token that is not chosen must occur exactly once, but some do not.",
     )
-    if source is not None:
-        _check_moved(way, step, source)
+    if step.source is not None:
+        _check_moved(way, step)
 
 
-def _source(case: Case, step: Applied) -> Tensor | None:
-    """B T, the place that each token came from; None: every token stays where it is."""
-    if not is_by_units(step.rule):
-        return None
-    units = torch.where(step.chosen, step.rule.units.label(step.before, SEED, step.visit), -1)
-    found: Tensor | None = step.rule.replace.apply(step.before, step.chosen, units, case.vocabulary, SEED, step.visit)[
-        1
-    ]
-    return found
-
-
-def _check_moved(way: StageTrack, step: Applied, source: Tensor) -> None:
-    """Check that a unit whose tokens moved has the same tokens as before, and that columns moved with their tokens."""
-    units = torch.where(step.chosen, step.rule.units.label(step.before, SEED, step.visit), -1)
-    there, came = source >= 0, source.clamp(min=0)
-    same = (step.after.ids == step.before.ids.gather(1, came)) & (units == units.gather(1, came))
-    expect(same[there].all(), f"In {way} a token that moves must stay the same token and stay in its unit, but "
+def _check_moved(way: StageTrack, step: Applied) -> None:
+    """Check that tokens that moved are the same tokens, in their example, and that columns moved with them. Unless the row
+    becomes shorter, chosen tokens must stay in their units."""
+    there, came = (step.place >= 0) & step.after.real, step.place.clamp(min=0)
+    same = (step.after.ids == step.before.ids.gather(1, came)) & (
+        step.after.example == step.before.example.gather(1, came)
+    )
+    if is_by_units(step.rule) and step.rule.replace.keeps_places:
+        units = torch.where(step.chosen, step.rule.units.label(step.before, SEED, step.visit), -1)
+        same = same & (units == units.gather(1, came))
+    expect(same[there].all(), f"In {way} a token that moves must stay the same token and stay in its unit and its example, but "
            f"{int((there & ~same).sum())} do not.")  # fmt: skip
     for name, column in step.before.columns.items():
         expect(torch.equal(step.after.columns[name][there], column.gather(1, came)[there]), f"In {way} the column {name!r} must move "
                "with the tokens, but it does not.")  # fmt: skip
+    summary = (flat.ids.flatten()[flat.summary[flat.counted > 0]] for flat in (step.before, step.after))
+    expect(
+        torch.equal(*summary), f"In {way} the summary token of an example must move with its tokens, but it does not."
+    )
 
 
 def special(case: Case) -> None:
     """Check that [UNK], other special tokens and padding are never hidden and never drawn, even inside the text."""
     words = case.vocabulary
-    for way in ways_by_units(case):
+    for way in case.ways:
         for raw in batches(case, way, LONG):
-            mixed = _with_special_tokens(case, raw)
-            never = torch.isin(mixed.ids, torch.tensor(words.special)) | ~mixed.real
-            hidden = case.hide(way, mixed)
-            touched = never & (predicted(hidden) | (hidden.ids != mixed.ids))
-            expect(not touched.any(), f"In {way} special tokens, unknown tokens and padding must never be hidden, but "
-                   f"{int(touched.sum())} are.")  # fmt: skip
-            drawn = hidden.ids[(hidden.ids != mixed.ids) & (hidden.ids != words.mask)]
-            bad = torch.isin(drawn, torch.tensor(words.special))
-            expect(not bad.any(), f"In {way} no special token may be drawn as a replacement, but {int(bad.sum())} are.")
+            for step in by_units(case, way, _with_special_tokens(case, raw)):
+                never = torch.isin(step.before.ids, torch.tensor(words.special)) | ~step.before.real
+                gone = torch.zeros_like(never) if step.source is not None else step.after.ids != step.before.ids
+                touched = never & (step.chosen | gone)
+                expect(not touched.any(), f"In {way} special tokens, unknown tokens and padding must never be hidden, but "
+                       f"{int(touched.sum())} are.")  # fmt: skip
+                _check_survival(case, way, step)
+                new = step.after.real & (
+                    (step.place < 0) | (step.after.ids != step.before.ids.gather(1, step.place.clamp(min=0)))
+                )
+                drawn = step.after.ids[new & (step.after.ids != words.mask)]
+                bad = torch.isin(drawn, torch.tensor(words.special))
+                expect(
+                    not bad.any(), f"In {way} no special token may be drawn as a replacement, but {int(bad.sum())} are."
+                )
 
 
 def _with_special_tokens(case: Case, raw: Batch) -> Batch:
@@ -184,9 +245,9 @@ def _with_special_tokens(case: Case, raw: Batch) -> Batch:
 def units(case: Case) -> None:
     """Check that a unit is hidden as a whole or not at all. A unit with parts may be cut between parts, where the budget
     ends."""
-    for way in ways_by_units(case):
+    for way in case.ways:
         for raw in batches(case, way, LONG):
-            for step in applied(case, way, raw):
+            for step in by_units(case, way, raw):
                 labels = step.rule.units.label(step.before, SEED, step.visit)
                 parts = step.rule.units.parts(step.before, SEED, step.visit)
                 broken = in_part(labels if parts is None else parts, step.chosen)

@@ -43,9 +43,9 @@ def _check_network(case: Case, network: Any, batch: Batch, what: str) -> None:
     sees, real = visible(batch), batch.real
     moved_of_seeing = seeing_count = 0
     with torch.no_grad():
-        before = vectors(network(batch)[0])
+        before = vectors(network(batch)[0], batch)
         for place in range(0, batch.shape[1], STEP):
-            after = vectors(network(with_other_token(batch, place, case.vocabulary.size))[0])
+            after = vectors(network(with_other_token(batch, place, case.vocabulary.size))[0], batch)
             moved = (after - before).abs().amax(-1) > 0
             blind = moved & ~sees[:, :, place]
             expect(not blind.any(), f"In {what}, another token at place {place} must not change positions that may not see it, but "
@@ -59,9 +59,10 @@ def _check_network(case: Case, network: Any, batch: Batch, what: str) -> None:
            f"token must change, but {moved_of_seeing} of {seeing_count} changed.")  # fmt: skip
 
 
-def vectors(hidden: Hidden) -> Tensor:
-    """B T D, all vectors that objectives may read at every position."""
-    return hidden.last if hidden.decoded is None else torch.cat((hidden.last, hidden.decoded), -1)
+def vectors(hidden: Hidden, batch: Batch) -> Tensor:
+    """B T D, all vectors that objectives may read at every position. Vectors of decoder rows are at other positions."""
+    decoded = None if batch.decoder is not None else hidden.decoded
+    return torch.cat([one for one in (hidden.last, decoded, hidden.entities) if one is not None], -1)
 
 
 def directions(case: Case) -> None:
@@ -114,8 +115,10 @@ def second_stream(case: Case) -> None:
 def view(case: Case) -> None:
     """Check that the ranks of a view agree with the facts that it gives."""
     for way in case.ways:
-        rows = case.rows(way, ROWS)
-        sees = visible(case.hide(way, rows)) & rows.real[:, :, None]
+        raw = case.rows(way, ROWS)
+        hidden = case.hide(way, raw)
+        rows = raw if hidden.decoder is None else hidden  # only then tokens may move
+        sees = visible(hidden) & rows.real[:, :, None]
         for fact, may in _allowed(rows).items():
             more, less = sees & ~may, ~sees & may
             wrong = more | less if fact in EXACT else more

@@ -36,11 +36,12 @@ def _packed(case: Case, way: StageTrack) -> Batch:
 def _check(case: Case, way: StageTrack, network: str, packed: Batch) -> None:
     seen = way.choices.see.apply(packed)
     with torch.no_grad():
-        together = vectors(getattr(case.system, network)(seen)[0])
+        together = vectors(getattr(case.system, network)(seen)[0], seen)
         for row in range(ROWS):
             for number in range(int(packed.example[row].max()) + 1):
                 mine = packed.example[row] == number
-                found = vectors(getattr(case.system, network)(way.choices.see.apply(_one(packed, row, mine)))[0])[0]
+                lone = way.choices.see.apply(_one(packed, row, mine))
+                found = vectors(getattr(case.system, network)(lone)[0], lone)[0]
                 far = (found - together[row, mine]).abs().amax()
                 expect(far < CLOSE, f"In {way} example {number} of row {row} must get the same vectors in a packed row as alone, "
                        f"but they differ by {far:.2g} in system.{network}.")  # fmt: skip

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import cycle
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from unmask.axes import COLUMN_OF_TARGETS
 from unmask.batch import Batch, Targets
 from unmask.system.tracks import joined, rows_of
 from unmask.text.word_tokens import NO_BYTE, SPELLING
-
-_FLAT = ("where", "at", "start", "end")  # of targets: indices into the flattened batch
 
 
 def some_rows(batch: Batch, rows: Sequence[int]) -> Batch:
@@ -46,6 +46,18 @@ def cut(batch: Batch, examples: int = 3) -> Batch:
     )
 
 
+def predicting(batch: Batch) -> Batch:
+    """The rows at which targets are predicted: those of the decoder, or the batch itself."""
+    return batch.decoder or batch
+
+
+def with_targets(batch: Batch, name: str, targets: Targets) -> Batch:
+    """The batch with other targets of this name."""
+    read = predicting(batch)
+    changed = read.replace(targets=read.targets | {name: targets})
+    return changed if batch.decoder is None else batch.replace(decoder=changed)
+
+
 def marked(batch: Batch, where: Tensor) -> Tensor:
     """B T, True at these flat indices."""
     found = torch.zeros(batch.ids.numel(), dtype=torch.bool, device=batch.ids.device)
@@ -53,9 +65,9 @@ def marked(batch: Batch, where: Tensor) -> Tensor:
 
 
 def predicted(batch: Batch) -> Tensor:
-    """B T, True on the tokens that are targets of any name."""
+    """B T, True on the tokens that are targets of any name, and predicted as tokens."""
     found = torch.zeros_like(batch.real)
-    for targets in batch.targets.values():
+    for targets in (targets for name, targets in batch.targets.items() if name not in COLUMN_OF_TARGETS):
         found = found | marked(batch, used(targets, "where"))
     return found
 
@@ -66,22 +78,24 @@ def used(targets: Targets, name: str) -> Tensor:
     return found
 
 
-def by_row(targets: Targets, batch: Batch) -> dict[str, Tensor]:
-    """Every field of the targets as B N. Flat indices become indices into the row."""
+def by_row(targets: Targets, batch: Batch, text: int) -> dict[str, Tensor]:
+    """Every field of the targets as B N. Flat indices become indices into the row. `text`: the length of the rows before any
+    rule changed them."""
     rows, length = batch.shape
+    row = torch.arange(rows, device=batch.ids.device)[:, None]
+    widths = {"where": text, "start": text, "end": text, "at": length}
     fields = {name: value.view(rows, -1) for name, value in vars(targets).items()}
-    first = torch.arange(rows, device=batch.ids.device)[:, None] * length
-    return {name: value - first if name in _FLAT else value for name, value in fields.items()}
+    return {name: value - row * widths.get(name, 0) for name, value in fields.items()}
 
 
-class Same:
-    """A source that always gives the same batch."""
+class InTurn:
+    """A source that always gives the same batches, one after another."""
 
-    def __init__(self, batch: Batch) -> None:
-        self.one = batch
+    def __init__(self, batches: Sequence[Batch]) -> None:
+        self.batches = cycle(batches)
 
     def batch(self, rows: int) -> Batch:
-        return self.one
+        return next(self.batches)
 
     def state(self) -> dict[str, Any]:
         return {}

@@ -11,8 +11,9 @@ from torch import Tensor
 from unmask.axes import rules
 from unmask.batch import Batch
 from unmask.contracts.broken import expect
-from unmask.contracts.case import LENGTH, SEED, Case, StageTrack, hides_units, ways_by_units
+from unmask.contracts.case import LENGTH, SEED, Case, StageTrack, hides_units, is_by_units
 from unmask.contracts.contract import Contract
+from unmask.contracts.hiding import hidden_by
 from unmask.contracts.rows import by_row, some_rows
 
 ROWS = 6
@@ -26,14 +27,16 @@ def pure(case: Case) -> None:
     for way in case.ways:
         rows = case.rows(way, ROWS)
         together = case.hide(way, rows)
-        _check_same(way, together, case.hide(way, some_rows(rows, ORDER)), ORDER, "in another batch")
+        _check_same(way, together, case.hide(way, some_rows(rows, ORDER)), ORDER, "in another batch", LENGTH)
         for device in ("cpu", *(["cuda"] if torch.cuda.is_available() else [])):
             moved = case.hide(way, rows.to(device)).to("cpu")
-            _check_same(way, together, moved, range(ROWS), f"on the device {device!r}")
+            _check_same(way, together, moved, range(ROWS), f"on the device {device!r}", LENGTH)
 
 
-def _check_same(way: StageTrack, together: Batch, part: Batch, order: Any, words: str) -> None:
+def _check_same(way: StageTrack, together: Batch, part: Batch, order: Any, words: str, length: int) -> None:
     chosen = torch.tensor(list(order))
+    if together.decoder is not None and part.decoder is not None:
+        _check_same(way, together.decoder, part.decoder, order, f"{words}, in the decoder", length)
     for name in ("ids", "rank", "order"):
         one, two = getattr(together, name), getattr(part, name)
         expect(
@@ -41,7 +44,7 @@ def _check_same(way: StageTrack, together: Batch, part: Batch, order: Any, words
             f"In {way} a row must have the same {name} {words}, but it differs.",
         )
     for name, targets in together.targets.items():
-        one, two = by_row(targets, together), by_row(part.targets[name], part)
+        one, two = by_row(targets, together, length), by_row(part.targets[name], part, length)
         used = one["weight"][chosen] > 0  # an unused place may have any value
         for field, values in one.items():
             expect(
@@ -52,9 +55,9 @@ def _check_same(way: StageTrack, together: Batch, part: Batch, order: Any, words
 
 def visits(case: Case) -> None:
     """Check that another visit hides other tokens. With static masking, check that the versions repeat."""
-    for way in ways_by_units(case):
+    for way in case.ways:
         rows = case.rows(way, ROWS, LONG)
-        for rule in rules(way.choices.hide):
+        for rule in filter(is_by_units, rules(way.choices.hide)):
             new, static = (dataclasses.replace(rule, copies=copies) for copies in (None, COPIES))  # type: ignore[type-var]
             first, later, around = (_where(case, static, rows, visit) for visit in (0, 1, COPIES))
             expect(
@@ -69,9 +72,8 @@ def visits(case: Case) -> None:
 
 
 def _where(case: Case, rule: Any, rows: Batch, visit: int) -> Tensor:
-    hidden = rule.apply(rows.replace(visit=rows.visit + visit), case.vocabulary, SEED)
-    found: Tensor = hidden.targets["tokens"].where
-    return found
+    visited = rows.replace(visit=rows.visit + visit)
+    return hidden_by(case, rule, visited, rule.apply(visited, case.vocabulary, SEED))
 
 
 CONTRACTS = (

@@ -141,6 +141,9 @@ def _listed(several: list[Family]) -> str:
 
 def _no_family(recipe: Recipe, backbone: Any) -> str:
     alike = [family for family in families().values() if type(backbone) is family.network]
+    if not alike:
+        kind = type(backbone).__name__
+        return f"no architecture of Hugging Face here has such a network, got system.backbone={kind}: use the run folder as it is"
     names = sorted({name for family in alike for name in family.network_values})
     given = [f"{name}={getattr(backbone, name)!r}" for name in names] + [f"see={type(recipe.see).__name__}"]
     kinds: dict[str, list[Family]] = {}

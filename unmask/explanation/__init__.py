@@ -57,10 +57,12 @@ def explain(
         choices=tuple(extract.choices(recipe, chosen, now)),
         drawn=tuple(extract.drawn(recipe, track, chosen, made)),
         tokens=tokens,
+        moved=made.moves,
         visible=tuple(map(tuple, seen)),
         found=found,
         units=units,
         targets=tuple(extract.targets(recipe, chosen, now, made.batch, tokenizer)),
+        decoder=tuple(extract.decoder(made.batch, tokenizer)),
         questions=tuple(extract.questions(recipe, chosen, now, made.batch, done)),
         answers=tuple(extract.answers(chosen, made.batch)),
         classes=recipe.arrange.classes,
@@ -108,6 +110,8 @@ def _about_network(recipe: Recipe) -> Iterator[str]:
             "the matrix shows both halves of a vector together: the first half sees only its own token and the tokens before, and "
             "predicts the next one; the second half sees only its own token and those after, and predicts the previous one"
         )
+    if "decoder" in gives_of(recipe.system):
+        yield "the matrix shows the encoder; a token of the decoder sees itself, those before it, and the encoder's whole example"
     if "second stream" in gives_of(recipe.system):
         yield (
             "the matrix shows the stream that reads the tokens; a second stream predicts: at each place it sees what the "

@@ -22,18 +22,18 @@ def add(total: Counts, more: Counts) -> None:
 
 def counts(name: str, track: FullTrack, made: Made, vocabulary: Vocabulary) -> Counts:
     """The counts of the rows of a track."""
-    batch, found = made.batch, units(made)
+    batch, found = made.before, units(made)  # rules may remove tokens
     hidden, sizes = ~found.moved, found.end - found.start + 1
     unknown = batch.ids == (-1 if vocabulary.unknown is None else vocabulary.unknown)
     ways = [way for tokens in made.hidden if not moves(tokens.rule) for way in _ways(tokens, batch.shape[1])]
-    labels = batch.label[batch.counted > 0].tolist() if track.arrange.classes else []
+    labels = batch.label[made.batch.counted > 0].tolist() if track.arrange.classes else []
     return {
         "rows": Counter(all=len(batch.ids)),
         "tokens": Counter(all=int(batch.real.sum())),
         "text": Counter(all=int(batch.text.sum())),
         "unknown": Counter(all=int((batch.text & unknown).sum())),
         "examples": Counter(all=int((batch.example.amax(1) + 1).sum())),
-        "predicted": Counter(all=_predicted(batch)),
+        "predicted": Counter(all=_predicted(made.batch.decoder or made.batch)),
         "hidden": Counter(all=int(sizes[hidden].sum())),
         "moved": Counter(all=int(sizes[~hidden].sum())),
         "units": Counter(all=int(hidden.sum())),

@@ -10,10 +10,10 @@ from typing import Any
 import torch
 
 from unmask import curves, see, system
-from unmask.axes import Objective, gives_of, parts_in, rules
+from unmask.axes import Objective, Way, gives_of, parts_in, rules
 from unmask.batch import Batch, Targets
-from unmask.explanation.hidden_units import WAYS, Made, levels, units
-from unmask.explanation.records import Answer, Choice, Drawn, Found, ObjectiveAsked, Target, Token, Unit
+from unmask.explanation.hidden_units import WAYS, Made, Step, levels, units
+from unmask.explanation.records import Answer, Choice, Drawn, Found, ObjectiveAsked, Target, Token, Unit, shown
 from unmask.recipe import FullTrack, Recipe, Stage
 from unmask.text import Tokenizer
 from unmask.text.lexicon import LEVELS
@@ -91,7 +91,12 @@ def found(batch: Batch) -> Iterator[Found]:
 
 
 def hidden_units(made: Made, known: Sequence[Found]) -> Iterator[Unit]:
-    """The hidden units of the row. In a batch of one row, a flat index is a place in the row."""
+    """The hidden units of the row. In a batch of one row, a flat index is a place in the row.
+
+    If tokens are removed, each new token stands for a unit."""
+    if made.moves:
+        yield from _new_units(made)
+        return
     level = made.level[0] if made.level else ""
     hidden_as = LEVELS[: LEVELS.index(level) + 1] if level in LEVELS else ()
     names = {(start, end): level for level, start, end in known if level in hidden_as}
@@ -101,20 +106,48 @@ def hidden_units(made: Made, known: Sequence[Found]) -> Iterator[Unit]:
         yield Unit(start, end, ways.pop() if len(ways) == 1 else "mixed", words, names.get((start, end), ""))
 
 
+def _new_units(made: Made) -> Iterator[Unit]:
+    """One unit for each new token of the row."""
+    for place in torch.nonzero(made.batch.real[0])[:, 0].tolist():
+        step, came = _came(made, place)
+        if step is not None:
+            hidden = step.hidden
+            words = 0 if hidden is None else int(hidden.words[hidden.start == came].max(initial=0))
+            yield Unit(place, place, _new_way(made, place), words, "")
+
+
+def _came(made: Made, place: int) -> tuple[Step | None, int]:
+    """Where the token at a place of the row came from: its place in the text (None), or the rule that put it there, and the
+    place of the first token that the rule replaced by it."""
+    for step in reversed(made.steps):
+        if step.source is None:
+            continue
+        came = int(step.source.place[0, place])
+        if came < 0:
+            return step, int(step.source.like[0, place])
+        place = came
+    return None, place
+
+
+def _new_way(made: Made, place: int) -> Way:
+    return "mask" if int(made.batch.ids[0, place]) == made.mask else "random"
+
+
 def targets(
     recipe: Recipe, track: FullTrack, stage: Stage, batch: Batch, tokenizer: Tokenizer
 ) -> Iterator[Target]:  # fmt: skip
     """The tokens that are predicted. Each token of the first target has a record; tokens of other targets are added to it."""
     parts = [part for _, name, part in objectives(recipe, track) if stage.weights.get(name, 1.0)]
-    names = [name for name in batch.targets if name in {part.target for part in parts}]
+    read = batch.decoder or batch
+    names = [name for name in read.targets if name in {part.target for part in parts}]
     if not names:
         return
-    first, *others = (batch.targets[name] for name in names)
+    first, *others = (read.targets[name] for name in names)
     further = [_by_place(more) for more in others]
     none = (first.at, first.at, torch.zeros_like(first.weight))
     sides = next(filter(None, (part.around(batch) for part in parts if part.target == names[0])), none)
     blind = "second stream" in gives_of(recipe.system)
-    sees = (see.visible_before(batch) if blind else see.visible(batch))[0].sum(1).tolist()
+    sees = (see.visible_before(read) if blind else see.visible(read))[0].sum(1).tolist()
     stored = (*sides, first.where, first.at, first.ids, first.start, first.end, first.weight)
     for left, right, between, place, at, i, start, end, weight in zip(*(c.tolist() for c in stored), strict=True):
         if weight:
@@ -127,7 +160,7 @@ def questions(
     recipe: Recipe, track: FullTrack, stage: Stage, batch: Batch, done: float
 ) -> Iterator[ObjectiveAsked]:  # fmt: skip
     """Every objective and the places where it is computed. `done`: the share of training that is done."""
-    hidden = {name: tuple(_by_place(targets)) for name, targets in batch.targets.items()}
+    hidden = {name: tuple(_by_place(targets)) for name, targets in (batch.decoder or batch).targets.items()}
     for by, name, part in objectives(recipe, track):
         places = {
             "examples": tuple(batch.summary[batch.counted > 0].tolist()),
@@ -155,13 +188,12 @@ def answers(track: FullTrack, batch: Batch) -> Iterator[Answer]:
 
 def tokens(made: Made, tokenizer: Tokenizer, hidden: Sequence[Unit]) -> Iterator[Token]:
     """The tokens of the row, without padding."""
-    batch, before, found = made.batch, made.before, units(made)
+    batch, laid = made.batch, made.batch if made.moves else made.before
     unit = {place: number for number, (start, end, *_) in enumerate(hidden) for place in range(start, end + 1)}
-    columns = zip(found.places.tolist(), found.ids.tolist(), found.how.tolist(), strict=True)
-    was = {place: (_spell(tokenizer, i), WAYS[how]) for place, i, how in columns}
+    was = _new_tokens(made, tokenizer) if made.moves else _hidden_tokens(made, tokenizer)
     assert batch.rank is not None
     stored = (
-        batch.ids, before.columns["word"], before.columns["sentence"], before.segment, batch.segment, batch.position,
+        batch.ids, laid.columns["word"], laid.columns["sentence"], laid.segment, batch.segment, batch.position,
         batch.rank, batch.example,
     )  # fmt: skip
     for place, values in enumerate(zip(*(column[0][batch.real[0]].tolist() for column in stored), strict=True)):
@@ -171,6 +203,39 @@ def tokens(made: Made, tokenizer: Tokenizer, hidden: Sequence[Unit]) -> Iterator
         yield Token(
             text=text, original=original, word=word, sentence=sentence, half=half, segment=segment, position=position,
             special=word < 0, hidden=how, unit=unit.get(place, -1), rank=rank, example=example,
+        )  # fmt: skip
+
+
+def _hidden_tokens(made: Made, tokenizer: Tokenizer) -> dict[int, tuple[str, Way]]:
+    """For each hidden token, by its place: the original token, and how it is hidden."""
+    found = units(made)
+    columns = zip(found.places.tolist(), found.ids.tolist(), found.how.tolist(), strict=True)
+    return {place: (_spell(tokenizer, i), WAYS[how]) for place, i, how in columns}
+
+
+def _new_tokens(made: Made, tokenizer: Tokenizer) -> dict[int, tuple[str, Way]]:
+    """For each new token, by its place: the text that it stands for, and what it is. An inserted one stands for nothing."""
+    found: dict[int, tuple[str, Way]] = {}
+    for place in torch.nonzero(made.batch.real[0])[:, 0].tolist():
+        step, came = _came(made, place)
+        if step is not None and step.hidden is not None:
+            span = step.hidden.ids[step.hidden.start == came].tolist()
+            found[place] = (" ".join(shown(_spell(tokenizer, i)) for i in span) or "nothing", _new_way(made, place))
+    return found
+
+
+def decoder(batch: Batch, tokenizer: Tokenizer) -> Iterator[Token]:
+    """The tokens that a decoder reads, without padding."""
+    rows = batch.decoder
+    if rows is None or rows.rank is None:
+        return
+    special = set(tokenizer.vocabulary.special)
+    stored = (rows.ids, rows.segment, rows.position, rows.rank, rows.example)
+    for i, segment, position, rank, example in zip(*(c[0][rows.real[0]].tolist() for c in stored), strict=True):
+        text = _spell(tokenizer, i)
+        yield Token(
+            text=text, original=text, word=-1, sentence=-1, half=segment, segment=segment, position=position,
+            special=i in special, hidden=None, unit=-1, rank=rank, example=example,
         )  # fmt: skip
 
 

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import NamedTuple, get_args
+from typing import Any, NamedTuple, get_args
 
 import numpy as np
 
 from unmask.axes import InPlace, Objective, Way, rules
 from unmask.batch import Batch, Targets, Vocabulary
+from unmask.hide.choice import targets
 from unmask.hide.masked import version
+from unmask.hide.source import Source
 from unmask.recipe import FullTrack
 from unmask.system.tracks import only_asked, view
 
@@ -34,6 +36,16 @@ class HiddenTokens:
     how: np.ndarray  # index into WAYS
     start: np.ndarray  # flat index of the first token of its unit
     end: np.ndarray  # flat index of the last token of its unit
+    words: np.ndarray  # the number of words that have a token in its unit
+
+
+@dataclass(frozen=True)
+class Step:
+    """One rule: the batch before it, and where each token of the batch after it came from."""
+
+    before: Batch
+    source: Source | None  # None: every token stays where it is
+    hidden: HiddenTokens | None  # the tokens that it hides in place; None: it hides none
 
 
 @dataclass(frozen=True)
@@ -42,8 +54,19 @@ class Made:
 
     before: Batch  # before hiding
     batch: Batch  # after hiding, as the network reads it
-    hidden: tuple[HiddenTokens, ...]  # the hidden tokens of each rule that hides in place
+    steps: tuple[Step, ...]  # one for each rule, in order
+    mask: int | None  # the id of [MASK]
     level: tuple[str, ...]  # the level of each row; (): there are no levels
+
+    @property
+    def hidden(self) -> tuple[HiddenTokens, ...]:
+        """The hidden tokens of each rule that hides in place."""
+        return tuple(step.hidden for step in self.steps if step.hidden is not None)
+
+    @property
+    def moves(self) -> bool:
+        """Whether tokens are removed or change places outside of hidden units: then a decoder writes the text."""
+        return any(step.source is not None for step in self.steps) and self.batch.decoder is not None
 
 
 @dataclass(frozen=True)
@@ -69,14 +92,15 @@ class Share(NamedTuple):
 
 def make(track: FullTrack, batch: Batch, vocabulary: Vocabulary, seed: int, asked: list[Objective]) -> Made:
     """Hide the rows of a track as in training, one rule after the other, and find out what each rule changed."""
-    now, hidden = track.see.draw(batch, seed), []
+    now, steps = track.see.draw(batch, seed), []
     for rule in rules(track.hide):
-        after = rule.apply(now, vocabulary, seed)
+        after, hidden = rule.apply(now, vocabulary, seed), None
         if rule.in_place is not None:
-            hidden.append(_hidden_by(rule.in_place, now, after, vocabulary.mask))
+            hidden = _hidden_by(rule.in_place, now, after, vocabulary, rule.chosen(now, vocabulary, seed), seed)
+        steps.append(Step(now, rule.source(now, vocabulary, seed), hidden))
         now = after
     read = only_asked(track, view(track, now), asked)
-    return Made(batch, read, tuple(hidden), _level(track, batch, seed))
+    return Made(batch, read, tuple(steps), vocabulary.mask, _level(track, batch, seed))
 
 
 def in_place(track: FullTrack) -> Iterator[InPlace]:
@@ -102,13 +126,12 @@ def units(made: Made) -> Units:
     none = np.zeros(0, np.int64)
     found = {
         name: np.concatenate([none, *(getattr(tokens, name) for tokens in made.hidden)])
-        for name in ("places", "ids", "how", "start", "end")
+        for name in ("places", "ids", "how", "start", "end", "words")
     }
     order = np.argsort(found["places"], kind="stable")
-    places, ids, how, start, end = (values[order] for values in found.values())
+    places, ids, how, start, end, words = (values[order] for values in found.values())
     first, at = np.unique(start, return_index=True)
-    last, word = end[at], made.before.columns["word"].flatten().numpy()
-    return Units(first, last, how[at] == _MOVED, word[last] - word[first] + 1, places, ids, how)
+    return Units(first, end[at], how[at] == _MOVED, words[at], places, ids, how)
 
 
 def of_runs(tokens: HiddenTokens, length: int) -> np.ndarray:
@@ -119,15 +142,26 @@ def of_runs(tokens: HiddenTokens, length: int) -> np.ndarray:
     return np.where(replaced, _RANDOM, how[begins])
 
 
-def _hidden_by(rule: InPlace, before: Batch, after: Batch, mask: int | None) -> HiddenTokens:
-    """The tokens that a rule hid: those it added to the targets, and those it replaced although no place predicts them."""
-    now, changed = after.ids.flatten().numpy(), (after.ids != before.ids).flatten().numpy()
-    (found,) = (_added(before, after, name) for name in after.targets if _is_new(before, after, name))
-    where = found["where"]
-    used = np.flatnonzero((found["weight"] > 0) | changed[where])
+def _hidden_by(
+    rule: InPlace, before: Batch, after: Batch, vocabulary: Vocabulary, chosen: Any, seed: int
+) -> HiddenTokens:
+    """The tokens that a rule hid: those it added to the targets, and those it replaced although no place predicts them. A rule
+    without targets names its tokens itself (`chosen`)."""
+    news = [name for name in after.targets if _is_new(before, after, name)]
+    if news:
+        now, changed = after.ids.flatten().numpy(), (after.ids != before.ids).flatten().numpy()
+        found = _added(before, after, news[0])
+        used = np.flatnonzero((found["weight"] > 0) | changed[found["where"]])
+    else:
+        units = rule.units.label(before, seed, version(before, rule.copies))
+        count = before.shape[1]
+        found = {key: value.numpy() for key, value in vars(targets(before, units, chosen, count)).items()}
+        now, used = after.ids.flatten().numpy(), np.flatnonzero(found["weight"] > 0)
+    where, word = found["where"], before.columns["word"].flatten().numpy()
     used = used[np.argsort(where[used])]
-    places, ids = where[used], found["ids"][used]
-    return HiddenTokens(rule, places, ids, _how(rule, now[places], ids, mask), found["start"][used], found["end"][used])
+    places, ids, start, end = (found[name][used] for name in ("where", "ids", "start", "end"))
+    how = _how(rule, now[places], ids, vocabulary.mask)
+    return HiddenTokens(rule, places, ids, how, start, end, word[end] - word[start] + 1)
 
 
 def _is_new(before: Batch, after: Batch, name: str) -> bool:
@@ -138,8 +172,8 @@ def _added(before: Batch, after: Batch, name: str) -> dict[str, np.ndarray]:
     """The targets of a rule. In each row they come after the targets of earlier rules."""
     rows, known = after.shape[0], before.targets.get(name)
     count = len(known.where) // rows if known is not None else 0
-    targets: Targets = after.targets[name]
-    return {key: value.view(rows, -1)[:, count:].flatten().numpy() for key, value in vars(targets).items()}
+    added: Targets = after.targets[name]
+    return {key: value.view(rows, -1)[:, count:].flatten().numpy() for key, value in vars(added).items()}
 
 
 def _how(rule: InPlace, now: np.ndarray, before: np.ndarray, mask: int | None) -> np.ndarray:

@@ -208,7 +208,13 @@ def _label_color(token: Token) -> str:
 def _targets(page: Page, explanation: Explanation, top: float, bottom: float) -> float:
     """Draw the predictions in up to two columns, with a bracket around those of one unit. Returns the lower edge."""
     two = bool(judged(explanation))
-    title = "What the generator predicts" if two else "What is predicted"
+    title = (
+        "What the generator predicts"
+        if two
+        else "What the decoder writes"
+        if explanation.decoder
+        else "What is predicted"
+    )
     around = any(target.around for target in explanation.targets)
     blind = any(target.blind for target in explanation.targets)
     from_what = "at a place, without the token there" if blind else "from the token at a place"
@@ -227,7 +233,7 @@ def _targets(page: Page, explanation: Explanation, top: float, bottom: float) ->
         column, line = divmod(number, rows)
         x, y = RIGHT + column * 310, top + line * STEP
         text = _predicted(explanation, target)
-        _target(page, explanation.tokens[target.at], target.at, text, x, y, width, blind=target.blind)
+        _target(page, explanation.predicting[target.at], target.at, text, x, y, width, blind=target.blind)
         if target.span[0] < target.span[1]:
             _bracket(page, explanation, target, x, y, width)
     end = top + min(len(targets), rows) * STEP
@@ -238,7 +244,7 @@ def _targets(page: Page, explanation: Explanation, top: float, bottom: float) ->
 
 def _predicted(explanation: Explanation, target: Target) -> str:
     """The token that is predicted, and its place if it is a hidden token at another place."""
-    elsewhere = explanation.tokens[target.place].hidden and target.at != target.place
+    elsewhere = not explanation.decoder and explanation.tokens[target.place].hidden and target.at != target.place
     text = ", then ".join(map(shown, (target.text, *target.further)))
     return f"{text} (place {target.place})" if elsewhere else text
 

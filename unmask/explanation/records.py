@@ -70,7 +70,7 @@ class Target(NamedTuple):
     """One token that is predicted."""
 
     place: int  # the place of the token
-    at: int  # the place whose vector predicts it: its own place, or an earlier one
+    at: int  # the place whose vector predicts it: its own place, or an earlier one; if there is a decoder, a place there
     text: str  # the token that is predicted
     span: tuple[int, int]  # first and last place of the run of hidden tokens around it
     around: tuple[int, int] | None  # the nearest visible places left and right, if it is also predicted from them
@@ -113,14 +113,23 @@ class Explanation:
     choices: tuple[Choice, ...]  # one per axis
     drawn: tuple[Drawn, ...]  # the track and the level of this row; empty if all rows have the same
     tokens: tuple[Token, ...]  # the tokens of the row
+    moved: bool  # whether tokens were removed or changed places, so that a new token stands for a whole span
     visible: tuple[tuple[bool, ...], ...]  # T T, whether the query (first index) sees the key (second index)
     found: tuple[Found, ...]  # the entries of the lexicon in the row
     units: tuple[Unit, ...]  # the hidden units
     targets: tuple[Target, ...]  # the tokens that are predicted
+    decoder: tuple[
+        Token, ...
+    ]  # the tokens that a decoder reads; it predicts the targets there; empty: there is no decoder
     questions: tuple[ObjectiveAsked, ...]  # the objectives, and the places where they are computed
     answers: tuple[Answer, ...]  # one per example; empty if the recipe or the track has no sentence task
     classes: int  # number of classes of the sentence task; 0: there is no sentence task
     notes: tuple[str, ...]  # the tokenizer used, what was added, what was cut
+
+    @property
+    def predicting(self) -> tuple[Token, ...]:
+        """The tokens at which targets are predicted."""
+        return self.decoder or self.tokens
 
     def as_json(self) -> dict[str, Any]:
         """The explanation as dicts, lists, strings and numbers."""

@@ -140,14 +140,18 @@ def _legend(explanation: Explanation) -> RenderableType:
     how, tokens = Counter(drawn_as(token) for token in explanation.tokens), explanation.tokens
     hidden = sum(how[name] for name in NAMES)
     words = Text("\n")
-    if hidden:
+    if hidden and explanation.moved:
+        words += Text("{", "dim") + Text("was", "dim strike") + Text("→", "dim") + Text("reads") + Text("}", "dim")
+        words += Text(f" hidden: {hidden} span{'s' * (hidden > 1)}, each behind one token: ")
+        words += Text(", ").join(Text(f"{how[key]} {name}", STYLES[key]) for key, name in NAMES.items() if how[key])
+    elif hidden:
         units, whole = len(explanation.units), len(tokens) - how["special"]
         words += Text("{", "dim") + Text("was", "dim strike") + Text("→", "dim") + Text("reads") + Text("}", "dim")
         words += Text(f" hidden: {hidden} of the text's {whole} tokens ({hidden / max(1, whole):.0%})")
         words += Text(f" in {units} unit{'s' * (units > 1)}, " if units < hidden else ", ")
         words += Text(", ").join(Text(f"{how[key]} {name}", STYLES[key]) for key, name in NAMES.items() if how[key])
     else:
-        words += Text("no token of the text is hidden or replaced")
+        words += Text("no token of the text is hidden or replaced" + ", but some changed places" * explanation.moved)
     joined = any(continues(tokens, place) for place in range(len(tokens)))
     words += Text("; · joins the pieces of a word" if joined else "", "dim")
     known = [
@@ -188,6 +192,8 @@ def _left_pad(label: str, width: int) -> str:
 def _predictions(explanation: Explanation) -> Iterator[RenderableType]:
     if judged(explanation) and explanation.targets:
         yield Text("The generator predicts what is hidden:")
+    if explanation.decoder:
+        yield Text("The decoder writes, from left to right:")
     around = any(target.around for target in explanation.targets)
     further = max((len(target.further) for target in explanation.targets), default=0)
     names = ("at place", "which reads", "and sees tokens", "predict", "whose place is", *["also from"] * around)
@@ -196,8 +202,8 @@ def _predictions(explanation: Explanation) -> Iterator[RenderableType]:
         table.add_column(name, justify="right" if name == "at place" else "left", no_wrap=True)
     ordered = sorted(explanation.targets, key=lambda target: (target.span, target.place))
     for target in ordered[:MOST_SHOWN]:
-        token = explanation.tokens[target.at]
-        sees = f"{target.sees} of {len(explanation.tokens)}"
+        token = explanation.predicting[target.at]
+        sees = f"{target.sees} of {len(explanation.predicting)}"
         reads = Text("nothing", "dim") if target.blind else Text(shown(token.text), STYLES[drawn_as(token)])
         more = [f"{target.around[0]} and {target.around[1]}" if target.around else ""] if around else []
         more += [shown(text) for text in target.further]

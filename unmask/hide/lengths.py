@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -45,6 +46,22 @@ class Harmonic(Part):
     @property
     def shares(self) -> tuple[float, ...]:
         return _normal([1 / n for n in range(1, self.most + 1)])
+
+
+@dataclass(frozen=True)
+class Poisson(Part):
+    """A Poisson distribution, without length 0, cut at a largest length (BART: mean 3)."""
+
+    mean: float = 3.0  # of the distribution with length 0
+    most: int = 12  # the longest span
+
+    def __post_init__(self) -> None:
+        require(self.mean > 0, "hide.units.lengths.mean must be over 0, got {mean}", mean=self.mean)
+        require(self.most >= 1, "hide.units.lengths.most must be 1 or more, got {most}", most=self.most)
+
+    @property
+    def shares(self) -> tuple[float, ...]:
+        return _normal([self.mean**n / math.factorial(n) for n in range(1, self.most + 1)])
 
 
 @dataclass(frozen=True)

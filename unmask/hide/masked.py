@@ -9,18 +9,20 @@ import torch
 from torch import Tensor
 
 from unmask import curves
-from unmask.axes import Curve, InPlace, Need, Part, Replace, Units
+from unmask.axes import Curve, InPlace, Need, Replace, Units
 from unmask.batch import Batch, Targets, Vocabulary
 from unmask.errors import require
 from unmask.hide.choice import choose, places, targets
-from unmask.hide.replace import Mask, moved
+from unmask.hide.replace import Mask
+from unmask.hide.rule import Rule
+from unmask.hide.source import Source, moved
 from unmask.hide.units import Tokens, ordinary, without_special
 
 _FIELDS = tuple(field.name for field in fields(Targets))
 
 
 @dataclass(frozen=True)
-class Masked(Part):
+class Masked(Rule):
     """Hide units of text and predict them.
 
     Paper: BERT (Devlin et al. 2018). Needs: what its units and its replacement need. Produces: the targets "tokens".
@@ -34,8 +36,9 @@ class Masked(Part):
     budget: float | Curve = 0.15  # share of a row's tokens to hide
     replace: Replace = field(default_factory=Mask)  # what the hidden tokens are replaced by
     copies: int | None = None  # None: new choices at every visit; n: static masking with n versions of each row
-    # which vector predicts a hidden token: the vector at the token, or the vector before it (GPT-BERT)
-    at: Literal["same", "before"] = "same"
+    # which vector predicts a hidden token: the vector at the token, or the vector before it (GPT-BERT); none: no vector,
+    # because a decoder writes the whole text (BART)
+    at: Literal["same", "before", "none"] = "same"
 
     def __post_init__(self) -> None:
         for name, value in (("smallest", curves.least(self.budget)), ("largest", curves.most(self.budget))):
@@ -50,19 +53,28 @@ class Masked(Part):
             "hide.copies must be none or 1 or more, got {copies}",
             copies=self.copies,
         )
+        require(
+            self.at == "none" or self.replace.keeps_places,
+            "hide.replace={replace} removes tokens, so no vector stands at their places, got at={at}: set at=none, after a rule "
+            "that lets a decoder write the text, such as hide=(Rewrite, Masked(replace={replace}, at=none))",
+            replace=type(self.replace).__name__,
+            at=self.at,
+        )
 
     @property
     def needs(self) -> tuple[Need, ...]:
         before = Need("covered|future hidden", "it predicts each token from the position before it", "at=same")
-        return (before,) if self.at == "before" else ()
+        written = Need("decoder rows", "it does not predict what it hides", "at=same")
+        return {"same": (), "before": (before,), "none": (written,)}[self.at]
 
     @property
     def gives(self) -> frozenset[str]:
-        return frozenset({"targets:tokens", *(["one earlier", "from before"] if self.at == "before" else [])})
+        more = {"same": (), "before": ("one earlier", "from before"), "none": ()}[self.at]
+        return frozenset({"targets:tokens", *more} if self.at != "none" else ())
 
     @property
     def share(self) -> float:
-        return curves.most(self.budget)
+        return 0.0 if self.at == "none" else curves.most(self.budget)
 
     @property
     def longest(self) -> int:
@@ -73,6 +85,18 @@ class Masked(Part):
         return self
 
     def apply(self, batch: Batch, vocabulary: Vocabulary, seed: int) -> Batch:
+        units, chosen = self._choose(batch, vocabulary, seed)
+        ids, source = self.replace.apply(batch, chosen, units, vocabulary, seed, version(batch, self.copies))
+        changed = moved(batch, ids, source, vocabulary.pad)
+        if self.at == "none":
+            return changed
+        count = places(self.share, batch.shape[1], least=self.units.least)
+        found = targets(batch, units, chosen, count)
+        more = found if self.at == "same" else _one_before(found, batch)
+        return changed.replace(targets=batch.targets | {"tokens": _joined(batch, more)})
+
+    def _choose(self, batch: Batch, vocabulary: Vocabulary, seed: int) -> tuple[Tensor, Tensor]:
+        """B T each: the number of each token's unit, and True on the tokens that are hidden."""
         visit = version(batch, self.copies)
         text, hidden = ordinary(batch, vocabulary), already_hidden(batch)
         text = text if hidden is None else text | hidden  # the budget is a share of these tokens, hidden ones included
@@ -83,14 +107,17 @@ class Masked(Part):
         labels = self.units.label(free, seed, visit), self.units.parts(free, seed, visit)
         units, parts = without_special(*labels, special if hidden is None else special | hidden)
         chosen = choose(
-            batch, units, curves.at(self.budget, batch.progress), self.share, seed, visit, parts=parts,
+            batch, units, curves.at(self.budget, batch.progress), curves.most(self.budget), seed, visit, parts=parts,
             of=None if hidden is None else text, purpose=self.replace.purpose, least=self.units.least, reuse=batch.reuse,
         )  # fmt: skip
-        count = places(self.share, batch.shape[1], least=self.units.least)
-        found = targets(batch, units, chosen, count)
-        ids, source = self.replace.apply(batch, chosen, units, vocabulary, seed, visit)
-        more = found if self.at == "same" else _one_before(found, batch)
-        return moved(batch, ids, source).replace(targets=batch.targets | {"tokens": _joined(batch, more)})
+        return units, chosen
+
+    def chosen(self, batch: Batch, vocabulary: Vocabulary, seed: int) -> Tensor:
+        return self._choose(batch, vocabulary, seed)[1]
+
+    def source(self, batch: Batch, vocabulary: Vocabulary, seed: int) -> Source | None:
+        units, chosen = self._choose(batch, vocabulary, seed)
+        return self.replace.apply(batch, chosen, units, vocabulary, seed, version(batch, self.copies))[1]
 
 
 def version(batch: Batch, copies: int | None) -> Tensor:

@@ -6,13 +6,14 @@ from dataclasses import dataclass
 
 import torch
 
-from unmask.axes import InPlace, Need, Part
+from unmask.axes import Need
 from unmask.batch import Batch, Targets, Vocabulary
 from unmask.errors import require
+from unmask.hide.rule import Rule
 
 
 @dataclass(frozen=True)
-class Next(Part):
+class Next(Rule):
     """Every token predicts the one after it; `see` must hide the future.
 
     Paper: GPT (Radford et al. 2018). Needs: a view without the future. Produces: the targets "tokens" at every token but
@@ -49,21 +50,13 @@ class Next(Part):
     def share(self) -> float:
         return 1.0
 
-    @property
-    def longest(self) -> int:
-        return 1
-
-    @property
-    def in_place(self) -> InPlace | None:
-        return None
-
     def apply(self, batch: Batch, vocabulary: Vocabulary, seed: int) -> Batch:
         found = {name: _ahead(batch, number, self.second) for number, name in enumerate(self.names, 1)}
         return batch.replace(targets=batch.targets | found)
 
 
 @dataclass(frozen=True)
-class Previous(Part):
+class Previous(Rule):
     """Every token predicts the one before it; the past must be hidden.
 
     Paper: ELMo (Peters et al. 2018). Needs: vectors that do not see the past. Produces: the targets "previous" at every
@@ -86,14 +79,6 @@ class Previous(Part):
     def share(self) -> float:
         return 1.0
 
-    @property
-    def longest(self) -> int:
-        return 1
-
-    @property
-    def in_place(self) -> InPlace | None:
-        return None
-
     def apply(self, batch: Batch, vocabulary: Vocabulary, seed: int) -> Batch:
         after = _ahead(batch, 1, second=False)
         before = after.replace(
@@ -103,24 +88,12 @@ class Previous(Part):
 
 
 @dataclass(frozen=True)
-class Nothing(Part):
+class Nothing(Rule):
     """Hide nothing: only the label of an example is predicted.
 
     Paper: every fine-tuning. Needs: labels. Produces: no targets. Used by: adapted models.
     Differs from Next: the text is not predicted at all.
     """
-
-    @property
-    def share(self) -> float:
-        return 0.0
-
-    @property
-    def longest(self) -> int:
-        return 1
-
-    @property
-    def in_place(self) -> InPlace | None:
-        return None
 
     def apply(self, batch: Batch, vocabulary: Vocabulary, seed: int) -> Batch:
         return batch

@@ -14,6 +14,7 @@ from unmask.axes import Need, Part, Way
 from unmask.batch import Batch, Vocabulary
 from unmask.errors import require
 from unmask.hide.choice import first_place
+from unmask.hide.source import Source, same
 from unmask.hide.units import joined, ordinary
 
 
@@ -64,19 +65,23 @@ class Mask(Part):
         return "choose"
 
     @property
+    def keeps_places(self) -> bool:
+        return True
+
+    @property
     def shares(self) -> dict[Way, float]:
         return {"mask": self.mask, "random": self.random, "keep": 1 - self.mask - self.random}
 
     def apply(
         self, batch: Batch, chosen: Tensor, units: Tensor, vocabulary: Vocabulary, seed: int, visit: Tensor
-    ) -> tuple[Tensor, Tensor | None]:
+    ) -> tuple[Tensor, Source | None]:
         address = (seed, batch.row[:, None], visit[:, None])
         place = torch.arange(batch.shape[1], device=chosen.device).expand(batch.shape)
         drawn = place if self.draw == "token" else joined(batch.example, chosen)
         how = chance.uniform(drawn, *address, chance.purpose("mask, random or keep"))
         number = chance.draw(place, *address, chance.purpose("random token"))
         if self.random_from == "vocabulary":
-            swap = _of_vocabulary(number, vocabulary)
+            swap = of_vocabulary(number, vocabulary)
         else:
             swap = _of_row(number, batch.ids, ordinary(batch, vocabulary))
         ids = torch.where(how < self.mask + self.random, swap, batch.ids)
@@ -97,6 +102,10 @@ class Keep(Part):
         return "choose"
 
     @property
+    def keeps_places(self) -> bool:
+        return True
+
+    @property
     def shares(self) -> dict[Way, float]:
         return {"keep": 1.0}
 
@@ -106,7 +115,7 @@ class Keep(Part):
 
     def apply(
         self, batch: Batch, chosen: Tensor, units: Tensor, vocabulary: Vocabulary, seed: int, visit: Tensor
-    ) -> tuple[Tensor, Tensor | None]:
+    ) -> tuple[Tensor, Source | None]:
         return batch.ids, None
 
 
@@ -127,6 +136,10 @@ class Shuffle(Part):
         return "choose shuffled"
 
     @property
+    def keeps_places(self) -> bool:
+        return True
+
+    @property
     def shares(self) -> dict[Way, float]:
         return {"moved": 1.0}
 
@@ -136,7 +149,7 @@ class Shuffle(Part):
 
     def apply(
         self, batch: Batch, chosen: Tensor, units: Tensor, vocabulary: Vocabulary, seed: int, visit: Tensor
-    ) -> tuple[Tensor, Tensor | None]:
+    ) -> tuple[Tensor, Source | None]:
         place = torch.arange(batch.shape[1], device=batch.ids.device).expand(batch.shape)
         dice = chance.uniform(place, seed, batch.row[:, None], visit[:, None], chance.purpose("shuffle"))
         size = (
@@ -145,20 +158,10 @@ class Shuffle(Part):
             .gather(1, units.clamp(min=0))
         )
         order = torch.where(chosen, first_place(units) + size * dice, place).argsort(dim=1, stable=True)
-        return batch.ids.gather(1, order), order
+        return batch.ids.gather(1, order), same(order)
 
 
-def moved(batch: Batch, ids: Tensor, source: Tensor | None) -> Batch:
-    """The batch with new ids and with columns that moved with their tokens.
-
-    `source`: B T, the place that each token came from; None: no token moved."""
-    if source is None:
-        return batch.replace(ids=ids)
-    row = torch.arange(len(source), device=source.device)[:, None]
-    return batch.replace(ids=ids, columns={name: column[row, source] for name, column in batch.columns.items()})
-
-
-def _of_vocabulary(number: Tensor, vocabulary: Vocabulary) -> Tensor:
+def of_vocabulary(number: Tensor, vocabulary: Vocabulary) -> Tensor:
     """For each random number an ordinary token; all have the same probability."""
     number = number % (vocabulary.size - len(vocabulary.special))
     for special in vocabulary.special:  # skip each special id that is not larger

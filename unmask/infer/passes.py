@@ -73,5 +73,6 @@ def passes(model: Model, rows: Rows) -> Iterator[tuple[np.ndarray, Batch, Hidden
     model.system.eval()
     for chosen, batch in batches(model, rows):
         with torch.no_grad():
+            batch = model.system.read(batch)
             hidden = model.system.look(batch)
         yield chosen, batch, hidden

@@ -53,7 +53,7 @@ def text_batches(model: Model, texts: Texts) -> tuple[Iterator[tuple[np.ndarray,
 def _encoded(model: Model, texts: Texts) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
     """The token ids of all texts, one after another, the number of tokens of each, and the spelling of all tokens, if the
     tokenizer keeps it."""
-    if model.tokenizer.spelled:
+    if model.tokenizer.keeps_spelling:
         require(
             not len(texts) or isinstance(texts[0], str),
             "{folder} reads words by their spelling, so it needs texts, got token ids: give the texts",

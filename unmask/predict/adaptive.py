@@ -76,10 +76,10 @@ class AdaptiveModule(nn.Module):
         self.cluster_bias = nn.Parameter(torch.zeros(len(self.tables) - 1))
 
     def count(self, batch: Batch) -> Tensor:
-        return batch.targets["tokens"].weight.sum()
+        return (batch.decoder or batch).targets["tokens"].weight.sum()
 
     def forward(self, hidden: Hidden, batch: Batch) -> Loss:
-        targets = batch.targets["tokens"]
+        targets = (batch.decoder or batch).targets["tokens"]
         x = hidden.query if hidden.query is not None else hidden.for_prediction.flatten(0, 1)[targets.at]
         first = self._first(x)
         found = torch.zeros_like(first[:, 0])

@@ -13,7 +13,7 @@ from unmask.batch import Batch, Hidden, Loss
 from unmask.errors import require
 from unmask.init_weights import InitWeights
 from unmask.predict.label import pooled, summaries
-from unmask.predict.objective import Predicts
+from unmask.predict.objective import Predicts, read_again
 
 
 @dataclass(frozen=True)
@@ -45,6 +45,10 @@ class Choice(Predicts):
         return "examples"
 
     @property
+    def reads_decoder(self) -> bool:
+        return True
+
+    @property
     def needs(self) -> tuple[Need, ...]:
         return (Need("labels", "it predicts the correct choice of each example"),)
 
@@ -73,7 +77,8 @@ class ChoiceModule(nn.Module):
 
     def decode(self, hidden: Hidden, batch: Batch) -> Tensor:
         """E K, the score of each choice of each example; minus infinity where an example has fewer than K choices."""
-        x = pooled(summaries(hidden.last, batch), self.dense, self.spec.activation)
+        vectors, read = read_again(hidden, batch)
+        x = pooled(summaries(vectors, read), self.dense, self.spec.activation)
         scores = self.out(self.dropout(x))[:, 0]
-        empty = ~batch.real.flatten()[batch.summary]
+        empty = ~read.real.flatten()[read.summary]
         return scores.masked_fill(empty, -float("inf")).view(len(batch.label), -1)

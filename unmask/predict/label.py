@@ -13,7 +13,7 @@ from unmask.axes import AskedAt, Need
 from unmask.batch import Batch, Hidden, Loss
 from unmask.errors import require
 from unmask.init_weights import InitWeights
-from unmask.predict.objective import Predicts
+from unmask.predict.objective import Predicts, read_again
 
 ANSWERS: Final = "answers"  # per example: what it has, if it is not one class; E classes
 
@@ -86,6 +86,10 @@ class Label(Predicts):
         return "examples"
 
     @property
+    def reads_decoder(self) -> bool:
+        return True
+
+    @property
     def needs(self) -> tuple[Need, ...]:
         return (Need("labels", "it predicts the class of each example"),)
 
@@ -122,7 +126,8 @@ class LabelModule(nn.Module):
 
     def decode(self, hidden: Hidden, batch: Batch) -> Tensor:
         """E classes, the score of each class for each example."""
-        x = torch.cat([pool(hidden.last, batch) for pool in POOLS[self.spec.pool]], 1)
+        vectors, read = read_again(hidden, batch)
+        x = torch.cat([pool(vectors, read) for pool in POOLS[self.spec.pool]], 1)
         x = self.norm(pooled(x, self.dense, self.spec.activation))
         # an example that is read several times has several vectors
         x = x.view(len(batch.label), -1, x.shape[-1])

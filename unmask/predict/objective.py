@@ -9,7 +9,7 @@ from unmask.axes import AskedAt, Need, Objective, Part
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from unmask.batch import Batch
+    from unmask.batch import Batch, Hidden
 
 
 class Predicts(Part):
@@ -22,6 +22,10 @@ class Predicts(Part):
     @property
     def layer(self) -> int | None:
         return None
+
+    @property
+    def reads_decoder(self) -> bool:
+        return False
 
     @property
     def asked_at(self) -> AskedAt:
@@ -40,6 +44,11 @@ class Predicts(Part):
 
     def around(self, batch: Batch) -> tuple[Tensor, Tensor, Tensor] | None:
         return None
+
+
+def read_again(hidden: Hidden, batch: Batch) -> tuple[Tensor, Batch]:
+    """The vectors and the rows that an answer about an example is read from: those of the decoder, if it read the text too."""
+    return (hidden.last, batch) if batch.decoder is None else (hidden.for_prediction, batch.decoder)
 
 
 def reads_targets(name: str, *, query: bool) -> tuple[Need, ...]:

@@ -15,12 +15,21 @@ import torch
 
 from unmask import run
 from unmask.backbone.auto_dropout import dropout_for
-from unmask.data.loader import Loader
 from unmask.errors import UserError, require
 from unmask.infer.model import Model, open_run
 from unmask.pretraining.choose_dropout import about_dropout, automatic, with_dropout
 from unmask.pretraining.collapse import collapses
-from unmask.pretraining.measure import ends, legs_of, machine_for, micro_rows, step_costs, step_seconds, steps_paid
+from unmask.pretraining.entity_vectors import put_entities, with_entities
+from unmask.pretraining.measure import (
+    Source,
+    ends,
+    legs_of,
+    machine_for,
+    micro_rows,
+    step_costs,
+    step_seconds,
+    steps_paid,
+)
 from unmask.pretraining.mixture import Mixture
 from unmask.pretraining.same_request import check_same
 from unmask.pretraining.short_budget import TOO_FEW_STEPS, about_shrinking, about_too_few, shrunk
@@ -134,6 +143,7 @@ def _new_run(
                "seed": seed, "budget": budget}  # fmt: skip
     if base is not None:
         recipe = continued(recipe, base, mixture)
+    recipe = with_entities(recipe, mixture)
     check_training(recipe)
     trainer, notices = _built(recipe, mixture, machine, base, seed)
     _check_data(recipe, mixture, seed)
@@ -166,7 +176,10 @@ def _built(
 ) -> tuple[Trainer, list[str]]:
     """The networks with their first weights, ready to train; and notices about weights that come from another run."""
     system = recipe.system.build(recipe, mixture.tokenizer.vocabulary, seed)
+    put_entities(system, mixture)
     notices = inherit(system, base, recipe) + [about_rate(recipe, base)] if base is not None else []
+    if recipe.start is not None and base is None:
+        notices.append(recipe.start.fill_embeddings(system.backbone.embed.token.weight, mixture.tokenizer.spelled()))
     return Trainer(system, recipe.optimise, machine, seed), notices
 
 
@@ -174,7 +187,7 @@ def _check_data(recipe: Recipe, mixture: Mixture, seed: int) -> None:
     """Find errors in the data before anything is measured or written."""
     mixture.check(recipe)
     for stage in recipe.schedule:
-        mixture.loader(recipe, stage.length, seed, None, stage.rows)
+        mixture.loader(recipe, stage.length, seed, None, stage.rows, stage=stage)
 
 
 def _measured(
@@ -239,9 +252,12 @@ def _resumed(
 ) -> Ready:  # fmt: skip
     """Everything that training needs to continue an interrupted run, with its plan so far."""
     system = recipe.system.build(recipe, mixture.tokenizer.vocabulary, seed)
+    put_entities(system, mixture)
     if earlier["start"] and checkpoint.newest(out) is None:
         base = open_run(earlier["start"], device="cpu", recipe=run.file_for(earlier["start"], file))
         inherit(system, base, recipe)
+    elif recipe.start is not None and checkpoint.newest(out) is None:
+        recipe.start.fill_embeddings(system.backbone.embed.token.weight, mixture.tokenizer.spelled())
     trainer = Trainer(system, recipe.optimise, machine, seed)
     if limit.kind == "seconds":
         state = checkpoint.last_state(out) or {"spent": 0.0, "seconds": 0.0, "step": 0}
@@ -283,7 +299,7 @@ def _trained(
     if done >= steps:
         yield {"event": "notice", "text": f"{out} is finished: all {steps:,} steps are done"}
         return
-    loaders: list[Loader] = []
+    loaders: list[Source] = []
     legs = legs_of(recipe, mixture, ready.micro, seed, loaders)
     log = Log(out, last=checkpoint.last_record(out), tensorboard=tensorboard)
     said: set[str] = set()

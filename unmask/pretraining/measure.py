@@ -5,16 +5,20 @@ from __future__ import annotations
 import itertools
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import torch
 
 from unmask.data.loader import Loader
+from unmask.data.turns import TurnLoader
 from unmask.errors import require
 from unmask.pretraining.mixture import MICRO_TOKENS, Mixture
 from unmask.recipe import Recipe, Stage
 from unmask.system import step_flops, weights
 from unmask.train import Budget, LoopStage, Machine, Trainer
+
+Source = Loader | TurnLoader
 
 # Compiling takes half a minute on sixteen cores, and several minutes where runs share them, so a shorter training does not
 # compile. A budget that is not in time is judged by its operations: about eight minutes of an H200.
@@ -57,18 +61,24 @@ def micro_rows(recipe: Recipe, mixture: Mixture, trainer: Trainer) -> list[int]:
     found = []
     for stage in recipe.schedule:
         most = min(stage.rows, max(1, MICRO_TOKENS[trainer.machine.device.split(":")[0]] // stage.length))
-        if trainer.machine.device != "cpu":
-            most = _fit(trainer, _passes(recipe, mixture, trainer, stage), most)
+        for one in _single(stage) if trainer.machine.device != "cpu" else ():
+            most = _fit(trainer, _passes(recipe, mixture, trainer, one), most)
         found.append(most)
     return found
 
 
-def _passes(recipe: Recipe, mixture: Mixture, trainer: Trainer, stage: Stage) -> Callable[[int], Loader]:
-    def batches(rows: int) -> Loader:
+def _passes(recipe: Recipe, mixture: Mixture, trainer: Trainer, stage: Stage) -> Callable[[int], Source]:
+    def batches(rows: int) -> Source:
         trainer.memory.clear()  # it belongs to other rows
-        return mixture.loader(recipe, stage.length, trainer.seed, None, rows)
+        return mixture.loader(recipe, stage.length, trainer.seed, None, rows, stage=stage)
 
     return batches
+
+
+def _single(stage: Stage) -> list[Stage]:
+    """The stage with each of its tracks that take turns alone, the most frequent first; without turns, the stage itself."""
+    names = sorted((name for name, turns in stage.turns.items() if turns), key=lambda name: -stage.turns[name])
+    return [replace(stage, turns={name: 1.0}) for name in names] or [stage]
 
 
 def step_costs(recipe: Recipe, mixture: Mixture) -> tuple[float, float]:
@@ -82,7 +92,7 @@ def steps_paid(recipe: Recipe, mixture: Mixture, limit: Budget) -> int | None:
     return limit.steps(step_tokens=recipe.step_tokens, step_flops=step_costs(recipe, mixture)[1])
 
 
-def _fit(trainer: Trainer, batches: Callable[[int], Loader], rows: int) -> int:
+def _fit(trainer: Trainer, batches: Callable[[int], Source], rows: int) -> int:
     """The largest number of rows that fits the memory, found by halving. Two passes are run, because the second also holds
     the memory of the first."""
     with trainer.plainly():
@@ -104,7 +114,11 @@ def _fit(trainer: Trainer, batches: Callable[[int], Loader], rows: int) -> int:
 def step_seconds(recipe: Recipe, mixture: Mixture, trainer: Trainer, micro: int, limit: float) -> float:
     """Seconds of one step of the first stage, measured in about `limit` seconds. On a CPU it is scaled up from a few rows."""
     stage, begin = recipe.schedule[0], time.monotonic()
-    batches, rows = _passes(recipe, mixture, trainer, stage), 1 if trainer.machine.device == "cpu" else micro
+    # a recorded or compiled track is slow in its first passes, so only one track is measured
+    batches, rows = (
+        _passes(recipe, mixture, trainer, _single(stage)[0]),
+        1 if trainer.machine.device == "cpu" else micro,
+    )
     while True:
         loader = batches(rows)
         # the first passes are a warmup
@@ -117,7 +131,7 @@ def step_seconds(recipe: Recipe, mixture: Mixture, trainer: Trainer, micro: int,
     return took * stage.rows / rows + _update_seconds(trainer)
 
 
-def _pass_seconds(trainer: Trainer, loader: Loader, rows: int) -> float:
+def _pass_seconds(trainer: Trainer, loader: Source, rows: int) -> float:
     batch, begin = loader.batch(rows), time.monotonic()
     trainer.gradients([batch], {}, 0)
     if trainer.machine.device != "cpu":
@@ -149,13 +163,13 @@ def _timed_update(trainer: Trainer, parameters: list[torch.nn.Parameter]) -> flo
     return time.monotonic() - begin
 
 
-def legs_of(recipe: Recipe, mixture: Mixture, micro: list[int], seed: int, opened: list[Loader]) -> list[LoopStage]:
+def legs_of(recipe: Recipe, mixture: Mixture, micro: list[int], seed: int, opened: list[Source]) -> list[LoopStage]:
     """The stages as the loop runs them; every loader that is opened is added to `opened`."""
     legs = []
     for stage, rows, until in zip(recipe.schedule, micro, ends(recipe), strict=True):
 
-        def open_loader(state: dict[str, Any] | None, stage: Stage = stage) -> Loader:
-            opened.append(mixture.loader(recipe, stage.length, seed, state, stage.rows))
+        def open_loader(state: dict[str, Any] | None, stage: Stage = stage) -> Source:
+            opened.append(mixture.loader(recipe, stage.length, seed, state, stage.rows, stage=stage))
             return opened[-1]
 
         legs.append(LoopStage(until, stage.rows, rows, open_loader, weights(recipe, stage), stage.hide))

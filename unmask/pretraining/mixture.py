@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from unmask.axes import Arrange, columns_of
 from unmask.batch import Batch
 from unmask.data import Collection, Shards
-from unmask.data.loader import Loader, TrackReaders, shared_out, track_seed
+from unmask.data.loader import TRACK_BITS, Loader, TrackReaders, shared_out, track_seed
 from unmask.data.pack import SENTENCES
+from unmask.data.turns import TurnLoader
 from unmask.data.validation import held_out
 from unmask.errors import UserError, require
-from unmask.recipe import Recipe
+from unmask.recipe import FullTrack, Recipe, Stage
+from unmask.system import chosen
 from unmask.text import Tokenizer
+from unmask.text.encode import SIDE
 from unmask.text.lexicon import LEVELS
 
 MICRO_TOKENS = {"cpu": 8_192, "cuda": 65_536}  # more tokens in one pass are not faster
@@ -24,9 +28,20 @@ VALIDATION_TOKENS = {"cpu": 8_192, "cuda": 262_144}
 
 def needed_columns(recipe: Recipe) -> set[str]:
     """The columns that the data must have for any stage and track of a recipe."""
-    tracks = [track for stage in recipe.schedule for track in recipe.all_tracks(stage).values()]
-    parts = [(track.arrange, track.hide, track.see) for track in tracks]
-    return set(columns_of(*(part for several in parts for part in several), recipe.system, recipe.predict))
+    read = [
+        track for stage in recipe.schedule for track in recipe.all_tracks(stage).values() if _is_read(recipe, track)
+    ]
+    return {name for track in read if not track.data for name in _columns_of_track(recipe, track)}
+
+
+def _is_read(recipe: Recipe, track: FullTrack) -> bool:
+    """Whether a track is read. A track that takes turns may have none."""
+    return track.share > 0 or not recipe.takes_turns
+
+
+def _columns_of_track(recipe: Recipe, track: FullTrack) -> set[str]:
+    parts = (track.arrange, track.hide, track.see, recipe.system, chosen(recipe, track))
+    return set(columns_of(*parts))
 
 
 def weighed(argument: str) -> tuple[str, float]:
@@ -65,8 +80,7 @@ class Mixture:
 
     def check(self, recipe: Recipe) -> None:
         """Refuse a recipe that needs columns that were not prepared, or that would never read a data set."""
-        needed = needed_columns(recipe)
-        for shards in self.shards:
+        for shards, needed in self._needs(recipe):
             if "word" in needed and shards.manifest["words"] == "none":
                 raise UserError(
                     (
@@ -77,6 +91,13 @@ class Mixture:
                     folder=shards.folder,
                 )
             missing = sorted(needed - {SENTENCES, *shards.columns})
+            require(
+                SIDE not in missing,
+                "{name} learns from pairs of a source and a target, but {folder} was prepared from texts: prepare JSON lines "
+                '(.jsonl) in which each line has "source" and "target"',
+                name=recipe.name,
+                folder=shards.folder,
+            )
             require(
                 set(missing) <= set(LEVELS),
                 "{name} needs the columns {missing}, but {folder} has {columns}: prepare it again with them",
@@ -99,10 +120,32 @@ class Mixture:
         for stage in recipe.schedule:
             self._check_tracks(recipe, stage.rows)
 
+    def _needs(self, recipe: Recipe) -> Iterator[tuple[Shards, set[str]]]:
+        """Each data set, and the columns that it must have."""
+        for shards in self.shards:
+            yield shards, needed_columns(recipe)
+        for stage in recipe.schedule:
+            for track in recipe.all_tracks(stage).values():
+                for shards in self._of(track).shards if track.data and track.share else ():
+                    yield shards, _columns_of_track(recipe, track)
+
+    def _of(self, track: FullTrack) -> Mixture:
+        """The data of a track: its own, or the data of the run."""
+        if not track.data:
+            return self
+        found = Mixture.open(track.data)
+        require(
+            found.tokenizer.checksum == self.tokenizer.checksum,
+            "{folder} was made with another tokenizer than {folder_2}: prepare both with the same one",
+            folder=found.shards[0].folder,
+            folder_2=self.shards[0].folder,
+        )
+        return found
+
     def _check_tracks(self, recipe: Recipe, rows: int) -> None:
         """Refuse a number of rows that leaves no row for a track or for a data set."""
         tracks = recipe.all_tracks()
-        counts = shared_out([track.share for track in tracks.values()], rows)
+        counts = [rows] * len(tracks) if recipe.takes_turns else shared_out([t.share for t in tracks.values()], rows)
         for (name, track), count in zip(tracks.items(), counts, strict=True):
             require(
                 count > 0,
@@ -113,7 +156,8 @@ class Mixture:
                 name=name,
                 rows=rows,
             )
-            for shards, mine in zip(self.shards, self._rows_of_sets(track.arrange, count), strict=True):
+            own = self._of(track)
+            for shards, mine in zip(own.shards, own._rows_of_sets(track.arrange, count), strict=True):
                 require(
                     mine > 0,
                     (
@@ -135,16 +179,41 @@ class Mixture:
         return sorted(level for level in needed if not any(file[level] for file in files))
 
     def loader(
-        self, recipe: Recipe, length: int, seed: int, state: dict[str, Any] | None, rows: int, *, visit: int = 0
-    ) -> Loader:
-        """Batches for training, with `rows` rows in a step, from a state on, or from the beginning of a visit."""
+        self, recipe: Recipe, length: int, seed: int, state: dict[str, Any] | None, rows: int, *, visit: int = 0,
+        stage: Stage | None = None,
+    ) -> Loader | TurnLoader:  # fmt: skip
+        """Batches for training, with `rows` rows in a step, from a state on, or from the beginning of a visit.
+
+        `stage`: if tracks take turns, those of this stage; None: those of the whole schedule."""
         tracks = self._tracks(self.shards, "train", recipe, length, seed)
-        start = {"places": [{"visit": visit} for track in tracks for _ in track.readers]}
-        return Loader(tracks, list(self.weights), rows, state or start)
+
+        def opened(tracks: list[TrackReaders], weights: Sequence[float], state: dict[str, Any] | None) -> Loader:
+            start = {"places": [{"visit": visit} for track in tracks for _ in track.readers]}
+            return Loader(tracks, list(weights), rows, state or start)
+
+        if not recipe.takes_turns:
+            return opened(tracks, self.weights, state)
+        choices = recipe.all_tracks(stage)
+        each = {one.name: partial(opened, [one], self._of(choices[one.name]).weights) for one in tracks}
+        return TurnLoader(each, {name: track.share for name, track in choices.items()}, rows, seed, state)
 
     def validation(self, recipe: Recipe, length: int, seed: int, device: str, most: int | None = None) -> list[Batch]:
         """Batches of held-out rows; an empty list if too little was held out. `most`: at most this number of tokens."""
         tokens = min(VALIDATION_TOKENS[device], VALIDATION_TOKENS[device] if most is None else most)
+        rows, at_once = max(1, tokens // length), max(1, MICRO_TOKENS[device] // length)
+        if not recipe.takes_turns:
+            return self._held_out(recipe, length, seed, rows, at_once)
+        found: list[Batch] = []
+        for number, (name, track) in enumerate(recipe.all_tracks().items()):
+            alone, mine = recipe.alone(name), max(1, round(rows * track.share)) if track.share else 0
+            held = (
+                self._of(track)._held_out(alone, length, track_seed(seed, name, number), mine, at_once) if mine else []
+            )
+            found += [b.replace(row=b.row + (number << TRACK_BITS), tracks=((name, len(b.ids)),)) for b in held]
+        return found
+
+    def _held_out(self, recipe: Recipe, length: int, seed: int, rows: int, at_once: int) -> list[Batch]:
+        """At most `rows` held-out rows, at most `at_once` in a batch."""
         pairs = any(track.arrange.classes for track in recipe.all_tracks().values())
         needed = 2 if pairs else 1  # documents; a pair needs two
         sets = [shards for shards in self.shards if shards.documents("holdout") >= needed]
@@ -153,7 +222,7 @@ class Mixture:
             return []
         tracks = self._tracks(readable, "holdout", recipe, length, seed)
         try:
-            return held_out(tracks, max(1, tokens // length), max(1, MICRO_TOKENS[device] // length))
+            return held_out(tracks, rows, at_once)
         except UserError:  # the held-out text is too short for the sentence task, such as one document of one sentence
             return []
 
@@ -172,8 +241,11 @@ class Mixture:
 
     def _tracks(self, sets: Sequence[Shards], split: str, recipe: Recipe, length: int, seed: int) -> list[TrackReaders]:
         """The readers of each track of a recipe. Held-out text is not shuffled."""
-        collections, found = [Collection(shards.split(split)) for shards in sets], []
+        shared, found = [Collection(shards.split(split)) for shards in sets], []
         for number, (name, track) in enumerate(recipe.all_tracks().items()):
+            if not _is_read(recipe, track):
+                continue
+            collections = [Collection(one.split(split)) for one in self._of(track).shards] if track.data else shared
             given = (self.tokenizer, recipe.layout, length, track_seed(seed, name, number))
             readers = [track.arrange.open(data, *given, shuffled=split == "train") for data in collections]
             found.append(TrackReaders(readers, name, track.share, number))

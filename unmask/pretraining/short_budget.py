@@ -19,7 +19,7 @@ def shrunk(recipe: Recipe, steps: int, device: str) -> Recipe:
     if not recipe.shrink or steps >= ENOUGH_STEPS or tokens >= recipe.step_tokens:
         return recipe
     shares = [track.share for track in recipe.all_tracks().values() if track.share > 0]
-    fewest = math.ceil(1 / min(shares) - 1e-9)  # every track needs a row
+    fewest = 1 if recipe.takes_turns else math.ceil(1 / min(shares) - 1e-9)  # every track of a batch needs a row
     stages = []
     for stage in recipe.schedule:
         length = min(stage.length, SHORT_ROWS)

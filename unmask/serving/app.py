@@ -10,6 +10,7 @@ import time
 import traceback
 import uuid
 from collections.abc import AsyncIterator, Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 from starlette.applications import Starlette
@@ -18,7 +19,9 @@ from starlette.middleware import Middleware
 from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
+from starlette.routing import Mount
 from starlette.routing import Route as HTTPRoute
+from starlette.staticfiles import StaticFiles
 
 from unmask.errors import UserError
 from unmask.serving.body import read_body
@@ -27,6 +30,7 @@ from unmask.serving.refused import Refused, content
 from unmask.serving.routes import OPEN, ROUTES
 from unmask.serving.service import Service, busy
 
+PAGE = Path(__file__).parent / "page"  # files that are served as they are
 Log = Callable[[dict[str, Any]], None]
 
 
@@ -43,9 +47,11 @@ def make_app(
         await asyncio.to_thread(service.engine.close)
 
     cors = Middleware(CORSMiddleware, allow_origins=list(origins), allow_methods=["*"], allow_headers=["*"])
+    page = Mount("/", StaticFiles(directory=PAGE, html=True))
     return Starlette(
         routes=[
-            HTTPRoute(route.path, _Endpoint(service, route, keys, log), methods=[route.method]) for route in ROUTES
+            *(HTTPRoute(one.path, _Endpoint(service, one, keys, log), methods=[one.method]) for one in ROUTES),
+            page,
         ],
         middleware=[cors] if origins else [],
         lifespan=alive,

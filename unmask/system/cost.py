@@ -7,7 +7,7 @@ import torch
 from unmask.axes import rules
 from unmask.batch import Vocabulary
 from unmask.recipe import Recipe, Stage
-from unmask.system.objectives import objectives
+from unmask.system.objectives import chosen, objectives
 
 
 def cost(recipe: Recipe, vocabulary: int) -> dict[str, float]:
@@ -35,8 +35,14 @@ def step_flops(recipe: Recipe, vocabulary: int) -> list[float]:
 
 def flops_per_token(recipe: Recipe, vocabulary: int, stage: Stage) -> float:
     """Training operations per token of a stage. Forward and backward pass together cost three forward passes."""
-    share = predicted_share(recipe, stage)
-    return 3 * recipe.system.flops(recipe, vocabulary, stage.length, share)
+    if not recipe.takes_turns:
+        return 3 * recipe.system.flops(recipe, vocabulary, stage.length, predicted_share(recipe, stage))
+    total = 0.0
+    for name, track in recipe.all_tracks(stage).items():  # a step computes only the objectives of its track
+        alone = recipe.alone(name).replace(predict=chosen(recipe, track))
+        predicted = sum(rule.share for rule in rules(track.hide))
+        total += track.share * 3 * recipe.system.flops(alone, vocabulary, stage.length, predicted)
+    return total
 
 
 def predicted_share(recipe: Recipe, stage: Stage | None = None) -> float:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from unmask.axes import FACTS, Hide, Need, PartLike, fact, gives_of, parts_in, rules
+from unmask.axes import FACTS, Hide, Need, Objective, PartLike, fact, gives_of, parts_in, rules
 from unmask.batch import Vocabulary
 from unmask.errors import UserError, require
 from unmask.recipe import MAIN, FullTrack, Recipe
@@ -89,14 +89,22 @@ def _unused(recipe: Recipe) -> Iterator[tuple[str, PartLike, str]]:
 
 def _parts(recipe: Recipe) -> Iterator[tuple[str, Hide | tuple[Hide, ...], list[tuple[str, PartLike]]]]:
     """For each stage and track: the name of the track, what it hides, and all parts that it uses with their paths."""
-    shared = list(parts_in(recipe.system, "system"))
+    start = () if recipe.start is None else parts_in(recipe.start, "start")
+    shared = [*parts_in(recipe.system, "system"), *start]
     for number, stage in enumerate(recipe.schedule):
         for name, track in recipe.all_tracks(stage).items():
+            if recipe.takes_turns and not track.share:
+                continue
             prefix = "" if name == MAIN else f"tracks.{name}."
             hide = f"schedule.{number}.hide" if name == MAIN and stage.hide is not None else f"{prefix}hide"
             own = [*parts_in(track.arrange, f"{prefix}arrange"), *parts_in(track.see, f"{prefix}see")]
-            heads = [pair for n, p in chosen(recipe, track).items() for pair in parts_in(p, f"predict.{n}")]
+            heads = [pair for n, p in chosen(recipe, track).items() for pair in parts_in(p, _path(name, track, n))]
             yield name, track.hide, [*own, *parts_in(track.hide, hide), *shared, *heads]
+
+
+def _path(name: str, track: FullTrack, objective: str) -> str:
+    """The name of an objective of a track in settings."""
+    return f"tracks.{name}.own.{objective}" if objective in track.own else f"predict.{objective}"
 
 
 def _message(recipe: Recipe, unmet: Unmet) -> str:
@@ -223,6 +231,15 @@ def _check_numbers(recipe: Recipe) -> None:
 
 
 def _check_loss_names(recipe: Recipe) -> None:
+    known: dict[str, Objective] = {}
+    for name, track in recipe.all_tracks().items():
+        for objective, part in chosen(recipe, track).items():
+            require(
+                known.setdefault(objective, part) == part,
+                "the track {name!r} has another objective with the name {objective!r} than the tracks before it: give it another name",
+                name=name,
+                objective=objective,
+            )
     taken = sorted(set(recipe.system.losses) & set(objectives(recipe)))
     require(
         not taken,
@@ -313,7 +330,7 @@ def _check_weights(recipe: Recipe) -> None:
 
 def _check_left_out(recipe: Recipe, name: str, track: FullTrack) -> None:
     """Refuse a track that leaves out an objective and keeps the targets that it reads: it would be computed all the same."""
-    if track.predict is None:
+    if track.predict is None or recipe.takes_turns:
         return
     kept = {part.target for part in asked(recipe, track)}
     for objective, part in predictions(recipe).items():

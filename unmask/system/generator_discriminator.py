@@ -186,7 +186,9 @@ class GeneratorDiscriminatorModule(SystemModule):
     def hide(self, batch: Batch, hide: Hide | tuple[Hide, ...] | None = None) -> tuple[Batch, dict[str, Tensor]]:
         """The batch with tokens hidden and ranked, and the number of predictions of each objective."""
         batch = self.hidden(batch, hide)
-        counts = {GENERATOR: self.fill.count(batch)} | {name: head.count(batch) for name, head in self.predict.items()}  # type: ignore[operator]
+        counts = {GENERATOR: self.fill.count(batch)} | {
+            name: head.count(batch) for name, head in self.heads(batch).items()
+        }
         one = {BALANCE: torch.ones((), device=batch.ids.device)} if self.balance is not None else {}
         return batch, counts | one
 
@@ -197,7 +199,7 @@ class GeneratorDiscriminatorModule(SystemModule):
         loss, drawn = self.guess(self.fill, guessed, batch, self.seed, temperature)
         judged = filled(batch, drawn)
         hidden, memory = self.backbone(judged, memory)
-        losses = {GENERATOR: loss} | {name: head(hidden, judged) for name, head in self.predict.items()}
+        losses = {GENERATOR: loss} | {name: head(hidden, judged) for name, head in self.heads(judged).items()}
         return (self._balanced(losses) if self.balance is not None else losses), memory
 
     def _balanced(self, losses: dict[str, Loss]) -> dict[str, Loss]:

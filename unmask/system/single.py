@@ -10,14 +10,14 @@ import torch
 from torch import Tensor, nn
 
 from unmask import chance
-from unmask.axes import Backbone, Curve, Hide, Objective, Part, Pattern
+from unmask.axes import Backbone, Curve, Hide, Objective, Part, Pattern, rules
 from unmask.backbone import Transformer
 from unmask.batch import Batch, Hidden, Loss, Vocabulary
 from unmask.recipe import MAIN, Recipe
 from unmask.system.cost import heads_flops
 from unmask.system.fit import check_fit
-from unmask.system.objectives import asked, objectives
-from unmask.system.tracks import hide_tracks, view
+from unmask.system.objectives import asked, asked_losses, objectives
+from unmask.system.tracks import hide_tracks, tracks_of, view
 
 
 @dataclass(frozen=True)
@@ -60,6 +60,7 @@ class SystemModule(nn.Module):
     """Base class of systems: hiding by tracks, and reading for inference. `keep` is the network that is served."""
 
     backbone: Any
+    predict: nn.ModuleDict
     rates: dict[str, float | Curve]  # the learning rate of each parameter, as a share of the full rate; 1 if not named
 
     def __init__(self, recipe: Recipe, vocabulary: Vocabulary, seed: int) -> None:
@@ -70,7 +71,9 @@ class SystemModule(nn.Module):
         self.asked = {name: asked(recipe, track) for name, track in self.tracks.items()}
         # the tracks that hide what the recipe hides, and so what a stage hides instead
         self.as_recipe = [MAIN, *(name for name, track in recipe.tracks.items() if track.hide is None)]
-        self.remembers = recipe.arrange.continuous  # whether a batch continues the one before it
+        # the tracks in which a batch continues the one before it
+        self.remembers = {name for name, track in self.tracks.items() if track.arrange.continuous}
+        self.losses_of = {name: asked_losses(recipe, track) for name, track in self.tracks.items()}
         # what a way of tuning may set
         self.mix: nn.Module = nn.Identity()  # from the vectors of all layers to those that heads read
         self.still = False  # whether the network stays in evaluation mode, because it never trains
@@ -88,6 +91,22 @@ class SystemModule(nn.Module):
         if hide is not None:
             tracks = tracks | {name: replace(tracks[name], hide=hide) for name in self.as_recipe}
         return hide_tracks(tracks, batch, self.vocabulary, self.seed, self.asked)
+
+    def heads(self, batch: Batch) -> dict[str, Any]:
+        """The objectives that this batch is trained on, by name: those of its tracks."""
+        asked = {loss for track in tracks_of(self.tracks, batch) for loss in self.losses_of[track]}
+        return {name: head for name, head in self.predict.items() if name in asked}
+
+    def continues(self, batch: Batch) -> bool:
+        """Whether the rows of a batch continue those of an earlier batch."""
+        return self.remembers.issuperset(tracks_of(self.tracks, batch))
+
+    def read(self, batch: Batch) -> Batch:
+        """The batch as a finished model reads it. If a decoder writes the whole text, it has rows for the decoder too."""
+        for rule in rules(self.tracks[MAIN].hide):
+            if {"decoder rows", "from before"} <= rule.gives:
+                batch = rule.apply(batch, self.vocabulary, self.seed)
+        return view(self.tracks[MAIN], batch)
 
     def look(self, batch: Batch, track: str | None = None) -> Hidden:
         """The vectors of a batch in which no token is hidden: for inference. `track`: tokens see each other as in this
@@ -107,6 +126,10 @@ class SystemModule(nn.Module):
         if self.still:
             self.backbone.eval()
         return self
+
+    def read_source(self, batch: Batch, length: int) -> Any:
+        """The state of a decoder that has read a source, one example per row, and has space to write `length` tokens."""
+        return self.backbone.read(view(self.tracks[self.writing], batch), length)
 
     def read_on(self, batch: Batch, state: Any) -> tuple[Hidden, Any]:
         """The vectors of tokens that continue from a state, and the state after them. `state`: from `backbone.cache`, or
@@ -130,14 +153,14 @@ class SingleModule(SystemModule):
     def hide(self, batch: Batch, hide: Hide | tuple[Hide, ...] | None = None) -> tuple[Batch, dict[str, Tensor]]:
         """The batch with tokens hidden and ranked, and the number of predictions of each objective."""
         batch = self.hidden(batch, hide)
-        return batch, {name: head.count(batch) for name, head in self.predict.items()}  # type: ignore[operator]
+        return batch, {name: head.count(batch) for name, head in self.heads(batch).items()}
 
     def step(self, batch: Batch, memory: Any = None) -> tuple[dict[str, Loss], Any]:
         """The losses of a batch, and the memory for the next batch."""
-        if memory is None and self.remembers:
+        if memory is None and self.continues(batch):
             memory = self.backbone.first_state(batch.shape[0])
         hidden, memory = self.vectors(batch, memory)
-        return {name: head(hidden, batch) for name, head in self.predict.items()}, memory
+        return {name: head(hidden, batch) for name, head in self.heads(batch).items()}, memory
 
 
 def pattern_of(recipe: Recipe) -> Pattern:
@@ -171,8 +194,8 @@ def draw_head(system: Any, recipe: Recipe, name: str, seed: int) -> None:
 
 def compile_forward(networks: list[Any], heads: nn.ModuleDict, on: bool) -> None:
     """Compile each module of the networks and heads, or undo it. To compile a whole network at once would take minutes."""
-    methods = [(module, "forward") for network in networks for module in network.parts]
-    methods += [(head, vars(type(head)).get("heavy", "forward")) for head in heads.values()]
+    modules = [*(module for network in networks for module in network.parts), *heads.values()]
+    methods = [(module, vars(type(module)).get("heavy", "forward")) for module in modules]
     for module, name in methods:
         vars(module).pop(name, None)
         if on:

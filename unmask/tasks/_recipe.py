@@ -5,10 +5,10 @@ from __future__ import annotations
 import dataclasses
 from typing import Any, Literal, TypedDict
 
-from unmask.axes import Curve, Hide, Objective, Pretrained, See
+from unmask.axes import Curve, Hide, Objective, Pretrained, See, gives_of
 from unmask.data import FromTask
 from unmask.errors import require
-from unmask.hide import Next, Nothing
+from unmask.hide import Next, Nothing, Rewrite
 from unmask.predict import Label
 from unmask.recipe import Recipe, Stage
 from unmask.system import Single
@@ -72,7 +72,8 @@ def with_head(base: Pretrained, task: Training, name: str, head: Objective, lang
     """The recipe with a new head called `name`. If the weight `language` is not 0, the next token is predicted too."""
     see = reading(base)
     if language == 0:
-        return turned(base, task, hide=Nothing(), see=see, predict={name: head})
+        again = head.reads_decoder and "decoder" in gives_of(base.recipe.system.backbone)
+        return turned(base, task, hide=Rewrite() if again else Nothing(), see=see, predict={name: head})
     kept = {key: part for key, part in base.recipe.predict.items() if _scores_tokens(part)}
     require(
         bool(kept) and "future hidden" in base.recipe.see.gives,

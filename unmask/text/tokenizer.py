@@ -105,7 +105,7 @@ class Tokenizer:
         return self._pattern.startswith(_WORDS)
 
     @property
-    def spelled(self) -> bool:
+    def keeps_spelling(self) -> bool:
         """Whether the spelling of every token is kept."""
         return _SPELLED in self._pattern
 
@@ -141,6 +141,7 @@ class Tokenizer:
             special=tuple(sorted(added | set(self.roles.values()))),
             mask=self.roles.get("mask"),
             unknown=self.roles.get("unk"),
+            end=self.roles.get("sep"),
         )
 
     def encode(self, text: str) -> list[int]:
@@ -179,6 +180,12 @@ class Tokenizer:
         if index in self.vocabulary.special or token.startswith("##"):
             return token
         return self.decode([index]) or token
+
+    def spelled(self) -> list[str | None]:
+        """The word that each token spells; None: it is special, a piece inside a word, or not text."""
+        special = set(self.vocabulary.special)
+        texts = [None if index in special else self.readable(index).strip() for index in range(self.vocabulary.size)]
+        return [text if text and not text.startswith("##") else None for text in texts]
 
     def with_mask(self, text: str) -> str:
         """The text with [MASK] and <mask> replaced by the mask token of this tokenizer."""

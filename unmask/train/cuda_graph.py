@@ -19,6 +19,7 @@ class _Recording:
     graph: torch.cuda.CUDAGraph
     inputs: tuple[Any, ...]  # the tensors that the graph reads
     outputs: Any  # the tensors that it writes
+    changed: tuple[nn.Parameter, ...]  # the parameters to whose gradients it adds
 
 
 class Graphed:
@@ -41,7 +42,7 @@ class Graphed:
                 self.recordings[key] = self._record(inputs)
         recording = self.recordings[key]
         _copy(tensors(recording.inputs), given)
-        self._ready()
+        self._ready(recording.changed)
         recording.graph.replay()
         found = [torch.empty_like(tensor) for tensor in tensors(recording.outputs)]
         _copy(found, tensors(recording.outputs))
@@ -55,23 +56,24 @@ class Graphed:
         with torch.cuda.stream(stream):
             self._warm(places)
         torch.cuda.current_stream().wait_stream(stream)
-        self._warmed()
+        changed = self._warmed()
         torch.cuda.set_rng_state(random)
         graph = torch.cuda.CUDAGraph()
         self.pool = self.pool or torch.cuda.graph_pool_handle()
         with torch.cuda.graph(graph, pool=self.pool, stream=stream):
             outputs = self.work(*places)
         torch.cuda.set_rng_state(random)
-        return _Recording(graph, places, outputs)
+        return _Recording(graph, places, outputs, changed)
 
     def _warm(self, places: tuple[Any, ...]) -> None:
         for _ in range(_WARM):
             self.work(*places)
 
-    def _warmed(self) -> None:
-        """After the first runs, and before the recording."""
+    def _warmed(self) -> tuple[nn.Parameter, ...]:
+        """After the first runs, and before the recording. Returns the parameters that have a gradient now."""
+        return ()
 
-    def _ready(self) -> None:
+    def _ready(self, changed: tuple[nn.Parameter, ...]) -> None:
         """Before each replay."""
 
     def _state(self) -> Hashable:
@@ -90,9 +92,11 @@ class GraphedGradients(Graphed):
         ] = {}  # all recordings add to these tensors; a parameter that is never used has none
         self.held: list[Tensor | None] = []  # the gradients before the first runs
 
-    def _ready(self) -> None:
-        """Replace gradients that are None by zeros, in the tensors that the recordings write to."""
-        cleared = [p for p in self.gradients if p.grad is None and p.requires_grad]
+    def _ready(self, changed: tuple[nn.Parameter, ...]) -> None:
+        """Replace gradients that are None by zeros, in the tensors that the recordings write to.
+
+        Other parameters keep None, so that the optimiser leaves them as they are, as it does without a recording."""
+        cleared = [p for p in changed if p.grad is None and p.requires_grad]
         if cleared:
             torch._foreach_zero_([self.gradients[p] for p in cleared])
         for parameter in cleared:
@@ -108,13 +112,15 @@ class GraphedGradients(Graphed):
                 parameter.grad = None
             self.work(*places)
 
-    def _warmed(self) -> None:
+    def _warmed(self) -> tuple[nn.Parameter, ...]:
+        changed = tuple(parameter for parameter in self.parameters if parameter.grad is not None)
         for parameter, gradient in zip(self.parameters, self.held, strict=True):
             if parameter.grad is not None:
                 self.gradients.setdefault(parameter, torch.zeros_like(parameter))
             parameter.grad = gradient
         self.held = []
-        self._ready()
+        self._ready(changed)
+        return changed
 
 
 def _copy(places: Sequence[Tensor], values: Sequence[Tensor]) -> None:

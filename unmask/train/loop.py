@@ -17,6 +17,7 @@ from unmask import chance, curves
 from unmask.axes import Curve, Hide, Optimise
 from unmask.batch import Batch
 from unmask.errors import UserError
+from unmask.recipe import MAIN
 from unmask.train import checkpoint
 from unmask.train.average import average_of
 from unmask.train.cuda_graph import Graphed, GraphedGradients
@@ -24,6 +25,7 @@ from unmask.train.plan import Moment, Plan, Planner, leg_at
 
 Rules = Hide | tuple[Hide, ...]
 MINIMISED = "minimised"  # an extra entry next to the losses: their sum, each with its weight and scale
+GRADIENT = "gradient"  # the norm of the gradient before clipping
 
 
 class BatchSource(Protocol):
@@ -78,7 +80,7 @@ class Trainer:
         self.hide: Callable[..., Any] = Graphed(hide) if machine.recorded else hide
         self.run: Callable[..., Any] = GraphedGradients(self._run, system) if machine.recorded else self._run
         self.system.compile_parts(machine.compiled)
-        self.memory: dict[int, Any] = {}  # the memory of the network between steps, by micro-batch
+        self.memory: dict[int | str, Any] = {}  # the memory of the network between steps: see `memory_key`
 
     def gradients(
         self, batches: list[Batch], weights: dict[str, float], step: int, hide: Rules | None = None, done: float = 0.0
@@ -91,11 +93,15 @@ class Trainer:
         progress = torch.full((), done, device=self.machine.device)
         moved = [batch.to(self.machine.device, non_blocking=True).replace(progress=progress) for batch in batches]
         prepared = [self.hide(batch, hide) for batch in moved]
-        counts = {name: sum(c[name] for _, c in prepared).clamp(min=1) for name in prepared[0][1]}
+        counts = {
+            n: sum(c[n] for _, c in prepared if n in c).clamp(min=1)
+            for n in dict.fromkeys(n for _, c in prepared for n in c)
+        }
         scales = {name: weights.get(name, 1.0) / count for name, count in counts.items()}
         totals: dict[str, Tensor] = {}
         for index, (batch, _) in enumerate(prepared):
-            found, self.memory[index] = self.run(batch, self.memory.get(index), scales)
+            key = memory_key(batch, index)
+            found, self.memory[key] = self.run(batch, self.memory.get(key), scales)
             totals = {name: totals.get(name, 0.0) + total for name, total in found.items()}
         return {name: total / counts.get(name, 1) for name, total in totals.items()}
 
@@ -132,7 +138,7 @@ class Trainer:
         rate = self.optimise.set(self.optimiser, moment)
         self.optimiser.step()
         if self.average is not None:
-            self.average.add(moment.step)
+            self.average.add(moment)
         return rate, norm
 
 
@@ -207,6 +213,8 @@ def train(
         if not (check or keeps or first or border or step % log == 0 or planner.due()):
             continue
         record = meter.record() | {"step": step, "stage": number, "tokens": tokens, "progress": moment.after}
+        taken = source.state().get("turns")  # the steps of each track so far, if tracks take turns
+        record |= {"turns": taken} if taken else {}
         record["seconds"] = clock() - began
         if not done:
             planner.look(step, number)
@@ -260,20 +268,20 @@ class _Meter:
         self.held.append((step, rate, means, norm.detach()))
 
     def record(self) -> dict[str, Any]:
-        names = list(self.held[0][2])
-        values = torch.stack(
-            [torch.stack([*means.values(), norm.to(means[names[0]])]) for _, _, means, norm in self.held]
-        )
-        table = values.tolist()
-        for (step, rate, _, _), numbers in zip(self.held, table, strict=True):
-            if not all(map(math.isfinite, numbers)):
-                raise self._diverged(step, rate, dict(zip([*names, "gradient"], numbers, strict=True)))
-        losses = {name: sum(row[i] for row in table) / len(table) for i, name in enumerate(names)}
-        rate = self.held[-1][1]
+        """The mean of each loss over the steps that computed it, the last rate and the last norm of the gradient."""
+        values = [torch.stack([*means.values(), norm.to(means[MINIMISED])]) for _, _, means, norm in self.held]
+        numbers = iter(torch.cat(values).tolist())  # one transfer from the device
+        found: dict[str, list[float]] = {}
+        for step, rate, means, _ in self.held:
+            row = {name: next(numbers) for name in (*means, GRADIENT)}
+            if not all(map(math.isfinite, row.values())):
+                raise self._diverged(step, rate, row)
+            for name, number in row.items():
+                found.setdefault(name, []).append(number)
         self.held = []
-        return {"loss": losses.pop(MINIMISED), "rate": rate, "gradient": table[-1][-1]} | {
-            f"loss_{name}": value for name, value in losses.items()
-        }
+        gradient, minimised = found.pop(GRADIENT)[-1], found.pop(MINIMISED)
+        losses = {f"loss_{name}": sum(mine) / len(mine) for name, mine in found.items()}
+        return {"loss": sum(minimised) / len(minimised), "rate": rate, "gradient": gradient} | losses
 
     def check_weights(self, step: int, rate: float) -> None:
         """Refuse to save weights that are not finite: the previous checkpoint must stay."""
@@ -300,6 +308,12 @@ class _Meter:
             wrong=wrong,
             good=good,
         )
+
+
+def memory_key(batch: Batch, index: int) -> int | str:
+    """The name of the memory of a micro-batch of a step. Each track that takes turns has its own memory."""
+    others = [name for name, _ in batch.tracks if name != MAIN]
+    return index if not others else " ".join((*others, str(index)))
 
 
 def reseed(seed: int, step: int) -> int:

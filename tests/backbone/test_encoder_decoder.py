@@ -1,0 +1,68 @@
+"""The encoder-decoder: transformers' Bart with the same weights, and decoding token by token with a cache."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+import torch
+
+from tests.small import random_batch, vocabulary
+from unmask.backbone import EncoderDecoder, Learned, Rotary, Sinusoidal
+from unmask.errors import UserError
+from unmask.hide import Rewrite
+from unmask.infer.batches import one_more
+from unmask.see import Everything
+from unmask.tree import rows_of
+
+SHAPE = EncoderDecoder(
+    layers=2, decoder_layers=3, width=16, heads=2, feedforward=32, length=40, dropout=0.0, deviation=0.3
+)
+
+
+def network(spec: EncoderDecoder):
+    torch.manual_seed(0)
+    return spec.build(200, "everything").eval()
+
+
+def rows(examples: int = 1):
+    batch = random_batch(rows=3, length=40, examples=examples, padding=6)
+    return Everything().apply(Rewrite().apply(batch, vocabulary(), 0))
+
+
+@pytest.mark.parametrize("norm, positions", [("post", Learned()), ("pre", Sinusoidal())])
+def test_tokens_one_by_one_with_a_cache_get_the_vectors_of_the_whole_text(norm, positions):
+    model, batch = network(replace(SHAPE, norm=norm, positions=positions)), rows()
+    with torch.no_grad():
+        whole = model(batch)[0].decoded
+        state = model.read(batch, 34)
+        for place in range(34):  # all rows have 34 tokens
+            hidden, state = model(one_more(batch.decoder.ids[:, place]), state)
+            assert torch.allclose(hidden.for_prediction[:, 0], whole[:, place], atol=1e-5)
+            if place == 20:  # a search may reorder its rows
+                order = torch.tensor([2, 0, 1])
+                batch, whole, state = rows_of(batch, order), whole[order], rows_of(state, order)
+
+
+def test_the_decoder_reads_the_source_of_its_own_example_and_both_share_one_table():
+    model, batch = network(SHAPE), rows(examples=2)
+    assert sum(p.shape == (200, 16) for p in model.parameters()) == 1
+    assert model(batch.replace(decoder=None))[0].decoded is None
+    with torch.no_grad():
+        before = model(batch)[0].decoded
+        other = batch.replace(ids=torch.where(batch.example == 0, 7, batch.ids))
+        moved = (model(other)[0].decoded - before).abs().amax(2) > 0
+    assert torch.equal(moved & batch.decoder.real, batch.decoder.example == 0)
+
+
+def test_embeddings_may_be_scaled_by_the_root_of_the_width():
+    plain, scaled = network(SHAPE), network(replace(SHAPE, scaled_embedding=True))
+    scaled.load_state_dict(plain.state_dict())
+    with torch.no_grad():
+        plain.embed.token.weight *= 4.0  # the root of 16
+        assert torch.allclose(plain(rows())[0].decoded, scaled(rows())[0].decoded, atol=1e-6)
+
+
+def test_rotary_positions_are_refused_with_what_to_set():
+    with pytest.raises(UserError, match="positions=Rotary rotates.*set positions=Learned or positions=Sinusoidal"):
+        EncoderDecoder(positions=Rotary())

@@ -1,0 +1,98 @@
+"""Cross-attention: every token of a decoder reads from all tokens of its own example in the source."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from unmask.batch import Batch
+
+KeysValues = tuple[Tensor, Tensor]  # of the source, each B H S d
+
+
+@dataclass(frozen=True)
+class CrossMask:
+    """Which tokens of the source each token of the decoder sees, in the form that the kernel reads."""
+
+    mask: Tensor | None = None  # for the dense kernel: B 1 T S; B 1 1 S if all tokens of a row see the same
+    # for the variable-length kernel: the cumulative lengths of the examples, in the decoder and in the source
+    lengths: Tensor | None = None
+    source_lengths: Tensor | None = None
+
+
+def cross_mask(decoder: Batch, source: Batch, dtype: torch.dtype, *, dense: bool = False) -> CrossMask:
+    """The mask for the fastest kernel. In both batches, the padding of a row comes after its examples."""
+    if decoder.ids.is_cuda and dtype in (torch.bfloat16, torch.float16) and not dense:
+        places = len(source.label) // source.shape[0]  # for examples, in a row
+        return CrossMask(lengths=_lengths(decoder, places), source_lengths=_lengths(source, places))
+    same = decoder.example[:, :, None] == source.example[:, None, :]
+    return CrossMask(mask=(same | ~same.any(2, keepdim=True))[:, None])  # padding sees something: no row may be empty
+
+
+def _lengths(batch: Batch, places: int) -> Tensor:
+    """The flat index where each example begins, and the end of the batch. Places without an example are empty. The padding
+    of a row counts as an example."""
+    rows, length = batch.shape
+    slot = torch.where(batch.real, batch.example, places)
+    count = torch.zeros(rows, places + 1, dtype=torch.int32, device=slot.device)
+    count = count.scatter_add(1, slot, torch.ones_like(slot, dtype=torch.int32))
+    return F.pad(count.flatten().cumsum(0, dtype=torch.int32), (1, 0))
+
+
+class CrossAttention(nn.Module):
+    """Multi-head attention from the tokens of a decoder to the tokens of a source."""
+
+    stacked = {"kv.weight": 2}  # this tensor holds several matrices, one below the other
+
+    def __init__(self, width: int, heads: int, *, dropout: float = 0.0) -> None:
+        super().__init__()
+        self.heads = heads
+        self.dropout = dropout  # on attention weights, in training
+        self.query = nn.Linear(width, width)
+        self.kv = nn.Linear(width, 2 * width)
+        self.out = nn.Linear(width, width)
+        # the linear layer of each projection, and its rows there
+        both = {"key": ("kv", range(width)), "value": ("kv", range(width, 2 * width))}
+        self.projections = {"query": ("query", range(width)), **both, "out": ("out", range(width))}
+
+    def forward(self, x: Tensor, mask: CrossMask, source: Tensor | KeysValues) -> Tensor:
+        """B T D. `source`: the vectors of the source, B S D; or their keys and values, if they were computed before."""
+        q = self.query(x).unflatten(2, (self.heads, -1))  # B T H d
+        if mask.mask is None:
+            assert isinstance(source, Tensor), "the variable-length kernel has no cache"
+            found = self._fast(q, source, mask)
+        else:
+            k, v = self.keys_values(source) if isinstance(source, Tensor) else source
+            q = q.reshape(len(k), -1, *q.shape[2:])  # texts of one source share its keys and values
+            dropped = self.dropout if self.training else 0.0
+            found = F.scaled_dot_product_attention(q.transpose(1, 2), k, v, attn_mask=mask.mask, dropout_p=dropped)
+            found = found.transpose(1, 2)
+        gathered: Tensor = self.out(found.reshape(x.shape))
+        return gathered
+
+    def keys_values(self, source: Tensor) -> KeysValues:
+        """The keys and the values of the source, each B H S d."""
+        k, v = self.kv(source).unflatten(2, (2, self.heads, -1)).permute(2, 0, 3, 1, 4).unbind(0)
+        return k, v
+
+    def _fast(self, q: Tensor, source: Tensor, mask: CrossMask) -> Tensor:
+        """(B T) H d, computed with the kernel for examples of different lengths."""
+        from torch.nn.attention.varlen import varlen_attn  # it imports the compiler, which takes seconds: only on a GPU
+
+        assert mask.lengths is not None
+        assert mask.source_lengths is not None, "the mask has no form that a kernel reads"
+        k, v = self.kv(source).flatten(0, 1).unflatten(1, (2, self.heads, -1)).unbind(1)  # each (B S) H d
+        longest = q.shape[1], source.shape[1]
+        found: Any = varlen_attn(q.flatten(0, 1), k, v, mask.lengths, mask.source_lengths, *longest)
+        gathered: Tensor = found
+        return gathered
+
+
+def cross_flops(width: int, length: int) -> float:
+    """Floating-point operations per token of the decoder: four linear layers, of which two read the source, the scores and
+    the weighted sums. The source has as many tokens as the decoder."""
+    return 8 * width**2 + 4 * length * width
