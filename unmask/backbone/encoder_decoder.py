@@ -86,7 +86,7 @@ class EncoderDecoder(Part):
 
     @property
     def gives(self) -> frozenset[str]:
-        return frozenset({"one table", "decoder"})
+        return frozenset({"one table", "decoder", "equal layers"})
 
     @property
     def embedding(self) -> None:
