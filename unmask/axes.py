@@ -77,6 +77,10 @@ FACTS: dict[str, Fact] = {
     ),
     "rotation": Fact("attention that rotates queries and keys", ("system.backbone.attention=Full",)),
     "windows": Fact("layers in which tokens see only a window", ("system.backbone.local=Local",)),
+    "entity vectors": Fact(
+        "a network that reads the entities of a graph",
+        ("system.backbone.knowledge=Fusion", "system.backbone=Transformer(knowledge=Fusion)"),
+    ),
     "clusters": Fact("adaptive embeddings", ("system.backbone=TransformerXL(cutoffs=(20000, 40000))",)),
     # directions
     "left": Fact("tokens that see only the tokens before them", ("see=LeftToRight",)),
@@ -94,9 +98,15 @@ FACTS: dict[str, Fact] = {
     "scores of each class": Fact("an objective that says for each class whether an example has it"),
     "numbers": Fact("an objective that predicts a number"),
     "relation scores": Fact("an objective that scores relations between two entities"),
+    "entity scores": Fact("an objective that scores entities"),
+    "compared rows": Fact("an objective that compares the rows of a batch with each other"),
     "tag scores": Fact("an objective that scores the tags of each token"),
     "span scores": Fact("an objective that scores where an answer begins and ends"),
 }
+
+
+# targets whose answers are not tokens: the column that holds their answers
+COLUMN_OF_TARGETS = {"entities": "links"}
 
 
 def fact(name: str) -> Fact:
@@ -105,6 +115,8 @@ def fact(name: str) -> Fact:
     if kind == "column" and inner:
         return Fact(f"the column {inner!r} in the data")
     if kind == "targets" and inner:
+        if inner in COLUMN_OF_TARGETS:
+            return Fact(f"the targets {inner!r}", ("hide=(Masked, Links)",))
         ahead = inner.removeprefix("ahead_")
         givers = (f"hide=Next(ahead={ahead})",) if ahead.isdecimal() else ("hide=Masked", "hide=Next")
         return Fact(f"the targets {inner!r}", givers)

@@ -66,6 +66,10 @@ class Model(infer.Model):
         """The most likely tokens at each [MASK]."""
         return _told(infer.fill(self, sentence, top=top), tell)
 
+    def attention(self, text: str, *, tell: Tell = None) -> infer.AttentionWeights:
+        """How much each token of a text reads from every other token, by layer and head."""
+        return _told(infer.attention(self, text), tell)
+
     def generate(
         self, prompt: str | Sequence[str], *, tokens: int = 50, greedy: bool = False, temperature: float | None = None,
         top_k: int | None = None, top_p: float | None = None, repetition_penalty: float = 1.0, beams: int | None = None,

@@ -112,6 +112,11 @@ class EncoderDecoder(Part):
         """How layers and heads are initialised."""
         return self.encoder.fresh
 
+    @property
+    def drops(self) -> float:
+        """The dropout that the network is built with."""
+        return self.encoder.drops
+
     def build(self, vocabulary: int, pattern: Pattern, embed: Embed | None = None) -> EncoderDecoderModule:
         """The network with random initial weights. `embed`: the embeddings of another network, for the encoder."""
         return EncoderDecoderModule(self, vocabulary, pattern, embed)

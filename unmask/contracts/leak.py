@@ -60,8 +60,8 @@ def _check_network(case: Case, network: Any, batch: Batch, what: str) -> None:
 
 def vectors(hidden: Hidden, batch: Batch) -> Tensor:
     """B T D, all vectors that objectives may read at every position. Vectors of decoder rows are at other positions."""
-    other = hidden.decoded is None or batch.decoder is not None
-    return hidden.last if other else torch.cat((hidden.last, hidden.decoded), -1)  # type: ignore[arg-type]
+    decoded = None if batch.decoder is not None else hidden.decoded
+    return torch.cat([one for one in (hidden.last, decoded, hidden.entities) if one is not None], -1)
 
 
 def second_stream(case: Case) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from unmask.axes import COLUMN_OF_TARGETS
 from unmask.batch import Batch, Targets
 from unmask.system.tracks import joined, rows_of
 
@@ -54,9 +55,9 @@ def marked(batch: Batch, where: Tensor) -> Tensor:
 
 
 def predicted(batch: Batch) -> Tensor:
-    """B T, True on the tokens that are targets of any name."""
+    """B T, True on the tokens that are targets of any name, and predicted as tokens."""
     found = torch.zeros_like(batch.real)
-    for targets in batch.targets.values():
+    for targets in (targets for name, targets in batch.targets.items() if name not in COLUMN_OF_TARGETS):
         found = found | marked(batch, used(targets, "where"))
     return found
 
