@@ -45,6 +45,7 @@ FACTS: dict[str, Fact] = {
     # shapes of data
     "pairs": Fact("two texts in each example", ("arrange=NextSentence",)),
     "labels": Fact("a class for each example", ("arrange=NextSentence",)),
+    "connectives": Fact("texts that a connective joins", ("arrange=Discourse",)),
     "continuing rows": Fact("rows that continue the rows before them", ("arrange=ContinuingRows",)),
     "random lengths": Fact("rows of another length at each step", ("arrange=ContinuingRows(deviation=5.0)",)),
     "decoder rows": Fact("rows for a decoder", ("hide=Rewrite",)),
@@ -72,6 +73,7 @@ FACTS: dict[str, Fact] = {
         "a backbone whose embeddings may differ in width from its layers", ("system.backbone=Transformer",)
     ),
     "rotation": Fact("attention that rotates queries and keys", ("system.backbone.attention=Full",)),
+    "task embeddings": Fact("embeddings of tasks", ("system.backbone.tasks=2",)),
     "windows": Fact("layers in which tokens see only a window", ("system.backbone.local=Local",)),
     "clusters": Fact("adaptive embeddings", ("system.backbone=TransformerXL(cutoffs=(20000, 40000))",)),
     # directions
@@ -199,6 +201,9 @@ class Arrange(PartLike, Protocol):
     @property
     def continuous(self) -> bool:
         """Whether each row continues the same row of the batch before it."""
+
+    def ready(self, tokenizer: Any) -> Any:
+        """What makes the examples with this tokenizer: it has `runs` and `packed`. Most arrangements return themselves."""
 
     def runs(self, texts: Any, layout: str, length: int, rng: Any) -> Any:
         """Examples of at most `length` tokens."""

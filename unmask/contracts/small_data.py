@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 import random
+import re
 import tempfile
 from pathlib import Path
 from typing import Any
 
 from unmask import text
 from unmask.data.prepare import prepare
+from unmask.text.encode import CAPITAL
 from unmask.text.lexicon import LEVELS
 
 VOCABULARY = 300  # the largest number of tokens: small, so that some words have several tokens
@@ -18,6 +20,7 @@ SUBJECTS = "the doctor|a patient|the old engine|our server|the judge|a small com
 VERBS = "examined repaired ignored described followed measured sold opened".split()
 OBJECTS = "the report|an open wound|three valves|the case|a long bridge|the data|no evidence|every window".split("|")
 TAILS = "in the morning|without delay|after the storm|for the third time|near London|despite the rain".split("|")
+CONNECTIVES = ("However, ", "Therefore, ", "For example, ", "因此，", "但是，", "例如，", "", "")
 LEXICON = "open wound\tphrase\nthird time\tphrase\nlong bridge\tphrase\nLondon\tentity\n"
 
 
@@ -39,27 +42,40 @@ def _sentence(dice: random.Random) -> str:
     return words[0].upper() + words[1:] + end
 
 
+def _connected(document: str) -> str:
+    """The document with connectives before some of its sentences."""
+    dice = random.Random(document)
+    return re.sub(r"(?<=[.!?] )(?=[A-Z])", lambda _: dice.choice(CONNECTIVES), document)
+
+
 class SmallData:
     """Tokenizers and prepared data in a temporary folder. Each is made once, when it is first needed."""
 
     def __init__(self) -> None:
         self._temporary = tempfile.TemporaryDirectory(prefix="unmask_contracts_")  # deleted together with this object
         self.folder = Path(self._temporary.name)
-        self._made: dict[tuple[Any, bool], tuple[text.Tokenizer, Path]] = {}
+        self._made: dict[tuple[Any, bool, bool, bool], tuple[text.Tokenizer, Path]] = {}
 
-    def of(self, kind: Any, columns: frozenset[str]) -> tuple[text.Tokenizer, Path]:
-        """A tokenizer of this kind with a small vocabulary, and data with these columns."""
+    def of(
+        self, kind: Any, columns: frozenset[str], *, connected: bool = False
+    ) -> tuple[text.Tokenizer, Path]:  # fmt: skip
+        """A tokenizer of this kind with a small vocabulary, and data with these columns. `connected`: some sentences begin
+        with a connective."""
         small, marked = dataclasses.replace(kind, vocab=min(kind.vocab, VOCABULARY)), bool(columns & set(LEVELS))
-        if (small, marked) not in self._made:
-            self._made[small, marked] = self._make(small, marked)
-        return self._made[small, marked]
+        key = (small, marked, CAPITAL in columns, connected)
+        if key not in self._made:
+            self._made[key] = self._make(*key)
+        return self._made[key]
 
-    def _make(self, kind: Any, marked: bool) -> tuple[text.Tokenizer, Path]:
+    def _make(self, kind: Any, marked: bool, capitals: bool, connected: bool) -> tuple[text.Tokenizer, Path]:
         out, corpus = self.folder / f"data_{len(self._made)}", self.folder / "text.txt"
-        corpus.write_text("\n\n".join(documents()), encoding="utf-8")
-        tokenizer = text.train(kind, documents(), at_most=True)
+        texts = [_connected(one) for one in documents()] if connected else documents()
+        corpus.write_text("\n\n".join(texts), encoding="utf-8")
+        tokenizer = text.train(kind, texts, at_most=True)
         lexicon = self._lexicon() if marked else None
-        for _ in prepare(text.Corpus([corpus]), tokenizer, out, holdout=0.05, workers=1, lexicon=lexicon):
+        for _ in prepare(
+            text.Corpus([corpus]), tokenizer, out, holdout=0.05, workers=1, lexicon=lexicon, capitals=capitals
+        ):
             pass
         return tokenizer, out
 

@@ -70,7 +70,7 @@ def first_row(
     documents, own = _documents(arrange, parts, tokenizer, lexicon, notes)
     texts = Texts.of(documents)
     rng = chance.generator(seed, visit, 0, chance.purpose("arrange"))  # as the loader does for its first group
-    runs = _of_user(arrange.runs(texts, recipe.layout, length, rng), own, len(texts.ids))
+    runs = _of_user(arrange.ready(tokenizer).runs(texts, recipe.layout, length, rng), own, len(texts.ids))
     require(
         len(runs.label) > 0,
         (
