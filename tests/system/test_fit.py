@@ -84,7 +84,7 @@ def replaced(recipe: Recipe, axis: str, part: type) -> Recipe:
 
 def batch_of(recipe: Recipe) -> Batch:
     """Four rows with all that any recipe reads, those of each track side by side."""
-    names = list(recipe.all_tracks())
+    names = ["main"] if recipe.takes_turns else list(recipe.all_tracks())
     rows = [4 - len(names) + 1] + [1] * (len(names) - 1)
     tracks = tuple(zip(names, rows, strict=True)) if len(names) > 1 else ()
     return with_lexicon(random_batch(rows=4, length=32, examples=2)).replace(tracks=tracks)

@@ -22,9 +22,9 @@ MOST = 5  # pieces; with more, there would be too many classes
 
 @dataclass(frozen=True)
 class Reordered(Shuffled):
-    """A text of whole sentences, cut into 1 to `pieces` pieces that are shuffled; a class for each order (ERNIE 2.0).
+    """A text of whole sentences, cut into a few pieces that are shuffled; a class for each order (ERNIE 2.0).
 
-    There are 1! + 2! + ... + n! classes for n pieces. The paper does not say what n is."""
+    The number of pieces is drawn from 1 to n. There are 1! + 2! + ... + n! classes. The paper does not say what n is."""
 
     pieces: int = 3  # the largest number of pieces
 

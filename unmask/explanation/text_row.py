@@ -100,11 +100,13 @@ def _documents(
     words = available("auto")
     if words == "spaces" and any(map(_holds_han, parts)):
         notes.append("rjieba is not installed, so every Chinese character is a word: pip install 'unmask[zh]'")
-    documents = [document for document in encode_documents(parts, tokenizer, words, lexicon) if len(document.ids)]
+    documents = [
+        document for document in encode_documents(parts, tokenizer, words, lexicon, capitals=True) if len(document.ids)
+    ]
     require(bool(documents), "the tokenizer finds no token in this text: give a sentence or more")
     own = sum(len(document.ids) for document in documents)
     if len(documents) == 1 and arrange.classes:
-        documents += encode_documents([_other(parts[0])], tokenizer, words, lexicon)
+        documents += encode_documents([_other(parts[0])], tokenizer, words, lexicon, capitals=True)
     return documents, own
 
 
