@@ -53,7 +53,11 @@ IMPOSSIBLE = {
 }
 # what would need more settings than advice may have: an LSTM and tracks that see other things than the left; heads that divide
 # the width of an LSTM
-NO_ADVICE = {("unilm", "LSTM"): "choose another system.backbone", ("bart", "LSTM"): "choose another hide.0"}
+NO_ADVICE = {
+    ("unilm", "LSTM"): "choose another system.backbone",
+    ("ernie-2", "LSTM"): "choose another system.backbone",
+    ("bart", "LSTM"): "choose another hide.0",
+}
 SMALL = ["schedule.*.length=32", "schedule.*.rows=4", "system.backbone.layers=2"]
 OTHERS = {"heads": 2, "feedforward": 64}  # where the old backbone has no attention
 KEPT = ("layers", "width", "heads", "feedforward", "length", "segments")  # of a backbone that is replaced
