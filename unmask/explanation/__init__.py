@@ -16,6 +16,7 @@ from unmask.explanation.text_row import first_row, learns, small_tokenizer
 from unmask.recipe import MAIN, FullTrack, Recipe
 from unmask.text import Lexicon, Tokenizer
 from unmask.text.lexicon import LEVELS
+from unmask.text.links import LINKS
 
 __all__ = ["Explanation", "explain", "find_stage", "find_track", "to_json"]
 
@@ -135,6 +136,8 @@ def _about_lexicon(recipe: Recipe, track: FullTrack, lexicon: Lexicon | None) ->
             "no lexicon was given, so words are hidden instead of phrases and entities: give one with --lexicon FILE; each "
             "line is an entry, a tab, and phrase or entity"
         )
+    if LINKS in columns_of(track.hide):
+        yield "entities come from the graph of prepared data, so none is linked here: the row is that of a text without any"
 
 
 def _reads_lexicon(track: FullTrack) -> bool:

@@ -192,8 +192,9 @@ def _on_base(base: Model, found: run.Run, *, half: bool) -> Model:
 
 
 def _graph(found: run.Run) -> Path | None:
-    """The folder of the graph whose entities a run reads."""
-    if "entity vectors" not in gives_of(found.recipe.system):
+    """The folder of the graph whose entities a run reads; None: it reads none, or was never trained with any."""
+    backbone: Any = found.recipe.system.backbone
+    if "entity vectors" not in gives_of(backbone) or not backbone.knowledge.graph:
         return None
     graph = found.folder / run.GRAPH
     require(
