@@ -106,6 +106,11 @@ def _about_network(recipe: Recipe) -> Iterator[str]:
     if memory:
         size = "in the cells of the network" if memory == ALL_TOKENS else f"up to {memory} tokens"
         yield f"every token also sees a memory of earlier rows, {size}"
+    if "two halves" in gives_of(recipe.system):
+        yield (
+            "the matrix shows both halves of a vector together: the first half sees only its own token and the tokens before, and "
+            "predicts the next one; the second half sees only its own token and those after, and predicts the previous one"
+        )
     if "decoder" in gives_of(recipe.system):
         yield "the matrix shows the encoder; a token of the decoder sees itself, those before it, and the encoder's whole example"
     if "second stream" in gives_of(recipe.system):

@@ -104,7 +104,7 @@ class SystemModule(nn.Module):
     def read(self, batch: Batch) -> Batch:
         """The batch as a finished model reads it. If a decoder writes the whole text, it has rows for the decoder too."""
         for rule in rules(self.tracks[MAIN].hide):
-            if {"decoder rows", "from before"} <= rule.gives:
+            if {"decoder rows", "from before"} <= rule.gives and "second text" not in rule.gives:
                 batch = rule.apply(batch, self.vocabulary, self.seed)
         return view(self.tracks[MAIN], batch)
 
