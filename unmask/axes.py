@@ -67,6 +67,7 @@ FACTS: dict[str, Fact] = {
     ),
     "memory": Fact("a memory of the rows before", ("system.backbone=TransformerXL",)),
     "cells": Fact("a recurrent network whose cells are its memory", ("system.backbone=LSTM",)),
+    "two halves": Fact("vectors with one half for each direction", ("system.backbone=TwoWayLSTM",)),
     "equal layers": Fact(
         "layers that are all as wide as the last", ("system.backbone.inner=none", "system.backbone=Transformer")
     ),
@@ -88,6 +89,7 @@ FACTS: dict[str, Fact] = {
     "both sides": Fact("tokens that see both sides", ("see=Everything",)),
     "prefix": Fact("a second text that sees the first text and its own past", ("see=Prefix",)),
     "future hidden": Fact("a view in which no token sees a later one", ("see=LeftToRight",)),
+    "past hidden": Fact("a view in which no token sees an earlier one", ("see=RightToLeft",)),
     # scores that an objective computes
     "token scores": Fact("an objective that scores tokens", ("predict.tokens=Tokens",)),
     "original scores": Fact("an objective that scores whether each token is the original one"),
@@ -118,7 +120,8 @@ def fact(name: str) -> Fact:
         if inner in COLUMN_OF_TARGETS:
             return Fact(f"the targets {inner!r}", ("hide=(Masked, Links)",))
         ahead = inner.removeprefix("ahead_")
-        givers = (f"hide=Next(ahead={ahead})",) if ahead.isdecimal() else ("hide=Masked", "hide=Next")
+        usual = ("hide=Previous", "hide=(Next, Previous)") if inner == "previous" else ("hide=Masked", "hide=Next")
+        givers = (f"hide=Next(ahead={ahead})",) if ahead.isdecimal() else usual
         return Fact(f"the targets {inner!r}", givers)
     return FACTS[name]
 

@@ -61,6 +61,7 @@ NO_ADVICE = {
     ("transformer", "LSTM"): "choose another hide",
     ("mass", "LSTM"): "choose another hide",
 }
+NO_ADVICE |= {("elmo", name): "choose another" for name in ("Transformer", "TransformerXL", "LSTM", "EncoderDecoder")}
 SMALL = ["schedule.*.length=32", "schedule.*.rows=4", "system.backbone.layers=2"]
 OTHERS = {"heads": 2, "feedforward": 64}  # where the old backbone has no attention
 KEPT = ("layers", "width", "heads", "feedforward", "length", "segments")  # of a backbone that is replaced
@@ -96,7 +97,8 @@ def batch_of(recipe: Recipe) -> Batch:
     tracks = tuple(zip(names, rows, strict=True)) if len(names) > 1 else ()
     batch = with_lexicon(random_batch(rows=4, length=32, examples=2)).replace(tracks=tracks)
     linked = batch.text & (batch.position % 3 == 0)
-    return batch.replace(columns=batch.columns | {"links": torch.where(linked, 0, -1)})
+    spelling = torch.randint(256, (4, 32, 6), generator=torch.Generator().manual_seed(0))
+    return batch.replace(columns=batch.columns | {"links": torch.where(linked, 0, -1), "spelling": spelling})
 
 
 def check_that_it_trains(recipe: Recipe) -> None:

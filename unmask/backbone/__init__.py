@@ -13,9 +13,10 @@ from unmask.backbone.relative import LayerMemory
 from unmask.backbone.rotary import Rotary
 from unmask.backbone.transformer import Transformer
 from unmask.backbone.transformer_xl import TransformerXL
+from unmask.backbone.two_way_lstm import TwoWayLSTM
 from unmask.backbone.words_alone import WordsAlone
 
 __all__ = [
     "LSTM", "AttentionPart", "Cache", "Cells", "Decoder", "EncoderDecoder", "Full", "Fusion", "Knowledge", "LayerMemory", "Learned", "Local",
-    "LocalLayers", "NoPositions", "Positions", "Rotary", "Sinusoidal", "Transformer", "TransformerXL", "WordsAlone",
+    "LocalLayers", "NoPositions", "Positions", "Rotary", "Sinusoidal", "Transformer", "TransformerXL", "TwoWayLSTM", "WordsAlone",
 ]  # fmt: skip

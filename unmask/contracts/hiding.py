@@ -99,7 +99,7 @@ def targets(case: Case) -> None:
 def _distances(name: str) -> tuple[int, ...]:
     """The allowed distances from the vector that predicts a target of this name to the target."""
     ahead = name.removeprefix("ahead_")
-    return (int(ahead),) if ahead.isdecimal() else (0, 1)
+    return (int(ahead),) if ahead.isdecimal() else (-1,) if name == "previous" else (0, 1)
 
 
 def _check_targets(raw: Batch, answers: Tensor, found: Targets, what: str) -> None:

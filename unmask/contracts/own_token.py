@@ -13,7 +13,7 @@ from unmask.batch import Batch, Targets
 from unmask.contracts.broken import expect
 from unmask.contracts.case import Case, StageTrack
 from unmask.contracts.contract import Contract
-from unmask.contracts.rows import predicting, with_targets
+from unmask.contracts.rows import predicting, respelled, with_targets
 from unmask.system import objectives
 from unmask.system.tracks import joined
 
@@ -92,7 +92,8 @@ def _other_token(case: Case, way: StageTrack, raw: Batch, batch: Batch, name: st
     else:
         ids = raw.ids.clone()
         ids.view(-1)[place] = next(token for token in _ordinary(case) if token != int(ids.view(-1)[place]))
-        other = case.hide(way, raw.replace(ids=ids))
+        row, column = int(place) // raw.shape[1], int(place) % raw.shape[1]
+        other = case.hide(way, respelled(raw.replace(ids=ids), row, column))
     found = predicting(other).targets
     expect(all(torch.equal(found[n].where, t.where) for n, t in kept.items()), f"In {way} the choice of targets "
            "must not depend on which ordinary token is at a place, but it does.")  # fmt: skip

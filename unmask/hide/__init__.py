@@ -3,7 +3,7 @@
 from unmask.hide.lengths import Geometric, Harmonic, Listed, Poisson
 from unmask.hide.links import Links
 from unmask.hide.masked import Masked
-from unmask.hide.next import Next, Nothing
+from unmask.hide.next import Next, Nothing, Previous
 from unmask.hide.reorder import PermuteSentences, Rotate
 from unmask.hide.replace import Keep, Mask, Shuffle
 from unmask.hide.rewrite import Rewrite, WriteSecond
@@ -14,6 +14,6 @@ from unmask.hide.window import Window
 
 __all__ = [
     "Delete", "Geometric", "Harmonic", "Infill", "Keep", "Levels", "Links", "Listed", "Mask", "Masked", "Next", "Nothing", "PermuteSentences",
-    "Poisson", "Rewrite", "Rotate", "Runs", "Second", "Shuffle", "Spans", "Tokens", "Window", "Words", "WriteSecond",
+    "Poisson", "Previous", "Rewrite", "Rotate", "Runs", "Second", "Shuffle", "Spans", "Tokens", "Window", "Words", "WriteSecond",
     "apply_rules",
 ]  # fmt: skip

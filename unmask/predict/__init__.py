@@ -7,6 +7,7 @@ from unmask.predict.choice import Choice
 from unmask.predict.entities import Entities
 from unmask.predict.every_layer import EveryLayer
 from unmask.predict.label import Label
+from unmask.predict.neighbours import Neighbours
 from unmask.predict.relation import Relation
 from unmask.predict.replaced import Replaced
 from unmask.predict.span import Span
@@ -18,6 +19,6 @@ from unmask.predict.vector_losses import CosineLoss, InBatchLoss, PairClassLoss
 
 __all__ = [
     "Adaptive", "AllTokens", "Choice", "CosineLoss", "Entities", "EveryLayer", "FastVectors", "InBatchLoss", "Label", "LargeVectors",
-    "PairClassLoss", "Relation",
+    "Neighbours", "PairClassLoss", "Relation",
     "Replaced", "Span", "SpanBoundary", "Tags", "TextVectors", "Tokens",
 ]  # fmt: skip
