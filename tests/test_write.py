@@ -25,7 +25,7 @@ from unmask.tasks.write import Pair
 from unmask.text import Tokenizer
 
 SURE = Greedy()
-KIND = {"bert": "wordpiece", "unilm": "wordpiece", "roberta": "byte-bpe", "electra": "wordpiece"}
+KIND = {"bert": "wordpiece", "unilm": "wordpiece", "roberta": "byte-bpe", "bart": "byte-bpe", "electra": "wordpiece"}
 PAIRS = [
     Text(f"{subject} {verb} the report", target)
     for subject, verb, target in (
@@ -140,15 +140,15 @@ def test_a_model_that_cannot_keep_two_texts_says_so_and_answers_without_a_cache(
     assert model.predict(PAIRS[0].a)[0].text == model.generate(PAIRS[0].a, tokens=24, cached=False, **how)
 
 
-@pytest.mark.parametrize("name", ["bert", "unilm", "gpt2"])
+@pytest.mark.parametrize("name", ["bert", "unilm", "gpt2", "bart"])
 def test_eight_pairs_are_learnt_and_written_exactly(name, tokenizers, tmp_path):
-    longer = ("system.backbone.length=64", "schedule.0.length=64") if name == "gpt2" else ()  # its tokens are shorter
+    longer = ("system.backbone.length=64", "schedule.0.length=64") if name in ("gpt2", "bart") else ()  # shorter tokens
     base = base_of(name, tokenizers, tmp_path / "base", *longer)
     how = Write(epochs=6, examples=8, rate=2e-3)
     records = list(adapt.adapt(base, LEARNT * 20, tmp_path / "run", task=how))
     assert records[-1]["done"]
     model = open_run(tmp_path / "run", device="cpu")
-    if name != "gpt2":
+    if name in ("bert", "unilm"):
         assert model.recipe.all_tracks()[model.recipe.writing].see == Prefix()
         assert model.recipe.see == (Everything() if name == "unilm" else Prefix())
     for pair in PAIRS:
@@ -165,6 +165,17 @@ def test_eight_pairs_are_learnt_and_written_exactly(name, tokenizers, tmp_path):
     scores = evaluate_file(model, path)
     assert (scores["examples"], scores["exact"], scores["rouge_l"]) == (8, 1.0, 1.0)
     assert scores["bleu"] == pytest.approx(100)
+    if name == "gpt2":
+        check_that_the_search_can_be_changed(tmp_path / "run", path)
+
+
+def check_that_the_search_can_be_changed(run, path) -> None:
+    cut = json.loads(works("evaluate", run, path, "--set", "most=2", "--set", "beams=1", "--json").out)
+    assert all(len(text) < len(pair.b) for text, pair in zip(cut["written"], PAIRS, strict=True))
+    said = works("predict", run, PAIRS[1].a, "--set", "most=2", "--json").out
+    assert json.loads(said)["written"] == cut["written"][1]
+    said = mistake("evaluate", run, path, "--set", "epochs=4")
+    assert "--set epochs cannot be changed after training: it can change beams, length_penalty" in said
 
 
 def test_with_a_dev_set_the_loss_there_is_told_and_the_best_weights_are_kept(tokenizers, tmp_path):

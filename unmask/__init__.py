@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from unmask.api.listing import check, describe, differences, list_recipes, list_tasks, list_tunes
     from unmask.api.model import Model
     from unmask.api.part_list import list_parts
-    from unmask.api.runs import import_hf, load, pretrain
+    from unmask.api.runs import import_hf, import_vectors, load, pretrain
     from unmask.api.searching import SearchIndex, index, open_index
     from unmask.api.warming import warm
     from unmask.api.word_vectors import Vectors, load_vectors, make_vectors
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from unmask.text import Mining
 
 __all__ = [
-    "Client", "Mining", "Model", "SearchIndex", "Vectors", "check", "compare", "compare_report", "decoding", "describe", "differences", "explain", "graph", "import_hf", "index",
+    "Client", "Mining", "Model", "SearchIndex", "Vectors", "check", "compare", "compare_report", "decoding", "describe", "differences", "explain", "graph", "import_hf", "import_vectors", "index",
     "list_parts", "list_recipes", "list_tasks", "list_tunes", "load", "load_vectors", "make_lexicon", "make_vectors", "measure", "open_graph", "open_index", "prepare", "pretrain", "serve", "train_tokenizer", "warm",
 ]  # fmt: skip
 
@@ -45,7 +45,7 @@ _WHERE = {
     "unmask.api.listing": ("check", "describe", "differences", "list_recipes", "list_tasks", "list_tunes"),
     "unmask.api.model": ("Model",),
     "unmask.api.part_list": ("list_parts",),
-    "unmask.api.runs": ("import_hf", "load", "pretrain"),
+    "unmask.api.runs": ("import_hf", "import_vectors", "load", "pretrain"),
     "unmask.api.searching": ("SearchIndex", "index", "open_index"),
     "unmask.api.warming": ("warm",),
     "unmask.api.word_vectors": ("Vectors", "load_vectors", "make_vectors"),

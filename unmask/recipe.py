@@ -6,7 +6,20 @@ import dataclasses
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from unmask.axes import Arrange, Curve, Hide, Objective, Optimise, See, System, Task, TokenizerKind, Tune, gives_of
+from unmask.axes import (
+    Arrange,
+    Curve,
+    Hide,
+    Objective,
+    Optimise,
+    See,
+    Start,
+    System,
+    Task,
+    TokenizerKind,
+    Tune,
+    gives_of,
+)
 from unmask.errors import require
 
 MAIN = "main"  # the track that the fields of the recipe itself define
@@ -164,6 +177,7 @@ class Recipe:
     reads: int | None = None  # tokens of the longest text that the model reads; None: from the schedule (see `longest`)
     segments: tuple[int, ...] = ()  # the number of each segment of the layout; (): 0, 1, ...
     tracks: dict[str, Track] = field(default_factory=dict)  # other ways to make and read some of the rows
+    start: Start | None = None  # what the token embeddings are before training; none: random numbers
     writes_with: str | None = None  # the track with which the model generates text; None: "main", if it can
     task: Task | None = None  # the task that the model was adapted to; None: it was not adapted
     tune: Tune | None = None  # how it was tuned to the task; None: all weights were trained
@@ -240,7 +254,7 @@ class Recipe:
         """What the model can generate: "left" for the continuation of a text, "second" for a second text from a source."""
         track = self.all_tracks()[self.writing]
         hides = gives_of(track.hide)
-        if "prefix" in track.see.gives or "second text" in hides:
+        if "prefix" in track.see.gives or "second text" in hides or {"decoder rows", "from before"} <= hides:
             return frozenset({"second"})
         return track.see.gives & ({"left"} if "from before" in hides or self.task is not None else set())
 

@@ -42,11 +42,18 @@ def _trained(kind: str) -> str:
         "byte": text.ByteBPE(vocab=300),
         "unigram": text.Unigram(vocab=50),
         "word": text.WordBPE(vocab=90),
+        "bpe": text.BPE(vocab=80),
     }
     return text.train(kinds[kind], SENTENCES * 3).backend.to_str()
 
 
-_NAMES = {text.WordPiece: "wordpiece", text.ByteBPE: "byte", text.Unigram: "unigram", text.WordBPE: "word"}
+_NAMES = {
+    text.WordPiece: "wordpiece",
+    text.ByteBPE: "byte",
+    text.Unigram: "unigram",
+    text.WordBPE: "word",
+    text.BPE: "bpe",
+}
 
 
 def tokenizer_for(recipe: Recipe) -> Tokenizer:
@@ -141,6 +148,7 @@ def look(model: Model, texts: list[Text]) -> tuple[Batch, Hidden]:
     rows, _ = rows_of(texts, [0] * len(texts), model.tokenizer, model.recipe.layout, model.length)
     batch = batch_of(rows, np.arange(len(texts)))
     with torch.no_grad():
+        batch = model.system.read(batch)
         return batch, model.system.look(batch)
 
 

@@ -36,6 +36,7 @@ OTHER_VALUES = [
     Masked(at="before"), Masked(at="none"), Next(ahead=3), hide.Levels(phrase=0.0, entity=0.0), hide.Mask(mask=0.0), Tokens(layer=1),
     Tokens(target="ahead_2"), backbone.TransformerXL(streams=2), backbone.TransformerXL(cutoffs=(10, 20), memory=0),
     backbone.LSTM(carry=False), backbone.LSTM(inner=20), data.Blocks(cross=False),
+    Next(second=True), hide.WriteSecond(halves=True),
 ]  # fmt: skip
 AXES = {
     "arrange": [
@@ -57,7 +58,11 @@ NO_ADVICE = {
     ("unilm", "LSTM"): "choose another system.backbone",
     ("ernie-2", "LSTM"): "choose another system.backbone",
     ("bart", "LSTM"): "choose another hide.0",
+    ("ernie-thu", "LSTM"): "choose another hide.1",
+    ("transformer", "LSTM"): "choose another hide",
+    ("mass", "LSTM"): "choose another hide",
 }
+NO_ADVICE |= {("elmo", name): "choose another" for name in ("Transformer", "TransformerXL", "LSTM", "EncoderDecoder")}
 SMALL = ["schedule.*.length=32", "schedule.*.rows=4", "system.backbone.layers=2"]
 OTHERS = {"heads": 2, "feedforward": 64}  # where the old backbone has no attention
 KEPT = ("layers", "width", "heads", "feedforward", "length", "segments")  # of a backbone that is replaced
@@ -91,7 +96,10 @@ def batch_of(recipe: Recipe) -> Batch:
     names = ["main"] if recipe.takes_turns else list(recipe.all_tracks())
     rows = [4 - len(names) + 1] + [1] * (len(names) - 1)
     tracks = tuple(zip(names, rows, strict=True)) if len(names) > 1 else ()
-    return with_lexicon(random_batch(rows=4, length=32, examples=2)).replace(tracks=tracks)
+    batch = with_lexicon(random_batch(rows=4, length=32, examples=2)).replace(tracks=tracks)
+    linked = batch.text & (batch.position % 3 == 0)
+    spelling = torch.randint(256, (4, 32, 6), generator=torch.Generator().manual_seed(0))
+    return batch.replace(columns=batch.columns | {"links": torch.where(linked, 0, -1), "spelling": spelling})
 
 
 def check_that_it_trains(recipe: Recipe) -> None:
@@ -134,7 +142,7 @@ def test_every_setting_of_the_list_of_facts_gives_its_fact():
     """On a recipe with a backbone that has all values which settings name; a few settings are refused there, not in BERT."""
     base = recipes.get("transformer-xl", size="tiny", settings=["system.backbone.cutoffs=(50, 100)"])
     refused = {"system=GeneratorDiscriminator", "hide.replace=Mask", "system.backbone.attention=Full"}
-    refused |= {"system.backbone.local=Local"}
+    refused |= {"system.backbone.local=Local", "system.backbone.knowledge=Fusion"}
     for name, entry in FACTS.items():
         for setting in entry.settings:
             name_of_base = "awd-lstm" if setting == "system.backbone.inner=none" else "bert"
@@ -149,7 +157,7 @@ def parts_of(recipe: Recipe):
 
     return [
         pair
-        for value in (recipe.arrange, recipe.hide, recipe.see, recipe.system, recipe.predict)
+        for value in (recipe.arrange, recipe.hide, recipe.see, recipe.system, recipe.predict, recipe.start)
         for pair in parts_in(value)
     ]
 

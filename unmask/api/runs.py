@@ -134,6 +134,14 @@ def _check_request(
     )
 
 
+def import_vectors(
+    file: str | Path, out: str | Path, *, device: str | None = None, overwrite: bool = False
+) -> tuple[Model, convert.VectorReport]:
+    """Make a run of a file of word vectors, to be adapted as every run is: a baseline without context."""
+    report = convert.import_vectors(file, out, overwrite=overwrite)
+    return load(out, device=device), report
+
+
 def import_hf(
     folder: str | Path, out: str | Path, *, generator: str | Path | None = None, device: str | None = None,
     overwrite: bool = False,

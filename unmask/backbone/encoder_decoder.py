@@ -86,7 +86,7 @@ class EncoderDecoder(Part):
 
     @property
     def gives(self) -> frozenset[str]:
-        return frozenset({"one table", "decoder"})
+        return frozenset({"one table", "decoder", "equal layers"})
 
     @property
     def embedding(self) -> None:
@@ -112,6 +112,11 @@ class EncoderDecoder(Part):
         """How layers and heads are initialised."""
         return self.encoder.fresh
 
+    @property
+    def drops(self) -> float:
+        """The dropout that the network is built with."""
+        return self.encoder.drops
+
     def build(self, vocabulary: int, pattern: Pattern, embed: Embed | None = None) -> EncoderDecoderModule:
         """The network with random initial weights. `embed`: the embeddings of another network, for the encoder."""
         return EncoderDecoderModule(self, vocabulary, pattern, embed)
@@ -135,6 +140,7 @@ class EncoderDecoderModule(nn.Module):
 
     endless = False  # a cache has space for a fixed number of tokens
     reach = None  # there is no largest distance: all positions are distinguished
+    can_cache = True  # it can read two texts part by part
 
     def __init__(self, spec: EncoderDecoder, vocabulary: int, pattern: Pattern, embed: Embed | None) -> None:
         super().__init__()

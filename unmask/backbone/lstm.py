@@ -147,6 +147,7 @@ class LSTMModule(nn.Module):
 
     endless = True  # cells never become full
     reach = None  # there are no distances
+    can_cache = True  # it can read two texts part by part
 
     def __init__(self, spec: LSTM, vocabulary: int, embed: nn.Module | None) -> None:
         super().__init__()
@@ -201,7 +202,7 @@ class LSTMModule(nn.Module):
             after.append(kept)
             fed = self.hidden_dropout(x)
         if order is not None:
-            layers = [order.to_places(layer) for layer in layers]
+            layers = [order.to_places(layer) * batch.real[:, :, None] for layer in layers]  # padding has no vectors
         decoded = self.dropout(layers[-1]) if self.training and self.dropout.share else None
         return Hidden(tuple(layers), decoded=decoded), None if state is None else after
 

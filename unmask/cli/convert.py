@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 import unmask
 from unmask import screen
 from unmask.cli import output
-from unmask.cli.options import Json, Overwrite, OwnRecipe, Run
+from unmask.cli.options import Json, Overwrite, OwnRecipe, Run, refuse
 from unmask.cli.program import verb
 
 
@@ -54,7 +54,10 @@ def export(
 def import_(
     folder: Annotated[
         Path,
-        typer.Argument(metavar="HF_FOLDER", help="A local folder with config.json, model.safetensors and a tokenizer."),
+        typer.Argument(
+            metavar="HF_FOLDER",
+            help="A local folder with config.json, model.safetensors and a tokenizer; or a file of word vectors.",
+        ),
     ],
     out: Annotated[Path, typer.Option(help="The run folder to write.")],
     generator: Annotated[
@@ -66,10 +69,14 @@ def import_(
     json_: Json = False,
     overwrite: Overwrite = False,
 ) -> None:
-    """Make a run of a model in Hugging Face format, to use it, adapt it or train it further (pretrain --from).
+    """Make a run of a model in Hugging Face format, or of a file of word vectors: to use it, adapt it or train it further (pretrain --from).
 
     Says what was loaded, what is missing (its weights are random) and what is left over."""
-    _, report = unmask.import_hf(folder, out, generator=generator, device="cpu", overwrite=overwrite)
+    if folder.is_file():
+        refuse({"--generator": generator}, "a file of word vectors")
+        report: Any = unmask.import_vectors(folder, out, device="cpu", overwrite=overwrite)[1]
+    else:
+        report = unmask.import_hf(folder, out, generator=generator, device="cpu", overwrite=overwrite)[1]
     if json_:
         output.as_json(dataclasses.asdict(report))
         return

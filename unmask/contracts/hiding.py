@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from unmask.axes import rules
+from unmask.axes import COLUMN_OF_TARGETS, gives_of, rules
 from unmask.batch import Batch, Targets
 from unmask.contracts.broken import expect
 from unmask.contracts.case import LENGTH, ROWS, SEED, Case, StageTrack, hides_units, is_by_units
@@ -57,8 +57,7 @@ def hidden_by(case: Case, rule: Any, before: Batch, after: Batch) -> Tensor:
     named: Tensor | None = rule.chosen(before, case.vocabulary, SEED)
     if named is None:
         return torch.zeros_like(before.real)
-    found = predicted(after) & ~predicted(before)
-    return found if after.targets else named
+    return predicted(after) & ~predicted(before) if after.targets else named
 
 
 def applied(case: Case, way: StageTrack, batch: Batch) -> Iterator[Applied]:
@@ -88,26 +87,29 @@ def targets(case: Case) -> None:
             hidden = case.hide(way, raw)
             for name, found in (hidden.decoder or hidden).targets.items():
                 what = f"In {way} the targets {name!r}"
-                _check_targets(raw, found, what)
+                answers = raw.columns[COLUMN_OF_TARGETS[name]] if name in COLUMN_OF_TARGETS else raw.ids
+                _check_targets(raw, answers, found, what)
                 if hidden.decoder is None:
                     _check_places(raw, found, what, _distances(name))
                 else:
-                    _check_decoder(raw, hidden.decoder, found, what)
+                    second = "second text" in gives_of(way.choices.hide)
+                    _check_decoder(raw, hidden.decoder, found, what, second=second)
 
 
 def _distances(name: str) -> tuple[int, ...]:
     """The allowed distances from the vector that predicts a target of this name to the target."""
     ahead = name.removeprefix("ahead_")
-    return (int(ahead),) if ahead.isdecimal() else (0, 1)
+    return (int(ahead),) if ahead.isdecimal() else (-1,) if name == "previous" else (0, 1)
 
 
-def _check_targets(raw: Batch, found: Targets, what: str) -> None:
+def _check_targets(raw: Batch, answers: Tensor, found: Targets, what: str) -> None:
     where = used(found, "where")
+    kind = "tokens" if answers is raw.ids else "entries of their column"
     expect(len(where) > 0, f"{what} must contain at least one token, but they contain none.")
-    wrong = raw.ids.flatten()[where] != used(found, "ids")
+    wrong = answers.flatten()[where] != used(found, "ids")
     expect(
         not wrong.any(),
-        f"{what} must be the original tokens at their places, but {int(wrong.sum())} of {len(where)} are not.",
+        f"{what} must be the original {kind} at their places, but {int(wrong.sum())} of {len(where)} are not.",
     )
     expect(len(where.unique()) == len(where), f"{what} must contain each place once, but some places occur twice.")
 
@@ -132,15 +134,21 @@ def _check_places(raw: Batch, found: Targets, what: str, distances: tuple[int, .
     )
 
 
-def _check_decoder(raw: Batch, decoder: Batch, found: Targets, what: str) -> None:
-    """Check that the decoder predicts each token in the token's own example and at its position in the text."""
+def _check_decoder(raw: Batch, decoder: Batch, found: Targets, what: str, *, second: bool) -> None:
+    """Check that the decoder predicts each token in the token's own example and at its position in the text. `second`: at
+    its position in the second text."""
     where, at = used(found, "where"), used(found, "at")
     expect(
         torch.equal(_examples(raw)[where], _examples(decoder)[at]),
         f"{what} must be predicted in their own example of the decoder rows, but some are not.",
     )
+    position, slot = raw.position.flatten()[where], raw.example.clamp(min=0).flatten()[where]
+    if second:
+        slot = slot + where // raw.shape[1] * raw.shape[1]  # different in all rows
+        begins = torch.full_like(raw.ids.flatten(), raw.shape[1]).scatter_reduce(0, slot, position, "amin")
+        position = position - begins[slot]
     expect(
-        torch.equal(raw.position.flatten()[where], decoder.position.flatten()[at]),
+        torch.equal(position, decoder.position.flatten()[at]),
         f"{what} must be predicted at their own position of the decoder rows, but some are not.",
     )
 
@@ -174,7 +182,7 @@ def _check_survival(case: Case, way: StageTrack, step: Applied) -> None:
         same[kept].all(),
         f"In {way} a token that is not chosen must stay what it was, but {int((kept & ~same).sum())} changed.",
     )
-    found = torch.zeros_like(came).scatter_add(1, came.clamp(min=0), (came >= 0).long())
+    found = torch.zeros_like(before.ids).scatter_add(1, came.clamp(min=0), (came >= 0).long())
     expect(
         (found[~chosen & before.real] == 1).all(),
         f"In {way} every token that is not chosen must occur exactly once, but some do not.",

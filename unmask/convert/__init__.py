@@ -8,14 +8,17 @@ from unmask.convert.hf_in import Report, import_hf
 from unmask.convert.hf_out import Exported, export_hf
 from unmask.convert.peft_out import export_peft
 from unmask.convert.sentence_transformers_out import export_sentence_transformers
+from unmask.convert.vectors_in import VectorReport, import_vectors
 
 __all__ = [
     "Architecture",
     "Exported",
     "Report",
+    "VectorReport",
     "architecture_of",
     "export_hf",
     "export_peft",
     "export_sentence_transformers",
     "import_hf",
+    "import_vectors",
 ]

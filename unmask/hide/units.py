@@ -116,6 +116,18 @@ class Spans(UnitMaker):
 
 
 @dataclass(frozen=True)
+class Examples(UnitMaker):
+    """The whole text of an example is a unit.
+
+    Paper: MASS (Song et al. 2019), which hides one window of it. Needs: nothing. Produces: one unit in each example.
+    Used by: the rule Window. Differs from Spans: a unit is not cut into several.
+    """
+
+    def label(self, batch: Batch, seed: int, visit: Tensor) -> Tensor:
+        return torch.where(batch.text, batch.example, -1)
+
+
+@dataclass(frozen=True)
 class Second(UnitMaker):
     """Every token of the second text is a unit. The special token that ends it is a unit too.
 

@@ -19,7 +19,7 @@ from unmask.errors import UserError, require
 from unmask.recipe import FullTrack, Recipe, Stage
 from unmask.system import chosen
 from unmask.text import Tokenizer
-from unmask.text.encode import CAPITAL
+from unmask.text.encode import CAPITAL, SIDE
 from unmask.text.lexicon import LEVELS
 
 MICRO_TOKENS = {"cpu": 8_192, "cuda": 65_536}  # more tokens in one pass are not faster
@@ -98,6 +98,13 @@ class Mixture:
                 "--tokenizer FILE --capitals --out FOLDER', or leave the task out with schedule.*.turns.TRACK=0",
                 name=recipe.name,
                 column=CAPITAL,
+                folder=shards.folder,
+            )
+            require(
+                SIDE not in missing,
+                "{name} learns from pairs of a source and a target, but {folder} was prepared from texts: prepare JSON lines "
+                '(.jsonl) in which each line has "source" and "target"',
+                name=recipe.name,
                 folder=shards.folder,
             )
             require(

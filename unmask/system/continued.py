@@ -16,6 +16,9 @@ TRAINING = (
 )  # fmt: skip
 
 
+ADDED = ("knowledge",)  # parts of a network that a recipe may add to the network of an earlier run
+
+
 def with_network_of(recipe: Recipe, base: Recipe) -> Recipe:
     """The recipe with the network of an earlier recipe. If its tracks need more segment kinds, they are added."""
     kinds = [type(r.system).__name__ for r in (recipe, base)]
@@ -47,18 +50,20 @@ def with_network_of(recipe: Recipe, base: Recipe) -> Recipe:
     if segments > system.backbone.segments:
         system = dataclasses.replace(system, backbone=dataclasses.replace(system.backbone, segments=segments))
     rows = max(stage.length for stage in recipe.schedule)
-    return recipe.replace(system=system, size=base.size, reads=max(rows, base.longest))
+    return recipe.replace(system=system, size=base.size, reads=max(rows, base.longest), start=base.start)
 
 
 def check_continued(asked: Recipe, usual: Recipe, base: Recipe) -> None:
     """Refuse settings of the network that the user changed and that the network of the base run does not have."""
     before, now, made = (flat(recipe) for recipe in (usual, asked, with_network_of(asked, base)))
-    lost = [n for n in now if n.split(".")[0] == "system" and now[n] != before.get(n) and now[n] != made.get(n)]
+    lost = [
+        n for n in now if n.split(".")[0] in ("system", "start") and now[n] != before.get(n) and now[n] != made.get(n)
+    ]
     require(
         not lost,
         (
             "{lost} would have no effect, because the network comes from a run of {name}: leave out --size, --set "
-            "system..., and a --variant that changes the network, or leave out --from"
+            "system... or start..., and a --variant that changes the network, or leave out --from"
         ),
         lost=", ".join(f"{n}={now[n]}" for n in lost[:3]),
         name=base.name,
@@ -70,7 +75,7 @@ def _trained_as(before: Any, asked: Any) -> Any:
     changed = {}
     for field in dataclasses.fields(before):
         old, new = getattr(before, field.name), getattr(asked, field.name)
-        if field.name in TRAINING:
+        if field.name in TRAINING or (field.name in ADDED and old is None):
             changed[field.name] = new
         elif dataclasses.is_dataclass(old) and type(old) is type(new):
             changed[field.name] = _trained_as(old, new)

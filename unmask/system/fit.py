@@ -89,7 +89,8 @@ def _unused(recipe: Recipe) -> Iterator[tuple[str, PartLike, str]]:
 
 def _parts(recipe: Recipe) -> Iterator[tuple[str, Hide | tuple[Hide, ...], list[tuple[str, PartLike]]]]:
     """For each stage and track: the name of the track, what it hides, and all parts that it uses with their paths."""
-    shared = list(parts_in(recipe.system, "system"))
+    start = () if recipe.start is None else parts_in(recipe.start, "start")
+    shared = [*parts_in(recipe.system, "system"), *start]
     for number, stage in enumerate(recipe.schedule):
         for name, track in recipe.all_tracks(stage).items():
             if recipe.takes_turns and not track.share:

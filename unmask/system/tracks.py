@@ -11,7 +11,11 @@ from unmask.hide import apply_rules
 from unmask.recipe import MAIN, FullTrack
 
 _PER_EXAMPLE = ("summary", "label", "counted")
-_FLAT = ("where", "at", "start", "end")  # of targets: indices into the flattened batch
+_IN_TEXT = (
+    "where",
+    "start",
+    "end",
+)  # of targets: indices into the flattened text; `at` is one into the rows that predict
 
 
 def hide_tracks(
@@ -89,15 +93,16 @@ def rows_of(batch: Batch, begin: int, end: int) -> Batch:
     )  # fmt: skip
 
 
-def joined(parts: list[Batch]) -> Batch:
-    """One batch with the rows of all parts, which have the same row length. All have decoder rows, or none has."""
-    length = parts[0].shape[1]
-    begins = [sum(part.shape[0] for part in parts[:i]) * length for i in range(len(parts))]
+def joined(parts: list[Batch], texts: list[Batch] | None = None) -> Batch:
+    """One batch with the rows of all parts, which have the same row length. All have decoder rows, or none has.
+
+    `texts`: for decoder rows, the batches that they belong to."""
+    begins = _begins(parts)
     names = [n for n, v in vars(parts[0]).items() if isinstance(v, Tensor) and v.dim() and n not in _PER_EXAMPLE]
     found = {name: torch.cat([getattr(part, name) for part in parts]) for name in (*names, "label", "counted")}
     summary = torch.cat([part.summary + begin for part, begin in zip(parts, begins, strict=True)])
     return parts[0].replace(
-        **found, summary=summary, targets=_joined_targets(parts, begins), decoder=_joined_decoders(parts),
+        **found, summary=summary, targets=_joined_targets(parts, begins, _begins(texts or parts)), decoder=_joined_decoders(parts),
         columns={name: torch.cat([part.columns[name] for part in parts]) for name in parts[0].columns},
         per_row={name: torch.cat([part.per_row[name] for part in parts]) for name in parts[0].per_row},
         per_example={name: torch.cat([part.per_example[name] for part in parts]) for name in parts[0].per_example},
@@ -107,17 +112,29 @@ def joined(parts: list[Batch]) -> Batch:
 def _joined_decoders(parts: list[Batch]) -> Batch | None:
     found = [part.decoder for part in parts if part.decoder is not None]
     assert len(found) in (0, len(parts)), "some tracks have decoder rows, and others have none"
-    return joined(found) if found else None
+    return joined(found, parts) if found else None
 
 
-def _joined_targets(parts: list[Batch], begins: list[int]) -> dict[str, Targets]:
-    """The targets of all parts, joined by name. A part without targets of a name adds none."""
+def _begins(parts: list[Batch]) -> list[int]:
+    """The flat index of the first token of each part in the joined batch."""
+    return [sum(part.ids.numel() for part in parts[:i]) for i in range(len(parts))]
+
+
+def _joined_targets(parts: list[Batch], begins: list[int], in_text: list[int]) -> dict[str, Targets]:
+    """The targets of all parts, joined by name. A part without targets of a name adds none. `in_text`: where the text of each
+    part begins."""
     found: dict[str, Targets] = {}
     for name in dict.fromkeys(name for part in parts for name in part.targets):
         moved = [
-            {key: value + begin if key in _FLAT else value for key, value in vars(part.targets[name]).items()}
-            for part, begin in zip(parts, begins, strict=True)
+            _moved(part.targets[name], begin, text)
+            for part, begin, text in zip(parts, begins, in_text, strict=True)
             if name in part.targets
         ]
         found[name] = Targets(**{key: torch.cat([one[key] for one in moved]) for key in moved[0]})
     return found
+
+
+def _moved(targets: Targets, begin: int, text: int) -> dict[str, Tensor]:
+    """The fields of the targets of a part that begins at these flat indices of the joined rows and of the joined text."""
+    moved = {name: getattr(targets, name) + text for name in _IN_TEXT}
+    return vars(targets) | moved | {"at": targets.at + begin}

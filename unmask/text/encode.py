@@ -12,15 +12,17 @@ import numpy as np
 
 from unmask.batch import Document
 from unmask.text.boundaries import HAN, SPACE, Words, classes_of, codes_of, word_starts
-from unmask.text.columns import BEGINS, CONTINUES, Column, run_column
+from unmask.text.columns import BEGINS, CONTINUES, Column, join_columns, run_column
 from unmask.text.fold_width import folded
 from unmask.text.lexicon import LEVELS, Lexicon
 from unmask.text.links import LINKS, UNLINKED, Linker, Mention
 from unmask.text.sentences import sentence_starts
 from unmask.text.tokenizer import Tokenizer
 from unmask.text.user_words import OwnWords
+from unmask.text.word_tokens import SPELLING, spellings
 
 CAPITAL = "capital"  # the column of words that begin with a capital letter
+SIDE = "side"  # the column of pairs: 0 in the source, 1 in the target
 PLACES = "characters"  # the column of where each token begins and ends in its text: T 2, without the space before it
 
 
@@ -70,6 +72,8 @@ def encode_documents(
         columns[LINKS] = _links(linker, own_lines, named, mentions, starts, ends, notes)
     if capitals:
         columns[CAPITAL] = _capitals(text, starts, word)
+    if tokenizer.keeps_spelling:
+        columns[SPELLING] = spellings([text[a:b] for a, b in spans.tolist()])
     if places:
         moved = np.array(line_begins, dtype=np.int64) - _begin(np.array([len(line) for line in joined], dtype=np.int64))
         # a token of white space only is an empty place
@@ -99,13 +103,36 @@ def _case(character: str) -> int:
     return 1 if character.isupper() else 0 if character.islower() else -1
 
 
+def encode_pairs(
+    texts: Sequence[str], tokenizer: Tokenizer, words: Words, lexicon: Lexicon | None = None, *,
+    own: OwnWords | None = None, unknown: Counter[str] | None = None,
+) -> list[Document]:  # fmt: skip
+    """A document for each pair, which is two lines: the source and the target. The column `SIDE` says which is which."""
+    sides = [side for text in texts for side in text.split("\n")]
+    found = encode_documents(sides, tokenizer, words, lexicon, own=own, unknown=unknown)
+    return [_pair(source, target) for source, target in zip(found[::2], found[1::2], strict=True)]
+
+
+def _pair(source: Document, target: Document) -> Document:
+    side = np.repeat(np.array([0, 1], dtype=np.int8), [len(source.ids), len(target.ids)])
+    return Document(
+        np.concatenate((source.ids, target.ids)),
+        np.concatenate((source.sentences, target.sentences + len(source.ids))),
+        join_columns([source.columns, target.columns]) | {SIDE: Column(side, "value", -1)},
+    )
+
+
 def encode_ids(texts: Sequence[str], tokenizer: Tokenizer) -> tuple[np.ndarray, np.ndarray]:
     """The token ids of all texts, one after another, and the number of tokens of each: those of `encode_documents`, which
     also finds words and sentences and takes longer."""
     if tokenizer.folds:
         texts = [folded(text) for text in texts]
     lines, lines_per_text, _ = _lines(texts, whole=False)
-    encodings = tokenizer.backend.encode_batch_fast(lines, add_special_tokens=False)  # without offsets
+    encodings = (
+        tokenizer.encode_many(lines)
+        if tokenizer.of_words
+        else tokenizer.backend.encode_batch_fast(lines, add_special_tokens=False)  # without offsets
+    )
     sizes = np.fromiter(map(len, encodings), dtype=np.int64, count=len(encodings))
     ids = np.fromiter(chain.from_iterable(e.ids for e in encodings), dtype=np.int64, count=int(sizes.sum()))
     edges = np.concatenate(([0], np.cumsum(sizes)))[np.concatenate(([0], np.cumsum(lines_per_text, dtype=np.int64)))]

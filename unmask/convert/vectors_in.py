@@ -1,0 +1,84 @@
+"""Make a run of a file of word vectors: a baseline that every verb for runs can use (adapt, evaluate, compare ...).
+
+The network is the table of vectors (`WordsAlone`), and its tokenizer finds the words of the file.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from tokenizers import Tokenizer as Backend
+from tokenizers import models, normalizers, pre_tokenizers
+
+from unmask.backbone import WordsAlone
+from unmask.data import FullRows
+from unmask.hide import Nothing
+from unmask.infer.model import Model, save_run
+from unmask.recipe import Adapt, Recipe, Stage
+from unmask.see import Everything
+from unmask.system import Single
+from unmask.text import Tokenizer, WholeWords
+from unmask.text.boundaries import HAN, classes_of, codes_of
+from unmask.text.tokenizer import BERT_NAMES
+from unmask.train import AdamW
+from unmask.vectors import read_vectors
+
+LENGTH = 512  # tokens of a text; there are no positions, so any number would do
+CHINESE = 0.5  # share of the words with Chinese characters from which text is cut into its most likely words
+
+
+@dataclass(frozen=True)
+class VectorReport:
+    """The result of an import."""
+
+    recipe: str
+    words: int
+    dims: int
+    notes: tuple[str, ...]
+
+
+def import_vectors(file: str | Path, out: str | Path, *, overwrite: bool = False) -> VectorReport:
+    """Read a file of word vectors and write a run folder. Tokens without a vector are zeros."""
+    vectors = read_vectors(file)
+    words = [word for word in vectors.words if word not in BERT_NAMES]
+    tokenizer = _tokenizer(words)
+    recipe = _recipe(len(words) + len(BERT_NAMES), vectors.dims)
+    system: Any = recipe.system.build(recipe, tokenizer.vocabulary, 0)
+    with torch.no_grad():
+        table = system.backbone.embed.token.weight.zero_()
+        rows = [tokenizer.backend.token_to_id(word) for word in words]
+        table[rows] = torch.from_numpy(vectors.matrix[[vectors.places[word] for word in words]])
+    notes = tuple(f"{count:,} {text}" for text, count in vectors.notes.items())
+    report = VectorReport(recipe.name, len(words), vectors.dims, notes)
+    save_run(Model(system.eval(), recipe, tokenizer, Path(out)), out, overwrite=overwrite)
+    return report
+
+
+def _recipe(vocab: int, width: int) -> Recipe:
+    return Recipe(
+        name="word-vectors", size="base", tokenizer=WholeWords(vocab=vocab), layout="a", arrange=FullRows(), hide=Nothing(),
+        see=Everything(), system=Single(backbone=WordsAlone(width=width, length=LENGTH)), predict={}, optimise=AdamW(rate=1e-3),
+        schedule=(Stage(length=LENGTH),), reads=LENGTH, adapt=Adapt(rate=1e-2, epochs=10, pooler=False),
+    )  # fmt: skip
+
+
+def _tokenizer(words: list[str]) -> Tokenizer:
+    """Words are runs of letters and digits, or single marks, as `unmask vectors` finds them. Where words are Chinese, which has
+    no spaces, the most likely sequence of known words is taken."""
+    han = sum(bool((classes_of(codes_of(word)) == HAN).any()) for word in words)
+    names = [*BERT_NAMES, *words]
+    if han > CHINESE * len(words):
+        # words come about as often as 1 / their rank (Zipf's law), and the files have the most frequent first
+        model: Any = models.Unigram([(name, -math.log(rank)) for rank, name in enumerate(names, 1)], unk_id=1)
+    else:
+        model = models.WordLevel({name: number for number, name in enumerate(names)}, unk_token="[UNK]")
+    backend = Backend(model)
+    if not any(word != word.lower() for word in words):
+        backend.normalizer = normalizers.Lowercase()
+    backend.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    backend.add_special_tokens(BERT_NAMES)
+    return Tokenizer(backend)
