@@ -140,6 +140,9 @@ class Hidden(Record):
     query: Tensor | None = None  # N D, the second stream, only at the targets (XLNet)
     # B T D, what a decoder made of the layers: at the tokens themselves (DeBERTa), or at those of the decoder rows (BART)
     decoded: Tensor | None = None
+    # B T D, the entity at each token after the last layer; 0: there is none (ERNIE of Tsinghua)
+    entities: Tensor | None = None
+    table: Tensor | None = None  # E D, the vectors of all entities, which are not trained
 
     @property
     def last(self) -> Tensor:

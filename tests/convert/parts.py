@@ -147,6 +147,7 @@ def look(model: Model, texts: list[Text]) -> tuple[Batch, Hidden]:
     rows, _ = rows_of(texts, [0] * len(texts), model.tokenizer, model.recipe.layout, model.length)
     batch = batch_of(rows, np.arange(len(texts)))
     with torch.no_grad():
+        batch = model.system.read(batch)
         return batch, model.system.look(batch)
 
 

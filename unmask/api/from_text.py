@@ -167,7 +167,8 @@ def check_reading(recipe: Recipe, reading: Reading, start: Path | None) -> None:
         "--lexicon has no effect, because {name} hides no phrases or entities: leave --lexicon out",
         name=recipe.name,
     )
-    other = sorted(needed - {SENTENCES, SIDE, "word", *LEVELS})
+    of_tokenizer = {fact.removeprefix("column:") for fact in recipe.tokenizer.gives}
+    other = sorted(needed - {SENTENCES, SIDE, "word", *LEVELS} - of_tokenizer)
     require(
         not other,
         "{name} needs the columns {other}, which are not made from text: give prepared data that has them",

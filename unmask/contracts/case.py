@@ -12,6 +12,7 @@ from typing import Any
 from unmask.axes import Hide, gives_of, parts_in, rules
 from unmask.batch import Batch, Vocabulary
 from unmask.contracts.small_data import VOCABULARY, SmallData
+from unmask.pretraining.entity_vectors import put_entities, with_entities
 from unmask.pretraining.mixture import Mixture, needed_columns
 from unmask.recipe import FullTrack, Recipe, Stage
 from unmask.settings import flat, override
@@ -107,7 +108,9 @@ class Case:
     def build(self, recipe: Recipe | None = None) -> Any:
         """A new system of this recipe; None: of the recipe of the case."""
         recipe = recipe or self.recipe
-        return recipe.system.build(recipe, self.vocabulary, SEED)
+        system: Any = recipe.system.build(recipe, self.vocabulary, SEED)
+        put_entities(system, self.mixture)
+        return system
 
     def rows(self, way: StageTrack, count: int = ROWS, length: int = LENGTH) -> Batch:
         """The first rows of the data as a track arranges them, with no token hidden. Every call returns the same record."""
@@ -124,8 +127,11 @@ class Case:
 
 
 def make_case(recipe: Recipe, small: SmallData) -> Case:
-    """The case of a recipe."""
-    return Case(shortened(recipe), small)
+    """The case of a recipe. What it takes from the data (the entities of a graph) is filled in."""
+    case = Case(shortened(recipe), small)
+    if "entity vectors" not in case.gives:
+        return case
+    return Case(with_entities(case.recipe, Mixture.open([case.data])), small)
 
 
 def shortened(recipe: Recipe) -> Recipe:

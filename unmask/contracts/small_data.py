@@ -11,8 +11,10 @@ from typing import Any
 
 from unmask import text
 from unmask.data.prepare import prepare
+from unmask.knowledge import Training, linker_of, make_vectors
 from unmask.text.encode import SIDE
 from unmask.text.lexicon import LEVELS
+from unmask.text.links import LINKS
 
 VOCABULARY = 300  # the largest number of tokens: small, so that some words have several tokens
 DOCUMENTS = 120
@@ -20,6 +22,13 @@ SUBJECTS = "the doctor|a patient|the old engine|our server|the judge|a small com
 VERBS = "examined repaired ignored described followed measured sold opened".split()
 OBJECTS = "the report|an open wound|three valves|the case|a long bridge|the data|no evidence|every window".split("|")
 TAILS = "in the morning|without delay|after the storm|for the third time|near London|despite the rain".split("|")
+# of a graph whose entities are in the sentences
+TRIPLES = (
+    ("London", "has", "a long bridge"), ("the river", "flows near", "London"), ("the doctor", "examined", "a patient"),
+    ("my teacher", "lives in", "London"), ("the judge", "read", "the report"), ("our server", "holds", "the data"),
+    ("the old engine", "has", "three valves"), ("a small company", "sold", "the old engine"),
+    ("the storm", "broke", "every window"), ("an open wound", "is", "the case"), ("the rain", "is", "the storm"),
+)  # fmt: skip
 LEXICON = "open wound\tphrase\nthird time\tphrase\nlong bridge\tphrase\nLondon\tentity\n"
 
 
@@ -54,24 +63,36 @@ class SmallData:
     def __init__(self) -> None:
         self._temporary = tempfile.TemporaryDirectory(prefix="unmask_contracts_")  # deleted together with this object
         self.folder = Path(self._temporary.name)
-        self._made: dict[tuple[Any, bool, bool], tuple[text.Tokenizer, Path]] = {}
+        self._made: dict[tuple[Any, bool, bool, bool], tuple[text.Tokenizer, Path]] = {}
 
     def of(self, kind: Any, columns: frozenset[str]) -> tuple[text.Tokenizer, Path]:
         """A tokenizer of this kind with a small vocabulary, and data with these columns."""
         small, marked = dataclasses.replace(kind, vocab=min(kind.vocab, VOCABULARY)), bool(columns & set(LEVELS))
-        key = (small, marked, SIDE in columns)
+        key = (small, marked, SIDE in columns, LINKS in columns)
         if key not in self._made:
             self._made[key] = self._make(*key)
         return self._made[key]
 
-    def _make(self, kind: Any, marked: bool, pairs: bool) -> tuple[text.Tokenizer, Path]:
+    def _make(self, kind: Any, marked: bool, pairs: bool, linked: bool) -> tuple[text.Tokenizer, Path]:
         out, corpus = self.folder / f"data_{len(self._made)}", self.folder / ("pairs.jsonl" if pairs else "text.txt")
         corpus.write_text(pair_lines() if pairs else "\n\n".join(documents()), encoding="utf-8")
         tokenizer = text.train(kind, documents(), at_most=True)
         lexicon = self._lexicon() if marked else None
-        for _ in prepare(text.Corpus([corpus]), tokenizer, out, holdout=0.05, workers=1, lexicon=lexicon):
+        graph = self._graph() if linked else None
+        linker = linker_of(graph) if graph is not None else None
+        for _ in prepare(
+            text.Corpus([corpus]), tokenizer, out, holdout=0.05, workers=1, lexicon=lexicon, linker=linker, graph=graph
+        ):
             pass
         return tokenizer, out
+
+    def _graph(self) -> Path:
+        """The vectors of a small graph, whose entities are in the sentences."""
+        triples, out = self.folder / "triples.tsv", self.folder / "vectors"
+        triples.write_text("".join("\t".join(triple) + "\n" for triple in TRIPLES), encoding="utf-8")
+        for _ in make_vectors([triples], out, Training(dims=64, epochs=1), holdout=0, overwrite=True):
+            pass
+        return out
 
     def _lexicon(self) -> text.Lexicon:
         path = self.folder / "lexicon.tsv"

@@ -90,11 +90,14 @@ def _has_place(family: Family, name: str, part: Any, recipe: Recipe) -> bool:
 
 def _check_predicted_token(family: Family, recipe: Recipe) -> None:
     """Refuse a head that was trained to predict a token at another position than Hugging Face's head does."""
-    where = {"own": "at its own place", "next": "that follows each place"}[family.predicts]
+    where = {"own": "at its own place", "next": "that follows each place", "written": "by token with a decoder"}[
+        family.predicts
+    ]
     wanted = recipe_facts.HIDE_FOR[family.predicts]
-    for name, part in parts(recipe):
+    hides = [(name, part) for name, part in parts(recipe) if name.endswith("hide")]
+    for name, part in [pair for pair in hides if "targets:tokens" in pair[1].gives] or hides:
         require(
-            not name.endswith("hide") or recipe_facts.predicted_token(part) == family.predicts,
+            recipe_facts.predicted_token(part) == family.predicts,
             (
                 "Hugging Face's {model_type} predicts the token {where}, got {name}={part_kind}: train with "
                 "{name}={wanted}, or use the run folder as it is"

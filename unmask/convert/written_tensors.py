@@ -85,9 +85,9 @@ def _padded(tensors: dict[str, Tensor], family: Family, backbone: Any, tokenizer
     """Add rows without information: positions before the first one, a single segment, an added padding token."""
     found, names = dict(tensors), family.names
     token = found[names.token]
-    if names.position:
+    for position in names.position_tables:
         before = token.new_zeros(family.position_offset(tokenizer.vocabulary.pad), token.shape[1])
-        found[names.position] = torch.cat((before, found[names.position]))
+        found[position] = torch.cat((before, found[position]))
     found[names.token] = torch.cat((token, token.new_zeros(tokenizer.vocabulary.size - len(token), token.shape[1])))
     if names.segment and not backbone.segments:
         found[names.segment] = token.new_zeros(1, token.shape[1])

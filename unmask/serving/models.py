@@ -19,6 +19,7 @@ from unmask.infer.likelihood import predicts_next
 from unmask.progress import Tell, tell_notice
 from unmask.run_base import read_base
 from unmask.serving.refused import Refused
+from unmask.tasks import task_of
 
 # what a model that was adapted to a task can do, by the scores that its head gives: the names are Hugging Face's
 TASKS: Final[dict[str, str]] = {
@@ -46,8 +47,9 @@ class Served:
             found.append("fill-mask")
         if predicts_next(self.model):
             found.append("text-generation")
-        if recipe.task is not None:
-            own = gives_of(recipe.predict.get(recipe.task.head))
+        task = task_of(recipe)
+        if task is not None:
+            own = gives_of(recipe.predict.get(task.head))
             found += [
                 task for fact, task in TASKS.items() if fact in own and (fact not in LABELLED or self.model.labels)
             ]

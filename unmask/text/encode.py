@@ -19,6 +19,7 @@ from unmask.text.links import LINKS, UNLINKED, Linker, Mention
 from unmask.text.sentences import sentence_starts
 from unmask.text.tokenizer import Tokenizer
 from unmask.text.user_words import OwnWords
+from unmask.text.word_tokens import SPELLING, spellings
 
 SIDE = "side"  # the column of pairs: 0 in the source, 1 in the target
 PLACES = "characters"  # the column of where each token begins and ends in its text: T 2, without the space before it
@@ -67,6 +68,8 @@ def encode_documents(
         own_lines = _Lines(lines_per_text, np.array(line_begins, dtype=np.int64), _begin(sizes), sizes)
         named = linker.matches(text, kinds, begins, own_lines.documents)
         columns[LINKS] = _links(linker, own_lines, named, mentions, starts, ends, notes)
+    if tokenizer.keeps_spelling:
+        columns[SPELLING] = spellings([text[a:b] for a, b in spans.tolist()])
     if places:
         moved = np.array(line_begins, dtype=np.int64) - _begin(np.array([len(line) for line in joined], dtype=np.int64))
         # a token of white space only is an empty place
@@ -106,7 +109,11 @@ def encode_ids(texts: Sequence[str], tokenizer: Tokenizer) -> tuple[np.ndarray, 
     if tokenizer.folds:
         texts = [folded(text) for text in texts]
     lines, lines_per_text, _ = _lines(texts, whole=False)
-    encodings = tokenizer.backend.encode_batch_fast(lines, add_special_tokens=False)  # without offsets
+    encodings = (
+        tokenizer.encode_many(lines)
+        if tokenizer.of_words
+        else tokenizer.backend.encode_batch_fast(lines, add_special_tokens=False)  # without offsets
+    )
     sizes = np.fromiter(map(len, encodings), dtype=np.int64, count=len(encodings))
     ids = np.fromiter(chain.from_iterable(e.ids for e in encodings), dtype=np.int64, count=int(sizes.sum()))
     edges = np.concatenate(([0], np.cumsum(sizes)))[np.concatenate(([0], np.cumsum(lines_per_text, dtype=np.int64)))]
