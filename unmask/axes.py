@@ -616,6 +616,10 @@ class Task(PartLike, Protocol):
     def compares(self) -> bool:
         """Whether the answer to an example depends on the other examples that are given with it."""
 
+    @property
+    def later(self) -> tuple[str, ...]:
+        """The names of the values that may still be changed after training, because they only say how it answers."""
+
     def read(self, path: Path, columns: Any, *, labelled: bool = True) -> tuple[list[Any], Counter[str]]:
         """The examples of a file, and the notes. If `labelled`, each example must have its correct answer."""
 

@@ -125,6 +125,7 @@ class Explanation:
     answers: tuple[Answer, ...]  # one per example; empty if the recipe or the track has no sentence task
     classes: int  # number of classes of the sentence task; 0: there is no sentence task
     notes: tuple[str, ...]  # the tokenizer used, what was added, what was cut
+    misfit: str = ""  # why the recipe cannot be trained: which parts do not fit, and what helps; empty: it can
 
     @property
     def predicting(self) -> tuple[Token, ...]:
