@@ -135,6 +135,7 @@ class Explanation:
     classes: int  # number of classes of the sentence task; 0: there is no sentence task
     tags: tuple[Tagged, ...]  # tokens whose class is predicted; empty if no objective predicts classes of tokens
     notes: tuple[str, ...]  # the tokenizer used, what was added, what was cut
+    misfit: str = ""  # why the recipe cannot be trained: which parts do not fit, and what helps; empty: it can
 
     @property
     def predicting(self) -> tuple[Token, ...]:

@@ -65,6 +65,8 @@ def _heading(explanation: Explanation) -> RenderableType:
 
 def _notes(explanation: Explanation) -> RenderableType:
     grid = Table.grid(padding=(0, 1))
+    if explanation.misfit:
+        grid.add_row(Text("!", "bold red"), Text(f"these parts cannot be trained together: {explanation.misfit}"))
     for note in explanation.notes:
         grid.add_row(Text("-", "dim"), Text(note))
     return grid
