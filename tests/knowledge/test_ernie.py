@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import json
+import shutil
+
+import numpy as np
 import pytest
 import torch
 
 import unmask
 from tests.command import ONE_STAGE, mistake, pretrain, settings, works
 from tests.knowledge.made import CITIES, PEOPLE, triples, write
+from unmask.data.examples import Laid, Text
+from unmask.errors import UserError
+from unmask.infer.passes import laid_out
 from unmask.train import checkpoint
 
 
@@ -48,6 +55,29 @@ def test_it_continues_a_run_of_bert_and_keeps_the_vectors_of_the_graph(place, tm
     said = pretrain("ernie-thu", place / "other_data", tmp_path / "x", "--from", tmp_path / "run", call=mistake)
     assert "is linked to another graph" in said
     assert graph.about.fingerprint in said
+
+
+def test_a_model_reads_the_entities_of_texts_when_it_is_adapted_and_used(place, tmp_path):
+    pretrain("ernie-thu", place / "g_data", tmp_path / "run", steps=1)
+    rows = [{"text": f"{PEOPLE[i]} is here", "label": str(i % 2)} for i in range(8)]
+    (tmp_path / "train.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    words = ("--set", "epochs=1", "--set", "length=16", "--device", "cpu")
+    works("adapt", tmp_path / "run", tmp_path / "train.jsonl", "--out", tmp_path / "adapted", *words)
+    model = unmask.load(tmp_path / "adapted", device="cpu")
+    laid = Laid([Text("Person 3 is here"), Text("Nobody is here")])
+    links = laid_out(model, laid)[0].columns["links"].values
+    person = unmask.open_graph(place / "g_vectors").entities.index("Person 3")
+    assert [sorted(set(row.tolist())) for row in links] == [[-1, person], [-1]]
+    one, two = (model.embed([text])[0] for text in ("Person 3 is here", "Person 4 is here"))
+    assert not np.allclose(one, two)
+    table = model.system.backbone.knowledge.vectors
+    table[person] += 1.0  # only texts that name this entity change
+    again = [model.embed([text])[0] for text in ("Person 3 is here", "Person 4 is here")]
+    assert not np.allclose(one, again[0])
+    assert np.array_equal(two, again[1])
+    shutil.rmtree(tmp_path / "adapted" / "graph")
+    with pytest.raises(UserError, match="has no folder graph"):
+        unmask.load(tmp_path / "adapted", device="cpu")
 
 
 def test_data_without_links_or_of_two_graphs_is_refused(place, tmp_path):

@@ -74,7 +74,9 @@ class Links(Part):
         return None
 
     def apply(self, batch: Batch, vocabulary: Vocabulary, seed: int) -> Batch:
-        links, length = batch.columns[LINKS].long(), batch.shape[1]
+        length = batch.shape[1]
+        # a text that is shown and not prepared has no column, and no entities
+        links = batch.columns.get(LINKS, torch.full_like(batch.ids, -1)).long()
         place = torch.arange(length, device=links.device).expand(batch.shape)
         linked = links >= 0
         counters = (seed, batch.row[:, None], batch.visit[:, None])

@@ -13,9 +13,10 @@ import torch
 
 from unmask.batch import Batch
 from unmask.data.arrange import ROLES, special_ids
+from unmask.data.examples import Laid, Text
 from unmask.errors import require
 from unmask.infer.model import Model
-from unmask.infer.passes import together, tokens_at_once
+from unmask.infer.passes import batches, laid_out, together, tokens_at_once
 from unmask.text import layout as layouts
 from unmask.text.encode import encode_documents, encode_ids
 from unmask.text.word_tokens import NO_BYTE, SPELLING
@@ -35,6 +36,8 @@ class _Frame:
 
 def text_batches(model: Model, texts: Texts) -> tuple[Iterator[tuple[np.ndarray, Batch]], Counter[str]]:
     """Pairs of the numbers of some texts and their batch on the model's device; and notes that count the texts that are cut."""
+    if model.graph is not None and len(texts):
+        return _with_entities(model, texts)
     ids, counts, spelling = _encoded(model, texts)
     empty = np.flatnonzero(counts == 0)
     require(
@@ -48,6 +51,17 @@ def text_batches(model: Model, texts: Texts) -> tuple[Iterator[tuple[np.ndarray,
     notes = Counter({f"texts longer than {model.length} tokens, cut": cut} if cut else {})
     begins = np.cumsum(counts) - counts
     return _batches(model, frame, ids, begins, np.minimum(counts, room), spelling), notes
+
+
+def _with_entities(model: Model, texts: Texts) -> tuple[Iterator[tuple[np.ndarray, Batch]], Counter[str]]:
+    """The same for a model that reads the entities of texts."""
+    require(
+        isinstance(texts[0], str),
+        "{folder} reads the entities that a text names, so it needs texts, got token ids: give texts",
+        folder=model.folder,
+    )
+    rows, notes = laid_out(model, Laid([Text(str(text)) for text in texts]))
+    return batches(model, rows), notes
 
 
 def _encoded(model: Model, texts: Texts) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:

@@ -19,7 +19,7 @@ from unmask.errors import UserError, require
 from unmask.infer.model import Model, open_run
 from unmask.pretraining.choose_dropout import about_dropout, automatic, with_dropout
 from unmask.pretraining.collapse import collapses
-from unmask.pretraining.entity_vectors import put_entities, with_entities
+from unmask.pretraining.entity_vectors import graph_of, put_entities, with_entities
 from unmask.pretraining.measure import (
     Source,
     ends,
@@ -166,7 +166,8 @@ def _new_run(
     if base is None and steps < TOO_FEW_STEPS and limit.kind != "steps":
         notices.append(about_too_few(steps, limit.amount if limit.kind == "seconds" else None))
     held_out = _held_out(recipe, measured, limit) if measured else None
-    run.create(out, recipe, mixture.tokenizer, more={run.REQUEST: request | {"micro": micro, "held_out": held_out}})
+    more = {run.REQUEST: request | {"micro": micro, "held_out": held_out}}
+    run.create(out, recipe, mixture.tokenizer, more=more, graph=graph_of(recipe, mixture))
     planner = _planner(recipe, mixture, limit, out, measured, began, now) if measured else Fixed(steps)
     return Ready(recipe, trainer, micro, planner, notices, held_out)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -54,6 +55,11 @@ def put_entities(system: Any, mixture: Mixture) -> None:
         vectors = open_folder(mixture.shards[0].folder / GRAPH).vectors
         with torch.no_grad():
             table.vectors.copy_(vectors.entities)
+
+
+def graph_of(recipe: Recipe, mixture: Mixture) -> Path | None:
+    """The folder of the graph that the data is linked to; None: the recipe reads no entities."""
+    return mixture.shards[0].folder / GRAPH if ENTITY_VECTORS in gives_of(recipe.system) else None
 
 
 def _links(recipe: Recipe, mixture: Mixture) -> dict[str, Any]:
