@@ -47,7 +47,7 @@ FATES: dict[type, dict[str, Fate]] = {
         "sharing": "checked", "length": "written", "norm": "checked", "embedding_norm": "checked",
         "first_norm": "checked", "biases": "checked", "local": "checked", "gated": "checked",
         "attention": "checked", "positions": "checked", "decoder": "checked", "knowledge": "checked",
-        "segments": "written", "activation": "written",
+        "segments": "written", "tasks": "written", "activation": "written",
         "dropout": "written", "attention_dropout": "written", "activation_dropout": "training", "epsilon": "written",
         "deviation": "written", "initial": "training", "initial_projection": "training", "scaled_init": "training",
     },
@@ -100,7 +100,7 @@ FATES: dict[type, dict[str, Fate]] = {
     predict.EveryLayer: {"head": "checked"},
     # its pooling is written by the export for sentence-transformers
     predict.TextVectors: {"pool": "left out", "loss": "training", "dims": "training"},
-    predict.Tags: {"classes": "written", "dropout": "written", "crf": "checked"},
+    predict.Tags: {"classes": "written", "dropout": "written", "crf": "checked", "column": "training"},
     predict.Span: {},
     predict.Relation: {"classes": "left out", "dropout": "left out"},
     predict.Replaced: {"where": "training", "initial": "training"},
