@@ -8,7 +8,7 @@ import torch
 
 from unmask import recipes, see, system
 from unmask.axes import ALL_TOKENS, columns_of, gives_of
-from unmask.errors import require
+from unmask.errors import UserError, require
 from unmask.explanation import extract
 from unmask.explanation.hidden_units import make
 from unmask.explanation.records import Explanation, to_json
@@ -66,8 +66,10 @@ def explain(
         decoder=tuple(extract.decoder(made.batch, tokenizer)),
         questions=tuple(extract.questions(recipe, chosen, now, made.batch, done)),
         answers=tuple(extract.answers(chosen, made.batch)),
-        classes=recipe.arrange.classes,
+        classes=chosen.arrange.classes,
+        tags=tuple(extract.tags(recipe, chosen, made.batch)),
         notes=(*notes, *more, *_about_network(recipe)),
+        misfit=_misfit(recipe, tokenizer),
     )
 
 
@@ -98,6 +100,15 @@ def find_track(recipe: Recipe, stage: int, name: str) -> FullTrack:
         name_2=name,
     )
     return tracks[name]
+
+
+def _misfit(recipe: Recipe, tokenizer: Tokenizer) -> str:
+    """Why the parts of a recipe cannot be trained together. Each of them can still be shown."""
+    try:
+        system.check_training(recipe, tokenizer.vocabulary)
+    except UserError as error:
+        return str(error)
+    return ""
 
 
 def _about_network(recipe: Recipe) -> Iterator[str]:

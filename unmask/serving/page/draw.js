@@ -101,7 +101,12 @@ function ticks(low, high) {
   return found;
 }
 
-// A field with its label.
-export const field = (label, control, { hint } = {}) => h("label", { class: "field" }, h("span", { class: "name" }, label), control, hint && h("small", {}, hint));
+// A field: its label, its control and a hint. `more`: what stands after the name of the label.
+export function field(label, control, { hint, more } = {}) {
+  const id = `field ${control.dataset.key}`.replaceAll(" ", "-");
+  control.id = id;
+  if (hint) control.setAttribute("aria-describedby", `${id}-hint`);
+  return h("div", { class: "field" }, h("label", { for: id }, label), more, control, hint && h("small", { id: `${id}-hint` }, hint));
+}
 
 export const options = (values, chosen) => values.map(([value, label]) => h("option", { value, selected: value === chosen }, label));

@@ -45,6 +45,7 @@ async function draw() {
       choices = await ask("/choices");
     } catch (error) {
       show(place("#view"), problem(error));
+      place("#view").setAttribute("aria-busy", "false");
       return;
     }
   }
@@ -77,7 +78,7 @@ function problem(error) {
 }
 
 function keyForm() {
-  const key = h("input", { type: "password", autocomplete: "off" });
+  const key = h("input", { type: "password", autocomplete: "off", "data-key": "key" });
   const use = (event) => {
     event.preventDefault();
     setKey(key.value);

@@ -40,7 +40,7 @@ function controls({ state, choices, change }, names, tracks, track) {
     field(t("visit"), h("input", { type: "number", min: 0, max: 999, "data-key": "visit", value: visit, onchange: (event) => change({ visit: Math.max(0, Math.floor(Number(event.target.value))) || null }) }), { hint: t("visitHint") }),
     tracks.length > 1 && field(t("track"), select("track", tracks.map((one) => [one, one]), track)),
     state.source.stages > 1 && field(t("stage"), select("stage", Array.from({ length: state.source.stages }, (_, i) => [String(i + 1), String(i + 1)]), state.stage ?? String(state.source.stages))),
-    h("div", { class: "field" }, h("span", { class: "name", "aria-hidden": "true" }, "\u00a0"), h("button", { class: "plain", type: "button", "data-key": "reset", onclick: () => change({ budget: null, units: null, see: null, visit: null, track: null, stage: null, at: null }) }, t("reset"))));
+    h("div", { class: "field" }, h("span", { class: "top" }), h("button", { class: "plain", type: "button", "data-key": "reset", onclick: () => change({ budget: null, units: null, see: null, visit: null, track: null, stage: null, at: null }) }, t("reset"))));
 }
 
 function budget(state, change, own) {
@@ -53,7 +53,7 @@ function budget(state, change, own) {
     oninput: () => { label.textContent = percent(Number(slider.value)); },
     onchange: () => change({ budget: slider.value }),
   });
-  return h("label", { class: "field" }, h("span", { class: "name" }, t("budget"), " ", label), slider, h("small", {}, t("budgetHint")));
+  return field(t("budget"), slider, { more: label, hint: t("budgetHint") });
 }
 
 function result({ state, change }, found) {
@@ -66,6 +66,7 @@ function result({ state, change }, found) {
   const hidden = tokens.filter((token) => token.hidden).length;
   const seen = selected >= 0 ? visible[selected].filter(Boolean).length : 0;
   return [
+    found.misfit && h("div", { class: "card problem", role: "alert" }, h("h3", {}, t("misfit")), h("p", {}, found.misfit)),
     h("section", { class: "card" }, h("h3", {}, t("tokensTitle")),
       tokenButtons(labels, {
         kinds: kinds.map((kind, place) => `${kind}${joined[place] ? " joined" : ""}${selected >= 0 && !visible[selected][place] ? " unseen" : ""}`),

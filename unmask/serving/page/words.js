@@ -74,6 +74,7 @@ const WORDS = {
   ofAll: ["{count} of {all}", "{all} 个中的 {count} 个"],
   more: ["and {count} more", "还有 {count} 个"],
   sentenceTask: ["From {token} it also predicts: “{meaning}”.", "还要从 {token} 预测：“{meaning}”。"],
+  misfit: ["These parts cannot be trained together", "这些部件不能一起训练"],
   noTargets: ["No token is predicted in this row.", "这一条里没有要预测的词元。"],
   layer: ["Layer", "层"],
   headNumber: ["Head", "头"],
