@@ -106,9 +106,7 @@ class LSTMLayer(nn.Module):
         if self.clip is not None:
             return self._step_by_step(x, state, self.clip)
         start = (state.output[None].to(x.dtype), state.cell[None].to(x.dtype))
-        learns = (
-            torch.is_grad_enabled()
-        )  # cuDNN keeps what a backward pass needs only if it is told so; nothing is dropped
+        learns = torch.is_grad_enabled()  # only then cuDNN keeps what a backward pass needs; it drops nothing
         if lengths is None:
             out, output, cell = torch._VF.lstm(x, start, self._weights(), True, 1, 0.0, learns, False, True)
             return out, Cells(output[0], cell[0])
