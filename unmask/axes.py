@@ -46,6 +46,7 @@ FACTS: dict[str, Fact] = {
     "pairs": Fact("two texts in each example", ("arrange=NextSentence",)),
     "halves": Fact("sources and targets that each fill at most half of a row", ("arrange=SourceTarget",)),
     "labels": Fact("a class for each example", ("arrange=NextSentence",)),
+    "connectives": Fact("texts that a connective joins", ("arrange=Discourse",)),
     "continuing rows": Fact("rows that continue the rows before them", ("arrange=ContinuingRows",)),
     "random lengths": Fact("rows of another length at each step", ("arrange=ContinuingRows(deviation=5.0)",)),
     "decoder rows": Fact("rows for a decoder", ("hide=Rewrite", "hide=Window", "hide=WriteSecond")),
@@ -77,6 +78,7 @@ FACTS: dict[str, Fact] = {
         "a backbone whose embeddings may differ in width from its layers", ("system.backbone=Transformer",)
     ),
     "rotation": Fact("attention that rotates queries and keys", ("system.backbone.attention=Full",)),
+    "task embeddings": Fact("embeddings of tasks", ("system.backbone.tasks=2",)),
     "windows": Fact("layers in which tokens see only a window", ("system.backbone.local=Local",)),
     "entity vectors": Fact(
         "a network that reads the entities of a graph",
@@ -218,6 +220,9 @@ class Arrange(PartLike, Protocol):
     @property
     def continuous(self) -> bool:
         """Whether each row continues the same row of the batch before it."""
+
+    def ready(self, tokenizer: Any) -> Any:
+        """What makes the examples with this tokenizer: it has `runs` and `packed`. Most arrangements return themselves."""
 
     def runs(self, texts: Any, layout: str, length: int, rng: Any) -> Any:
         """Examples of at most `length` tokens."""
@@ -600,6 +605,10 @@ class Task(PartLike, Protocol):
     @property
     def columns(self) -> tuple[tuple[str, ...], ...]:
         """The columns by which a file of this task is known; a file needs all names of one group."""
+
+    @property
+    def special_tokens(self) -> Mapping[str, str]:
+        """Special tokens that it puts into texts, each with the word that its vector starts from; {}: none."""
 
     @property
     def suffixes(self) -> tuple[str, ...]:

@@ -56,6 +56,7 @@ IMPOSSIBLE = {
 # the width of an LSTM
 NO_ADVICE = {
     ("unilm", "LSTM"): "choose another system.backbone",
+    ("ernie-2", "LSTM"): "choose another system.backbone",
     ("bart", "LSTM"): "choose another hide.0",
     ("ernie-thu", "LSTM"): "choose another hide.1",
     ("transformer", "LSTM"): "choose another hide",
@@ -92,7 +93,7 @@ def replaced(recipe: Recipe, axis: str, part: type) -> Recipe:
 
 def batch_of(recipe: Recipe) -> Batch:
     """Four rows with all that any recipe reads, those of each track side by side."""
-    names = list(recipe.all_tracks())
+    names = ["main"] if recipe.takes_turns else list(recipe.all_tracks())
     rows = [4 - len(names) + 1] + [1] * (len(names) - 1)
     tracks = tuple(zip(names, rows, strict=True)) if len(names) > 1 else ()
     batch = with_lexicon(random_batch(rows=4, length=32, examples=2)).replace(tracks=tracks)

@@ -52,6 +52,7 @@ class Transformer(Part):
     decoder: Decoder | None = None  # computes the vectors that objectives read; none: they read the last layer
     knowledge: Knowledge | None = None  # entities that the last layers read; none: there are none
     segments: int = 0  # the number of segment embeddings; 0: no segments
+    tasks: int = 0  # the number of task embeddings: each track has its own (ERNIE 2.0); 0: no tasks
     activation: Activation = "gelu"  # of the feed-forward layer
     gated: bool = False  # the activation is multiplied by a third linear layer: with gelu, GeGLU
     dropout: Dropout = 0.1  # on the embeddings and after every sublayer; auto: by how often the text is read
@@ -84,6 +85,7 @@ class Transformer(Part):
             "backbone.segments must be 0 for none, or 2 or more, got {segments}",
             segments=self.segments,
         )
+        require(self.tasks >= 0, "backbone.tasks must be 0 or more, got {tasks}", tasks=self.tasks)
         require(
             self.first_norm or self.norm == "pre",
             "backbone.first_norm=false leaves out the norm before the first attention, got norm={norm}: set norm=pre, or "
@@ -105,7 +107,7 @@ class Transformer(Part):
 
     @property
     def gives(self) -> frozenset[str]:
-        return frozenset({"one table", "any width", "equal layers"})
+        return frozenset({"one table", "any width", "equal layers"} | ({"task embeddings"} if self.tasks else set()))
 
     @property
     def memory(self) -> int:
@@ -184,7 +186,7 @@ class TransformerModule(nn.Module):
         self.spec, self.pattern = spec, pattern
         width = spec.embedding or spec.width
         self.embed = embed or Embed(
-            vocabulary, width, length=spec.length, positions=spec.positions, segments=spec.segments,
+            vocabulary, width, length=spec.length, positions=spec.positions, segments=spec.segments, tasks=spec.tasks,
             norm=norms_embeddings(spec), dropout=spec.drops, epsilon=spec.epsilon,
         )  # fmt: skip
         self.project: nn.Module = nn.Linear(width, spec.width) if width != spec.width else nn.Identity()

@@ -61,7 +61,8 @@ class Case:
 
     @cached_property
     def _prepared(self) -> tuple[Tokenizer, Path]:
-        return self.small.of(self.recipe.tokenizer, frozenset(needed_columns(self.recipe)))
+        columns = frozenset(needed_columns(self.recipe))
+        return self.small.of(self.recipe.tokenizer, columns, connected="connectives" in self.gives)
 
     @cached_property
     def gives(self) -> frozenset[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import random
+import re
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ from typing import Any
 from unmask import text
 from unmask.data.prepare import prepare
 from unmask.knowledge import Training, linker_of, make_vectors
-from unmask.text.encode import SIDE
+from unmask.text.encode import CAPITAL, SIDE
 from unmask.text.lexicon import LEVELS
 from unmask.text.links import LINKS
 
@@ -22,6 +23,7 @@ SUBJECTS = "the doctor|a patient|the old engine|our server|the judge|a small com
 VERBS = "examined repaired ignored described followed measured sold opened".split()
 OBJECTS = "the report|an open wound|three valves|the case|a long bridge|the data|no evidence|every window".split("|")
 TAILS = "in the morning|without delay|after the storm|for the third time|near London|despite the rain".split("|")
+CONNECTIVES = ("However, ", "Therefore, ", "For example, ", "因此，", "但是，", "例如，", "", "")
 # of a graph whose entities are in the sentences
 TRIPLES = (
     ("London", "has", "a long bridge"), ("the river", "flows near", "London"), ("the doctor", "examined", "a patient"),
@@ -57,31 +59,51 @@ def _sentence(dice: random.Random) -> str:
     return words[0].upper() + words[1:] + end
 
 
+def _connected(document: str) -> str:
+    """The document with connectives before some of its sentences."""
+    dice = random.Random(document)
+    return re.sub(r"(?<=[.!?] )(?=[A-Z])", lambda _: dice.choice(CONNECTIVES), document)
+
+
 class SmallData:
     """Tokenizers and prepared data in a temporary folder. Each is made once, when it is first needed."""
 
     def __init__(self) -> None:
         self._temporary = tempfile.TemporaryDirectory(prefix="unmask_contracts_")  # deleted together with this object
         self.folder = Path(self._temporary.name)
-        self._made: dict[tuple[Any, bool, bool, bool], tuple[text.Tokenizer, Path]] = {}
+        self._made: dict[tuple[Any, ...], tuple[text.Tokenizer, Path]] = {}
 
-    def of(self, kind: Any, columns: frozenset[str]) -> tuple[text.Tokenizer, Path]:
-        """A tokenizer of this kind with a small vocabulary, and data with these columns."""
+    def of(
+        self, kind: Any, columns: frozenset[str], *, connected: bool = False
+    ) -> tuple[text.Tokenizer, Path]:  # fmt: skip
+        """A tokenizer of this kind with a small vocabulary, and data with these columns. `connected`: some sentences begin
+        with a connective."""
         small, marked = dataclasses.replace(kind, vocab=min(kind.vocab, VOCABULARY)), bool(columns & set(LEVELS))
-        key = (small, marked, SIDE in columns, LINKS in columns)
+        key = (small, marked, SIDE in columns, LINKS in columns, CAPITAL in columns, connected)
         if key not in self._made:
             self._made[key] = self._make(*key)
         return self._made[key]
 
-    def _make(self, kind: Any, marked: bool, pairs: bool, linked: bool) -> tuple[text.Tokenizer, Path]:
+    def _make(
+        self, kind: Any, marked: bool, pairs: bool, linked: bool, capitals: bool, connected: bool
+    ) -> tuple[text.Tokenizer, Path]:  # fmt: skip
         out, corpus = self.folder / f"data_{len(self._made)}", self.folder / ("pairs.jsonl" if pairs else "text.txt")
-        corpus.write_text(pair_lines() if pairs else "\n\n".join(documents()), encoding="utf-8")
-        tokenizer = text.train(kind, documents(), at_most=True)
+        texts = [_connected(one) for one in documents()] if connected else documents()
+        corpus.write_text(pair_lines() if pairs else "\n\n".join(texts), encoding="utf-8")
+        tokenizer = text.train(kind, texts, at_most=True)
         lexicon = self._lexicon() if marked else None
         graph = self._graph() if linked else None
         linker = linker_of(graph) if graph is not None else None
         for _ in prepare(
-            text.Corpus([corpus]), tokenizer, out, holdout=0.05, workers=1, lexicon=lexicon, linker=linker, graph=graph
+            text.Corpus([corpus]),
+            tokenizer,
+            out,
+            holdout=0.05,
+            workers=1,
+            lexicon=lexicon,
+            linker=linker,
+            graph=graph,
+            capitals=capitals,
         ):
             pass
         return tokenizer, out

@@ -13,8 +13,8 @@ from unmask.convert.tokenizer import check_summary
 from unmask.data import FromTask
 from unmask.errors import require
 from unmask.predict import Label, Replaced, Span, Tags, Tokens
-from unmask.recipe import Recipe
-from unmask.system import SENTENCE, objectives
+from unmask.recipe import MAIN, Recipe
+from unmask.system import SENTENCE, asked_losses, objectives
 from unmask.tasks import Classify, Number
 
 
@@ -22,10 +22,13 @@ def exported_heads(family: Family, recipe: Recipe, backbone: Any) -> tuple[Heads
     """The heads by name, each checked against what the family has; and the heads and parts that it has no place for."""
     found: dict[str, Any] = objectives(recipe)
     parts_out = parts_left_out(recipe, family.values)
+    read = asked_losses(recipe, recipe.all_tracks()[MAIN])  # a finished model reads with the main track
     out = tuple(
         name
         for name, part in found.items()
-        if not _has_place(family, name, part, recipe) or (parts_out and recipe_facts.reads_decoder(part))
+        if name not in read
+        or not _has_place(family, name, part, recipe)
+        or (parts_out and recipe_facts.reads_decoder(part))
     )
     kept = {name: part for name, part in found.items() if name not in out}
     heads = _sorted(kept, recipe)

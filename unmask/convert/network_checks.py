@@ -92,6 +92,13 @@ def _check_embeddings(family: Family, backbone: Transformer) -> None:
         kind=kind,
         segments=backbone.segments,
     )
+    require(
+        not backbone.tasks or names.position is not None,
+        "Hugging Face's {kind} has no learned positions to which the vector of a task could be added, got system.backbone.tasks={tasks}: "
+        "use the run folder as it is",
+        kind=kind,
+        tasks=backbone.tasks,
+    )
 
 
 def _check_layers(family: Family, backbone: Transformer) -> None:

@@ -66,7 +66,8 @@ def explain(
         decoder=tuple(extract.decoder(made.batch, tokenizer)),
         questions=tuple(extract.questions(recipe, chosen, now, made.batch, done)),
         answers=tuple(extract.answers(chosen, made.batch)),
-        classes=recipe.arrange.classes,
+        classes=chosen.arrange.classes,
+        tags=tuple(extract.tags(recipe, chosen, made.batch)),
         notes=(*notes, *more, *_about_network(recipe)),
         misfit=_misfit(recipe, tokenizer),
     )

@@ -153,7 +153,10 @@ def _legend(explanation: Explanation) -> RenderableType:
         words += Text(f" in {units} unit{'s' * (units > 1)}, " if units < hidden else ", ")
         words += Text(", ").join(Text(f"{how[key]} {name}", STYLES[key]) for key, name in NAMES.items() if how[key])
     else:
-        words += Text("no token of the text is hidden or replaced" + ", but some changed places" * explanation.moved)
+        words += Text(
+            "no token of the text is hidden or replaced"
+            + ", but some are missing or changed places" * explanation.moved
+        )
     joined = any(continues(tokens, place) for place in range(len(tokens)))
     words += Text("; · joins the pieces of a word" if joined else "", "dim")
     known = [
@@ -218,9 +221,14 @@ def _predictions(explanation: Explanation) -> Iterator[RenderableType]:
     for answer in explanation.answers:
         name = explanation.tokens[answer.place].text
         yield Text(f"sentence task: predict {answer_name(answer)} from {name} at place {answer.place}")
+    for name, value in dict.fromkeys((tag.objective, tag.value) for tag in explanation.tags):
+        mine = [tag.place for tag in explanation.tags if (tag.objective, tag.value) == (name, value)]
+        words = ", ".join(shown(explanation.tokens[place].text) for place in mine[:MOST_SHOWN])
+        rest = f" and {len(mine) - MOST_SHOWN} more" if len(mine) > MOST_SHOWN else ""
+        yield Text(f"{name}: predict {value} at {words}{rest}")
     if not_asked(explanation):
         yield Text(not_asked(explanation))
-    if not explanation.targets and not explanation.answers:
+    if not explanation.targets and not explanation.answers and not explanation.tags:
         yield Text("nothing is predicted")
 
 

@@ -72,7 +72,7 @@ def first_row(
     documents, own = _documents(arrange, parts, tokenizer, lexicon, notes)
     texts = Texts.of(documents)
     rng = chance.generator(seed, visit, 0, chance.purpose("arrange"))  # as the loader does for its first group
-    runs = _of_user(arrange.runs(texts, recipe.layout, length, rng), own, len(texts.ids))
+    runs = _of_user(arrange.ready(tokenizer).runs(texts, recipe.layout, length, rng), own, len(texts.ids))
     require(
         len(runs.label) > 0,
         (
@@ -104,11 +104,13 @@ def _documents(
         notes.append("rjieba is not installed, so every Chinese character is a word: pip install 'unmask[zh]'")
     if SIDE in columns_of(arrange):
         return _pairs(parts, tokenizer, words, lexicon, notes)
-    documents = [document for document in encode_documents(parts, tokenizer, words, lexicon) if len(document.ids)]
+    documents = [
+        document for document in encode_documents(parts, tokenizer, words, lexicon, capitals=True) if len(document.ids)
+    ]
     require(bool(documents), "the tokenizer finds no token in this text: give a sentence or more")
     own = sum(len(document.ids) for document in documents)
     if len(documents) == 1 and arrange.classes:
-        documents += encode_documents([_other(parts[0])], tokenizer, words, lexicon)
+        documents += encode_documents([_other(parts[0])], tokenizer, words, lexicon, capitals=True)
     return documents, own
 
 

@@ -15,7 +15,7 @@ from unmask.api.quickening import opened_fast
 from unmask.axes import gives_of
 from unmask.errors import UserError, require
 from unmask.infer.fast import why_not
-from unmask.infer.likelihood import predicts_next
+from unmask.infer.generation_loop import writes_text
 from unmask.progress import Tell, tell_notice
 from unmask.run_base import read_base
 from unmask.serving.refused import Refused
@@ -45,7 +45,7 @@ class Served:
         gives = gives_of(recipe.predict)
         if "token scores" in gives and "both sides" in recipe.see.reading.gives:
             found.append("fill-mask")
-        if predicts_next(self.model):
+        if writes_text(self.model):
             found.append("text-generation")
         task = task_of(recipe)
         if task is not None:
