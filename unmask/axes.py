@@ -68,6 +68,7 @@ FACTS: dict[str, Fact] = {
         "layers that are all as wide as the last", ("system.backbone.inner=none", "system.backbone=Transformer")
     ),
     "one table": Fact("one table of token embeddings", ("system.backbone.cutoffs=()", "system.backbone=Transformer")),
+    "kept encoder": Fact("a backbone of which tasks with labels keep only the encoder", ("system.backbone=AttentiveLSTM",)),
     "word vectors": Fact("token embeddings that start as word vectors", ("start=FromVectors",)),
     "any width": Fact(
         "a backbone whose embeddings may differ in width from its layers", ("system.backbone=Transformer",)

@@ -1,6 +1,9 @@
 """Backbones: networks that turn tokens into contextual vectors; and the parts inside them."""
 
 from unmask.backbone.attention import Full
+from unmask.backbone.attention_score import Concat, Dot, General, Score
+from unmask.backbone.attentive_lstm import AttentiveLSTM
+from unmask.backbone.bilstm import BiLSTM
 from unmask.backbone.encoder_decoder import EncoderDecoder
 from unmask.backbone.key_value_cache import Cache
 from unmask.backbone.local import Local
@@ -15,6 +18,6 @@ from unmask.backbone.transformer_xl import TransformerXL
 from unmask.backbone.words_alone import WordsAlone
 
 __all__ = [
-    "LSTM", "AttentionPart", "Cache", "Cells", "Decoder", "EncoderDecoder", "Full", "LayerMemory", "Learned", "Local", "LocalLayers",
-    "NoPositions", "Positions", "Rotary", "Sinusoidal", "Transformer", "TransformerXL", "WordsAlone",
+    "LSTM", "AttentionPart", "AttentiveLSTM", "BiLSTM", "Cache", "Cells", "Concat", "Decoder", "Dot", "EncoderDecoder", "Full", "General", "LayerMemory", "Learned", "Local", "LocalLayers",
+    "NoPositions", "Positions", "Rotary", "Score", "Sinusoidal", "Transformer", "TransformerXL", "WordsAlone",
 ]  # fmt: skip

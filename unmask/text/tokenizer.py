@@ -323,12 +323,16 @@ class WholeWords(Part):
     """One token per word, split at spaces; rare words are unknown (Transformer-XL on WikiText)."""
 
     vocab: int = 200_000  # most tokens, special ones included
+    marks: bool = False  # punctuation is split off words, as in word vectors; otherwise only spaces part words
+    lowercase: bool = False  # all letters are read as lower-case ones
 
     at_most = True
 
     def blank(self) -> tuple[Backend, Any]:
         backend = Backend(models.WordLevel(unk_token="[UNK]"))
-        backend.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+        if self.lowercase:
+            backend.normalizer = normalizers.Lowercase()
+        backend.pre_tokenizer = pre_tokenizers.BertPreTokenizer() if self.marks else pre_tokenizers.WhitespaceSplit()
         return backend, trainers.WordLevelTrainer(vocab_size=self.vocab, special_tokens=BERT_NAMES, show_progress=False)
 
 
