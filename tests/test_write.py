@@ -25,7 +25,7 @@ from unmask.tasks.write import Pair
 from unmask.text import Tokenizer
 
 SURE = Greedy()
-KIND = {"bert": "wordpiece", "unilm": "wordpiece", "roberta": "byte-bpe", "electra": "wordpiece"}
+KIND = {"bert": "wordpiece", "unilm": "wordpiece", "roberta": "byte-bpe", "bart": "byte-bpe", "electra": "wordpiece"}
 PAIRS = [
     Text(f"{subject} {verb} the report", target)
     for subject, verb, target in (
@@ -140,15 +140,15 @@ def test_a_model_that_cannot_keep_two_texts_says_so_and_answers_without_a_cache(
     assert model.predict(PAIRS[0].a)[0].text == model.generate(PAIRS[0].a, tokens=24, cached=False, **how)
 
 
-@pytest.mark.parametrize("name", ["bert", "unilm", "gpt2"])
+@pytest.mark.parametrize("name", ["bert", "unilm", "gpt2", "bart"])
 def test_eight_pairs_are_learnt_and_written_exactly(name, tokenizers, tmp_path):
-    longer = ("system.backbone.length=64", "schedule.0.length=64") if name == "gpt2" else ()  # its tokens are shorter
+    longer = ("system.backbone.length=64", "schedule.0.length=64") if name in ("gpt2", "bart") else ()  # shorter tokens
     base = base_of(name, tokenizers, tmp_path / "base", *longer)
     how = Write(epochs=6, examples=8, rate=2e-3)
     records = list(adapt.adapt(base, LEARNT * 20, tmp_path / "run", task=how))
     assert records[-1]["done"]
     model = open_run(tmp_path / "run", device="cpu")
-    if name != "gpt2":
+    if name in ("bert", "unilm"):
         assert model.recipe.all_tracks()[model.recipe.writing].see == Prefix()
         assert model.recipe.see == (Everything() if name == "unilm" else Prefix())
     for pair in PAIRS:

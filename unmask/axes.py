@@ -44,10 +44,11 @@ class Fact:
 FACTS: dict[str, Fact] = {
     # shapes of data
     "pairs": Fact("two texts in each example", ("arrange=NextSentence",)),
+    "halves": Fact("sources and targets that each fill at most half of a row", ("arrange=SourceTarget",)),
     "labels": Fact("a class for each example", ("arrange=NextSentence",)),
     "continuing rows": Fact("rows that continue the rows before them", ("arrange=ContinuingRows",)),
     "random lengths": Fact("rows of another length at each step", ("arrange=ContinuingRows(deviation=5.0)",)),
-    "decoder rows": Fact("rows for a decoder", ("hide=Rewrite", "hide=Window")),
+    "decoder rows": Fact("rows for a decoder", ("hide=Rewrite", "hide=Window", "hide=WriteSecond")),
     "decoder": Fact("a backbone with a decoder", ("system.backbone=EncoderDecoder",)),
     "unpacked rows": Fact("rows that hold one example each", ("arrange=FullRows", "arrange=ContinuingRows")),
     "mask token": Fact("a tokenizer with a [MASK] token"),
@@ -55,7 +56,9 @@ FACTS: dict[str, Fact] = {
     "covered": Fact("predicted tokens that are hidden in the text", ("hide=Masked", "hide.replace=Mask")),
     "one earlier": Fact("hidden tokens that are predicted from the position before them", ("hide=Masked(at=before)",)),
     "from before": Fact("tokens that are predicted from a position before them", ("hide=Next",)),
-    "second text": Fact("targets that are all in the second of two texts", ("hide=Next(second=true)",)),
+    "second text": Fact(
+        "targets that are all in the second of two texts", ("hide=Next(second=true)", "hide=WriteSecond")
+    ),
     "original": Fact("a generator that replaces tokens", ("system=GeneratorDiscriminator",)),
     "order": Fact("tokens in a random order", ("see=Permuted",)),
     "second stream": Fact(

@@ -250,7 +250,7 @@ class Recipe:
         """What the model can generate: "left" for the continuation of a text, "second" for a second text from a source."""
         track = self.all_tracks()[self.writing]
         hides = gives_of(track.hide)
-        if "prefix" in track.see.gives or "second text" in hides:
+        if "prefix" in track.see.gives or "second text" in hides or {"decoder rows", "from before"} <= hides:
             return frozenset({"second"})
         return track.see.gives & ({"left"} if "from before" in hides or self.task is not None else set())
 

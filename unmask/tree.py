@@ -55,6 +55,16 @@ def rows_of(value: Any, rows: Tensor) -> Any:
     return mapped(value, lambda tensor: tensor.index_select(0, rows) if tensor.dim() else tensor)
 
 
+def texts_of(value: Any, rows: Tensor) -> Any:
+    """The same for texts that stay with their source: what a record names in `per_source` is shared by all texts of a
+    source, so it is not copied."""
+    kept = getattr(value, "per_source", ())
+    if not kept:
+        return rows_of(value, rows)
+    changed = {name: rows_of(item, rows) for name, item in inside(value) or () if name not in kept}
+    return dataclasses.replace(value, **changed)
+
+
 def signature(value: Any) -> Hashable:
     """Equal for two trees if and only if their classes, names, shapes, dtypes and values other than tensors are equal.
 

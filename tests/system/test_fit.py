@@ -36,6 +36,7 @@ OTHER_VALUES = [
     Masked(at="before"), Masked(at="none"), Next(ahead=3), hide.Levels(phrase=0.0, entity=0.0), hide.Mask(mask=0.0), Tokens(layer=1),
     Tokens(target="ahead_2"), backbone.TransformerXL(streams=2), backbone.TransformerXL(cutoffs=(10, 20), memory=0),
     backbone.LSTM(carry=False), backbone.LSTM(inner=20), data.Blocks(cross=False),
+    Next(second=True), hide.WriteSecond(halves=True),
 ]  # fmt: skip
 AXES = {
     "arrange": [
@@ -56,6 +57,7 @@ IMPOSSIBLE = {
 NO_ADVICE = {
     ("unilm", "LSTM"): "choose another system.backbone",
     ("bart", "LSTM"): "choose another hide.0",
+    ("transformer", "LSTM"): "choose another hide",
     ("mass", "LSTM"): "choose another hide",
 }
 SMALL = ["schedule.*.length=32", "schedule.*.rows=4", "system.backbone.layers=2"]

@@ -13,7 +13,7 @@ from tests.train.test_clock import NARROW
 from unmask import recipes
 from unmask.errors import UserError
 from unmask.pretraining import pretrain
-from unmask.train import AdamW, Momentum, Triggered, checkpoint
+from unmask.train import AdamW, Moment, Momentum, Plan, Snapshots, Triggered, checkpoint
 from unmask.train.average import Average
 
 SHORT = [*NARROW, "schedule.0.length=32", "schedule.*.rows=2", "shrink=false", "optimise.rate=0.01"]
@@ -31,10 +31,28 @@ def test_it_is_the_formula_one_step_at_a_time():
     for step in range(1, 40):
         with torch.no_grad():
             model.weight.add_(torch.tensor([[0.1 * step, -0.3]]))
-        average.add(step)
+        average.add(Moment(step, 0.0, 0.0))
         keep = min(0.7, (1 + step) / (10 + step))
         expected = [keep * e + (1 - keep) * w for e, w in zip(expected, model.weight[0].tolist(), strict=True)]
         assert average.values["weight"][0].tolist() == pytest.approx(expected, rel=1e-5)
+
+
+@pytest.mark.parametrize("steps", [100, 7])
+def test_snapshots_are_the_mean_of_the_weights_at_their_moments(steps):
+    """By loops: at 80%, 85%, 90%, 95% and at the end; with few steps, several moments fall into one step."""
+    model = nn.Linear(2, 1, bias=False)
+    average, kept, plan = Snapshots(count=5, share=0.2).build(model), [], Plan(steps)
+    wanted = [0.8, 0.85, 0.9, 0.95, 1.0]
+    for step in range(1, steps + 1):
+        with torch.no_grad():
+            model.weight.add_(torch.tensor([[0.1 * step, -0.3]]))
+        while wanted and step / steps >= wanted[0] - 1e-9:
+            kept.append(model.weight.detach().clone())
+            wanted.pop(0)
+        average.add(plan.moment(step))
+        expected = torch.stack(kept).mean(0) if kept else model.weight.detach()
+        torch.testing.assert_close(average.values["weight"], expected)
+    assert len(kept) == 5
 
 
 def test_the_model_has_the_averaged_weights_only_inside():
@@ -122,7 +140,7 @@ def test_triggered_steps_are_those_of_torch_and_the_mean_is_that_of_the_paper():
             one.zero_grad()
             (model(given) - 1).square().mean().backward()
             one.step()
-        average.add(number)
+        average.add(Moment(number, 0.0, 0.0))
         path.append(ours.weight.detach().clone())
         assert torch.allclose(ours.weight, theirs.weight, atol=1e-6)
     assert torch.allclose(average.values["weight"], torch.stack(path).mean(0), atol=1e-6)

@@ -27,6 +27,7 @@ from unmask.system import check_training
 from unmask.text import layout as layouts
 from unmask.text.boundaries import available
 from unmask.text.documents import source_of
+from unmask.text.encode import SIDE
 from unmask.text.lexicon import LEVELS
 
 Records = Generator[dict[str, Any], None, Path]
@@ -76,6 +77,7 @@ def data_from_text(
     `shown`: gives the commands that this stands for."""
     began, files, notes = time.monotonic(), files_of(data), Counter[str]()
     check_reading(recipe, reading, start)
+    check_pairs(recipe, reading.corpus(data))
     earlier = run.request_of(out) if resume else None
     if earlier is None:
         run.claim(out, overwrite=overwrite, base=start, reads=files, resume=resume)
@@ -165,12 +167,23 @@ def check_reading(recipe: Recipe, reading: Reading, start: Path | None) -> None:
         "--lexicon has no effect, because {name} hides no phrases or entities: leave --lexicon out",
         name=recipe.name,
     )
-    other = sorted(needed - {SENTENCES, "word", *LEVELS})
+    other = sorted(needed - {SENTENCES, SIDE, "word", *LEVELS})
     require(
         not other,
         "{name} needs the columns {other}, which are not made from text: give prepared data that has them",
         name=recipe.name,
         other=", ".join(other),
+    )
+
+
+def check_pairs(recipe: Recipe, corpus: text.Corpus) -> None:
+    """Refuse texts without targets for a recipe that learns from pairs."""
+    require(
+        SIDE not in needed_columns(recipe) or corpus.pairs,
+        "{name} learns from pairs of a source and a target, but {file} holds texts: give JSON lines (.jsonl) in which each line "
+        'has "source" and "target"',
+        name=recipe.name,
+        file=corpus.sources[0].files[0],
     )
 
 

@@ -59,7 +59,8 @@ class Model(infer.Model):
         """What to do with it as it is: generate if it predicts the next token, fill if it fills gaps, otherwise adapt."""
         if "token scores" not in gives_of(self.recipe.predict):
             return "adapt"
-        return "generate" if "left" in self.recipe.writes else "fill"
+        writes = "left" in self.recipe.writes or "decoder" in gives_of(self.recipe.system)
+        return "generate" if writes else "fill"
 
     def fill(self, sentence: str, *, top: int = 5, tell: Tell = None) -> list[list[infer.Guess]]:
         """The most likely tokens at each [MASK]."""

@@ -67,6 +67,7 @@ class CrossAttention(nn.Module):
             found = self._fast(q, source, mask)
         else:
             k, v = self.keys_values(source) if isinstance(source, Tensor) else source
+            q = q.reshape(len(k), -1, *q.shape[2:])  # texts of one source share its keys and values
             dropped = self.dropout if self.training else 0.0
             found = F.scaled_dot_product_attention(q.transpose(1, 2), k, v, attn_mask=mask.mask, dropout_p=dropped)
             found = found.transpose(1, 2)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from torch import Tensor
 
@@ -15,6 +16,8 @@ from unmask.batch import Record
 class DecoderCache(Record):
     """With it, a decoder reads one more token of every row without reading the source or its own tokens again."""
 
+    per_source: ClassVar = ("keys", "values", "real")  # several rows of `own` may be written from one source
+
     own: Cache  # of the decoder's tokens
     keys: Tensor  # B L H S d, of the source
     values: Tensor  # B L H S d
@@ -26,5 +29,5 @@ class DecoderCache(Record):
 
     @property
     def mask(self) -> CrossMask:
-        """All tokens of a row see the same tokens of the source."""
+        """All texts of a source see the same tokens of it."""
         return CrossMask(mask=self.real[:, None, None])

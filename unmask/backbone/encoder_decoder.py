@@ -135,6 +135,7 @@ class EncoderDecoderModule(nn.Module):
 
     endless = False  # a cache has space for a fixed number of tokens
     reach = None  # there is no largest distance: all positions are distinguished
+    can_cache = True  # it can read two texts part by part
 
     def __init__(self, spec: EncoderDecoder, vocabulary: int, pattern: Pattern, embed: Embed | None) -> None:
         super().__init__()

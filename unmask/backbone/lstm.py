@@ -147,6 +147,7 @@ class LSTMModule(nn.Module):
 
     endless = True  # cells never become full
     reach = None  # there are no distances
+    can_cache = True  # it can read two texts part by part
 
     def __init__(self, spec: LSTM, vocabulary: int, embed: nn.Module | None) -> None:
         super().__init__()

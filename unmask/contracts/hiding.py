@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from unmask.axes import rules
+from unmask.axes import gives_of, rules
 from unmask.batch import Batch, Targets
 from unmask.contracts.broken import expect
 from unmask.contracts.case import LENGTH, ROWS, SEED, Case, StageTrack, hides_units, is_by_units
@@ -57,8 +57,7 @@ def hidden_by(case: Case, rule: Any, before: Batch, after: Batch) -> Tensor:
     named: Tensor | None = rule.chosen(before, case.vocabulary, SEED)
     if named is None:
         return torch.zeros_like(before.real)
-    found = predicted(after) & ~predicted(before)
-    return found if after.targets else named
+    return predicted(after) & ~predicted(before) if after.targets else named
 
 
 def applied(case: Case, way: StageTrack, batch: Batch) -> Iterator[Applied]:
@@ -92,7 +91,8 @@ def targets(case: Case) -> None:
                 if hidden.decoder is None:
                     _check_places(raw, found, what, _distances(name))
                 else:
-                    _check_decoder(raw, hidden.decoder, found, what)
+                    second = "second text" in gives_of(way.choices.hide)
+                    _check_decoder(raw, hidden.decoder, found, what, second=second)
 
 
 def _distances(name: str) -> tuple[int, ...]:
@@ -132,15 +132,21 @@ def _check_places(raw: Batch, found: Targets, what: str, distances: tuple[int, .
     )
 
 
-def _check_decoder(raw: Batch, decoder: Batch, found: Targets, what: str) -> None:
-    """Check that the decoder predicts each token in the token's own example and at its position in the text."""
+def _check_decoder(raw: Batch, decoder: Batch, found: Targets, what: str, *, second: bool) -> None:
+    """Check that the decoder predicts each token in the token's own example and at its position in the text. `second`: at
+    its position in the second text."""
     where, at = used(found, "where"), used(found, "at")
     expect(
         torch.equal(_examples(raw)[where], _examples(decoder)[at]),
         f"{what} must be predicted in their own example of the decoder rows, but some are not.",
     )
+    position, slot = raw.position.flatten()[where], raw.example.clamp(min=0).flatten()[where]
+    if second:
+        slot = slot + where // raw.shape[1] * raw.shape[1]  # different in all rows
+        begins = torch.full_like(raw.ids.flatten(), raw.shape[1]).scatter_reduce(0, slot, position, "amin")
+        position = position - begins[slot]
     expect(
-        torch.equal(raw.position.flatten()[where], decoder.position.flatten()[at]),
+        torch.equal(position, decoder.position.flatten()[at]),
         f"{what} must be predicted at their own position of the decoder rows, but some are not.",
     )
 
@@ -174,7 +180,7 @@ def _check_survival(case: Case, way: StageTrack, step: Applied) -> None:
         same[kept].all(),
         f"In {way} a token that is not chosen must stay what it was, but {int((kept & ~same).sum())} changed.",
     )
-    found = torch.zeros_like(came).scatter_add(1, came.clamp(min=0), (came >= 0).long())
+    found = torch.zeros_like(before.ids).scatter_add(1, came.clamp(min=0), (came >= 0).long())
     expect(
         (found[~chosen & before.real] == 1).all(),
         f"In {way} every token that is not chosen must occur exactly once, but some do not.",

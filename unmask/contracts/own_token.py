@@ -130,7 +130,7 @@ def _hides_targets(case: Case) -> bool:
     """Whether there are targets, and the text does not show them. A decoder that writes the whole text may copy most of it."""
     given = [gives_of(rule) for way in case.ways for rule in rules(way.choices.hide)]
     targets = [gives for gives in given if any(fact.startswith("targets:") for fact in gives)]
-    return bool(targets) and all("decoder rows" not in gives or "covered" in gives for gives in targets)
+    return bool(targets) and all("decoder rows" not in gives or gives & {"covered", "second text"} for gives in targets)
 
 
 CONTRACTS = (

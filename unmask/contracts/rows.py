@@ -12,8 +12,6 @@ from torch import Tensor
 from unmask.batch import Batch, Targets
 from unmask.system.tracks import joined, rows_of
 
-_IN_TEXT = ("where", "start", "end")  # of targets: indices into the flattened text
-
 
 def some_rows(batch: Batch, rows: Sequence[int]) -> Batch:
     """These rows, in this order, of a batch in which no token is hidden. All rows get its first track."""
@@ -69,13 +67,14 @@ def used(targets: Targets, name: str) -> Tensor:
     return found
 
 
-def by_row(targets: Targets, batch: Batch, text: Batch) -> dict[str, Tensor]:
-    """Every field of the targets as B N. Flat indices become indices into the row of the batch, or of its text."""
-    rows = batch.shape[0]
-    fields = {name: value.view(rows, -1) for name, value in vars(targets).items()}
+def by_row(targets: Targets, batch: Batch, text: int) -> dict[str, Tensor]:
+    """Every field of the targets as B N. Flat indices become indices into the row. `text`: the length of the rows before any
+    rule changed them."""
+    rows, length = batch.shape
     row = torch.arange(rows, device=batch.ids.device)[:, None]
-    lengths = dict.fromkeys(_IN_TEXT, text.shape[1]) | {"at": batch.shape[1]}
-    return {name: value - row * lengths[name] if name in lengths else value for name, value in fields.items()}
+    widths = {"where": text, "start": text, "end": text, "at": length}
+    fields = {name: value.view(rows, -1) for name, value in vars(targets).items()}
+    return {name: value - row * widths.get(name, 0) for name, value in fields.items()}
 
 
 class InTurn:

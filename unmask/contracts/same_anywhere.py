@@ -27,20 +27,16 @@ def pure(case: Case) -> None:
     for way in case.ways:
         rows = case.rows(way, ROWS)
         together = case.hide(way, rows)
-        _check_same(way, together, case.hide(way, some_rows(rows, ORDER)), ORDER, "in another batch")
+        _check_same(way, together, case.hide(way, some_rows(rows, ORDER)), ORDER, "in another batch", LENGTH)
         for device in ("cpu", *(["cuda"] if torch.cuda.is_available() else [])):
             moved = case.hide(way, rows.to(device)).to("cpu")
-            _check_same(way, together, moved, range(ROWS), f"on the device {device!r}")
+            _check_same(way, together, moved, range(ROWS), f"on the device {device!r}", LENGTH)
 
 
-def _check_same(
-    way: StageTrack, together: Batch, part: Batch, order: Any, words: str, texts: tuple[Batch, Batch] | None = None
-) -> None:
-    """`texts`: for decoder rows, the batches that they belong to."""
+def _check_same(way: StageTrack, together: Batch, part: Batch, order: Any, words: str, length: int) -> None:
     chosen = torch.tensor(list(order))
     if together.decoder is not None and part.decoder is not None:
-        _check_same(way, together.decoder, part.decoder, order, f"{words}, in the decoder", (together, part))
-    text, part_text = texts or (together, part)
+        _check_same(way, together.decoder, part.decoder, order, f"{words}, in the decoder", length)
     for name in ("ids", "rank", "order"):
         one, two = getattr(together, name), getattr(part, name)
         expect(
@@ -48,7 +44,7 @@ def _check_same(
             f"In {way} a row must have the same {name} {words}, but it differs.",
         )
     for name, targets in together.targets.items():
-        one, two = by_row(targets, together, text), by_row(part.targets[name], part, part_text)
+        one, two = by_row(targets, together, length), by_row(part.targets[name], part, length)
         used = one["weight"][chosen] > 0  # an unused place may have any value
         for field, values in one.items():
             expect(

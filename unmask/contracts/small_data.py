@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import random
 import tempfile
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any
 
 from unmask import text
 from unmask.data.prepare import prepare
+from unmask.text.encode import SIDE
 from unmask.text.lexicon import LEVELS
 
 VOCABULARY = 300  # the largest number of tokens: small, so that some words have several tokens
@@ -25,6 +27,13 @@ def documents(count: int = DOCUMENTS, seed: int = 0) -> list[str]:
     """Documents of one to four paragraphs, each of one to six sentences."""
     dice = random.Random(seed)
     return ["\n".join(_paragraph(dice) for _ in range(dice.randint(1, 4))) for _ in range(count)]
+
+
+def pair_lines(count: int = 4 * DOCUMENTS, seed: int = 0) -> str:
+    """JSON lines of pairs: some words, and the same words in the opposite order."""
+    dice = random.Random(seed)
+    words = [_sentence(dice).split()[: dice.randint(1, 5)] for _ in range(count)]
+    return "\n".join(json.dumps({"source": " ".join(some), "target": " ".join(some[::-1])}) for some in words)
 
 
 def _paragraph(dice: random.Random) -> str:
@@ -45,18 +54,19 @@ class SmallData:
     def __init__(self) -> None:
         self._temporary = tempfile.TemporaryDirectory(prefix="unmask_contracts_")  # deleted together with this object
         self.folder = Path(self._temporary.name)
-        self._made: dict[tuple[Any, bool], tuple[text.Tokenizer, Path]] = {}
+        self._made: dict[tuple[Any, bool, bool], tuple[text.Tokenizer, Path]] = {}
 
     def of(self, kind: Any, columns: frozenset[str]) -> tuple[text.Tokenizer, Path]:
         """A tokenizer of this kind with a small vocabulary, and data with these columns."""
         small, marked = dataclasses.replace(kind, vocab=min(kind.vocab, VOCABULARY)), bool(columns & set(LEVELS))
-        if (small, marked) not in self._made:
-            self._made[small, marked] = self._make(small, marked)
-        return self._made[small, marked]
+        key = (small, marked, SIDE in columns)
+        if key not in self._made:
+            self._made[key] = self._make(*key)
+        return self._made[key]
 
-    def _make(self, kind: Any, marked: bool) -> tuple[text.Tokenizer, Path]:
-        out, corpus = self.folder / f"data_{len(self._made)}", self.folder / "text.txt"
-        corpus.write_text("\n\n".join(documents()), encoding="utf-8")
+    def _make(self, kind: Any, marked: bool, pairs: bool) -> tuple[text.Tokenizer, Path]:
+        out, corpus = self.folder / f"data_{len(self._made)}", self.folder / ("pairs.jsonl" if pairs else "text.txt")
+        corpus.write_text(pair_lines() if pairs else "\n\n".join(documents()), encoding="utf-8")
         tokenizer = text.train(kind, documents(), at_most=True)
         lexicon = self._lexicon() if marked else None
         for _ in prepare(text.Corpus([corpus]), tokenizer, out, holdout=0.05, workers=1, lexicon=lexicon):

@@ -31,7 +31,7 @@ FATES: dict[type, dict[str, Fate]] = {
         "layout": "written", "arrange": "checked", "hide": "checked", "see": "checked", "system": "checked",
         "predict": "checked", "optimise": "training", "continuing": "training", "shrink": "training",
         "reads": "written",
-        "segments": "checked", "tracks": "training", "writes_with": "training",
+        "segments": "checked", "tracks": "training", "writes_with": "training", "start": "training",
         "schedule": "training",  # except what its stages hide, which is checked
         "adapt": "training",
         "task": "checked",  # its labels are written
@@ -59,6 +59,7 @@ FATES: dict[type, dict[str, Fate]] = {
     data.Blocks: {"cross": "training", "fill": "training"},
     data.ContinuingPairs: {"reuse": "training", "random": "training", "both": "training"},
     data.FromTask: {},
+    data.SourceTarget: {},
     data.NextSentence: {"random": "training", "short": "training"},
     data.SentenceOrder: {"swapped": "training", "short": "training"},
     data.FullRows: {},
@@ -74,6 +75,7 @@ FATES: dict[type, dict[str, Fate]] = {
     hide.PermuteSentences: {},
     hide.Rewrite: {},
     hide.Rotate: {},
+    hide.WriteSecond: {"halves": "training"},
     hide.Window: {"budget": "training", "replace": "training", "start": "training", "end": "training", "copies": "training"},
     see.Everything: {},
     see.LeftToRight: {},
@@ -97,6 +99,7 @@ FATES: dict[type, dict[str, Fate]] = {
     predict.Relation: {"classes": "left out", "dropout": "left out"},
     predict.Replaced: {"where": "training", "initial": "training"},
     predict.Tokens: {
+        "smoothing": "training",
         "tied": "written", "transform": "checked", "bias": "checked", "activation": "checked", "epsilon": "checked",
         "transform_bias": "checked", "target": "checked", "layer": "checked",
     },

@@ -38,6 +38,7 @@ class Runs:
     label: np.ndarray  # per example
     notes: Counter[str] = field(default_factory=Counter)
     reuse: int | None = None  # number of tokens at the start of a row that a memory keeps; None: all
+    space: np.ndarray | None = None  # per example: the number of tokens of a row that it takes up; None: its own tokens
 
 
 def render(spans: dict[str, np.ndarray], label: np.ndarray, layout: str, end: int, notes: Counter[str]) -> Runs:

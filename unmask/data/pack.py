@@ -107,7 +107,8 @@ def pack(texts: Texts, runs: Runs, specials: list[int], pad: int, length: int, p
     """Lay the examples out in rows of `length` tokens. `specials` are the ids of `arrange.ROLES`."""
     sizes = np.bincount(runs.example, weights=runs.length).astype(np.int64)
     most = MOST_EXAMPLES if packed else 1
-    row, slot = assign(sizes, length, most) if packed else (np.arange(len(sizes)), np.zeros(len(sizes), np.int64))
+    space = sizes if runs.space is None else runs.space
+    row, slot = assign(space, length, most) if packed else (np.arange(len(sizes)), np.zeros(len(sizes), np.int64))
     sequence = np.lexsort((slot, row))  # examples in the order they are laid out
     place = np.empty(len(sizes), np.int64)
     place[sequence] = np.arange(len(sizes))

@@ -12,6 +12,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from unmask.batch import Document
 from unmask.data.holdout import STRETCH, by_document, by_stretch
 from unmask.data.shard_writer import Writer
@@ -22,6 +24,7 @@ from unmask.errors import require
 from unmask.text import Corpus, Lexicon, Linker, OwnWords, Tokenizer, Words, encode_documents
 from unmask.text.atomic_write import check_free, drafted
 from unmask.text.boundaries import CHINESE, available, segmenter
+from unmask.text.encode import SIDE, encode_pairs
 from unmask.text.links import LINKS, UNLINKED, Mention
 
 HOLDOUT = 0.005  # the usual share of tokens that is kept for validation
@@ -40,6 +43,7 @@ class Reading:
     lexicon: Lexicon | None
     linker: Linker | None
     whole: bool
+    pairs: bool  # each text is a source and a target
     dtype: str  # of ids
 
 
@@ -72,8 +76,12 @@ def prepare(
     found = available(words)
     if found == "rjieba":
         segmenter()  # fail now if it is not installed
+    require(
+        linker is None or not corpus.pairs,
+        "--graph links entities in texts, but the corpus holds pairs of a source and a target: leave --graph out",
+    )
     dtype = "uint16" if tokenizer.vocabulary.size <= 1 << 16 else "uint32"
-    reading = Reading(tokenizer.backend.to_str(), found, own, lexicon, linker, corpus.whole, dtype)
+    reading = Reading(tokenizer.backend.to_str(), found, own, lexicon, linker, corpus.whole, corpus.pairs, dtype)
     with drafted(out, folder=True) as draft:
         writers = {split: Writer(draft, split, dtype) for split in ("train", "holdout")}
         unknown, notes = Unknown(), Counter[str]()
@@ -120,6 +128,7 @@ def _manifest(
         "words_from": list(reading.own.record) if reading.own is not None else [],
         "whole": corpus.whole,
         "lines": corpus.lines,
+        "pairs": corpus.pairs,
         "encoding": corpus.encoding,
         "fold": tokenizer.folds,
         "lexicon": list(reading.lexicon.record) if reading.lexicon is not None else [],
@@ -199,20 +208,23 @@ def _work(given: list[Given]) -> Worked:
     """Documents, counts of the texts that are unknown to the tokenizer, and notes."""
     reading: Reading = _worker["reading"]
     unknown, notes = Counter[str](), Counter[str]()
-    documents = encode_documents(
-        [text for text, _ in given],
-        _worker["tokenizer"],
-        reading.words,
-        reading.lexicon,
-        own=reading.own,
-        whole=reading.whole,
-        unknown=unknown,
-        linker=reading.linker,
-        mentions=[mentions for _, mentions in given],
-        notes=notes,
-    )
+    tokenizer, own, lexicon = _worker["tokenizer"], reading.own, reading.lexicon
+    texts = [text for text, _ in given]
+    if reading.pairs:
+        encoded = encode_pairs(texts, tokenizer, reading.words, lexicon, own=own, unknown=unknown)
+        documents = [document for document in encoded if _two_sides(document)]
+    else:
+        documents = encode_documents(
+            texts, tokenizer, reading.words, lexicon, own=own, whole=reading.whole, unknown=unknown,
+            linker=reading.linker, mentions=[mentions for _, mentions in given], notes=notes,
+        )  # fmt: skip
     if reading.linker is not None:
         links = sum(int((document.columns[LINKS].values != UNLINKED).sum()) for document in documents)
         notes["links to entities of the graph"] += links
     found = [document for document in documents if len(document.ids)]
     return [replace(document, ids=document.ids.astype(reading.dtype)) for document in found], unknown, notes
+
+
+def _two_sides(document: Document) -> bool:
+    """Whether both sides of a pair have tokens: a text of characters that a tokenizer drops has none."""
+    return len(np.unique(document.columns[SIDE].values)) == 2

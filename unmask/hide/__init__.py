@@ -5,7 +5,7 @@ from unmask.hide.masked import Masked
 from unmask.hide.next import Next, Nothing
 from unmask.hide.reorder import PermuteSentences, Rotate
 from unmask.hide.replace import Keep, Mask, Shuffle
-from unmask.hide.rewrite import Rewrite
+from unmask.hide.rewrite import Rewrite, WriteSecond
 from unmask.hide.rules import apply_rules
 from unmask.hide.shorten import Delete, Infill
 from unmask.hide.units import Levels, Runs, Second, Spans, Tokens, Words
@@ -13,5 +13,6 @@ from unmask.hide.window import Window
 
 __all__ = [
     "Delete", "Geometric", "Harmonic", "Infill", "Keep", "Levels", "Listed", "Mask", "Masked", "Next", "Nothing", "PermuteSentences",
-    "Poisson", "Rewrite", "Rotate", "Runs", "Second", "Shuffle", "Spans", "Tokens", "Window", "Words", "apply_rules",
+    "Poisson", "Rewrite", "Rotate", "Runs", "Second", "Shuffle", "Spans", "Tokens", "Window", "Words", "WriteSecond",
+    "apply_rules",
 ]  # fmt: skip

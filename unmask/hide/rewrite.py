@@ -1,4 +1,5 @@
-"""Rewrite: a decoder writes the whole text, from what the other rules leave of it."""
+"""Rewrite: a decoder writes the whole text, from what the other rules leave of it. WriteSecond: it writes the second of two
+texts from the first."""
 
 from __future__ import annotations
 
@@ -11,6 +12,7 @@ from torch import Tensor
 from unmask.axes import Need
 from unmask.batch import Batch, Targets, Vocabulary
 from unmask.hide.rule import Rule
+from unmask.hide.source import Source, compact, moved
 from unmask.see import LeftToRight
 
 
@@ -38,11 +40,70 @@ class Rewrite(Rule):
 
     def apply(self, batch: Batch, vocabulary: Vocabulary, seed: int) -> Batch:
         here = torch.arange(batch.ids.numel(), device=batch.ids.device)
-        found = Targets(here, here, batch.ids.flatten(), here, here, batch.real.flatten().float())
-        decoder = batch.replace(
-            ids=_shifted(batch, vocabulary), summary=_ends(batch), columns={}, targets={"tokens": found}
-        )
-        return batch.replace(decoder=LeftToRight().apply(decoder))
+        return batch.replace(decoder=_decoder(batch, here, vocabulary))
+
+
+@dataclass(frozen=True)
+class WriteSecond(Rule):
+    """The encoder reads the first of two texts, and a decoder writes the second from left to right.
+
+    Paper: Transformer (Vaswani et al. 2017). Needs: pairs, and a backbone with a decoder. Produces: decoder rows, in which every
+    token of the second text is a target "tokens". Used by: transformer, and models with a decoder that are adapted to write.
+    Differs from Rewrite: the decoder writes another text than the encoder reads.
+    """
+
+    halves: bool = False  # each text fills at most half of its row, so both have rows of half the length
+
+    @property
+    def needs(self) -> tuple[Need, ...]:
+        two = Need("pairs", "it lets a decoder write the second of two texts")
+        half = Need("halves", "it puts each text into half a row", unless="halves=false")
+        return (Need("decoder", "it lets a decoder write the second text"), two) + (half,) * self.halves
+
+    @property
+    def gives(self) -> frozenset[str]:
+        return frozenset({"decoder rows", "targets:tokens", "from before", "second text"})
+
+    @property
+    def share(self) -> float:
+        return 0.5 if self.halves else 1.0
+
+    def apply(self, batch: Batch, vocabulary: Vocabulary, seed: int) -> Batch:
+        first, second = (self._side(batch, side, vocabulary) for side in (0, 1))
+        row = torch.arange(batch.shape[0], device=batch.ids.device)[:, None]
+        where = row * batch.shape[1] + self._source(batch, 1).place.clamp(min=0)
+        return first.replace(decoder=_decoder(second, where.flatten(), vocabulary))
+
+    def chosen(self, batch: Batch, vocabulary: Vocabulary, seed: int) -> Tensor:
+        return batch.real & (batch.segment == 1)
+
+    def source(self, batch: Batch, vocabulary: Vocabulary, seed: int) -> Source:
+        return self._source(batch, 0)
+
+    def _source(self, batch: Batch, side: int) -> Source:
+        """Where the tokens of one of the texts came from."""
+        mine = batch.real & (batch.segment == side)
+        none = torch.zeros_like(mine)
+        found = compact(mine, none, none)
+        width = batch.shape[1] // 2 if self.halves else batch.shape[1]
+        return Source(found.place[:, :width], found.like[:, :width])
+
+    def _side(self, batch: Batch, side: int, vocabulary: Vocabulary) -> Batch:
+        """Rows that contain only one of the texts. A summary token that is not in it is replaced by its last token."""
+        source = self._source(batch, side)
+        found = moved(batch, batch.ids.gather(1, source.place.clamp(min=0)), source, vocabulary.pad)
+        kept = (batch.segment == side).flatten()[batch.summary]
+        return found.replace(summary=torch.where(kept, found.summary, _ends(found)))
+
+
+def _decoder(batch: Batch, where: Tensor, vocabulary: Vocabulary) -> Batch:
+    """The rows of a decoder that writes these texts. `where`: the flat index of each token before any rule changed the text."""
+    here = torch.arange(batch.ids.numel(), device=batch.ids.device)
+    found = Targets(where, here, batch.ids.flatten(), where, where, batch.real.flatten().float())
+    decoder = batch.replace(
+        ids=_shifted(batch, vocabulary), summary=_ends(batch), columns={}, targets={"tokens": found}
+    )
+    return LeftToRight().apply(decoder)
 
 
 def _shifted(batch: Batch, vocabulary: Vocabulary) -> Tensor:

@@ -15,7 +15,8 @@ EMPTY = -1  # the place is padding
 
 @dataclass(frozen=True)
 class Source(Record):
-    """For every place of a changed row: which token stands there, and whose example, segment and columns it has."""
+    """For every place of a changed row: which token stands there, and whose example, segment and columns it has. The changed
+    row may be shorter."""
 
     place: Tensor  # B T, the place that the token came from; NEW: it was not in the row
     like: Tensor  # B T, the place whose example, segment and columns it has; EMPTY: the place is padding
@@ -71,10 +72,10 @@ def _positions(example: Tensor) -> Tensor:
 
 
 def _summaries(batch: Batch, source: Source) -> Tensor:
-    """The flat index of each summary token after the move. A summary token is never removed."""
-    rows, length = batch.shape
-    here = torch.arange(length, device=source.place.device).expand(batch.shape)
+    """The flat index of each summary token after the move; if the token was removed, the first of its row."""
+    (rows, length), width = batch.shape, source.place.shape[1]
+    here = torch.arange(width, device=source.place.device).expand(source.place.shape)
     at = torch.where(source.place >= 0, source.place, length)
     now = torch.zeros(rows, length + 1, dtype=torch.long, device=at.device).scatter(1, at, here)[:, :-1]
     row, place = batch.summary // length, batch.summary % length
-    return row * length + now[row, place]
+    return row * width + now[row, place]

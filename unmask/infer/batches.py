@@ -10,9 +10,10 @@ from torch import Tensor
 from unmask.batch import Batch
 
 
-def left_padded(texts: Sequence[Sequence[int]], pad: int) -> Batch:
-    """One text per row. Short texts are padded on the left, so that all rows continue at the same column."""
-    width = max(map(len, texts))
+def left_padded(texts: Sequence[Sequence[int]], pad: int, multiple: int = 1) -> Batch:
+    """One text per row. Short texts are padded on the left, so that all rows continue at the same column. The width of the
+    batch is a multiple of `multiple`."""
+    width = -(-max(map(len, texts)) // multiple) * multiple
     lengths = torch.tensor([len(text) for text in texts])
     ids = torch.tensor([[pad] * (width - len(text)) + list(text) for text in texts])
     return _batch(ids, torch.arange(width) >= width - lengths[:, None])

@@ -17,7 +17,7 @@ from torch import Tensor
 from unmask.batch import Record
 from unmask.infer.limits import Before, limited
 from unmask.infer.sampling import Beams
-from unmask.tree import rows_of
+from unmask.tree import texts_of
 
 _NEVER = -float("inf")
 
@@ -84,7 +84,7 @@ def follow(search: Search, scores: Tensor, how: Beams, end: int) -> Search:
     worst = search.score.amin(1)
     hope = worst == _NEVER if how.early else total[:, 0] / how.divisor(number) > worst
     return search.replace(
-        state=rows_of(search.state, row), number=number, last=last, total=total,
+        state=texts_of(search.state, row), number=number, last=last, total=total,
         written=_of(texts, chosen), open=search.open & hope, before=search.before.after(last, row),
     )  # fmt: skip
 

@@ -16,13 +16,11 @@ from itertools import chain
 from unmask.errors import require
 from unmask.infer.decode_text import pieces, whole
 from unmask.infer.draw_token import addresses
-from unmask.infer.generation_loop import drafts, last, searches
+from unmask.infer.generation_loop import TokenReader, drafts, last, reader_of, searches
 from unmask.infer.likelihood import SCORES
 from unmask.infer.model import Model
-from unmask.infer.next_token import NextToken
 from unmask.infer.passes import Noted, together
 from unmask.infer.sampling import Beams, Decoding, Greedy, Sampling
-from unmask.text import layout as layouts
 
 
 @dataclass(frozen=True)
@@ -45,7 +43,7 @@ def generate(
     `cut_left`: if a prompt is longer than the context, only its end is read. `cached=False` reads the whole text again for
     every token; this is slower and is meant for comparison."""
     require(not isinstance(prompts, str), "prompts must be a list of texts, got one text: write [prompt]")
-    how, reader = sampling or Sampling(), NextToken(model, cached)
+    how, reader = sampling or Sampling(), reader_of(model, cached)
     _check(how, tokens, samples)
     texts, notes = _encoded(reader, prompts, tokens, cut_left)
     copies = how.beams if isinstance(how, Beams) else samples
@@ -65,7 +63,7 @@ def stream(
 ) -> Noted[Iterator[str]]:  # fmt: skip
     """Yields the prompt, if it is continued, then each new piece of text when it is drawn. Together they are the first
     sample of `generate`."""
-    how, reader = sampling or Sampling(), NextToken(model, cached)
+    how, reader = sampling or Sampling(), reader_of(model, cached)
     require(not isinstance(how, Beams), "stream cannot use beams, because they are compared at the end: use generate")
     _check(how, tokens, 1)
     texts, notes = _encoded(reader, [prompt], tokens, cut_left)
@@ -92,7 +90,7 @@ def _check(how: Decoding, tokens: int, samples: int) -> None:
 
 
 def _encoded(
-    reader: NextToken, prompts: Sequence[str], tokens: int, cut_left: bool
+    reader: TokenReader, prompts: Sequence[str], tokens: int, cut_left: bool
 ) -> tuple[list[list[int]], Counter[str]]:
     """The tokens that are read before each new text, and the notes."""
     notes = reader.model.random_weights("token scores")
@@ -106,7 +104,7 @@ def _encoded(
     return [_source(reader, prompt, tokens, notes) for prompt in prompts], notes
 
 
-def _prompt(reader: NextToken, prompt: str, cut_left: bool, notes: Counter[str]) -> list[int]:
+def _prompt(reader: TokenReader, prompt: str, cut_left: bool, notes: Counter[str]) -> list[int]:
     model = reader.model
     ids = begun(model, model.tokenizer.encode(prompt))
     require(
@@ -124,27 +122,17 @@ def _prompt(reader: NextToken, prompt: str, cut_left: bool, notes: Counter[str])
     return ids
 
 
-def _source(reader: NextToken, source: str, tokens: int, notes: Counter[str]) -> list[int]:
+def _source(reader: TokenReader, source: str, tokens: int, notes: Counter[str]) -> list[int]:
     """The tokens before the second text. If the source is cut, the notes count it."""
-    model, before = reader.model, reader.before
-    room = model.length - tokens - layouts.overhead(model.recipe.layout, 2)
-    require(
-        room >= 1,
-        (
-            "--tokens {tokens} leaves no room for the source, because the model reads {length} tokens in all: ask "
-            "for fewer --tokens"
-        ),
-        tokens=tokens,
-        length=model.length,
-    )
-    ids = model.tokenizer.encode(source)
+    ids = reader.model.tokenizer.encode(source)
     require(bool(ids), "the source text is empty: give a text")
+    found, room = reader.source(ids, tokens)
     if len(ids) > room:
         notes[f"sources longer than {room} tokens, cut"] += 1
-    return [i for name in before for i in (ids[:room] if name == "a" else [model.tokenizer.role(name)])]
+    return found
 
 
-def _kept(reader: NextToken, prompt: str) -> list[int]:
+def _kept(reader: TokenReader, prompt: str) -> list[int]:
     """The tokens of the prompt that a generated text begins with: none if it was written from a source."""
     return [] if reader.second else reader.model.tokenizer.encode(prompt)
 
@@ -155,7 +143,7 @@ def begun(model: Model, prompt: Sequence[int]) -> list[int]:
 
 
 def _written(
-    reader: NextToken, texts: list[list[int]], prompts: list[str], how: Decoding, tokens: int, seed: int, samples: int
+    reader: TokenReader, texts: list[list[int]], prompts: list[str], how: Decoding, tokens: int, seed: int, samples: int
 ) -> list[list[tuple[list[int], bool]]]:
     """For every prompt, the new tokens of its texts, and whether each text ended."""
     if isinstance(how, Beams):
@@ -175,6 +163,6 @@ def _until(end: int, ids: Iterable[int]) -> Iterator[int]:
         yield i
 
 
-def _result(reader: NextToken, prompt: str, sample: int, ids: list[int], ended: bool) -> Generated:
+def _result(reader: TokenReader, prompt: str, sample: int, ids: list[int], ended: bool) -> Generated:
     text = whole(reader.model.tokenizer, _kept(reader, prompt), ids)
     return Generated(prompt, sample, text, tuple(ids), ended)

@@ -10,19 +10,33 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from unmask.axes import gives_of
+from unmask.errors import require
 from unmask.infer.beam_search import Search, first_search, follow
 from unmask.infer.cuda_graph import recording, records
+from unmask.infer.decoder_token import DecoderToken
 from unmask.infer.draw_token import Draft, draw, first_draft
-from unmask.infer.next_token import NextToken, Windows
+from unmask.infer.model import Model
+from unmask.infer.next_token import NextToken
 from unmask.infer.sampling import Beams, Greedy, Sampling
-from unmask.tree import rows_of, signature
+from unmask.tree import signature, texts_of
 
+TokenReader = NextToken | DecoderToken
 _UNSEEN = 16  # GPU steps between two checks whether all texts have ended, because each check waits for the device
-_ROOM = 64  # the length of a cache is a multiple of this, so that a recording can be used again
+
+
+def reader_of(model: Model, cached: bool = True) -> TokenReader:
+    """The reader of a model that generates text."""
+    if "decoder" not in gives_of(model.recipe.system) or "second" not in model.recipe.writes:
+        return NextToken(model, cached)
+    require(
+        cached, "{folder} writes with a decoder, which always has a cache: leave --no-cache out", folder=model.folder
+    )
+    return DecoderToken(model)
 
 
 def drafts(
-    reader: NextToken, texts: list[list[int]], address: Tensor, how: Greedy | Sampling, tokens: int, *,
+    reader: TokenReader, texts: list[list[int]], address: Tensor, how: Greedy | Sampling, tokens: int, *,
     keep: bool = False,
 ) -> Iterator[Draft]:  # fmt: skip
     """The texts after each step. A prompt has as many texts as there are addresses per prompt. `keep`: each draft has the
@@ -36,7 +50,7 @@ def drafts(
     return _records(reader, texts, samples, tokens, how, start, partial(draw, how=how, end=reader.end))
 
 
-def searches(reader: NextToken, texts: list[list[int]], how: Beams, tokens: int) -> Iterator[Search]:
+def searches(reader: TokenReader, texts: list[list[int]], how: Beams, tokens: int) -> Iterator[Search]:
     """The search after each step."""
     rows = [text for text in reader.repeatable(texts) for _ in range(how.beams)]
 
@@ -46,7 +60,7 @@ def searches(reader: NextToken, texts: list[list[int]], how: Beams, tokens: int)
     return _records(reader, texts, how.beams, tokens, how, start, partial(follow, how=how, end=reader.end))
 
 
-def last(reader: NextToken, found: Iterator[Any]) -> Any:
+def last(reader: TokenReader, found: Iterator[Any]) -> Any:
     """The record after all texts have ended, or after all steps."""
     every = _UNSEEN if records(reader.model.device) else 1
     record = None
@@ -57,16 +71,15 @@ def last(reader: NextToken, found: Iterator[Any]) -> Any:
 
 
 def _records(
-    reader: NextToken, texts: list[list[int]], copies: int, tokens: int, how: Any, start: Callable[[Any, Tensor], Any],
+    reader: TokenReader, texts: list[list[int]], copies: int, tokens: int, how: Any, start: Callable[[Any, Tensor], Any],
     choose: Callable[[Any, Tensor], Any],
 ) -> Iterator[Any]:  # fmt: skip
     """The record (Draft or Search) after each step. `start` makes the first record; `choose` adds a token, given its scores."""
-    context, rows = reader.model.length, [text for text in texts for _ in range(copies)]
-    windows, network = Windows(rows, context), reader.model.system.backbone
-    room = min(context, network.reach or context, -(-(max(map(len, texts)) + tokens) // _ROOM) * _ROOM)
-    scores, state = reader.whole([text[-context:] for text in texts], room)  # each prompt is read once, then copied
+    windows, network = reader.windows([text for text in texts for _ in range(copies)]), reader.model.system.backbone
+    room = reader.room(texts, tokens)
+    scores, state = reader.whole([text[-reader.model.length :] for text in texts], room)  # read once, then copied
     row = torch.arange(len(texts), device=scores.device).repeat_interleave(copies)
-    scores, state = scores[row], state if copies == 1 else rows_of(state, row)
+    scores, state = scores[row], state if copies == 1 else texts_of(state, row)
 
     def step(record: Any) -> Any:
         scores, state = reader.further(record.last, record.state)

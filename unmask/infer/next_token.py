@@ -17,6 +17,8 @@ from unmask.infer.batches import left_padded, one_more, with_gap
 from unmask.infer.model import Model
 from unmask.text import layout as layouts
 
+ROOM = 64  # the length of a cache is a multiple of this, so that a recording can be used again
+
 
 @dataclass(frozen=True)
 class NextToken:
@@ -53,12 +55,6 @@ class NextToken:
         """The token that ends a text: that between two documents, or after the second text. An empty prompt begins with it."""
         return self.model.tokenizer.role(self._after[0] if self.second else "sep")
 
-    @cached_property
-    def before(self) -> list[str]:
-        """The layout up to the second text: the source "a", and the names of special tokens."""
-        names = [item.name for item in layouts.items(self.model.recipe.layout, 2)]
-        return names[: names.index("b")]
-
     @property
     def _after(self) -> list[str]:
         """The special tokens that come after the second text."""
@@ -71,6 +67,32 @@ class NextToken:
             layout=self.model.recipe.layout,
         )
         return found
+
+    def source(self, ids: list[int], tokens: int) -> tuple[list[int], int]:
+        """The tokens of a source as they are read, and the largest number of tokens of its text."""
+        names = [item.name for item in layouts.items(self.model.recipe.layout, 2)]
+        room = self.model.length - tokens - layouts.overhead(self.model.recipe.layout, 2)
+        require(
+            room >= 1,
+            (
+                "--tokens {tokens} leaves no room for the source, because the model reads {length} tokens in all: ask "
+                "for fewer --tokens"
+            ),
+            tokens=tokens,
+            length=self.model.length,
+        )
+        special = {name: [self.model.tokenizer.role(name)] for name in names if name not in layouts.TEXTS}
+        return [i for name in names[: names.index("b")] for i in special.get(name, ids[:room])], room
+
+    def room(self, texts: Sequence[Sequence[int]], tokens: int) -> int:
+        """The number of tokens that the cache has space for."""
+        context = self.model.length
+        longest = -(-(max(map(len, texts)) + tokens) // ROOM) * ROOM
+        return min(context, self.model.system.backbone.reach or context, longest)
+
+    def windows(self, texts: Sequence[Sequence[int]]) -> Windows:
+        """The parts of the texts that are read."""
+        return Windows(texts, self.model.length)
 
     def repeatable(self, texts: list[list[int]]) -> list[list[int]]:
         """The tokens of each text that count as repeated: of a second text only its own, not those of the source."""
@@ -92,7 +114,7 @@ class NextToken:
         batch = self._prepared(batch, place >= batch.shape[1] - written)
         state = self.model.system.backbone.cache(len(texts), room + (self._gap is not None)) if self.cached else None
         hidden, state = self.model.system.read_on(batch, state)
-        return self._scores(hidden, batch), state if self.cached else None
+        return self.allowed(last_scores(self.model, hidden, batch)), state if self.cached else None
 
     @torch.no_grad()
     def further(self, last: Tensor, state: Any) -> tuple[Tensor, Any]:
@@ -100,7 +122,7 @@ class NextToken:
         batch = one_more(last)
         batch = self._prepared(batch, torch.ones_like(last[:1], dtype=torch.bool))
         hidden, state = self.model.system.read_on(batch, state)
-        return self._scores(hidden, batch), state
+        return self.allowed(last_scores(self.model, hidden, batch)), state
 
     def _prepared(self, batch: Batch, new: Tensor) -> Batch:
         """The batch with the segments of two texts and the [MASK], if the model needs them. `new`: T, the new tokens."""
@@ -109,32 +131,42 @@ class NextToken:
         batch = batch.replace(segment=new.long().expand(batch.shape))
         return batch if self._gap is None else with_gap(batch, self._gap)
 
-    def _scores(self, hidden: Hidden, batch: Batch) -> Tensor:
-        """The scores after the last token. The end token is the only special token that may follow."""
-        head: Any = self.model.head("token scores", "generate text")
-        return self.allowed(head.decode(Hidden((hidden.for_prediction[:, -1:],)), batch)[:, -1].float())
-
     def allowed(self, scores: Tensor) -> Tensor:
         """The same scores, minus infinity for tokens that are never drawn. `scores`: N V."""
         return scores.index_fill(1, self._never, -float("inf"))
 
     @cached_property
     def _never(self) -> Tensor:
-        special = [i for i in self.model.tokenizer.vocabulary.special if i != self.end]
-        return torch.tensor(special, dtype=torch.long, device=self.model.device)
+        return never(self.model, self.end)
+
+
+def last_scores(model: Model, hidden: Hidden, batch: Batch) -> Tensor:
+    """B V, the scores after the last token."""
+    head: Any = model.head("token scores", "generate text")
+    scores: Tensor = head.decode(Hidden((hidden.for_prediction[:, -1:],)), batch)[:, -1].float()
+    return scores
+
+
+def never(model: Model, end: int) -> Tensor:
+    """The tokens that are never written: the end token is the only special token that may follow a text."""
+    special = [i for i in model.tokenizer.vocabulary.special if i != end]
+    return torch.tensor(special, dtype=torch.long, device=model.device)
 
 
 class Windows:
     """The part of each text that is read: all of it, until it is longer than the context; then its last half context.
 
-    Then the window grows again. The window of a text depends only on its own length, not on the other texts."""
+    Then the window grows again. The window of a text depends only on its own length, not on the other texts. Without a
+    context, all of a text is read."""
 
-    def __init__(self, texts: Sequence[Sequence[int]], context: int) -> None:
+    def __init__(self, texts: Sequence[Sequence[int]], context: int | None) -> None:
         self.texts, self.context = texts, context
-        self.begins = [max(0, len(text) - context) for text in texts]
+        self.begins = [0 if context is None else max(0, len(text) - context) for text in texts]
 
     def full(self, written: int) -> bool:
         """Whether the window of any text is longer than the context after `written` new tokens."""
+        if self.context is None:
+            return False
         return any(len(t) + written - b > self.context for t, b in zip(self.texts, self.begins, strict=True))
 
     def of(self, written: Sequence[Sequence[int]]) -> list[list[int]]:
@@ -142,7 +174,7 @@ class Windows:
         found = []
         for row, (text, more) in enumerate(zip(self.texts, written, strict=True)):
             ids = [*text, *more]
-            if len(ids) - self.begins[row] > self.context:
+            if self.context is not None and len(ids) - self.begins[row] > self.context:
                 self.begins[row] = len(ids) - max(1, self.context // 2)
             found.append(ids[self.begins[row] :])
         return found

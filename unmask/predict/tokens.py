@@ -30,6 +30,7 @@ class Tokens(Predicts):
     transform_bias: bool = True  # in the layer and the norm of the transform; ModernBERT has none
     activation: Literal["gelu", "gelu_tanh", "relu"] = "gelu"  # of the transform
     epsilon: float = 1e-12  # of the transform's norm
+    smoothing: float = 0.0  # in training, this share of the answer is spread over all tokens (label smoothing)
     target: str = "tokens"  # the name of the targets, as `hide` gives them: "ahead_2" is the token after the next
     layer: int | None = None  # the layer that is read, counted from 1; 0: the embeddings; none: the last layer
 
@@ -38,6 +39,11 @@ class Tokens(Predicts):
             self.layer is None or self.layer >= 0,
             "predict.*.layer must be none or 0 or more, got {layer}",
             layer=self.layer,
+        )
+        require(
+            0 <= self.smoothing < 1,
+            "predict.*.smoothing must be in [0, 1), got {smoothing}: write 0.1 for 10%",
+            smoothing=self.smoothing,
         )
         require(
             self.transform or self.transform_bias,
@@ -100,11 +106,16 @@ class TokensModule(nn.Module):
         return self.vectors(hidden).flatten(0, 1)[self.targets(batch).at]
 
     def loss(self, scores: Tensor, batch: Batch) -> Loss:
-        return cross_entropy(scores, self.targets(batch))
+        return cross_entropy(scores, self.targets(batch), self.smoothing)
 
     def measure(self, vectors: Tensor, targets: Targets) -> Loss:
         """The loss of the vectors, N D, that predict the targets."""
-        return cross_entropy(self.scores(vectors), targets)
+        return cross_entropy(self.scores(vectors), targets, self.smoothing)
+
+    @property
+    def smoothing(self) -> float:
+        """The label smoothing: only in training, so that a held-out loss is the negative log probability."""
+        return self.spec.smoothing if self.training else 0.0
 
     def decode(self, hidden: Hidden, batch: Batch) -> Tensor:
         """B T V, the scores of every token of the vocabulary at every position."""
@@ -128,7 +139,7 @@ class TokensModule(nn.Module):
         return F.linear(x, self.weight, self.bias)
 
 
-def cross_entropy(scores: Tensor, targets: Targets) -> Loss:
+def cross_entropy(scores: Tensor, targets: Targets, smoothing: float = 0.0) -> Loss:
     """The loss of the scores, N V, at the targets."""
-    losses = F.cross_entropy(scores.float(), targets.ids, reduction="none")
+    losses = F.cross_entropy(scores.float(), targets.ids, reduction="none", label_smoothing=smoothing)
     return Loss((losses * targets.weight).sum(), targets.weight.sum())

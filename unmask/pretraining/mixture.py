@@ -19,6 +19,7 @@ from unmask.errors import UserError, require
 from unmask.recipe import FullTrack, Recipe, Stage
 from unmask.system import chosen
 from unmask.text import Tokenizer
+from unmask.text.encode import SIDE
 from unmask.text.lexicon import LEVELS
 
 MICRO_TOKENS = {"cpu": 8_192, "cuda": 65_536}  # more tokens in one pass are not faster
@@ -90,6 +91,13 @@ class Mixture:
                     folder=shards.folder,
                 )
             missing = sorted(needed - {SENTENCES, *shards.columns})
+            require(
+                SIDE not in missing,
+                "{name} learns from pairs of a source and a target, but {folder} was prepared from texts: prepare JSON lines "
+                '(.jsonl) in which each line has "source" and "target"',
+                name=recipe.name,
+                folder=shards.folder,
+            )
             require(
                 set(missing) <= set(LEVELS),
                 "{name} needs the columns {missing}, but {folder} has {columns}: prepare it again with them",

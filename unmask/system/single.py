@@ -127,6 +127,10 @@ class SystemModule(nn.Module):
             self.backbone.eval()
         return self
 
+    def read_source(self, batch: Batch, length: int) -> Any:
+        """The state of a decoder that has read a source, one example per row, and has space to write `length` tokens."""
+        return self.backbone.read(view(self.tracks[self.writing], batch), length)
+
     def read_on(self, batch: Batch, state: Any) -> tuple[Hidden, Any]:
         """The vectors of tokens that continue from a state, and the state after them. `state`: from `backbone.cache`, or
         None: there are no earlier tokens."""

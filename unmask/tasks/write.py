@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from unmask.axes import Answered, Judged, Pretrained, Reader, gives_of
+from unmask.axes import Answered, Hide, Judged, Pretrained, Reader, gives_of
 from unmask.data.examples import Laid, Text
 from unmask.errors import UserError, require
-from unmask.hide import Masked, Next, Second
+from unmask.hide import Masked, Next, Second, WriteSecond
 from unmask.recipe import MAIN, Recipe, Track
 from unmask.see import Prefix
 from unmask.tasks._answers import Written
@@ -20,6 +20,7 @@ from unmask.tasks._recipe import reading, token_objective, turned
 from unmask.tasks._rows import read_rows
 from unmask.tasks._text_scores import text_scores
 from unmask.tasks._training import Training
+from unmask.text import layout as layouts
 
 HIDDEN = 0.7  # share of the target's tokens that UniLM hides
 EMPTY, EMPTY_SOURCE = "pairs with an empty source or target, left out", "empty sources, left out"
@@ -46,7 +47,8 @@ class Write(Training):
     """How a model learns to write, and how it writes.
 
     A model that fills gaps learns from hidden tokens of the target: UniLM (Dong et al. 2019) hides 70%. The token that ends
-    the target can be hidden too. A model that reads from left to right learns every token of the target.
+    the target can be hidden too. A model that reads from left to right learns every token of the target, and so does a model
+    with a decoder: its encoder reads the source.
 
     Texts are found by beam search; the usual values are those of the Transformer (Vaswani et al. 2017)."""
 
@@ -119,8 +121,11 @@ class Write(Training):
                 ("{folder} cannot be adapted to writing, because it does not predict tokens: adapt a model that does"),
                 folder=base.folder,
             )
+        if "decoder" in gives_of(base.recipe.system):
+            made = self._every_token(base, WriteSecond(), dict([found]))
+            return made.replace(layout=layouts.apart(base.recipe.layout))
         if "future hidden" in base.recipe.see.gives:
-            return self._from_left(base, dict([found]))
+            return self._every_token(base, Next(second=True), dict([found]))
         require(
             base.tokenizer.vocabulary.mask is not None,
             (
@@ -136,15 +141,16 @@ class Write(Training):
         made = turned(base, task, hide=hide, see=Prefix(), predict=dict([found]))
         return _with_tracks_of(base.recipe, made) if "second" in base.recipe.writes else made
 
-    def _from_left(self, base: Pretrained, predict: dict[str, Any]) -> Recipe:
+    def _every_token(self, base: Pretrained, hide: Hide, predict: dict[str, Any]) -> Recipe:
+        """The recipe of a model that writes from left to right, and learns every token of the target."""
         require(
             self.hidden is None,
-            "hidden={hidden} is for models that fill gaps, but {folder} reads from left to right and learns every token of the "
+            "hidden={hidden} is for models that fill gaps, but {folder} writes from left to right and learns every token of the "
             "target: leave hidden out",
             hidden=self.hidden,
             folder=base.folder,
         )
-        return turned(base, self.decided(base.recipe), hide=Next(second=True), see=reading(base), predict=predict)
+        return turned(base, self.decided(base.recipe), hide=hide, see=reading(base), predict=predict)
 
     def lay_out(self, examples: Sequence[Pair], *, labelled: bool = True) -> Laid:
         return Laid([Text(pair.source, pair.target) for pair in examples])

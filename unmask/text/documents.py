@@ -32,6 +32,8 @@ LONGEST_LINE = 256 << 20  # bytes; the limit keeps memory bounded
 LONGEST_TEXT = 1 << 20  # characters; a longer document is cut at a line end, a longer line at a space
 
 _TOO_LONG = "documents longer than {:,} characters, cut into parts"
+_PAIR_TOO_LONG = "pairs longer than {:,} characters, left out"
+EMPTY_SIDE = "pairs with an empty source or target, left out"
 NO_BLANK_LINE = (
     "files without a blank line, each read as one document: if every line is a document, pass --lines; otherwise put a "
     "blank line between documents"
@@ -61,7 +63,8 @@ class Corpus:
     """The documents of some files, read one by one in bounded memory. `notes` counts what was cut or replaced.
 
     `whole`: a .txt file is one document and keeps its blank lines; a file that is too long is still cut into parts.
-    `lines`: every line of a .txt file is a document."""
+    `lines`: every line of a .txt file is a document. JSON lines with `source` and `target` are a corpus of `pairs`: each
+    document is two lines, the source and the target."""
 
     def __init__(
         self, arguments: Sequence[str | Path], *, errors: str = "strict", encoding: str = "utf-8", seed: int = 0,
@@ -79,7 +82,28 @@ class Corpus:
         self.notes: Counter[str] = Counter()
         self.bytes_total = sum(file.stat().st_size for source in self.sources for file in source.files)
         self.bytes_done = 0
+        self.pairs = self._has_pairs()
         self._check()
+
+    def _has_pairs(self) -> bool:
+        """Whether the files hold pairs. Files of pairs and other files are not read together."""
+        kinds = {file: self._first_has_pair(file) for source in self.sources for file in source.files}
+        if len(set(kinds.values())) > 1:
+            raise UserError(
+                '{one} has "source" and "target", but {other} has not: give files of pairs, or files of texts',
+                one=next(file for file, pairs in kinds.items() if pairs),
+                other=next(file for file, pairs in kinds.items() if not pairs),
+            )
+        return any(kinds.values())
+
+    def _first_has_pair(self, file: Path) -> bool:
+        if suffixes(file)[0] != ".jsonl":
+            return False
+        try:
+            first = json.loads(next((line for line in self._lines(file) if line.strip()), "null"))
+        except ValueError:
+            return False  # the line is refused when the file is read
+        return isinstance(first, dict) and "text" not in first and {"source", "target"} <= first.keys()
 
     def _check(self) -> None:
         """Read the beginning of every file, so that an error comes now and not after hours of work on other files."""
@@ -87,6 +111,10 @@ class Corpus:
         formats = {suffixes(file)[0] for file in files}
         require(
             not self.lines or ".txt" in formats, "--lines is for .txt files, but the corpus has none: leave --lines out"
+        )
+        require(
+            not (self.pairs and self.whole),
+            "--whole is for .txt files, but the corpus holds pairs of a source and a target: leave --whole out",
         )
         for file in files:
             if suffixes(file)[0] == ".parquet":
@@ -143,11 +171,27 @@ class Corpus:
         for file in source.files:
             before = self.bytes_done
             if suffixes(file)[0] == ".jsonl":
-                yield from _jsonl(file, self._lines(file))
+                yield from self._jsonl(file)
             else:
                 read = _parquet(file) if suffixes(file)[0] == ".parquet" else self._documents(self._lines(file))
                 yield from ((text, None) for text in read)
             self.bytes_done = before + file.stat().st_size
+
+    def _jsonl(self, file: Path) -> Iterator[tuple[str, Line | None]]:
+        if not self.pairs:
+            for line in _fields(file, self._lines(file), "text"):
+                if line.values["text"].strip():
+                    yield line.values["text"], line
+            return
+        for line in _fields(file, self._lines(file), "source", "target"):
+            sides = [" ".join(line.values[name].split()) for name in ("source", "target")]
+            text = "\n".join(sides)
+            if not all(sides):
+                self.notes[EMPTY_SIDE] += 1
+            elif len(text) > LONGEST_TEXT:
+                self.notes[_PAIR_TOO_LONG.format(LONGEST_TEXT)] += 1
+            else:
+                yield text, line
 
     def _documents(self, lines: Iterator[str]) -> Iterator[str]:
         if self.lines:
@@ -342,32 +386,39 @@ def _blocks(lines: Iterator[str], notes: Counter[str], *, whole: bool = False) -
         notes[NO_BLANK_LINE] += 1
 
 
-def _jsonl(file: Path, lines: Iterator[str]) -> Iterator[tuple[str, Line]]:
+def _fields(file: Path, lines: Iterator[str], *names: str) -> Iterator[Line]:
+    """The JSON lines of a file, which must have texts in these fields. Blank lines are left out."""
+    needed = " and ".join(f'"{name}"' for name in names)
+    fields = "a field" if len(names) == 1 else "the fields"
     for number, line in enumerate(lines, 1):
         if not line.strip():
             continue
+        where = f"{file}, line {number:,}"
         try:
             values = json.loads(line)
-            text = values["text"]
+            texts = [values[name] for name in names]
         except (ValueError, TypeError, KeyError):
             raise UserError(
-                '{file}, line {number:,}: this line is not a JSON object with a field "text"', file=file, number=number
+                "{where}: this line is not a JSON object with {fields} {needed}",
+                where=where,
+                fields=fields,
+                needed=needed,
             ) from None
-        require(
-            isinstance(text, str),
-            '{file}, line {number:,}: "text" must be a string, got {text!r:.40}',
-            file=file,
-            number=number,
-            text=text,
-        )
-        require(
-            not HALF.search(text),
-            '{file}, line {number:,}: "text" holds a lone surrogate (half a character): remove it',
-            file=file,
-            number=number,
-        )
-        if text.strip():
-            yield text, Line(values, f"{file}, line {number:,}")
+        for name, text in zip(names, texts, strict=True):
+            require(
+                isinstance(text, str),
+                '{where}: "{name}" must be a string, got {text!r:.40}',
+                where=where,
+                name=name,
+                text=text,
+            )
+            require(
+                not HALF.search(text),
+                '{where}: "{name}" holds a lone surrogate (half a character): remove it',
+                where=where,
+                name=name,
+            )
+        yield Line(values, where)
 
 
 def _parquet(file: Path) -> Iterator[str]:

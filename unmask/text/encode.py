@@ -12,7 +12,7 @@ import numpy as np
 
 from unmask.batch import Document
 from unmask.text.boundaries import HAN, SPACE, Words, classes_of, codes_of, word_starts
-from unmask.text.columns import BEGINS, CONTINUES, Column, run_column
+from unmask.text.columns import BEGINS, CONTINUES, Column, join_columns, run_column
 from unmask.text.fold_width import folded
 from unmask.text.lexicon import LEVELS, Lexicon
 from unmask.text.links import LINKS, UNLINKED, Linker, Mention
@@ -20,6 +20,7 @@ from unmask.text.sentences import sentence_starts
 from unmask.text.tokenizer import Tokenizer
 from unmask.text.user_words import OwnWords
 
+SIDE = "side"  # the column of pairs: 0 in the source, 1 in the target
 PLACES = "characters"  # the column of where each token begins and ends in its text: T 2, without the space before it
 
 
@@ -78,6 +79,25 @@ def encode_documents(
         Document(ids[a:b], np.flatnonzero(sentence[a:b]), {name: column[a:b] for name, column in columns.items()})
         for a, b in zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True)
     ]
+
+
+def encode_pairs(
+    texts: Sequence[str], tokenizer: Tokenizer, words: Words, lexicon: Lexicon | None = None, *,
+    own: OwnWords | None = None, unknown: Counter[str] | None = None,
+) -> list[Document]:  # fmt: skip
+    """A document for each pair, which is two lines: the source and the target. The column `SIDE` says which is which."""
+    sides = [side for text in texts for side in text.split("\n")]
+    found = encode_documents(sides, tokenizer, words, lexicon, own=own, unknown=unknown)
+    return [_pair(source, target) for source, target in zip(found[::2], found[1::2], strict=True)]
+
+
+def _pair(source: Document, target: Document) -> Document:
+    side = np.repeat(np.array([0, 1], dtype=np.int8), [len(source.ids), len(target.ids)])
+    return Document(
+        np.concatenate((source.ids, target.ids)),
+        np.concatenate((source.sentences, target.sentences + len(source.ids))),
+        join_columns([source.columns, target.columns]) | {SIDE: Column(side, "value", -1)},
+    )
 
 
 def encode_ids(texts: Sequence[str], tokenizer: Tokenizer) -> tuple[np.ndarray, np.ndarray]:

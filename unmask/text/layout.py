@@ -52,15 +52,26 @@ def items(layout: str, texts: int) -> tuple[Item, ...]:
     )
     found: list[Item] = []
     segment, after_a = 0, 0
-    for word in (word for word in words if word not in between):
-        if word == "b":
+    for place, word in enumerate(words):
+        before, after = "a" in words[:place], "b" in words[place:]
+        opens = word == "[CLS]" and before and after  # it begins the second text, as another one begins the first
+        if word in between or (opens and texts == 1):
+            continue
+        if word == "b" or opens:
             segment = 1
-        after_a += word not in TEXTS and "a" in [item.name for item in found]
+        after_a += word not in TEXTS and before
         # with one text, keep the items up to the first special token after it, and the tokens that summarise the example
         if texts == 2 or segment == 0 and after_a <= 1 or word in ("[CLS]", "[EXTRACT]"):
-            own = word == "[CLS]" and any(item.is_text for item in found)
+            own = word == "[CLS]" and before and not opens
             found.append(Item(SPECIALS.get(word, word), OWN_SEGMENT if own else segment if texts == 2 else 0))
     return tuple(found)
+
+
+def apart(layout: str) -> str:
+    """The layout for two texts of which each is laid out as a text alone, for an encoder and a decoder."""
+    names = {role: word for word, role in SPECIALS.items()}
+    alone = [names.get(item.name, item.name) for item in items(layout, 1)]
+    return " ".join([*alone, *("b" if word == "a" else word for word in alone)])
 
 
 def overhead(layout: str, texts: int) -> int:

@@ -1,6 +1,6 @@
 """Training: optimiser, budget, loop, checkpoints, log."""
 
-from unmask.train.average import Triggered
+from unmask.train.average import Snapshots, Triggered
 from unmask.train.budget import Budget
 from unmask.train.lamb import LAMB
 from unmask.train.loop import Diverged, Intervals, LoopStage, Machine, Trainer, train
@@ -11,5 +11,5 @@ from unmask.train.plan import Fixed, Moment, Plan, Planner
 
 __all__ = [
     "LAMB", "AdamW", "Budget", "Diverged", "Fixed", "Intervals", "LoopStage", "Machine", "Moment", "Momentum", "Muon", "Plan",
-    "Planner", "Trainer", "Triggered", "train",
+    "Planner", "Snapshots", "Trainer", "Triggered", "train",
 ]  # fmt: skip

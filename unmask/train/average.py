@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from unmask.axes import Part
 from unmask.errors import require
+from unmask.train.plan import Moment
 
 
 @dataclass(frozen=True)
@@ -29,6 +30,32 @@ class Triggered(Part):
 
     def build(self, model: nn.Module) -> TriggeredAverage:
         return TriggeredAverage(model, self.patience)
+
+
+@dataclass(frozen=True)
+class Snapshots(Part):
+    """The mean of the weights at several moments at the end of the training, the last step included (Vaswani et al. 2017).
+
+    Before the first of them, the average is the weights themselves."""
+
+    count: int = 5  # the number of moments, at equal distances
+    share: float = 0.05  # of the training, from the first of them to the end
+
+    def __post_init__(self) -> None:
+        require(self.count >= 2, "optimise.average.count must be 2 or more, got {count}", count=self.count)
+        require(
+            0 < self.share <= 1,
+            "optimise.average.share must be in (0, 1], got {share}: write 0.05 for the last 5%",
+            share=self.share,
+        )
+
+    def build(self, model: nn.Module) -> SnapshotAverage:
+        return SnapshotAverage(model, self)
+
+    def taken(self, progress: float) -> int:
+        """How many moments are over at this progress."""
+        apart = self.share / (self.count - 1)
+        return sum(progress >= 1 - number * apart - 1e-9 for number in range(self.count))
 
 
 class Average:
@@ -59,9 +86,9 @@ class Average:
         """Take note of a held-out loss."""
 
     @torch.no_grad()
-    def add(self, step: int) -> None:
-        """Include the weights after a step; steps are counted from 1."""
-        self._move(1 - min(self.keep, (1 + step) / (10 + step)))
+    def add(self, moment: Moment) -> None:
+        """Include the weights after a step."""
+        self._move(1 - min(self.keep, (1 + moment.step) / (10 + moment.step)))
 
     def _move(self, new: float) -> None:
         """Move the average towards the weights, by this share of the way."""
@@ -116,13 +143,29 @@ class TriggeredAverage(Average):
         self.losses.append(loss)
 
     @torch.no_grad()
-    def add(self, step: int) -> None:
+    def add(self, moment: Moment) -> None:
         if self.begun:
             self.count += 1
             self._move(1 / self.count)
 
 
-def average_of(model: nn.Module, kind: float | Triggered | None) -> Average | None:
+class SnapshotAverage(Average):
+    """The mean of the weights at the moments that are over. The progress of the training says which, so there is no state."""
+
+    def __init__(self, model: nn.Module, spec: Snapshots) -> None:
+        super().__init__(model, 0.0)
+        self.spec = spec
+
+    @torch.no_grad()
+    def add(self, moment: Moment) -> None:
+        before, now = self.spec.taken(moment.before), self.spec.taken(moment.after)
+        if now == 0:
+            self._move(1.0)
+        elif now > before:
+            self._move((now - before) / now)
+
+
+def average_of(model: nn.Module, kind: float | Triggered | Snapshots | None) -> Average | None:
     """The average of an optimiser's `average`; None: the weights are not averaged."""
     if kind is None:
         return None

@@ -138,7 +138,7 @@ class Trainer:
         rate = self.optimise.set(self.optimiser, moment)
         self.optimiser.step()
         if self.average is not None:
-            self.average.add(moment.step)
+            self.average.add(moment)
         return rate, norm
 
 

@@ -13,7 +13,7 @@ from torch import nn
 from unmask import curves
 from unmask.axes import Part
 from unmask.errors import require
-from unmask.train.average import Triggered
+from unmask.train.average import Snapshots, Triggered
 from unmask.train.plan import Moment
 
 Curve = Literal["linear", "cosine", "inverse_sqrt", "constant", "trapezoid"]
@@ -33,8 +33,8 @@ class AdamW(Part):
     curve: Curve = "linear"  # how the rate changes after the warmup
     correct: bool = True  # Adam's bias correction; BERT's released code leaves it out
     layer_decay: float = 1.0  # rate of a layer as a share of the rate of the layer above it; 1: all layers alike
-    # share of the average of the weights that a step keeps, such as 0.999, or Triggered; none: no average
-    average: float | Triggered | None = None
+    # share of the average of the weights that a step keeps, such as 0.999, or Triggered, or Snapshots; none: no average
+    average: float | Triggered | Snapshots | None = None
 
     def __post_init__(self) -> None:
         check_numbers(self)
