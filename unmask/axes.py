@@ -50,7 +50,10 @@ FACTS: dict[str, Fact] = {
     "random lengths": Fact("rows of another length at each step", ("arrange=ContinuingRows(deviation=5.0)",)),
     "decoder rows": Fact("rows for a decoder", ("hide=Rewrite", "hide=Window", "hide=WriteSecond")),
     "decoder": Fact("a backbone with a decoder", ("system.backbone=EncoderDecoder",)),
-    "unpacked rows": Fact("rows that hold one example each", ("arrange=FullRows", "arrange=ContinuingRows")),
+    "unpacked rows": Fact(
+        "rows that hold one example each",
+        ("arrange=FullRows", "arrange=ContinuingRows", "arrange=SourceTarget(alone=true)"),
+    ),
     "mask token": Fact("a tokenizer with a [MASK] token"),
     # fields filled later
     "covered": Fact("predicted tokens that are hidden in the text", ("hide=Masked", "hide.replace=Mask")),
@@ -71,7 +74,9 @@ FACTS: dict[str, Fact] = {
         "layers that are all as wide as the last", ("system.backbone.inner=none", "system.backbone=Transformer")
     ),
     "one table": Fact("one table of token embeddings", ("system.backbone.cutoffs=()", "system.backbone=Transformer")),
-    "kept encoder": Fact("a backbone of which tasks with labels keep only the encoder", ("system.backbone=AttentiveLSTM",)),
+    "kept encoder": Fact(
+        "a backbone of which tasks with labels keep only the encoder", ("system.backbone=AttentiveLSTM",)
+    ),
     "word vectors": Fact("token embeddings that start as word vectors", ("start=FromVectors",)),
     "any width": Fact(
         "a backbone whose embeddings may differ in width from its layers", ("system.backbone=Transformer",)

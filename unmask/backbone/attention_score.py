@@ -9,7 +9,7 @@ A score is a part. For a query q and a key k:
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor, nn
@@ -22,7 +22,8 @@ class Score(PartLike, Protocol):
     """A part that scores keys."""
 
     def scorer(self, query: int, key: int) -> nn.Module:
-        """A module: queries B T Q and keys B S K give scores B T S. The arguments are the two widths."""
+        """A module whose `prepare` reads keys, B S K, once. Called with queries, B T Q, and the result, it gives scores, B T S. The
+        arguments are the two widths."""
 
 
 @dataclass(frozen=True)
@@ -57,17 +58,21 @@ class Concat(Part):
 
 
 class DotScore(nn.Module):
-    def forward(self, query: Tensor, keys: Tensor) -> Tensor:
-        return query @ keys.transpose(1, 2)
+    def prepare(self, keys: Tensor) -> Tensor:
+        """What the scores of all queries need of the keys; it is computed once."""
+        return keys
+
+    def forward(self, query: Tensor, prepared: Tensor) -> Tensor:
+        return query @ prepared.transpose(1, 2)
 
 
-class GeneralScore(nn.Module):
+class GeneralScore(DotScore):
     def __init__(self, query: int, key: int) -> None:
         super().__init__()
         self.between = nn.Linear(key, query, bias=False)
 
-    def forward(self, query: Tensor, keys: Tensor) -> Tensor:
-        found: Tensor = query @ self.between(keys).transpose(1, 2)
+    def prepare(self, keys: Tensor) -> Tensor:
+        found: Tensor = self.between(keys)
         return found
 
 
@@ -77,9 +82,22 @@ class ConcatScore(nn.Module):
         self.query, self.key = nn.Linear(query, query, bias=False), nn.Linear(key, query, bias=False)
         self.out = nn.Linear(query, 1, bias=False)
 
-    def forward(self, query: Tensor, keys: Tensor) -> Tensor:
-        found: Tensor = self.out(torch.tanh(self.query(query)[:, :, None] + self.key(keys)[:, None])).squeeze(3)
+    def prepare(self, keys: Tensor) -> Tensor:
+        found: Tensor = self.key(keys)
         return found
+
+    def forward(self, query: Tensor, prepared: Tensor) -> Tensor:
+        found: Tensor = self.out(torch.tanh(self.query(query)[:, :, None] + prepared[:, None])).squeeze(3)
+        return found
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A source, ready for queries."""
+
+    keys: Tensor  # B S K
+    scored: Tensor  # B S Q, what the scores need of the keys
+    hidden: Tensor  # B 1 S, minus infinity on padding, 0 elsewhere
 
 
 class SourceAttention(nn.Module):
@@ -89,11 +107,18 @@ class SourceAttention(nn.Module):
 
     def __init__(self, score: Score, query: int, key: int) -> None:
         super().__init__()
-        self.score = score.scorer(query, key)
+        self.score: Any = score.scorer(query, key)
 
-    def forward(self, query: Tensor, keys: Tensor, real: Tensor) -> Tensor:
-        """B T K. `real`: B S, True on the tokens of the source. Rows without any token get the mean of all vectors."""
-        scores = self.score(query, keys)
-        hidden = ~real[:, None] & real.any(1)[:, None, None]
-        weights = scores.float().masked_fill(hidden, float("-inf")).softmax(2)
-        return weights.to(keys.dtype) @ keys
+    def prepare(self, keys: Tensor, real: Tensor) -> Prepared:
+        """`real`: B S, True on the tokens of the source. A row without any token reads its padding."""
+        hidden = ~real & real.any(1, keepdim=True)
+        return Prepared(
+            keys,
+            self.score.prepare(keys),
+            torch.zeros_like(keys[:, None, :, 0]).masked_fill(hidden[:, None], float("-inf")),
+        )
+
+    def forward(self, query: Tensor, source: Prepared) -> Tensor:
+        """B T K, what the queries B T Q gather."""
+        weights = (self.score(query, source.scored) + source.hidden).softmax(2)
+        return weights @ source.keys

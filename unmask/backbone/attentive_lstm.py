@@ -15,9 +15,9 @@ import torch
 from torch import Tensor, nn
 
 from unmask.axes import Need, Part
-from unmask.backbone.attention_score import General, Score, SourceAttention
+from unmask.backbone.attention_score import General, Prepared, Score, SourceAttention
 from unmask.backbone.bilstm import BiLSTM, BiLSTMModule, TableEmbed
-from unmask.backbone.lstm_layer import GATES, Cells, LSTMLayer
+from unmask.backbone.lstm_layer import GATES, Cells
 from unmask.batch import Batch, Hidden, Record
 from unmask.init_weights import InitWeights
 from unmask.see import Pattern
@@ -116,7 +116,7 @@ class AttentiveLSTMModule(BiLSTMModule):
         width = spec.width
         self.decoder_embed = TableEmbed(vocabulary, spec.embedding)
         inputs = [spec.embedding + width, *[width] * (spec.layers - 1)]
-        self.decoder = nn.ModuleList(LSTMLayer(size, width) for size in inputs)
+        self.decoder = nn.ModuleList(nn.LSTMCell(size, width) for size in inputs)
         self.attention = SourceAttention(spec.score, width, width)
         self.combine = nn.Linear(2 * width, width)
 
@@ -154,25 +154,23 @@ class AttentiveLSTMModule(BiLSTMModule):
         x = self.dropout(self.decoder_embed(rows.ids))
         texts = len(x) // len(state.keys)  # that are written from each source
         keys, real = (tensor.repeat_interleave(texts, 0) for tensor in (state.keys, state.real))
+        source = self.attention.prepare(keys, real)
         cells, fed, found = state.cells, state.fed, []
         for place in range(x.shape[1]):
-            vector, cells, fed = self._step(x[:, place : place + 1], cells, fed, keys, real)
+            vector, cells, fed = self._step(x[:, place], cells, fed, source)
             found.append(vector)
-        return torch.cat(found, 1), state.replace(cells=cells, fed=fed)
+        return torch.stack(found, 1), state.replace(cells=cells, fed=fed)
 
-    def _step(
-        self, x: Tensor, cells: list[Cells], fed: Tensor, keys: Tensor, real: Tensor
-    ) -> tuple[Tensor, list[Cells], Tensor]:
-        """One token: B 1 D, the vector that predicts the next one; the cells, and what the next step reads besides its token."""
+    def _step(self, x: Tensor, cells: list[Cells], fed: Tensor, source: Prepared) -> tuple[Tensor, list[Cells], Tensor]:
+        """One token: B D, the vector that predicts the next one; the cells, and what the next step reads besides its token."""
         before = self.spec.when == "before"
-        gathered = self.attention(cells[-1].output[:, None], keys, real) if before else None
-        x = torch.cat((x, fed[:, None] if gathered is None else gathered), 2)
-        after = []
+        if before:
+            fed = self.attention(cells[-1].output[:, None], source)[:, 0]
+        x, after = torch.cat((x, fed), 1), []
         for layer, held in zip(self.decoder, cells, strict=True):
-            x, kept = layer(x, held)
-            x = self.dropout(x)
+            kept = Cells(*layer(x, (held.output, held.cell)))
+            x = self.dropout(kept.output)
             after.append(kept)
-        if gathered is None:
-            gathered = self.attention(x, keys, real)
-        vector: Tensor = torch.tanh(self.combine(torch.cat((gathered, x), 2)))
-        return self.dropout(vector), after, vector[:, 0]
+        gathered = fed if before else self.attention(x[:, None], source)[:, 0]
+        vector: Tensor = torch.tanh(self.combine(torch.cat((gathered, x), 1)))
+        return self.dropout(vector), after, vector

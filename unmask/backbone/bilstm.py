@@ -17,6 +17,8 @@ from unmask.errors import require
 from unmask.init_weights import InitWeights
 from unmask.see import Pattern
 
+VECTORS = 1.0  # fixed embeddings are drawn between this and its negative, about as large as word vectors
+
 
 @dataclass(frozen=True)
 class BiLSTM(Part):
@@ -108,7 +110,8 @@ class TableEmbed(nn.Module):
         super().__init__()
         self.token: FixedTable | nn.Embedding
         self.token = FixedTable(vocabulary, width) if fixed else nn.Embedding(vocabulary, width)
-        nn.init.uniform_(self.token.weight, -EMBEDDINGS, EMBEDDINGS)
+        reach = VECTORS if fixed else EMBEDDINGS
+        nn.init.uniform_(self.token.weight, -reach, reach)
         self.segment = None
 
     def forward(self, ids: Tensor) -> Tensor:
@@ -158,9 +161,8 @@ class BiLSTMModule(nn.Module):
         for sides in zip(self.left, self.right, strict=True):
             fed = self.dropout(layers[-1])
             read = [side(order.to_steps(fed))[0] for side, order in zip(sides, orders, strict=True)]
-            layers.append(
-                self.dropout(torch.cat([order.to_places(x) for order, x in zip(orders, read, strict=True)], 2))
-            )
+            both = torch.cat([order.to_places(x) for order, x in zip(orders, read, strict=True)], 2)
+            layers.append(self.dropout(both) * batch.real[:, :, None])  # padding, which is read last, has seen the text
             last = (orders[0].lengths - 1).clamp(min=0)[:, None, None].expand(-1, 1, self.spec.cells)
             ends.append(torch.cat([x.gather(1, last)[:, 0] for x in read], 1))
         return layers, ends

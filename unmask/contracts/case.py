@@ -107,7 +107,10 @@ class Case:
     def build(self, recipe: Recipe | None = None) -> Any:
         """A new system of this recipe; None: of the recipe of the case."""
         recipe = recipe or self.recipe
-        return recipe.system.build(recipe, self.vocabulary, SEED)
+        system: Any = recipe.system.build(recipe, self.vocabulary, SEED)
+        if recipe.start is not None:
+            recipe.start.fill_embeddings(system.backbone.embed.token.weight, self.tokenizer.spelled())
+        return system
 
     def rows(self, way: StageTrack, count: int = ROWS, length: int = LENGTH) -> Batch:
         """The first rows of the data as a track arranges them, with no token hidden. Every call returns the same record."""
@@ -125,7 +128,14 @@ class Case:
 
 def make_case(recipe: Recipe, small: SmallData) -> Case:
     """The case of a recipe."""
-    return Case(shortened(recipe), small)
+    short = shortened(recipe)
+    vectors = recipe.start is not None and "word vectors" in recipe.start.gives
+    settings = (
+        [f"start.file={small.vectors(recipe.system.backbone.embedding or recipe.system.backbone.width)}"]
+        if vectors
+        else []
+    )
+    return Case(override(short, settings), small)
 
 
 def shortened(recipe: Recipe) -> Recipe:

@@ -9,10 +9,13 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from unmask import text
 from unmask.data.prepare import prepare
 from unmask.text.encode import SIDE
 from unmask.text.lexicon import LEVELS
+from unmask.vectors import WordVectors, write_vectors
 
 VOCABULARY = 300  # the largest number of tokens: small, so that some words have several tokens
 DOCUMENTS = 120
@@ -72,6 +75,14 @@ class SmallData:
         for _ in prepare(text.Corpus([corpus]), tokenizer, out, holdout=0.05, workers=1, lexicon=lexicon):
             pass
         return tokenizer, out
+
+    def vectors(self, dims: int) -> Path:
+        """A file of word vectors of the words of the data."""
+        path = self.folder / f"vectors_{dims}.txt"
+        words = sorted({word for document in documents() for word in document.lower().split()})
+        matrix = np.random.default_rng(0).standard_normal((len(words), dims)).astype(np.float32)
+        write_vectors(WordVectors(tuple(words), matrix), path, overwrite=True)
+        return path
 
     def _lexicon(self) -> text.Lexicon:
         path = self.folder / "lexicon.tsv"
