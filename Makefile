@@ -31,7 +31,7 @@ bench: $(VENV)/installed-dev
 $(VENV)/installed: pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(INSTALL) torch
-	$(INSTALL) -e .
+	$(INSTALL) -e ".[serve]"
 	touch $@
 
 $(VENV)/installed-dev: $(VENV)/installed

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.browser import MISSING
 from unmask.threads import wait_without_spinning
 
 wait_without_spinning()  # before torch is loaded
@@ -101,3 +102,8 @@ def plain_shards(
     for _ in prepare(text.Corpus([corpus]), tokenizers["wordpiece"], folder, holdout=0.05, workers=1):
         pass
     return {"wordpiece": folder}
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    if MISSING:
+        terminalreporter.write_line(f"not collected: tests/serving/test_page.py, which needs {MISSING}")

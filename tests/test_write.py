@@ -165,6 +165,17 @@ def test_eight_pairs_are_learnt_and_written_exactly(name, tokenizers, tmp_path):
     scores = evaluate_file(model, path)
     assert (scores["examples"], scores["exact"], scores["rouge_l"]) == (8, 1.0, 1.0)
     assert scores["bleu"] == pytest.approx(100)
+    if name == "gpt2":
+        check_that_the_search_can_be_changed(tmp_path / "run", path)
+
+
+def check_that_the_search_can_be_changed(run, path) -> None:
+    cut = json.loads(works("evaluate", run, path, "--set", "most=2", "--set", "beams=1", "--json").out)
+    assert all(len(text) < len(pair.b) for text, pair in zip(cut["written"], PAIRS, strict=True))
+    said = works("predict", run, PAIRS[1].a, "--set", "most=2", "--json").out
+    assert json.loads(said)["written"] == cut["written"][1]
+    said = mistake("evaluate", run, path, "--set", "epochs=4")
+    assert "--set epochs cannot be changed after training: it can change beams, length_penalty" in said
 
 
 def test_with_a_dev_set_the_loss_there_is_told_and_the_best_weights_are_kept(tokenizers, tmp_path):

@@ -46,6 +46,7 @@ FACTS: dict[str, Fact] = {
     "pairs": Fact("two texts in each example", ("arrange=NextSentence",)),
     "halves": Fact("sources and targets that each fill at most half of a row", ("arrange=SourceTarget",)),
     "labels": Fact("a class for each example", ("arrange=NextSentence",)),
+    "connectives": Fact("texts that a connective joins", ("arrange=Discourse",)),
     "continuing rows": Fact("rows that continue the rows before them", ("arrange=ContinuingRows",)),
     "random lengths": Fact("rows of another length at each step", ("arrange=ContinuingRows(deviation=5.0)",)),
     "decoder rows": Fact("rows for a decoder", ("hide=Rewrite", "hide=Window", "hide=WriteSecond")),
@@ -70,6 +71,7 @@ FACTS: dict[str, Fact] = {
     ),
     "memory": Fact("a memory of the rows before", ("system.backbone=TransformerXL",)),
     "cells": Fact("a recurrent network whose cells are its memory", ("system.backbone=LSTM",)),
+    "two halves": Fact("vectors with one half for each direction", ("system.backbone=TwoWayLSTM",)),
     "equal layers": Fact(
         "layers that are all as wide as the last", ("system.backbone.inner=none", "system.backbone=Transformer")
     ),
@@ -82,7 +84,12 @@ FACTS: dict[str, Fact] = {
         "a backbone whose embeddings may differ in width from its layers", ("system.backbone=Transformer",)
     ),
     "rotation": Fact("attention that rotates queries and keys", ("system.backbone.attention=Full",)),
+    "task embeddings": Fact("embeddings of tasks", ("system.backbone.tasks=2",)),
     "windows": Fact("layers in which tokens see only a window", ("system.backbone.local=Local",)),
+    "entity vectors": Fact(
+        "a network that reads the entities of a graph",
+        ("system.backbone.knowledge=Fusion", "system.backbone=Transformer(knowledge=Fusion)"),
+    ),
     "clusters": Fact("adaptive embeddings", ("system.backbone=TransformerXL(cutoffs=(20000, 40000))",)),
     # directions
     "left": Fact("tokens that see only the tokens before them", ("see=LeftToRight",)),
@@ -90,6 +97,7 @@ FACTS: dict[str, Fact] = {
     "both sides": Fact("tokens that see both sides", ("see=Everything",)),
     "prefix": Fact("a second text that sees the first text and its own past", ("see=Prefix",)),
     "future hidden": Fact("a view in which no token sees a later one", ("see=LeftToRight",)),
+    "past hidden": Fact("a view in which no token sees an earlier one", ("see=RightToLeft",)),
     # scores that an objective computes
     "token scores": Fact("an objective that scores tokens", ("predict.tokens=Tokens",)),
     "original scores": Fact("an objective that scores whether each token is the original one"),
@@ -100,9 +108,15 @@ FACTS: dict[str, Fact] = {
     "scores of each class": Fact("an objective that says for each class whether an example has it"),
     "numbers": Fact("an objective that predicts a number"),
     "relation scores": Fact("an objective that scores relations between two entities"),
+    "entity scores": Fact("an objective that scores entities"),
+    "compared rows": Fact("an objective that compares the rows of a batch with each other"),
     "tag scores": Fact("an objective that scores the tags of each token"),
     "span scores": Fact("an objective that scores where an answer begins and ends"),
 }
+
+
+# targets whose answers are not tokens: the column that holds their answers
+COLUMN_OF_TARGETS = {"entities": "links"}
 
 
 def fact(name: str) -> Fact:
@@ -111,8 +125,11 @@ def fact(name: str) -> Fact:
     if kind == "column" and inner:
         return Fact(f"the column {inner!r} in the data")
     if kind == "targets" and inner:
+        if inner in COLUMN_OF_TARGETS:
+            return Fact(f"the targets {inner!r}", ("hide=(Masked, Links)",))
         ahead = inner.removeprefix("ahead_")
-        givers = (f"hide=Next(ahead={ahead})",) if ahead.isdecimal() else ("hide=Masked", "hide=Next")
+        usual = ("hide=Previous", "hide=(Next, Previous)") if inner == "previous" else ("hide=Masked", "hide=Next")
+        givers = (f"hide=Next(ahead={ahead})",) if ahead.isdecimal() else usual
         return Fact(f"the targets {inner!r}", givers)
     return FACTS[name]
 
@@ -209,6 +226,9 @@ class Arrange(PartLike, Protocol):
     @property
     def continuous(self) -> bool:
         """Whether each row continues the same row of the batch before it."""
+
+    def ready(self, tokenizer: Any) -> Any:
+        """What makes the examples with this tokenizer: it has `runs` and `packed`. Most arrangements return themselves."""
 
     def runs(self, texts: Any, layout: str, length: int, rng: Any) -> Any:
         """Examples of at most `length` tokens."""
@@ -606,6 +626,10 @@ class Task(PartLike, Protocol):
     @property
     def compares(self) -> bool:
         """Whether the answer to an example depends on the other examples that are given with it."""
+
+    @property
+    def later(self) -> tuple[str, ...]:
+        """The names of the values that may still be changed after training, because they only say how it answers."""
 
     def read(self, path: Path, columns: Any, *, labelled: bool = True) -> tuple[list[Any], Counter[str]]:
         """The examples of a file, and the notes. If `labelled`, each example must have its correct answer."""

@@ -21,6 +21,9 @@ if TYPE_CHECKING:  # the preparation of text imports this file too, and must not
     from unmask.text.columns import Column
 
 
+TASK = "task"  # in `Batch.per_row`: the number of the track, for a network with task embeddings
+
+
 class Record:
     """Base class of frozen records: a record can be copied with changes, and moved to a device."""
 
@@ -92,7 +95,8 @@ class Batch(Record):
     # by name, B T each, or with a trailing shape. word, sentence, phrase, entity: the number of the unit within its row;
     # -1: the token is in no such unit
     columns: dict[str, Tensor] = dataclasses.field(default_factory=dict)
-    # by name, B each. begins: the row does not continue the row before; backward: it holds its text in reverse order
+    # by name, B each. begins: the row does not continue the row before; backward: it holds its text in reverse order; task:
+    # the number of its track, filled by the system for a network with task embeddings
     per_row: dict[str, Tensor] = dataclasses.field(default_factory=dict)
     # by name, E each, or with a trailing shape: the answers of a task that are not one class, such as a number
     per_example: dict[str, Tensor] = dataclasses.field(default_factory=dict)
@@ -140,6 +144,9 @@ class Hidden(Record):
     query: Tensor | None = None  # N D, the second stream, only at the targets (XLNet)
     # B T D, what a decoder made of the layers: at the tokens themselves (DeBERTa), or at those of the decoder rows (BART)
     decoded: Tensor | None = None
+    # B T D, the entity at each token after the last layer; 0: there is none (ERNIE of Tsinghua)
+    entities: Tensor | None = None
+    table: Tensor | None = None  # E D, the vectors of all entities, which are not trained
 
     @property
     def last(self) -> Tensor:

@@ -181,6 +181,8 @@ def _show(results: dict[str, Any], out: Path, run: Path) -> None:
         f"{screen.duration(results['seconds'])}"
     )
     screen.out.print(f'next: unmask generate {run} "Return the" --top-p 0.9', markup=False)
+    page = "http://127.0.0.1:8000/?view=write&text=Return+the"
+    screen.out.print(f"or in a browser: unmask serve {run}, then open {page}", markup=False, soft_wrap=True)
 
 
 def _write(path: Path, rows: Iterable[dict[str, str]]) -> None:

@@ -103,6 +103,7 @@ class FullTrack:
     sentence: str = SENTENCE  # the name of the objective for the classes of `arrange`
     own: dict[str, Objective] = field(default_factory=dict)
     data: tuple[str, ...] = ()
+    task: int | None = None  # its number, for a network with task embeddings; None: the network has none
 
 
 @dataclass(frozen=True)
@@ -211,6 +212,9 @@ class Recipe:
         shares = self._shares(stage)
         main = FullTrack(shares[MAIN], self.arrange, hide, self.see, self.segments, None)
         others = {name: _full(track, main, shares[name]) for name, track in self.tracks.items()}
+        if "task embeddings" in gives_of(self.system):
+            main = replace(main, task=0)
+            others = {name: replace(track, task=number) for number, (name, track) in enumerate(others.items(), 1)}
         if self.takes_turns:  # an arrangement of its own has its own classes
             others |= {n: replace(others[n], sentence=n) for n, track in self.tracks.items() if track.arrange}
         return {MAIN: main} | others

@@ -30,6 +30,7 @@ RECIPE = "recipe.json"
 TOKENIZER = "tokenizer.json"
 WEIGHTS = checkpoint.WEIGHTS
 REQUEST = "run.json"  # the settings of a pretraining, and its rows in one pass
+GRAPH = "graph"  # the folder of the graph whose entities the network reads
 IMPORTED = "import.json"  # the report of 'unmask import'
 _MAKE = "make one with 'unmask pretrain' or 'unmask import'"
 
@@ -106,11 +107,12 @@ def claim(
 
 def create(
     out: Path, recipe: Recipe, tokenizer: Tokenizer, *, system: nn.Module | None = None,
-    more: Mapping[str, Mapping[str, Any]] | None = None,
+    more: Mapping[str, Mapping[str, Any]] | None = None, graph: Path | None = None,
 ) -> None:  # fmt: skip
     """Write a run folder atomically; it replaces an existing one (see `claim`).
 
-    `system`: its weights are saved too. `more`: other files, JSON by file name."""
+    `system`: its weights are saved too. `more`: other files, JSON by file name. `graph`: the folder of the graph whose
+    entities the network reads; it is copied."""
     draft = out.with_name(f".{out.name}.draft")
     shutil.rmtree(draft, ignore_errors=True)
     try:
@@ -119,6 +121,8 @@ def create(
         tokenizer.save(draft / TOKENIZER)
         for name, content in (more or {}).items():
             checkpoint.write_text(json.dumps(content, indent=1), draft / name)
+        if graph is not None:
+            shutil.copytree(graph, draft / GRAPH)
         if system is not None:
             checkpoint.save_weights(system, draft / WEIGHTS)
         replace_folder(draft, out)

@@ -76,7 +76,7 @@ class RightToLeft(View):
 
     @property
     def gives(self) -> frozenset[str]:
-        return frozenset({"right"})
+        return frozenset({"right", "past hidden"})
 
     def rank(self, batch: Batch) -> Tensor:
         return -batch.position

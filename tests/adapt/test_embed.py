@@ -46,7 +46,9 @@ def trained(base, some, out, **settings):
 @pytest.mark.parametrize("name", recipes.names())
 def test_every_recipe_is_trained_by_each_loss_and_makes_the_same_vectors_when_saved(name, tmp_path, monkeypatch):
     recipe, tokenizer = case(name).recipe, case(name).tokenizer
-    base = Model(recipe.system.build(recipe, tokenizer.vocabulary, 0), recipe, tokenizer, tmp_path / "base")
+    graph = case(name).data / "graph"
+    base = Model(recipe.system.build(recipe, tokenizer.vocabulary, 0), recipe, tokenizer, tmp_path / "base",
+                 graph=graph if graph.is_dir() else None)  # fmt: skip
     made = []
     build = adapting.new_model
     monkeypatch.setattr(adapting, "new_model", lambda *given: made.append(build(*given)) or made[-1])

@@ -16,7 +16,7 @@ from unmask.infer.batches import one_more
 from unmask.see import Everything
 from unmask.tree import rows_of
 
-SHAPE = {"layers": 2, "cells": 3, "embedding": 5, "length": 40, "dropout": 0.0}
+SHAPE = {"layers": 2, "embedding": 5, "length": 40, "dropout": 0.0}
 
 
 def network(spec):
@@ -69,7 +69,7 @@ def test_attention_is_the_formula_of_its_score_by_loops(score):
 
 
 def test_the_encoder_is_torchs_bidirectional_lstm():
-    model = network(BiLSTM(**SHAPE, joined=True))
+    model = network(BiLSTM(**SHAPE, cells=3, joined=True))
     theirs = torch.nn.LSTM(5, 3, num_layers=2, bidirectional=True, batch_first=True)
     for number in range(2):
         for side, ending in ((model.left, ""), (model.right, "_reverse")):
@@ -91,7 +91,7 @@ def sigmoid(x):
 
 @pytest.mark.parametrize("when", ["before", "after"])
 def test_the_decoder_is_the_papers_steps_by_loops(when):
-    model, batch = network(AttentiveLSTM(**SHAPE, when=when)), rows()
+    model, batch = network(AttentiveLSTM(**SHAPE, width=6, when=when)), rows()
     decoder, spec = batch.decoder, model.spec
     found = model(batch)[0]
     layers, ends = model.read_layers(batch)
@@ -119,7 +119,7 @@ def test_the_decoder_is_the_papers_steps_by_loops(when):
 
 @pytest.mark.parametrize("when", ["before", "after"])
 def test_tokens_one_by_one_with_a_state_get_the_vectors_of_the_whole_text(when):
-    model, batch = network(AttentiveLSTM(**SHAPE, when=when)), rows()
+    model, batch = network(AttentiveLSTM(**SHAPE, width=6, when=when)), rows()
     with torch.no_grad():
         whole = model(batch)[0].decoded
         state = model.read(batch, 9)
@@ -132,7 +132,7 @@ def test_tokens_one_by_one_with_a_state_get_the_vectors_of_the_whole_text(when):
 
 
 def test_fixed_vectors_never_train_and_are_saved():
-    model = network(AttentiveLSTM(**SHAPE, fixed=True))
+    model = network(AttentiveLSTM(**SHAPE, width=6, fixed=True))
     assert "embed.token.weight" not in dict(model.named_parameters())
     assert "embed.token.weight" in model.state_dict()
 

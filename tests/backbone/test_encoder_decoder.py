@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import pairwise
 
 import pytest
 import torch
 
 from tests.small import random_batch, vocabulary
 from unmask.backbone import EncoderDecoder, Learned, Rotary, Sinusoidal
+from unmask.backbone.cross_attention import CrossAttention, CrossMask, cross_lengths, cross_mask
 from unmask.errors import UserError
-from unmask.hide import Rewrite
+from unmask.hide import Delete, Masked, Rewrite, apply_rules
 from unmask.infer.batches import one_more
 from unmask.see import Everything
 from unmask.tree import rows_of
@@ -53,6 +55,28 @@ def test_the_decoder_reads_the_source_of_its_own_example_and_both_share_one_tabl
         other = batch.replace(ids=torch.where(batch.example == 0, 7, batch.ids))
         moved = (model(other)[0].decoded - before).abs().amax(2) > 0
     assert torch.equal(moved & batch.decoder.real, batch.decoder.example == 0)
+
+
+def test_the_lengths_for_the_fast_kernel_show_each_token_the_source_of_its_example():
+    """The kernel for examples of different lengths, by explicit loops. One row of the source is full, one has no text."""
+    batch = random_batch(rows=4, length=24, examples=3, padding=0)
+    batch = batch.replace(example=torch.where(torch.arange(4)[:, None] == 3, -1, batch.example))
+    batch = apply_rules((Rewrite(), Masked(budget=0.3, replace=Delete(), at="none")), batch, vocabulary(), 0)
+    decoder = batch.decoder.replace(example=torch.where(torch.arange(24) < 20, batch.decoder.example, -1))
+    layer, x = CrossAttention(16, 2).eval(), torch.randn(2, 4, 24, 16, generator=torch.Generator().manual_seed(0))
+    begins = [lengths.tolist() for lengths in cross_lengths(decoder, batch)]
+    assert len(begins[0]) == len(begins[1])
+    with torch.no_grad():
+        expected = layer(x[0], cross_mask(decoder, batch, torch.float32), x[1])
+        for (q, q_end), (k, k_end) in zip(pairwise(begins[0]), pairwise(begins[1]), strict=True):
+            if q == q_end:
+                continue
+            assert k < k_end
+            mine, read = x[0].flatten(0, 1)[None, q:q_end], x[1].flatten(0, 1)[None, k:k_end]
+            all_seen = CrossMask(mask=torch.ones(1, 1, 1, k_end - k, dtype=torch.bool))
+            real = decoder.real.flatten()[q:q_end]
+            found = layer(mine, all_seen, read)[0][real]
+            assert torch.allclose(found, expected.flatten(0, 1)[q:q_end][real], atol=1e-5)
 
 
 def test_embeddings_may_be_scaled_by_the_root_of_the_width():

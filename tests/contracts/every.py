@@ -12,6 +12,7 @@ from unmask.contracts import Case, Contract, SmallData, applying, make_case
 from unmask.recipe import Recipe
 
 SMALL = SmallData()
+NAMES = ("str", "str | None")  # the types of fields that name a language, a file or a column: they are like numbers
 
 
 @cache
@@ -42,12 +43,14 @@ def pairs() -> list[tuple[Contract, str, str]]:
 def shape(recipe: Recipe) -> Any:
     """What a recipe hides, sees, arranges, predicts and with what, without its numbers."""
     axes = (recipe.hide, recipe.see, recipe.arrange, recipe.system, recipe.predict, recipe.tracks)
-    return [_without_numbers(value) for value in (*axes, *(stage.hide for stage in recipe.schedule))]
+    stages = [_without_numbers(stage.hide) for stage in recipe.schedule]
+    return [*(_without_numbers(value) for value in axes), [s for i, s in enumerate(stages) if s not in stages[:i]]]
 
 
 def _without_numbers(value: Any) -> Any:
     if dataclasses.is_dataclass(value):
-        return [type(value).__name__, *(_without_numbers(getattr(value, f.name)) for f in dataclasses.fields(value))]
+        fields = [f for f in dataclasses.fields(value) if f.type not in NAMES]
+        return [type(value).__name__, *(_without_numbers(getattr(value, f.name)) for f in fields)]
     if isinstance(value, dict):
         return {name: _without_numbers(item) for name, item in value.items()}
     if isinstance(value, tuple):

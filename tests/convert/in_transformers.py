@@ -15,7 +15,7 @@ from unmask.convert import architecture_of
 from unmask.data import FromTask
 from unmask.data.examples import Text
 from unmask.errors import UserError
-from unmask.hide import Nothing
+from unmask.hide import Nothing, Rewrite
 from unmask.infer.model import Model
 from unmask.predict import Label
 from unmask.recipe import Recipe
@@ -25,6 +25,7 @@ from unmask.tasks import Classify
 AUTO = {  # how the name of a class ends, and what opens it
     "ForPreTraining": hf.AutoModelForPreTraining,
     "ForMaskedLM": hf.AutoModelForMaskedLM,
+    "ForConditionalGeneration": hf.AutoModelForSeq2SeqLM,
     "LMHeadModel": hf.AutoModelForCausalLM,
     "ForSequenceClassification": hf.AutoModelForSequenceClassification,
     "Model": hf.AutoModel,
@@ -61,7 +62,7 @@ def classifier(name: str, folder: Path, tokens: Any = None, **changes: Any) -> M
             "bias": pooler is not None, "dropout": 0.1} | norm | changes  # fmt: skip
     adapted = recipe.replace(
         arrange=FromTask(),
-        hide=Nothing(),
+        hide=Rewrite() if "decoder" in recipe.system.backbone.gives else Nothing(),
         see=recipe.see.reading,
         system=Single(backbone=recipe.system.backbone),
         predict={"label": Label(**head)},
@@ -102,7 +103,8 @@ def assert_same_numbers(model: Model, folder: Path, network: Any, left_out: tupl
         there = encoded["attention_mask"].bool()
         batch, hidden = look(model, texts)
         assert torch.equal(encoded["input_ids"][there], batch.ids[batch.real])
-        for mine, other in zip(hidden.layers, theirs.hidden_states, strict=True):
+        layers = theirs.encoder_hidden_states if "encoder_hidden_states" in theirs else theirs.hidden_states
+        for mine, other in zip(hidden.layers, layers, strict=True):
             torch.testing.assert_close(mine[batch.real], other[there], **PARITY)
         for head in (head for head in model.system.predict if head not in left_out):
             mine = score(model, head, batch, hidden)

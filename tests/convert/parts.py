@@ -139,7 +139,8 @@ def _of_architecture(recipe: Recipe) -> list[str]:
 
 def recipe_of(name: str, *settings: str) -> Recipe:
     recipe = recipes.get(name, size="tiny", settings=[*_shape(name), *settings])
-    return recipe.replace(schedule=(type(recipe.schedule[0])(length=32),), reads=recipe.system.backbone.length)
+    stage = type(recipe.schedule[0])(length=32, turns=recipe.schedule[0].turns)
+    return recipe.replace(schedule=(stage,), reads=recipe.system.backbone.length)
 
 
 def look(model: Model, texts: list[Text]) -> tuple[Batch, Hidden]:
@@ -147,6 +148,7 @@ def look(model: Model, texts: list[Text]) -> tuple[Batch, Hidden]:
     rows, _ = rows_of(texts, [0] * len(texts), model.tokenizer, model.recipe.layout, model.length)
     batch = batch_of(rows, np.arange(len(texts)))
     with torch.no_grad():
+        batch = model.system.read(batch)
         return batch, model.system.look(batch)
 
 

@@ -61,7 +61,10 @@ def test_the_bare_network_opens_with_auto_model(tmp_path, name):
     theirs, encoded = from_text(hf.AutoModel.from_pretrained(tmp_path / "hf").eval(), tmp_path / "hf", TEXTS)
     batch, hidden = look(model, TEXTS)
     there = encoded["attention_mask"].bool()
-    torch.testing.assert_close(hidden.last[batch.real], theirs.last_hidden_state[there], **PARITY)
+    mine = (
+        hidden.last if batch.decoder is None else hidden.for_prediction
+    )  # their last vectors are those of the decoder
+    torch.testing.assert_close(mine[batch.real], theirs.last_hidden_state[there], **PARITY)
 
 
 @pytest.mark.parametrize("name, theirs", [
@@ -92,6 +95,9 @@ def test_import_of_an_export_has_identical_weights(tmp_path, build, name):
     report = import_hf(tmp_path / "hf", tmp_path / "b")
     assert (report.missing, report.left_over, report.notes) == ((), (), ())
     before, after = weights(tmp_path / "a"), weights(tmp_path / "b")
+    if "backbone.embed.task.weight" in before:  # the vector of the first task is added to every position
+        task, name = before.pop("backbone.embed.task.weight")[0], "backbone.embed.position.weight"
+        before[name] = before[name] + task
     assert before.keys() == after.keys()
     assert all(torch.equal(before[key], after[key]) for key in before)
 
@@ -118,7 +124,7 @@ def test_import_of_an_export_has_identical_recipe_parts(tmp_path, build, name):
 def test_a_refusal_names_a_value_of_the_recipe(name, variant):
     recipe = recipes.get(name, size="tiny", variant=variant)
     got = refusal(recipe).partition("got ")[2]
-    path, value = re.match(r"([\w.]+)='?([\w.]+)", got).groups()
+    path, value = re.match(r"([\w.]+)='?([\w.-]+)", got).groups()
     assert str(flat(recipe)[path]).lower() == value.lower()
 
 

@@ -10,7 +10,7 @@ import torch
 
 from tests.contracts import every
 from unmask import recipes
-from unmask.contracts import Case, turns
+from unmask.contracts import Case
 from unmask.contracts.outcomes import applying
 from unmask.data import Blocks, ContinuingRows, SentenceOrder
 from unmask.errors import UserError
@@ -43,7 +43,7 @@ def case() -> Case:
 
 
 def test_the_contracts_hold_for_a_recipe_whose_tracks_take_turns(case):
-    for contract in (*applying(case), *turns.CONTRACTS):
+    for contract in applying(case):
         if contract.name != "learns":  # it takes long, and runs for the recipes of the package
             contract.check(case)
 

@@ -81,3 +81,9 @@ def test_two_characters_ahead_every_layer_and_its_weight_are_told(trained: dict[
     assert choices["weight layer"] == "InTurn (share 0.5, value 1)"
     assert "target ahead_2" in choices["predict layer_second"]
     assert "then" in screen(explanation)
+
+
+def test_parts_that_cannot_be_trained_together_are_shown_and_told(trained: dict[str, Tokenizer]) -> None:
+    changed = recipes.get("gpt2", size="tiny", settings=["see=Everything"])
+    assert explain(changed, PAIR, tokenizer=trained["gpt2"]).misfit.endswith("set see=LeftToRight")
+    assert explain(tiny("gpt2"), PAIR, tokenizer=trained["gpt2"]).misfit == ""

@@ -18,6 +18,7 @@ import torch
 import uvicorn
 
 from tests.adapt.made import base_of, loud
+from tests.browser import MISSING
 from tests.convert.parts import model_of, recipe_of, tokenizer
 from unmask.adapt import adapt
 from unmask.adapt.adapters import Adapters
@@ -33,6 +34,7 @@ from unmask.tasks._questions import Asked
 from unmask.tasks._sentences import Sentence
 from unmask.tasks.classify import Example
 
+collect_ignore = ["test_page.py"] if MISSING else []  # the summary of the tests says so
 STORED = Path(__file__).parent.parent / "runs" / "format_2"
 NAMES = ("bert", "bert-classify", "gpt2", "tags", "span", "pairs", "vectors", "first", "second")
 WORDS = ["the doctor opened the case", "every window near London", "three valves", "no evidence"]

@@ -64,7 +64,7 @@ def test_random_bodies_are_answered_or_refused(url):
 
 def test_there_is_a_page_and_other_addresses_are_refused(url):
     status, page = get(url, "/")
-    assert (status, "<title>unmask serve</title>" in page) == (200, True)
+    assert (status, "<title>Unmask</title>" in page) == (200, True)
     for path in ("/nothing", "/../pyproject.toml", "/%2e%2e/app.py", "/models/bert/nothing"):
         assert get(url, path)[0] == 404
     assert get(url, "/v1/embeddings")[0] in (404, 405)  # it is asked with POST

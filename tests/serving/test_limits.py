@@ -19,7 +19,7 @@ from tests.convert.parts import SENTENCES
 from tests.serving.conftest import get, post, running, service_of
 from unmask.serving.limits import Limits
 from unmask.serving.models import Models
-from unmask.serving.run_service import check_keys
+from unmask.serving.run_service import _listen, check_keys
 from unmask.serving.service import Service
 
 
@@ -294,3 +294,9 @@ def test_with_fast_encoders_have_eight_bits_and_the_others_say_why_not(runs, tmp
         found = post(url, "/embed", {"inputs": SENTENCES, "normalize": False})[1]
     np.testing.assert_allclose(found, plain, atol=0.3)
     assert np.abs(np.array(found) - plain).max() > 1e-5
+
+
+def test_small_answers_are_sent_at_once():
+    """asyncio sets TCP_NODELAY only on sockets whose protocol is named; without it an answer takes 40 ms."""
+    with _listen("127.0.0.1", 0) as found:
+        assert found.proto == socket.IPPROTO_TCP

@@ -6,7 +6,7 @@ import pytest
 
 import unmask
 from tests.convert.parts import SENTENCES as TEXTS
-from tests.serving.conftest import NAMES
+from tests.serving.conftest import NAMES, STORED, running, service_of
 from unmask.infer.likelihood import score
 
 
@@ -100,3 +100,14 @@ def test_a_stream_that_is_closed_midway_ends_its_work(client, service):
     assert found.choices[0].text
     written = service.metrics.written._value.get()
     assert written < 4_000
+
+
+def test_a_model_that_writes_from_a_source_takes_the_prompt_as_its_source():
+    model, sources = unmask.load(STORED / "unilm-write", device="cpu"), ["a b c", "d"]
+    with running(service_of(STORED, "unilm-write")) as url:
+        client = openai.OpenAI(base_url=f"{url}/v1", api_key="none", max_retries=0)
+        options = {"model": "unilm-write", "prompt": sources, "max_tokens": 4}
+        plain = client.completions.create(**options, temperature=0, echo=True, logprobs=1)
+        drawn = client.completions.create(**options, seed=3)
+    assert [one.text for one in plain.choices] == model.generate(sources, tokens=4, greedy=True)
+    assert [one.text for one in drawn.choices] == model.generate(sources, tokens=4, seed=3)

@@ -18,10 +18,10 @@ from unmask.adapt.epochs import of_dev, rounds
 from unmask.adapt.features import cached_features
 from unmask.adapt.inherit import inherit
 from unmask.axes import Judged, Task, Tune
-from unmask.data.examples import rows_of_task
 from unmask.errors import require
 from unmask.infer.answer import TaskReader
 from unmask.infer.model import Model
+from unmask.infer.passes import laid_out
 from unmask.init_weights import Undrawn
 from unmask.recipe import Recipe
 from unmask.system.single import draw_head
@@ -71,10 +71,10 @@ def adapt(
     assert recipe.task is not None
     task = recipe.task.made(examples=len(examples), seed=seed, fresh=fresh)
     model = new_model(base, recipe.replace(task=task), out, seed, fresh)
-    rows, notes = rows_of_task(task.lay_out(examples), base.tokenizer, recipe.layout, model.length)
+    rows, notes = laid_out(model, task.lay_out(examples))
     rows_of_dev = []
     if dev:
-        held, noted = rows_of_task(task.lay_out(dev), base.tokenizer, recipe.layout, model.length)
+        held, noted = laid_out(model, task.lay_out(dev))
         rows_of_dev = [held]
         notes.update(of_dev(noted))
     start = task.baseline(dev or examples)
@@ -124,7 +124,7 @@ def new_model(base: Model, recipe: Recipe, out: Path, seed: int, fresh: bool) ->
         inherit(system, base, recipe.task.head)
     if recipe.tune is not None:
         put_in(system, recipe.tune, seed)
-    return Model(system, recipe, base.tokenizer, out, base.device)
+    return Model(system, recipe, base.tokenizer, out, base.device, graph=base.graph)
 
 
 class _Judge:

@@ -49,7 +49,9 @@ def rounds(
     training stopped before an epoch ended) and its `kept_score` (None without a dev set), the values of `start`, and the `notices`, which `remarks` returns. All records
     are written to the log of the run. `base`: the run holds only what was trained, and this is its base."""
     out, system = model.folder, model.system
-    run.create(out, model.recipe, model.tokenizer, more={run.BASE: dataclasses.asdict(base)} if base else {})
+    run.create(
+        out, model.recipe, model.tokenizer, more={run.BASE: dataclasses.asdict(base)} if base else {}, graph=model.graph
+    )
     batch = min(plan.examples, len(rows))
     epochs = Epochs(max(1, round(len(rows) / batch)))
     steps = max(1, round(plan.epochs * epochs.steps))

@@ -74,7 +74,7 @@ def about_size(made: text.Tokenizer, wanted: text.Kind) -> Counter[str]:
 def prepare(
     corpus: Paths, out: str | Path, *, tokenizer: str | Path, words: str = "auto", words_from: Paths = (),
     lexicon: Paths = (), graph: str | Path | None = None, link_by: str | None = None, mention_id: str | None = None,
-    holdout: float = HOLDOUT, fold: bool = False, whole: bool = False, lines: bool = False,
+    capitals: bool = False, holdout: float = HOLDOUT, fold: bool = False, whole: bool = False, lines: bool = False,
     encoding: str = "utf-8", errors: str = "strict", seed: int = 0, workers: int | None = None, overwrite: bool = False,
     progress: Progress = True,
 ) -> dict[str, Any]:  # fmt: skip
@@ -85,6 +85,7 @@ def prepare(
     `graph`: a folder of 'unmask graph': its entities are found in the text and become the column `links`. `link_by`: which
     entity is meant if several have one name: prior (the one with the most triples, the default) or context. A JSON line
     with `mentions` (start, end, id) keeps them instead; `mention_id` is another name for their id.
+    `capitals`: keep which words begin with a capital letter as the column `capital`, because a tokenizer may not.
     `whole`: a .txt file is one document, and its blank lines are text, for models of characters and bytes.
     `lines`: every line of a .txt file is a document. `encoding`: utf-8, gb18030, big5, utf-16 or another.
     `fold`: full-width letters, digits and marks are read as half-width ones; the data's tokenizer does so from then on.
@@ -96,7 +97,7 @@ def prepare(
     stream = text.Corpus(listed(corpus), errors=errors, encoding=encoding, seed=seed, whole=whole, lines=lines)
     read = text.Tokenizer.load(tokenizer)
     records = prepare_shards(
-        stream, read.folding() if fold else read, out, words=way, own=own, lexicon=known, holdout=holdout,
+        stream, read.folding() if fold else read, out, words=way, own=own, lexicon=known, capitals=capitals, holdout=holdout,
         workers=workers, overwrite=overwrite, **_linking(graph, link_by, mention_id),
     )  # fmt: skip
     manifest = follow(records, progress, partial(screen.reading, title="preparing"))

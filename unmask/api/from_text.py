@@ -27,7 +27,7 @@ from unmask.system import check_training
 from unmask.text import layout as layouts
 from unmask.text.boundaries import available
 from unmask.text.documents import source_of
-from unmask.text.encode import SIDE
+from unmask.text.encode import CAPITAL, SIDE
 from unmask.text.lexicon import LEVELS
 
 Records = Generator[dict[str, Any], None, Path]
@@ -65,6 +65,7 @@ class Places:
     data: Path
     words: text.Words
     whole: bool
+    capitals: bool
     state: dict[str, Any]  # of the text when the names of these folders were made
 
 
@@ -167,7 +168,8 @@ def check_reading(recipe: Recipe, reading: Reading, start: Path | None) -> None:
         "--lexicon has no effect, because {name} hides no phrases or entities: leave --lexicon out",
         name=recipe.name,
     )
-    other = sorted(needed - {SENTENCES, SIDE, "word", *LEVELS})
+    of_tokenizer = {fact.removeprefix("column:") for fact in recipe.tokenizer.gives}
+    other = sorted(needed - {SENTENCES, SIDE, CAPITAL, "word", *LEVELS} - of_tokenizer)
     require(
         not other,
         "{name} needs the columns {other}, which are not made from text: give prepared data that has them",
@@ -224,8 +226,10 @@ def place(recipe: Recipe, data: Sequence[str | Path], reading: Reading, found: P
     wanted: text.Words = "auto" if "word" in needed_columns(recipe) or reading.lexicon else "none"
     words, state = available(wanted), _state(data, reading)  # a segmenter that is installed later changes the name
     how = {"words": words, "whole": whole, "holdout": reading.share, "lexicon": cache.state_of(reading.lexicon)}
+    capitals = CAPITAL in needed_columns(recipe)
+    how |= {"capitals": True} if capitals else {}
     folder = cache.entry("data", tokenizer=tokenizer.checksum, format=VERSION, **state, **how)
-    return Places(found, folder, wanted, whole, state)
+    return Places(found, folder, wanted, whole, capitals, state)
 
 
 def prepare_text(
@@ -238,7 +242,14 @@ def prepare_text(
     corpus, tokenizer = reading.corpus(data, whole=places.whole), text.Tokenizer.load(places.tokenizer)
     with cache.filled(places.data) as draft:
         for record in prepare(
-            corpus, tokenizer, draft, words=places.words, lexicon=lexicon, holdout=reading.share, overwrite=True
+            corpus,
+            tokenizer,
+            draft,
+            words=places.words,
+            lexicon=lexicon,
+            capitals=places.capitals,
+            holdout=reading.share,
+            overwrite=True,
         ):
             require(not stop(), "stopped while the text was prepared: no run was begun")
             if "bytes_total" in record:

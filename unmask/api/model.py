@@ -21,6 +21,7 @@ from unmask.errors import require
 from unmask.infer.write_vectors import check_name, write_vectors
 from unmask.progress import Progress, Tell, follow, tell_notes, tell_notice
 from unmask.recipe_file import RecipeFile
+from unmask.settings import override
 from unmask.tasks.classify import Columns
 from unmask.tasks.prompt import read as read_questions
 from unmask.text import Corpus
@@ -65,6 +66,10 @@ class Model(infer.Model):
     def fill(self, sentence: str, *, top: int = 5, tell: Tell = None) -> list[list[infer.Guess]]:
         """The most likely tokens at each [MASK]."""
         return _told(infer.fill(self, sentence, top=top), tell)
+
+    def attention(self, text: str, *, tell: Tell = None) -> infer.AttentionWeights:
+        """How much each token of a text reads from every other token, by layer and head."""
+        return _told(infer.attention(self, text), tell)
 
     def generate(
         self, prompt: str | Sequence[str], *, tokens: int = 50, greedy: bool = False, temperature: float | None = None,
@@ -151,6 +156,23 @@ class Model(infer.Model):
         found = infer.answer(self, [texts] if single else texts)
         answers = list(found.answers) if threshold is None else if_sure(found.answers, threshold)
         return _told(infer.Noted(answers, found.notes), tell)
+
+    def answering(self, settings: Sequence[str]) -> Model:
+        """The same model with other values of its task, such as "beams=1": those that only say how it answers."""
+        task = infer.task_of_model(self)
+        for name in (setting.partition("=")[0].strip() for setting in settings):
+            known = (
+                f"it can change {', '.join(task.later)}"
+                if task.later
+                else "this task has no values that can be changed"
+            )
+            require(
+                name in task.later,
+                "--set {name} cannot be changed after training: {known}",
+                name=name,
+                known=known,
+            )
+        return Model(**vars(self) | {"recipe": self.recipe.replace(task=override(task, settings))})
 
     def calibrate(
         self, file: str | Path, *, text: str | Sequence[str] | None = None, label: str | None = None

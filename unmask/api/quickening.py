@@ -62,7 +62,7 @@ def agreement(expected: Sequence[Any], found: Sequence[Any]) -> dict[str, Any]:
 def _said(known: dict[str, Any] | None) -> str:
     if known is None:
         return "how well it agrees with float32 is not known, because the run has no dev set"
-    far = f"their numbers differ by {known['largest_difference']:.3f} at most"
+    far = f"their numbers differ by {known['largest_difference']:.4f} at most"
     if known["same"] is None:
         return f"on {known['examples']:,} dev examples, {far}"
     return f"{known['same'] / known['examples']:.1%} of {known['examples']:,} dev answers are those of float32; {far}"

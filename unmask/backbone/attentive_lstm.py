@@ -8,7 +8,7 @@ read at the next step too ("input feeding").
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 import torch
@@ -19,6 +19,7 @@ from unmask.backbone.attention_score import General, Prepared, Score, SourceAtte
 from unmask.backbone.bilstm import BiLSTM, BiLSTMModule, TableEmbed
 from unmask.backbone.lstm_layer import GATES, Cells
 from unmask.batch import Batch, Hidden, Record
+from unmask.errors import require
 from unmask.init_weights import InitWeights
 from unmask.see import Pattern
 
@@ -28,7 +29,7 @@ class AttentiveLSTM(Part):
     """An encoder and a decoder of LSTMs, with attention between them. Tasks with labels keep only the encoder."""
 
     layers: int = 2  # of the encoder and of the decoder
-    cells: int = 300  # of each direction of the encoder; the decoder has twice as many
+    width: int = 600  # of the decoder, and of the layers of the encoder: half of it for each direction
     embedding: int = 300  # width of the embeddings, of the source and of the decoder, which has its own
     length: int = 512  # the longest text that is read at once; the network has no positions and could read any length
     fixed: bool = False  # the embeddings of the source never train: they are word vectors from a file (CoVe)
@@ -38,12 +39,20 @@ class AttentiveLSTM(Part):
     dropout: float = 0.2  # on the input and the output of every layer
 
     def __post_init__(self) -> None:
+        require(
+            self.width % 2 == 0,
+            "backbone.width must be even, got {width}: each direction of the encoder has half",
+            width=self.width,
+        )
         _ = self.encoder  # it checks the values that both have
 
     @property
     def encoder(self) -> BiLSTM:
         """The encoder as a backbone of its own: what is kept for tasks with labels."""
-        return BiLSTM(**{field.name: getattr(self, field.name) for field in fields(BiLSTM)})
+        return BiLSTM(
+            layers=self.layers, cells=self.cells, embedding=self.embedding, length=self.length, fixed=self.fixed,
+            joined=self.joined, dropout=self.dropout,
+        )  # fmt: skip
 
     @property
     def needs(self) -> tuple[Need, ...]:
@@ -54,9 +63,9 @@ class AttentiveLSTM(Part):
         return frozenset({"one table", "decoder", "kept encoder"})
 
     @property
-    def width(self) -> int:
-        """The width of the vectors of the decoder, and of the last layer of the encoder."""
-        return 2 * self.cells
+    def cells(self) -> int:
+        """The width of each direction of the encoder."""
+        return self.width // 2
 
     @property
     def memory(self) -> int:

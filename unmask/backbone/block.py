@@ -62,11 +62,16 @@ class Feedforward(nn.Module):
         self.dropout = nn.Dropout(dropout)
 
     def forward(self, x: Tensor) -> Tensor:
-        x = self.up(x)
+        down: Tensor = self.down(self.inner(x))
+        return down
+
+    def inner(self, x: Tensor, more: Tensor | None = None) -> Tensor:
+        """The vectors between the two layers. `more`: is added before the activation."""
+        x = self.up(x) if more is None else self.up(x) + more
         x, gate = x.chunk(2, -1) if self.gated else (x, None)
         x = activate(x, self.activation)
-        down: Tensor = self.down(self.dropout(x if gate is None else x * gate))
-        return down
+        inside: Tensor = self.dropout(x if gate is None else x * gate)
+        return inside
 
 
 def feedforward_flops(spec: Transformer) -> int:

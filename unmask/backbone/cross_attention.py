@@ -27,18 +27,30 @@ class CrossMask:
 def cross_mask(decoder: Batch, source: Batch, dtype: torch.dtype, *, dense: bool = False) -> CrossMask:
     """The mask for the fastest kernel. In both batches, the padding of a row comes after its examples."""
     if decoder.ids.is_cuda and dtype in (torch.bfloat16, torch.float16) and not dense:
-        places = len(source.label) // source.shape[0]  # for examples, in a row
-        return CrossMask(lengths=_lengths(decoder, places), source_lengths=_lengths(source, places))
+        lengths, source_lengths = cross_lengths(decoder, source)
+        return CrossMask(lengths=lengths, source_lengths=source_lengths)
     same = decoder.example[:, :, None] == source.example[:, None, :]
     return CrossMask(mask=(same | ~same.any(2, keepdim=True))[:, None])  # padding sees something: no row may be empty
 
 
-def _lengths(batch: Batch, places: int) -> Tensor:
-    """The flat index where each example begins, and the end of the batch. Places without an example are empty. The padding
-    of a row counts as an example."""
-    rows, length = batch.shape
-    slot = torch.where(batch.real, batch.example, places)
-    count = torch.zeros(rows, places + 1, dtype=torch.int32, device=slot.device)
+def cross_lengths(decoder: Batch, source: Batch) -> tuple[Tensor, Tensor]:
+    """The flat index where each example begins in the decoder and in the source, and the end of the batch. Places without an
+    example are empty.
+
+    Padding of the decoder belongs to the last example of its row, so that every token reads something. Padding of the source
+    is an example without tokens in the decoder; if a row has only padding, it is the first example."""
+    places = len(source.label) // source.shape[0]  # for examples, in a row
+    last = decoder.example.amax(1, keepdim=True).clamp(min=0)
+    outside = torch.where(source.real.any(1, keepdim=True), places, 0)
+    return (
+        _lengths(torch.where(decoder.real, decoder.example, last), places),
+        _lengths(torch.where(source.real, source.example, outside), places),
+    )
+
+
+def _lengths(slot: Tensor, places: int) -> Tensor:
+    """The cumulative numbers of tokens in each slot of each row."""
+    count = torch.zeros(len(slot), places + 1, dtype=torch.int32, device=slot.device)
     count = count.scatter_add(1, slot, torch.ones_like(slot, dtype=torch.int32))
     return F.pad(count.flatten().cumsum(0, dtype=torch.int32), (1, 0))
 

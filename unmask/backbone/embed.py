@@ -1,4 +1,4 @@
-"""Embeddings: tokens, positions and segments as vectors."""
+"""Embeddings: tokens, positions, segments and tasks as vectors."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from unmask.backbone.protocols import Positions
-from unmask.batch import Batch
+from unmask.batch import TASK, Batch
 
 
 class Norm(nn.LayerNorm):
@@ -19,19 +19,20 @@ class Norm(nn.LayerNorm):
 
 
 class Embed(nn.Module):
-    """The sum of the token, position and segment embeddings. It may be narrower than the layers."""
+    """The sum of the token, position, segment and task embeddings. It may be narrower than the layers."""
 
     token_rows: ClassVar[tuple[str, ...]] = ("token.weight",)  # parameters with one row per token of the vocabulary
 
     def __init__(
         self, vocabulary: int, width: int, *, length: int, positions: Positions, segments: int, norm: bool, dropout: float,
-        epsilon: float, scale: float = 1.0,
+        epsilon: float, scale: float = 1.0, tasks: int = 0,
     ) -> None:  # fmt: skip
         super().__init__()
         self.scale = scale  # of the token embeddings
         self.token = nn.Embedding(vocabulary, width)
         self.position = positions.embedding(length, width)
         self.segment = nn.Embedding(segments, width) if segments else None
+        self.task = nn.Embedding(tasks, width) if tasks else None
         self.norm = Norm(width, eps=epsilon) if norm else nn.Identity()
         self.dropout = nn.Dropout(dropout)
 
@@ -44,5 +45,8 @@ class Embed(nn.Module):
         if self.segment is not None:
             # a matrix product with few rows: its gradient is one product; the gradient of a lookup is a slow sum
             x = x + F.one_hot(batch.segment, len(self.segment.weight)).to(x.dtype) @ self.segment.weight
+        if self.task is not None:
+            task = F.one_hot(batch.per_row[TASK], len(self.task.weight)).to(x.dtype) @ self.task.weight  # B D
+            x = x + task[:, None]
         embedded: Tensor = self.dropout(self.norm(x))
         return embedded  # B T D

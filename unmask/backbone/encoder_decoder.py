@@ -86,7 +86,7 @@ class EncoderDecoder(Part):
 
     @property
     def gives(self) -> frozenset[str]:
-        return frozenset({"one table", "decoder"})
+        return frozenset({"one table", "decoder", "equal layers"})
 
     @property
     def embedding(self) -> None:
@@ -111,6 +111,11 @@ class EncoderDecoder(Part):
     def fresh(self) -> InitWeights:
         """How layers and heads are initialised."""
         return self.encoder.fresh
+
+    @property
+    def drops(self) -> float:
+        """The dropout that the network is built with."""
+        return self.encoder.drops
 
     def build(self, vocabulary: int, pattern: Pattern, embed: Embed | None = None) -> EncoderDecoderModule:
         """The network with random initial weights. `embed`: the embeddings of another network, for the encoder."""

@@ -202,7 +202,7 @@ class LSTMModule(nn.Module):
             after.append(kept)
             fed = self.hidden_dropout(x)
         if order is not None:
-            layers = [order.to_places(layer) for layer in layers]
+            layers = [order.to_places(layer) * batch.real[:, :, None] for layer in layers]  # padding has no vectors
         decoded = self.dropout(layers[-1]) if self.training and self.dropout.share else None
         return Hidden(tuple(layers), decoded=decoded), None if state is None else after
 

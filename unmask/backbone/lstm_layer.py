@@ -64,11 +64,16 @@ def _taken(x: Tensor, index: Tensor) -> Tensor:
 
 class LSTMLayer(nn.Module):
     """One layer, one direction. `weight_dropout`: on the recurrent weights, with one mask for all steps (AWD-LSTM).
-    `projection`: the output is projected to this width at every step; None: it is as wide as the cells."""
+    `projection`: the output is projected to this width at every step; None: it is as wide as the cells. `clip`: cells and
+    projected outputs stay between this and its negative; the fused kernels cannot do this, so it is computed step by step,
+    which is much slower. None: they have no limit."""
 
-    def __init__(self, inputs: int, cells: int, *, projection: int | None = None, weight_dropout: float = 0.0) -> None:
+    def __init__(
+        self, inputs: int, cells: int, *, projection: int | None = None, weight_dropout: float = 0.0,
+        clip: float | None = None,
+    ) -> None:  # fmt: skip
         super().__init__()
-        self.cells, self.weight_dropout, outputs = cells, weight_dropout, projection or cells
+        self.cells, self.weight_dropout, self.clip, outputs = cells, weight_dropout, clip, projection or cells
         self.input_weight = nn.Parameter(torch.empty(GATES * cells, inputs))
         self.recurrent_weight = nn.Parameter(torch.empty(GATES * cells, outputs))
         self.input_bias = nn.Parameter(torch.empty(GATES * cells))
@@ -98,6 +103,8 @@ class LSTMLayer(nn.Module):
         `lengths`: B, the tokens of each row. With them, the state is that after the last token of each row, and outputs
         after it are zeros. They are copied to the CPU, so the device is waited for."""
         state = state or self.begin(len(x), x.dtype)
+        if self.clip is not None:
+            return self._step_by_step(x, state, self.clip)
         start = (state.output[None].to(x.dtype), state.cell[None].to(x.dtype))
         if lengths is None:
             out, output, cell = torch._VF.lstm(x, start, self._weights(), True, 1, 0.0, self.training, False, True)
@@ -112,6 +119,19 @@ class LSTMLayer(nn.Module):
         )
         out = pad_packed_sequence(packed._replace(data=read), batch_first=True, total_length=x.shape[1])[0]
         return out, Cells(output[0, back], cell[0, back])
+
+    def _step_by_step(self, x: Tensor, state: Cells, clip: float) -> tuple[Tensor, Cells]:
+        recurrent = F.dropout(self.recurrent_weight, self.weight_dropout, self.training)
+        given = F.linear(x, self.input_weight, self.input_bias + self.recurrent_bias)  # B T 4H
+        output, cell, found = state.output, state.cell, []
+        for step in given.unbind(1):
+            let_in, keep, new, let_out = (step + F.linear(output, recurrent)).chunk(GATES, 1)
+            cell = (keep.sigmoid() * cell + let_in.sigmoid() * new.tanh()).clamp(-clip, clip)
+            output = let_out.sigmoid() * cell.tanh()
+            if self.projection is not None:
+                output = F.linear(output, self.projection).clamp(-clip, clip)
+            found.append(output)
+        return torch.stack(found, 1), Cells(output, cell)
 
     def _weights(self) -> list[Tensor]:
         """The weights as the kernel takes them. For cuDNN they are parts of one tensor, matrices first: otherwise it copies

@@ -69,6 +69,35 @@ class LocalLayers(PartLike, Protocol):
         """How far a token of this layer, counted from 0, sees to each side; None: as far as `see` shows."""
 
 
+class Knowledge(PartLike, Protocol):
+    """A Transformer's `knowledge`: vectors of entities that its last layers read next to those of tokens."""
+
+    @property
+    def entities(self) -> int: ...
+
+    @property
+    def width(self) -> int: ...
+
+    @property
+    def graph(self) -> str:
+        """The fingerprint of the graph; "": no data was read yet."""
+
+    def check(self, spec: Transformer) -> None:
+        """Refuse a network that it does not fit into."""
+
+    def fused(self, layers: int) -> int:
+        """How many of this number of layers read entities: the last ones."""
+
+    def table(self) -> nn.Module:
+        """The vectors of all entities, `vectors`. Called with (batch, dtype), it gives the entities of a batch, or None."""
+
+    def block(self, spec: Transformer, *, first: bool) -> nn.Module:
+        """A layer that reads entities: a `Block` whose `fuse(x, mask, entities)` gives both after the layer."""
+
+    def flops(self, spec: Transformer, length: int) -> float:
+        """Floating-point operations per token that it adds to the network."""
+
+
 class Decoder(PartLike, Protocol):
     """A Transformer's `decoder`: it computes the vectors that objectives read from the outputs of the layers."""
 

@@ -6,7 +6,7 @@ import dataclasses
 import math
 from collections import Counter
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import torch
 from torch import Tensor, nn
@@ -19,7 +19,7 @@ from unmask.backbone.embed import Embed, Norm
 from unmask.backbone.key_value_cache import Cache, require_cached
 from unmask.backbone.layer_masks import layer_masks
 from unmask.backbone.positions import Learned
-from unmask.backbone.protocols import AttentionPart, Decoder, LocalLayers, Positions
+from unmask.backbone.protocols import AttentionPart, Decoder, Knowledge, LocalLayers, Positions
 from unmask.backbone.rotary import ROTATION
 from unmask.batch import Batch, Hidden
 from unmask.errors import require
@@ -50,7 +50,9 @@ class Transformer(Part):
         None  # layers in which a token sees only a window around it; none: there are no such layers
     )
     decoder: Decoder | None = None  # computes the vectors that objectives read; none: they read the last layer
+    knowledge: Knowledge | None = None  # entities that the last layers read; none: there are none
     segments: int = 0  # the number of segment embeddings; 0: no segments
+    tasks: int = 0  # the number of task embeddings: each track has its own (ERNIE 2.0); 0: no tasks
     activation: Activation = "gelu"  # of the feed-forward layer
     gated: bool = False  # the activation is multiplied by a third linear layer: with gelu, GeGLU
     dropout: Dropout = 0.1  # on the embeddings and after every sublayer; auto: by how often the text is read
@@ -83,6 +85,7 @@ class Transformer(Part):
             "backbone.segments must be 0 for none, or 2 or more, got {segments}",
             segments=self.segments,
         )
+        require(self.tasks >= 0, "backbone.tasks must be 0 or more, got {tasks}", tasks=self.tasks)
         require(
             self.first_norm or self.norm == "pre",
             "backbone.first_norm=false leaves out the norm before the first attention, got norm={norm}: set norm=pre, or "
@@ -97,12 +100,14 @@ class Transformer(Part):
             positions=type(self.positions).__name__,
             head=self.width // self.heads,
         )
+        if self.knowledge is not None:
+            self.knowledge.check(self)
         check_dropout(self, "dropout", "attention_dropout", "activation_dropout")
         require(self.deviation > 0, "backbone.deviation must be over 0, got {deviation}", deviation=self.deviation)
 
     @property
     def gives(self) -> frozenset[str]:
-        return frozenset({"one table", "any width", "equal layers"})
+        return frozenset({"one table", "any width", "equal layers"} | ({"task embeddings"} if self.tasks else set()))
 
     @property
     def memory(self) -> int:
@@ -137,7 +142,7 @@ class Transformer(Part):
         narrow = self.embedding or self.width
         project = 2 * narrow * self.width if narrow != self.width else 0
         decoder = 0.0 if self.decoder is None else self.decoder.flops(self, length)
-        return layers + project + decoder
+        return layers + project + decoder + (0.0 if self.knowledge is None else self.knowledge.flops(self, length))
 
     def outputs(self, vocabulary: int) -> float:
         """The number of full-width rows of the token table: all rows."""
@@ -181,11 +186,14 @@ class TransformerModule(nn.Module):
         self.spec, self.pattern = spec, pattern
         width = spec.embedding or spec.width
         self.embed = embed or Embed(
-            vocabulary, width, length=spec.length, positions=spec.positions, segments=spec.segments,
+            vocabulary, width, length=spec.length, positions=spec.positions, segments=spec.segments, tasks=spec.tasks,
             norm=norms_embeddings(spec), dropout=spec.drops, epsilon=spec.epsilon,
         )  # fmt: skip
         self.project: nn.Module = nn.Linear(width, spec.width) if width != spec.width else nn.Identity()
-        self.blocks = nn.ModuleList(Block(spec, first=number == 0) for number in range(spec.layers))
+        fused = 0 if spec.knowledge is None else spec.knowledge.fused(spec.layers)
+        self.plain = spec.layers - fused  # layers that do not read entities
+        self.blocks = nn.ModuleList(self._block(spec, number) for number in range(spec.layers))
+        self.knowledge = None if spec.knowledge is None else spec.knowledge.table()
         self._share(spec.sharing)
         # position tables that are added before each layer but the first; for the first, the embeddings hold the positions
         self.places = nn.ModuleList(spec.positions.tables(spec.layers, spec.length, spec.width))
@@ -196,6 +204,11 @@ class TransformerModule(nn.Module):
         for module in self.modules() if not spec.biases else ():
             drop_bias(module)
         self._draw_weights()
+
+    def _block(self, spec: Transformer, number: int) -> nn.Module:
+        if number < self.plain or spec.knowledge is None:
+            return Block(spec, first=number == 0)
+        return spec.knowledge.block(spec, first=number == 0)
 
     def _share(self, sharing: Sharing) -> None:
         first, *others = list[Any](self.blocks)
@@ -253,6 +266,7 @@ class TransformerModule(nn.Module):
         spec, weight = self.spec, self.embed.token.weight
         require_cached("attention", spec.attention, spec.attention.cached)
         require_cached("decoder", spec.decoder, spec.decoder is None)
+        require_cached("knowledge", spec.knowledge, spec.knowledge is None)
         like = weight.new_empty(0, dtype=compute_dtype(weight))
         return Cache.empty(spec.layers, rows, spec.heads, length, spec.width // spec.heads, like)
 
@@ -262,15 +276,22 @@ class TransformerModule(nn.Module):
         batch, mask, state = self._mask(batch, state, dtype)
         masks = layer_masks(self.spec, batch, mask, batch.position if state is None else state.position)
         x = self.project(self.embed(batch).to(dtype))  # vectors between layers have the precision of matrix products
-        layers = [x]
+        layers, entities = [x], None if self.knowledge is None else self.knowledge(batch, dtype)
         for number, block in enumerate(self.blocks):
             if number and self.places:
                 x = x + self.places[number - 1](batch.position).to(dtype)
-            x = block(x, masks[number]) if state is None else block(x, masks[number], state.layer(number))
+            if number >= self.plain:
+                x, entities = cast(Any, block).fuse(x, masks[number], entities)
+            else:
+                x = block(x, masks[number]) if state is None else block(x, masks[number], state.layer(number))
             layers.append(x)
         layers[-1] = self.final_norm(x)
         decoded = None if self.decoder is None else self.decoder(tuple(layers), batch, masks[-1])
-        return Hidden(tuple(layers), decoded=decoded), state
+        found = Hidden(tuple(layers), decoded=decoded)
+        if self.knowledge is not None:
+            vectors = None if entities is None else entities.vectors
+            found = found.replace(entities=vectors, table=self.knowledge.vectors)
+        return found, state
 
     def _mask(self, batch: Batch, state: Cache | None, dtype: torch.dtype) -> tuple[Batch, AttentionMask, Cache | None]:
         """The mask without a window. With a cache: also the batch with continued positions, and the cache after the batch."""

@@ -135,6 +135,9 @@ def prepare(
         str | None,
         typer.Option(metavar="NAME", help="The field of the id in the mentions that JSON lines bring; id by default."),
     ] = None,
+    capitals: Annotated[
+        bool, typer.Option("--capitals", help="Keep which words begin with a capital letter, as the column capital.")
+    ] = False,
     holdout: Annotated[
         str, typer.Option(help="Share of the tokens kept for validation, as whole documents where possible.")
     ] = "0.5%",
@@ -151,7 +154,7 @@ def prepare(
     """Tokenise a corpus once, with its word and sentence boundaries, for every recipe to use."""
     manifest = unmask.prepare(
         corpus, out, tokenizer=tokenizer, words=words, words_from=words_from, lexicon=lexicon,
-        graph=graph, link_by=link_by, mention_id=mention_id, holdout=options.share(holdout), fold=fold, whole=whole, lines=lines, encoding=encoding, errors=errors, seed=seed,
+        graph=graph, link_by=link_by, mention_id=mention_id, capitals=capitals, holdout=options.share(holdout), fold=fold, whole=whole, lines=lines, encoding=encoding, errors=errors, seed=seed,
         workers=workers, overwrite=overwrite, progress=output.progress(json_),
     )  # fmt: skip
     held = sum(shard["tokens"] for shard in manifest["splits"]["holdout"])

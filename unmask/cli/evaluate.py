@@ -12,6 +12,7 @@ import unmask
 from unmask import screen
 from unmask.cli import labels, output
 from unmask.cli.options import (
+    AnswerSettings,
     Device,
     Encoding,
     Font,
@@ -78,6 +79,7 @@ def evaluate(
     confusion: Annotated[
         Path | None, typer.Option(help="Also write the whole confusion matrix to this .csv file, truth in rows.")
     ] = None,
+    settings: AnswerSettings = [],  # noqa: B006
     recipe_file: OwnRecipe = None,
     device: Device = None,
     json_: Json = False,
@@ -94,6 +96,7 @@ def evaluate(
     continues with the last word."""
     said = output.Said(json_)
     model = unmask.load(run, device=device, recipe=recipe_file, tell=said)
+    model = model.answering(settings) if settings else model
     if (not model.labels and confusion) or (model.recipe.task is None and (text or label)):
         raise UserError(
             "--text, --label and --confusion are for labels, and {run} was not adapted to any: leave them out", run=run

@@ -14,7 +14,18 @@ import typer
 import unmask
 from unmask import screen
 from unmask.cli import output, predictions
-from unmask.cli.options import Device, Fast, Json, LabelColumn, Overwrite, OwnRecipe, Run, Seed, TextColumns
+from unmask.cli.options import (
+    AnswerSettings,
+    Device,
+    Fast,
+    Json,
+    LabelColumn,
+    Overwrite,
+    OwnRecipe,
+    Run,
+    Seed,
+    TextColumns,
+)
 from unmask.cli.program import verb
 from unmask.errors import require
 
@@ -45,6 +56,7 @@ def predict(
         Path | None,
         typer.Option(help="Write a .csv, .tsv or .jsonl file: all columns of the input, and label and probability."),
     ] = None,
+    settings: AnswerSettings = [],  # noqa: B006
     recipe_file: OwnRecipe = None,
     device: Device = None,
     fast: Fast = False,
@@ -58,6 +70,7 @@ def predict(
         predictions.check_output(out, overwrite)
     said = output.Said(json_)
     model = unmask.load(run, device=device, fast=fast, recipe=recipe_file, tell=said)
+    model = model.answering(settings) if settings else model
     predictions.check_top(top, model.labels)
     examples = predictions.given(model, input_, second, text, said)
     found = model.predict(examples, threshold=threshold, tell=said)

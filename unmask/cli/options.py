@@ -12,6 +12,12 @@ import typer
 from unmask import screen
 from unmask.errors import UserError, require
 
+AnswerSettings = Annotated[
+    list[str],
+    typer.Option(
+        "--set", metavar="NAME=VALUE", help="Of a model that writes: how it writes, e.g. beams=1 or no_repeat=3."
+    ),
+]
 Settings = Annotated[
     list[str], typer.Option("--set", metavar="NAME=VALUE", help="Change any value, e.g. hide.budget=0.2.")
 ]

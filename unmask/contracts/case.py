@@ -12,6 +12,7 @@ from typing import Any
 from unmask.axes import Hide, gives_of, parts_in, rules
 from unmask.batch import Batch, Vocabulary
 from unmask.contracts.small_data import VOCABULARY, SmallData
+from unmask.pretraining.entity_vectors import put_entities, with_entities
 from unmask.pretraining.mixture import Mixture, needed_columns
 from unmask.recipe import FullTrack, Recipe, Stage
 from unmask.settings import flat, override
@@ -60,7 +61,8 @@ class Case:
 
     @cached_property
     def _prepared(self) -> tuple[Tokenizer, Path]:
-        return self.small.of(self.recipe.tokenizer, frozenset(needed_columns(self.recipe)))
+        columns = frozenset(needed_columns(self.recipe))
+        return self.small.of(self.recipe.tokenizer, columns, connected="connectives" in self.gives)
 
     @cached_property
     def gives(self) -> frozenset[str]:
@@ -110,6 +112,7 @@ class Case:
         system: Any = recipe.system.build(recipe, self.vocabulary, SEED)
         if recipe.start is not None:
             recipe.start.fill_embeddings(system.backbone.embed.token.weight, self.tokenizer.spelled())
+        put_entities(system, self.mixture)
         return system
 
     def rows(self, way: StageTrack, count: int = ROWS, length: int = LENGTH) -> Batch:
@@ -127,15 +130,15 @@ class Case:
 
 
 def make_case(recipe: Recipe, small: SmallData) -> Case:
-    """The case of a recipe."""
-    short = shortened(recipe)
-    vectors = recipe.start is not None and "word vectors" in recipe.start.gives
-    settings = (
-        [f"start.file={small.vectors(recipe.system.backbone.embedding or recipe.system.backbone.width)}"]
-        if vectors
-        else []
-    )
-    return Case(override(short, settings), small)
+    """The case of a recipe. What it takes from files or from the data (word vectors, the entities of a graph) is filled in."""
+    settings = []
+    if recipe.start is not None and "word vectors" in recipe.start.gives:
+        backbone: Any = recipe.system.backbone
+        settings = [f"start.file={small.vectors(backbone.embedding or backbone.width)}"]
+    case = Case(override(shortened(recipe), settings), small)
+    if "entity vectors" not in case.gives:
+        return case
+    return Case(with_entities(case.recipe, Mixture.open([case.data])), small)
 
 
 def shortened(recipe: Recipe) -> Recipe:

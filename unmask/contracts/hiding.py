@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from unmask.axes import gives_of, rules
+from unmask.axes import COLUMN_OF_TARGETS, gives_of, rules
 from unmask.batch import Batch, Targets
 from unmask.contracts.broken import expect
 from unmask.contracts.case import LENGTH, ROWS, SEED, Case, StageTrack, hides_units, is_by_units
@@ -87,7 +87,8 @@ def targets(case: Case) -> None:
             hidden = case.hide(way, raw)
             for name, found in (hidden.decoder or hidden).targets.items():
                 what = f"In {way} the targets {name!r}"
-                _check_targets(raw, found, what)
+                answers = raw.columns[COLUMN_OF_TARGETS[name]] if name in COLUMN_OF_TARGETS else raw.ids
+                _check_targets(raw, answers, found, what)
                 if hidden.decoder is None:
                     _check_places(raw, found, what, _distances(name))
                 else:
@@ -98,16 +99,17 @@ def targets(case: Case) -> None:
 def _distances(name: str) -> tuple[int, ...]:
     """The allowed distances from the vector that predicts a target of this name to the target."""
     ahead = name.removeprefix("ahead_")
-    return (int(ahead),) if ahead.isdecimal() else (0, 1)
+    return (int(ahead),) if ahead.isdecimal() else (-1,) if name == "previous" else (0, 1)
 
 
-def _check_targets(raw: Batch, found: Targets, what: str) -> None:
+def _check_targets(raw: Batch, answers: Tensor, found: Targets, what: str) -> None:
     where = used(found, "where")
+    kind = "tokens" if answers is raw.ids else "entries of their column"
     expect(len(where) > 0, f"{what} must contain at least one token, but they contain none.")
-    wrong = raw.ids.flatten()[where] != used(found, "ids")
+    wrong = answers.flatten()[where] != used(found, "ids")
     expect(
         not wrong.any(),
-        f"{what} must be the original tokens at their places, but {int(wrong.sum())} of {len(where)} are not.",
+        f"{what} must be the original {kind} at their places, but {int(wrong.sum())} of {len(where)} are not.",
     )
     expect(len(where.unique()) == len(where), f"{what} must contain each place once, but some places occur twice.")
 

@@ -17,6 +17,7 @@ from unmask.see import visible, visible_before
 
 ROWS = 4
 STEP = 5  # every fifth place of a row is changed, one at a time
+NEAR = 3  # tokens; the trace of a token in cells becomes too small for a number in the end
 MOST = 0.9  # at least this share of the outputs that may see a changed token must change
 EXACT = frozenset({"both sides", "prefix"})  # facts of views in which every token sees everything that it may see
 DIRECTIONS = EXACT | {"left", "right", "future hidden"}
@@ -60,8 +61,36 @@ def _check_network(case: Case, network: Any, batch: Batch, what: str) -> None:
 
 def vectors(hidden: Hidden, batch: Batch) -> Tensor:
     """B T D, all vectors that objectives may read at every position. Vectors of decoder rows are at other positions."""
-    other = hidden.decoded is None or batch.decoder is not None
-    return hidden.last if other else torch.cat((hidden.last, hidden.decoded), -1)  # type: ignore[arg-type]
+    decoded = None if batch.decoder is not None else hidden.decoded
+    return torch.cat([one for one in (hidden.last, decoded, hidden.entities) if one is not None], -1)
+
+
+def directions(case: Case) -> None:
+    """Check that the first half of every vector sees only its own token and earlier ones, the second half only its own and
+    later ones, in every layer; and that they see all of these."""
+    for way in case.ways:
+        batch = case.hide(way, case.rows(way, ROWS))
+        with torch.no_grad():
+            before = case.system.backbone(batch)[0].layers[1:]
+            for place in range(0, batch.shape[1], STEP):
+                after = case.system.backbone(with_other_token(batch, place, case.vocabulary.size))[0].layers[1:]
+                for one, other in zip(before, after, strict=True):
+                    _check_halves(batch, (one - other).abs(), place)
+
+
+def _check_halves(batch: Batch, difference: Tensor, place: int) -> None:
+    """`difference`: B T D, how much each vector moved when the token at `place` changed."""
+    places = torch.arange(batch.shape[1], device=batch.ids.device)
+    used = batch.real & batch.real[:, place, None]
+    halves = zip(("first", "second"), difference.chunk(2, -1), (places >= place, places <= place), strict=True)
+    for name, half, sees in halves:
+        moved = half.amax(-1) > 0
+        wrong = moved & used & ~sees
+        expect(not wrong.any(), f"Another token at place {place} must not change the {name} half of vectors that may not see it, but "
+               f"{int(wrong.sum())} changed.")  # fmt: skip
+        near = used & sees & ((places - place).abs() <= NEAR)
+        expect(moved[near].all(), f"Another token at place {place} must change the {name} half of the vectors near it that see "
+               f"it, but {int((~moved[near]).sum())} did not change.")  # fmt: skip
 
 
 def second_stream(case: Case) -> None:
@@ -117,6 +146,10 @@ def _allowed(rows: Batch) -> dict[str, Tensor]:
 
 CONTRACTS = (
     Contract("leak", "When a token changes, outputs that may not see it do not change; outputs that may see it do.", networks),
+    Contract(
+        "directions", "One half of each vector sees only the tokens before, the other half only those after.", directions,
+        lambda case: "two halves" in case.gives,
+    ),
     Contract(
         "second stream", "A query of the second stream sees neither its own token nor the tokens after it in the order.",
         second_stream, lambda case: "second stream" in case.gives,

@@ -6,7 +6,19 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from unmask.contracts import budget, decoder, hiding, leak, memory, own_token, packing, same_anywhere, saving, training
+from unmask.contracts import (
+    budget,
+    decoder,
+    hiding,
+    leak,
+    memory,
+    own_token,
+    packing,
+    same_anywhere,
+    saving,
+    training,
+    turns,
+)
 from unmask.contracts.broken import ContractBroken
 from unmask.contracts.case import Case, make_case
 from unmask.contracts.contract import Contract
@@ -16,7 +28,7 @@ from unmask.system import check_training
 
 CONTRACTS: tuple[Contract, ...] = (
     *leak.CONTRACTS, *decoder.CONTRACTS, *memory.CONTRACTS, *own_token.CONTRACTS, *hiding.CONTRACTS, *budget.CONTRACTS,
-    *same_anywhere.CONTRACTS, *packing.CONTRACTS, *saving.CONTRACTS, *training.CONTRACTS,
+    *same_anywhere.CONTRACTS, *packing.CONTRACTS, *saving.CONTRACTS, *training.CONTRACTS, *turns.CONTRACTS,
 )  # fmt: skip
 
 

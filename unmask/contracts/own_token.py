@@ -8,16 +8,17 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from unmask.axes import gives_of, rules
+from unmask.axes import COLUMN_OF_TARGETS, gives_of, rules
 from unmask.batch import Batch, Targets
 from unmask.contracts.broken import expect
 from unmask.contracts.case import Case, StageTrack
 from unmask.contracts.contract import Contract
-from unmask.contracts.rows import predicting, with_targets
+from unmask.contracts.rows import predicting, respelled, with_targets
 from unmask.system import objectives
 from unmask.system.tracks import joined
 
 ROWS = 2
+MANY = 8  # if entities are predicted: few tokens have one, and most of them stay visible
 TARGETS = 4  # the number of targets of each name whose tokens are changed, one at a time
 CLOSE = 1e-3
 SHORT = 16  # tokens in a row that is read once for each token of the vocabulary
@@ -27,7 +28,7 @@ SHOWN = 0.5  # the share of covered targets that still show their token must be 
 def losses_read(case: Case) -> None:
     """Change the token of a target but not the id to predict: the loss of that target must not change."""
     for way in case.ways:
-        raw = case.rows(way, ROWS)
+        raw = case.rows(way, MANY if "entity scores" in case.gives else ROWS)
         batch = case.hide(way, raw)
         for name in predicting(batch).targets:
             before = each_loss(case.system, batch, name)
@@ -56,10 +57,13 @@ def each_loss(system: Any, batch: Batch, name: str) -> dict[str, Tensor]:
 
 
 def _tried(way: StageTrack, raw: Batch, batch: Batch, name: str, case: Case) -> list[int]:
-    """Some targets from all over the batch. If the rules replace tokens, only targets that are replaced by [MASK]."""
+    """Some targets from all over the batch. If the rules replace tokens, only targets that are replaced by [MASK]; if they
+    replace entities, only targets without one."""
     targets = predicting(batch).targets[name]
     usable = targets.weight > 0
-    if "covered" in gives_of(way.choices.hide):
+    if name in COLUMN_OF_TARGETS:
+        usable = usable & (batch.columns[COLUMN_OF_TARGETS[name]].flatten()[targets.where] < 0)
+    elif "covered" in gives_of(way.choices.hide):
         shown = batch.ids.flatten()[targets.where]
         usable = usable & (shown == case.vocabulary.mask)
         _check_covered(way, targets, shown, name)
@@ -78,11 +82,18 @@ def _check_covered(way: StageTrack, targets: Targets, shown: Tensor, name: str) 
 
 
 def _other_token(case: Case, way: StageTrack, raw: Batch, batch: Batch, name: str, number: int) -> Batch:
-    """The batch, hidden again with another token at the place of a target. The ids to predict do not change."""
+    """The batch, hidden again with another token (or entity) at the place of a target. The ids to predict do not change."""
     kept = predicting(batch).targets
-    ids, place = raw.ids.clone(), kept[name].where[number]
-    ids.view(-1)[place] = next(token for token in _ordinary(case) if token != int(ids.view(-1)[place]))
-    other = case.hide(way, raw.replace(ids=ids))
+    place = kept[name].where[number]
+    if name in COLUMN_OF_TARGETS:
+        values = raw.columns[COLUMN_OF_TARGETS[name]].clone()
+        values.view(-1)[place] = (values.view(-1)[place] + 1) % (values.max() + 1)
+        other = case.hide(way, raw.replace(columns=raw.columns | {COLUMN_OF_TARGETS[name]: values}))
+    else:
+        ids = raw.ids.clone()
+        ids.view(-1)[place] = next(token for token in _ordinary(case) if token != int(ids.view(-1)[place]))
+        row, column = int(place) // raw.shape[1], int(place) % raw.shape[1]
+        other = case.hide(way, respelled(raw.replace(ids=ids), row, column))
     found = predicting(other).targets
     expect(all(torch.equal(found[n].where, t.where) for n, t in kept.items()), f"In {way} the choice of targets "
            "must not depend on which ordinary token is at a place, but it does.")  # fmt: skip
@@ -99,7 +110,7 @@ def answers(case: Case) -> None:
     """Check that the probabilities of all tokens at a target add up to 1. A loss that reads its answer gives more."""
     for way in case.ways:
         hidden = case.hide(way, case.rows(way, 1, SHORT))
-        for name, targets in predicting(hidden).targets.items():
+        for name, targets in ((n, t) for n, t in predicting(hidden).targets.items() if n not in COLUMN_OF_TARGETS):
             number = int(targets.weight.argmax())
             for loss, values in each_loss(case.system, _each_answer(case, hidden, name, number), name).items():
                 total = (-values.view(case.vocabulary.size, -1)[:, number]).exp().sum()

@@ -10,6 +10,7 @@ from unmask.contracts.case import LENGTH, Case, StageTrack
 from unmask.contracts.contract import Contract
 from unmask.contracts.leak import vectors
 from unmask.contracts.rows import cut, some_rows
+from unmask.system.tracks import view
 
 ROWS = 3
 MANY = 16  # enough to contain rows with several examples, if `arrange` packs
@@ -34,13 +35,13 @@ def _packed(case: Case, way: StageTrack) -> Batch:
 
 
 def _check(case: Case, way: StageTrack, network: str, packed: Batch) -> None:
-    seen = way.choices.see.apply(packed)
+    seen = view(way.choices, packed)
     with torch.no_grad():
         together = vectors(getattr(case.system, network)(seen)[0], seen)
         for row in range(ROWS):
             for number in range(int(packed.example[row].max()) + 1):
                 mine = packed.example[row] == number
-                lone = way.choices.see.apply(_one(packed, row, mine))
+                lone = view(way.choices, _one(packed, row, mine))
                 found = vectors(getattr(case.system, network)(lone)[0], lone)[0]
                 far = (found - together[row, mine]).abs().amax()
                 expect(far < CLOSE, f"In {way} example {number} of row {row} must get the same vectors in a packed row as alone, "

@@ -9,8 +9,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from unmask.axes import COLUMN_OF_TARGETS
 from unmask.batch import Batch, Targets
 from unmask.system.tracks import joined, rows_of
+from unmask.text.word_tokens import NO_BYTE, SPELLING
 
 
 def some_rows(batch: Batch, rows: Sequence[int]) -> Batch:
@@ -23,7 +25,16 @@ def with_other_token(batch: Batch, place: int, size: int) -> Batch:
     """The batch with a different token at one place of every row."""
     ids = batch.ids.clone()
     ids[:, place] = (ids[:, place] + 7) % size
-    return batch.replace(ids=ids)
+    return respelled(batch.replace(ids=ids), slice(None), place)
+
+
+def respelled(batch: Batch, row: Any, place: Any) -> Batch:
+    """The batch with another spelling at a place, if it has spellings: a network may read them instead of the ids."""
+    if SPELLING not in batch.columns:
+        return batch
+    spelling = batch.columns[SPELLING].clone()
+    spelling[row, place, 0] = (spelling[row, place, 0] + 1) % NO_BYTE
+    return batch.replace(columns=batch.columns | {SPELLING: spelling})
 
 
 def cut(batch: Batch, examples: int = 3) -> Batch:
@@ -54,9 +65,9 @@ def marked(batch: Batch, where: Tensor) -> Tensor:
 
 
 def predicted(batch: Batch) -> Tensor:
-    """B T, True on the tokens that are targets of any name."""
+    """B T, True on the tokens that are targets of any name, and predicted as tokens."""
     found = torch.zeros_like(batch.real)
-    for targets in batch.targets.values():
+    for targets in (targets for name, targets in batch.targets.items() if name not in COLUMN_OF_TARGETS):
         found = found | marked(batch, used(targets, "where"))
     return found
 

@@ -16,7 +16,7 @@ from unmask.data.turns import TurnLoader
 from unmask.recipe import Stage
 
 ROWS = 2
-STEPS = 40
+STEPS = 20
 STOP = 7  # steps before the stop
 
 

@@ -67,7 +67,7 @@ def _with_added(source: HFFolder, deviation: float) -> tuple[HFFolder, list[str]
     names, random = source.family.names, torch.Generator().manual_seed(0)
     if not source.added:
         return source, []
-    tables = {names.token: "backbone.embed.token.weight", names.output: "predict.tokens.weight"}
+    tables = {names.token: f"backbone.{names.embed}token.weight", names.output: "predict.tokens.weight"}
     found = {name: source.tensors[name] for name in tables if name in source.tensors}
     more = {
         name: torch.cat((table, torch.randn(source.added, table.shape[1], generator=random) * deviation))
@@ -79,13 +79,13 @@ def _with_added(source: HFFolder, deviation: float) -> tuple[HFFolder, list[str]
 def _positions(source: HFFolder, backbone: Any) -> HFFolder:
     """Put our first position in the first row. If there is only one segment, its vector is added to every position."""
     tensors, family = dict(source.tensors), source.family
-    position, segment = family.names.position, family.names.segment
-    if position is None or position not in tensors:
-        return source
-    table = tensors[position][family.position_offset(config_json.pad(family, source.config)) :]
-    if not backbone.segments and segment in tensors:
-        table = table + tensors.pop(segment)[0]
-    return replace(source, tensors=tensors | {position: table})
+    segment, before = family.names.segment, family.position_offset(config_json.pad(family, source.config))
+    for position in family.names.position_tables:
+        if position in tensors:
+            tensors[position] = tensors[position][before:]
+            if not backbone.segments and segment in tensors:
+                tensors[position] = tensors[position] + tensors.pop(segment)[0]
+    return replace(source, tensors=tensors)
 
 
 def _without_projection(source: HFFolder, backbone: Any) -> HFFolder:

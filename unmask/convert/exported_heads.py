@@ -13,8 +13,8 @@ from unmask.convert.tokenizer import check_summary
 from unmask.data import FromTask
 from unmask.errors import require
 from unmask.predict import Label, Replaced, Span, Tags, Tokens
-from unmask.recipe import Recipe
-from unmask.system import SENTENCE, objectives
+from unmask.recipe import MAIN, Recipe
+from unmask.system import SENTENCE, asked_losses, objectives
 from unmask.tasks import Classify, Number
 
 
@@ -22,10 +22,13 @@ def exported_heads(family: Family, recipe: Recipe, backbone: Any) -> tuple[Heads
     """The heads by name, each checked against what the family has; and the heads and parts that it has no place for."""
     found: dict[str, Any] = objectives(recipe)
     parts_out = parts_left_out(recipe, family.values)
+    read = asked_losses(recipe, recipe.all_tracks()[MAIN])  # a finished model reads with the main track
     out = tuple(
         name
         for name, part in found.items()
-        if not _has_place(family, name, part, recipe) or (parts_out and recipe_facts.reads_decoder(part))
+        if name not in read
+        or not _has_place(family, name, part, recipe)
+        or (parts_out and recipe_facts.reads_decoder(part))
     )
     kept = {name: part for name, part in found.items() if name not in out}
     heads = _sorted(kept, recipe)
@@ -90,11 +93,14 @@ def _has_place(family: Family, name: str, part: Any, recipe: Recipe) -> bool:
 
 def _check_predicted_token(family: Family, recipe: Recipe) -> None:
     """Refuse a head that was trained to predict a token at another position than Hugging Face's head does."""
-    where = {"own": "at its own place", "next": "that follows each place"}[family.predicts]
+    where = {"own": "at its own place", "next": "that follows each place", "written": "by token with a decoder"}[
+        family.predicts
+    ]
     wanted = recipe_facts.HIDE_FOR[family.predicts]
-    for name, part in parts(recipe):
+    hides = [(name, part) for name, part in parts(recipe) if name.endswith("hide")]
+    for name, part in [pair for pair in hides if "targets:tokens" in pair[1].gives] or hides:
         require(
-            not name.endswith("hide") or recipe_facts.predicted_token(part) == family.predicts,
+            recipe_facts.predicted_token(part) == family.predicts,
             (
                 "Hugging Face's {model_type} predicts the token {where}, got {name}={part_kind}: train with "
                 "{name}={wanted}, or use the run folder as it is"

@@ -79,7 +79,8 @@ class Family:
     positions: type | None = None  # its positions; None: learned, or none if it has no table of positions
     sees: Pattern = "everything"  # which tokens a token sees
     sharing: Literal["none", "all"] = "none"  # which weights the layers share
-    predicts: Literal["own", "next"] = "own"  # at each position: the token there, or the next one
+    # at each position: the token there, or the next one; or a decoder writes the text
+    predicts: Literal["own", "next", "written"] = "own"
     transform: Literal["network", "gelu"] | None = "network"  # activation of the head for tokens; None: no transform
     pooler: Literal["tanh", "gelu"] | None = "tanh"  # activation before a label; None: there is no pooler
     pooler_norm: bool = False  # whether the pooler ends with a norm; then the pooler has no biases

@@ -53,6 +53,9 @@ class Names:
     transposed: tuple[str, ...] = ()  # our names of block tensors that are stored as input x output (Conv1D)
     # For tensors with more dimensions than ours, the size of each dimension: a field of our backbone, or a number.
     shapes: dict[str, tuple[str | int, ...]] = field(default_factory=dict)
+    embed: str = "embed."  # the prefix of our embeddings
+    # for a network with several stacks of blocks: our prefix of each, and its `place` and `block`; {}: one stack, "blocks"
+    stacks: dict[str, tuple[str, Table]] = field(default_factory=dict)
     computed: str = r"(?!)"  # a pattern for tensors of the file that can be computed and are not read
     others: tuple[str, ...] = ()  # other tensors or modules under the prefix
 
@@ -62,15 +65,27 @@ class Names:
 
     @property
     def token(self) -> str:
-        return self.prefix + self.network["embed.token.weight"][0]
+        return self.prefix + self.network[f"{self.embed}token.weight"][0]
 
     @property
     def position(self) -> str | None:
-        return self.inside("embed.position.weight")
+        return self.inside(f"{self.embed}position.weight")
+
+    @property
+    def position_tables(self) -> tuple[str, ...]:
+        """All tables of positions: a decoder may have its own."""
+        return tuple(
+            self.prefix + theirs[0] for ours, theirs in self.network.items() if ours.endswith("embed.position.weight")
+        )
+
+    @property
+    def all_stacks(self) -> dict[str, tuple[str, Table]]:
+        """Our prefix of each stack of blocks, their prefix of a block, and the table of a block."""
+        return self.stacks or {"blocks": (self.place, self.block)}
 
     @property
     def segment(self) -> str | None:
-        return self.inside("embed.segment.weight")
+        return self.inside(f"{self.embed}segment.weight")
 
     @property
     def output(self) -> str:

@@ -22,6 +22,7 @@ def check_transformer(family: Family, recipe: Recipe, backbone: Transformer) -> 
     _check_embeddings(family, backbone)
     _check_layers(family, backbone)
     _check_feedforward(family, backbone)
+    _check_knowledge(family, backbone)
 
 
 def _check_positions(family: Family, backbone: Transformer) -> None:
@@ -91,6 +92,13 @@ def _check_embeddings(family: Family, backbone: Transformer) -> None:
         kind=kind,
         segments=backbone.segments,
     )
+    require(
+        not backbone.tasks or names.position is not None,
+        "Hugging Face's {kind} has no learned positions to which the vector of a task could be added, got system.backbone.tasks={tasks}: "
+        "use the run folder as it is",
+        kind=kind,
+        tasks=backbone.tasks,
+    )
 
 
 def _check_layers(family: Family, backbone: Transformer) -> None:
@@ -109,18 +117,19 @@ def _check_layers(family: Family, backbone: Transformer) -> None:
         )
 
 
+def _check_knowledge(family: Family, backbone: Transformer) -> None:
+    require(
+        backbone.knowledge is None,
+        "Hugging Face's {model_type} reads no entities of a graph, got system.backbone.knowledge={knowledge}: use the run folder as "
+        "it is",
+        model_type=family.model_type,
+        knowledge=type(backbone.knowledge).__name__,
+    )
+
+
 def _check_feedforward(family: Family, backbone: Transformer) -> None:
     kind = family.model_type
-    require(
-        their_activation(family, backbone.activation) is not None,
-        (
-            "Hugging Face's {kind} has activations {values}, got system.backbone.activation={activation}: train "
-            "with one of those"
-        ),
-        kind=kind,
-        values=", ".join(family.config.activations.values()),
-        activation=backbone.activation,
-    )
+    check_activation(family, backbone.activation)
     require(
         "feedforward" in family.config.fields or backbone.feedforward == 4 * backbone.width,
         (
@@ -132,4 +141,18 @@ def _check_feedforward(family: Family, backbone: Transformer) -> None:
         feedforward=backbone.feedforward,
         width=backbone.width,
         value=4 * backbone.width,
+    )
+
+
+def check_activation(family: Family, activation: str) -> None:
+    """Refuse an activation that the family does not have."""
+    require(
+        their_activation(family, activation) is not None,
+        (
+            "Hugging Face's {kind} has activations {values}, got system.backbone.activation={activation}: train "
+            "with one of those"
+        ),
+        kind=family.model_type,
+        values=", ".join(family.config.activations.values()),
+        activation=activation,
     )

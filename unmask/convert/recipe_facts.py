@@ -7,7 +7,7 @@ from typing import Any
 from unmask.axes import Pattern
 from unmask.backbone import Learned, Sinusoidal
 from unmask.convert.exported_values import parts
-from unmask.hide import Masked, Next
+from unmask.hide import Masked, Next, Rewrite
 from unmask.predict import Label, Tokens
 from unmask.recipe import MAIN, Recipe
 
@@ -30,7 +30,10 @@ def writes_second_text(recipe: Recipe) -> bool:
 
 
 def predicted_token(hide: Any) -> str | None:
-    """The token that is predicted at a position: its "own", the "next", or None for another."""
+    """The token that is predicted at a position: its "own", the "next", one that is "written" by a decoder, or None for
+    another."""
+    if "decoder rows" in hide.gives:
+        return "written"
     return "own" if isinstance(hide, Masked) else "next" if isinstance(hide, Next) else None
 
 
@@ -40,7 +43,11 @@ def predicts_from_before(recipe: Recipe) -> str | None:
     return f"{hides[0]}.at" if hides else None
 
 
-HIDE_FOR = {"own": Masked.__name__, "next": Next.__name__}  # the setting of `hide` for each answer of `predicted_token`
+HIDE_FOR = {
+    "own": Masked.__name__,
+    "next": Next.__name__,
+    "written": Rewrite.__name__,
+}  # the setting of `hide` for each answer of `predicted_token`
 
 
 def further_target(head: Tokens) -> str | None:

@@ -6,6 +6,7 @@ import dataclasses
 import math
 from typing import Any
 
+from unmask.axes import gives_of
 from unmask.backbone import Transformer
 from unmask.convert import config_json, recipe_facts
 from unmask.convert import tokenizer as tokenizers
@@ -13,7 +14,7 @@ from unmask.convert.hf_folder import HFFolder
 from unmask.convert.names import Heads
 from unmask.data import Blocks, FromTask
 from unmask.errors import require
-from unmask.hide import Nothing
+from unmask.hide import Nothing, Rewrite
 from unmask.predict import Label, Replaced, Span, Tags
 from unmask.recipe import Recipe, Stage
 from unmask.system import SENTENCE, GeneratorDiscriminator, Single
@@ -155,9 +156,10 @@ def _read_tokens(source: HFFolder, backbone: Any) -> tuple[Any, Any]:
 
 def _of_task(recipe: Recipe, name: str, head: Any, task: Any, backbone: Any) -> Recipe:
     """The recipe of an adapted model: nothing is hidden, and the head is trained."""
+    again = head.reads_decoder and "decoder" in gives_of(backbone)
     return recipe.replace(
         arrange=FromTask(),
-        hide=Nothing(),
+        hide=Rewrite() if again else Nothing(),
         see=recipe_facts.reading_view(recipe),
         predict={name: head},
         task=task,

@@ -42,17 +42,19 @@ class Link:
 def links(family: Family, heads: Heads, wanted: Iterable[str], backbone: Any) -> list[Link]:
     """The links of those tensors in `wanted` (our names) that the family has a place for."""
     names = list(wanted)
-    blocks = [name.split(".")[2] for name in names if name.startswith("backbone.blocks.")]
-    known = {link.ours: link for link in _known(family, heads, sorted(set(blocks), key=int), backbone)}
+    known = {link.ours: link for link in _known(family, heads, names, backbone)}
     return [known[name] for name in names if name in known]
 
 
-def _known(family: Family, heads: Heads, blocks: list[str], backbone: Any) -> list[Link]:
+def _known(family: Family, heads: Heads, wanted: list[str], backbone: Any) -> list[Link]:
     names = family.names
     found = _linked("backbone.", names.prefix, names.network, family, backbone)
-    for number in blocks:
-        place = f"{names.prefix}{names.place.format(number)}."
-        found += _linked(f"backbone.blocks.{number}.", place, names.block, family, backbone)
+    for ours, (place, table) in names.all_stacks.items():
+        before = f"backbone.{ours}."
+        numbers = {name.removeprefix(before).split(".")[0] for name in wanted if name.startswith(before)}
+        for number in sorted(numbers, key=int):
+            theirs = f"{names.prefix}{place.format(number)}."
+            found += _linked(f"{before}{number}.", theirs, table, family, backbone)
     for name, table in (
         (heads.tokens, names.tokens),
         (heads.sentence, names.sentence),

@@ -19,6 +19,8 @@ from unmask.tasks import Number
 from unmask.text import Tokenizer
 from unmask.train import checkpoint
 
+_TASKS, _POSITIONS = "backbone.embed.task.weight", "backbone.embed.position.weight"
+
 
 def written_tensors(model: Model, found: Architecture, tokenizer: Tokenizer) -> dict[str, Tensor]:
     """All tensors that are exported, by Hugging Face's names."""
@@ -41,7 +43,7 @@ def _kept(model: Model, found: Architecture, backbone: Any) -> dict[str, Tensor]
     family, heads = found.family, found.heads
     gone = tuple(_place(name) for name in found.left_out)
     whole = {name: tensor.cpu() for name, tensor in checkpoint.unique(model.system).items()}
-    ours = {name: tensor for name, tensor in whole.items() if not name.startswith(gone)}
+    ours = _with_first_task({name: tensor for name, tensor in whole.items() if not name.startswith(gone)})
     label: Any = model.recipe.predict[heads.label] if heads.label else None
     if isinstance(model.recipe.task, Number):
         ours = _scaled(f"predict.{heads.label}.out", ours, model.recipe.task)
@@ -55,6 +57,12 @@ def _kept(model: Model, found: Architecture, backbone: Any) -> dict[str, Tensor]
         strange=", ".join(strange[:3]),
     )
     return ours
+
+
+def _with_first_task(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+    """The tensors with the vector of the first task in every position: a finished model reads with the first track."""
+    tasks = tensors.pop(_TASKS, None)
+    return tensors if tasks is None else tensors | {_POSITIONS: tensors[_POSITIONS] + tasks[0]}
 
 
 def _scaled(name: str, tensors: Mapping[str, Tensor], task: Number) -> dict[str, Tensor]:
@@ -85,9 +93,9 @@ def _padded(tensors: dict[str, Tensor], family: Family, backbone: Any, tokenizer
     """Add rows without information: positions before the first one, a single segment, an added padding token."""
     found, names = dict(tensors), family.names
     token = found[names.token]
-    if names.position:
+    for position in names.position_tables:
         before = token.new_zeros(family.position_offset(tokenizer.vocabulary.pad), token.shape[1])
-        found[names.position] = torch.cat((before, found[names.position]))
+        found[position] = torch.cat((before, found[position]))
     found[names.token] = torch.cat((token, token.new_zeros(tokenizer.vocabulary.size - len(token), token.shape[1])))
     if names.segment and not backbone.segments:
         found[names.segment] = token.new_zeros(1, token.shape[1])

@@ -14,6 +14,7 @@ import numpy as np
 
 from unmask.text import Tokenizer
 from unmask.text import layout as layouts
+from unmask.text.columns import Column
 
 ROLES = tuple(layouts.SPECIALS.values())  # the special tokens that come after the texts, in this order
 
@@ -38,6 +39,7 @@ class Runs:
     label: np.ndarray  # per example
     notes: Counter[str] = field(default_factory=Counter)
     reuse: int | None = None  # number of tokens at the start of a row that a memory keeps; None: all
+    columns: dict[str, Column] = field(default_factory=dict)  # more columns of the texts, by name
     space: np.ndarray | None = None  # per example: the number of tokens of a row that it takes up; None: its own tokens
 
 

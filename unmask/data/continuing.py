@@ -44,6 +44,9 @@ class ContinuingRows(Part):
         found = {"continuing rows", "unpacked rows"}
         return frozenset(found | ({"random lengths"} if self.deviation or self.half else set()))
 
+    def ready(self, tokenizer: Tokenizer) -> Any:
+        return self
+
     def runs(self, texts: Texts, layout: str, length: int, rng: Any) -> Runs:
         """The rows of one stream; the last row may be shorter."""
         return FullRows().runs(texts, layout, length, rng)
@@ -96,6 +99,9 @@ class ContinuingPairs(Part):
             "arrange.random must be in [0, 1], got {random}: write 0.5 for half",
             random=self.random,
         )
+
+    def ready(self, tokenizer: Tokenizer) -> Any:
+        return self
 
     def runs(self, texts: Texts, layout: str, length: int, rng: Any) -> Runs:
         """The rows of one stream that reads forward. A text shorter than a row makes one shorter row."""

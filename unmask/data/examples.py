@@ -20,8 +20,9 @@ from unmask.data.pairs import truncate
 from unmask.data.shards import Texts
 from unmask.data.windows import windows
 from unmask.errors import require
-from unmask.text import Tokenizer, Words, encode_documents
+from unmask.text import Linker, Tokenizer, Words, encode_documents
 from unmask.text import layout as layouts
+from unmask.text.boundaries import available
 from unmask.text.encode import PLACES
 
 
@@ -63,9 +64,12 @@ class Laid:
 OWNER = "owner"  # in `per_example` of rows with windows: the number of the example that a window belongs to
 
 
-def rows_of_task(laid: Laid, tokenizer: Tokenizer, layout: str, length: int) -> tuple[Rows, Counter[str]]:
-    """The rows of a task's examples; the notes count the texts that were cut."""
-    return _rows(laid, tokenizer, layout, length, "none")
+def rows_of_task(
+    laid: Laid, tokenizer: Tokenizer, layout: str, length: int, *, linker: Linker | None = None
+) -> tuple[Rows, Counter[str]]:
+    """The rows of a task's examples; the notes count the texts that were cut. `linker`: finds the entities of the texts."""
+    words: Words = "none" if linker is None else available("auto")  # a name never begins inside a word
+    return _rows(laid, tokenizer, layout, length, words, linker)
 
 
 def rows_of(
@@ -78,13 +82,15 @@ def rows_of(
     return _rows(Laid(examples, labels, keep=keep), tokenizer, layout, length, words)
 
 
-def _rows(laid: Laid, tokenizer: Tokenizer, layout: str, length: int, words: Words) -> tuple[Rows, Counter[str]]:
+def _rows(
+    laid: Laid, tokenizer: Tokenizer, layout: str, length: int, words: Words, linker: Linker | None = None
+) -> tuple[Rows, Counter[str]]:
     readings = [example if isinstance(example, tuple) else (example,) for example in laid.readings]
     texts = [text for several in readings for text in several]
     counts = np.array([len(several) for several in readings])
     labels = np.repeat(np.array(laid.labels or [0] * len(readings), dtype=np.int64), counts)
     pairs = any(text.b is not None for text in texts)
-    joined, a, b = _encoded(laid, texts, tokenizer, words)
+    joined, a, b = _encoded(laid, texts, tokenizer, words, linker)
     room = length - layouts.overhead(layout, 2 if pairs else 1)
     require(
         room >= 2, "{length} tokens leave no room for a text in {layout!r}: use 8 or more", length=length, layout=layout
@@ -109,10 +115,10 @@ def _rows(laid: Laid, tokenizer: Tokenizer, layout: str, length: int, words: Wor
 
 
 def _encoded(
-    laid: Laid, texts: Sequence[Text], tokenizer: Tokenizer, words: Words
+    laid: Laid, texts: Sequence[Text], tokenizer: Tokenizer, words: Words, linker: Linker | None
 ) -> tuple[Texts, np.ndarray, np.ndarray]:
     """The tokens of all texts with the columns of the marks, and the span of each first and each second text."""
-    documents = encode_documents([t.a for t in texts], tokenizer, words, places=laid.needs_places)
+    documents = encode_documents([t.a for t in texts], tokenizer, words, places=laid.needs_places, linker=linker)
     empty = [number for number, document in enumerate(documents, 1) if not len(document.ids)]
     require(
         not empty,
@@ -121,7 +127,8 @@ def _encoded(
         count_of_texts=len(texts),
     )
     if any(t.b is not None for t in texts):
-        documents += encode_documents([t.b or "" for t in texts], tokenizer, words, places=laid.needs_places)
+        second = [t.b or "" for t in texts]
+        documents += encode_documents(second, tokenizer, words, places=laid.needs_places, linker=linker)
     for marks in laid.marks:
         documents = [_marked(document, i, marks, len(texts)) for i, document in enumerate(documents)]
     ends = np.cumsum([len(d.ids) for d in documents])

@@ -5,6 +5,8 @@ A group depends only on (seed, group, visit).
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from unmask import chance
@@ -31,7 +33,8 @@ class GroupReader:
         self, collection: Collection, tokenizer: Tokenizer, arrange: Arrange, layout: str, length: int, seed: int
     ) -> None:
         require(len(collection) > 0, "the data holds no document: prepare a corpus that has text")
-        self.collection, self.arrange, self.layout, self.length, self.seed = collection, arrange, layout, length, seed
+        self.collection, self.layout, self.length, self.seed = collection, layout, length, seed
+        self.arrange = arrange.ready(tokenizer)
         self.specials = special_ids(tokenizer, layout)
         self.pad = tokenizer.vocabulary.pad
         self.groups = self._grouped()
@@ -85,6 +88,9 @@ class Shuffled(Part):
     """The base of arrangements whose rows are read in random order."""
 
     continuous = False
+
+    def ready(self, tokenizer: Tokenizer) -> Any:
+        return self
 
     def open(
         self: Arrange, collection: Collection, tokenizer: Tokenizer, layout: str, length: int, seed: int, *,

@@ -132,7 +132,8 @@ def pack(texts: Texts, runs: Runs, specials: list[int], pad: int, length: int, p
         label=per_example(runs.label, np.int64),
         counted=per_example(np.ones(len(sizes)), np.float32),
         columns={
-            name: flat.column(column) for name, column in ({SENTENCES: _sentences(texts)} | texts.columns).items()
+            name: flat.column(column)
+            for name, column in ({SENTENCES: _sentences(texts)} | texts.columns | runs.columns).items()
         },
     )
 

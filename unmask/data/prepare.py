@@ -42,6 +42,7 @@ class Reading:
     own: OwnWords | None
     lexicon: Lexicon | None
     linker: Linker | None
+    capitals: bool
     whole: bool
     pairs: bool  # each text is a source and a target
     dtype: str  # of ids
@@ -58,6 +59,7 @@ def prepare(
     linker: Linker | None = None,
     graph: Path | None = None,
     mention_id: str = "id",
+    capitals: bool = False,
     holdout: float = HOLDOUT,
     workers: int | None = None,
     overwrite: bool = False,
@@ -65,7 +67,8 @@ def prepare(
     """Write shards to `out`, yielding a progress record per chunk; the last one is the manifest.
 
     `linker`: finds the entities of a graph. `graph`: the folder of its vectors, which is copied into the data.
-    `mention_id`: the name of the id in the mentions that a text brings."""
+    `mention_id`: the name of the id in the mentions that a text brings. `capitals`: add the column of words that begin with
+    a capital letter."""
     require(
         0 <= holdout < 1,
         "holdout must be in [0, 1), got {holdout}: write 0.005 or 0.5% for half a percent",
@@ -81,7 +84,13 @@ def prepare(
         "--graph links entities in texts, but the corpus holds pairs of a source and a target: leave --graph out",
     )
     dtype = "uint16" if tokenizer.vocabulary.size <= 1 << 16 else "uint32"
-    reading = Reading(tokenizer.backend.to_str(), found, own, lexicon, linker, corpus.whole, corpus.pairs, dtype)
+    require(
+        not capitals or not corpus.pairs,
+        "--capitals has no effect, because the corpus holds pairs of a source and a target: leave it out",
+    )
+    reading = Reading(
+        tokenizer.backend.to_str(), found, own, lexicon, linker, capitals, corpus.whole, corpus.pairs, dtype
+    )
     with drafted(out, folder=True) as draft:
         writers = {split: Writer(draft, split, dtype) for split in ("train", "holdout")}
         unknown, notes = Unknown(), Counter[str]()
@@ -217,6 +226,7 @@ def _work(given: list[Given]) -> Worked:
         documents = encode_documents(
             texts, tokenizer, reading.words, lexicon, own=own, whole=reading.whole, unknown=unknown,
             linker=reading.linker, mentions=[mentions for _, mentions in given], notes=notes,
+            capitals=reading.capitals,
         )  # fmt: skip
     if reading.linker is not None:
         links = sum(int((document.columns[LINKS].values != UNLINKED).sum()) for document in documents)

@@ -22,8 +22,10 @@ ONE_SIDED = "pairs without a source or without a target, skipped"
 
 @dataclass(frozen=True)
 class SourceTarget(Shuffled):
-    """Each document is a pair. In a row of L tokens, the sources have at most L/2 tokens, and so have the targets: a rule can
-    then put each side into rows of half the length."""
+    """Each document is a pair of a source and a target (Transformer).
+
+    In a row of L tokens, all sources have at most L/2 tokens, and so have all targets. A rule can then put each side into rows
+    of half the length."""
 
     alone: bool = False  # one pair in each row: for networks that cannot begin again inside a row
 

@@ -8,7 +8,7 @@ import torch
 
 from unmask import recipes, see, system
 from unmask.axes import ALL_TOKENS, columns_of, gives_of
-from unmask.errors import require
+from unmask.errors import UserError, require
 from unmask.explanation import extract
 from unmask.explanation.hidden_units import make
 from unmask.explanation.records import Explanation, to_json
@@ -16,6 +16,7 @@ from unmask.explanation.text_row import first_row, learns, small_tokenizer
 from unmask.recipe import MAIN, FullTrack, Recipe
 from unmask.text import Lexicon, Tokenizer
 from unmask.text.lexicon import LEVELS
+from unmask.text.links import LINKS
 
 __all__ = ["Explanation", "explain", "find_stage", "find_track", "to_json"]
 
@@ -65,8 +66,10 @@ def explain(
         decoder=tuple(extract.decoder(made.batch, tokenizer)),
         questions=tuple(extract.questions(recipe, chosen, now, made.batch, done)),
         answers=tuple(extract.answers(chosen, made.batch)),
-        classes=recipe.arrange.classes,
+        classes=chosen.arrange.classes,
+        tags=tuple(extract.tags(recipe, chosen, made.batch)),
         notes=(*notes, *more, *_about_network(recipe)),
+        misfit=_misfit(recipe, tokenizer),
     )
 
 
@@ -99,12 +102,26 @@ def find_track(recipe: Recipe, stage: int, name: str) -> FullTrack:
     return tracks[name]
 
 
+def _misfit(recipe: Recipe, tokenizer: Tokenizer) -> str:
+    """Why the parts of a recipe cannot be trained together. Each of them can still be shown."""
+    try:
+        system.check_training(recipe, tokenizer.vocabulary)
+    except UserError as error:
+        return str(error)
+    return ""
+
+
 def _about_network(recipe: Recipe) -> Iterator[str]:
     """Notes about facts of the network that the matrix does not show."""
     memory = recipe.system.backbone.memory
     if memory:
         size = "in the cells of the network" if memory == ALL_TOKENS else f"up to {memory} tokens"
         yield f"every token also sees a memory of earlier rows, {size}"
+    if "two halves" in gives_of(recipe.system):
+        yield (
+            "the matrix shows both halves of a vector together: the first half sees only its own token and the tokens before, and "
+            "predicts the next one; the second half sees only its own token and those after, and predicts the previous one"
+        )
     if "decoder" in gives_of(recipe.system):
         yield "the matrix shows the encoder; a token of the decoder sees itself, those before it, and the encoder's whole example"
     if "second stream" in gives_of(recipe.system):
@@ -135,6 +152,8 @@ def _about_lexicon(recipe: Recipe, track: FullTrack, lexicon: Lexicon | None) ->
             "no lexicon was given, so words are hidden instead of phrases and entities: give one with --lexicon FILE; each "
             "line is an entry, a tab, and phrase or entity"
         )
+    if LINKS in columns_of(track.hide):
+        yield "entities come from the graph of prepared data, so none is linked here: the row is that of a text without any"
 
 
 def _reads_lexicon(track: FullTrack) -> bool:

@@ -10,10 +10,10 @@ from typing import Any
 import torch
 
 from unmask import curves, see, system
-from unmask.axes import Objective, Way, gives_of, parts_in, rules
+from unmask.axes import Objective, Way, columns_of, gives_of, parts_in, rules
 from unmask.batch import Batch, Targets
 from unmask.explanation.hidden_units import WAYS, Made, Step, levels, units
-from unmask.explanation.records import Answer, Choice, Drawn, Found, ObjectiveAsked, Target, Token, Unit, shown
+from unmask.explanation.records import Answer, Choice, Drawn, Found, ObjectiveAsked, Tagged, Target, Token, Unit, shown
 from unmask.recipe import FullTrack, Recipe, Stage
 from unmask.text import Tokenizer
 from unmask.text.lexicon import LEVELS
@@ -32,7 +32,7 @@ def choices(recipe: Recipe, track: FullTrack, stage: Stage) -> Iterator[Choice]:
     for by, name, part in objectives(recipe, track):
         meaning = _meaning(part)
         said = meaning if by == "network" else f"The {by}: {_small(meaning)}"
-        answers = f" Here: {', '.join(track.arrange.answers)}." if name == system.SENTENCE else ""
+        answers = f" Here: {', '.join(track.arrange.answers)}." if name == track.sentence else ""
         yield Choice(f"predict {name}", in_words(part), said + answers)
     for name, weight in stage.weights.items():
         if dataclasses.is_dataclass(weight):
@@ -75,7 +75,8 @@ def _small(sentence: str) -> str:
 def drawn(recipe: Recipe, name: str, track: FullTrack, made: Made) -> Iterator[Drawn]:
     """The track and the level of the row, if the recipe has several tracks or levels."""
     if recipe.tracks:
-        yield Drawn("track", name, track.share, _meaning(track.see))
+        of = "steps of this stage" if recipe.takes_turns else "rows"
+        yield Drawn("track", name, track.share, _meaning(track.see), of)
     for level in levels(track):
         if level.name in made.level:
             yield Drawn("level", *level)
@@ -184,6 +185,15 @@ def answers(track: FullTrack, batch: Batch) -> Iterator[Answer]:
     for place, label, counted in zip(batch.summary.tolist(), batch.label.tolist(), batch.counted.tolist(), strict=True):
         if counted:
             yield Answer(place, label, track.arrange.answers[label])
+
+
+def tags(recipe: Recipe, track: FullTrack, batch: Batch) -> Iterator[Tagged]:
+    """The tokens whose class is in a column of the data, for each objective that predicts such a column."""
+    for _, name, part in objectives(recipe, track):
+        for column in sorted(columns_of(part)) if part.asked_at == "tokens" else ():
+            for place, value in enumerate(batch.columns[column][0].tolist()):
+                if value >= 0:
+                    yield Tagged(name, place, value)
 
 
 def tokens(made: Made, tokenizer: Tokenizer, hidden: Sequence[Unit]) -> Iterator[Token]:

@@ -46,6 +46,7 @@ class Drawn(NamedTuple):
     name: str  # the name of the track or the level
     share: float  # share of the rows with this track or level
     meaning: str  # a sentence about it
+    of: str = "rows"  # what the share is of: rows, or steps if tracks take turns
 
 
 class Found(NamedTuple):
@@ -97,6 +98,14 @@ class Answer(NamedTuple):
     meaning: str  # the name of the class
 
 
+class Tagged(NamedTuple):
+    """The class of one token, which an objective predicts."""
+
+    objective: str  # its name
+    place: int
+    value: int  # the number of the class
+
+
 @dataclass(frozen=True)
 class Explanation:
     """The first training row that is made from a text, without padding, and what is predicted in it."""
@@ -124,7 +133,9 @@ class Explanation:
     questions: tuple[ObjectiveAsked, ...]  # the objectives, and the places where they are computed
     answers: tuple[Answer, ...]  # one per example; empty if the recipe or the track has no sentence task
     classes: int  # number of classes of the sentence task; 0: there is no sentence task
+    tags: tuple[Tagged, ...]  # tokens whose class is predicted; empty if no objective predicts classes of tokens
     notes: tuple[str, ...]  # the tokenizer used, what was added, what was cut
+    misfit: str = ""  # why the recipe cannot be trained: which parts do not fit, and what helps; empty: it can
 
     @property
     def predicting(self) -> tuple[Token, ...]:
@@ -189,7 +200,7 @@ def size_name(unit: Unit) -> str:
 def share_name(drawn: Drawn) -> str:
     """The share of the rows with this track or level, as text."""
     if drawn.axis == "track":
-        return f"{drawn.share:.0%} of the rows are of this track"
+        return f"{drawn.share:.0%} of the {drawn.of} are of this track"
     rows = "all rows of this stage" if drawn.share == 1 else f"{drawn.share:.0%} of the rows"
     return f"{rows} take this {drawn.axis}"
 

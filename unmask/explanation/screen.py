@@ -65,6 +65,8 @@ def _heading(explanation: Explanation) -> RenderableType:
 
 def _notes(explanation: Explanation) -> RenderableType:
     grid = Table.grid(padding=(0, 1))
+    if explanation.misfit:
+        grid.add_row(Text("!", "bold red"), Text(f"these parts cannot be trained together: {explanation.misfit}"))
     for note in explanation.notes:
         grid.add_row(Text("-", "dim"), Text(note))
     return grid
@@ -216,9 +218,14 @@ def _predictions(explanation: Explanation) -> Iterator[RenderableType]:
     for answer in explanation.answers:
         name = explanation.tokens[answer.place].text
         yield Text(f"sentence task: predict {answer_name(answer)} from {name} at place {answer.place}")
+    for name, value in dict.fromkeys((tag.objective, tag.value) for tag in explanation.tags):
+        mine = [tag.place for tag in explanation.tags if (tag.objective, tag.value) == (name, value)]
+        words = ", ".join(shown(explanation.tokens[place].text) for place in mine[:MOST_SHOWN])
+        rest = f" and {len(mine) - MOST_SHOWN} more" if len(mine) > MOST_SHOWN else ""
+        yield Text(f"{name}: predict {value} at {words}{rest}")
     if not_asked(explanation):
         yield Text(not_asked(explanation))
-    if not explanation.targets and not explanation.answers:
+    if not explanation.targets and not explanation.answers and not explanation.tags:
         yield Text("nothing is predicted")
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from unmask import chance
-from unmask.axes import Arrange
+from unmask.axes import Arrange, columns_of
 from unmask.batch import Batch, Document
 from unmask.data.arrange import Runs, special_ids
 from unmask.data.loader import to_batch
@@ -18,9 +18,11 @@ from unmask.data.pack import pack
 from unmask.data.shards import Texts
 from unmask.errors import UserError, require
 from unmask.recipe import Recipe
-from unmask.text import Lexicon, Tokenizer, encode_documents, train
+from unmask.text import Lexicon, Tokenizer, Words, encode_documents, train
 from unmask.text.boundaries import HAN, available, classes_of, codes_of
 from unmask.text.docstrings import docstrings
+from unmask.text.encode import SIDE, encode_pairs
+from unmask.text.sentences import sentence_starts
 
 VOCABULARY = 2_000  # size of the tokenizer that is trained if none is given
 PACKAGES = ("argparse", "difflib", "doctest", "email", "logging", "statistics", "typing", "urllib")
@@ -70,7 +72,7 @@ def first_row(
     documents, own = _documents(arrange, parts, tokenizer, lexicon, notes)
     texts = Texts.of(documents)
     rng = chance.generator(seed, visit, 0, chance.purpose("arrange"))  # as the loader does for its first group
-    runs = _of_user(arrange.runs(texts, recipe.layout, length, rng), own, len(texts.ids))
+    runs = _of_user(arrange.ready(tokenizer).runs(texts, recipe.layout, length, rng), own, len(texts.ids))
     require(
         len(runs.label) > 0,
         (
@@ -100,12 +102,40 @@ def _documents(
     words = available("auto")
     if words == "spaces" and any(map(_holds_han, parts)):
         notes.append("rjieba is not installed, so every Chinese character is a word: pip install 'unmask[zh]'")
-    documents = [document for document in encode_documents(parts, tokenizer, words, lexicon) if len(document.ids)]
+    if SIDE in columns_of(arrange):
+        return _pairs(parts, tokenizer, words, lexicon, notes)
+    documents = [
+        document for document in encode_documents(parts, tokenizer, words, lexicon, capitals=True) if len(document.ids)
+    ]
     require(bool(documents), "the tokenizer finds no token in this text: give a sentence or more")
     own = sum(len(document.ids) for document in documents)
     if len(documents) == 1 and arrange.classes:
-        documents += encode_documents([_other(parts[0])], tokenizer, words, lexicon)
+        documents += encode_documents([_other(parts[0])], tokenizer, words, lexicon, capitals=True)
     return documents, own
+
+
+def _pairs(
+    parts: list[str], tokenizer: Tokenizer, words: Words, lexicon: Lexicon | None, notes: list[str]
+) -> tuple[list[Document], int]:
+    """A document that is a pair: the first text and the second. A single text is cut after its first sentence."""
+    if len(parts) == 1:
+        starts = sentence_starts(parts[0], chinese=_holds_han(parts[0]))
+        cut = next((int(start) for start in starts if start > 0), 0)
+        require(
+            cut > 0,
+            "the recipe reads a source and a target, but this text has only one sentence: give both, with a blank line between",
+        )
+        parts = [parts[0][:cut], parts[0][cut:]]
+        notes.append(
+            "the first sentence is the source and the rest is the target: to give both, put a blank line between"
+        )
+    require(
+        len(parts) == 2,
+        "the recipe reads a source and a target, got {count} texts: give two, with a blank line between",
+        count=len(parts),
+    )
+    found = encode_pairs(["\n".join(" ".join(part.split()) for part in parts)], tokenizer, words, lexicon)
+    return found, len(found[0].ids)
 
 
 def _of_user(runs: Runs, own: int, end: int) -> Runs:

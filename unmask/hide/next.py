@@ -1,4 +1,4 @@
-"""Next: every token predicts the one after it. Nothing: no token is predicted."""
+"""Next: every token predicts the one after it. Previous: the one before it. Nothing: no token is predicted."""
 
 from __future__ import annotations
 
@@ -53,6 +53,38 @@ class Next(Rule):
     def apply(self, batch: Batch, vocabulary: Vocabulary, seed: int) -> Batch:
         found = {name: _ahead(batch, number, self.second) for number, name in enumerate(self.names, 1)}
         return batch.replace(targets=batch.targets | found)
+
+
+@dataclass(frozen=True)
+class Previous(Rule):
+    """Every token predicts the one before it; the past must be hidden.
+
+    Paper: ELMo (Peters et al. 2018). Needs: vectors that do not see the past. Produces: the targets "previous" at every
+    token but the first. Used by: elmo, together with Next. Differs from Next: the direction.
+    """
+
+    @property
+    def needs(self) -> tuple[Need, ...]:
+        return (Need("past hidden", "it predicts the previous token"),)
+
+    @property
+    def gives(self) -> frozenset[str]:
+        return frozenset({"targets:previous"})
+
+    @property
+    def must_use(self) -> frozenset[str]:
+        return self.gives
+
+    @property
+    def share(self) -> float:
+        return 1.0
+
+    def apply(self, batch: Batch, vocabulary: Vocabulary, seed: int) -> Batch:
+        after = _ahead(batch, 1, second=False)
+        before = after.replace(
+            where=after.at, at=after.where, start=after.at, end=after.at, ids=batch.ids[:, :-1].flatten()
+        )
+        return batch.replace(targets=batch.targets | {"previous": before})
 
 
 @dataclass(frozen=True)

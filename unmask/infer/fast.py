@@ -18,7 +18,7 @@ from torch import Tensor, nn
 
 from unmask.batch import Batch, Hidden
 from unmask.errors import UserError, require
-from unmask.infer.likelihood import predicts_next
+from unmask.infer.generation_loop import writes_text
 from unmask.infer.model import Model
 from unmask.run import WEIGHTS
 from unmask.run_base import read_base
@@ -68,7 +68,7 @@ def why_not(model: Model) -> str | None:
     """Why a model cannot be made fast; None if it can."""
     if torch.device(model.device).type != "cpu":
         return f"it is for a CPU, and the model is on {model.device}; on a GPU use --half"
-    if predicts_next(model):
+    if writes_text(model):
         return "it generates text, and --fast is for models that read whole texts"
     backbone = model.recipe.system.backbone
     if getattr(backbone, "decoder", None) is not None or not isinstance(model.system.mix, nn.Identity):
@@ -177,6 +177,8 @@ def _session(file: str, threads: int) -> Any:
     onnxruntime, _ = _libraries()
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads, options.log_severity_level = threads, 4
+    # as everywhere (`unmask.threads`): on a busy machine, waiting threads that spin make it three times slower
+    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     return onnxruntime.InferenceSession(file, options, providers=["CPUExecutionProvider"])
 
 

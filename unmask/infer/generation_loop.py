@@ -35,6 +35,11 @@ def reader_of(model: Model, cached: bool = True) -> TokenReader:
     return DecoderToken(model)
 
 
+def writes_text(model: Model) -> bool:
+    """Whether a model generates text: it continues one, or writes one from a source."""
+    return "token scores" in gives_of(model.recipe.predict) and bool(model.recipe.writes & {"left", "second"})
+
+
 def drafts(
     reader: TokenReader, texts: list[list[int]], address: Tensor, how: Greedy | Sampling, tokens: int, *,
     keep: bool = False,

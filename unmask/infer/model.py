@@ -12,12 +12,14 @@ import torch
 from torch import nn
 
 from unmask import run
+from unmask.axes import gives_of
 from unmask.errors import UserError, require
 from unmask.init_weights import Undrawn
+from unmask.knowledge.linking import known_linker
 from unmask.recipe import Recipe
 from unmask.recipe_file import RecipeFile
 from unmask.system.tuned import kept_alone, own, put_in, share
-from unmask.text import Tokenizer
+from unmask.text import Linker, Tokenizer
 from unmask.text import layout as layouts
 from unmask.train import checkpoint
 
@@ -38,6 +40,7 @@ class Model:
     device: str = "cpu"  # where the weights are
     fresh: tuple[str, ...] = ()  # tensors that an imported checkpoint did not have, so their weights are random
     notices: tuple[str, ...] = ()  # what the user should know about the run
+    graph: Path | None = None  # the folder of the graph whose entities it reads in texts; None: it reads none
     # CUDA graphs of generation steps; only `infer.cuda_graph.recording` changes them
     recordings: dict[Any, Any] = field(default_factory=dict, compare=False, repr=False)
 
@@ -61,6 +64,11 @@ class Model:
     def labels(self) -> tuple[str, ...]:
         """The names of the classes, if the model was adapted to classification."""
         return () if self.recipe.task is None else self.recipe.task.labels
+
+    @property
+    def linker(self) -> Linker | None:
+        """Finds the entities of a text that it reads; None: it reads none."""
+        return None if self.graph is None else known_linker(self.graph)
 
     def head(self, fact: str, job: str) -> nn.Module:
         """The objective that gives this fact, such as "token scores". `job`: a verb for the error message."""
@@ -111,7 +119,14 @@ def open_run(
     )
     system = system.to(place, torch.bfloat16) if half else system.to(place)
     return Model(
-        system.eval(), found.recipe, found.tokenizer, found.folder, place, fresh=found.random, notices=found.notices
+        system.eval(),
+        found.recipe,
+        found.tokenizer,
+        found.folder,
+        place,
+        fresh=found.random,
+        notices=found.notices,
+        graph=_graph(found),
     )
 
 
@@ -164,7 +179,31 @@ def _on_base(base: Model, found: run.Run, *, half: bool) -> Model:
     system = system.to(base.device, torch.bfloat16) if half else system.to(base.device)
     checkpoint.load_weights(system, found.weights)
     notices = (*base.notices, *found.notices)
-    return Model(system.eval(), recipe, found.tokenizer, found.folder, base.device, fresh=found.random, notices=notices)
+    return Model(
+        system.eval(),
+        recipe,
+        found.tokenizer,
+        found.folder,
+        base.device,
+        fresh=found.random,
+        notices=notices,
+        graph=_graph(found),
+    )
+
+
+def _graph(found: run.Run) -> Path | None:
+    """The folder of the graph whose entities a run reads; None: it reads none, or was never trained with any."""
+    backbone: Any = found.recipe.system.backbone
+    if "entity vectors" not in gives_of(backbone) or not backbone.knowledge.graph:
+        return None
+    graph = found.folder / run.GRAPH
+    require(
+        graph.is_dir(),
+        "{folder} reads the entities of a graph, but it has no folder {name}: copy it from the run that it was made from",
+        folder=found.folder,
+        name=run.GRAPH,
+    )
+    return graph
 
 
 def save_run(
@@ -173,4 +212,4 @@ def save_run(
     """Write the files that inference needs: weights, recipe and tokenizer. `report`: the report of an import, if any."""
     run.claim(Path(folder), overwrite=overwrite)
     more = {run.IMPORTED: report} if report is not None else {}
-    run.create(Path(folder), model.recipe, model.tokenizer, system=model.system, more=more)
+    run.create(Path(folder), model.recipe, model.tokenizer, system=model.system, more=more, graph=model.graph)

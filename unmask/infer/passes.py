@@ -56,7 +56,7 @@ def together(
 
 def laid_out(model: Model, laid: Laid) -> tuple[Rows, Counter[str]]:
     """The examples as rows that this model reads. The notes count the texts that were cut."""
-    return rows_of_task(laid, model.tokenizer, model.recipe.layout, model.length)
+    return rows_of_task(laid, model.tokenizer, model.recipe.layout, model.length, linker=model.linker)
 
 
 def batches(model: Model, rows: Rows) -> Iterator[tuple[np.ndarray, Batch]]:

@@ -13,11 +13,13 @@ import torch
 
 from unmask.batch import Batch
 from unmask.data.arrange import ROLES, special_ids
+from unmask.data.examples import Laid, Text
 from unmask.errors import require
 from unmask.infer.model import Model
-from unmask.infer.passes import together, tokens_at_once
+from unmask.infer.passes import batches, laid_out, together, tokens_at_once
 from unmask.text import layout as layouts
-from unmask.text.encode import encode_ids
+from unmask.text.encode import encode_documents, encode_ids
+from unmask.text.word_tokens import NO_BYTE, SPELLING
 
 Texts = Sequence[str] | Sequence[Sequence[int]] | Sequence[np.ndarray]  # texts, or their token ids
 
@@ -34,7 +36,9 @@ class _Frame:
 
 def text_batches(model: Model, texts: Texts) -> tuple[Iterator[tuple[np.ndarray, Batch]], Counter[str]]:
     """Pairs of the numbers of some texts and their batch on the model's device; and notes that count the texts that are cut."""
-    ids, counts = _encoded(model, texts)
+    if model.graph is not None and len(texts):
+        return _with_entities(model, texts)
+    ids, counts, spelling = _encoded(model, texts)
     empty = np.flatnonzero(counts == 0)
     require(
         not len(empty),
@@ -46,13 +50,35 @@ def text_batches(model: Model, texts: Texts) -> tuple[Iterator[tuple[np.ndarray,
     cut = int((counts > room).sum())
     notes = Counter({f"texts longer than {model.length} tokens, cut": cut} if cut else {})
     begins = np.cumsum(counts) - counts
-    return _batches(model, frame, ids, begins, np.minimum(counts, room)), notes
+    return _batches(model, frame, ids, begins, np.minimum(counts, room), spelling), notes
 
 
-def _encoded(model: Model, texts: Texts) -> tuple[np.ndarray, np.ndarray]:
-    """The token ids of all texts, one after another, and the number of tokens of each."""
+def _with_entities(model: Model, texts: Texts) -> tuple[Iterator[tuple[np.ndarray, Batch]], Counter[str]]:
+    """The same for a model that reads the entities of texts."""
+    require(
+        isinstance(texts[0], str),
+        "{folder} reads the entities that a text names, so it needs texts, got token ids: give texts",
+        folder=model.folder,
+    )
+    rows, notes = laid_out(model, Laid([Text(str(text)) for text in texts]))
+    return batches(model, rows), notes
+
+
+def _encoded(model: Model, texts: Texts) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
+    """The token ids of all texts, one after another, the number of tokens of each, and the spelling of all tokens, if the
+    tokenizer keeps it."""
+    if model.tokenizer.keeps_spelling:
+        require(
+            not len(texts) or isinstance(texts[0], str),
+            "{folder} reads words by their spelling, so it needs texts, got token ids: give the texts",
+            folder=model.folder,
+        )
+        documents = encode_documents(texts, model.tokenizer, "none")  # type: ignore[arg-type]
+        counts = np.array([len(document.ids) for document in documents], np.int64)
+        spelling = np.concatenate([document.columns[SPELLING].values for document in documents])
+        return np.concatenate([document.ids for document in documents]), counts, spelling
     if not len(texts) or isinstance(texts[0], str):
-        return encode_ids(texts, model.tokenizer)  # type: ignore[arg-type]
+        return *encode_ids(texts, model.tokenizer), None  # type: ignore[arg-type]
     ids = [np.asarray(text, np.int64).reshape(-1) for text in texts]
     joined, size = np.concatenate(ids), model.tokenizer.vocabulary.size
     wrong = joined[(joined < 0) | (joined >= size)]
@@ -63,7 +89,7 @@ def _encoded(model: Model, texts: Texts) -> tuple[np.ndarray, np.ndarray]:
         wrong=int(wrong[0]) if len(wrong) else 0,
         size=size,
     )
-    return joined, np.array([len(text) for text in ids], np.int64)
+    return joined, np.array([len(text) for text in ids], np.int64), None
 
 
 def room_of(model: Model) -> int:
@@ -93,7 +119,7 @@ def _frame(model: Model) -> _Frame:
 
 
 def _batches(
-    model: Model, frame: _Frame, ids: np.ndarray, begins: np.ndarray, counts: np.ndarray
+    model: Model, frame: _Frame, ids: np.ndarray, begins: np.ndarray, counts: np.ndarray, spelling: np.ndarray | None
 ) -> Iterator[tuple[np.ndarray, Batch]]:
     lengths, multiple = counts + len(frame.before) + len(frame.after), 1 if model.device == "cpu" else 8
     first, inside, last = frame.segments
@@ -102,11 +128,17 @@ def _batches(
         width = min(-(-int(few.max()) // multiple) * multiple, max(model.places, int(few.max())))
         rows = np.full((len(chosen), width), model.tokenizer.vocabulary.pad, np.int64)
         segment = np.zeros_like(rows)
+        spelled = None if spelling is None else np.full((*rows.shape, spelling.shape[1]), NO_BYTE, np.int64)
         for row, number in enumerate(chosen):
             begin, count, end = begins[number], counts[number], few[row]
             rows[row, :end] = np.concatenate((frame.before, ids[begin : begin + count], frame.after))
             segment[row, :end] = first + [inside] * int(count) + last
-        yield chosen, _batch(rows, segment, few, frame.summary).to(model.device, non_blocking=True)
+            if spelled is not None and spelling is not None:
+                spelled[row, len(frame.before) : len(frame.before) + count] = spelling[begin : begin + count]
+        batch = _batch(rows, segment, few, frame.summary)
+        if spelled is not None:
+            batch = batch.replace(columns={SPELLING: torch.from_numpy(spelled)})
+        yield chosen, batch.to(model.device, non_blocking=True)
 
 
 def _batch(ids: np.ndarray, segment: np.ndarray, lengths: np.ndarray, summary: int) -> Batch:

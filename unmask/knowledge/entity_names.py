@@ -43,7 +43,7 @@ def _lines(file: Path) -> Any:
             continue
         entity, names = _from_json(line) if kind == ".jsonl" else _from_columns(line)
         names = [" ".join(name.split()) for name in names]
-        if not entity or not names or not all(names):
+        if not entity or not all(names):
             raise UserError(
                 "{file}, line {number:,}: the line must have an entity and its name, {wanted}; got {line!r}",
                 file=file,
@@ -57,7 +57,9 @@ def _lines(file: Path) -> Any:
 def _from_json(line: str) -> tuple[str, list[str]]:
     try:
         read = json.loads(line)
-        names = [read["label"], *read.get("aliases", [])]
+        names = [
+            name for name in (read["label"], *read.get("aliases", [])) if name is not None
+        ]  # null: it has no label
         entity = read["id"]
     except (ValueError, TypeError, KeyError, AttributeError):
         return "", []

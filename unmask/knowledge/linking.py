@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
 
 from unmask.knowledge.folder import open_folder
 from unmask.text.links import KnownEntities, Linker
+
+
+@lru_cache(maxsize=4)
+def known_linker(folder: Path) -> Linker:
+    """The linker of a run's graph. It is kept in memory: building it takes seconds for a large graph."""
+    return linker_of(folder)
 
 
 def linker_of(folder: str | Path, by: str = "prior") -> Linker:

@@ -4,8 +4,10 @@ from unmask.predict.activations import FastVectors, LargeVectors
 from unmask.predict.adaptive import Adaptive
 from unmask.predict.all_tokens import AllTokens
 from unmask.predict.choice import Choice
+from unmask.predict.entities import Entities
 from unmask.predict.every_layer import EveryLayer
 from unmask.predict.label import Label
+from unmask.predict.neighbours import Neighbours
 from unmask.predict.relation import Relation
 from unmask.predict.replaced import Replaced
 from unmask.predict.span import Span
@@ -16,6 +18,7 @@ from unmask.predict.tokens import Tokens
 from unmask.predict.vector_losses import CosineLoss, InBatchLoss, PairClassLoss
 
 __all__ = [
-    "Adaptive", "AllTokens", "Choice", "CosineLoss", "EveryLayer", "FastVectors", "InBatchLoss", "Label", "LargeVectors", "PairClassLoss", "Relation",
+    "Adaptive", "AllTokens", "Choice", "CosineLoss", "Entities", "EveryLayer", "FastVectors", "InBatchLoss", "Label", "LargeVectors",
+    "Neighbours", "PairClassLoss", "Relation",
     "Replaced", "Span", "SpanBoundary", "Tags", "TextVectors", "Tokens",
 ]  # fmt: skip

@@ -16,7 +16,7 @@ from unmask.init_weights import InitWeights
 from unmask.predict.crf import CRF
 from unmask.predict.objective import Predicts
 
-TAG: Final = "tag"  # the column of the right tags; -1 on tokens without a tag
+TAG: Final = "tag"  # the column of the tags of a task
 PLACE: Final = "place"  # the column of the tokens that get a tag: the number of their word, otherwise -1
 
 
@@ -24,14 +24,16 @@ PLACE: Final = "place"  # the column of the tokens that get a tag: the number of
 class Tags(Predicts):
     """The tag of each word, predicted from the vector of one of its tokens.
 
-    Paper: BERT (Devlin et al. 2019); with `crf`, Lample et al. (2016). Needs: labels (the columns of words and tags).
+    Paper: BERT (Devlin et al. 2019); with `crf`, Lample et al. (2016). Needs: labels (the columns of words and tags), or
+    another column of the data with a class for some tokens.
     Produces: a cross-entropy per word; with `crf`, the negative log-likelihood of each sequence of tags.
-    Used by: models adapted to tag. Differs from Label: one answer per word.
+    Used by: models adapted to tag; ernie-2. Differs from Label: one answer per word.
     """
 
     classes: int = 2  # the number of tags
     dropout: float = 0.0  # before the output
     crf: bool = False  # whether tags that follow each other have a score too
+    column: str = TAG  # the column of the right tags; -1 on tokens without a tag
 
     def __post_init__(self) -> None:
         require(self.classes >= 2, "tags need 2 classes or more, got {classes}", classes=self.classes)
@@ -43,6 +45,8 @@ class Tags(Predicts):
 
     @property
     def needs(self) -> tuple[Need, ...]:
+        if self.column != TAG:
+            return (Need(f"column:{self.column}", "it predicts its values"),)
         return (Need("labels", "it predicts the tag of each word"),)
 
     @property
@@ -60,15 +64,16 @@ class Tags(Predicts):
 class TagsModule(nn.Module):
     def __init__(self, spec: Tags, width: int, initial: InitWeights) -> None:
         super().__init__()
+        self.column = spec.column
         self.out = initial.layer(nn.Linear(width, spec.classes))
         self.dropout = nn.Dropout(spec.dropout)
         self.crf = CRF(spec.classes) if spec.crf else None
 
     def count(self, batch: Batch) -> Tensor:
-        return (batch.columns[TAG] >= 0).sum().float()
+        return (batch.columns[self.column] >= 0).sum().float()
 
     def forward(self, hidden: Hidden, batch: Batch) -> Loss:
-        scores, tags = self._scores(hidden), batch.columns[TAG]  # B T K, B T
+        scores, tags = self._scores(hidden), batch.columns[self.column]  # B T K, B T
         if self.crf is None:
             losses = F.cross_entropy(scores.flatten(0, 1), tags.flatten(), reduction="sum", ignore_index=-1)
             return Loss(losses, self.count(batch))

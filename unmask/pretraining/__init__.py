@@ -19,6 +19,7 @@ from unmask.errors import UserError, require
 from unmask.infer.model import Model, open_run
 from unmask.pretraining.choose_dropout import about_dropout, automatic, with_dropout
 from unmask.pretraining.collapse import collapses
+from unmask.pretraining.entity_vectors import graph_of, put_entities, with_entities
 from unmask.pretraining.measure import (
     Source,
     ends,
@@ -142,6 +143,7 @@ def _new_run(
                "seed": seed, "budget": budget}  # fmt: skip
     if base is not None:
         recipe = continued(recipe, base, mixture)
+    recipe = with_entities(recipe, mixture)
     check_training(recipe)
     trainer, notices = _built(recipe, mixture, machine, base, seed)
     _check_data(recipe, mixture, seed)
@@ -164,7 +166,8 @@ def _new_run(
     if base is None and steps < TOO_FEW_STEPS and limit.kind != "steps":
         notices.append(about_too_few(steps, limit.amount if limit.kind == "seconds" else None))
     held_out = _held_out(recipe, measured, limit) if measured else None
-    run.create(out, recipe, mixture.tokenizer, more={run.REQUEST: request | {"micro": micro, "held_out": held_out}})
+    more = {run.REQUEST: request | {"micro": micro, "held_out": held_out}}
+    run.create(out, recipe, mixture.tokenizer, more=more, graph=graph_of(recipe, mixture))
     planner = _planner(recipe, mixture, limit, out, measured, began, now) if measured else Fixed(steps)
     return Ready(recipe, trainer, micro, planner, notices, held_out)
 
@@ -174,6 +177,7 @@ def _built(
 ) -> tuple[Trainer, list[str]]:
     """The networks with their first weights, ready to train; and notices about weights that come from another run."""
     system = recipe.system.build(recipe, mixture.tokenizer.vocabulary, seed)
+    put_entities(system, mixture)
     notices = inherit(system, base, recipe) + [about_rate(recipe, base)] if base is not None else []
     if recipe.start is not None and base is None:
         notices.append(recipe.start.fill_embeddings(system.backbone.embed.token.weight, mixture.tokenizer.spelled()))
@@ -249,6 +253,7 @@ def _resumed(
 ) -> Ready:  # fmt: skip
     """Everything that training needs to continue an interrupted run, with its plan so far."""
     system = recipe.system.build(recipe, mixture.tokenizer.vocabulary, seed)
+    put_entities(system, mixture)
     if earlier["start"] and checkpoint.newest(out) is None:
         base = open_run(earlier["start"], device="cpu", recipe=run.file_for(earlier["start"], file))
         inherit(system, base, recipe)

@@ -19,7 +19,7 @@ from unmask.errors import UserError, require
 from unmask.recipe import FullTrack, Recipe, Stage
 from unmask.system import chosen
 from unmask.text import Tokenizer
-from unmask.text.encode import SIDE
+from unmask.text.encode import CAPITAL, SIDE
 from unmask.text.lexicon import LEVELS
 
 MICRO_TOKENS = {"cpu": 8_192, "cuda": 65_536}  # more tokens in one pass are not faster
@@ -41,7 +41,8 @@ def _is_read(recipe: Recipe, track: FullTrack) -> bool:
 
 def _columns_of_track(recipe: Recipe, track: FullTrack) -> set[str]:
     parts = (track.arrange, track.hide, track.see, recipe.system, chosen(recipe, track))
-    return set(columns_of(*parts))
+    made = {name.partition(":")[2] for name in track.arrange.gives}  # columns that the arrangement makes
+    return set(columns_of(*parts)) - made
 
 
 def weighed(argument: str) -> tuple[str, float]:
@@ -91,6 +92,14 @@ class Mixture:
                     folder=shards.folder,
                 )
             missing = sorted(needed - {SENTENCES, *shards.columns})
+            require(
+                CAPITAL not in missing,
+                "{name} needs the column {column}, but {folder} was prepared without it: prepare it again with 'unmask prepare CORPUS "
+                "--tokenizer FILE --capitals --out FOLDER', or leave the task out with schedule.*.turns.TRACK=0",
+                name=recipe.name,
+                column=CAPITAL,
+                folder=shards.folder,
+            )
             require(
                 SIDE not in missing,
                 "{name} learns from pairs of a source and a target, but {folder} was prepared from texts: prepare JSON lines "

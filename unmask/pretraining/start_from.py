@@ -46,6 +46,8 @@ def inherit(system: Any, base: Model, recipe: Recipe) -> list[str]:
         with torch.no_grad():
             now.weight.copy_(before.weight[_like(recipe, len(now.weight))])
         missing, left = ([name for name in names if name != _SEGMENTS] for names in (missing, left))
+    frozen = {name for name, _ in system.named_buffers()}  # vectors of entities, which are not random
+    missing = [name for name in missing if name not in frozen]
     new = (
         [f"{base.folder} does not have these modules, so they start with random weights: {_owners(missing)}"]
         if missing

@@ -38,7 +38,7 @@ def recipe(size: str = "base", variant: str = "paper") -> Recipe:
         name="awd-lstm",
         size=size,
         variant=variant,
-        tokenizer=text.WholeWords(vocab=33_278),
+        tokenizer=text.WholeWords(vocab=33_278, split="words"),
         layout="a [SEP] b [SEP]",
         arrange=data.ContinuingRows(deviation=5.0, half=0.05),
         hide=hide.Next(),

@@ -12,10 +12,10 @@ from unmask.backbone import AttentiveLSTM
 from unmask.recipe import Adapt, Recipe, Stage
 
 SIZES = {
-    "tiny": AttentiveLSTM(layers=1, cells=128, embedding=128),
-    "mini": AttentiveLSTM(layers=2, cells=128, embedding=200),
-    "small": AttentiveLSTM(layers=2, cells=200, embedding=300),
-    "base": AttentiveLSTM(layers=2, cells=300, embedding=300),
+    "tiny": AttentiveLSTM(layers=1, width=256, embedding=128),
+    "mini": AttentiveLSTM(layers=2, width=256, embedding=200),
+    "small": AttentiveLSTM(layers=2, width=400, embedding=300),
+    "base": AttentiveLSTM(layers=2, width=600, embedding=300),
 }
 PAPER = ("base",)  # the size that the paper has
 # The paper trains with plain gradient descent; its rate of 1 falls by half in each epoch after the held-out loss has risen. The other
@@ -30,7 +30,7 @@ VARIANTS = ("paper", "translator")
 
 def recipe(size: str = "base", variant: str = "paper") -> Recipe:
     words: dict[str, Any] = {
-        "tokenizer": text.WholeWords(vocab=50_000, marks=True, lowercase=True),
+        "tokenizer": text.WholeWords(vocab=50_000, split="words"),
         "start": vectors.FromVectors(zeros=True),
     }
     chosen: dict[str, Any] = {

@@ -13,10 +13,13 @@ import time
 import traceback
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any
 
 from unmask.errors import UserError
 from unmask.serving.metrics import Metrics
+
+LOOKED_AT = 2_048  # waiting texts among which those of the nearest length are found
 
 
 @dataclass(frozen=True)
@@ -142,10 +145,8 @@ class Engine:
         if not self._waiting:
             return []
         first = self._waiting[0]
-        alike = sorted(
-            (item for item in self._waiting[1:] if item.work == first.work),
-            key=lambda item: abs(item.length - first.length),
-        )
+        others = islice((item for item in self._waiting[1:] if item.work == first.work), LOOKED_AT)
+        alike = sorted(others, key=lambda item: abs(item.length - first.length))
         batch, longest = [first], first.length
         for item in alike:
             longest = max(longest, item.length)

@@ -15,10 +15,11 @@ from unmask.api.quickening import opened_fast
 from unmask.axes import gives_of
 from unmask.errors import UserError, require
 from unmask.infer.fast import why_not
-from unmask.infer.likelihood import predicts_next
+from unmask.infer.generation_loop import writes_text
 from unmask.progress import Tell, tell_notice
 from unmask.run_base import read_base
 from unmask.serving.refused import Refused
+from unmask.tasks import task_of
 
 # what a model that was adapted to a task can do, by the scores that its head gives: the names are Hugging Face's
 TASKS: Final[dict[str, str]] = {
@@ -44,10 +45,11 @@ class Served:
         gives = gives_of(recipe.predict)
         if "token scores" in gives and "both sides" in recipe.see.reading.gives:
             found.append("fill-mask")
-        if predicts_next(self.model):
+        if writes_text(self.model):
             found.append("text-generation")
-        if recipe.task is not None:
-            own = gives_of(recipe.predict.get(recipe.task.head))
+        task = task_of(recipe)
+        if task is not None:
+            own = gives_of(recipe.predict.get(task.head))
             found += [
                 task for fact, task in TASKS.items() if fact in own and (fact not in LABELLED or self.model.labels)
             ]
@@ -119,11 +121,11 @@ class Models:
 
     def available(self) -> list[str]:
         """The names that can be loaded: those given at the start, and the runs in the folder `--runs`."""
-        return sorted(self._known())
+        return sorted(self.folders())
 
     def load(self, name: str) -> Served:
         """Open a model, or open it again if its folder changed. The old one answers until the new one is ready."""
-        known = self._known()
+        known = self.folders()
         if name not in known:
             raise Refused(404, f"unknown run {name[:80]!r}: the runs are {', '.join(sorted(known)) or 'none'}")
         with self._opening:
@@ -135,7 +137,7 @@ class Models:
         self.get(name)
         self._served = {other: one for other, one in self._served.items() if other != name}
 
-    def _known(self) -> dict[str, Path]:
+    def folders(self) -> dict[str, Path]:
         """The folders by name. A name of a request is only looked up here: no path is made from it."""
         inside = self.runs.iterdir() if self.runs else ()
         return {folder.name: folder for folder in inside if (folder / run.RECIPE).is_file()} | self._folders

@@ -244,7 +244,7 @@ def _any(call: Call) -> Served:
     if call.model is not None:
         return models.get(call.model)
     if not models.all():
-        raise Refused(503, "no model is loaded")
+        raise Refused(404, "no model is loaded: load one with POST /models/load")
     return models.all()[0]
 
 

@@ -13,8 +13,7 @@ import torch
 
 from unmask.infer.decode_text import whole
 from unmask.infer.draw_token import addresses
-from unmask.infer.generation_loop import drafts
-from unmask.infer.next_token import NextToken
+from unmask.infer.generation_loop import drafts, reader_of
 from unmask.infer.sampling import Greedy, Sampling
 from unmask.serving.metrics import Metrics
 from unmask.serving.models import Served
@@ -100,7 +99,7 @@ def write(served: Served, how: Greedy | Sampling, rows: list[Row], metrics: Metr
     """Generate texts together, a token of each in every step. It ends when all have ended or their clients left."""
     try:
         keep = any(row.chances is not None for row in rows)
-        reader, most = NextToken(served.model), max(row.tokens for row in rows)
+        reader, most = reader_of(served.model), max(row.tokens for row in rows)
         address = torch.cat([addresses([row.prompt], row.sample + 1, row.seed)[row.sample :] for row in rows])
         for draft in drafts(reader, [row.ids for row in rows], address, how, most, keep=keep):
             _put(served, rows, draft, metrics)

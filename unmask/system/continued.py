@@ -16,6 +16,9 @@ TRAINING = (
 )  # fmt: skip
 
 
+ADDED = ("knowledge",)  # parts of a network that a recipe may add to the network of an earlier run
+
+
 def with_network_of(recipe: Recipe, base: Recipe) -> Recipe:
     """The recipe with the network of an earlier recipe. If its tracks need more segment kinds, they are added."""
     kinds = [type(r.system).__name__ for r in (recipe, base)]
@@ -72,7 +75,7 @@ def _trained_as(before: Any, asked: Any) -> Any:
     changed = {}
     for field in dataclasses.fields(before):
         old, new = getattr(before, field.name), getattr(asked, field.name)
-        if field.name in TRAINING:
+        if field.name in TRAINING or (field.name in ADDED and old is None):
             changed[field.name] = new
         elif dataclasses.is_dataclass(old) and type(old) is type(new):
             changed[field.name] = _trained_as(old, new)

@@ -216,6 +216,15 @@ def _check_numbers(recipe: Recipe) -> None:
             )
     for name, network in recipe.system.networks.items():
         _check_network(name, recipe)
+        known: int | None = getattr(network, "tasks") if "task embeddings" in network.gives else None  # noqa: B009
+        require(
+            known is None or known > len(recipe.tracks),
+            "{recipe} has {count} tracks, but the {name} has embeddings for only {known} tasks: set system.{name}.tasks={count}",
+            recipe=recipe.name,
+            count=len(recipe.tracks) + 1,
+            name=name,
+            known=known,
+        )
     layers = recipe.system.backbone.layers
     for name, part in objectives(recipe).items():
         require(

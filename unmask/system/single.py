@@ -104,7 +104,7 @@ class SystemModule(nn.Module):
     def read(self, batch: Batch) -> Batch:
         """The batch as a finished model reads it. If a decoder writes the whole text, it has rows for the decoder too."""
         for rule in rules(self.tracks[MAIN].hide):
-            if {"decoder rows", "from before"} <= rule.gives:
+            if {"decoder rows", "from before"} <= rule.gives and "second text" not in rule.gives:
                 batch = rule.apply(batch, self.vocabulary, self.seed)
         return view(self.tracks[MAIN], batch)
 
@@ -194,8 +194,8 @@ def draw_head(system: Any, recipe: Recipe, name: str, seed: int) -> None:
 
 def compile_forward(networks: list[Any], heads: nn.ModuleDict, on: bool) -> None:
     """Compile each module of the networks and heads, or undo it. To compile a whole network at once would take minutes."""
-    methods = [(module, "forward") for network in networks for module in network.parts]
-    methods += [(head, vars(type(head)).get("heavy", "forward")) for head in heads.values()]
+    modules = [*(module for network in networks for module in network.parts), *heads.values()]
+    methods = [(module, vars(type(module)).get("heavy", "forward")) for module in modules]
     for module, name in methods:
         vars(module).pop(name, None)
         if on:

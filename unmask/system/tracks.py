@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from unmask.axes import Objective
-from unmask.batch import Batch, Targets, Vocabulary
+from unmask.batch import TASK, Batch, Targets, Vocabulary
 from unmask.hide import apply_rules
 from unmask.recipe import MAIN, FullTrack
 
@@ -51,11 +51,14 @@ def _hidden(track: FullTrack, batch: Batch, vocabulary: Vocabulary, seed: int, a
 def view(track: FullTrack, batch: Batch) -> Batch:
     """The batch as a track sees it, with the ranks and the segment numbers of the track."""
     batch = track.see.apply(batch)  # first, because a view may need the segment numbers of the layout
+    if track.task is not None:
+        numbers = torch.full_like(batch.row, track.task)
+        batch = batch.replace(per_row=batch.per_row | {TASK: numbers})
     if not track.segments:
         return batch
     # without a table of the numbers: copying one to the GPU cannot be recorded
-    numbers = [number * (batch.segment == place) for place, number in enumerate(track.segments)]
-    return batch.replace(segment=torch.stack(numbers).sum(0))
+    each = [number * (batch.segment == place) for place, number in enumerate(track.segments)]
+    return batch.replace(segment=torch.stack(each).sum(0))
 
 
 def only_asked(track: FullTrack, batch: Batch, asked: list[Objective]) -> Batch:

@@ -84,6 +84,10 @@ class Training(axes.Part):
         return ()
 
     @property
+    def later(self) -> tuple[str, ...]:
+        return ()
+
+    @property
     def suffixes(self) -> tuple[str, ...]:
         return ROWS
 

@@ -87,6 +87,10 @@ class Write(Training):
         return (("source", "target"),)
 
     @property
+    def later(self) -> tuple[str, ...]:
+        return ("beams", "length_penalty", "length_offset", "least", "most", "no_repeat")
+
+    @property
     def head(self) -> str:
         return ""  # there is no new head: the pretraining objective is used again
 

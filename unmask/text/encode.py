@@ -19,7 +19,9 @@ from unmask.text.links import LINKS, UNLINKED, Linker, Mention
 from unmask.text.sentences import sentence_starts
 from unmask.text.tokenizer import Tokenizer
 from unmask.text.user_words import OwnWords
+from unmask.text.word_tokens import SPELLING, spellings
 
+CAPITAL = "capital"  # the column of words that begin with a capital letter
 SIDE = "side"  # the column of pairs: 0 in the source, 1 in the target
 PLACES = "characters"  # the column of where each token begins and ends in its text: T 2, without the space before it
 
@@ -28,13 +30,14 @@ def encode_documents(
     texts: Sequence[str], tokenizer: Tokenizer, words: Words, lexicon: Lexicon | None = None, *,
     own: OwnWords | None = None, whole: bool = False, unknown: Counter[str] | None = None, places: bool = False,
     linker: Linker | None = None, mentions: Sequence[Sequence[Mention] | None] = (), notes: Counter[str] | None = None,
+    capitals: bool = False,
 ) -> list[Document]:  # fmt: skip
     """Tokenise line by line, all lines in one call. A line keeps its line end, since some vocabularies have a token for it.
 
     `own`: the user's words for the Chinese segmenter. `whole`: keep blank lines and the white space at the end.
     `unknown`: a counter; the texts that became unknown tokens are added to it. `places`: add the column `PLACES`.
     `linker`: add the column `LINKS`. `mentions`: for each text its own links, which replace those that the linker finds;
-    None: it has none. `notes`: a counter of what was left out."""
+    None: it has none. `notes`: a counter of what was left out. `capitals`: add the column `CAPITAL`."""
     if tokenizer.folds:  # boundaries must be those of the folded text
         texts = [folded(text) for text in texts]
     lines, lines_per_text, line_begins = _lines(texts, whole)
@@ -67,6 +70,10 @@ def encode_documents(
         own_lines = _Lines(lines_per_text, np.array(line_begins, dtype=np.int64), _begin(sizes), sizes)
         named = linker.matches(text, kinds, begins, own_lines.documents)
         columns[LINKS] = _links(linker, own_lines, named, mentions, starts, ends, notes)
+    if capitals:
+        columns[CAPITAL] = _capitals(text, starts, word)
+    if tokenizer.keeps_spelling:
+        columns[SPELLING] = spellings([text[a:b] for a, b in spans.tolist()])
     if places:
         moved = np.array(line_begins, dtype=np.int64) - _begin(np.array([len(line) for line in joined], dtype=np.int64))
         # a token of white space only is an empty place
@@ -79,6 +86,21 @@ def encode_documents(
         Document(ids[a:b], np.flatnonzero(sentence[a:b]), {name: column[a:b] for name, column in columns.items()})
         for a, b in zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True)
     ]
+
+
+def _capitals(text: str, starts: np.ndarray, word: np.ndarray) -> Column:
+    """The column of capital letters: 1 at the first token of a word that begins with one, 0 for another letter that could be
+    one, -1 elsewhere."""
+    codes, found = codes_of(text)[starts[word]], np.full(len(starts), -1, np.int8)
+    known, each = np.unique(codes, return_inverse=True)
+    cases = np.array([_case(chr(code)) for code in known.tolist()], np.int8)
+    found[word] = cases[each]
+    return Column(found, "value", -1)
+
+
+def _case(character: str) -> int:
+    """1 for a capital letter, 0 for a small letter, -1 for a character that is neither."""
+    return 1 if character.isupper() else 0 if character.islower() else -1
 
 
 def encode_pairs(
@@ -106,7 +128,11 @@ def encode_ids(texts: Sequence[str], tokenizer: Tokenizer) -> tuple[np.ndarray, 
     if tokenizer.folds:
         texts = [folded(text) for text in texts]
     lines, lines_per_text, _ = _lines(texts, whole=False)
-    encodings = tokenizer.backend.encode_batch_fast(lines, add_special_tokens=False)  # without offsets
+    encodings = (
+        tokenizer.encode_many(lines)
+        if tokenizer.of_words
+        else tokenizer.backend.encode_batch_fast(lines, add_special_tokens=False)  # without offsets
+    )
     sizes = np.fromiter(map(len, encodings), dtype=np.int64, count=len(encodings))
     ids = np.fromiter(chain.from_iterable(e.ids for e in encodings), dtype=np.int64, count=int(sizes.sum()))
     edges = np.concatenate(([0], np.cumsum(sizes)))[np.concatenate(([0], np.cumsum(lines_per_text, dtype=np.int64)))]

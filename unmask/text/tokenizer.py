@@ -18,6 +18,7 @@ from unmask.axes import Part
 from unmask.batch import Vocabulary
 from unmask.errors import UserError, require, unknown
 from unmask.text.fold_width import folding, folds
+from unmask.text.word_tokens import SPELLING, WordEncoding, word_spans
 
 # The roles of special tokens, and the names of each role in the published models. If a tokenizer has several of these
 # names, the first is used. GPT-2 and Transformer-XL have one token for all ends. GPT's extract token represents a whole
@@ -39,6 +40,9 @@ ROBERTA_NAMES = ["<s>", "<pad>", "</s>", "<unk>", "<mask>"]
 _CHINESE = "[\u3001-\u3029\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uff01-\uff65\U00020000-\U0003ffff]"
 _MARK = "[\u2014\u2018\u2019\u201c\u201d\u2026]"  # dashes, quotes and dots that other languages use too
 _BETWEEN = re.compile(f"(?<={_CHINESE}) (?={_CHINESE}|{_MARK})|(?<={_MARK}) (?={_CHINESE})")
+
+
+_WORDS, _SPELLED = "(?#words)", "(?#spelled)"  # comments in the pattern of a tokenizer of words
 
 
 class Tokenizer:
@@ -90,6 +94,22 @@ class Tokenizer:
         return model["type"] == "BPE" and not model["merges"]
 
     @cached_property
+    def _pattern(self) -> str:
+        """The pattern at which a text is split; "" if it is split in another way."""
+        found = json.loads(self.backend.to_str())["pre_tokenizer"] or {}
+        return str(found.get("pattern", {}).get("Regex", ""))
+
+    @property
+    def of_words(self) -> bool:
+        """Whether every word is a token, also in Chinese: words are found before the text is tokenised."""
+        return self._pattern.startswith(_WORDS)
+
+    @property
+    def keeps_spelling(self) -> bool:
+        """Whether the spelling of every token is kept."""
+        return _SPELLED in self._pattern
+
+    @cached_property
     def roles(self) -> dict[str, int]:
         """The token id of each role that this tokenizer has."""
         found = {}
@@ -125,14 +145,31 @@ class Tokenizer:
         )
 
     def encode(self, text: str) -> list[int]:
+        if self.of_words:
+            return self.encode_many([text])[0].ids
         return self.backend.encode(self.with_mask(text), add_special_tokens=False).ids
 
-    def encode_many(self, texts: Sequence[str]) -> list[Encoding]:
-        return self.backend.encode_batch(texts, add_special_tokens=False)
+    def encode_many(self, texts: Sequence[str]) -> Sequence[Encoding | WordEncoding]:
+        """The ids of each text, and where each token begins and ends."""
+        if not self.of_words:
+            found: list[Encoding] = self.backend.encode_batch(texts, add_special_tokens=False)
+            return found
+        several, known, unknown = word_spans(texts), self._ids, self.role("unk")
+        pairs = [[(int(a), int(b)) for a, b in spans] for spans in several]
+        return [
+            WordEncoding([known.get(text[a:b], unknown) for a, b in spans], spans)
+            for text, spans in zip(texts, pairs, strict=True)
+        ]
+
+    @cached_property
+    def _ids(self) -> dict[str, int]:
+        found: dict[str, int] = self.backend.get_vocab(with_added_tokens=False)
+        special = {self.token(i) for i in self.vocabulary.special}
+        return {word: i for word, i in found.items() if word not in special}
 
     def decode(self, ids: Sequence[int]) -> str:
         text = self.backend.decode(list(ids), skip_special_tokens=False)
-        return _BETWEEN.sub("", text) if isinstance(self.backend.model, models.WordPiece) else text
+        return _BETWEEN.sub("", text) if self.of_words or isinstance(self.backend.model, models.WordPiece) else text
 
     def token(self, index: int) -> str:
         return self.backend.id_to_token(index) or f"<{index}>"
@@ -320,19 +357,31 @@ class Bytes(Part):
 
 @dataclass(frozen=True)
 class WholeWords(Part):
-    """One token per word, split at spaces; rare words are unknown (Transformer-XL on WikiText)."""
+    """One token per word; rare words are unknown (Transformer-XL on WikiText, AWD-LSTM, ELMo)."""
 
     vocab: int = 200_000  # most tokens, special ones included
-    marks: bool = False  # punctuation is split off words, as in word vectors; otherwise only spaces part words
-    lowercase: bool = False  # all letters are read as lower-case ones
+    # words end at spaces only; or also at punctuation, and Chinese words are those of the segmenter
+    split: Literal["spaces", "words"] = "spaces"
+    spelled: bool = False  # the bytes of every word are kept in a column, for networks that read characters (ELMo)
 
     at_most = True
 
+    def __post_init__(self) -> None:
+        require(
+            self.split == "words" or not self.spelled,
+            "tokenizer.spelled=true keeps the bytes of words, got split=spaces: set tokenizer.split=words",
+        )
+
+    @property
+    def gives(self) -> frozenset[str]:
+        return frozenset({f"column:{SPELLING}"} if self.spelled else ())
+
     def blank(self) -> tuple[Backend, Any]:
         backend = Backend(models.WordLevel(unk_token="[UNK]"))
-        if self.lowercase:
-            backend.normalizer = normalizers.Lowercase()
-        backend.pre_tokenizer = pre_tokenizers.BertPreTokenizer() if self.marks else pre_tokenizers.WhitespaceSplit()
+        backend.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+        if self.split == "words":  # the comment in the pattern tells how the text is made ready: see `of_words`
+            pattern = f"{_WORDS}{_SPELLED if self.spelled else ''}\\s+"
+            backend.pre_tokenizer = pre_tokenizers.Split(Regex(pattern), "removed")
         return backend, trainers.WordLevelTrainer(vocab_size=self.vocab, special_tokens=BERT_NAMES, show_progress=False)
 
 

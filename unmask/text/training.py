@@ -23,6 +23,7 @@ from unmask.errors import UserError, require
 from unmask.text.atomic_write import check_free, drafted
 from unmask.text.fold_width import folding
 from unmask.text.tokenizer import BERT_NAMES, Kind, Tokenizer
+from unmask.text.word_tokens import spaced
 
 _PENALTY = 1e-4  # the difference that the library puts between the scores of characters that are in no piece
 _DIGITS = 4  # decimals kept of the scores of a unigram model; sums in another order differ in the 13th
@@ -45,6 +46,8 @@ def train(kind: Kind, texts: Iterable[str], *, at_most: bool = False, fold: bool
     if trainer is not None:
         # an iterator can be read only once, and two passes may be needed
         texts = list(texts) if iter(texts) is texts else texts
+        if Tokenizer(backend).of_words:
+            texts = (spaced(text) for text in texts)
         backend = train_backend(backend, trainer, texts)
     size = backend.get_vocab_size()
     require(

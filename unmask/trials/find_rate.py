@@ -13,9 +13,10 @@ import torch
 from unmask import curves, html_page
 from unmask.adapt import new_model
 from unmask.axes import Task
-from unmask.data.examples import Examples, rows_of_task
+from unmask.data.examples import Examples
 from unmask.errors import require
 from unmask.infer.model import Model
+from unmask.infer.passes import laid_out
 from unmask.system import weights
 from unmask.train import Machine, Trainer
 
@@ -33,7 +34,7 @@ def trace_rates(base: Model, examples: Sequence[Any], task: Task, *, steps: int,
     recipe = task.recipe(base).replace(tune=None)
     model = new_model(base, recipe, base.folder, seed, fresh=False)
     assert recipe.task is not None
-    rows, _ = rows_of_task(recipe.task.lay_out(examples), base.tokenizer, recipe.layout, model.length)
+    rows, _ = laid_out(model, recipe.task.lay_out(examples))
     plan = recipe.task.hyperparameters(base.recipe)
     trainer = Trainer(model.system, recipe.optimise, Machine(device=model.device, half=model.device != "cpu"), seed)
     source = Examples(rows, seed)

@@ -1,0 +1,180 @@
+"""The service under more load than it can take: what is answered, what is refused, how long answers take, whether memory grows.
+
+    python bench/serve_load.py [--run runs/bert-mine] [--seconds 60] [--times 3]
+    python bench/serve_load.py --seconds 5        a quick check that it runs
+
+First the capacity is measured with a few clients that wait for their answers. Then requests arrive at --times this rate, whether or not
+earlier ones are answered, with texts of 5 to 512 tokens; half of the clients leave after a short time. A model is loaded again
+in the middle, and SIGTERM comes at the end while requests are under way. At last 1,000 clients ask at once. Printed as lines of
+JSON: the number of answers by status, percentiles of accepted ones in seconds, memory before and after, the work that was dropped.
+Only 200 and 429 are right, and a request that was accepted before SIGTERM is answered.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import os
+import random
+import re
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+from embed import ours, sentences
+
+from unmask import infer
+
+LEFT = "left"  # the client closed its connection
+
+
+def main() -> None:
+    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options.add_argument("--run", type=Path, default=None, help="an encoder; by default a tiny BERT with fresh weights")
+    options.add_argument("--seconds", type=float, default=60)
+    options.add_argument("--times", type=float, default=3)
+    options.add_argument("--requests", type=int, default=64, help="most requests at once")
+    chosen = options.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        run = chosen.run or Path(folder) / "bert"
+        if chosen.run is None:
+            infer.save_run(ours("tiny", sentences(200), "cpu"), run)
+        words = ["--port", "0", "--runs", str(run.resolve().parent), "--limit-requests", str(chosen.requests)]
+        process = subprocess.Popen(
+            [sys.executable, "-m", "unmask", "serve", str(run), *words],
+            stderr=subprocess.PIPE, text=True, env=os.environ | {"COLUMNS": "300"},
+        )  # fmt: skip
+        assert process.stderr is not None
+        line = next(line for line in process.stderr if "answering at" in line)
+        logged: list[str] = []
+        host, port = line.split("http://")[1].split(";")[0].split(":")
+        threading.Thread(target=lambda: logged.extend(process.stderr or ()), daemon=True).start()
+        try:
+            asyncio.run(Load(host, int(port), run.resolve().name, process).go(chosen))
+        finally:
+            process.kill()
+            process.wait()
+        failed = [one for one in logged if "Traceback" in one]
+        print(json.dumps({"exit": process.returncode, "tracebacks": len(failed)}))
+
+
+class Load:
+    """Sends requests to one service."""
+
+    def __init__(self, host: str, port: int, name: str, process: subprocess.Popen[str]) -> None:
+        self.host, self.port, self.name, self.process = host, port, name, process
+        self.dice, self.words = random.Random(0), " ".join(sentences(60)).split()
+        self.found: Counter[str] = Counter()
+        self.seconds: list[float] = []
+
+    async def go(self, chosen: argparse.Namespace) -> None:
+        await self.until_ready()
+        capacity = await self.capacity(min(5.0, chosen.seconds))
+        before = self.memory()
+        print(json.dumps({"capacity": capacity, "memory_mb": before}), flush=True)
+        await self.arrive(capacity * chosen.times, chosen.seconds)
+        self.report("load", {"memory_mb": self.memory(), "metrics": await self.metrics()})
+        started = time.perf_counter()
+        await asyncio.gather(*(self.ask(None) for _ in range(1_000)))
+        self.report("1,000 at once", {"seconds": time.perf_counter() - started})
+        asked = [asyncio.ensure_future(self.ask(None)) for _ in range(20)]
+        await asyncio.sleep(0.3)
+        self.process.send_signal(signal.SIGTERM)
+        await asyncio.gather(*asked)
+        code = await asyncio.to_thread(self.process.wait, 60)
+        self.report("SIGTERM", {"exit": code})
+
+    async def until_ready(self) -> None:
+        for _ in range(600):
+            try:
+                _, writer = await asyncio.open_connection(self.host, self.port)
+                writer.close()
+                return
+            except OSError:
+                await asyncio.sleep(0.1)
+
+    async def capacity(self, seconds: float) -> float:
+        """Answers per second to eight clients that wait for each answer."""
+        end, done = time.perf_counter() + seconds, 0
+
+        async def client() -> None:
+            nonlocal done
+            while time.perf_counter() < end:
+                await self.ask(None)
+                done += 1
+
+        await asyncio.gather(*(client() for _ in range(8)))
+        self.found.clear()
+        self.seconds.clear()
+        return done / seconds
+
+    async def arrive(self, rate: float, seconds: float) -> None:
+        begun, asked, loaded = time.perf_counter(), [], False
+        while (passed := time.perf_counter() - begun) < seconds:
+            asked.append(asyncio.ensure_future(self.ask(0.3 if self.dice.random() < 0.5 else None)))
+            if passed > seconds / 2 and not loaded:
+                loaded = True
+                asked.append(asyncio.ensure_future(self.post("/models/load", {"model": self.name})))
+            await asyncio.sleep(self.dice.expovariate(rate))
+        await asyncio.gather(*asked)
+
+    async def ask(self, leaves: float | None) -> None:
+        """One request. `leaves`: seconds after which the client closes the connection."""
+        count = min(512, max(5, int(self.dice.lognormvariate(3.5, 1.2))))
+        text = " ".join(self.dice.choices(self.words, k=max(1, count // 3)))
+        began = time.perf_counter()
+        asked = self.post(f"/models/{self.name}/embed", {"inputs": text, "truncate": True})
+        try:
+            status = await (asyncio.wait_for(asked, leaves) if leaves else asked)
+        except TimeoutError:
+            self.found[LEFT] += 1
+            return
+        self.found[status] += 1
+        if status == "200":
+            self.seconds.append(time.perf_counter() - began)
+
+    async def post(self, path: str, body: dict[str, Any]) -> str:
+        content = json.dumps(body).encode()
+        head = f"POST {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-type: application/json\r\n"
+        writer = None
+        try:
+            reader, writer = await asyncio.open_connection(self.host, self.port)
+            writer.write(f"{head}content-length: {len(content)}\r\n\r\n".encode() + content)
+            answer = await reader.read()
+            return answer[9:12].decode() or "closed"
+        except OSError as error:
+            return type(error).__name__
+        finally:
+            if writer is not None:
+                writer.transport.abort()
+
+    async def metrics(self) -> dict[str, float]:
+        reader, writer = await asyncio.open_connection(self.host, self.port)
+        writer.write(b"GET /metrics HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n")
+        page = (await reader.read()).decode()
+        writer.close()
+        names = ("unmask_dropped_texts_total", "unmask_queue_size", "unmask_request_success_total")
+        return {name: float(re.findall(rf"^{name} (\S+)", page, re.M)[0]) for name in names}
+
+    def memory(self) -> float:
+        lines = Path(f"/proc/{self.process.pid}/status").read_text().splitlines()
+        return next(int(line.split()[1]) / 1_000 for line in lines if line.startswith("VmRSS"))
+
+    def report(self, name: str, more: dict[str, Any]) -> None:
+        cuts = statistics.quantiles(self.seconds, n=100) if len(self.seconds) > 1 else [0.0] * 99
+        shown = {"part": name, "answers": dict(self.found), "p50": cuts[49], "p99": cuts[98]}
+        print(json.dumps(shown | more | {"load": os.getloadavg()[0]}), flush=True)
+        self.found.clear()
+        self.seconds.clear()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,65 @@
+"""Elsewhere: parts of documents, with a column that says which tokens also occur in other parts of their document."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+import numpy as np
+
+from unmask.data.arrange import Runs, render
+from unmask.data.chunks import chunks
+from unmask.data.group_reader import Shuffled
+from unmask.data.shards import Texts
+from unmask.errors import require
+from unmask.text import layout as layouts
+from unmask.text.columns import Column
+
+ELSEWHERE: Final = (
+    "elsewhere"  # the column: 1 if a token occurs elsewhere in its document, 0 if not, -1 on special tokens
+)
+
+
+@dataclass(frozen=True)
+class Elsewhere(Shuffled):
+    """Parts of documents of whole sentences; a column says whether each token occurs in another part (ERNIE 2.0).
+
+    A document that fits a row is cut in two, because otherwise it has no other part."""
+
+    classes = 0
+    answers = ()
+    packed = True
+
+    @property
+    def gives(self) -> frozenset[str]:
+        return frozenset({f"column:{ELSEWHERE}"})
+
+    def runs(self, texts: Texts, layout: str, length: int, rng: Any) -> Runs:
+        notes: Counter[str] = Counter()
+        found = chunks(texts, length - layouts.overhead(layout, 1), "elsewhere", notes, parts=2, least=2)
+        require(
+            len(found) > 0,
+            "no document has two sentences, but 'elsewhere' compares the parts of a document: separate sentences by line "
+            "breaks or full stops, or leave the task out with schedule.*.turns.TRACK=0",
+        )
+        spans = np.stack((found.begin, found.end), 1)
+        made = render({"a": spans}, np.zeros(len(found), np.int64), layout, len(texts.ids), notes)
+        return replace(made, columns={ELSEWHERE: Column(elsewhere(texts, found.begin), "value", -1)})
+
+
+def elsewhere(texts: Texts, begins: np.ndarray) -> np.ndarray:
+    """For each token, whether its id occurs in its document outside of its part. `begins`: the first token of each part."""
+    place = np.arange(len(texts.ids))
+    document = np.searchsorted(texts.sentence[texts.document], place, side="right")
+    part = np.searchsorted(begins, place, side="right")
+    size = int(texts.ids.max(initial=0)) + 1
+    in_document, in_part = (_counts(owner * size + texts.ids) for owner in (document, part))
+    return (in_document > in_part).astype(np.int8)
+
+
+def _counts(keys: np.ndarray) -> np.ndarray:
+    """How often the key of each place occurs."""
+    _, each, counts = np.unique(keys, return_inverse=True, return_counts=True)
+    found: np.ndarray = counts[each]
+    return found

@@ -1,0 +1,42 @@
+"""ELMo (Peters et al. 2018, arXiv:1802.05365): hide nothing, see the left with one half and the right with the other, predict both neighbours."""
+
+from dataclasses import replace
+
+from unmask import data, hide, predict, see, system, text, train
+from unmask.backbone import TwoWayLSTM
+from unmask.recipe import Recipe, Stage
+
+# `base` is the paper's network; `mini` and `small` have the sizes of the two smaller models that its authors released.
+SIZES = {
+    "tiny": TwoWayLSTM(width=128, cells=64, filters=(16, 16, 32)),
+    "mini": TwoWayLSTM(width=256, cells=1024, highways=1),
+    "small": TwoWayLSTM(width=512, cells=2048, highways=1),
+    "medium": TwoWayLSTM(width=512, cells=4096),
+    "base": TwoWayLSTM(),
+}
+PAPER = ("base",)  # the sizes that the paper has
+RATES = {"tiny": 3e-3, "mini": 2e-3, "small": 1e-3, "medium": 1e-3, "base": 1e-3}
+ROWS = {"tiny": 16, "mini": 32, "small": 64, "medium": 64, "base": 64}
+SAMPLES = 8192  # of 793,471 words, in the released code; a vocabulary that is not larger is compared whole
+
+# The paper says neither how its weights are updated nor whether cells have a limit; its released code uses Adagrad with rate
+# 0.2 and a limit of 3. code: the limit. It makes training slow, because each step is computed by itself.
+VARIANTS = ("paper", "code")
+
+
+def recipe(size: str = "base", variant: str = "paper") -> Recipe:
+    return Recipe(
+        name="elmo",
+        size=size,
+        variant=variant,
+        tokenizer=text.WholeWords(vocab=793_471, split="words", spelled=True),
+        layout="[CLS] a [SEP] b [SEP]",
+        arrange=data.Blocks(),
+        hide=(hide.Next(), hide.Previous()),
+        see=see.Everything(),
+        system=system.Single(backbone=replace(SIZES[size], clip={"paper": None, "code": 3.0}[variant])),
+        predict={"neighbours": predict.Neighbours(samples=SAMPLES)},
+        optimise=train.AdamW(rate=RATES[size], betas=(0.7, 0.99), decay=0.0, clip=10.0, warmup=0.01),
+        schedule=(Stage(rows=ROWS[size], length=128),),
+        shrink=size not in PAPER,
+    )
