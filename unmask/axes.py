@@ -44,7 +44,10 @@ class Fact:
 FACTS: dict[str, Fact] = {
     # shapes of data
     "pairs": Fact("two texts in each example", ("arrange=NextSentence",)),
-    "halves": Fact("sources and targets that each fill at most half of a row", ("arrange=SourceTarget",)),
+    "halves": Fact(
+        "sources and targets that each fill at most half of a row",
+        ("arrange=SourceTarget", "arrange=SourceTarget(alone=true)"),
+    ),
     "labels": Fact("a class for each example", ("arrange=NextSentence",)),
     "connectives": Fact("texts that a connective joins", ("arrange=Discourse",)),
     "continuing rows": Fact("rows that continue the rows before them", ("arrange=ContinuingRows",)),
@@ -53,7 +56,7 @@ FACTS: dict[str, Fact] = {
     "decoder": Fact("a backbone with a decoder", ("system.backbone=EncoderDecoder",)),
     "unpacked rows": Fact(
         "rows that hold one example each",
-        ("arrange=FullRows", "arrange=ContinuingRows", "arrange=SourceTarget(alone=true)"),
+        ("arrange=FullRows", "arrange=ContinuingRows"),
     ),
     "mask token": Fact("a tokenizer with a [MASK] token"),
     # fields filled later
