@@ -31,6 +31,7 @@ from unmask.serving.routes import OPEN, ROUTES
 from unmask.serving.service import Service, busy
 
 PAGE = Path(__file__).parent / "page"  # files that are served as they are
+HERE = ("127.0.0.1", "localhost", "::1")  # the names of this machine in the address of a request
 Log = Callable[[dict[str, Any]], None]
 
 
@@ -149,7 +150,10 @@ class _Endpoint:
 
     def _check_key(self, request: Request) -> None:
         """Refuse a request without one of the keys. All keys are compared, in constant time."""
-        if not self.keys or self.route.path in OPEN:
+        if self.route.path in OPEN:
+            return
+        if not self.keys:
+            _check_host(request)
             return
         given = request.headers.get("authorization", "")
         key = given[7:].strip().encode() if given[:7].lower() == "bearer " else b""
@@ -159,6 +163,17 @@ class _Endpoint:
                 "a key is needed: send the header Authorization: Bearer KEY",
                 headers={"WWW-Authenticate": "Bearer"},
             )
+
+
+def _check_host(request: Request) -> None:
+    """Without keys, refuse a web page elsewhere whose name was made to mean this machine: its browser sends that name."""
+    name = (request.url.hostname or "").lower()
+    if name not in HERE:
+        raise Refused(
+            403,
+            f"without keys, requests must name this machine as {', '.join(HERE)}, got {name[:80]!r}: start the service with "
+            "--keys",
+        )
 
 
 class _Left(Exception):
