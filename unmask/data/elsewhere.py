@@ -25,7 +25,7 @@ ELSEWHERE: Final = (
 class Elsewhere(Shuffled):
     """Parts of documents of whole sentences; a column says whether each token occurs in another part (ERNIE 2.0).
 
-    A document that fits a row is cut in two, because otherwise it has no other part."""
+    Every document has two parts or more, also if it fits a row."""
 
     classes = 0
     answers = ()
