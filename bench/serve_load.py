@@ -143,7 +143,7 @@ class Load:
 
     async def post(self, path: str, body: dict[str, Any]) -> str:
         content = json.dumps(body).encode()
-        head = f"POST {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-type: application/json\r\n"
+        head = f"POST {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\ncontent-type: application/json\r\n"
         writer = None
         try:
             reader, writer = await asyncio.open_connection(self.host, self.port)
@@ -158,7 +158,7 @@ class Load:
 
     async def metrics(self) -> dict[str, float]:
         reader, writer = await asyncio.open_connection(self.host, self.port)
-        writer.write(b"GET /metrics HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n")
+        writer.write(b"GET /metrics HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n")
         page = (await reader.read()).decode()
         writer.close()
         names = ("unmask_dropped_texts_total", "unmask_queue_size", "unmask_request_success_total")

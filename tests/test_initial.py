@@ -20,6 +20,7 @@ from unmask.train import Machine, Plan, Trainer
 DEVIATION = 0.02
 # The others follow BERT's program, which cuts at two deviations.
 NORMAL = ("bart", "deberta", "gpt", "gpt2", "mass", "roberta", "spanbert", "transformer", "transformer-xl", "xlnet")
+RECURRENT = ("awd-lstm", "elmo")  # these have a law for each kind of weights
 LAWS = {"normal": norm(scale=DEVIATION), "truncated": truncnorm(-2, 2, scale=DEVIATION)}
 
 
@@ -38,7 +39,7 @@ def matrices(system: nn.Module, without: tuple[str, ...] = ()) -> torch.Tensor:
     return torch.cat([p.flatten() for name, p in named if p.dim() > 1 and not name.endswith(without)])
 
 
-@pytest.mark.parametrize("name", recipes.names())
+@pytest.mark.parametrize("name", [name for name in recipes.names() if name not in RECURRENT])
 def test_every_recipe_starts_with_the_distribution_of_its_program(name):
     law = "normal" if name in NORMAL else "truncated"
     smaller = ("attention.out.weight", "mlp.down.weight")
@@ -53,6 +54,20 @@ def test_every_recipe_starts_with_the_distribution_of_its_program(name):
     weights = matrices(built(name, *usual), others.get(name, ()))
     assert follows(weights, LAWS[law])
     assert (weights.abs().max() > 2 * DEVIATION) == (law == "normal")
+
+
+@pytest.mark.parametrize("name", RECURRENT)
+def test_lstm_layers_start_uniform_by_their_number_of_cells_and_the_rest_by_its_program(name):
+    system = built(name)
+    for layer in (layer for layers in system.backbone.layer_modules for layer in layers):
+        bound = layer.cells**-0.5
+        for parameter in layer.parameters():
+            assert follows(parameter, uniform(-bound, 2 * bound))
+    if name == "awd-lstm":
+        assert follows(system.backbone.embed.token.weight, uniform(-0.1, 0.2))
+        return
+    assert follows(system.predict["neighbours"].weight, norm(scale=64**-0.5))
+    assert (system.backbone.embed.highways[0].gate.bias == -2).all()
 
 
 def test_biases_start_at_zero_and_norms_at_one():

@@ -607,6 +607,10 @@ class Task(PartLike, Protocol):
         """The columns by which a file of this task is known; a file needs all names of one group."""
 
     @property
+    def special_tokens(self) -> Mapping[str, str]:
+        """Special tokens that it puts into texts, each with the word that its vector starts from; {}: none."""
+
+    @property
     def suffixes(self) -> tuple[str, ...]:
         """How the name of a file of this task may end, without the suffix of a compression."""
 

@@ -17,6 +17,7 @@ import unmask
 from tests.command import mistake
 from tests.convert.parts import SENTENCES
 from tests.serving.conftest import get, post, running, service_of
+from unmask.serving.engine import MOST_GROUPS
 from unmask.serving.limits import Limits
 from unmask.serving.models import Models
 from unmask.serving.run_service import _listen, check_keys
@@ -104,6 +105,7 @@ def test_other_machines_need_a_key():
         ("/models/pairs/answer", {"examples": ["one text"]}, 422, "but pairs reads pairs"),
         ("/models/pairs/answer", {"examples": [{"a": 1}]}, 422, "examples, line 1"),
         ("/models/pairs/answer", {"examples": [["a"], {"a": 1}]}, 422, "a text or a list of texts"),
+        ("/models/first/text-classification", {"inputs": "a", "parameters": {"top_k": -1}}, 422, "top_k must be"),
         ("/models/load", {"model": "bert"}, 403, "--runs"),
         ("/explain", {"recipe": "/etc/passwd", "text": "a"}, 422, "unknown recipe"),
         ("/explain", {"recipe": "./mine.py", "text": "a"}, 422, "unknown recipe"),
@@ -174,9 +176,7 @@ def test_too_many_requests_are_told_to_come_again_and_work_of_clients_that_left_
         held = Slow(made)
         host, port = url.removeprefix("http://").split(":")
         body = json.dumps({"inputs": ["a cat", "a dog"]}).encode()
-        head = (
-            f"POST /embed HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: {len(body)}\r\n\r\n"
-        )
+        head = f"POST /embed HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: {len(body)}\r\n\r\n"
         clients = [socket.create_connection((host, int(port))) for _ in range(3)]
         for client in clients:
             client.sendall(head.encode() + body)
@@ -193,6 +193,19 @@ def test_too_many_requests_are_told_to_come_again_and_work_of_clients_that_left_
     assert made.metrics.dropped._value.get() == 4
     assert made.metrics.read._value.get() > 0
     assert "unmask_dropped_texts_total 4.0" in made.metrics.page().decode()
+
+
+def test_a_client_that_leaves_before_its_body_is_whole_is_not_a_failure(runs, capfd):
+    made = service_of(runs, "bert")
+    with running(made) as url:
+        host, port = url.removeprefix("http://").split(":")
+        with socket.create_connection((host, int(port))) as client:
+            head = b"POST /embed HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: 99\r\n\r\n{"
+            client.sendall(head)
+            wait_for(lambda: made.running == 1)
+        wait_for(lambda: made.running == 0)
+    assert made.metrics.failures.labels("client_left")._value.get() == 1
+    assert "Traceback" not in capfd.readouterr().err
 
 
 def wait_for(condition, seconds=5.0):
@@ -300,3 +313,30 @@ def test_small_answers_are_sent_at_once():
     """asyncio sets TCP_NODELAY only on sockets whose protocol is named; without it an answer takes 40 ms."""
     with _listen("127.0.0.1", 0) as found:
         assert found.proto == socket.IPPROTO_TCP
+
+
+def test_without_keys_another_name_of_this_machine_is_refused(url):
+    """A page elsewhere can make its own name mean this machine; its browser then sends that name."""
+    status, answer = get(url, "/v1/models", headers={"host": "evil.example:8000"})
+    assert (status, "--keys" in answer["error"]["message"]) == (403, True)
+    assert get(url, "/v1/models", headers={"host": "localhost"})[0] == 200
+
+
+def test_few_groups_of_texts_are_generated_at_once_and_the_others_come_later(runs):
+    made, seen = service_of(runs, "gpt2"), []
+    asked = [{"model": "gpt2", "prompt": "The", "max_tokens": 12, "temperature": 1 + n / 10} for n in range(10)]
+    run = made.engine._run
+    made.engine._run = lambda batch: (run(batch), seen.append(len(made.engine._steps) + len(made.engine._begun)))
+    with running(made) as url:
+        held = Slow(made)
+        calls = threading.Thread(
+            target=lambda: seen.append(
+                together([lambda one=one: post(url, "/v1/completions", one)[0] for one in asked])
+            )
+        )
+        calls.start()
+        wait_for(lambda: made.engine.size == 10)
+        held.go.set()
+        calls.join()
+    assert seen.pop() == [200] * 10
+    assert max(seen) == MOST_GROUPS

@@ -17,6 +17,7 @@ from unmask.adapt.data_notices import data_notices
 from unmask.adapt.epochs import of_dev, rounds
 from unmask.adapt.features import cached_features
 from unmask.adapt.inherit import inherit
+from unmask.adapt.special_tokens import with_special_tokens
 from unmask.axes import Judged, Task, Tune
 from unmask.errors import require
 from unmask.infer.answer import TaskReader
@@ -64,6 +65,7 @@ def adapt(
     as a control without pretraining."""
     _check_base(base)
     task = task.learn(examples)
+    base = with_special_tokens(base, task, tune)
     recipe, out = _recipe(base, task, tune, len(examples)), Path(out)
     run.claim(out, overwrite=overwrite, base=base.folder)
     for some in (examples, dev):

@@ -26,11 +26,11 @@ def pure(case: Case) -> None:
     """Check that a row is hidden in the same way in any batch, in any order of rows and on any device."""
     for way in case.ways:
         rows = case.rows(way, ROWS)
-        together = case.hide(way, rows)
-        _check_same(way, together, case.hide(way, some_rows(rows, ORDER)), ORDER, "in another batch", LENGTH)
+        together, length = case.hide(way, rows), rows.shape[1]
+        _check_same(way, together, case.hide(way, some_rows(rows, ORDER)), ORDER, "in another batch", length)
         for device in ("cpu", *(["cuda"] if torch.cuda.is_available() else [])):
             moved = case.hide(way, rows.to(device)).to("cpu")
-            _check_same(way, together, moved, range(ROWS), f"on the device {device!r}", LENGTH)
+            _check_same(way, together, moved, range(ROWS), f"on the device {device!r}", length)
 
 
 def _check_same(way: StageTrack, together: Batch, part: Batch, order: Any, words: str, length: int) -> None:

@@ -35,6 +35,7 @@ class Architecture:
 
 def architecture_of(recipe: Recipe, *, generator: bool = False) -> Architecture:
     """The architecture of a trained recipe, or of its generator. If there is none, a UserError says why."""
+    _check_attention(recipe)
     check_known(recipe, all_values())
     recipe, others = single_recipe(recipe, generator=generator)
     backbone = backbone_of(recipe)
@@ -47,6 +48,16 @@ def architecture_of(recipe: Recipe, *, generator: bool = False) -> Architecture:
             "{error} (it is {model_type} because of {why})", error=error, model_type=family.model_type, why=why
         ) from None
     return Architecture(family, heads, left_out + others)
+
+
+def _check_attention(recipe: Recipe) -> None:
+    """Refuse recurrent networks."""
+    backbone = recipe.system.backbone
+    require(
+        all("unpacked rows" not in need.alternatives for need in backbone.needs),
+        "Hugging Face has no architecture for recurrent networks, got system.backbone={kind}: use the run folder as it is",
+        kind=type(backbone).__name__,
+    )
 
 
 def backbone_of(recipe: Recipe) -> Any:

@@ -57,6 +57,9 @@ FATES: dict[type, dict[str, Fate]] = {
         "positions": "checked", "activation": "written", "dropout": "written", "attention_dropout": "written",
         "activation_dropout": "written", "epsilon": "checked", "initial": "training", "deviation": "written",
     },
+    # recurrent networks are refused as a whole
+    backbone.LSTM: dict.fromkeys((field.name for field in dataclasses.fields(backbone.LSTM)), "checked"),
+    backbone.TwoWayLSTM: dict.fromkeys((field.name for field in dataclasses.fields(backbone.TwoWayLSTM)), "checked"),
     data.Blocks: {"cross": "training", "fill": "training"},
     data.ContinuingPairs: {"reuse": "training", "random": "training", "both": "training"},
     data.FromTask: {},
@@ -64,7 +67,7 @@ FATES: dict[type, dict[str, Fate]] = {
     data.NextSentence: {"random": "training", "short": "training"},
     data.SentenceOrder: {"swapped": "training", "short": "training"},
     data.FullRows: {},
-    data.ContinuingRows: {},
+    data.ContinuingRows: {"deviation": "training", "half": "training"},
     data.ThreeWay: {"previous": "training", "random": "training", "short": "training"},
     backbone.Full: {},
     backbone.Fusion: {
@@ -78,6 +81,7 @@ FATES: dict[type, dict[str, Fate]] = {
     hide.Next: {"ahead": "training", "second": "training"},  # whether a head reads further ahead is checked
     hide.Nothing: {},
     hide.PermuteSentences: {},
+    hide.Previous: {},
     hide.Rewrite: {},
     hide.Rotate: {},
     hide.WriteSecond: {"halves": "training"},
@@ -88,6 +92,9 @@ FATES: dict[type, dict[str, Fate]] = {
     see.Prefix: {},
     see.RightToLeft: {},
     predict.Adaptive: {"own": "left out"},
+    predict.FastVectors: {},
+    predict.LargeVectors: {},
+    predict.Neighbours: {"samples": "training"},
     predict.Entities: {"among": "left out", "width": "left out", "epsilon": "left out"},
     predict.SpanBoundary: {"places": "left out", "width": "left out", "epsilon": "left out"},
     predict.Choice: {"pooler": "left out", "activation": "left out", "dropout": "left out"},

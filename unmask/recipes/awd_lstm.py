@@ -5,6 +5,7 @@ from typing import Any
 
 from unmask import data, hide, predict, see, system, text, train
 from unmask.backbone import LSTM
+from unmask.backbone.lstm import DROPOUTS
 from unmask.recipe import Adapt, Recipe, Stage
 
 # `base` is the network of the paper and of ULMFiT. They have no smaller sizes.
@@ -17,6 +18,10 @@ SIZES = {
 }
 PAPER = ("base",)  # the sizes that the papers have
 ROWS = {"tiny": 32, "mini": 40, "small": 64, "medium": 64, "base": 80}  # the paper: 80 rows of about 70 words
+
+# The dropouts of the papers are for text that is read many times. Sizes that the papers do not have choose theirs by how
+# often the text is read.
+AUTOMATIC: dict[str, Any] = dict.fromkeys(DROPOUTS, "auto")
 
 # paper: plain gradient descent at a high rate; when the held-out loss stops falling, the mean of all weights from then on.
 # ulmfit: Howard and Ruder 2018, arXiv:1801.06146. Adam learns much faster, so this is the variant for short budgets.
@@ -43,7 +48,7 @@ def recipe(size: str = "base", variant: str = "paper") -> Recipe:
         arrange=data.ContinuingRows(deviation=5.0, half=0.05),
         hide=hide.Next(),
         see=see.LeftToRight(),
-        system=system.Single(backbone=replace(SIZES[size], **chosen["dropouts"])),
+        system=system.Single(backbone=replace(SIZES[size], **chosen["dropouts"] if size in PAPER else AUTOMATIC)),
         predict={
             "tokens": predict.Tokens(tied=True, transform=False, bias=True),
             "large": predict.LargeVectors(),

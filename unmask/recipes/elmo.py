@@ -8,10 +8,10 @@ from unmask.recipe import Recipe, Stage
 
 # `base` is the paper's network; `mini` and `small` have the sizes of the two smaller models that its authors released.
 SIZES = {
-    "tiny": TwoWayLSTM(width=128, cells=64, filters=(16, 16, 32)),
-    "mini": TwoWayLSTM(width=256, cells=1024, highways=1),
-    "small": TwoWayLSTM(width=512, cells=2048, highways=1),
-    "medium": TwoWayLSTM(width=512, cells=4096),
+    "tiny": TwoWayLSTM(width=128, cells=64, filters=(16, 16, 32), dropout="auto"),
+    "mini": TwoWayLSTM(width=256, cells=1024, highways=1, dropout="auto"),
+    "small": TwoWayLSTM(width=512, cells=2048, highways=1, dropout="auto"),
+    "medium": TwoWayLSTM(width=512, cells=4096, dropout="auto"),
     "base": TwoWayLSTM(),
 }
 PAPER = ("base",)  # the sizes that the paper has

@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from unmask.errors import require
@@ -237,12 +238,9 @@ async def _pieces(
         return
     lengths = [min(len(row.ids) + row.tokens, served.model.length) for row in rows]
 
-    def run(values: list[Any]) -> list[None]:
-        service.engine.begin(write(served, how, values, service.metrics))
-        return [None] * len(values)
-
     try:
-        await service.run(served, "generate", run, rows, lengths, (how, rows[0].chances is not None))
+        begin = partial(write, served, how, metrics=service.metrics)
+        await service.begin(served, begin, rows, lengths, (how, rows[0].chances is not None))
         going = len(rows)
         while going:
             number, piece = await rows[0].pieces.get()

@@ -19,6 +19,7 @@ from typing import Any
 from unmask.errors import UserError
 from unmask.serving.metrics import Metrics
 
+MOST_GROUPS = 4  # of texts that are generated; each has a cache, and texts that wait are generated together later
 LOOKED_AT = 2_048  # waiting texts among which those of the nearest length are found
 
 
@@ -31,6 +32,7 @@ class Work:
     options: Hashable = ()
     run: Callable[[list[Any]], Sequence[Any]] = field(compare=False, default=list)  # one result for each value
     tokens: int = field(compare=False, default=512)  # most tokens in a batch, with padding
+    begins: bool = False  # whether the call only begins to generate texts
 
 
 @dataclass(eq=False)
@@ -142,10 +144,11 @@ class Engine:
 
     def _next(self) -> list[Item]:
         """Take the texts of the next batch out of the queue."""
-        if not self._waiting:
+        full = len(self._steps) + len(self._begun) >= MOST_GROUPS
+        first = next((item for item in self._waiting if not (full and item.work.begins)), None)
+        if first is None:
             return []
-        first = self._waiting[0]
-        others = islice((item for item in self._waiting[1:] if item.work == first.work), LOOKED_AT)
+        others = islice((item for item in self._waiting if item.work == first.work and item is not first), LOOKED_AT)
         alike = sorted(others, key=lambda item: abs(item.length - first.length))
         batch, longest = [first], first.length
         for item in alike:

@@ -16,9 +16,9 @@ from unmask import infer
 from unmask.axes import Task
 from unmask.data.examples import Laid
 from unmask.errors import UserError, require
-from unmask.infer.passes import tokens_at_once
+from unmask.infer.passes import PASS, tokens_at_once
 from unmask.infer.text_batches import room_of
-from unmask.serving.engine import Engine, Work
+from unmask.serving.engine import Engine, Steps, Work
 from unmask.serving.indexes import Indexed
 from unmask.serving.limits import Limits
 from unmask.serving.metrics import Metrics
@@ -87,6 +87,22 @@ class Service:
         """Run texts through a model, in batches with those of other requests."""
         work = Work(served, name, options, run, self.batch_tokens(served))
         return await self.engine.run(work, values, lengths)
+
+    async def begin(
+        self,
+        served: Served,
+        begin: Callable[[list[Any]], Steps],
+        rows: Sequence[Any],
+        lengths: Sequence[int],
+        options: Any,
+    ) -> None:
+        """Begin to generate texts, together with those of other requests. It returns when they have begun."""
+
+        def run(values: list[Any]) -> Sequence[Any]:
+            self.engine.begin(begin(values))
+            return [None] * len(values)
+
+        await self.engine.run(Work(served, "generate", options, run, PASS, begins=True), rows, lengths)
 
     def batch_tokens(self, served: Served) -> int:
         """The most tokens of a batch, with padding."""

@@ -95,7 +95,7 @@ def _overlap(text: str, stops: Sequence[str]) -> int:
     return max(lengths, default=0)
 
 
-def write(served: Served, how: Greedy | Sampling, rows: list[Row], metrics: Metrics) -> Iterator[None]:
+def write(served: Served, how: Greedy | Sampling, rows: list[Row], *, metrics: Metrics) -> Iterator[None]:
     """Generate texts together, a token of each in every step. It ends when all have ended or their clients left."""
     try:
         keep = any(row.chances is not None for row in rows)

@@ -84,6 +84,10 @@ class Training(axes.Part):
         return ()
 
     @property
+    def special_tokens(self) -> dict[str, str]:
+        return {}
+
+    @property
     def later(self) -> tuple[str, ...]:
         return ()
 

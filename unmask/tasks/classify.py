@@ -16,6 +16,7 @@ from unmask.data.examples import Laid
 from unmask.errors import require
 from unmask.recipe import Recipe
 from unmask.tasks._answers import Prediction
+from unmask.tasks._entity_marks import ENTITY, marked_text
 from unmask.tasks._labelled import (
     Columns,
     Example,
@@ -51,6 +52,9 @@ class Classify(Training):
     # a text that is too long is cut, or read in windows: the mean of their vectors is classified
     long: Literal["cut", "strides"] = "cut"
     stride: float = 0.5  # windows advance by this share of a window
+    mark: str | None = (
+        None  # a column with the place of an entity: [ENT] is put around it, for entity typing; none: no marks
+    )
     balance: bool = False  # rare labels count as much as frequent ones
     weights: tuple[
         float, ...
@@ -80,6 +84,10 @@ class Classify(Training):
     @property
     def columns(self) -> tuple[tuple[str, ...], ...]:
         return (("text", "label"), ("text_a", "text_b", "label"))
+
+    @property
+    def special_tokens(self) -> dict[str, str]:
+        return {} if self.mark is None else ENTITY
 
     @property
     def head(self) -> str:
@@ -122,6 +130,8 @@ class Classify(Training):
 
     def lay_out(self, examples: Sequence[Example], *, labelled: bool = True) -> Laid:
         texts = [example.text for example in examples]
+        if self.mark is not None:
+            texts = [marked_text(example.text, example.row, self.mark, example.where) for example in examples]
         readings = [text.orders for text in texts] if self.orders == "both" else texts
         numbers = label_numbers(examples, self.labels, "the examples") if labelled else ()
         return Laid(readings, numbers, stride=self.stride if self.long == "strides" else None, windows="together")

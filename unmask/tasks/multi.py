@@ -18,6 +18,7 @@ from unmask.errors import UserError, require
 from unmask.predict.label import ANSWERS
 from unmask.recipe import Recipe
 from unmask.tasks._answers import Several
+from unmask.tasks._entity_marks import ENTITY, marked_text
 from unmask.tasks._labelled import Columns, Example, described, read, read_unlabelled
 from unmask.tasks._recipe import label_head, with_head
 from unmask.tasks._texts import check_texts, examples_of, texts_in
@@ -42,6 +43,9 @@ class Multi(Training):
     # whether there is a dense layer before the output; none: the recipe's value if tokens see both sides, otherwise false
     pooler: bool | None = None
     activation: Literal["tanh", "gelu"] | None = None  # of that dense layer; none: the recipe's value
+    mark: str | None = (
+        None  # a column with the place of an entity: [ENT] is put around it, for entity typing; none: no marks
+    )
     threshold: float = 0.5  # a label is given if its probability is at least this
     labels: tuple[str, ...] = ()  # the names of the labels; empty: those of the training examples, sorted
     texts: Literal[1, 2] | None = None  # texts per example; none: as in the training examples
@@ -58,6 +62,10 @@ class Multi(Training):
     @property
     def columns(self) -> tuple[tuple[str, ...], ...]:
         return (("text", LABELS), ("text_a", "text_b", LABELS))
+
+    @property
+    def special_tokens(self) -> dict[str, str]:
+        return {} if self.mark is None else ENTITY
 
     @property
     def head(self) -> str:
@@ -104,6 +112,8 @@ class Multi(Training):
 
     def lay_out(self, examples: Sequence[Example], *, labelled: bool = True) -> Laid:
         readings = [example.text for example in examples]
+        if self.mark is not None:
+            readings = [marked_text(example.text, example.row, self.mark, example.where) for example in examples]
         return Laid(readings, answers={ANSWERS: self._table(map(_labels, examples)).astype(float)} if labelled else {})
 
     def baseline(self, examples: Sequence[Example]) -> dict[str, Any]:

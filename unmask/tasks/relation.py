@@ -19,6 +19,7 @@ from unmask.predict import Relation as Head
 from unmask.predict.relation import ENTITIES
 from unmask.recipe import Recipe
 from unmask.tasks._answers import Prediction
+from unmask.tasks._entity_marks import HEAD, TAIL, with_marks
 from unmask.tasks._labelled import fixed
 from unmask.tasks._recipe import with_head
 from unmask.tasks._rows import read_rows
@@ -47,6 +48,7 @@ class Relation(Training):
     """How a model learns relations: from the summary token and the mean vectors of both entities."""
 
     dropout: float = 0.1  # before each layer of the head
+    marks: bool = False  # the tokens [HD] and [TL] are put around the two entities (ERNIE of Tsinghua)
     labels: tuple[str, ...] = ()  # the names of the relations; empty: those of the training examples, sorted
 
     def __post_init__(self) -> None:
@@ -60,6 +62,10 @@ class Relation(Training):
     @property
     def head(self) -> str:
         return "relation"
+
+    @property
+    def special_tokens(self) -> dict[str, str]:
+        return HEAD | TAIL if self.marks else {}
 
     def read(self, path: Path, columns: Any, *, labelled: bool = True) -> tuple[list[Related], Counter[str]]:
         fixed(columns, "find relations")
@@ -100,8 +106,15 @@ class Relation(Training):
         return with_head(base, self.decided(base.recipe), self.head, head, 0)
 
     def lay_out(self, examples: Sequence[Related], *, labelled: bool = True) -> Laid:
-        marks = [Marks(name, [[_mark(getattr(one, name))] for one in examples], on="all") for name in ENTITIES]
-        return Laid([Text(one.text) for one in examples], self._numbers(examples) if labelled else (), marks=marks)
+        texts, places = [one.text for one in examples], [(one.head, one.tail) for one in examples]
+        if self.marks:
+            pairs = [
+                with_marks(one.text, list(zip(self.special_tokens, (one.head, one.tail), strict=True)))
+                for one in examples
+            ]
+            texts, places = [text for text, _ in pairs], [(head, tail) for _, (head, tail) in pairs]
+        marks = [Marks(name, [[_mark(two[i])] for two in places], on="all") for i, name in enumerate(ENTITIES)]
+        return Laid([Text(text) for text in texts], self._numbers(examples) if labelled else (), marks=marks)
 
     def baseline(self, examples: Sequence[Related]) -> dict[str, Any]:
         """The labels, and the accuracy of always giving the most frequent one."""

@@ -11,7 +11,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
-from tokenizers import Encoding, Regex, decoders, models, normalizers, pre_tokenizers, processors, trainers
+from tokenizers import AddedToken, Encoding, Regex, decoders, models, normalizers, pre_tokenizers, processors, trainers
 from tokenizers import Tokenizer as Backend
 
 from unmask.axes import Part
@@ -85,6 +85,12 @@ class Tokenizer:
             return self
         backend = Backend.from_str(self.backend.to_str())
         backend.normalizer = folding(backend.normalizer)
+        return Tokenizer(backend)
+
+    def with_special(self, names: Sequence[str]) -> Tokenizer:
+        """The same tokenizer with more special tokens, at the end of its vocabulary."""
+        backend = Backend.from_str(self.backend.to_str())
+        backend.add_special_tokens([AddedToken(name, special=True, normalized=False) for name in names])
         return Tokenizer(backend)
 
     @cached_property

@@ -12,6 +12,7 @@ import torch
 
 from unmask import curves, html_page
 from unmask.adapt import new_model
+from unmask.adapt.special_tokens import with_special_tokens
 from unmask.axes import Task
 from unmask.data.examples import Examples
 from unmask.errors import require
@@ -31,6 +32,7 @@ def trace_rates(base: Model, examples: Sequence[Any], task: Task, *, steps: int,
     """Train a copy of a model with growing rates; yields the rate and the mean loss of each step. Nothing is saved."""
     require(steps >= FEWEST, "a rate needs {fewest} steps or more to be found, got {steps}", fewest=FEWEST, steps=steps)
     task = task.learn(examples)
+    base = with_special_tokens(base, task, None)
     recipe = task.recipe(base).replace(tune=None)
     model = new_model(base, recipe, base.folder, seed, fresh=False)
     assert recipe.task is not None
