@@ -1,6 +1,6 @@
 """Denoising speed: unmask's BART on packed rows beside transformers' BartForConditionalGeneration on padded ones, in one run.
 
-    python bench/denoise.py [--data FOLDER] [--size base] [--documents 512]
+    python bench/denoise.py [--data FOLDER] [--size base] [--documents 96]
 
 Documents are blocks of real text (--data, made by `unmask prepare` with BART's tokenizer), or random tokens with lengths of real
 documents (log-normal, half of them under 200 tokens). The peer reads the documents of a batch one per row, padded to the longest,
@@ -58,7 +58,7 @@ def main() -> None:
     chosen = options.parse_args()
     gpu = chosen.device != "cpu"
     size, length = chosen.size or ("base" if gpu else "tiny"), chosen.length or (512 if gpu else 64)
-    documents, steps = chosen.documents or (256 if gpu else 8), chosen.steps if gpu else 2
+    documents, steps = chosen.documents or (96 if gpu else 8), chosen.steps if gpu else 2
     recipe = recipes.get("bart", size=size, settings=[f"schedule.0.length={length}"])
     packed, alone = real(chosen.data, documents, length) if chosen.data else random(documents, length)
     results: dict[str, Any] = {

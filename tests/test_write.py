@@ -264,6 +264,9 @@ def test_pairs_with_an_empty_side_are_left_out_and_counted(tmp_path):
     assert notes == {"pairs with an empty source or target, left out": 3}
     pairs, notes = task.read(path, labelled=False)
     assert ([pair.source for pair in pairs], notes) == (["x", "x", "x", "u"], {"empty sources, left out": 1})
+    (tmp_path / "lines.txt").write_text("x\n\nu v\n", encoding="utf-8")
+    pairs, notes = task.read(tmp_path / "lines.txt", labelled=False)
+    assert ([pair.source for pair in pairs], notes) == (["x", "u v"], {"empty sources, left out": 1})
 
 
 def test_an_empty_file_and_none_at_all_are_mistakes(tmp_path):
@@ -305,6 +308,22 @@ def test_models_that_cannot_write_say_so_before_anything_is_made(tokenizers, tmp
         written(electra, "the doctor")
     with pytest.raises(UserError, match="--cut-left is for a prompt that is continued"):
         unmask.Model.of(base_of("unilm", tokenizers, tmp_path / "unilm")).generate("the doctor", cut_left=True)
+
+
+@pytest.mark.parametrize("name", ["bart", "gpt2", "transformer"])
+def test_a_vocabulary_without_an_end_is_a_mistake_before_training(name, tmp_path):
+    """Without a token that ends a text, writing would never end."""
+    backend = Backend(models.WordLevel({"<pad>": 0, "<s>": 1, "<mask>": 2, "the": 3, "doctor": 4}, unk_token="the"))
+    backend.pre_tokenizer = pre_tokenizers.Whitespace()
+    backend.add_special_tokens(["<pad>", "<s>", "<mask>"])
+    recipe = recipes.get(name, size="tiny", settings=["schedule.0.length=32"])
+    tokenizer = Tokenizer(backend)
+    model = Model(recipe.system.build(recipe, tokenizer.vocabulary, 0), recipe, tokenizer, tmp_path / "base")
+    with pytest.raises(UserError, match="the tokenizer has no sep token"):
+        list(adapt.adapt(model, LEARNT, tmp_path / "run", task=Write()))
+    with pytest.raises(UserError, match="the tokenizer has no sep token"):
+        unmask.Model.of(model).generate("the doctor")
+    assert not (tmp_path / "run").exists()
 
 
 def test_a_folder_that_is_there_is_kept(tokenizers, tmp_path):

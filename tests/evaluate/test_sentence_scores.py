@@ -9,12 +9,14 @@ import torch
 from tests.convert.in_transformers import NAMES, opened_by_auto
 from tests.convert.parts import SENTENCES, model_of, recipe_of, tokenizer_for
 from unmask import recipes, text
+from unmask.axes import gives_of
 from unmask.convert import export_hf
 from unmask.errors import UserError
 from unmask.evaluate import sentence_scores
 from unmask.evaluate.sentence_scores import score_sentences
 from unmask.evaluate.sentence_way import ways_of
 from unmask.infer.batches import left_padded
+from unmask.infer.fill import fill
 
 TEXTS = ["rain", SENTENCES[0][:30], "The cat sat.", "a dog ran away", SENTENCES[1][:24]]
 WAYS = {
@@ -198,8 +200,24 @@ def test_a_model_that_writes_and_fills_in_adds_both_scores(name, place, tmp_path
     assert last["scores"] == pytest.approx([written + filled], rel=1e-4)
 
 
-def test_every_recipe_has_a_way():
-    assert sorted(WAYS) == sorted(recipes.names())
+DECODERS = [
+    name for name in recipes.names() if "decoder" in gives_of(recipes.get(name, size=recipes.smallest(name)).system)
+]
+
+
+def test_every_recipe_without_a_decoder_has_a_way():
+    assert sorted([*WAYS, *DECODERS]) == sorted(recipes.names())
+
+
+@pytest.mark.parametrize("name", ["bart", "mass"])
+def test_a_model_with_a_decoder_scores_no_sentences_and_fills_no_gaps(name, tmp_path):
+    model = made(name, tmp_path)
+    with pytest.raises(UserError, match="cannot score sentences, because its decoder.*use a model without a decoder"):
+        score_sentences(model, TEXTS)
+    with pytest.raises(
+        UserError, match="predicts tokens with a decoder.*give the text with its gaps to 'unmask generate'"
+    ):
+        fill(model, "the [MASK] sat")
 
 
 @pytest.mark.parametrize("model", WAYS, indirect=True)

@@ -330,3 +330,9 @@ def test_the_boundary_of_a_span_needs_covered_tokens():
 def test_a_label_of_a_recipe_is_not_a_setting(name):
     with pytest.raises(UserError, match=f"{name} is only a label"):
         recipes.get("bert", size="tiny", settings=[f"{name}=mini"])
+
+
+def test_a_layer_of_the_encoder_cannot_predict_what_a_decoder_writes():
+    recipe = recipes.get("bart", size="tiny", settings=["predict.tokens.layer=1"])
+    with pytest.raises(UserError, match="reads layer 1 of the encoder.*set predict.tokens.layer=none"):
+        check_fit(recipe, vocabulary())

@@ -60,8 +60,9 @@ class Model(infer.Model):
         """What to do with it as it is: generate if it predicts the next token, fill if it fills gaps, otherwise adapt."""
         if "token scores" not in gives_of(self.recipe.predict):
             return "adapt"
-        writes = "left" in self.recipe.writes or "decoder" in gives_of(self.recipe.system)
-        return "generate" if writes else "fill"
+        if "decoder" in gives_of(self.recipe.system):
+            return "generate" if self.recipe.writes else "adapt"
+        return "generate" if "left" in self.recipe.writes else "fill"
 
     def fill(self, sentence: str, *, top: int = 5, tell: Tell = None) -> list[list[infer.Guess]]:
         """The most likely tokens at each [MASK]."""

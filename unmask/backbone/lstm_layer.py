@@ -106,8 +106,11 @@ class LSTMLayer(nn.Module):
         if self.clip is not None:
             return self._step_by_step(x, state, self.clip)
         start = (state.output[None].to(x.dtype), state.cell[None].to(x.dtype))
+        learns = (
+            torch.is_grad_enabled()
+        )  # cuDNN keeps what a backward pass needs only if it is told so; nothing is dropped
         if lengths is None:
-            out, output, cell = torch._VF.lstm(x, start, self._weights(), True, 1, 0.0, self.training, False, True)
+            out, output, cell = torch._VF.lstm(x, start, self._weights(), True, 1, 0.0, learns, False, True)
             return out, Cells(output[0], cell[0])
         packed = pack_padded_sequence(x, lengths.clamp(min=1).cpu(), batch_first=True, enforce_sorted=False)
         order, back = packed.sorted_indices, packed.unsorted_indices
@@ -115,7 +118,7 @@ class LSTMLayer(nn.Module):
         assert back is not None
         start = (start[0][:, order], start[1][:, order])
         read, output, cell = torch._VF.lstm(
-            packed.data, packed.batch_sizes, start, self._weights(), True, 1, 0.0, self.training, False
+            packed.data, packed.batch_sizes, start, self._weights(), True, 1, 0.0, learns, False
         )
         out = pad_packed_sequence(packed._replace(data=read), batch_first=True, total_length=x.shape[1])[0]
         return out, Cells(output[0, back], cell[0, back])

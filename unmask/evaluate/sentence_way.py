@@ -55,6 +55,12 @@ def ways_of(model: Model) -> tuple[SentenceWay, ...]:
             predict=", ".join(recipe.predict) or "nothing",
         )
     networks = gives_of(recipe.system)
+    if "decoder" in networks:
+        raise UserError(
+            "{folder} cannot score sentences, because its decoder predicts tokens from a source, not from the sentence itself: use a "
+            "model without a decoder",
+            folder=model.folder,
+        )
     if "original" in networks:  # the network has never read a [MASK]
         fact = ORIGINAL if ORIGINAL in scores else TOKENS
         return (SentenceWay("replaced tokens", fact, MAIN, *_around(model)),)

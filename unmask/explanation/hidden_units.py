@@ -158,10 +158,11 @@ def _hidden_by(
         found = {key: value.numpy() for key, value in vars(targets(before, units, chosen, count)).items()}
         now, used = after.ids.flatten().numpy(), np.flatnonzero(found["weight"] > 0)
     where, word = found["where"], before.columns["word"].flatten().numpy()
+    begun = np.cumsum(np.diff(word, prepend=-1) != 0)  # words that have begun; their numbers may be in another order
     used = used[np.argsort(where[used])]
     places, ids, start, end = (found[name][used] for name in ("where", "ids", "start", "end"))
     how = _how(rule, now[places], ids, vocabulary.mask)
-    return HiddenTokens(rule, places, ids, how, start, end, word[end] - word[start] + 1)
+    return HiddenTokens(rule, places, ids, how, start, end, begun[end] - begun[start] + 1)
 
 
 def _is_new(before: Batch, after: Batch, name: str) -> bool:

@@ -153,7 +153,10 @@ def _legend(explanation: Explanation) -> RenderableType:
         words += Text(f" in {units} unit{'s' * (units > 1)}, " if units < hidden else ", ")
         words += Text(", ").join(Text(f"{how[key]} {name}", STYLES[key]) for key, name in NAMES.items() if how[key])
     else:
-        words += Text("no token of the text is hidden or replaced" + ", but some changed places" * explanation.moved)
+        words += Text(
+            "no token of the text is hidden or replaced"
+            + ", but some are missing or changed places" * explanation.moved
+        )
     joined = any(continues(tokens, place) for place in range(len(tokens)))
     words += Text("; · joins the pieces of a word" if joined else "", "dim")
     known = [

@@ -44,6 +44,12 @@ def fill_texts(model: Model, texts: Sequence[str], *, top: int = 5) -> Noted[lis
     """The same for several texts, which are read together."""
     require(top >= 1, "top must be 1 or more, got {top}", top=top)
     model.head("token scores", "fill gaps")
+    require(
+        "decoder" not in gives_of(model.recipe.system),
+        "{folder} predicts tokens with a decoder, which writes a whole text: give the text with its gaps to 'unmask generate', which "
+        "writes it without gaps if the model was trained to do so (bart)",
+        folder=model.folder,
+    )
     gives = model.recipe.see.reading.gives
     why = next((words for fact, words in _WHY_NOT.items() if fact in gives), _NOT_BOTH)
     require("both sides" in gives, "{folder} {why}", folder=model.folder, why=why)

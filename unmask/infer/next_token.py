@@ -34,9 +34,13 @@ class NextToken:
     def __post_init__(self) -> None:
         self.model.head("token scores", "generate text")
         if not self.model.recipe.writes & {"left", "second"}:
+            decodes = "decoder" in gives_of(self.model.recipe.system)  # such a model fills no gaps either
             raise UserError(
-                "{folder} does not read from left to right: use 'unmask fill', or adapt it with 'unmask adapt --task write'",
+                "{folder} {why}adapt it with 'unmask adapt --task write'",
                 folder=self.model.folder,
+                why="was trained to write parts of a text: "
+                if decodes
+                else "does not read from left to right: use 'unmask fill', or ",
             )
         require(
             not self.cached or not self.second or self.model.system.backbone.can_cache,

@@ -17,7 +17,7 @@ from unmask.see import Prefix
 from unmask.tasks._answers import Written
 from unmask.tasks._labelled import fixed
 from unmask.tasks._recipe import reading, token_objective, turned
-from unmask.tasks._rows import read_rows
+from unmask.tasks._rows import format_of, lines_of_file, read_rows
 from unmask.tasks._text_scores import text_scores
 from unmask.tasks._training import Training
 from unmask.text import layout as layouts
@@ -202,9 +202,12 @@ def _with_tracks_of(base: Recipe, made: Recipe) -> Recipe:
 
 
 def read(path: str | Path, *, labelled: bool = True) -> tuple[list[Pair], Counter[str]]:
-    """The pairs of a file, and the notes: pairs with an empty side are left out. Without `labelled`, targets are not read."""
+    """The pairs of a file, and the notes: pairs with an empty side are left out. Without `labelled`, targets are not read, and
+    the lines of a .txt file are sources."""
     path, notes = Path(path), Counter[str]()
-    found = [_read_pair(row, f"{path}, line {number:,}", labelled) for number, row in read_rows(path)]
+    plain = format_of(path) == ".txt" and not labelled
+    rows = ((number, {"source": line}) for number, line in lines_of_file(path)) if plain else read_rows(path)
+    found = [_read_pair(row, f"{path}, line {number:,}", labelled) for number, row in rows]
     pairs = [pair for pair in found if pair is not None]
     if len(pairs) < len(found):
         notes[EMPTY if labelled else EMPTY_SOURCE] = len(found) - len(pairs)

@@ -30,7 +30,7 @@ export async function attention(page) {
         options([[MEAN, t("mean")], ...found.weights.map((_, i) => [String(i + 1), String(i + 1)])])))),
     h("section", { class: "card" }, h("h3", {}, t("reader", { token: labels[selected] })),
       tokenButtons(labels, { kinds: labels.map(() => "read"), weights: weights[selected], selected, choose, name: t("tokensTitle"), key: "token" })),
-    h("div", { class: "columns" },
+    h("div", { class: "columns beside" },
       h("section", { class: "card" }, h("h3", {}, name), matrix(labels, (q, k) => weights[q][k], { selected, choose, name: t("attentionName") })),
       h("section", { class: "card" }, h("h3", {}, t("reader", { token: labels[selected] })), bars(read.slice(0, TOP)))),
     h("section", { class: "card" }, h("h3", {}, `${t("layer")} ${found.layer}`),
