@@ -69,7 +69,7 @@ def test_electra_keeps_the_discriminator():
     "name, size, millions",
     [
         ("bert", "base", 110), ("bert", "large", 340), ("roberta", "base", 125), ("roberta", "large", 355),
-        ("gpt2", "base", 124), ("gpt2", "large", 355), ("gpt", "base", 117), ("unilm", "large", 340), ("spanbert", "large", 340),
+        ("gpt2", "base", 124), ("gpt2", "large", 355), ("gpt", "base", 117), ("bart", "base", 139), ("bart", "large", 406), ("unilm", "large", 340), ("spanbert", "large", 340),
     ],
 )  # fmt: skip
 def test_other_papers_have_their_parameters(name, size, millions):

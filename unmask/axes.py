@@ -44,14 +44,20 @@ class Fact:
 FACTS: dict[str, Fact] = {
     # shapes of data
     "pairs": Fact("two texts in each example", ("arrange=NextSentence",)),
-    "halves": Fact("sources and targets that each fill at most half of a row", ("arrange=SourceTarget",)),
+    "halves": Fact(
+        "sources and targets that each fill at most half of a row",
+        ("arrange=SourceTarget", "arrange=SourceTarget(alone=true)"),
+    ),
     "labels": Fact("a class for each example", ("arrange=NextSentence",)),
     "connectives": Fact("texts that a connective joins", ("arrange=Discourse",)),
     "continuing rows": Fact("rows that continue the rows before them", ("arrange=ContinuingRows",)),
     "random lengths": Fact("rows of another length at each step", ("arrange=ContinuingRows(deviation=5.0)",)),
     "decoder rows": Fact("rows for a decoder", ("hide=Rewrite", "hide=Window", "hide=WriteSecond")),
     "decoder": Fact("a backbone with a decoder", ("system.backbone=EncoderDecoder",)),
-    "unpacked rows": Fact("rows that hold one example each", ("arrange=FullRows", "arrange=ContinuingRows")),
+    "unpacked rows": Fact(
+        "rows that hold one example each",
+        ("arrange=FullRows", "arrange=ContinuingRows"),
+    ),
     "mask token": Fact("a tokenizer with a [MASK] token"),
     # fields filled later
     "covered": Fact("predicted tokens that are hidden in the text", ("hide=Masked", "hide.replace=Mask")),
@@ -73,6 +79,9 @@ FACTS: dict[str, Fact] = {
         "layers that are all as wide as the last", ("system.backbone.inner=none", "system.backbone=Transformer")
     ),
     "one table": Fact("one table of token embeddings", ("system.backbone.cutoffs=()", "system.backbone=Transformer")),
+    "kept encoder": Fact(
+        "a backbone of which tasks with labels keep only the encoder", ("system.backbone=AttentiveLSTM",)
+    ),
     "word vectors": Fact("token embeddings that start as word vectors", ("start=FromVectors",)),
     "any width": Fact(
         "a backbone whose embeddings may differ in width from its layers", ("system.backbone=Transformer",)

@@ -10,10 +10,13 @@ import torch
 from torch import nn
 
 from tests.contracts import every
+from unmask.backbone import lstm
+from unmask.backbone.cross_attention import CrossMask
+from unmask.backbone.lstm_layer import ReadingOrder
 from unmask.backbone.transformer_xl import TransformerXLModule
 from unmask.batch import Loss
 from unmask.contracts import CONTRACTS, Case, ContractBroken, training
-from unmask.hide import Masked, Shuffle, Tokens, Words
+from unmask.hide import Masked, Rewrite, Shuffle, Tokens, Words
 from unmask.hide.replace import Mask
 from unmask.hide.source import same
 from unmask.predict.tokens import Tokens as PredictTokens
@@ -104,6 +107,40 @@ def test_a_view_that_shows_more_than_it_declares_breaks_its_contract():
     breaks("view", changed("gpt2", see=RanksAll()), "declares .* tokens see tokens that they may not see")
 
 
+@dataclass(frozen=True)
+class ReadsWhatItWrites(Rewrite):
+    """Its decoder reads each token where it writes it, not one place later."""
+
+    def apply(self, batch, vocabulary, seed):
+        after = super().apply(batch, vocabulary, seed)
+        return after.replace(decoder=after.decoder.replace(ids=batch.ids))
+
+
+@pytest.mark.parametrize("contract, words", [
+    ("decoder leak", "another token of the decoder must not change positions of the decoder that may not see it"),
+    ("decoder packing", "must get the same vectors in the decoder in a packed row"),
+])  # fmt: skip
+def test_a_decoder_that_sees_the_future_or_another_example_breaks_its_contract(contract, words, monkeypatch):
+    case = changed("bart")
+    block = case.system.backbone.decoder_blocks[0]
+    monkeypatch.setattr(block, "forward", _before(block.forward, lambda x: x + x.mean(1, keepdim=True)))
+    breaks(contract, case, words)
+
+
+def test_a_decoder_that_reads_the_source_of_another_example_breaks_its_contract(monkeypatch):
+    monkeypatch.setattr("unmask.backbone.encoder_decoder.cross_mask", _sees_the_whole_row)
+    breaks("decoder leak", changed("bart"), "another token of the source must not change positions of the decoder")
+
+
+def _sees_the_whole_row(decoder, source, dtype, *, dense=False):
+    return CrossMask(mask=torch.ones(decoder.shape[0], 1, 1, source.shape[1], dtype=torch.bool))
+
+
+def test_a_decoder_that_reads_a_token_before_it_writes_it_breaks_its_contract():
+    _, *others = every.case("bart").recipe.hide
+    breaks("decoder input", changed("bart", hide=(ReadsWhatItWrites(), *others)), "must not read a token before it has")
+
+
 def test_a_second_stream_that_sees_its_own_token_breaks_its_contract(monkeypatch):
     monkeypatch.setattr("unmask.backbone.relative.visible_before", visible)
     breaks("second stream", changed("xlnet"), "must not change queries of the second stream")
@@ -130,6 +167,18 @@ def test_a_memory_that_a_new_text_still_reads_breaks_its_contract(monkeypatch):
         lambda self, batch, state=None: forward(self, batch.replace(per_row={}), state),
     )
     breaks("memory read", changed("transformer-xl"), "begins a text must not read")
+
+
+def test_cells_that_are_forgotten_or_kept_too_long_break_their_contracts(monkeypatch):
+    monkeypatch.setattr(lstm, "_begun", lambda state, begins: state)
+    breaks("memory read", changed("awd-lstm"), "begins a text must not read")
+    monkeypatch.setattr(lstm, "_begun", lambda state, begins: [None] * len(state))
+    breaks("memory continued", changed("awd-lstm"), "must get the vectors of the row")
+
+
+def test_a_stack_that_reads_in_the_wrong_direction_breaks_the_contract_about_directions(monkeypatch):
+    monkeypatch.setattr(ReadingOrder, "right", ReadingOrder.left)
+    breaks("directions", changed("elmo"), "must not change the second half")
 
 
 # what a loss reads

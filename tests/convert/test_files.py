@@ -110,7 +110,7 @@ def test_a_folder_that_lacks_a_file_says_which(folder, tmp_path, missing, messag
 
 
 @pytest.mark.parametrize("changes, message", [
-    ({"model_type": "bart"}, "unknown model_type .*'bart'"),
+    ({"model_type": "pegasus"}, "unknown model_type .*'pegasus'"),
     ({"model_type": None}, 'no "model_type"'),
     ({"position_embedding_type": "relative_key"}, "position_embedding_type='relative_key'"),
     ({"hidden_act": "silu"}, "hidden_act='silu'.*gelu_new"),

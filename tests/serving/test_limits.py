@@ -105,6 +105,7 @@ def test_other_machines_need_a_key():
         ("/models/pairs/answer", {"examples": ["one text"]}, 422, "but pairs reads pairs"),
         ("/models/pairs/answer", {"examples": [{"a": 1}]}, 422, "examples, line 1"),
         ("/models/pairs/answer", {"examples": [["a"], {"a": 1}]}, 422, "a text or a list of texts"),
+        ("/models/first/text-classification", {"inputs": "a", "parameters": {"top_k": -1}}, 422, "top_k must be"),
         ("/models/load", {"model": "bert"}, 403, "--runs"),
         ("/explain", {"recipe": "/etc/passwd", "text": "a"}, 422, "unknown recipe"),
         ("/explain", {"recipe": "./mine.py", "text": "a"}, 422, "unknown recipe"),
@@ -192,6 +193,19 @@ def test_too_many_requests_are_told_to_come_again_and_work_of_clients_that_left_
     assert made.metrics.dropped._value.get() == 4
     assert made.metrics.read._value.get() > 0
     assert "unmask_dropped_texts_total 4.0" in made.metrics.page().decode()
+
+
+def test_a_client_that_leaves_before_its_body_is_whole_is_not_a_failure(runs, capfd):
+    made = service_of(runs, "bert")
+    with running(made) as url:
+        host, port = url.removeprefix("http://").split(":")
+        with socket.create_connection((host, int(port))) as client:
+            head = b"POST /embed HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: 99\r\n\r\n{"
+            client.sendall(head)
+            wait_for(lambda: made.running == 1)
+        wait_for(lambda: made.running == 0)
+    assert made.metrics.failures.labels("client_left")._value.get() == 1
+    assert "Traceback" not in capfd.readouterr().err
 
 
 def wait_for(condition, seconds=5.0):

@@ -10,7 +10,7 @@ import torch
 from tests.hide.test_spans import with_lexicon
 from tests.small import masking, random_batch, vocabulary
 from unmask import backbone, curves, data, hide, predict, recipes, see, system
-from unmask.axes import FACTS, fact
+from unmask.axes import FACTS, fact, rules
 from unmask.batch import Batch
 from unmask.errors import UserError
 from unmask.hide import Keep, Masked, Next
@@ -61,6 +61,7 @@ NO_ADVICE = {
     ("ernie-thu", "LSTM"): "choose another hide.1",
     ("transformer", "LSTM"): "choose another hide",
     ("mass", "LSTM"): "choose another hide",
+    ("cove", "LSTM"): "choose another hide",
 }
 NO_ADVICE |= {("elmo", name): "choose another" for name in ("Transformer", "TransformerXL", "LSTM", "EncoderDecoder")}
 SMALL = ["schedule.*.length=32", "schedule.*.rows=4", "system.backbone.layers=2"]
@@ -165,8 +166,13 @@ def parts_of(recipe: Recipe):
 @pytest.mark.parametrize("name", recipes.names())
 def test_a_recipe_with_another_part_trains_or_its_error_says_what_to_set(name):
     recipe, trained = recipes.get(name, size="tiny", settings=SMALL), 0
+    own = {
+        "see": [type(recipe.see)],
+        "hide": [type(rule) for rule in rules(recipe.hide)][:1],
+        "system.backbone": [type(recipe.system.backbone)],
+    }
     for axis, parts in AXES.items():
-        for part in parts:
+        for part in dict.fromkeys([*parts, *own.get(axis, [])]):
             if (name, part.__name__) in IMPOSSIBLE:
                 with pytest.raises(UserError, match=IMPOSSIBLE[name, part.__name__]):
                     replaced(recipe, axis, part)
@@ -330,3 +336,9 @@ def test_the_boundary_of_a_span_needs_covered_tokens():
 def test_a_label_of_a_recipe_is_not_a_setting(name):
     with pytest.raises(UserError, match=f"{name} is only a label"):
         recipes.get("bert", size="tiny", settings=[f"{name}=mini"])
+
+
+def test_a_layer_of_the_encoder_cannot_predict_what_a_decoder_writes():
+    recipe = recipes.get("bart", size="tiny", settings=["predict.tokens.layer=1"])
+    with pytest.raises(UserError, match="reads layer 1 of the encoder.*set predict.tokens.layer=none"):
+        check_fit(recipe, vocabulary())

@@ -12,7 +12,8 @@ _POOLER = "dense."  # the tensors of the layer before a head's output
 
 def inherit(system: Any, base: Model, new: str) -> None:
     """Copy the backbone and all objectives except the `new` one. The new one gets the pooler of the sentence objective."""
-    system.backbone.load_state_dict(base.system.backbone.state_dict())
+    before = base.system.backbone.state_dict()  # of which a task may keep only the encoder
+    system.backbone.load_state_dict({name: before[name] for name in system.backbone.state_dict()})
     for kept in system.predict.keys() - {new}:
         system.predict[kept].load_state_dict(base.system.predict[kept].state_dict())
     if new and SENTENCE in base.system.predict:

@@ -1,6 +1,9 @@
 """Backbones: networks that turn tokens into contextual vectors; and the parts inside them."""
 
 from unmask.backbone.attention import Full
+from unmask.backbone.attention_score import Concat, Dot, General, Score
+from unmask.backbone.attentive_lstm import AttentiveLSTM
+from unmask.backbone.bilstm import BiLSTM
 from unmask.backbone.encoder_decoder import EncoderDecoder
 from unmask.backbone.fusion import Fusion
 from unmask.backbone.key_value_cache import Cache
@@ -17,6 +20,7 @@ from unmask.backbone.two_way_lstm import TwoWayLSTM
 from unmask.backbone.words_alone import WordsAlone
 
 __all__ = [
-    "LSTM", "AttentionPart", "Cache", "Cells", "Decoder", "EncoderDecoder", "Full", "Fusion", "Knowledge", "LayerMemory", "Learned", "Local",
-    "LocalLayers", "NoPositions", "Positions", "Rotary", "Sinusoidal", "Transformer", "TransformerXL", "TwoWayLSTM", "WordsAlone",
+    "LSTM", "AttentionPart", "AttentiveLSTM", "BiLSTM", "Cache", "Cells", "Concat", "Decoder", "Dot", "EncoderDecoder", "Full", "Fusion",
+    "General", "Knowledge", "LayerMemory", "Learned", "Local", "LocalLayers", "NoPositions", "Positions", "Rotary", "Score", "Sinusoidal",
+    "Transformer", "TransformerXL", "TwoWayLSTM", "WordsAlone",
 ]  # fmt: skip

@@ -110,6 +110,8 @@ class Case:
         """A new system of this recipe; None: of the recipe of the case."""
         recipe = recipe or self.recipe
         system: Any = recipe.system.build(recipe, self.vocabulary, SEED)
+        if recipe.start is not None:
+            recipe.start.fill_embeddings(system.backbone.embed.token.weight, self.tokenizer.spelled())
         put_entities(system, self.mixture)
         return system
 
@@ -128,8 +130,12 @@ class Case:
 
 
 def make_case(recipe: Recipe, small: SmallData) -> Case:
-    """The case of a recipe. What it takes from the data (the entities of a graph) is filled in."""
-    case = Case(shortened(recipe), small)
+    """The case of a recipe. What it takes from files or from the data (word vectors, the entities of a graph) is filled in."""
+    settings = []
+    if recipe.start is not None and "word vectors" in recipe.start.gives:
+        backbone: Any = recipe.system.backbone
+        settings = [f"start.file={small.vectors(backbone.embedding or backbone.width)}"]
+    case = Case(override(shortened(recipe), settings), small)
     if "entity vectors" not in case.gives:
         return case
     return Case(with_entities(case.recipe, Mixture.open([case.data])), small)

@@ -10,12 +10,15 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from unmask import text
 from unmask.data.prepare import prepare
 from unmask.knowledge import Training, linker_of, make_vectors
 from unmask.text.encode import CAPITAL, SIDE
 from unmask.text.lexicon import LEVELS
 from unmask.text.links import LINKS
+from unmask.vectors import WordVectors, write_vectors
 
 VOCABULARY = 300  # the largest number of tokens: small, so that some words have several tokens
 DOCUMENTS = 120
@@ -107,6 +110,14 @@ class SmallData:
         ):
             pass
         return tokenizer, out
+
+    def vectors(self, dims: int) -> Path:
+        """A file of word vectors of the words of the data."""
+        path = self.folder / f"vectors_{dims}.txt"
+        words = sorted({word for document in documents() for word in re.findall(r"\w+|[^\w\s]", document.lower())})
+        matrix = np.random.default_rng(0).standard_normal((len(words), dims)).astype(np.float32)
+        write_vectors(WordVectors(tuple(words), matrix), path, overwrite=True)
+        return path
 
     def _graph(self) -> Path:
         """The vectors of a small graph, whose entities are in the sentences."""

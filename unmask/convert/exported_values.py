@@ -63,7 +63,7 @@ FATES: dict[type, dict[str, Fate]] = {
     data.Blocks: {"cross": "training", "fill": "training"},
     data.ContinuingPairs: {"reuse": "training", "random": "training", "both": "training"},
     data.FromTask: {},
-    data.SourceTarget: {},
+    data.SourceTarget: {"alone": "training"},
     data.NextSentence: {"random": "training", "short": "training"},
     data.SentenceOrder: {"swapped": "training", "short": "training"},
     data.FullRows: {},

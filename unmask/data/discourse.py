@@ -103,14 +103,13 @@ class Found:
     def pairs(self, texts: Texts) -> list[tuple[int, int, int, int, int]]:
         """(a0, a1, b0, b1, relation) in tokens."""
         ids, begins = texts.ids, texts.sentence
-        commas = np.isin(ids, self.connectives.commas)
+        commas, known = (_table(some, ids)[ids] for some in (self.connectives.commas, list(self.connectives.spelled)))
         inner = np.zeros(len(ids) + 1, bool)  # places after a comma, within a sentence
         inner[1:] = commas
         opens = np.zeros(len(ids) + 1, bool)  # places where a sentence begins, but no document
         opens[begins] = True
         inner &= ~opens
         opens[begins[texts.document]] = False
-        known = np.isin(ids, np.array(list(self.connectives.spelled), np.int64))
         places = np.flatnonzero((inner | opens)[:-1] & known)
         sentence = np.searchsorted(begins, places, side="right") - 1
         after = self._after(texts, commas)
@@ -129,15 +128,24 @@ class Found:
     def _after(self, texts: Texts, commas: np.ndarray) -> Any:
         """A function of a place and of the end of its sentence: the token after the connective and its comma, and the relation;
         None if there is no connective."""
-        ids: Sequence[int] = texts.ids.tolist()
-        marks = texts.columns["word"].values
+        ids, marks = texts.ids, texts.columns["word"].values
+
+        longest = max((len(ids) for found in self.connectives.spelled.values() for ids, _ in found), default=1)
 
         def after(place: int, stop: int) -> tuple[int, int] | None:
-            for spelled, relation in self.connectives.spelled[ids[place]]:
+            following = tuple(ids[place : place + longest].tolist())
+            for spelled, relation in self.connectives.spelled[following[0]]:
                 end = place + len(spelled)
                 whole = end < stop and marks[end] == BEGINS  # "so" is not a part of "some"
-                if whole and tuple(ids[place:end]) == spelled:
+                if whole and following[: len(spelled)] == spelled:
                     return end + int(commas[end]), relation
             return None
 
         return after
+
+
+def _table(tokens: Sequence[int] | np.ndarray, ids: np.ndarray) -> np.ndarray:
+    """For each token of the vocabulary, whether it is one of these; as long as the largest id needs."""
+    found = np.zeros(1 + max(int(ids.max(initial=0)), *(int(token) for token in tokens), 0), bool)
+    found[list(tokens)] = True
+    return found

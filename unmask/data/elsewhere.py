@@ -25,7 +25,7 @@ ELSEWHERE: Final = (
 class Elsewhere(Shuffled):
     """Parts of documents of whole sentences; a column says whether each token occurs in another part (ERNIE 2.0).
 
-    A document that fits a row is cut in two, because otherwise it has no other part."""
+    Every document has two parts or more, also if it fits a row."""
 
     classes = 0
     answers = ()
@@ -50,16 +50,25 @@ class Elsewhere(Shuffled):
 
 def elsewhere(texts: Texts, begins: np.ndarray) -> np.ndarray:
     """For each token, whether its id occurs in its document outside of its part. `begins`: the first token of each part."""
-    place = np.arange(len(texts.ids))
-    document = np.searchsorted(texts.sentence[texts.document], place, side="right")
-    part = np.searchsorted(begins, place, side="right")
-    size = int(texts.ids.max(initial=0)) + 1
-    in_document, in_part = (_counts(owner * size + texts.ids) for owner in (document, part))
-    return (in_document > in_part).astype(np.int8)
-
-
-def _counts(keys: np.ndarray) -> np.ndarray:
-    """How often the key of each place occurs."""
-    _, each, counts = np.unique(keys, return_inverse=True, return_counts=True)
-    found: np.ndarray = counts[each]
+    small = texts.ids.max(initial=0) < 1 << 16
+    order = np.argsort(texts.ids.astype(np.uint16) if small else texts.ids, kind="stable")  # 16 bits are sorted fast
+    ids, document, part = (
+        values[order]
+        for values in (texts.ids, _numbers(texts.sentence[texts.document[:-1]], order), _numbers(begins, order))
+    )
+    # tokens with one id stand in the order of the text: first by document, then by part
+    new_document, new_part = np.ones(len(order), bool), np.ones(len(order), bool)
+    new_document[1:] = (ids[1:] != ids[:-1]) | (document[1:] != document[:-1])
+    new_part[1:] = new_document[1:] | (part[1:] != part[:-1])
+    first = np.flatnonzero(new_document)
+    several = np.add.reduceat(new_part.astype(np.int32), first) > 1 if len(first) else new_document
+    found = np.empty(len(order), np.int8)
+    found[order] = np.repeat(several, np.diff(np.append(first, len(order))))
     return found
+
+
+def _numbers(begins: np.ndarray, like: np.ndarray) -> np.ndarray:
+    """For each token, how many of these places are not after it."""
+    marks = np.zeros(len(like), np.int32)
+    marks[begins] = 1
+    return np.cumsum(marks, dtype=np.int32)

@@ -33,6 +33,7 @@ class Rows:
     per_row: dict[str, np.ndarray] = field(default_factory=dict)  # R each, flags by the names of Batch.per_row
     # by the names of Batch.per_example, one entry per example, with any trailing shape; only rows of a task have them
     per_example: dict[str, np.ndarray] = field(default_factory=dict)
+    sides: bool = False  # whether batches know the lengths of the first and the second texts (`Batch.sides`)
 
     def __len__(self) -> int:
         return len(self.label)
@@ -46,6 +47,7 @@ class Rows:
             columns={name: column[rows, :width] for name, column in self.columns.items()},
             per_row={name: values[rows] for name, values in self.per_row.items()},
             per_example={name: values[labels] for name, values in self.per_example.items()},
+            sides=self.sides,
         )  # fmt: skip
 
 
@@ -88,18 +90,23 @@ def assign(sizes: np.ndarray, length: int, most: int) -> tuple[np.ndarray, np.nd
     order = np.argsort(-sizes, kind="stable")
     smallest = int(sizes.min()) if len(sizes) else 0
     open_rows: list[list[int]] = [[] for _ in range(length + 1)]  # rows by the room left in them
+    rooms = 0  # bit r: some open row has room for r tokens
     held: list[int] = []  # examples in each row
     for index, size in zip(order.tolist(), sizes[order].tolist(), strict=True):
-        room = next((r for r in range(size, length + 1) if open_rows[r]), -1) if len(held) else -1
-        if room < 0:
+        enough = rooms >> size
+        if not enough:
             row, room = len(held), length
             held.append(0)
         else:
+            room = size + (enough & -enough).bit_length() - 1  # the least room that is enough
             row = open_rows[room].pop()
+            if not open_rows[room]:
+                rooms ^= 1 << room
         rows[index], slots[index] = row, held[row]
         held[row] += 1
         if room - size >= smallest and held[row] < most:
             open_rows[room - size].append(row)
+            rooms |= 1 << (room - size)
     return rows, slots
 
 

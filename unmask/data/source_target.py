@@ -27,9 +27,15 @@ class SourceTarget(Shuffled):
     In a row of L tokens, all sources have at most L/2 tokens, and so have all targets. A rule can then put each side into rows
     of half the length."""
 
+    alone: bool = False  # one pair in each row: for networks that cannot begin again inside a row
+
     classes = 0
     answers = ()
-    packed = True
+
+    @property
+    def packed(self) -> bool:
+        """Whether several pairs may share a row."""
+        return not self.alone
 
     @property
     def needs(self) -> tuple[Need, ...]:
@@ -37,7 +43,7 @@ class SourceTarget(Shuffled):
 
     @property
     def gives(self) -> frozenset[str]:
-        return frozenset({"pairs", "halves"})
+        return frozenset({"pairs", "halves"} | ({"unpacked rows"} if self.alone else set()))
 
     def runs(self, texts: Texts, layout: str, length: int, rng: Any) -> Runs:
         items = layouts.items(layout, 2)

@@ -24,6 +24,7 @@ from unmask.text.lines import numbered_lines
 OWN, NEAR, OTHER = range(3)
 ANSWERS = ("its title", "the title of a near document", "a title drawn at random")
 PLACES = 4  # a title has at most this part of a row
+FREQUENT = 10  # a token of more than a tenth of the titles says nothing about them
 HELD_OUT = 50  # every 50th line of a file of pairs is held out
 RELEVANCE = "relevance"  # the column of pairs from a file: their class
 
@@ -69,7 +70,7 @@ def near_documents(ids: np.ndarray, titles: np.ndarray, rng: Any) -> np.ndarray:
     owner, token = np.divmod(np.unique(owner * size + ids[place]), size)  # each token of a title once
     count = np.bincount(token)[token]  # titles that have it
     shared = np.lexsort((count, owner))
-    shared = shared[count[shared] > 1]
+    shared = shared[(count[shared] > 1) & (count[shared] <= max(2, len(titles) // FREQUENT))]
     rarest = shared[np.unique(owner[shared], return_index=True)[1]]  # for each document, the place of its rarest token
     by_token = np.lexsort((owner, token))
     begin = np.searchsorted(token[by_token], token[rarest])

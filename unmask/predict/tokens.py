@@ -64,7 +64,8 @@ class Tokens(Predicts):
 
     def flops(self, width: int, embedding: int, vocabulary: float, share: float) -> float:
         """Floating-point operations per token of a row, in one forward pass."""
-        return share * (2 * embedding * vocabulary + (2 * width * embedding if self.transform else 0))
+        read = embedding if self.tied or self.transform else width
+        return share * (2 * read * vocabulary + (2 * width * embedding if self.transform else 0))
 
 
 class TokensModule(nn.Module):
@@ -75,10 +76,10 @@ class TokensModule(nn.Module):
         super().__init__()
         self.spec = spec
         require(
-            spec.transform or width == embedding.shape[1],
+            spec.transform or not spec.tied or width == embedding.shape[1],
             (
                 "predict.*.transform must be true if embeddings and layers differ in width, got embeddings of "
-                "width {shape} and layers of width {width}: set predict.*.transform=true"
+                "width {shape} and layers of width {width}: set predict.*.transform=true, or tied=false"
             ),
             shape=embedding.shape[1],
             width=width,
@@ -86,7 +87,8 @@ class TokensModule(nn.Module):
         if spec.transform:
             self.dense = initial.layer(nn.Linear(width, embedding.shape[1], bias=spec.transform_bias))
             self.norm = nn.LayerNorm(embedding.shape[1], eps=spec.epsilon, bias=spec.transform_bias)
-        self.weight = embedding if spec.tied else nn.Parameter(initial.draw(torch.empty_like(embedding)))
+        own = torch.empty(len(embedding), embedding.shape[1] if spec.transform else width)
+        self.weight = embedding if spec.tied else nn.Parameter(initial.draw(own))
         self.bias = nn.Parameter(torch.zeros(len(embedding))) if spec.bias else None
 
     def count(self, batch: Batch) -> Tensor:

@@ -17,7 +17,7 @@ from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.middleware.cors import CORSMiddleware
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import Mount
 from starlette.routing import Route as HTTPRoute
@@ -75,38 +75,41 @@ class _Endpoint:
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         request, began, id_ = Request(scope, receive), time.monotonic(), uuid.uuid4().hex
-        metrics, path = self.service.metrics, request.url.path
+        metrics = self.service.metrics
         metrics.requests.labels(self.route.path).inc()
         self.service.running += 1
         metrics.running.set(self.service.running)
-        status, cause = 500, ""
+        response, cause = None, "client_left"
         try:
-            response = await self._response(request, id_)
-            status = response.status_code
-        except Refused as error:
-            response, status, cause = _error(error, path, id_), error.status, error.cause
-        except UserError as error:
-            refused = Refused(422, self._without_paths(str(error)))
-            response, status, cause = _error(refused, path, id_), 422, refused.cause
-        except _Left:
-            response, status, cause = None, 499, "client_left"
-        except Exception as error:
-            traceback.print_exception(error)
-            refused = Refused(500, "the service failed; its log has the reason")
-            response, cause = _error(refused, path, id_), refused.cause
-        try:
+            response, cause = await self._answered(request, id_)
             if response is not None:
                 await response(scope, receive, send)
         finally:
             self.service.running -= 1
             metrics.running.set(self.service.running)
-            metrics.seconds.observe(time.monotonic() - began)
+            seconds = time.monotonic() - began
+            metrics.seconds.observe(seconds)
             if cause:
                 metrics.failures.labels(cause).inc()
             else:
                 metrics.successes.inc()
-            seconds = round(time.monotonic() - began, 6)
-            self.log({"id": id_, "route": self.route.path, "status": status, "seconds": seconds})
+            status = 499 if response is None else response.status_code
+            self.log({"id": id_, "route": self.route.path, "status": status, "seconds": round(seconds, 6)})
+
+    async def _answered(self, request: Request, id_: str) -> tuple[Response | None, str]:
+        """The response, and the cause of a failure, "" if there is none. A client that left gets no response."""
+        try:
+            return await self._response(request, id_), ""
+        except Refused as error:
+            refused = error
+        except UserError as error:
+            refused = Refused(422, self._without_paths(str(error)))
+        except (_Left, ClientDisconnect):
+            return None, "client_left"
+        except Exception as error:
+            traceback.print_exception(error)
+            refused = Refused(500, "the service failed; its log has the reason")
+        return _error(refused, request.url.path, id_), refused.cause
 
     def _without_paths(self, message: str) -> str:
         """A message with the names of models in place of their folders, which clients need not know."""
@@ -194,6 +197,7 @@ async def _until_left(request: Request, answer: Any) -> Any:
         raise _Left
     finally:
         watch.cancel()
+        work.cancel()  # no effect on work that is done
 
 
 async def _left(request: Request) -> None:

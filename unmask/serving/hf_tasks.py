@@ -7,12 +7,16 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from unmask import infer
-from unmask.errors import UserError
+from unmask.errors import UserError, require
 from unmask.infer.fill import with_gaps
 from unmask.serving.call import Call, Route
 from unmask.serving.models import Served
 from unmask.serving.service import Input, as_texts
 from unmask.tasks._entities import OUTSIDE
+
+
+def check_top(top: int | None) -> None:
+    require(top is None or top >= 1, "top_k must be 1 or more, got {top}", top=top)
 
 
 @dataclass(frozen=True)
@@ -37,6 +41,9 @@ class ClassParameters:
 
     top_k: int | None = None
     truncate: bool = False  # cut a text that is too long; otherwise it is refused
+
+    def __post_init__(self) -> None:
+        check_top(self.top_k)
 
 
 @dataclass(frozen=True)
@@ -75,6 +82,9 @@ class AnswerParameters:
     """How many answers are given."""
 
     top_k: int | None = None
+
+    def __post_init__(self) -> None:
+        check_top(self.top_k)
 
 
 @dataclass(frozen=True)

@@ -237,6 +237,12 @@ def _check_numbers(recipe: Recipe) -> None:
             layer=part.layer,
             layers=layers,
         )
+        require(
+            part.layer is None or part.target is None or "decoder rows" not in gives_of(recipe.hide),
+            "predict.{name} reads layer {layer} of the encoder, but a decoder predicts the targets: set predict.{name}.layer=none",
+            name=name,
+            layer=part.layer,
+        )
 
 
 def _check_loss_names(recipe: Recipe) -> None:

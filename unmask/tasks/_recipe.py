@@ -39,7 +39,7 @@ def turned(
         arrange=FromTask(),
         hide=hide,
         see=see,
-        system=Single(backbone=base.recipe.system.backbone),
+        system=Single(backbone=_kept(base, hide)),
         predict=predict,
         optimise=AdamW(rate=plan.rate, decay=plan.decay, warmup=plan.warmup, layer_decay=plan.layer_decay),
         schedule=(Stage(length=plan.length, weights=weights or {}),),
@@ -52,6 +52,13 @@ def turned(
         task=task,
     )
     return found
+
+
+def _kept(base: Pretrained, hide: Hide) -> Any:
+    """The backbone that a task trains: that of the model. If no decoder writes, it may be the encoder alone (CoVe)."""
+    backbone: Any = base.recipe.system.backbone
+    alone = "kept encoder" in backbone.gives and "decoder rows" not in gives_of(hide)
+    return backbone.encoder if alone else backbone
 
 
 def check_length(base: Pretrained, length: int) -> None:
@@ -72,7 +79,8 @@ def with_head(base: Pretrained, task: Training, name: str, head: Objective, lang
     """The recipe with a new head called `name`. If the weight `language` is not 0, the next token is predicted too."""
     see = reading(base)
     if language == 0:
-        again = head.reads_decoder and "decoder" in gives_of(base.recipe.system.backbone)
+        gives = gives_of(base.recipe.system.backbone)
+        again = head.reads_decoder and "decoder" in gives and "kept encoder" not in gives
         return turned(base, task, hide=Rewrite() if again else Nothing(), see=see, predict={name: head})
     kept = {key: part for key, part in base.recipe.predict.items() if _scores_tokens(part)}
     require(

@@ -12,7 +12,7 @@ const TOP = 8;
 export async function attention(page) {
   const { state, change, lead } = page;
   lead("attentionLead");
-  const other = otherModels(page, ["any"], "unmask pretrain bert my_texts/ --out runs/bert");
+  const other = otherModels(page, () => true, "unmask pretrain bert my_texts/ --out runs/bert");
   if (other) return other;
   if (!state.text.trim()) return h("p", { class: "soft" }, t("noText"));
   const found = await ask(`/models/${encodeURIComponent(state.model)}/attention`, { text: state.text, layer: Number(state.layer ?? 1) });
@@ -30,7 +30,7 @@ export async function attention(page) {
         options([[MEAN, t("mean")], ...found.weights.map((_, i) => [String(i + 1), String(i + 1)])])))),
     h("section", { class: "card" }, h("h3", {}, t("reader", { token: labels[selected] })),
       tokenButtons(labels, { kinds: labels.map(() => "read"), weights: weights[selected], selected, choose, name: t("tokensTitle"), key: "token" })),
-    h("div", { class: "columns" },
+    h("div", { class: "columns beside" },
       h("section", { class: "card" }, h("h3", {}, name), matrix(labels, (q, k) => weights[q][k], { selected, choose, name: t("attentionName") })),
       h("section", { class: "card" }, h("h3", {}, t("reader", { token: labels[selected] })), bars(read.slice(0, TOP)))),
     h("section", { class: "card" }, h("h3", {}, `${t("layer")} ${found.layer}`),

@@ -78,19 +78,19 @@ const width = (text) => [...text].reduce((sum, letter) => sum + (letter > "\u2e8
 // Lines over steps. Each: {name, points: [[x, y]], dashed, number}; the number chooses the colour.
 export function curves(lines, { name, across }) {
   const points = lines.flatMap((line) => line.points);
-  const W = 760, H = 360, L = 46, B = 40, T = 12, R = 14;
+  const W = Math.max(280, Math.min(1000, innerWidth - 50)), H = Math.min(360, 0.7 * W), L = 46, B = 40, T = 12, R = 14;
   const top = (values, pick) => pick(...values);
   const x1 = top(points.map(([x]) => x), Math.max), y0 = top(points.map(([, y]) => y), Math.min), y1 = top(points.map(([, y]) => y), Math.max);
   const low = Math.floor(y0), high = Math.max(Math.ceil(y1), low + 1);
   const X = (x) => L + ((W - L - R) * x) / (x1 || 1), Y = (y) => T + ((H - T - B) * (high - y)) / (high - low);
   const rows = ticks(low, high), columns = ticks(0, x1);
-  return h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": name }, s("svg", { viewBox: `0 0 ${W} ${H}`, class: "curves", role: "img", "aria-label": name },
+  return s("svg", { viewBox: `0 0 ${W} ${H}`, class: "curves", role: "img", "aria-label": name },
     rows.map((y) => [s("line", { class: "grid", x1: L, x2: W - R, y1: Y(y), y2: Y(y) }), s("text", { x: L - 8, y: Y(y) + 4, "text-anchor": "end" }, y)]),
     columns.map((x) => s("text", { x: X(x), y: H - B + 20, "text-anchor": "middle" }, x.toLocaleString("en"))),
     s("text", { x: W - R, y: H - 4, "text-anchor": "end" }, across),
     lines.map((line) => s("polyline", {
       class: `line c${line.number % 6}${line.dashed ? " dashed" : ""}`, points: line.points.map(([x, y]) => `${X(x).toFixed(1)},${Y(y).toFixed(1)}`).join(" "),
-    }))));
+    })));
 }
 
 function ticks(low, high) {

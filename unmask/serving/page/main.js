@@ -69,6 +69,9 @@ async function draw() {
   view.classList.remove("waiting");
   view.setAttribute("aria-busy", "false");
   show(view, lead, drawn);
+  const first = view.querySelector(".card h3, .problem p");
+  const likely = view.querySelector("ol.bars li");
+  place("[role=status]").textContent = [t(state.view), first?.textContent, likely?.innerText].filter(Boolean).join(": "); // for screen readers
 }
 
 function problem(error) {
@@ -113,7 +116,6 @@ function drawSentence(state) {
       typing = setTimeout(() => change({ text: area.value }), 350);
     },
   });
-  const names = (several) => several.map((one) => [one, one]);
   const select = h("select", {
     "data-key": "source", value: state.model ? `model ${state.model}` : `recipe ${state.recipe}`,
     onchange: () => {
@@ -125,7 +127,7 @@ function drawSentence(state) {
   h("optgroup", { label: t("recipes") }, options(choices.recipes.map((one) => [`recipe ${one.name}`, one.year ? `${one.name} · ${one.year}` : one.name]))));
   show(box,
     field(t("yourText"), area),
-    h("div", {}, field(t("choose"), select), state.source.idea && h("p", { class: "soft" }, state.source.idea)),
+    h("div", {}, field(t("choose"), select), state.source.idea && h("p", { class: "soft", lang: "en" }, state.source.idea)),
     h("div", { class: "row examples" }, h("span", { class: "soft" }, t("examples")), EXAMPLES.map(([lang, words]) =>
       h("button", { class: "plain small", type: "button", lang: lang === "zh" ? "zh-CN" : "en", "data-key": `example ${lang}`, onclick: () => change({ text: words }) }, `${words.slice(0, lang === "zh" ? 12 : 24)}…`))));
 }

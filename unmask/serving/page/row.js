@@ -66,7 +66,7 @@ function result({ state, change }, found) {
   const hidden = tokens.filter((token) => token.hidden).length;
   const seen = selected >= 0 ? visible[selected].filter(Boolean).length : 0;
   return [
-    found.misfit && h("div", { class: "card problem", role: "alert" }, h("h3", {}, t("misfit")), h("p", {}, found.misfit)),
+    found.misfit && h("div", { class: "card problem", role: "alert" }, h("h3", {}, t("misfit")), h("p", { lang: "en" }, found.misfit)),
     h("section", { class: "card" }, h("h3", {}, t("tokensTitle")),
       tokenButtons(labels, {
         kinds: kinds.map((kind, place) => `${kind}${joined[place] ? " joined" : ""}${selected >= 0 && !visible[selected][place] ? " unseen" : ""}`),
@@ -76,12 +76,12 @@ function result({ state, change }, found) {
       h("p", { class: "legend" }, h("span", {}, hidden ? t("hiddenOf", { hidden, all: tokens.filter((token) => !token.special).length, units: units.length }) : t("noneHidden")),
         WAYS.filter((way) => kinds.includes(way)).map((way) => h("span", {}, h("i", { class: way }), t(way)))),
       h("p", { class: "soft" }, selected >= 0 ? t("seesCount", { token: labels[selected], count: seen, all: tokens.length }) : t("pickToken"))),
-    h("div", { class: "columns" },
+    h("div", { class: "columns beside" },
       h("section", { class: "card" }, h("h3", {}, t("seesTitle")), matrix(labels, (q, k) => (visible[q][k] ? 0.75 : 0), { kinds, selected, choose, name: t("matrixName") })),
       h("section", { class: "card" }, h("h3", {}, t("targetsTitle")), targets(found, labels, kinds))),
-    h("section", { class: "card" }, h("h3", {}, t("recipeTitle")), h("dl", {}, found.choices.map((one) => [h("dt", {}, one.axis), h("dd", {}, one.meaning, h("code", {}, one.part))]),
-      found.drawn.map((one) => [h("dt", {}, one.axis), h("dd", {}, `${one.name}: ${one.meaning}`)]))),
-    found.notes.length > 0 && h("details", { class: "card" }, h("summary", {}, t("notesTitle")), h("ul", { class: "notes" }, found.notes.map((note) => h("li", {}, note)))),
+    h("section", { class: "card" }, h("h3", {}, t("recipeTitle")), h("dl", {}, found.choices.map((one) => [h("dt", {}, one.axis), h("dd", { lang: "en" }, one.meaning, h("code", {}, one.part))]),
+      found.drawn.map((one) => [h("dt", {}, one.axis), h("dd", { lang: "en" }, `${one.name}: ${one.meaning}`)]))),
+    found.notes.length > 0 && h("details", { class: "card" }, h("summary", {}, t("notesTitle")), h("ul", { class: "notes", lang: "en" }, found.notes.map((note) => h("li", {}, note)))),
   ];
 }
 

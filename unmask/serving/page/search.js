@@ -13,7 +13,7 @@ export async function search({ state, choices, change, lead }) {
   const { found } = await ask("/search", { query: state.text, index, k: 10 });
   return [
     choices.indexes.length > 1 && h("div", { class: "card" }, field(t("index"), h("select", { "data-key": "index", value: index, onchange: (event) => change({ index: event.target.value }) }, options(choices.indexes.map((one) => [one, one]))))),
-    h("section", { class: "card" }, h("h3", {}, index), h("ol", { class: "found" }, found.map((one) =>
+    h("section", { class: "card" }, h("h3", {}, t("inIndex", { name: index })), h("ol", { class: "found" }, found.map((one) =>
       h("li", {}, h("span", { class: "number" }, one.score.toFixed(3)), h("span", {}, one.text))))),
   ];
 }

@@ -1,0 +1,41 @@
+"""Tracks that take turns on a GPU: recorded steps train the weights that steps without a recording train."""
+
+import pytest
+import torch
+
+from tests.contracts import every
+from unmask.contracts.case import without_dropout
+from unmask.pretraining.measure import legs_of
+from unmask.train import Fixed, Machine, Trainer, train
+
+pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+
+
+@pytest.mark.parametrize("variant", ["paper", "joint"])
+def test_recorded_steps_train_the_same_weights(variant):
+    case, found = every.case("ernie-2", variant), []
+    recipe = without_dropout(case.recipe)
+    for recorded in (False, True):
+        trainer = Trainer(case.build(recipe), recipe.optimise, Machine(device="cuda", recorded=recorded), 0)
+        legs = legs_of(recipe, case.mixture, [stage.rows for stage in recipe.schedule], 0, [])
+        (*_, last) = train(trainer, legs, Fixed(28), folder=None)
+        assert sum(last["turns"].values()) == 28
+        found.append({name: value.detach().cpu() for name, value in trainer.system.named_parameters()})
+    plain, recorded = found
+    for name, value in plain.items():
+        torch.testing.assert_close(
+            recorded[name], value, rtol=1e-3, atol=1e-4, msg=lambda text, name=name: f"{name}: {text}"
+        )
+
+
+def test_a_recorded_step_leaves_the_heads_of_other_tracks_without_gradients():
+    case = every.case("ernie-2", "joint")
+    trainer = Trainer(case.build(), case.recipe.optimise, Machine(device="cuda", recorded=True), 0)
+    for way in (case.ways[0], case.ways[3], case.ways[0]):
+        trainer.gradients([case.rows(way)], {}, 1)
+        heads = {
+            name.split(".")[1]
+            for name, p in trainer.system.named_parameters()
+            if p.grad is not None and name.startswith("predict.")
+        }
+        assert heads == set(trainer.system.losses_of[way.track])
