@@ -46,6 +46,8 @@ def test_the_page_is_open_and_loads_nothing_from_elsewhere(logged):
 def test_every_setting_that_the_page_offers_exists(url):
     _, choices = get(url, "/choices")
     assert [one["name"] for one in choices["models"]] == [one["id"] for one in get(url, "/v1/models")[1]["data"]]
+    assert [one["name"] for one in choices["models"] if one["continues"]] == ["gpt2"]
+    assert [one["name"] for one in choices["models"] if one["pairs"]] == ["pairs"]
     assert {one["name"] for one in choices["recipes"]} == set(recipes.names())
     assert {"Tokens", "Words"} < {one["name"] for one in choices["units"]}
     new = {"budget": "0.3", "units": "Words", "view": "LeftToRight"}

@@ -45,8 +45,8 @@ def attention(model: Model, text: str) -> Noted[AttentionWeights]:
         model.system.look(batch)
     require(
         bool(watch.found),
-        "{folder} shows no attention weights: it has no attention layers, or a kernel of the GPU keeps them to itself; then "
-        "open it with device cpu",
+        "{folder} shows no attention weights: it has no attention layers, or a kernel keeps them to itself (on a GPU, or with "
+        "--fast): open it with device cpu and without fast",
         folder=model.folder,
     )
     names = tuple(model.tokenizer.readable(int(i)) for i in batch.ids[0, :count])

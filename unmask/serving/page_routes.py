@@ -12,6 +12,7 @@ import numpy as np
 from unmask import infer, recipes
 from unmask.api.part_list import list_parts
 from unmask.errors import require
+from unmask.infer.generation_loop import reader_of
 from unmask.recipe import MAIN, Recipe, Track
 from unmask.serving.call import Call, Route
 from unmask.serving.models import Served
@@ -66,8 +67,10 @@ async def choices(call: Call) -> Any:
 def _model(served: Served) -> dict[str, Any]:
     recipe = served.model.recipe
     about = {"name": served.name, "recipe": recipe.name, "size": recipe.size, "uses": list(served.uses)}
-    task = {} if recipe.task is None else {"pairs": "rerank" in served.uses}
-    return about | task | _settings(recipe)
+    # a model that writes a text from another one does not predict the words of the first
+    continues = "text-generation" in served.uses and not reader_of(served.model).second
+    more = {"pairs": "rerank" in served.uses, "continues": continues}
+    return about | more | _settings(recipe)
 
 
 @cache

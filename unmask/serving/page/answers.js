@@ -1,6 +1,6 @@
 // The view answers: labels, tags and answer spans of models that were adapted to a task.
 
-import { otherModels } from "./able.js";
+import { does, otherModels } from "./able.js";
 import { ask } from "./ask.js";
 import { bars, field, percent } from "./draw.js";
 import { h } from "./dom.js";
@@ -11,7 +11,7 @@ const COLOURS = 4;
 export async function answers(page) {
   const { state, lead } = page;
   lead("answersLead");
-  const other = otherModels(page, ["answer"], "unmask adapt runs/bert train.jsonl --out runs/mine");
+  const other = otherModels(page, does("answer"), "unmask adapt runs/bert train.jsonl --out runs/mine");
   if (other) return other;
   if (!state.text.trim()) return h("p", { class: "soft" }, t("noText"));
   const { uses } = state.source;

@@ -12,7 +12,7 @@ const TOP = 8;
 export async function attention(page) {
   const { state, change, lead } = page;
   lead("attentionLead");
-  const other = otherModels(page, ["any"], "unmask pretrain bert my_texts/ --out runs/bert");
+  const other = otherModels(page, () => true, "unmask pretrain bert my_texts/ --out runs/bert");
   if (other) return other;
   if (!state.text.trim()) return h("p", { class: "soft" }, t("noText"));
   const found = await ask(`/models/${encodeURIComponent(state.model)}/attention`, { text: state.text, layer: Number(state.layer ?? 1) });

@@ -1,12 +1,13 @@
 // The views hide and compare: a word is hidden, and models say what they would put there.
 
-import { able, otherModels } from "./able.js";
+import { does, otherModels } from "./able.js";
 import { ask } from "./ask.js";
 import { bars, field, options } from "./draw.js";
 import { h, withArrows } from "./dom.js";
 import { t } from "./words.js";
 
-const USES = ["fill-mask", "text-generation"];
+const fills = does("fill-mask");
+const canGuess = (model) => fills(model) || model.continues;
 const HOW = "unmask pretrain bert my_texts/ --out runs/bert";
 const TOP = 8;
 const MOST = 4; // words that are hidden at once
@@ -40,7 +41,7 @@ function hiddenIn(state, words) {
 // What a model puts in the place of each token of the hidden words: [{word, token, number, guesses}].
 async function guessesOf(model, found, hidden) {
   if (!hidden.length) return [];
-  return model.uses.includes("fill-mask") ? fill(model, found, hidden) : expect(model, found, hidden);
+  return fills(model) ? fill(model, found, hidden) : expect(model, found, hidden);
 }
 
 async function fill(model, { points }, hidden) {
@@ -68,7 +69,7 @@ async function expect(model, { points, tokens }, hidden) {
 }
 
 // The sentence with a button for each word.
-function sentence({ change }, { words, points }, hidden, guesses) {
+function sentence({ change }, { words, points }, hidden, gaps) {
   const toggle = (word) => {
     const next = hidden.includes(word) ? hidden.filter((one) => one !== word) : [...hidden, word].slice(-MOST);
     change({ hide: next.sort((a, b) => a.start - b.start).map((one) => `${one.start}-${one.end}`).join(",") });
@@ -77,7 +78,7 @@ function sentence({ change }, { words, points }, hidden, guesses) {
   const drawn = words.flatMap((word) => {
     const before = points.slice(at, word.start).join("");
     at = word.end;
-    const best = guesses.filter((one) => one.word === word).map((one) => one.guesses[0]?.token ?? "").join("").replaceAll("##", "").trim();
+    const best = gaps.filter((one) => one.word === word).map((one) => one.guesses[0]?.token ?? "").join("").replaceAll("##", "").trim();
     const is = hidden.includes(word);
     if (!/[\p{L}\p{N}]/u.test(word.text)) return [before, word.text]; // a sign, not a word
     return [before, h("button", {
@@ -87,24 +88,24 @@ function sentence({ change }, { words, points }, hidden, guesses) {
   return withArrows(h("div", { class: "sentence", role: "group", "aria-label": t("words") }, drawn, points.slice(at).join("")));
 }
 
-function cards(guesses) {
-  if (!guesses.length) return h("p", { class: "soft" }, t("nothingHidden"));
-  return h("div", { class: "columns" }, guesses.map(({ word, token, number, guesses: several }) => h("section", { class: "card" },
+function cards(gaps) {
+  if (!gaps.length) return h("p", { class: "soft" }, t("nothingHidden"));
+  return h("div", { class: "columns" }, gaps.map(({ word, token, number, guesses: several }) => h("section", { class: "card" },
     h("h3", {}, word.tokens.length > 1 ? t("piece", { word: word.text, number: number + 1, count: word.tokens.length }) : t("insteadOf", { word: word.text })),
     several.length ? bars(several, token.text) : h("p", { class: "soft" }, t("nothingBefore")))));
 }
 
 export async function hide(page) {
   const { state, lead } = page;
-  const other = otherModels(page, USES, HOW);
-  lead(other || state.source.uses.includes("fill-mask") ? "hideLead" : "nextLead");
+  const other = otherModels(page, canGuess, HOW);
+  lead(other || fills(state.source) ? "hideLead" : "nextLead");
   if (other) return other;
   if (!state.text.trim()) return h("p", { class: "soft" }, t("noText"));
   const found = await wordsOf(state.model, state.text);
   const hidden = hiddenIn(state, found.words);
-  const guesses = await guessesOf(state.source, found, hidden);
-  const named = state.source.uses.includes("fill-mask") ? guesses : [];
-  return [h("div", { class: "card" }, sentence(page, found, hidden, named)), cards(guesses)];
+  const gaps = await guessesOf(state.source, found, hidden);
+  const named = fills(state.source) ? gaps : [];
+  return [h("div", { class: "card" }, sentence(page, found, hidden, named)), cards(gaps)];
 }
 
 export async function compare(page) {
@@ -112,7 +113,7 @@ export async function compare(page) {
   lead("compareLead");
   if (!state.text.trim()) return h("p", { class: "soft" }, t("noText"));
   const known = choices.models.map((one) => one.name);
-  if (!known.length) return otherModels(page, ["any"], HOW);
+  if (!known.length) return otherModels(page, () => true, HOW);
   const first = state.model ?? known[0];
   const second = known.includes(state.other) ? state.other : (known.find((one) => one !== first) ?? first);
   const found = await wordsOf(first, state.text);
@@ -130,15 +131,15 @@ export async function compare(page) {
 async function column(model, text, hidden) {
   const found = await wordsOf(model.name, text);
   const own = found.words.filter((word) => hidden.some((one) => word.start < one.end && word.end > one.start));
-  const [read, guesses] = await Promise.all([
+  const [read, gaps] = await Promise.all([
     ask("/compare", { text, models: [model.name] }),
-    able({ models: [model] }, USES).length ? guessesOf(model, found, own) : [],
+    canGuess(model) ? guessesOf(model, found, own) : [],
   ]);
   const { tokens, answer, score } = read.models[0];
   return [
     h("p", { class: "soft" }, t("tokenCount", { count: tokens.length }), score === undefined ? "" : ` · ${t("score", { score: score.toFixed(1) })}`),
     answer !== undefined && h("p", {}, h("b", {}, `${t("answer")}: `), typeof answer === "object" ? JSON.stringify(answer) : String(answer)),
-    guesses.map(({ word, token, number, guesses: several }) => h("div", {},
+    gaps.map(({ word, token, number, guesses: several }) => h("div", {},
       h("h3", {}, word.tokens.length > 1 ? t("piece", { word: word.text, number: number + 1, count: word.tokens.length }) : t("insteadOf", { word: word.text })),
       several.length ? bars(several, token.text) : h("p", { class: "soft" }, t("nothingBefore")))),
   ];

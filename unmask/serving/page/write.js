@@ -1,6 +1,6 @@
 // The view write: a text that the model continues, token by token, with what else was likely at each one.
 
-import { otherModels } from "./able.js";
+import { does, otherModels } from "./able.js";
 import { Problem, events } from "./ask.js";
 import { bars, field, shown } from "./draw.js";
 import { h, show, withArrows } from "./dom.js";
@@ -13,7 +13,7 @@ let going = null; // stops the writing under way
 export async function write(page) {
   const { state, change, lead } = page;
   lead("writeLead");
-  const other = otherModels(page, ["text-generation"], "unmask pretrain gpt2 my_texts/ --out runs/gpt2");
+  const other = otherModels(page, does("text-generation"), "unmask pretrain gpt2 my_texts/ --out runs/gpt2");
   if (other) return other;
   const value = (name, usual) => (state[name] === undefined ? usual : Number(state[name]));
   const asked = { model: state.model, prompt: state.text, max_tokens: value("tokens", 40), temperature: value("temperature", 0.8), seed: value("seed", 0) };
