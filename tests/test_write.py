@@ -18,6 +18,7 @@ from unmask.errors import UserError
 from unmask.evaluate import evaluate_file
 from unmask.infer import Beams, Greedy, Sampling, fill, generate, open_run, stream
 from unmask.infer.model import Model, save_run
+from unmask.infer.passes import laid_out
 from unmask.see import Everything, Prefix
 from unmask.tasks import Classify, Write
 from unmask.tasks import write as task
@@ -119,6 +120,21 @@ def writer(name: str, tokenizers, folder) -> Model:
     for parameter in model.system.parameters():
         parameter.data.mul_(3.0)
     return model
+
+
+def test_a_decoder_reads_rows_that_are_only_as_long_as_its_texts(tokenizers, tmp_path):
+    """In narrow rows the loss is that of rows with all the padding."""
+    model = writer("bart", tokenizers, tmp_path)
+    rows, _ = laid_out(model, Write().lay_out(LEARNT))
+    batch = batch_of(rows, np.arange(8))
+    narrow, wide = (model.system.hide(one)[0] for one in (batch, batch.replace(sides=None)))
+    real = [int(found.real.sum(1).max()) for found in (wide, wide.decoder)]
+    assert [narrow.shape[1], narrow.decoder.shape[1]] == [-(-size // 8) * 8 for size in real]
+    assert wide.shape == wide.decoder.shape == batch.shape > narrow.shape
+    with torch.no_grad():
+        one, other = (model.system.step(found)[0]["tokens"] for found in (narrow, wide))
+    assert float(one.count) == float(other.count) > 40
+    assert float(one.total) == pytest.approx(float(other.total), rel=1e-5)
 
 
 @pytest.mark.parametrize("name", ["bert", "unilm", "gpt2", "gpt-bert"])

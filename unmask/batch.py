@@ -112,6 +112,8 @@ class Batch(Record):
     original: Tensor | None = None  # B T, filled by a generator: the ids before it replaced some
     order: Tensor | None = None  # B T, filled by `see`: a random order of the tokens of each row
     reuse: int | None = None  # only the first `reuse` tokens of a row go into the memory; None: all tokens
+    # the largest number of tokens of the first text in a row, and of the second; None: not known
+    sides: tuple[int, int] | None = None
     # the rows that a decoder reads, with targets and rank filled in; `where` of their targets is a place of the text before
     # any rule changed it
     decoder: Batch | None = None

@@ -7,12 +7,14 @@ from itertools import pairwise
 
 import pytest
 import torch
+from torch.nn.attention import SDPBackend, sdpa_kernel
+from torch.utils.flop_counter import FlopCounterMode
 
 from tests.small import random_batch, vocabulary
 from unmask.backbone import EncoderDecoder, Learned, Rotary, Sinusoidal
 from unmask.backbone.cross_attention import CrossAttention, CrossMask, cross_lengths, cross_mask
 from unmask.errors import UserError
-from unmask.hide import Delete, Masked, Rewrite, apply_rules
+from unmask.hide import Delete, Masked, Rewrite, Window, apply_rules
 from unmask.infer.batches import one_more
 from unmask.see import Everything
 from unmask.tree import rows_of
@@ -90,3 +92,16 @@ def test_embeddings_may_be_scaled_by_the_root_of_the_width():
 def test_rotary_positions_are_refused_with_what_to_set():
     with pytest.raises(UserError, match="positions=Rotary rotates.*set positions=Learned or positions=Sinusoidal"):
         EncoderDecoder(positions=Rotary())
+
+
+def test_its_cost_is_what_torch_counts():
+    model, batch = network(SHAPE), random_batch(rows=2, length=40, examples=1, padding=0)
+    for rule, asked in (
+        (Rewrite(), 1.0),
+        (Window(budget=0.5), 21 / 40),
+    ):  # windows have a place more than half of a row
+        hidden = Everything().apply(rule.apply(batch, vocabulary(), 0))
+        with torch.no_grad(), FlopCounterMode(display=False) as counted, sdpa_kernel(SDPBackend.MATH):
+            model(hidden)
+        expected = SHAPE.flops(40, "everything", asked) * 80
+        assert counted.get_total_flops() == pytest.approx(expected, rel=1e-3)

@@ -1,4 +1,4 @@
-"""Knowledge graphs from Python: graph learns the vectors of a graph, open_graph opens them."""
+"""Knowledge graphs from Python: graph learns the vectors of a graph, open_graph opens them, triples writes triples as text."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ from unmask import knowledge, screen
 from unmask.api.paths import Paths, listed
 from unmask.errors import UserError, require, unknown
 from unmask.infer.model import chosen_device
+from unmask.knowledge.as_text import ASKS
 from unmask.knowledge.models import GraphModel
-from unmask.progress import Progress, draw_notes, follow
+from unmask.progress import Progress, Tell, draw_notes, follow, tell_notes
 
 MODELS = {"transe": knowledge.TransE, "distmult": knowledge.DistMult}
 
@@ -41,6 +42,20 @@ def graph(
     last = follow(records, progress, partial(screen.reading, title="learning", unit="triples", over="epochs"))
     draw_notes(last["notes"], progress)
     return knowledge.open_folder(out)
+
+
+def triples(
+    triples: Paths, out: str | Path, *, ask: str = "tail", names: str | Path | None = None, overwrite: bool = False,
+    tell: Tell = None,
+) -> dict[str, Any]:  # fmt: skip
+    """Write triples as pairs of texts, a .jsonl file for `prepare`; returns how many there are.
+
+    `ask`: what the second text is: tail, relation, or both (a pair for each). `names`: as for `graph`."""
+    if ask not in ASKS:
+        raise unknown("part of a triple to ask for", ask, ASKS)
+    made = knowledge.write_triples(listed(triples), out, ask=ASKS[ask], names=names, overwrite=overwrite)
+    tell_notes(made["notes"], tell)
+    return made
 
 
 def open_graph(folder: str | Path) -> knowledge.GraphVectors:

@@ -105,6 +105,11 @@ class CrossAttention(nn.Module):
 
 
 def cross_flops(width: int, length: int) -> float:
-    """Floating-point operations per token of the decoder: four linear layers, of which two read the source, the scores and
-    the weighted sums. The source has as many tokens as the decoder."""
-    return 8 * width**2 + 4 * length * width
+    """Floating-point operations per token of the decoder: two linear layers, the scores and the weighted sums. `length`: of the
+    source. The two linear layers that read the source are not counted: see `source_flops`."""
+    return 4 * width**2 + 4 * length * width
+
+
+def source_flops(width: int) -> float:
+    """Floating-point operations per token of the source, in each layer of the decoder: two linear layers."""
+    return 4 * width**2

@@ -17,7 +17,7 @@ from unmask.axes import Need, Part
 from unmask.backbone.attention import attention_mask
 from unmask.backbone.auto_dropout import Dropout
 from unmask.backbone.block import Activation, feedforward_flops
-from unmask.backbone.cross_attention import cross_flops, cross_mask
+from unmask.backbone.cross_attention import cross_flops, cross_mask, source_flops
 from unmask.backbone.decoder_block import DecoderBlock
 from unmask.backbone.decoder_cache import DecoderCache
 from unmask.backbone.embed import Embed, Norm
@@ -127,8 +127,8 @@ class EncoderDecoder(Part):
         `asked`: predictions per token of the source. The decoder has one token for each."""
         encoder = self.encoder
         written = encoder.attention.flops(self.width, round(asked * length)) + cross_flops(self.width, length)
-        each = written + feedforward_flops(encoder)
-        return encoder.flops(length, pattern) + asked * self.decoder_layers * each
+        each = asked * (written + feedforward_flops(encoder)) + source_flops(self.width)
+        return encoder.flops(length, pattern) + self.decoder_layers * each
 
     def outputs(self, vocabulary: int) -> float:
         """The number of full-width rows of the token table: all rows."""

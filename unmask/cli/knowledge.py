@@ -1,4 +1,4 @@
-"""The verb about knowledge graphs: graph."""
+"""The verbs about knowledge graphs: graph, triples."""
 
 from __future__ import annotations
 
@@ -61,3 +61,27 @@ def graph(
         screen.table("filtered ranks", titles, [[f"{about.tested:,}", f"{about.scores['mean_rank']:.1f}", *shown]])
     said = f"{about.entities:,} entities and {about.relations:,} relations, vectors of {about.dims}, written to {out}"
     output.done(asdict(about), said, json_)
+
+
+@verb("unmask triples triples.tsv --names entities.jsonl --out triples.jsonl")
+def triples(
+    files: Annotated[list[Path], typer.Argument(metavar="TRIPLES...", help="Files of triples, " + FILES)],
+    out: Annotated[Path, typer.Option(help="The file to write: .jsonl with source and target, for 'unmask prepare'.")],
+    ask: Annotated[
+        str,
+        typer.Option(help="What is predicted: tail (from head and relation), relation (from head and tail) or both."),
+    ] = "tail",
+    names: Annotated[
+        Path | None,
+        typer.Option(
+            help="Names of the entities, if triples hold ids: .jsonl (id, label, aliases) or .tsv (id, name)."
+        ),
+    ] = None,
+    json_: Json = False,
+    overwrite: Overwrite = False,
+) -> None:
+    """Write triples as pairs of texts, for a track of pretraining that reads two parts of a triple and predicts the third."""
+    said = output.Said(json_)
+    made = unmask.triples(files, out, ask=ask, names=names, overwrite=overwrite, tell=said)
+    said.show_notes()
+    output.done(made, f"{made['pairs']:,} pairs from {made['triples']:,} triples, written to {out}", json_)

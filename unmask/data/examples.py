@@ -189,7 +189,15 @@ def batch_of(rows: Rows, chosen: np.ndarray, visits: np.ndarray | int = 0, *, mu
     longest = int((rows.example[numbers] >= 0).sum(1).max())
     width = min(rows.ids.shape[1], -(-longest // multiple) * multiple)
     taken = rows.take(numbers, examples=chosen, width=width)
-    return to_batch(taken, numbers, np.repeat(np.full(len(chosen), visits), times))
+    batch = to_batch(taken, numbers, np.repeat(np.full(len(chosen), visits), times))
+    return batch.replace(sides=_sides(taken, multiple)) if rows.sides else batch
+
+
+def _sides(rows: Rows, multiple: int) -> tuple[int, int]:
+    """The largest number of tokens of the first text in a row, and of the second, rounded up to a multiple."""
+    counts = [int(((rows.example >= 0) & (rows.segment == side)).sum(1).max()) for side in (0, 1)]
+    first, second = (min(rows.ids.shape[1], -(-count // multiple) * multiple) for count in counts)
+    return first, second
 
 
 class Examples:

@@ -33,6 +33,7 @@ class Rows:
     per_row: dict[str, np.ndarray] = field(default_factory=dict)  # R each, flags by the names of Batch.per_row
     # by the names of Batch.per_example, one entry per example, with any trailing shape; only rows of a task have them
     per_example: dict[str, np.ndarray] = field(default_factory=dict)
+    sides: bool = False  # whether batches know the lengths of the first and the second texts (`Batch.sides`)
 
     def __len__(self) -> int:
         return len(self.label)
@@ -46,6 +47,7 @@ class Rows:
             columns={name: column[rows, :width] for name, column in self.columns.items()},
             per_row={name: values[rows] for name, values in self.per_row.items()},
             per_example={name: values[labels] for name, values in self.per_example.items()},
+            sides=self.sides,
         )  # fmt: skip
 
 

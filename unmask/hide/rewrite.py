@@ -81,11 +81,12 @@ class WriteSecond(Rule):
         return self._source(batch, 0)
 
     def _source(self, batch: Batch, side: int) -> Source:
-        """Where the tokens of one of the texts came from."""
+        """Where the tokens of one of the texts came from. The rows are only as long as needed, as far as that is known."""
         mine = batch.real & (batch.segment == side)
         none = torch.zeros_like(mine)
         found = compact(mine, none, none)
-        width = batch.shape[1] // 2 if self.halves else batch.shape[1]
+        usual = batch.shape[1] // 2 if self.halves else batch.shape[1]
+        width = usual if batch.sides is None else batch.sides[side]
         return Source(found.place[:, :width], found.like[:, :width])
 
     def _side(self, batch: Batch, side: int, vocabulary: Vocabulary) -> Batch:
@@ -93,7 +94,7 @@ class WriteSecond(Rule):
         source = self._source(batch, side)
         found = moved(batch, batch.ids.gather(1, source.place.clamp(min=0)), source, vocabulary.pad)
         kept = (batch.segment == side).flatten()[batch.summary]
-        return found.replace(summary=torch.where(kept, found.summary, _ends(found)))
+        return found.replace(summary=torch.where(kept, found.summary, _ends(found)), sides=None)
 
 
 def _decoder(batch: Batch, where: Tensor, vocabulary: Vocabulary) -> Batch:

@@ -16,7 +16,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from unmask.batch import Batch, Hidden
+from unmask.batch import TASK, Batch, Hidden
 from unmask.errors import UserError, require
 from unmask.infer.generation_loop import writes_text
 from unmask.infer.model import Model
@@ -109,7 +109,7 @@ class _Network(nn.Module):
         none = torch.zeros_like(ids[:, 0])
         batch = Batch(
             ids=ids, example=example, segment=segment, position=position, rank=rank, row=none, visit=none, summary=none,
-            label=none, counted=none.float(),
+            label=none, counted=none.float(), per_row={TASK: none},  # a finished model reads with the first track
         )  # fmt: skip
         last: Tensor = self.backbone(batch, None)[0].last
         return last

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Generic, TypeVar
 
 import numpy as np
 import torch
 
+from unmask.axes import gives_of
 from unmask.batch import Batch, Hidden
 from unmask.data.examples import Laid, batch_of, rows_of_task
 from unmask.data.pack import Rows
@@ -56,7 +57,11 @@ def together(
 
 def laid_out(model: Model, laid: Laid) -> tuple[Rows, Counter[str]]:
     """The examples as rows that this model reads. The notes count the texts that were cut."""
-    return rows_of_task(laid, model.tokenizer, model.recipe.layout, model.length, linker=model.linker)
+    rows, notes = rows_of_task(laid, model.tokenizer, model.recipe.layout, model.length, linker=model.linker)
+    apart = {"decoder rows", "second text"} <= gives_of(
+        model.recipe.hide
+    )  # an encoder reads one text, a decoder the other
+    return replace(rows, sides=apart), notes
 
 
 def batches(model: Model, rows: Rows) -> Iterator[tuple[np.ndarray, Batch]]:

@@ -17,7 +17,8 @@ SIZES = {
 PAPER = ("base",)  # the sizes that the paper has
 RATES = {"tiny": 3e-3, "mini": 2e-3, "small": 1e-3, "medium": 1e-3, "base": 1e-3}
 ROWS = {"tiny": 16, "mini": 32, "small": 64, "medium": 64, "base": 64}
-SAMPLES = 8192  # of 793,471 words, in the released code; a vocabulary that is not larger is compared whole
+# The released code compares a target with 8,192 of 793,471 words. Where a vocabulary is not larger, it is compared whole.
+SAMPLES = {"tiny": 512, "mini": 1024, "small": 2048, "medium": 4096, "base": 8192}
 
 # The paper says neither how its weights are updated nor whether cells have a limit; its released code uses Adagrad with rate
 # 0.2 and a limit of 3. code: the limit. It makes training slow, because each step is computed by itself.
@@ -35,7 +36,7 @@ def recipe(size: str = "base", variant: str = "paper") -> Recipe:
         hide=(hide.Next(), hide.Previous()),
         see=see.Everything(),
         system=system.Single(backbone=replace(SIZES[size], clip={"paper": None, "code": 3.0}[variant])),
-        predict={"neighbours": predict.Neighbours(samples=SAMPLES)},
+        predict={"neighbours": predict.Neighbours(samples=SAMPLES[size])},
         optimise=train.AdamW(rate=RATES[size], betas=(0.7, 0.99), decay=0.0, clip=10.0, warmup=0.01),
         schedule=(Stage(rows=ROWS[size], length=128),),
         shrink=size not in PAPER,
