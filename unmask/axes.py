@@ -61,6 +61,7 @@ FACTS: dict[str, Fact] = {
     "mask token": Fact("a tokenizer with a [MASK] token"),
     # fields filled later
     "covered": Fact("predicted tokens that are hidden in the text", ("hide=Masked", "hide.replace=Mask")),
+    "in the text": Fact("targets in the text that is read, not in the rows of a decoder", ("hide=Masked",)),
     "one earlier": Fact("hidden tokens that are predicted from the position before them", ("hide=Masked(at=before)",)),
     "from before": Fact("tokens that are predicted from a position before them", ("hide=Next",)),
     "second text": Fact(

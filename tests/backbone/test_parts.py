@@ -249,11 +249,11 @@ def test_positions_are_set_by_name():
 
 
 def test_backbones_declare_what_they_need_and_give():
-    assert (SHAPE.needs, SHAPE.gives, SHAPE.memory) == ((), {"one table", "any width"}, 0)
+    assert (SHAPE.needs, SHAPE.gives, SHAPE.memory) == ((), {"one table", "any width", "equal layers"}, 0)
     plain = TransformerXL(memory=0)
-    assert (plain.needs, plain.gives) == ((), {"one table"})
+    assert (plain.needs, plain.gives) == ((), {"one table", "equal layers"})
     full = TransformerXL(memory=8, streams=2, cutoffs=(10, 20))
-    assert full.gives == {"memory", "second stream", "clusters"}
+    assert full.gives == {"memory", "second stream", "clusters", "equal layers"}
     assert [(need.fact, need.unless) for need in full.needs] == [
         ("continuing rows", "memory=0"),
         ("order", "streams=1"),

@@ -15,11 +15,13 @@ from torch import Tensor, nn
 
 from unmask import recipes, text
 from unmask.backbone import TransformerXL
+from unmask.backbone.auto_dropout import OFTEN
 from unmask.batch import Batch, Hidden
 from unmask.convert import architecture_of
 from unmask.data.examples import Text, batch_of, rows_of
 from unmask.errors import UserError
 from unmask.infer.model import Model, open_run
+from unmask.pretraining.choose_dropout import with_dropout
 from unmask.recipe import Recipe
 from unmask.system import GeneratorDiscriminator
 from unmask.text import Tokenizer
@@ -140,7 +142,7 @@ def _of_architecture(recipe: Recipe) -> list[str]:
 def recipe_of(name: str, *settings: str) -> Recipe:
     recipe = recipes.get(name, size="tiny", settings=[*_shape(name), *settings])
     stage = type(recipe.schedule[0])(length=32, turns=recipe.schedule[0].turns)
-    return recipe.replace(schedule=(stage,), reads=recipe.system.backbone.length)
+    return with_dropout(recipe.replace(schedule=(stage,), reads=recipe.system.backbone.length), visits=OFTEN)
 
 
 def look(model: Model, texts: list[Text]) -> tuple[Batch, Hidden]:

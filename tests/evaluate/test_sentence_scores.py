@@ -22,7 +22,8 @@ TEXTS = ["rain", SENTENCES[0][:30], "The cat sat.", "a dog ran away", SENTENCES[
 WAYS = {
     "albert": "pseudo-likelihood", "awd-lstm": "likelihood", "bert": "pseudo-likelihood", "bert-wwm": "pseudo-likelihood",
     "bert-wwm-ext": "pseudo-likelihood", "char-transformer": "likelihood", "deberta": "pseudo-likelihood",
-    "electra": "replaced tokens", "ernie": "pseudo-likelihood", "gpt": "likelihood", "gpt-bert": "likelihood + pseudo-likelihood",
+    "electra": "replaced tokens", "ernie": "pseudo-likelihood", "ernie-2": "pseudo-likelihood", "ernie-thu": "pseudo-likelihood",
+    "gpt": "likelihood", "gpt-bert": "likelihood + pseudo-likelihood",
     "gpt2": "likelihood", "modernbert": "pseudo-likelihood", "roberta": "pseudo-likelihood", "spanbert": "pseudo-likelihood",
     "structbert": "pseudo-likelihood", "transformer-xl": "likelihood", "unilm": "likelihood", "unmask": "likelihood + pseudo-likelihood", "xlnet": "likelihood",
 }  # fmt: skip

@@ -36,7 +36,8 @@ def list_parts(axis: str | None = None) -> list[PartEntry]:
 
 
 def _by_axis() -> dict[str, list[type]]:
-    """The parts of each axis. An axis is a field, of a recipe or of one of its parts, that takes any part of a protocol."""
+    """The parts of each axis. An axis is a field, of a recipe or of one of its parts, that takes any part of a protocol, or
+    one of several parts."""
     known: dict[type, str] = {}
     found: dict[str, list[type]] = {}
     waiting: list[type] = [Recipe]
@@ -47,7 +48,10 @@ def _by_axis() -> dict[str, list[type]]:
                 known[kind] = name
                 new = found[name] = _parts(kind)
             waiting += [part for part in new if part not in waiting and not is_protocol(part)]
-    return {name: _own(parts, list(found.values())) for name, parts in found.items()}
+    axes_of_protocols = {name: _own(parts, list(found.values())) for name, parts in found.items()}
+    listed = {part for parts in found.values() for part in parts}
+    others = ((name, kinds) for owner in waiting for name, kinds in _alternatives(owner))
+    return axes_of_protocols | {name: kinds for name, kinds in others if not listed.intersection(kinds)}
 
 
 def _fields(owner: type) -> Iterator[tuple[str, type]]:
@@ -56,6 +60,14 @@ def _fields(owner: type) -> Iterator[tuple[str, type]]:
         inside = [hint, *(inner for option in options(hint) for inner in typing.get_args(option))]
         for kind in (option for one in inside for option in options(one) if is_part(option)):
             yield kind.__name__.lower() if kind is axes.Curve else name, kind
+
+
+def _alternatives(owner: type) -> Iterator[tuple[str, list[type]]]:
+    """The fields that take one of several parts by their names, without a protocol."""
+    for name, hint in hints_of(owner).items():
+        kinds = [kind for kind in options(hint) if is_part(kind) and not is_protocol(kind)]
+        if len(kinds) > 1:
+            yield name, kinds
 
 
 def _parts(protocol: type) -> list[type]:

@@ -70,7 +70,7 @@ class Masked(Rule):
     @property
     def gives(self) -> frozenset[str]:
         more = {"same": (), "before": ("one earlier", "from before"), "none": ()}[self.at]
-        return frozenset({"targets:tokens", *more} if self.at != "none" else ())
+        return frozenset({"targets:tokens", "in the text", *more} if self.at != "none" else ())
 
     @property
     def share(self) -> float:

@@ -39,11 +39,11 @@ class LargeVectors(Penalty):
 
 class LargeVectorsModule(nn.Module):
     def count(self, batch: Batch) -> Tensor:
-        return batch.real.float().sum()
+        return (batch.decoder or batch).real.float().sum()
 
     def forward(self, hidden: Hidden, batch: Batch) -> Loss:
         size = hidden.for_prediction.float().square().mean(-1)  # B T
-        return Loss((size * batch.real).sum(), self.count(batch))
+        return Loss((size * (batch.decoder or batch).real).sum(), self.count(batch))
 
 
 @dataclass(frozen=True)

@@ -45,8 +45,10 @@ class SpanBoundary(Predicts):
 
     @property
     def needs(self) -> tuple[Need, ...]:
-        return reads_targets("tokens", query=False)[0], Need(
-            "covered", "its boundaries must not have seen the hidden tokens"
+        return (
+            reads_targets("tokens", query=False)[0],
+            Need("covered", "its boundaries must not have seen the hidden tokens"),
+            Need("in the text", "it reads the tokens around a hidden span"),
         )
 
     def around(self, batch: Batch) -> Around:

@@ -112,7 +112,32 @@ def joined(parts: list[Batch], texts: list[Batch] | None = None) -> Batch:
 def _joined_decoders(parts: list[Batch]) -> Batch | None:
     found = [part.decoder for part in parts if part.decoder is not None]
     assert len(found) in (0, len(parts)), "some tracks have decoder rows, and others have none"
-    return joined(found, parts) if found else None
+    length = max((one.shape[1] for one in found), default=0)
+    return joined([_widened(one, length) for one in found], parts) if found else None
+
+
+def _widened(batch: Batch, length: int) -> Batch:
+    """The batch with padding up to this row length."""
+    rows, before = batch.shape
+    if before == length:
+        return batch
+
+    def moved(place: Tensor) -> Tensor:
+        return place // before * length + place % before
+
+    def padded(values: Tensor, fill: int) -> Tensor:
+        return torch.cat((values, values.new_full((rows, length - before, *values.shape[2:]), fill)), 1)
+
+    tokens = {
+        name: value
+        for name, value in vars(batch).items()
+        if isinstance(value, Tensor) and value.shape[:2] == batch.shape
+    }
+    return batch.replace(
+        **{name: padded(value, -1 if name == "example" else 0) for name, value in tokens.items()},
+        columns={name: padded(column, -1) for name, column in batch.columns.items()}, summary=moved(batch.summary),
+        targets={name: one.replace(at=moved(one.at)) for name, one in batch.targets.items()},
+    )  # fmt: skip
 
 
 def _begins(parts: list[Batch]) -> list[int]:
