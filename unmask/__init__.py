@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from unmask.version import __version__ as __version__
 
 if TYPE_CHECKING:
+    from unmask.api.attending import attended
     from unmask.api.comparing import compare, compare_report
     from unmask.api.corpus import make_lexicon, prepare, train_tokenizer
     from unmask.api.explaining import explain, measure
@@ -32,12 +33,13 @@ if TYPE_CHECKING:
     from unmask.text import Mining
 
 __all__ = [
-    "Client", "Mining", "Model", "SearchIndex", "Vectors", "check", "compare", "compare_report", "decoding", "describe", "differences", "explain", "graph", "import_hf", "import_vectors", "index",
+    "Client", "Mining", "Model", "SearchIndex", "Vectors", "attended", "check", "compare", "compare_report", "decoding", "describe", "differences", "explain", "graph", "import_hf", "import_vectors", "index",
     "list_parts", "list_recipes", "list_tasks", "list_tunes", "load", "load_vectors", "make_lexicon", "make_vectors", "measure", "open_graph", "open_index", "prepare", "pretrain", "serve", "train_tokenizer", "triples", "warm",
 ]  # fmt: skip
 
 # where each name is: what is not used is not imported, so that `import unmask` and `unmask --help` are quick
 _WHERE = {
+    "unmask.api.attending": ("attended",),
     "unmask.api.comparing": ("compare", "compare_report"),
     "unmask.api.corpus": ("make_lexicon", "prepare", "train_tokenizer"),
     "unmask.api.explaining": ("explain", "measure"),

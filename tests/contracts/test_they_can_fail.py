@@ -10,7 +10,9 @@ import torch
 from torch import nn
 
 from tests.contracts import every
+from unmask.backbone import lstm
 from unmask.backbone.cross_attention import CrossMask
+from unmask.backbone.lstm_layer import ReadingOrder
 from unmask.backbone.transformer_xl import TransformerXLModule
 from unmask.batch import Loss
 from unmask.contracts import CONTRACTS, Case, ContractBroken, training
@@ -166,6 +168,18 @@ def test_a_memory_that_a_new_text_still_reads_breaks_its_contract(monkeypatch):
         lambda self, batch, state=None: forward(self, batch.replace(per_row={}), state),
     )
     breaks("memory read", changed("transformer-xl"), "begins a text must not read")
+
+
+def test_cells_that_are_forgotten_or_kept_too_long_break_their_contracts(monkeypatch):
+    monkeypatch.setattr(lstm, "_begun", lambda state, begins: state)
+    breaks("memory read", changed("awd-lstm"), "begins a text must not read")
+    monkeypatch.setattr(lstm, "_begun", lambda state, begins: [None] * len(state))
+    breaks("memory continued", changed("awd-lstm"), "must get the vectors of the row")
+
+
+def test_a_stack_that_reads_in_the_wrong_direction_breaks_the_contract_about_directions(monkeypatch):
+    monkeypatch.setattr(ReadingOrder, "right", ReadingOrder.left)
+    breaks("directions", changed("elmo"), "must not change the second half")
 
 
 # what a loss reads

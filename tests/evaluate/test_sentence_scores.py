@@ -20,7 +20,7 @@ from unmask.infer.fill import fill
 
 TEXTS = ["rain", SENTENCES[0][:30], "The cat sat.", "a dog ran away", SENTENCES[1][:24]]
 WAYS = {
-    "albert": "pseudo-likelihood", "bert": "pseudo-likelihood", "bert-wwm": "pseudo-likelihood",
+    "albert": "pseudo-likelihood", "awd-lstm": "likelihood", "bert": "pseudo-likelihood", "bert-wwm": "pseudo-likelihood",
     "bert-wwm-ext": "pseudo-likelihood", "char-transformer": "likelihood", "deberta": "pseudo-likelihood",
     "electra": "replaced tokens", "ernie": "pseudo-likelihood", "gpt": "likelihood", "gpt-bert": "likelihood + pseudo-likelihood",
     "gpt2": "likelihood", "modernbert": "pseudo-likelihood", "roberta": "pseudo-likelihood", "spanbert": "pseudo-likelihood",
@@ -206,7 +206,12 @@ DECODERS = [
 
 
 def test_every_recipe_without_a_decoder_has_a_way():
-    assert sorted([*WAYS, *DECODERS]) == sorted(recipes.names())
+    assert sorted([*WAYS, *DECODERS, "elmo"]) == sorted(recipes.names())
+
+
+def test_a_model_whose_vectors_have_two_halves_scores_no_sentences(tmp_path):
+    with pytest.raises(UserError, match="cannot score sentences: it predicts neighbours"):
+        score_sentences(made("elmo", tmp_path), TEXTS)
 
 
 @pytest.mark.parametrize("name", ["bart", "mass"])

@@ -119,6 +119,16 @@ def test_a_row_changes_with_budget_units_view_and_visit(chromium, url):
         assert drawn == sum(map(sum, seen)) < len(seen) ** 2
 
 
+def test_what_a_decoder_reads_and_predicts(chromium, url):
+    with opened(chromium, url, view="row", recipe="bart", text=TEXT) as page:
+        found = unmask.explain("bart", TEXT)
+        rows = [row.split("\t") for row in page.locator("#view tbody tr").all_inner_texts()]
+        assert [row[1:] for row in rows] == [
+            [shown(found.decoder[one.at].text), f"{one.sees} of {len(found.decoder)}", shown(one.text)]
+            for one in sorted(found.targets, key=lambda one: one.place)
+        ]
+
+
 def test_parts_that_do_not_fit_are_explained(chromium, url):
     with opened(chromium, url, view="row", recipe="gpt2", text=TEXT, see="Everything") as page:
         assert "set see=LeftToRight" in page.get_by_role("alert").inner_text()

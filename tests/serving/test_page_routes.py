@@ -10,6 +10,7 @@ import pytest
 import unmask
 from tests.serving.conftest import get, post, running, service_of
 from unmask import recipes
+from unmask.axes import rules
 from unmask.recipe import Recipe
 from unmask.serving.app import PAGE
 from unmask.serving.page_routes import MOST_POINTS, MOST_TOKENS
@@ -62,12 +63,13 @@ def test_every_setting_that_the_page_offers_exists(url):
     assert tracks["bert"]["main"]["budget"] == {"setting": "hide.budget", "value": 0.15}
     assert tracks["gpt2"]["main"] == {"view": {"setting": "see", "value": "LeftToRight"}}
     assert tracks["structbert"]["main"]["units"]["setting"] == "hide.0.units"
+    assert tracks["bart"]["main"]["budget"]["setting"] == "hide.2.budget"
 
 
 def _chosen(recipe, track):
     """The budget, the units and the view of a track."""
     found = recipe.all_tracks(recipe.schedule[-1])[track]
-    hide = found.hide[0] if isinstance(found.hide, tuple) else found.hide
+    hide = next((rule for rule in rules(found.hide) if hasattr(rule, "budget")), None)
     return {"budget": getattr(hide, "budget", None), "units": getattr(hide, "units", None), "view": found.see}
 
 

@@ -68,8 +68,11 @@ class Model(infer.Model):
         """The most likely tokens at each [MASK]."""
         return _told(infer.fill(self, sentence, top=top), tell)
 
-    def attention(self, text: str, *, tell: Tell = None) -> infer.AttentionWeights:
-        """How much each token of a text reads from every other token, by layer and head."""
+    def attention(self, text: str, target: str | None = None, *, tell: Tell = None) -> infer.AttentionWeights:
+        """How much each token of a text reads from every other token, by layer and head. `target`: instead, how much each token of
+        this text, which a decoder writes, reads from the tokens of the first."""
+        if target is not None:
+            return _told(infer.attention_to_source(self, text, target), tell)
         return _told(infer.attention(self, text), tell)
 
     def generate(

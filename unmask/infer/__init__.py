@@ -1,7 +1,7 @@
 """Use a trained model: fill gaps, generate, embed, write a second text, answer examples of its task."""
 
 from unmask.infer.answer import TaskReader, answer, task_of_model
-from unmask.infer.attention import AttentionWeights, attention
+from unmask.infer.attention import AttentionWeights, attention, attention_to_source
 from unmask.infer.embed import embed
 from unmask.infer.fill import Guess, fill, fill_texts
 from unmask.infer.generate import Generated, generate, stream
@@ -11,5 +11,5 @@ from unmask.infer.sampling import Beams, Decoding, Greedy, Sampling, decoding
 
 __all__ = [
     "AttentionWeights", "Beams", "Decoding", "Generated", "Greedy", "Guess", "Model", "Noted", "Sampling", "TaskReader",
-    "answer", "attention", "decoding", "embed", "fill", "fill_texts", "generate", "open_on", "open_run", "save_run", "stream", "task_of_model",
+    "answer", "attention", "attention_to_source", "decoding", "embed", "fill", "fill_texts", "generate", "open_on", "open_run", "save_run", "stream", "task_of_model",
 ]  # fmt: skip

@@ -47,7 +47,7 @@ class DecoderToken:
         return self.model.tokenizer.role(self._sides[1][-1])
 
     @cached_property
-    def _first(self) -> list[int]:
+    def first(self) -> list[int]:
         """What the decoder reads before the written text: the token that ends a text, and the special tokens before it."""
         names = self._sides[1]
         text = next(place for place, name in enumerate(names) if name in layouts.TEXTS)
@@ -55,7 +55,7 @@ class DecoderToken:
 
     def source(self, ids: list[int], tokens: int) -> tuple[list[int], int]:
         """The tokens of a source as they are read, and the largest number of tokens of its text."""
-        names, most = self._sides[0], self.model.length - len(self._first)
+        names, most = self._sides[0], self.model.length - len(self.first)
         room = self.model.length - len(names) + 1
         require(
             tokens <= most,
@@ -72,7 +72,7 @@ class DecoderToken:
 
     def room(self, texts: Sequence[Sequence[int]], tokens: int) -> int:
         """The number of tokens that the cache has space for."""
-        return -(-(len(self._first) + tokens) // ROOM) * ROOM
+        return -(-(len(self.first) + tokens) // ROOM) * ROOM
 
     def windows(self, texts: Sequence[Sequence[int]]) -> Windows:
         """A decoder never reads a part of its text again."""
@@ -84,7 +84,7 @@ class DecoderToken:
         # with few different widths, a recording can be used again
         batch = left_padded(texts, self.model.tokenizer.vocabulary.pad, ROOM if records(self.model.device) else 1)
         state = self.model.system.read_source(batch.to(self.model.device), room)
-        first = left_padded([self._first] * len(texts), 0).to(self.model.device)
+        first = left_padded([self.first] * len(texts), 0).to(self.model.device)
         hidden, state = self.model.system.read_on(first, state)
         return self.allowed(last_scores(self.model, hidden, first)), state
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from unmask import infer, recipes
 from unmask.api.part_list import list_parts
+from unmask.axes import rules
 from unmask.errors import require
 from unmask.infer.generation_loop import reader_of
 from unmask.recipe import MAIN, Recipe, Track
@@ -94,13 +95,16 @@ def _settings(recipe: Recipe) -> dict[str, Any]:
 
 
 def _of_track(recipe: Recipe, name: str) -> dict[str, Any]:
-    """If a track has no part of its own, the part of the recipe is changed. Of several rules of hiding, the first is."""
+    """If a track has no part of its own, the part of the recipe is changed. Of several rules of hiding, the first that has a
+    budget is."""
     values, track = flat(recipe), Track() if name == MAIN else recipe.tracks[name]
     hide, view = ("" if part is None else f"tracks.{name}." for part in (track.hide, track.see))
+    count = len(rules(recipe.hide if track.hide is None else track.hide))
+    parts = ["hide", *(f"hide.{number}" for number in range(count))]
     known = {
-        "budget": (f"{hide}hide.budget", f"{hide}hide.0.budget"),
-        "units": (f"{hide}hide.units", f"{hide}hide.0.units"),
-        "view": (f"{view}see",),
+        "budget": [f"{hide}{part}.budget" for part in parts],
+        "units": [f"{hide}{part}.units" for part in parts],
+        "view": [f"{view}see"],
     }
     found = {word: next((one for one in names if one in values), None) for word, names in known.items()}
     return {word: {"setting": name, "value": values[name]} for word, name in found.items() if name is not None}

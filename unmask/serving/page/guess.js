@@ -138,9 +138,16 @@ async function column(model, text, hidden) {
   const { tokens, answer, score } = read.models[0];
   return [
     h("p", { class: "soft" }, t("tokenCount", { count: tokens.length }), score === undefined ? "" : ` · ${t("score", { score: score.toFixed(1) })}`),
-    answer !== undefined && h("p", {}, h("b", {}, `${t("answer")}: `), typeof answer === "object" ? JSON.stringify(answer) : String(answer)),
+    answer !== undefined && h("div", {}, h("h3", {}, t("answer")), answered(answer)),
     gaps.map(({ word, token, number, guesses: several }) => h("div", {},
       h("h3", {}, word.tokens.length > 1 ? t("piece", { word: word.text, number: number + 1, count: word.tokens.length }) : t("insteadOf", { word: word.text })),
       several.length ? bars(several, token.text) : h("p", { class: "soft" }, t("nothingBefore")))),
   ];
+}
+
+// The answer of a task: bars if it has probabilities of labels, otherwise as the command line gives it.
+function answered(answer) {
+  const shares = answer?.probabilities;
+  if (!shares || Array.isArray(shares)) return h("p", { class: "raw" }, typeof answer === "object" ? JSON.stringify(answer) : String(answer));
+  return bars(Object.entries(shares).map(([token, probability]) => ({ token, probability })).sort((a, b) => b.probability - a.probability));
 }

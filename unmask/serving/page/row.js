@@ -78,21 +78,24 @@ function result({ state, change }, found) {
       h("p", { class: "soft" }, selected >= 0 ? t("seesCount", { token: labels[selected], count: seen, all: tokens.length }) : t("pickToken"))),
     h("div", { class: "columns beside" },
       h("section", { class: "card" }, h("h3", {}, t("seesTitle")), matrix(labels, (q, k) => (visible[q][k] ? 0.75 : 0), { kinds, selected, choose, name: t("matrixName") })),
-      h("section", { class: "card" }, h("h3", {}, t("targetsTitle")), targets(found, labels, kinds))),
+      h("section", { class: "card" }, h("h3", {}, t("targetsTitle")), targets(found))),
     h("section", { class: "card" }, h("h3", {}, t("recipeTitle")), h("dl", {}, found.choices.map((one) => [h("dt", {}, one.axis), h("dd", { lang: "en" }, one.meaning, h("code", {}, one.part))]),
       found.drawn.map((one) => [h("dt", {}, one.axis), h("dd", { lang: "en" }, `${one.name}: ${one.meaning}`)]))),
     found.notes.length > 0 && h("details", { class: "card" }, h("summary", {}, t("notesTitle")), h("ul", { class: "notes", lang: "en" }, found.notes.map((note) => h("li", {}, note)))),
   ];
 }
 
-function targets({ targets: several, tokens, answers, questions }, labels, kinds) {
+// If there is a decoder, it predicts, and places are places of its own row.
+function targets({ targets: several, tokens, decoder, answers, questions }) {
+  const read = decoder.length ? decoder : tokens;
   const all = [...several].sort((a, b) => a.place - b.place);
   const judged = questions.filter((one) => one.by === "discriminator");
   return [
+    decoder.length > 0 && h("p", { class: "soft" }, t("decoder")),
     all.length
       ? h("table", {}, h("thead", {}, h("tr", {}, ["at", "reads", "sees", "predicts"].map((name) => h("th", { scope: "col" }, t(name))))),
-        h("tbody", {}, all.slice(0, MOST_TARGETS).map((one) => h("tr", {}, h("td", {}, one.at), h("td", {}, one.blind ? t("nothing") : labels[one.at]),
-          h("td", {}, t("ofAll", { count: one.sees, all: tokens.length })), h("td", {}, h("b", {}, [one.text, ...one.further].map(shown).join(" "))))))) 
+        h("tbody", {}, all.slice(0, MOST_TARGETS).map((one) => h("tr", {}, h("td", {}, one.at), h("td", {}, one.blind ? t("nothing") : shown(read[one.at].text)),
+          h("td", {}, t("ofAll", { count: one.sees, all: read.length })), h("td", {}, h("b", {}, [one.text, ...one.further].map(shown).join(" "))))))) 
       : h("p", { class: "soft" }, t("noTargets")),
     all.length > MOST_TARGETS && h("p", { class: "soft" }, t("more", { count: all.length - MOST_TARGETS })),
     answers.map((one) => h("p", {}, t("sentenceTask", { token: tokens[one.place].text, meaning: one.meaning }))),

@@ -74,6 +74,7 @@ const WORDS = {
   ofAll: ["{count} of {all}", "{all} 个中的 {count} 个"],
   more: ["and {count} more", "还有 {count} 个"],
   sentenceTask: ["From {token} it also predicts: “{meaning}”.", "还要从 {token} 预测：“{meaning}”。"],
+  decoder: ["A decoder predicts. It sees the whole row above, and of its own row the tokens before.", "由解码器预测。它能看见上面的整条样本，以及自己已经写出的词元。"],
   misfit: ["These parts cannot be trained together", "这些部件不能一起训练"],
   noTargets: ["No token is predicted in this row.", "这一条里没有要预测的词元。"],
   layer: ["Layer", "层"],
