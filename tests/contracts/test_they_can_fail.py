@@ -16,6 +16,7 @@ from unmask.backbone.lstm_layer import ReadingOrder
 from unmask.backbone.transformer_xl import TransformerXLModule
 from unmask.batch import Loss
 from unmask.contracts import CONTRACTS, Case, ContractBroken, training
+from unmask.data.turns import TurnLoader
 from unmask.hide import Masked, Rewrite, Shuffle, Tokens, Words
 from unmask.hide.replace import Mask
 from unmask.hide.source import same
@@ -388,3 +389,17 @@ def test_a_recipe_that_learns_nothing_breaks_its_contract(monkeypatch):
     monkeypatch.setattr(training, "TRIES", ((1.0, 8),))
     recipe = override(every.case("bert").recipe, ["optimise.rate=1e-9"])
     breaks("learns", Case(recipe, every.SMALL), "must fall below")
+
+
+# turns
+
+
+def test_a_track_with_too_many_steps_breaks_the_contract_about_turns(monkeypatch):
+    monkeypatch.setattr(TurnLoader, "_draw", lambda self: next(iter(self.shares)))
+    breaks("turns", changed("ernie-2"), "must have had at most one step more than its share")
+
+
+def test_a_draw_that_forgets_its_step_breaks_the_contract_about_turns(monkeypatch):
+    state = TurnLoader.state
+    monkeypatch.setattr(TurnLoader, "state", lambda self: state(self) | {"turns": {}})
+    breaks("turns", changed("ernie-2"), "must continue with the same rows of the same tracks")

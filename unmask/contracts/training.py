@@ -97,7 +97,7 @@ def _accumulates(case: Case, batch: Batch) -> None:
 def batches(case: Case, length: int | None = None) -> list[Batch]:
     """Eight rows of the first stage; if tracks take turns, some rows of each track."""
     if case.recipe.takes_turns:
-        rows = ROWS if length else ROWS // 2  # fewer of each track are learned sooner
+        rows = ROWS if length else ROWS // 4  # few rows of each track are learned sooner
         return [case.rows(way, rows, length or case.recipe.schedule[0].length) for way in case.ways]
     return [_mixed(case, length)]
 

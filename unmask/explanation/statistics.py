@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -94,13 +94,16 @@ def measure(
     require(visit >= 0, "visit must be 0 or more, got {visit}", visit=visit)
     number = find_stage(recipe, stage)
     now, done = recipe.schedule[number - 1], sum(before.share for before in recipe.schedule[: number - 1])
-    chosen = recipe.all_tracks(now) if track is None else {track: find_track(recipe, number, track)}
+    if track is not None:
+        find_track(recipe, number, track)  # refuse an unknown one
+        now = replace(now, turns={track: 1.0}) if recipe.takes_turns else now
+    chosen = {name: found for name, found in recipe.all_tracks(now).items() if track in (None, name)}
     mixture = Mixture.open([data])
     mixture.check(recipe)
     vocabulary = mixture.tokenizer.vocabulary
     system.check_fit(recipe, vocabulary)
     rows = _rows_at_once(recipe, now)
-    loader = mixture.loader(recipe, now.length, seed, None, rows, visit=visit)
+    loader = mixture.loader(recipe, now.length, seed, None, rows, visit=visit, stage=now)
     total: Counts = {}
     while sum(total.get("tokens", {}).values()) < tokens:
         parts = [(name, part) for name, part in _by_track(loader.batch(rows)) if name in chosen]
@@ -156,7 +159,7 @@ def _shares(tracks: dict[str, FullTrack], total: Counts, length: int, done: floa
     budgets = [(share * curves.at(rule.budget, done), rule) for share, rule in ruled]
     covering = [(budget, rule) for budget, rule in budgets if not moves(rule)]
     law, in_words = _law([rule for _, rule in covering])
-    names = next((track.arrange.answers for track in tracks.values() if track.arrange.classes), ())
+    names = dict.fromkeys(name for track in tracks.values() if track.share for name in track.arrange.answers)
     return {
         "rows": rows,
         "tokens": tokens,
