@@ -9,6 +9,7 @@ from safetensors.torch import load_file
 
 import unmask.convert
 from tests.convert.parts import model_of, recipe_of, tokenizer_for, weights
+from unmask.axes import Part
 from unmask.backbone import Transformer
 from unmask.convert import architecture_of, export_hf, import_hf
 from unmask.convert.exported_values import FATES
@@ -97,7 +98,7 @@ def test_a_part_of_one_family_is_declared_in_its_file_and_its_values_are_refused
 
 
 @dataclasses.dataclass(frozen=True)
-class Odd:
+class Odd(Part):
     """A part inside of a network."""
 
     size: int = 3

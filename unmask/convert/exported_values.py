@@ -58,8 +58,12 @@ FATES: dict[type, dict[str, Fate]] = {
         "activation_dropout": "written", "epsilon": "checked", "initial": "training", "deviation": "written",
     },
     # recurrent networks are refused as a whole
-    backbone.LSTM: dict.fromkeys((field.name for field in dataclasses.fields(backbone.LSTM)), "checked"),
-    backbone.TwoWayLSTM: dict.fromkeys((field.name for field in dataclasses.fields(backbone.TwoWayLSTM)), "checked"),
+    **{
+        part: dict.fromkeys((field.name for field in dataclasses.fields(part)), "checked")
+        for part in (
+            backbone.LSTM, backbone.TwoWayLSTM, backbone.AttentiveLSTM, backbone.Dot, backbone.General, backbone.Concat
+        )  # fmt: skip
+    },
     data.Blocks: {"cross": "training", "fill": "training"},
     data.ContinuingPairs: {"reuse": "training", "random": "training", "both": "training"},
     data.FromTask: {},
