@@ -136,7 +136,7 @@ def test_the_character_transformer_drops_in_attention_and_after_relu_alone(size)
 
 
 @pytest.mark.parametrize(
-    "name", [name for name in recipes.names() if name not in ("char-transformer", "awd-lstm", "elmo")]
+    "name", [name for name in recipes.names() if name not in ("char-transformer", "awd-lstm", "cove", "elmo")]
 )
 def test_no_other_recipe_drops_attention_weights_unless_it_is_set(name):
     assert recipes.get(name).system.backbone.attention_dropout == 0.0
