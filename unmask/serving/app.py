@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import hmac
+import itertools
 import json
 import time
 import traceback
@@ -33,6 +34,7 @@ from unmask.serving.service import Service, busy
 
 PAGE = Path(__file__).parent / "page"  # files that are served as they are
 BODY_SECONDS = 30.0  # in which a body must come: a client that never ends it would keep its place for ever
+_STARTED, _NUMBERS = uuid.uuid4().hex[:20], itertools.count(1)  # of request ids
 Log = Callable[[dict[str, Any]], None]
 
 
@@ -52,7 +54,7 @@ def make_app(
     routes = [HTTPRoute(one.path, _Endpoint(service, one, keys, log), methods=[one.method]) for one in ROUTES]
 
     async def unknown(request: Request, error: Exception) -> Response:
-        id_, refused = uuid.uuid4().hex, _no_route(request, routes)
+        id_, refused = _new_id(), _no_route(request, routes)
         service.metrics.failures.labels(refused.cause).inc()
         log({"id": id_, "route": None, "status": refused.status, "seconds": 0.0})
         return _error(refused, request.url.path, id_)
@@ -63,6 +65,11 @@ def make_app(
         lifespan=alive,
         exception_handlers={HTTPException: unknown},
     )
+
+
+def _new_id() -> str:
+    """A request id. It is counted: asking the system for random bytes would wait for the thread that runs the networks."""
+    return f"{_STARTED}{next(_NUMBERS):012x}"
 
 
 def _no_route(request: Request, routes: Sequence[HTTPRoute]) -> Refused:
@@ -85,7 +92,7 @@ class _Endpoint:
         self.service, self.route, self.keys, self.log = service, route, [key.encode() for key in keys], log
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        request, began, id_ = Request(scope, receive), time.monotonic(), uuid.uuid4().hex
+        request, began, id_ = Request(scope, receive), time.monotonic(), _new_id()
         metrics = self.service.metrics
         metrics.requests.labels(self.route.path).inc()
         self.service.running += 1
@@ -193,13 +200,20 @@ async def _received(request: Request, most: int) -> bytes:
 
 def _check_host(request: Request) -> None:
     """Without keys, refuse a web page elsewhere whose name was made to mean this machine: its browser sends that name."""
-    name = (request.url.hostname or "").lower()
+    name = _host_of(request.headers.get("host", ""))
     if not is_here(name):
         raise Refused(
             403,
             f"without keys, requests must name this machine as {', '.join(HERE)}, got {name[:80]!r}: start the service with "
             "--keys",
         )
+
+
+def _host_of(header: str) -> str:
+    """The name in a Host header, without the port: "localhost:8000", "[::1]:8000"."""
+    if header.startswith("["):
+        return header[1:].partition("]")[0].lower()
+    return header.partition(":")[0].lower()
 
 
 class _Left(Exception):

@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Final
 
@@ -16,6 +17,7 @@ from unmask.axes import gives_of
 from unmask.errors import UserError, require
 from unmask.infer.fast import why_not
 from unmask.infer.generation_loop import writes_text
+from unmask.infer.text_batches import room_of
 from unmask.progress import Tell, tell_notice
 from unmask.run_base import read_base
 from unmask.serving.refused import Refused
@@ -65,7 +67,12 @@ class Served:
     opened: Opened | None = None  # its own weights, if it holds them all: others may share them
     created: int = field(default_factory=lambda: int(time.time()))
 
-    @property
+    @cached_property
+    def room(self) -> int:
+        """The most tokens of a text; special tokens come on top."""
+        return room_of(self.model)
+
+    @cached_property
     def uses(self) -> tuple[str, ...]:
         """What the model can be asked for."""
         recipe, found = self.model.recipe, ["feature-extraction"]
