@@ -321,7 +321,12 @@ def test_sigterm_finishes_what_was_accepted(runs):
         asking = threading.Thread(target=lambda: found.append(post(url, "/v1/completions", asked)))
         asking.start()
         wait_for(lambda: "unmask_generation_tokens_total 0.0" not in get(url, "/metrics")[1])
-        process.send_signal(signal.SIGTERM)
+        host, port = url.removeprefix("http://").split(":")
+        with socket.create_connection((host, int(port))) as late:  # its request comes after the signal
+            process.send_signal(signal.SIGTERM)
+            time.sleep(0.3)  # the signal is seen within 0.1 s
+            late.sendall(b"GET /health HTTP/1.1\r\nhost: localhost\r\n\r\n")
+            assert b"200 OK" in late.recv(1_000)
         asking.join()
         assert process.wait(20) == 0
     finally:

@@ -16,7 +16,6 @@ from unmask.serving.limits import Limits
 from unmask.serving.loopback import is_here
 from unmask.serving.models import Models, named
 
-LAST_SECONDS = 600  # after SIGTERM: a client that does not read its answer must not keep the process for ever
 MISSING = "the service needs starlette, uvicorn and prometheus-client: pip install 'unmask[serve]'"
 
 
@@ -33,10 +32,9 @@ def serve(
     search indexes. `fast`, `half`, `tell`: as for `unmask.load`. `ready`: called with
     the address when requests are accepted."""
     try:
-        import uvicorn
-
         from unmask.serving.app import make_app
         from unmask.serving.indexes import open_indexes
+        from unmask.serving.server import Server
         from unmask.serving.service import Service
     except ImportError:
         raise UserError(MISSING) from None
@@ -46,17 +44,8 @@ def serve(
     models = Models(named(list(runs)), device=device, runs=folder, fast=fast, half=half, tell=tell)
     service = Service(models, limits or Limits(), indexes=open_indexes(indexes, models))
     app = make_app(service, keys=keys, origins=origins, log=_log)
-    config = uvicorn.Config(
-        app, log_level="warning", access_log=False, lifespan="on", timeout_graceful_shutdown=LAST_SECONDS
-    )
     shown = f"[{host}]" if ":" in host else host
-
-    class Server(uvicorn.Server):
-        async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-            await super().startup(sockets)
-            ready(f"http://{shown}:{listening.getsockname()[1]}")
-
-    server = Server(config)
+    server = Server(app, lambda: ready(f"http://{shown}:{listening.getsockname()[1]}"))
     for number in (signal.SIGTERM, signal.SIGINT):  # before uvicorn takes them, and again after it has finished
         signal.signal(number, lambda *_: setattr(server, "should_exit", True))
     server.run(sockets=[listening])
