@@ -154,7 +154,7 @@ class Measuring:
     def _score(self, model: Model, task: TaskFiles) -> None:
         """Score the model on a file, without adapting it."""
         if task.name not in self.result["scores"] and task.name not in self.result["skipped"]:
-            self.result["scores"][task.name] = {"0": _main(evaluate_file(model, task.test))}
+            self.result["scores"][task.name] = {"0": main_score(evaluate_file(model, task.test))}
             self.result["commands"].append(shlex.join(["unmask", "evaluate", str(self.run), str(task.test)]))
 
     def _adapt(self, model: Model, task: TaskFiles, into: str, *, fresh: bool) -> None:
@@ -176,7 +176,7 @@ class Measuring:
                                 stop=self.stop):  # fmt: skip
                 if record.get("stopped"):
                     raise Stopped
-            found[str(seed)] = _main(evaluate_examples(self._opened(out), tested))
+            found[str(seed)] = main_score(evaluate_examples(self._opened(out), tested))
             shutil.rmtree(out)
             self.result["commands"] += _adapt_commands(task, self.run, file, out, seed, fresh=fresh)
             self.write()
@@ -207,7 +207,7 @@ def _write_drawn(file: Path, chosen: list[Any]) -> Path:
     return file
 
 
-def _main(scores: dict[str, Any]) -> dict[str, Any]:
+def main_score(scores: dict[str, Any]) -> dict[str, Any]:
     """All scores that are numbers, with the one that stands for them."""
     name = next(name for name in MAIN if scores.get(name) is not None)
     numbers = {key: value for key, value in scores.items() if isinstance(value, float | int)}
