@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
-from unmask import adapt, tasks
+from unmask import adapt, recipes, tasks
 from unmask.api.from_text import Reading, check_pairs, check_reading, is_text
 from unmask.api.ways import tuned_by, tuning_settings
 from unmask.errors import UserError
@@ -14,6 +15,7 @@ from unmask.knowledge.graph import read_graph
 from unmask.pipeline.chosen_recipe import chosen_recipe
 from unmask.pipeline.description import AdaptingStage, Pipeline, PretrainingStage
 from unmask.pipeline.toml_file import TomlFile
+from unmask.recipe import Recipe
 from unmask.settings import override
 from unmask.system import check_training
 from unmask.tasks.classify import Columns
@@ -67,16 +69,34 @@ def _check_pretraining(file: TomlFile, pipeline: Pipeline, stage: PretrainingSta
     with _at(file, stage.name, "triples"):
         if stage.triples is not None:
             read_graph({"train": stage.triples.files})
-    place = (stage.name,) if stage.recipe or stage.settings else ("recipe",)
-    with _at(file, *place):
-        recipe = chosen_recipe(pipeline, stage)
-        fresh = stage.start is None and stage.run is None
-        if fresh:
-            check_training(recipe)
-        if stage.text:
+    recipe = _check_recipe(file, pipeline, stage)
+    fresh = stage.start is None and stage.run is None
+    if stage.text:
+        with _at(file, stage.name, "text"):
             reading = Reading(lexicon=tuple(map(Path, pipeline.lexicon)), lines=stage.lines)
-            check_reading(chosen_recipe(pipeline, stage, triples=False), reading, None if fresh else Path("the start"))
-            check_pairs(chosen_recipe(pipeline, stage, triples=False), reading.corpus(stage.text))
+            check_reading(recipe, reading, None if fresh else Path(stage.run or "."))
+            check_pairs(recipe, reading.corpus(stage.text))
+
+
+def _check_recipe(file: TomlFile, pipeline: Pipeline, stage: PretrainingStage) -> Recipe:
+    """The recipe of a stage without triples. It is made step by step, so that an error names the right field."""
+    named = pipeline.recipe if stage.recipe is None else stage.recipe
+    with _at(file, *((stage.name, "recipe") if stage.recipe else ("recipe",))):
+        recipes.get(named, size=recipes.smallest(named))
+    plain = replace(pipeline, variant="paper", settings=())
+    alone = replace(stage, settings=())
+    with _at(file, "size"):
+        chosen_recipe(plain, alone, triples=False)
+    with _at(file, "variant"):
+        chosen_recipe(replace(plain, variant=pipeline.variant), alone, triples=False)
+    with _at(file, "set"):
+        chosen_recipe(pipeline, alone, triples=False)
+    with _at(file, stage.name, "set" if stage.settings else "text"):
+        found = chosen_recipe(pipeline, stage, triples=False)
+        check_training(found)
+    with _at(file, stage.name, "triples"):
+        check_training(chosen_recipe(pipeline, stage))
+    return found
 
 
 def _check_adapting(file: TomlFile, stage: AdaptingStage) -> None:

@@ -10,6 +10,7 @@ from unmask.axes import gives_of
 from unmask.errors import UserError
 from unmask.pipeline.description import Pipeline, PretrainingStage
 from unmask.recipe import MAIN, Recipe
+from unmask.recipe_file import files_used_by, is_path
 
 TRACK = "triples"
 _MASKED = "hide=Masked(units=Second, budget=1.0, replace=Mask(mask=1.0, random=0.0)), predict=(tokens,)"
@@ -39,6 +40,15 @@ def size_of(pipeline: Pipeline, stage: PretrainingStage) -> str:
     except UserError:
         return recipes.smallest(name)
     return size
+
+
+def own_file(pipeline: Pipeline) -> str | None:
+    """The user's recipe file, if the runs of a pipeline have parts of it."""
+    stages = [stage for stage in pipeline.stages if isinstance(stage, PretrainingStage)]
+    names = {stage.recipe or pipeline.recipe: stage for stage in stages}
+    return next(
+        (name for name, of in names.items() if is_path(name) and files_used_by(chosen_recipe(pipeline, of))), None
+    )
 
 
 def triples_settings(recipe: Recipe, mix: float, data: Path | None) -> list[str]:

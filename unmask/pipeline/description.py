@@ -83,7 +83,7 @@ class Pipeline:
     size: str
     variant: str
     settings: tuple[str, ...]
-    tokenizer: str | None  # a file or a run; None: that of the run that is continued, or one is trained on the text
+    tokenizer: str | None  # a file or a run; None: that of the run that is continued, or one is trained
     lexicon: tuple[str, ...]
     budget: str | None  # of all stages that pretrain, together
     stages: tuple[PipelineStage, ...]  # each after the stage that it starts from

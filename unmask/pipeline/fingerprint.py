@@ -9,6 +9,11 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+_WORDS = {
+    "start": "the stage or run that it starts from has changed",
+    "code": "the recipe has changed",
+    "tokenizer": "the tokenizer has changed",
+}
 LENGTH = 10  # hex digits of a fingerprint in the name of a folder
 
 
@@ -39,10 +44,8 @@ def changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]:
             continue
         if isinstance(old, Mapping) and isinstance(new, Mapping):
             yield from _changed_files(old, new)
-        elif name == "start":
-            yield "the stage or run that it starts from has changed"
-        elif name == "code":
-            yield "the recipe has changed"
+        elif name in _WORDS:
+            yield _WORDS[name]
         else:
             yield f"{name} was {_said(old)} and is now {_said(new)}"
 

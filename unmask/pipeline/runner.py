@@ -6,15 +6,17 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol, cast
+from typing import Any, Protocol
 
 from unmask import run, screen
 from unmask.api.corpus import prepare, train_tokenizer
 from unmask.api.graphs import triples
+from unmask.api.model import Model
 from unmask.api.runs import load, pretrain
 from unmask.comparison.job import main_score
 from unmask.pipeline.call import Call
 from unmask.progress import Progress, follow
+from unmask.recipe_file import is_path
 
 # options of the command line whose names in Python are others
 _NAMES = {"--from": "start", "--set": "settings", "--for": "recipe"}
@@ -56,35 +58,28 @@ class ApiRunner:
         return {"tokens": prepare(list(call.words), **given(call), progress=self.progress)["tokens"]}
 
     def _pretrain(self, call: Call) -> dict[str, Any]:
-        words = [str(word) for word in call.words]
-        recipe, data = cast(str | None, words[0]), words[1:]
+        recipe, *data = map(str, call.words)
         options, out = given(call), Path(str(call.out))
-        earlier = run.request_of(out)
-        if earlier is not None and all(
-            (Path(one)).is_dir() for one in earlier["data"]
-        ):  # its data is still in the cache
-            options = {name: value for name, value in options.items() if name in ("out", "device")}
-            model = pretrain(None, (), **options, resume=True, stop=self.stop, progress=self.progress)
-        else:
-            model = pretrain(recipe, data, **options, resume=True, stop=self.stop, progress=self.progress)
+        asked: dict[str, Any] = {"recipe": recipe, "data": data, **options}
+        if _can_resume(out):
+            own = run.file_for(out, recipe if is_path(recipe) else None)
+            device = {"device": options["device"]} if "device" in options else {}
+            asked = {"recipe": None, "data": (), "out": out, "recipe_file": own, **device}
+        with self._followed(out) as progress:
+            model = pretrain(**asked, resume=True, stop=self.stop, progress=progress)
         last = model.history[-1]
         if last.get("stopped"):
             raise Stopped
         found = {"steps": last["step"], "tokens": last["tokens"], "seconds": last["seconds"], "loss": last["loss"],
                  "held_out_loss": last.get("validation_loss")}  # fmt: skip
-        curve = [(one["seconds"], one["loss"]) for one in model.history if "loss" in one]
-        return found | {"curve": curve}
+        return found | {"curve": [(one["seconds"], one["loss"]) for one in model.history if "loss" in one]}
 
     def _adapt(self, call: Call) -> dict[str, Any]:
         base, train = call.words
         options = given(call)
-        model = load(base, device=options.pop("device", None), tell=self._tell)
-        options |= {
-            "overwrite": True,
-            "stop": self.stop,
-            "progress": self.progress,
-        }  # one that was cut off begins again
-        last = model.adapt(train, **options).history[-1]
+        model = self._loaded(base, options)
+        with self._followed(Path(str(call.out))) as progress:  # an adaptation that was cut off begins again
+            last = model.adapt(train, **options, overwrite=True, stop=self.stop, progress=progress).history[-1]
         if last.get("stopped"):
             raise Stopped
         return {"steps": last["step"], "seconds": last["seconds"], "dev_score": last.get("kept_score")}
@@ -92,20 +87,30 @@ class ApiRunner:
     def _evaluate(self, call: Call) -> dict[str, Any]:
         folder, file = call.words
         options = given(call)
-        model = load(folder, device=options.pop("device", None), tell=self._tell)
+        model = self._loaded(folder, options)
         return {"score": main_score(model.evaluate(file, **options, tell=self._tell))}
 
+    def _loaded(self, folder: str | Path, options: dict[str, Any]) -> Model:
+        """The model in a run folder. Takes the options of loading out of `options`."""
+        return load(folder, device=options.pop("device", None), recipe=options.pop("recipe", None), tell=self._tell)
+
     @contextmanager
-    def _followed(self, call: Call) -> Iterator[Progress]:
+    def _followed(self, out: Path) -> Iterator[Progress]:
         """How a training is followed: drawn with the name of its run, without the commands that it stands for."""
         if self.progress is not True:
             yield self.progress
             return
-        with screen.drawn(Path(str(call.out)).name.rpartition("-")[0]) as show:
+        with screen.drawn(out.name.rpartition("-")[0]) as show:
             yield lambda record: None if record.get("event") == "commands" else show(record)
 
     def _tell(self, record: dict[str, Any]) -> None:
         follow([record], self.progress, screen.staging)
+
+
+def _can_resume(out: Path) -> bool:
+    """Whether a pretraining was begun, and its data is still there."""
+    earlier = run.request_of(out)
+    return earlier is not None and all(Path(one).is_dir() for one in earlier["data"])
 
 
 def given(call: Call) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from typing import Any
 from unmask import run
 from unmask.comparison.entry import Entry
 from unmask.pipeline.call import Call
-from unmask.pipeline.chosen_recipe import chosen_recipe, size_of, triples_settings
+from unmask.pipeline.chosen_recipe import chosen_recipe, own_file, size_of, triples_settings
 from unmask.pipeline.description import AdaptingStage, Pipeline, PipelineStage, PretrainingStage, Triples
 from unmask.pipeline.fingerprint import digest, key_of
 from unmask.text.documents import source_of
@@ -73,25 +73,26 @@ class _Planner:
         return work
 
     def _tokenizer(self) -> tuple[Path, str]:
-        """The file or run whose tokenizer is used, and its fingerprint. All variants of a pipeline share it."""
+        """The file or run whose tokenizer is used, and its fingerprint.
+
+        It is trained on the first text of the whole pipeline, so that all variants share it, and other text for a later stage
+        leaves the earlier stages as they are."""
         given = self.whole.tokenizer or next((stage.run for stage in self.whole.stages if stage.run), None)
         if given is not None:
             file = Path(given) / run.TOKENIZER if Path(given).is_dir() else Path(given)
             return Path(given), digest(file)
         stages = [stage for stage in self.whole.stages if isinstance(stage, PretrainingStage)]
-        texts = list(dict.fromkeys(one for stage in stages for one in stage.text))
-        made_of = [self._triples(stage.triples) for stage in stages if stage.triples] if not texts else []
-        words = (*texts, *(work.out for work in made_of))
-        own = [one for one in self.whole.settings if one.startswith("tokenizer")]
-        lines = any(stage.lines for stage in stages)
+        first = next((stage for stage in stages if stage.text), stages[0])
+        pairs = self._triples(first.triples) if first.triples and not first.text else None
+        own = [one for one in (*self.whole.settings, *first.settings) if one.startswith("tokenizer")]
         made_from = {
-            "text": _digests(texts), "triples": [work.key for work in made_of], "lines": lines, "settings": own,
-            "kind": repr(chosen_recipe(self.whole, stages[0]).tokenizer),
+            "text": _digests(first.text), "triples": pairs.key if pairs else None, "lines": first.lines, "settings": own,
+            "kind": repr(chosen_recipe(self.whole, first).tokenizer),
         }  # fmt: skip
-        variant = None if self.whole.variant == "paper" else self.whole.variant
         work = self._make(
-            "tokenizer", words, made_from, ".json", recipe=self.whole.recipe, variant=variant, settings=own, lines=lines
-        )
+            "tokenizer", (pairs.out,) if pairs else first.text, made_from, ".json", recipe=first.recipe or self.whole.recipe,
+            variant=None if self.whole.variant == "paper" else self.whole.variant, settings=own, lines=first.lines,
+        )  # fmt: skip
         return work.out, work.key
 
     def _triples(self, triples: Triples) -> Work:
@@ -145,6 +146,7 @@ class _Planner:
         seed = self.seed * stage.seeds + trial
         files = {name: _digests([one]) for name, one in (("train", stage.train), ("dev", stage.dev)) if one}
         columns = {"--text": list(stage.text_column), "--label": stage.label_column}
+        opened = {"--recipe": own_file(self.whole), "--device": self.device}
         made_from = files | {
             "task": stage.task, "tune": stage.tune, "settings": list(stage.settings), "columns": [*stage.text_column, stage.label_column],
             "start": self._start_key(stage) or self.first[UNTRAINED].key, "fresh": fresh, "seed": seed,
@@ -152,10 +154,10 @@ class _Planner:
         }  # fmt: skip
         out = self._run_folder(stage.name, made_from)
         options = columns | {"--task": stage.task, "--tune": stage.tune, "--dev": stage.dev, "--set": list(stage.settings), "--seed": seed or None,
-                             "--fresh": fresh, "--device": self.device, "--out": out}  # fmt: skip
+                             "--fresh": fresh, **opened, "--out": out}  # fmt: skip
         calls = [Call("adapt", (base, Path(stage.train)), options)]
         if stage.scored:
-            calls.append(Call("evaluate", (out, Path(stage.scored)), columns | {"--device": self.device}))
+            calls.append(Call("evaluate", (out, Path(stage.scored)), columns | opened))
         start = _called(stage) or UNTRAINED
         return Work(stage.name, stage.does, out, tuple(calls), made_from, self.seed, trial, start=start)
 
