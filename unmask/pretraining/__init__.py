@@ -20,6 +20,7 @@ from unmask.infer.model import Model, open_run
 from unmask.pretraining.choose_dropout import about_dropout, automatic, with_dropout
 from unmask.pretraining.collapse import collapses
 from unmask.pretraining.entity_vectors import graph_of, put_entities, with_entities
+from unmask.pretraining.labelled import with_tasks
 from unmask.pretraining.measure import (
     Source,
     ends,
@@ -143,7 +144,7 @@ def _new_run(
                "seed": seed, "budget": budget}  # fmt: skip
     if base is not None:
         recipe = continued(recipe, base, mixture)
-    recipe = with_entities(recipe, mixture)
+    recipe = with_tasks(with_entities(recipe, mixture), mixture.tokenizer)
     check_training(recipe)
     trainer, notices = _built(recipe, mixture, machine, base, seed)
     _check_data(recipe, mixture, seed)
