@@ -29,18 +29,23 @@ WRONG = [
     ('text = "wiki/"', 'text = ["wiki/", "nowhere/"]', "line 7: no such corpus: .*nowhere is not a file"),
     ('text = "wiki/"', 'train = "train.jsonl"', r"line 8: share is a field of stages that pretrain .*, and \[general\] is none"),
     ('text = "wiki/"', 'text = "wiki/"\ntrain = "train.jsonl"', r"line 7: \[general\] has text, which pretrains, and train"),
-    ('text = "wiki/"', "", r"line 6: \[general\] reads nothing: give text or triples"),
+    ('text = "wiki/"', "", r"line 6: \[general\] reads nothing: give text, triples or labelled"),
     ('text = "wiki/"', 'text = "wiki/"\nfrom = "runs/bert"', r"line 8: \[general\] starts from 'runs/bert', which is not a stage "
      r"\(general, knowledge, domain, task\), and there is no finished run at .*runs/bert"),
     ('text = "wiki/"', 'text = "wiki/"\nfrom = "domain"', "line 8: the stages start from each other in a cycle: general from domain "
      "from knowledge from general"),
     ('text = "wiki/"', 'text = "wiki/"\nfrom = "general"', "line 8: .*in a cycle: general from general"),
-    ('text = "wiki/"', 'text = "wiki/"\nmix = 0.5', r"line 8: mix says how triples are read, and \[general\] has no triples"),
+    ('text = "wiki/"', 'text = "wiki/"\nmix = 0.5', r"line 8: mix is the share of the steps that read .*, and \[general\] does not have both"),
     ('text = "wiki/"', 'text = "wiki/"\nset = "hide.budgt=0.2"', "line 8: .*budgt"),
     ('size = "tiny"', 'variant = "papr"', "line 3: unknown variant of bert 'papr': did you mean paper"),
     ('size = "tiny"', 'set = "hide=Next"', "line 7: hide=Next needs"),
     ('size = "tiny"', 'set = "hide.budgt=0.2"', "line 3: .*budgt"),
     ('size = "tiny"', 'lexicon = "graph.tsv"', "line 7: --lexicon has no effect"),
+    ('text = "wiki/"', 'text = "wiki/"\nask = "tail"', r"line 8: ask says how triples are read, and \[general\] has none"),
+    ('triples = "graph.tsv"', 'labelled = "graph.tsv"', "line 11: .*graph.tsv"),
+    ('triples = "graph.tsv"', 'labelled = "nowhere/"', "line 11: there is no such file or folder: .*nowhere"),
+    ('triples = "graph.tsv"', 'labelled = "wiki/"', "line 11: .*wiki/a.txt is left out|line 11: .*wiki has no task"),
+    ('triples = "graph.tsv"', 'labelled = ["train.jsonl", "test.jsonl"]', r"line 11: \[knowledge\] has two tracks with the name"),
     ("[knowledge]", "[general]", "line 10: two stages are called general, the other in line 6"),
     ("[knowledge]", '["a b"]', "line 10: the name of a stage is made of letters, digits, - and _, got 'a b'"),
     ("[knowledge]", "[tokenizer]", "line 10: tokenizer is a field of the pipeline, and no stage"),
@@ -53,7 +58,7 @@ WRONG = [
     ('set = "epochs=1"', 'tune = "lra"', "line 23: .*lra.*lora"),
     ('set = "epochs=1"', 'task = "tagg"', "line 23: unknown task 'tagg': did you mean tag"),
     ('set = "epochs=1"', "seeds = 0", "line 23: seeds must be 1 or more, got 0"),
-    ('set = "epochs=1"', "share = 1", r"line 23: share is a field of stages that pretrain \(they have text or triples\)"),
+    ('set = "epochs=1"', "share = 1", r"line 23: share is a field of stages that pretrain \(they have text, triples or labelled\)"),
 ]  # fmt: skip
 
 

@@ -182,6 +182,38 @@ def test_a_recipe_that_predicts_the_next_token_reads_triples_as_they_are(tmp_pat
     ]
 
 
+def test_labelled_examples_are_tracks_with_the_names_of_their_files(tmp_path):
+    text = FILE.replace('triples = "graph.tsv"', 'labelled = ["sst2.jsonl", "mnli/train.jsonl"]')
+    file = folder(tmp_path, text)
+    (tmp_path / "mnli").mkdir()
+    for name in ("sst2.jsonl", "mnli/train.jsonl"):
+        (tmp_path / name).write_text((tmp_path / "train.jsonl").read_text())
+    call = works(file)["knowledge"].calls[0]
+    assert call.words == ("bert", str(tmp_path / "wiki"))  # the data of the run, of which nothing is read
+    assert call.options["--set"] == [
+        "schedule.*.turns={'sst2': 0.5, 'mnli': 0.5}",
+        f"tracks.sst2=Track(arrange=Labelled(file='{tmp_path}/sst2.jsonl'))",
+        f"tracks.mnli=Track(arrange=Labelled(file='{tmp_path}/mnli/train.jsonl'))",
+    ]
+    before = keys(file)
+    (tmp_path / "mnli" / "train.jsonl").write_text('{"text": "a", "label": "b"}')
+    assert changed(before, keys(file)) == {"knowledge", "domain", "task"}
+
+
+def test_a_folder_of_tasks_gives_a_track_for_each(tmp_path):
+    file = folder(tmp_path, FILE.replace('triples = "graph.tsv"', 'text = "wiki/"\nlabelled = "tasks/"'))
+    for name in ("one", "two-b"):
+        (tmp_path / "tasks" / name).mkdir(parents=True)
+        for split in ("train", "dev", "test"):
+            (tmp_path / "tasks" / name / f"{split}.jsonl").write_text((tmp_path / "train.jsonl").read_text())
+    settings = works(file)["knowledge"].calls[0].options["--set"]
+    assert settings[0] == "schedule.*.turns={'main': 0.666667, 'one': 0.166667, 'two_b': 0.166667}"
+    assert (
+        f"tracks.two_b=Track(arrange=Labelled(file='{tmp_path}/tasks/two-b/train.jsonl', dev='{tmp_path}/tasks/two-b/dev.jsonl'))"
+        in settings
+    )
+
+
 def test_a_plan_shows_the_commands_and_writes_nothing(tmp_path):
     file = folder(tmp_path)
     found = plan_pipeline(file, ablate=True)

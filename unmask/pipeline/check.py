@@ -13,7 +13,7 @@ from unmask.api.ways import tuned_by, tuning_settings
 from unmask.errors import UserError
 from unmask.knowledge.graph import read_graph
 from unmask.pipeline.chosen_recipe import chosen_recipe
-from unmask.pipeline.description import AdaptingStage, Pipeline, PretrainingStage
+from unmask.pipeline.description import AdaptingStage, LabelledFile, Pipeline, PretrainingStage
 from unmask.pipeline.toml_file import TomlFile
 from unmask.recipe import Recipe
 from unmask.settings import override
@@ -69,6 +69,8 @@ def _check_pretraining(file: TomlFile, pipeline: Pipeline, stage: PretrainingSta
     with _at(file, stage.name, "triples"):
         if stage.triples is not None:
             read_graph({"train": stage.triples.files})
+    for labelled in stage.labelled:
+        _check_labelled(file, stage.name, labelled)
     recipe = _check_recipe(file, pipeline, stage)
     fresh = stage.start is None and stage.run is None
     if stage.text:
@@ -76,6 +78,18 @@ def _check_pretraining(file: TomlFile, pipeline: Pipeline, stage: PretrainingSta
             reading = Reading(lexicon=tuple(map(Path, pipeline.lexicon)), lines=stage.lines)
             check_reading(recipe, reading, None if fresh else Path(stage.run or "."))
             check_pairs(recipe, reading.corpus(stage.text))
+
+
+def _check_labelled(file: TomlFile, stage: str, given: LabelledFile) -> None:
+    with _at(file, stage, "labelled"):
+        kind = tasks.kind_of(given.train)
+        file.require(
+            kind is not None,
+            (stage, "labelled"),
+            "no task reads {train} by its columns: docs/adapt.md lists the columns of every task",
+            train=given.train,
+        )
+        adapt.read_files(tasks.get(str(kind)), given.train, given.dev)
 
 
 def _check_recipe(file: TomlFile, pipeline: Pipeline, stage: PretrainingStage) -> Recipe:
@@ -86,15 +100,15 @@ def _check_recipe(file: TomlFile, pipeline: Pipeline, stage: PretrainingStage) -
     plain = replace(pipeline, variant="paper", settings=())
     alone = replace(stage, settings=())
     with _at(file, "size"):
-        chosen_recipe(plain, alone, triples=False)
+        chosen_recipe(plain, alone, tracks=False)
     with _at(file, "variant"):
-        chosen_recipe(replace(plain, variant=pipeline.variant), alone, triples=False)
+        chosen_recipe(replace(plain, variant=pipeline.variant), alone, tracks=False)
     with _at(file, "set"):
-        chosen_recipe(pipeline, alone, triples=False)
+        chosen_recipe(pipeline, alone, tracks=False)
     with _at(file, stage.name, "set" if stage.settings else "text"):
-        found = chosen_recipe(pipeline, stage, triples=False)
+        found = chosen_recipe(pipeline, stage, tracks=False)
         check_training(found)
-    with _at(file, stage.name, "triples"):
+    with _at(file, stage.name, "triples" if stage.triples else "labelled"):
         check_training(chosen_recipe(pipeline, stage))
     return found
 

@@ -22,8 +22,17 @@ class Triples:
 
 
 @dataclass(frozen=True)
+class LabelledFile:
+    """Examples of a task that are read during pretraining."""
+
+    name: str  # of the track, and of its head
+    train: str
+    dev: str | None = None
+
+
+@dataclass(frozen=True)
 class PretrainingStage:
-    """A stage that trains the network on text, on triples or on both."""
+    """A stage that trains the network on text, on triples, on labelled examples, or on several of them in turn."""
 
     name: str
     start: str | None  # the stage that it starts from; None: `run`, or random weights
@@ -32,15 +41,17 @@ class PretrainingStage:
     text: tuple[str, ...] = ()  # files, folders and globs
     lines: bool = False  # every line of a .txt file is a document
     triples: Triples | None = None
-    mix: float = 1.0  # the share of the steps that read triples
+    labelled: tuple[LabelledFile, ...] = ()
+    mix: float = 1.0  # the share of the steps that read triples and examples
     recipe: str | None = None  # None: that of the pipeline
     settings: tuple[str, ...] = ()
     scored: str | None = None  # no file: a stage of this kind has a loss and no score
 
     @property
     def does(self) -> str:
-        what = [*(["text"] if self.text else []), *(["triples"] if self.triples else [])]
-        return f"{'continues' if self.start or self.run else 'pretrains'} on {' and '.join(what)}"
+        read = {"text": self.text, "triples": self.triples, "labelled examples": self.labelled}
+        what = " and ".join(name for name, given in read.items() if given)
+        return f"{'continues' if self.start or self.run else 'pretrains'} on {what}"
 
 
 @dataclass(frozen=True)

@@ -16,14 +16,14 @@ PIPELINE: dict[str, Any] = {
     "out": str, "recipe": str, "size": str, "variant": str, "budget": str, "tokenizer": str, "lexicon": Texts, "set": Texts,
 }  # fmt: skip
 PRETRAINS: dict[str, Any] = {
-    "from": str, "text": Texts, "lines": bool, "triples": Texts, "names": str, "ask": Literal["tail", "relation", "both"], "mix": float,
+    "from": str, "text": Texts, "lines": bool, "labelled": Texts, "triples": Texts, "names": str, "ask": Literal["tail", "relation", "both"], "mix": float,
     "recipe": str, "set": Texts, "share": float, "budget": str,
 }  # fmt: skip
 ADAPTS: dict[str, Any] = {
     "from": str, "train": str, "dev": str, "test": str, "task": str, "tune": str, "set": Texts, "seeds": int,
     "text_column": Texts, "label_column": str,
 }  # fmt: skip
-READS = ("text", "triples")  # a stage that pretrains has one of these
+READS = ("text", "triples", "labelled")  # a stage that pretrains has one of these
 _NAME = re.compile(r"[A-Za-z0-9_-]+")
 _NAMES: dict[Any, str] = {str: "a text in quotes", Texts: "a text in quotes, or a list of them"}
 
@@ -34,7 +34,9 @@ def stage_tables(file: TomlFile) -> dict[str, dict[str, Any]]:
     values = {name: value for name, value in file.data.items() if name not in tables}
     _check(file, (), values, PIPELINE, "field of a pipeline")
     file.require(
-        bool(tables), (), "there is no stage: begin one with [NAME], and say what it reads: text, triples or train"
+        bool(tables),
+        (),
+        "there is no stage: begin one with [NAME], and say what it reads: text, triples, labelled or train",
     )
     for name, table in tables.items():
         file.require(
@@ -69,7 +71,7 @@ def _check_kind(file: TomlFile, name: str, table: dict[str, Any]) -> None:
     )
     known = ADAPTS if adapts(table) else PRETRAINS
     others, kind = (
-        (PRETRAINS, f"pretrain (they have {' or '.join(READS)})")
+        (PRETRAINS, f"pretrain (they have {', '.join(READS[:-1])} or {READS[-1]})")
         if adapts(table)
         else (ADAPTS, "adapt (they have train)")
     )
@@ -87,7 +89,7 @@ def _check_kind(file: TomlFile, name: str, table: dict[str, Any]) -> None:
     file.require(
         bool(reads) or adapts(table),
         (name,),
-        "[{name}] reads nothing: give text or triples to pretrain on them, or train to adapt to a task",
+        "[{name}] reads nothing: give text, triples or labelled to pretrain on them, or train to adapt to a task",
         name=name,
     )
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +10,11 @@ from unmask.errors import UserError
 from unmask.pipeline.budgets import added
 from unmask.pipeline.description import AdaptingStage, Pipeline, PipelineStage, PretrainingStage, Triples
 from unmask.pipeline.fields import adapts, stage_tables, texts_of
-from unmask.pipeline.toml_file import TomlFile
+from unmask.pipeline.labelled_files import labelled_files
+from unmask.pipeline.toml_file import TomlFile, path_in
 from unmask.train import Budget
 
-MIX = 1 / 3  # the share of the steps that read triples, in a stage that also reads text
+MIX = 1 / 3  # the share of the steps that read triples and examples, in a stage that also reads text
 
 
 def read_pipeline(file: TomlFile) -> Pipeline:
@@ -38,6 +38,7 @@ def read_pipeline(file: TomlFile) -> Pipeline:
         else _pretraining(file, name, table, starts[name], shares[name])
         for name, table in tables.items()
     }  # fmt: skip
+    _check_text(file, stages)
     has_run = any(stage.run for stage in stages.values())
     for name in ("size", "tokenizer"):
         file.require(
@@ -47,11 +48,23 @@ def read_pipeline(file: TomlFile) -> Pipeline:
             name=name,
         )
     return Pipeline(
-        out=_path(file, values["out"]), recipe=_recipe(file, values.get("recipe", "")), size=values.get("size", "base"),
+        out=path_in(file, values["out"]), recipe=_recipe(file, values.get("recipe", "")), size=values.get("size", "base"),
         variant=values.get("variant", "paper"), settings=texts_of(values.get("set")),
         tokenizer=_existing(file, values, "tokenizer"), lexicon=tuple(_files(file, values, "lexicon")), budget=total,
         stages=tuple(_in_order(file, stages)),
     )  # fmt: skip
+
+
+def _check_text(file: TomlFile, stages: dict[str, PipelineStage]) -> None:
+    """A stage that reads only labelled examples needs a tokenizer and data, which come from the text of another stage."""
+    pretraining = [stage for stage in stages.values() if isinstance(stage, PretrainingStage)]
+    alone = next((stage for stage in pretraining if stage.labelled and not stage.text and not stage.triples), None)
+    if alone is not None and not any(stage.text for stage in pretraining):
+        file.fail(
+            (alone.name, "labelled"),
+            "[{name}] has labelled examples and no text, and no other stage has text: add text, or use 'train' to adapt to the task",
+            name=alone.name,
+        )
 
 
 def _budget(file: TomlFile, tables: dict[str, dict[str, Any]]) -> tuple[str | None, dict[str, float]]:
@@ -132,7 +145,7 @@ def _starts(file: TomlFile, tables: dict[str, dict[str, Any]]) -> dict[str, tupl
 
 
 def _run(file: TomlFile, name: str, given: str, stages: list[str]) -> str:
-    folder = _path(file, given)
+    folder = path_in(file, given)
     file.require(
         (folder / run.RECIPE).is_file() and (folder / run.WEIGHTS).is_file(),
         (name, "from"),
@@ -176,11 +189,11 @@ def _pretraining(
     file: TomlFile, name: str, table: dict[str, Any], start: tuple[str | None, str | None], share: float
 ) -> PretrainingStage:
     text, triples = texts_of(table.get("text")), None
-    for field in ("names", "ask", "mix"):
+    for field in ("names", "ask"):
         file.require(
             field not in table or "triples" in table,
             (name, field),
-            "{field} says how triples are read, and [{name}] has no triples: leave it out",
+            "{field} says how triples are read, and [{name}] has none: leave it out",
             field=field,
             name=name,
         )
@@ -193,16 +206,18 @@ def _pretraining(
         "lines says how text is read, and [{name}] has no text: leave it out",
         name=name,
     )
-    mix = table.get("mix", MIX if text else 1.0)
+    labelled = labelled_files(file, name, texts_of(table.get("labelled")))
     file.require(
-        bool(text) or "mix" not in table,
+        "mix" not in table or (bool(text) and bool(triples or labelled)),
         (name, "mix"),
-        "mix is the share of the steps that read triples instead of text, and [{name}] has no text: leave it out",
+        "mix is the share of the steps that read triples or labelled examples instead of text, and [{name}] does not have both: "
+        "leave it out",
         name=name,
     )
+    mix = table.get("mix", MIX if text else 1.0)
     file.require(0 < mix < 1 or not text, (name, "mix"), "mix must be over 0 and under 1, got {mix}", mix=mix)
     return PretrainingStage(
-        name, *start, share, tuple(str(_path(file, one)) for one in text), table.get("lines", False), triples, mix,
+        name, *start, share, tuple(str(path_in(file, one)) for one in text), table.get("lines", False), triples, labelled, mix,
         _recipe(file, table["recipe"]) if "recipe" in table else None, texts_of(table.get("set")),
     )  # fmt: skip
 
@@ -218,7 +233,7 @@ def _adapting(file: TomlFile, name: str, table: dict[str, Any], start: tuple[str
 
 
 def _files(file: TomlFile, table: dict[str, Any], field: str, *of: str) -> list[str]:
-    found = [str(_path(file, one)) for one in texts_of(table.get(field))]
+    found = [str(path_in(file, one)) for one in texts_of(table.get(field))]
     for one in found:
         file.require(Path(one).is_file(), (*of, field), "there is no such file: {one}", one=one)
     return found
@@ -228,7 +243,7 @@ def _existing(file: TomlFile, table: dict[str, Any], field: str, *of: str) -> st
     """The path of a file (of a tokenizer, also of a run folder) that must be there; None if the field is not given."""
     if field not in table:
         return None
-    path = _path(file, table[field])
+    path = path_in(file, table[field])
     file.require(
         path.is_file() or (field == "tokenizer" and (path / run.TOKENIZER).is_file()),
         (*of, field),
@@ -240,8 +255,4 @@ def _existing(file: TomlFile, table: dict[str, Any], field: str, *of: str) -> st
 
 def _recipe(file: TomlFile, name: str) -> str:
     """A recipe's name, or the path of a recipe file."""
-    return str(_path(file, name)) if name.endswith(".py") else name
-
-
-def _path(file: TomlFile, given: str) -> Path:
-    return Path(os.path.abspath(file.path.absolute().parent / Path(given).expanduser()))
+    return str(path_in(file, name)) if name.endswith(".py") else name

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import tomllib
 from collections.abc import Mapping
@@ -95,3 +96,8 @@ def _syntax(path: Path, text: str, said: str) -> UserError:
 def _same(line: str, name: str) -> bool:
     header = _HEADER.match(line)
     return header is not None and header.group(1) == name
+
+
+def path_in(file: TomlFile, given: str) -> Path:
+    """A path of a file: it begins at the folder of the file."""
+    return Path(os.path.abspath(file.path.absolute().parent / Path(given).expanduser()))

@@ -10,7 +10,7 @@ from typing import Any
 from unmask import run
 from unmask.comparison.entry import Entry
 from unmask.pipeline.call import Call
-from unmask.pipeline.chosen_recipe import chosen_recipe, own_file, size_of, triples_settings
+from unmask.pipeline.chosen_recipe import chosen_recipe, own_file, size_of, track_settings
 from unmask.pipeline.description import AdaptingStage, Pipeline, PipelineStage, PretrainingStage, Triples
 from unmask.pipeline.fingerprint import digest, key_of
 from unmask.text.documents import source_of
@@ -87,7 +87,7 @@ class _Planner:
         own = [one for one in (*self.whole.settings, *first.settings) if one.startswith("tokenizer")]
         made_from = {
             "text": _digests(first.text), "triples": pairs.key if pairs else None, "lines": first.lines, "settings": own,
-            "kind": repr(chosen_recipe(self.whole, first).tokenizer),
+            "kind": repr(chosen_recipe(self.whole, first, tracks=False).tokenizer),
         }  # fmt: skip
         work = self._make(
             "tokenizer", (pairs.out,) if pairs else first.text, made_from, ".json", recipe=first.recipe or self.whole.recipe,
@@ -104,15 +104,21 @@ class _Planner:
         return self._make("triples", words, made_from, ".jsonl", names=triples.names, ask=ask)
 
     def _pretraining(self, stage: PretrainingStage, budget: str) -> Work:
-        whole, words, settings = self.whole, stage.text, [*self.whole.settings, *stage.settings]
+        whole, words, data = self.whole, stage.text, None
         fresh = stage.start is None and stage.run is None
         made_from: dict[str, Any] = {"text": _digests(stage.text), "lines": stage.lines} if stage.text else {}
         if stage.triples is not None:
             pairs = self._triples(stage.triples)
-            made_from |= dict(pairs.made_from) | {"mix": stage.mix}
+            made_from |= pairs.made_from
+            data = self._prepared(pairs) if words or stage.labelled else None
             words = words or (str(pairs.out),)
-            data = self._prepared(pairs) if stage.text else None
-            settings += triples_settings(chosen_recipe(whole, stage, triples=False), stage.mix, data)
+        if stage.labelled:
+            files = [file for one in stage.labelled for file in (one.train, one.dev) if file]
+            made_from |= {"labelled": _digests(files), "tracks": [one.name for one in stage.labelled]}
+            words = words or self._any_text()
+        made_from |= {"mix": stage.mix} if stage.triples or stage.labelled else {}
+        settings = [*whole.settings, *stage.settings]
+        settings += track_settings(chosen_recipe(whole, stage, tracks=False), stage, data)
         recipe = stage.recipe or whole.recipe
         entry = Entry(recipe, recipe, size_of(whole, stage), whole.variant, (*whole.settings, *stage.settings))
         made_from |= {
@@ -132,6 +138,11 @@ class _Planner:
             stage.name, stage.does, out, (Call("pretrain", (recipe, *words), options),), made_from, self.seed,
             budget=budget, start=_called(stage),
         )  # fmt: skip
+
+    def _any_text(self) -> tuple[str, ...]:
+        """Text for a stage that reads only labelled examples: a run has data, and this stage never reads it."""
+        stages = [stage for stage in self.whole.stages if isinstance(stage, PretrainingStage)]
+        return next(stage.text for stage in stages if stage.text)
 
     def _prepared(self, pairs: Work) -> Path:
         """The data folder of pairs of texts, for a track of a stage that also reads text."""
