@@ -321,6 +321,7 @@ def staging(records: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
 def _tell_stage(record: dict[str, Any]) -> None:
     what = [record["does"], *([record["budget"]] if record["budget"] else [])]
     what += [f"seed {record['seed']}"] if record["seed"] else []
+    what += [f"training {record['trial'] + 1}"] if record["trial"] else []
     what += [record["variant"]] if record["variant"] != "whole" else []
     title = f"{record['number']} of {record['of']}: {record['stage']}"
     if record["state"] == "finished":

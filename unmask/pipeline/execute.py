@@ -10,6 +10,7 @@ from typing import Any
 
 from unmask import run
 from unmask.errors import UserError
+from unmask.pipeline.call import near
 from unmask.pipeline.fingerprint import changes
 from unmask.pipeline.runner import Runner, Stopped
 from unmask.pipeline.work import Work
@@ -55,7 +56,7 @@ def do_all(works: Sequence[tuple[str, Work]], runner: Runner, tell: Tell) -> boo
         state = state_of(work, variant)
         tell(
             {"event": "stage", "number": number, "of": len(unique), "variant": variant, "stage": work.stage, "does": work.does,
-             "budget": work.budget, "seed": work.seed, "out": str(work.out), "commands": [call.command for call in work.calls]} | state
+             "budget": work.budget, "seed": work.seed, "trial": work.trial, "out": near(work.out), "commands": [call.command for call in work.calls]} | state
         )  # fmt: skip
         if state["state"] == "finished":
             continue
