@@ -23,4 +23,4 @@ ROUTES = (
     Route("/metrics", metrics, "Numbers for Prometheus"),
 )
 OPEN = frozenset({"/health"})  # answered without a key
-ALWAYS = frozenset({"/health", "/metrics"})  # answered when the service is busy too
+ALWAYS = frozenset({"/health", "/metrics", "/models/load", "/models/unload"})  # answered when the service is busy too
