@@ -14,11 +14,12 @@ from typing import Any
 from unmask import run
 from unmask.adapt._get import get
 from unmask.adapt.data_notices import data_notices
-from unmask.adapt.epochs import of_dev, rounds
+from unmask.adapt.epochs import of_dev, of_one_task, rounds
 from unmask.adapt.features import cached_features
 from unmask.adapt.inherit import inherit
 from unmask.adapt.special_tokens import with_special_tokens
 from unmask.axes import Judged, Task, Tune
+from unmask.data.loader import track_seed
 from unmask.errors import require
 from unmask.infer.answer import TaskReader
 from unmask.infer.model import Model
@@ -90,12 +91,13 @@ def adapt(
         )
         assert below is not None
         model.system.features = cached_features(model, [rows, *rows_of_dev], tune.cached, below.sha256)
+    plan = task.hyperparameters(base.recipe)
     yield from rounds(
-        model, rows, task.hyperparameters(base.recipe), base=below, notes=notes, seed=seed, start=start,
+        model, of_one_task(rows, plan.examples, seed), plan, base=below, notes=notes, seed=seed, start=start,
         validate=judge if dev else None, stop=stop,
         remarks=lambda: task.notices(TaskReader(model), examples, dev, judge.best),
     )  # fmt: skip
-    save_seen(out, task, examples)
+    save_seen(out, (task, examples))
 
 
 def _check_base(base: Model) -> None:
@@ -116,14 +118,22 @@ def _recipe(base: Model, task: Task, tune: Tune | None, examples: int) -> Recipe
     return (made if tune is None else tune.recipe(made)).replace(tune=tune)
 
 
+def head_seeds(recipe: Recipe, seed: int) -> dict[str, int]:
+    """The names of the heads of a recipe with several tasks, each with its own seed."""
+    heads = [name for track in recipe.tracks.values() for name in track.own]
+    return {name: track_seed(seed, name, number) for number, name in enumerate(heads, 1)}
+
+
 def new_model(base: Model, recipe: Recipe, out: Path, seed: int, fresh: bool) -> Model:
-    """The model to train: it has the weights of the pretrained model (unless `fresh`) and a new head."""
-    assert recipe.task is not None
+    """The model to train: it has the weights of the pretrained model (unless `fresh`) and a new head, or one for each of
+    several tasks."""
+    news = {recipe.task.head: seed} if recipe.task is not None else head_seeds(recipe, seed)
     with nullcontext() if fresh else Undrawn():
         system = recipe.system.build(recipe, base.tokenizer.vocabulary, seed)
     if not fresh:
-        draw_head(system, recipe, recipe.task.head, seed)
-        inherit(system, base, recipe.task.head)
+        for name, own in news.items():
+            draw_head(system, recipe, name, own)
+        inherit(system, base, [name for name in news if name])
     if recipe.tune is not None:
         put_in(system, recipe.tune, seed)
     return Model(system, recipe, base.tokenizer, out, base.device, graph=base.graph)

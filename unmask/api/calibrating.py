@@ -48,7 +48,7 @@ def calibrate_run(model: infer.Model, file: Path, columns: Columns) -> dict[str,
 def _with_task(model: infer.Model, task: Any, calibrated: Any) -> Recipe:
     """The recipe of the run with the calibrated task: its only one, or one of several."""
     whole = run.read_recipe(model.folder, file_used_by(model.recipe))
-    name = next((name for name in whole.tasks if name in model.recipe.predict), None)
+    name = next((name for name in whole.tasks if whole.tracks[name].arrange == model.recipe.arrange), None)
     if whole.task is not None or name is None:
         return model.recipe.replace(task=calibrated)
     return whole.replace(tracks=whole.tracks | {name: _track(whole.tracks[name], calibrated)})
