@@ -64,7 +64,7 @@ def adapt(
 
     `tune`: which weights are trained; None: all of them. `fresh` starts from random weights instead of the pretrained ones,
     as a control without pretraining."""
-    _check_base(base)
+    check_base(base)
     task = task.learn(examples)
     base = with_special_tokens(base, task, tune)
     recipe, out = _recipe(base, task, tune, len(examples)), Path(out)
@@ -100,7 +100,7 @@ def adapt(
     save_seen(out, (task, examples))
 
 
-def _check_base(base: Model) -> None:
+def check_base(base: Model) -> None:
     """Refuse a base with modules that a new network would not have."""
     tune = base.recipe.tune
     require(

@@ -30,7 +30,9 @@ def of_dev(notes: Counter[str]) -> dict[str, int]:
     return {f"{name} (dev)": count for name, count in notes.items()}
 
 
-Opened = Callable[[dict[str, Any] | None, int | None], Any]  # a source of batches, at a state, with at most so many widths
+Opened = Callable[
+    [dict[str, Any] | None, int | None], Any
+]  # a source of batches, at a state, with at most so many widths
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from unmask.axes import gives_of
+from unmask.data import FromTask
 from unmask.errors import UserError, unknown
 from unmask.infer.model import Model
 from unmask.recipe import Recipe
@@ -33,4 +34,4 @@ def _recipe(recipe: Recipe, name: str) -> Recipe:
     # without an objective that scores tokens, a later adaptation cannot predict the next token either
     usual = recipe.adapt if "token scores" in gives_of(predict) else replace(recipe.adapt, language=0.0)
     alone = recipe.alone(name)
-    return alone.replace(predict=predict, schedule=stages, adapt=usual, task=recipe.tasks[name])
+    return alone.replace(arrange=FromTask(), predict=predict, schedule=stages, adapt=usual, task=recipe.tasks[name])

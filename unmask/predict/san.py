@@ -22,7 +22,9 @@ class AnswerSteps(Part):
     """How many times a stochastic answer network reads a pair, and how it forgets some of its answers in training."""
 
     count: int = 5  # the steps; the answer is the mean of all
-    drop: float = 0.1  # prediction dropout: the probability that training leaves out the answer of a step; one is always kept
+    drop: float = (
+        0.1  # prediction dropout: the probability that training leaves out the answer of a step; one is always kept
+    )
 
     def __post_init__(self) -> None:
         require(self.count >= 1, "a stochastic answer network has 1 step or more, got {count}", count=self.count)

@@ -77,7 +77,8 @@ class Classify(Training):
             temperature=self.temperature,
         )
         require(
-            self.san is None or (self.orders == "one" and self.long == "cut" and self.pool == "summary" and not self.pooler),
+            self.san is None
+            or (self.orders == "one" and self.long == "cut" and self.pool == "summary" and not self.pooler),
             "a stochastic answer network (san) reads the tokens of a pair once: leave orders, long, pool and pooler out, or set san=none",
         )
         require(
