@@ -24,6 +24,7 @@ from unmask.adapt import adapt
 from unmask.comparison.entry import Entry
 from unmask.comparison.peak import peak_memory
 from unmask.comparison.request import Job, Request, read
+from unmask.comparison.sharing import limit_memory
 from unmask.comparison.task_files import TaskFiles, find
 from unmask.errors import UserError
 from unmask.evaluate import evaluate_examples, evaluate_file
@@ -132,7 +133,7 @@ class Measuring:
         last: dict[str, Any] = {}
         began = time.monotonic()
         for record in pretrain(recipe, list(self.request.data), self.run, budget=job.budget, seed=job.seed,
-                               device=self.request.device, resume=True, stop=self.stop):  # fmt: skip
+                               device=self.request.device, resume=True, at_once=self.at_once, stop=self.stop):  # fmt: skip
             self._notice(record)
             last = record if "step" in record else last
             if record.get("stopped"):
@@ -257,6 +258,7 @@ def main(folder: Path, file: Path) -> int:
     """Run a job. The exit status is 0 also for a job that failed: its result says why."""
     wait_without_spinning()
     request, (job, control, at_once) = read(folder), _read_job(file)
+    limit_memory(request.device, at_once)
     tasks = find(Path(request.tasks))[0] if request.tasks else []
     wanted = [task for task in tasks if not job.tuning or task.name == request.sweep_by]
     with _stopping() as stop, _alone(file):
