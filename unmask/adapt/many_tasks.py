@@ -155,9 +155,10 @@ def to_read(rows: Mapping[str, Rows], stages: Sequence[Stage], plan: Hyperparame
 
 def _turns(rows: Mapping[str, Rows], stage: Stage, seed: int) -> Opened:
     def opened(state: dict[str, Any] | None, widths: int | None) -> TurnLoader:
+        few = None if widths is None else max(2, widths // len(rows))  # each width of each track has its own recording
         each: dict[str, Any] = {
             name: lambda place, name=name, number=number: TrackExamples(
-                rows[name], track_seed(seed, name, number), place, number, widths
+                rows[name], track_seed(seed, name, number), place, number, few
             )
             for number, name in enumerate(rows, 1)
         }
