@@ -149,6 +149,14 @@ def test_the_teacher_has_no_dropout_and_the_students_have_that_of_the_setting(co
     assert system.backbone.dropout.p == rate  # as before
 
 
+def test_the_weight_of_what_is_learned_from_texts_follows_its_curve(cove, tmp_path):
+    model, batch = tagging(cove, tmp_path / "run", override(Cvt(), ["weight=After(share=0.5, value=2.0)"]))
+    for done, wanted in ((0.25, 0.0), (0.75, 2.0)):
+        losses, _ = model.system.step(batch.replace(progress=torch.tensor(done)))
+        assert {float(loss.scale) for loss in losses.values()} == {wanted}
+        assert min(float(loss.total.detach()) for loss in losses.values()) > 0  # what is reported is not weighted
+
+
 def trained(base, out, tune, task, examples, **more):
     return list(adapt(base, examples, out, task=task, tune=tune, unlabelled=task.given(TEXTS), overwrite=True, **more))
 

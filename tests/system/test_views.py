@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from tests.small import random_batch, vocabulary
-from unmask.backbone import BiLSTM, TwoWayLSTM
+from unmask.backbone import BiLSTM, SpelledBiLSTM, TwoWayLSTM
 from unmask.hide import Mask, Masked, Spans, Tokens
 from unmask.predict.tags import PLACE
 from unmask.see import Everything
@@ -14,6 +14,7 @@ ROWS, LENGTH = 2, 24
 NETWORKS = {
     "BiLSTM": BiLSTM(layers=2, cells=5, embedding=6, dropout=0.0),
     "joined": BiLSTM(layers=2, cells=5, embedding=6, dropout=0.0, joined=True),
+    "SpelledBiLSTM": SpelledBiLSTM(cells=(6, 4), projection=5, embedding=6, characters=3, filters=(0, 2), dropout=0.0),
     "TwoWayLSTM": TwoWayLSTM(layers=2, width=10, cells=8, filters=(4, 4), characters=4, dropout=0.0),
 }
 

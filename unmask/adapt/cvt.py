@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from unmask.adapt._way import Way
-from unmask.axes import columns_of, gives_of
+from unmask.axes import Curve, columns_of, gives_of
 from unmask.errors import require
 from unmask.hide import Mask, Masked, Spans, Tokens
 from unmask.recipe import Recipe
@@ -25,6 +25,7 @@ class Cvt(Way):
     views: tuple[View, ...] = ()
     hide: Masked = HIDE  # what the view `masked` hides
     turns: float = 1.0  # steps on texts without labels for each step on examples
+    weight: float | Curve = 1.0  # of what is learned from texts without labels
     average: float | None = 0.998  # the share of the average of the weights that a step keeps; none: no average
     # of the network's dropout layers on texts without labels (the paper: 0.2, and 0.5 on examples); none: as on examples
     dropout: float | None = None
@@ -83,7 +84,7 @@ class Cvt(Way):
         heads = {view: part.build(width[view], table, backbone.fresh) for view in views}
         token: Any = getattr(recipe.task, "token", None) or "first"
         viewer = Viewer(_answers(recipe), layer, token, self.hide if "masked" in views else None)
-        return Students(viewer, heads, recipe.task.head, self.dropout)
+        return Students(viewer, heads, recipe.task.head, weight=self.weight, dropout=self.dropout)
 
     def trained(self, system: Any, head: str, epoch: int) -> frozenset[str]:
         return frozenset(name for name, _ in system.named_parameters())

@@ -12,7 +12,7 @@ from typing import Any
 
 from unmask import run
 from unmask.adapt.phases import Phase, about, parameters, phases_of
-from unmask.adapt.unlabelled import Unlabelled
+from unmask.adapt.unlabelled import TextRows
 from unmask.data.examples import Examples
 from unmask.data.loader import track_seed
 from unmask.data.pack import Rows
@@ -46,7 +46,7 @@ def rounds(
     start: dict[str, Any],
     validate: Callable[[Trainer], dict[str, float]] | None,
     stop: Callable[[], bool],
-    unlabelled: Unlabelled | None = None,
+    unlabelled: TextRows | None = None,
     remarks: Callable[[], list[str]] = list,
 ) -> Iterator[dict[str, Any]]:
     """Train a model on the rows of its task, yielding records. Its run folder is replaced by one with the best weights.
@@ -122,7 +122,7 @@ class _Source:
     open: Callable[[dict[str, Any] | None], Examples]
 
 
-def _sources(rows: Rows, unlabelled: Unlabelled | None, seed: int, widths: int | None) -> dict[str, _Source]:
+def _sources(rows: Rows, unlabelled: TextRows | None, seed: int, widths: int | None) -> dict[str, _Source]:
     """Where batches come from, by track."""
     found = {MAIN: _Source(1.0, lambda state: Examples(rows, seed, state, widths=widths))}
     if unlabelled is not None:

@@ -24,7 +24,7 @@ LINES = 4096  # of a .txt file that are read at a time
 
 
 @dataclass(frozen=True)
-class Unlabelled:
+class TextRows:
     """The rows of texts without labels that a training reads."""
 
     rows: Rows
@@ -60,7 +60,7 @@ def read_unlabelled(task: Task, paths: Sequence[str | Path], columns: Columns | 
 
 def rows_without_labels(
     model: Model, task: Task, texts: Sequence[Any], *, turns: float, steps: int, batch: int, seed: int
-) -> Unlabelled:
+) -> TextRows:
     """The rows of as many texts as a training reads, chosen by the seed. `steps`: of the training, on these texts. `batch`: rows in
     each of them."""
     task.check(texts, "the first training example", labelled=False)
@@ -79,7 +79,7 @@ def rows_without_labels(
         else f"{len(chosen):,} of them are read, chosen by the seed"
     )
     cut = tuple(f"{count:,} {note} (without labels)" for note, count in notes.items())
-    return Unlabelled(rows, turns, (f"{len(texts):,} texts without labels: {read}", *cut))
+    return TextRows(rows, turns, (f"{len(texts):,} texts without labels: {read}", *cut))
 
 
 def _files(path: Path) -> Iterator[Path]:

@@ -14,17 +14,21 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from unmask import curves
+from unmask.axes import Curve
 from unmask.batch import Batch, Hidden, Loss
 from unmask.system.views import Reading, View, Viewer
 
 
 class Students(nn.Module):
-    """The heads of the students, by view. `head`: the name of the teacher's. `dropout`: of the network while they learn; None: as on
-    examples with labels."""
+    """The heads of the students, by view. `head`: the name of the teacher's. `weight`: of what they learn. `dropout`: of the network
+    while they learn; None: as on examples with labels."""
 
-    def __init__(self, viewer: Viewer, heads: Mapping[View, Any], head: str, dropout: float | None = None) -> None:
+    def __init__(
+        self, viewer: Viewer, heads: Mapping[View, Any], head: str, *, weight: float | Curve = 1.0, dropout: float | None = None
+    ) -> None:  # fmt: skip
         super().__init__()
-        self.viewer, self.head, self.dropout = viewer, head, dropout
+        self.viewer, self.head, self.weight, self.dropout = viewer, head, weight, dropout
         self.views, self.heads = tuple(heads), nn.ModuleList(heads.values())  # a ModuleDict may have no "forward"
 
     def counts(self, batch: Batch) -> dict[str, Tensor]:
@@ -44,8 +48,11 @@ class Students(nn.Module):
     def _loss(self, view: View, seen: Reading, taught: Tensor) -> Loss:
         head: Any = self.heads[self.views.index(view)]
         losses = divergence(taught, head.decode(seen.hidden, seen.batch).float())
-        weight = self.viewer.weight(view, seen.batch)
-        return Loss((losses * weight).sum(), weight.sum())
+        counted = self.viewer.weight(view, seen.batch)
+        weight = curves.at(self.weight, seen.batch.progress)
+        # without a copy to the device, which could not be recorded
+        scale = weight if isinstance(weight, Tensor) else taught.new_full((), weight)
+        return Loss((losses * counted).sum(), counted.sum(), scale=scale)
 
     @torch.no_grad()
     def _taught(self, system: Any, read: Batch) -> Tensor:
