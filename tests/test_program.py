@@ -101,7 +101,10 @@ def test_the_wheel_says_that_the_package_has_types(tmp_path):
 
 @pytest.mark.parametrize(
     "page",
-    ["README.md", *(f"docs/{name}.md" for name in ("adapt", "compare", "hugging_face", "search", "tour", "vectors"))],
+    [
+        "README.md",
+        *(f"docs/{name}.md" for name in ("adapt", "compare", "hugging_face", "pipeline", "search", "tour", "vectors")),
+    ],
 )
 def test_a_page_names_only_verbs_that_exist(page):
     verbs = {command.name or command.callback.__name__ for command in cli.app.registered_commands}

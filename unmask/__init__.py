@@ -28,13 +28,14 @@ if TYPE_CHECKING:
     from unmask.api.warming import warm
     from unmask.api.word_vectors import Vectors, load_vectors, make_vectors
     from unmask.infer.sampling import decoding
+    from unmask.pipeline import plan_pipeline, run_pipeline
     from unmask.serving import serve
     from unmask.serving.client import Client
     from unmask.text import Mining
 
 __all__ = [
     "Client", "Mining", "Model", "SearchIndex", "Vectors", "attended", "check", "compare", "compare_report", "decoding", "describe", "differences", "explain", "graph", "import_hf", "import_vectors", "index",
-    "list_parts", "list_recipes", "list_tasks", "list_tunes", "load", "load_vectors", "make_lexicon", "make_vectors", "measure", "open_graph", "open_index", "prepare", "pretrain", "serve", "train_tokenizer", "triples", "warm",
+    "list_parts", "list_recipes", "list_tasks", "list_tunes", "load", "load_vectors", "make_lexicon", "make_vectors", "measure", "open_graph", "open_index", "plan_pipeline", "prepare", "pretrain", "run_pipeline", "serve", "train_tokenizer", "triples", "warm",
 ]  # fmt: skip
 
 # where each name is: what is not used is not imported, so that `import unmask` and `unmask --help` are quick
@@ -52,6 +53,7 @@ _WHERE = {
     "unmask.api.warming": ("warm",),
     "unmask.api.word_vectors": ("Vectors", "load_vectors", "make_vectors"),
     "unmask.infer.sampling": ("decoding",),
+    "unmask.pipeline": ("plan_pipeline", "run_pipeline"),
     "unmask.serving": ("serve",),
     "unmask.serving.client": ("Client",),
     "unmask.text": ("Mining",),

@@ -48,6 +48,7 @@ FACTS: dict[str, Fact] = {
         "sources and targets that each fill at most half of a row",
         ("arrange=SourceTarget", "arrange=SourceTarget(alone=true)"),
     ),
+    "examples": Fact("the examples of a task"),
     "labels": Fact("a class for each example", ("arrange=NextSentence",)),
     "connectives": Fact("texts that a connective joins", ("arrange=Discourse",)),
     "continuing rows": Fact("rows that continue the rows before them", ("arrange=ContinuingRows",)),

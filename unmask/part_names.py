@@ -17,7 +17,7 @@ from unmask.type_check import is_part, is_protocol, options
 # the packages that export parts; they are imported when a part is named, because most of them import torch
 PACKAGES = (
     "unmask.text", "unmask.data", "unmask.hide", "unmask.see", "unmask.backbone", "unmask.predict", "unmask.system",
-    "unmask.train", "unmask.curves", "unmask.vectors",
+    "unmask.train", "unmask.curves", "unmask.vectors", "unmask.tasks",
 )  # fmt: skip
 
 

@@ -104,7 +104,7 @@ class FullTrack:
     sentence: str = SENTENCE  # the name of the objective for the classes of `arrange`
     own: dict[str, Objective] = field(default_factory=dict)
     data: tuple[str, ...] = ()
-    task: int | None = None  # its number, for a network with task embeddings; None: the network has none
+    number: int | None = None  # for a network with task embeddings; None: the network has none
 
 
 @dataclass(frozen=True)
@@ -214,8 +214,8 @@ class Recipe:
         main = FullTrack(shares[MAIN], self.arrange, hide, self.see, self.segments, None)
         others = {name: _full(track, main, shares[name]) for name, track in self.tracks.items()}
         if "task embeddings" in gives_of(self.system):
-            main = replace(main, task=0)
-            others = {name: replace(track, task=number) for number, (name, track) in enumerate(others.items(), 1)}
+            main = replace(main, number=0)
+            others = {name: replace(track, number=number) for number, (name, track) in enumerate(others.items(), 1)}
         if self.takes_turns:  # an arrangement of its own has its own classes
             others |= {n: replace(others[n], sentence=n) for n, track in self.tracks.items() if track.arrange}
         return {MAIN: main} | others
@@ -244,6 +244,12 @@ class Recipe:
         stages = tuple(replace(stage, turns={}, hide=None if own else stage.hide) for stage in self.schedule)
         return self.replace(arrange=track.arrange, hide=track.hide, see=track.see, segments=track.segments, tracks={},
                             schedule=stages, writes_with=None)  # fmt: skip
+
+    @property
+    def tasks(self) -> dict[str, Task]:
+        """The tasks of its labelled tracks, by the names of the tracks."""
+        arranged: dict[str, Any] = {name: track.arrange for name, track in self.tracks.items() if track.arrange}
+        return {name: part.task for name, part in arranged.items() if "examples" in part.gives and part.task}
 
     @property
     def writing(self) -> str:

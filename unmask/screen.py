@@ -11,8 +11,8 @@ import os
 import re
 import sys
 import time
-from collections.abc import Iterable, Iterator
-from contextlib import nullcontext
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, nullcontext
 from typing import Any, NoReturn
 
 from rich.console import Console, RenderableType
@@ -38,11 +38,18 @@ out, err = _console(stderr=False), _console(stderr=True)
 
 def training(records: Iterable[dict[str, Any]], title: str, quiet: bool = False) -> Iterator[dict[str, Any]]:
     """Yield the records and draw them as a progress bar. Without a terminal, print a plain line every ten seconds."""
+    with drawn(title, quiet=quiet) as show:
+        for record in records:
+            show(record)
+            yield record
+
+
+@contextmanager
+def drawn(title: str, *, quiet: bool = False) -> Iterator[Callable[[dict[str, Any]], None]]:
+    """A function that draws the records of a training."""
     drawer = _Live(title) if err.is_terminal and not quiet else _Lines(title, quiet)
     with drawer:
-        for record in records:
-            drawer.show(record)
-            yield record
+        yield drawer.show
 
 
 class _Live:
@@ -297,6 +304,36 @@ def comparing(records: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
                         ]
                         err.print(f"{row[0]}: {', '.join(words)}", markup=False)
             yield record
+
+
+def staging(records: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """Yield the records of a pipeline, and show where each stage begins. Its training draws itself."""
+    for record in records:
+        if record.get("event") == "notice":
+            note(record["text"])
+        elif record.get("event") == "stage":
+            _tell_stage(record)
+        for name, count in record.get("notes", {}).items():
+            note(f"{count:,} {name}")
+        yield record
+
+
+def _tell_stage(record: dict[str, Any]) -> None:
+    what = [record["does"], *([record["budget"]] if record["budget"] else [])]
+    what += [f"seed {record['seed']}"] if record["seed"] else []
+    what += [f"training {record['trial'] + 1}"] if record["trial"] else []
+    what += [record["variant"]] if record["variant"] != "whole" else []
+    title = f"{record['number']} of {record['of']}: {record['stage']}"
+    if record["state"] == "finished":
+        err.print(f"[dim]{escape(title)} is finished ({escape(record['out'])})[/]", soft_wrap=True)
+        return
+    err.print(f"[bold]{escape(title)}[/] {escape(', '.join(what))}", soft_wrap=True)
+    if record["why"]:
+        err.print(f"[yellow]it is run again:[/] {escape('; '.join(record['why']))}", soft_wrap=True)
+    elif record["state"] == "goes on":
+        err.print("[yellow]it was cut off and goes on[/]")
+    for command in record["commands"]:
+        err.print(f"[dim]  {escape(command)}[/]", soft_wrap=True)
 
 
 def table(title: str, columns: list[str], rows: list[list[Any]]) -> None:

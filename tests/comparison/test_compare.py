@@ -14,6 +14,7 @@ from unmask import comparison
 from unmask.comparison import job as jobs
 from unmask.comparison.entry import _key as entry_key
 from unmask.comparison.estimates import estimate
+from unmask.comparison.one_command import one_command
 from unmask.errors import UserError
 
 NARROW = ["system.backbone.width=16", "system.backbone.heads=1", "system.backbone.feedforward=32", "schedule.*.rows=8",
@@ -305,7 +306,7 @@ def test_a_winner_that_changes_is_run_again(here, shards, tmp_path):
 def test_a_second_command_in_the_same_folder_is_refused(here, shards, tmp_path):
     out, data = tmp_path / "c", shards["wordpiece"]
     compare(["gpt2"], out, data, budget="2steps")
-    with comparison._one_command(out), pytest.raises(UserError, match="another 'unmask compare' works"):
+    with one_command(out, "compare"), pytest.raises(UserError, match="another 'unmask compare' works"):
         compare(["gpt2"], out, data, budget="2steps")
 
 

@@ -3,6 +3,7 @@
 import pytest
 
 from unmask.comparison.entry import check_entries, parse, read_settings, write_settings
+from unmask.comparison.request import parse_asked
 from unmask.errors import UserError
 
 
@@ -59,3 +60,14 @@ def test_long_names_have_short_folders_that_differ():
     one, other = entry(long), entry(long + "+optimise.clip=1.0")
     assert len(one.folder) < 120
     assert one.folder != other.folder
+
+
+def test_the_number_of_seeds_of_an_entry_is_no_part_of_its_name():
+    def asked(text):
+        return parse_asked(text, size="tiny", budgets=("1m",), seeds=1)
+
+    assert [asked(text).seeds for text in ("bert", "bert+seeds=2", "bert+seeds=3+hide.budget=0.4")] == [1, 2, 3]
+    assert asked("bert+seeds=2").entry == asked("bert").entry
+    assert asked("bert+seeds=3+hide.budget=0.4").entry == entry("bert+hide.budget=0.4")
+    with pytest.raises(UserError, match="one whole number of seeds"):
+        asked("bert+seeds=two")

@@ -322,3 +322,14 @@ def test_the_smallest_step_depends_on_the_device(device, tokens):
     assert shrunk(recipe, steps=10, device=device).step_tokens == tokens
     assert shrunk(recipe, steps=2_500, device=device).step_tokens == recipe.step_tokens / 2
     assert shrunk(recipe, steps=5_000, device=device) is recipe
+
+
+def test_runs_that_share_a_machine_expect_fewer_steps_and_make_them_smaller(shards, tmp_path, monkeypatch):
+    monkeypatch.setattr(pretraining, "step_seconds", lambda *_: 0.01)
+    recipe, rows = recipes.get("bert", size="tiny", settings=SHORT), []
+    for at_once in (1, 8):
+        out = tmp_path / str(at_once)
+        records = pretrain(recipe, [shards["wordpiece"]], out, budget="60s", device="cpu", at_once=at_once)
+        assert any(record.get("event") == "start" for record in itertools.islice(records, 5))
+        rows.append(json.loads((out / "recipe.json").read_text())["schedule"][0]["rows"])
+    assert rows == [64, 38]  # 750 expected steps instead of 6,000: 4,915 tokens in rows of 128

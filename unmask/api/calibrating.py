@@ -13,6 +13,8 @@ from unmask import infer, run
 from unmask.calibration import best_temperature, calibration_error, tempered
 from unmask.errors import UserError, require
 from unmask.infer.answer import TaskReader
+from unmask.recipe import Recipe
+from unmask.recipe_file import file_used_by
 from unmask.tasks import Prediction
 from unmask.tasks.classify import Columns
 from unmask.train import checkpoint
@@ -34,13 +36,26 @@ def calibrate_run(model: infer.Model, file: Path, columns: Columns) -> dict[str,
     shares = np.array([[one.probabilities[name] for name in task.labels] for one in answers])
     truth = np.array([task.labels.index(example.label) for example in examples])
     found = best_temperature(shares, truth)
-    changed = model.recipe.replace(task=replace(task, temperature=round(found, 4)))
+    changed = _with_task(model, task, replace(task, temperature=round(found, 4)))
     checkpoint.write_text(run.to_json(changed), model.folder / run.RECIPE)
     return {
         "temperature": round(found, 4),
         "error_before": calibration_error(tempered(shares, task.temperature), truth),
         "error": calibration_error(tempered(shares, found), truth),
     }
+
+
+def _with_task(model: infer.Model, task: Any, calibrated: Any) -> Recipe:
+    """The recipe of the run with the calibrated task: its only one, or one of several."""
+    whole = run.read_recipe(model.folder, file_used_by(model.recipe))
+    name = next((name for name in whole.tasks if name in model.recipe.predict), None)
+    if whole.task is not None or name is None:
+        return model.recipe.replace(task=calibrated)
+    return whole.replace(tracks=whole.tracks | {name: _track(whole.tracks[name], calibrated)})
+
+
+def _track(track: Any, task: Any) -> Any:
+    return replace(track, arrange=replace(track.arrange, task=task))
 
 
 def if_sure(answers: Sequence[Any], threshold: float) -> list[Prediction]:

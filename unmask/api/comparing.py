@@ -8,7 +8,6 @@ from typing import Any
 
 from unmask import comparison, screen
 from unmask.api.paths import Paths, listed
-from unmask.comparison.entry import parse
 from unmask.errors import require
 from unmask.progress import Progress, follow
 
@@ -27,8 +26,10 @@ def compare(
     `untrained`: also adapt copies with random weights. `at_once`: runs that share the machine. The folder `out` may hold an
     earlier comparison: it goes on, and what is new is added."""
     require(bool(data), "no data given: name folders made by 'unmask prepare' with --data")
-    entries = [parse(text, size=size, settings=settings) for text in recipes]
-    asked = tuple(comparison.Asked(entry, comparison.budgets(budget), seeds) for entry in entries)
+    asked = tuple(
+        comparison.parse_asked(text, size=size, settings=settings, budgets=comparison.budgets(budget), seeds=seeds)
+        for text in recipes
+    )
     request = comparison.Request(
         tuple(str(Path(one).absolute()) for one in listed(data)), asked, str(Path(tasks).absolute()) if tasks else None, task_seeds, tuple(sweep), sweep_by,
         device, untrained,

@@ -51,6 +51,15 @@ class Model(infer.Model):
         return log.read(self.folder)
 
     @property
+    def tasks(self) -> dict[str, Task]:
+        """The tasks that it was trained on together, by name; {}: it was adapted to one task, or to none."""
+        return self.recipe.tasks
+
+    def task(self, name: str) -> Model:
+        """The same model for one of its `tasks`: as one that was adapted to this task alone."""
+        return Model.of(infer.one_task(self, name))
+
+    @property
     def is_language_model(self) -> bool:
         """Whether it is scored on text rather than on examples: it was not adapted and predicts the next token."""
         return evaluate.is_language_model(self)

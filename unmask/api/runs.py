@@ -24,19 +24,20 @@ from unmask.train import Budget
 
 
 def load(
-    folder: str | Path, *, device: str | None = None, half: bool = False, fast: bool = False,
+    folder: str | Path, *, device: str | None = None, half: bool = False, fast: bool = False, task: str | None = None,
     recipe: str | Path | RecipeFile | None = None, tell: Tell = None,
 ) -> Model:  # fmt: skip
     """The model in a run folder; `half`: in bfloat16, for speed on a GPU. `fast`: an encoder with weights in 8 bits, for
     speed on a CPU; the file for it is made once and kept in the run.
 
-    `recipe`: the .py file of the run's recipe, if the run uses parts of it. `tell`: a function for notices; without one
-    they are warnings."""
+    `task`: of a model with several tasks, the name of one. `recipe`: the .py file of the run's recipe, if the run uses parts
+    of it. `tell`: a function for notices; without one they are warnings."""
     require(not (fast and half), "--fast is for 8 bits and --half for 16: give one of them")
     model = infer.open_run(folder, device="cpu" if fast and device is None else device, half=half, recipe=recipe)
     for notice in model.notices:
         tell_notice(notice, tell)
-    return Model.of(opened_fast(model, tell) if fast else model)
+    found = Model.of(opened_fast(model, tell) if fast else model)
+    return found if task is None else found.task(task)
 
 
 def pretrain(

@@ -57,7 +57,7 @@ class LSTM(Part):
     def needs(self) -> tuple[Need, ...]:
         side = Need(self.direction, f"it reads from the {self.direction}")
         alone = Need("unpacked rows", "its cells are not reset inside a row")
-        rows = Need("continuing rows", "its cells continue from row to row", unless="carry=false")
+        rows = Need("continuing rows|examples", "its cells continue from row to row", unless="carry=false")
         return (side, alone, *((rows,) if self.carry else ()))
 
     @property

@@ -69,8 +69,10 @@ class TransformerXL(Part):
 
     @property
     def needs(self) -> tuple[Need, ...]:
-        rows = Need("continuing rows", because="its memory keeps tokens of the row before", unless="memory=0")
-        order = Need("order", because="its second stream predicts the end of a random order", unless="streams=1")
+        rows = Need("continuing rows|examples", because="its memory keeps tokens of the row before", unless="memory=0")
+        order = Need(
+            "order|examples", because="its second stream predicts the end of a random order", unless="streams=1"
+        )
         return (rows,) * (self.memory > 0) + (order,) * (self.streams == 2)
 
     @property

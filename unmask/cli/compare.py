@@ -38,7 +38,9 @@ def compare(
     budget: Annotated[
         str, typer.Option(help="Of each run, one or several: 5m,20m or 1e8tok or 1e15flop,4e15flop.")
     ] = "20m",
-    seeds: Annotated[int, typer.Option(help="Pretraining runs of each recipe and budget.")] = 1,
+    seeds: Annotated[
+        int, typer.Option(help="Pretraining runs of each recipe and budget; roberta+seeds=2 for one recipe.")
+    ] = 1,
     task_seeds: Annotated[int, typer.Option(help="Adapting runs of each pretrained model and task.")] = 3,
     size: Size = "base",
     settings: Settings = [],  # noqa: B006

@@ -11,7 +11,7 @@ import typer
 import unmask
 from unmask import screen
 from unmask.cli import output
-from unmask.cli.options import Json, Overwrite, OwnRecipe, Run, refuse
+from unmask.cli.options import Json, Overwrite, OwnRecipe, Run, TaskOfRun, refuse
 from unmask.cli.program import verb
 
 
@@ -32,6 +32,7 @@ def export(
             "--sentence-transformers", help="Of a run adapted with --task embed: for SentenceTransformer too."
         ),
     ] = False,
+    task: TaskOfRun = None,
     recipe_file: OwnRecipe = None,
     json_: Json = False,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Write into a folder that exists already.")] = False,
@@ -39,7 +40,7 @@ def export(
     """Write a model in Hugging Face format, for AutoModel and AutoTokenizer.
 
     If Hugging Face has no architecture that computes the same, the value that differs is named and nothing is written."""
-    model = unmask.load(run, device="cpu", recipe=recipe_file, tell=output.Said(json_))
+    model = unmask.load(run, device="cpu", task=task, recipe=recipe_file, tell=output.Said(json_))
     made = model.export(
         out, generator=generator, peft=peft, sentence_transformers=sentence_transformers, overwrite=overwrite
     )

@@ -21,6 +21,7 @@ from unmask.cli.options import (
     Lines,
     OwnRecipe,
     Run,
+    TaskOfRun,
     TextColumns,
     Whole,
 )
@@ -80,6 +81,7 @@ def evaluate(
         Path | None, typer.Option(help="Also write the whole confusion matrix to this .csv file, truth in rows.")
     ] = None,
     settings: AnswerSettings = [],  # noqa: B006
+    task: TaskOfRun = None,
     recipe_file: OwnRecipe = None,
     device: Device = None,
     json_: Json = False,
@@ -95,7 +97,7 @@ def evaluate(
     text; on JSON lines with "context", "answer" and "after", how often it
     continues with the last word."""
     said = output.Said(json_)
-    model = unmask.load(run, device=device, recipe=recipe_file, tell=said)
+    model = unmask.load(run, device=device, task=task, recipe=recipe_file, tell=said)
     model = model.answering(settings) if settings else model
     if (not model.labels and confusion) or (model.recipe.task is None and (text or label)):
         raise UserError(

@@ -24,6 +24,7 @@ from unmask.cli.options import (
     OwnRecipe,
     Run,
     Seed,
+    TaskOfRun,
     TextColumns,
 )
 from unmask.cli.program import verb
@@ -57,6 +58,7 @@ def predict(
         typer.Option(help="Write a .csv, .tsv or .jsonl file: all columns of the input, and label and probability."),
     ] = None,
     settings: AnswerSettings = [],  # noqa: B006
+    task: TaskOfRun = None,
     recipe_file: OwnRecipe = None,
     device: Device = None,
     fast: Fast = False,
@@ -69,7 +71,7 @@ def predict(
     if out is not None:
         predictions.check_output(out, overwrite)
     said = output.Said(json_)
-    model = unmask.load(run, device=device, fast=fast, recipe=recipe_file, tell=said)
+    model = unmask.load(run, device=device, fast=fast, task=task, recipe=recipe_file, tell=said)
     model = model.answering(settings) if settings else model
     predictions.check_top(top, model.labels)
     examples = predictions.given(model, input_, second, text, said)
@@ -88,6 +90,7 @@ def calibrate(
     file: Annotated[Path, typer.Argument(help="Examples that it was not trained on, with their labels.")],
     text: TextColumns = [],  # noqa: B006
     label: LabelColumn = None,
+    task: TaskOfRun = None,
     recipe_file: OwnRecipe = None,
     device: Device = None,
     json_: Json = False,
@@ -95,9 +98,8 @@ def calibrate(
     """Make the probabilities of an adapted model fit how often it is right, by a temperature that the run keeps.
 
     Labels stay the same; the run's report.html shows how well its probabilities fit."""
-    found = unmask.load(run, device=device, recipe=recipe_file, tell=output.Said(json_)).calibrate(
-        file, text=text, label=label
-    )
+    model = unmask.load(run, device=device, task=task, recipe=recipe_file, tell=output.Said(json_))
+    found = model.calibrate(file, text=text, label=label)
     said = f"temperature {found['temperature']:g}: calibration error {found['error_before']:.3f} before, {found['error']:.3f} after"
     output.done(found, said, json_)
 

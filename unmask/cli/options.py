@@ -66,6 +66,9 @@ Font = Annotated[
     Path | None,
     typer.Option(metavar="FILE", help="A font file (.ttf, .otf, .ttc) for what the usual fonts cannot draw."),
 ]
+TaskOfRun = Annotated[
+    str | None, typer.Option("--task", metavar="NAME", help="Of a model with several tasks: the name of one.")
+]
 Run = Annotated[Path, typer.Argument(metavar="RUN", help="A run folder.")]
 OwnRecipe = Annotated[
     Path | None,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import shutil
 import signal
@@ -10,7 +9,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,23 +18,24 @@ import torch
 from unmask.comparison import job as jobs
 from unmask.comparison import live
 from unmask.comparison.entry import Entry, check_entries, read_settings, write_settings
+from unmask.comparison.one_command import one_command
 from unmask.comparison.report_page import columns, rows, write_report
-from unmask.comparison.request import REQUEST, Asked, Job, Request, budgets, read
+from unmask.comparison.request import REQUEST, Asked, Job, Request, budgets, parse_asked, read
 from unmask.comparison.sharing import shared_gpu
 from unmask.comparison.state import State, state_of
 from unmask.comparison.summary import write_results
 from unmask.comparison.task_files import TaskFiles, find
 from unmask.comparison.tuning import LOSS, check_sweep
-from unmask.errors import UserError, require
+from unmask.errors import require
 from unmask.pretraining import Mixture
 from unmask.text.atomic_write import check_free
 from unmask.train import Budget
 
-__all__ = ["Asked", "Entry", "Request", "budgets", "compare", "report"]
+__all__ = ["Asked", "Entry", "Request", "budgets", "compare", "parse_asked", "report"]
 
 EVERY = 1.0  # seconds between looks at the processes
 PATIENCE = 20.0  # seconds that processes have to save their state when the comparison is stopped
-BEST, LOGS, LOCK = "best", "logs", ".lock"
+BEST, LOGS = "best", "logs"
 WRITTEN = (BEST, LOGS, jobs.MEASURED, jobs.RUNS, jobs.JOBS, "adapted", "examples")  # folders of a comparison
 _CHILD = "import sys; from pathlib import Path; from unmask.comparison.job import main; sys.exit(main(*map(Path, sys.argv[1:])))"
 
@@ -60,22 +59,8 @@ def compare(
     before = read(folder) if (folder / REQUEST).is_file() and not overwrite else None
     request = before.joined(request) if before else request
     tasks, notices = _checked(request)
-    with _one_command(folder):
+    with one_command(folder, "compare"):
         yield from _compare(request, folder, tasks, notices, at_once=at_once, overwrite=overwrite, stop=stop)
-
-
-@contextmanager
-def _one_command(folder: Path) -> Iterator[None]:
-    """Refuse a second command in the same folder."""
-    folder.mkdir(parents=True, exist_ok=True)
-    with (folder / LOCK).open("w") as held:
-        try:
-            fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            raise UserError(
-                "another 'unmask compare' works in {folder}: wait for it, or stop it", folder=folder
-            ) from None
-        yield
 
 
 def _compare(

@@ -24,6 +24,7 @@ from unmask.adapt import adapt
 from unmask.comparison.entry import Entry
 from unmask.comparison.peak import peak_memory
 from unmask.comparison.request import Job, Request, read
+from unmask.comparison.sharing import limit_memory
 from unmask.comparison.task_files import TaskFiles, find
 from unmask.errors import UserError
 from unmask.evaluate import evaluate_examples, evaluate_file
@@ -133,7 +134,7 @@ class Measuring:
         last: dict[str, Any] = {}
         began = time.monotonic()
         for record in pretrain(recipe, list(self.request.data), self.run, budget=job.budget, seed=job.seed,
-                               device=self.request.device, resume=True, stop=self.stop):  # fmt: skip
+                               device=self.request.device, resume=True, at_once=self.at_once, stop=self.stop):  # fmt: skip
             self._notice(record)
             last = record if "step" in record else last
             if record.get("stopped"):
@@ -154,7 +155,7 @@ class Measuring:
     def _score(self, model: Model, task: TaskFiles) -> None:
         """Score the model on a file, without adapting it."""
         if task.name not in self.result["scores"] and task.name not in self.result["skipped"]:
-            self.result["scores"][task.name] = {"0": _main(evaluate_file(model, task.test))}
+            self.result["scores"][task.name] = {"0": main_score(evaluate_file(model, task.test))}
             self.result["commands"].append(shlex.join(["unmask", "evaluate", str(self.run), str(task.test)]))
 
     def _adapt(self, model: Model, task: TaskFiles, into: str, *, fresh: bool) -> None:
@@ -176,7 +177,7 @@ class Measuring:
                                 stop=self.stop):  # fmt: skip
                 if record.get("stopped"):
                     raise Stopped
-            found[str(seed)] = _main(evaluate_examples(self._opened(out), tested))
+            found[str(seed)] = main_score(evaluate_examples(self._opened(out), tested))
             shutil.rmtree(out)
             self.result["commands"] += _adapt_commands(task, self.run, file, out, seed, fresh=fresh)
             self.write()
@@ -207,7 +208,7 @@ def _write_drawn(file: Path, chosen: list[Any]) -> Path:
     return file
 
 
-def _main(scores: dict[str, Any]) -> dict[str, Any]:
+def main_score(scores: dict[str, Any]) -> dict[str, Any]:
     """All scores that are numbers, with the one that stands for them."""
     name = next(name for name in MAIN if scores.get(name) is not None)
     numbers = {key: value for key, value in scores.items() if isinstance(value, float | int)}
@@ -268,6 +269,7 @@ def main(folder: Path, file: Path) -> int:
     """Run a job. The exit status is 0 also for a job that failed: its result says why."""
     wait_without_spinning()
     request, (job, control, at_once) = read(folder), _read_job(file)
+    limit_memory(request.device, at_once)
     tasks = find(Path(request.tasks))[0] if request.tasks else []
     wanted = [task for task in tasks if not job.tuning or task.name == request.sweep_by]
     with _stopping() as stop, _alone(file):

@@ -9,7 +9,10 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+import torch
+
 _CONTROL = "nvidia-cuda-mps-control"
+_OWN = 0.6  # GiB of GPU memory that a process takes besides its tensors: libraries and kernels
 
 
 @contextmanager
@@ -29,3 +32,11 @@ def shared_gpu(processes: int) -> Iterator[dict[str, str]]:
             yield places
         finally:
             subprocess.run([_CONTROL], input=b"quit\n", env=environment, capture_output=True, check=False)
+
+
+def limit_memory(device: str | None, processes: int) -> None:
+    """Give this process its part of the GPU's memory, so that it chooses passes that leave room for the others."""
+    if processes < 2 or device == "cpu" or not torch.cuda.is_available():
+        return
+    total = torch.cuda.get_device_properties(device or "cuda").total_memory / 2**30
+    torch.cuda.set_per_process_memory_fraction(max(0.01, 1 / processes - _OWN / total), device or "cuda")

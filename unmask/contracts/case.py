@@ -13,6 +13,7 @@ from unmask.axes import Hide, gives_of, parts_in, rules
 from unmask.batch import Batch, Vocabulary
 from unmask.contracts.small_data import VOCABULARY, SmallData
 from unmask.pretraining.entity_vectors import put_entities, with_entities
+from unmask.pretraining.labelled import with_tasks
 from unmask.pretraining.mixture import Mixture, needed_columns
 from unmask.recipe import FullTrack, Recipe, Stage
 from unmask.settings import flat, override
@@ -120,7 +121,7 @@ class Case:
         key = (way.track, count, length)
         if key not in self._rows:
             batch = self.mixture.loader(self.recipe.alone(way.track), length, SEED, None, count).batch(count)
-            self._rows[key] = batch.replace(tracks=((way.track, count),))
+            self._rows[key] = batch.replace(tracks=((way.track, len(batch.ids)),))
         return self._rows[key]
 
     def hide(self, way: StageTrack, batch: Batch, system: Any = None) -> Batch:
@@ -136,9 +137,10 @@ def make_case(recipe: Recipe, small: SmallData) -> Case:
         backbone: Any = recipe.system.backbone
         settings = [f"start.file={small.vectors(backbone.embedding or backbone.width)}"]
     case = Case(override(shortened(recipe), settings), small)
-    if "entity vectors" not in case.gives:
-        return case
-    return Case(with_entities(case.recipe, Mixture.open([case.data])), small)
+    if "entity vectors" in case.gives:
+        case = Case(with_entities(case.recipe, Mixture.open([case.data])), small)
+    decided = with_tasks(case.recipe, case.tokenizer)
+    return case if decided is case.recipe else Case(decided, small)
 
 
 def shortened(recipe: Recipe) -> Recipe:

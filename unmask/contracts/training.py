@@ -77,7 +77,7 @@ def accumulates(case: Case) -> None:
 def _accumulates(case: Case, batch: Batch) -> None:
     recipe = without_dropout(case.recipe)
     found: list[tuple[dict[str, Any], list[Any]]] = []
-    for portions in ([batch], [_part(batch, 0, ROWS // 2), _part(batch, ROWS // 2, ROWS)]):
+    for portions in ([batch], _halves(batch)):
         trainer = _trainer(case, recipe)
         means = trainer.gradients(portions, {}, 1)
         found.append((means, [p.grad for p in trainer.system.parameters()]))
@@ -112,6 +112,11 @@ def _mixed(case: Case, length: int | None) -> Batch:
     if len(parts) == 1:
         return parts[0]
     return joined(parts).replace(tracks=tuple((w.track, n) for w, n in zip(tracks, counts, strict=True)))
+
+
+def _halves(batch: Batch) -> list[Batch]:
+    middle = batch.shape[0] // 2
+    return [_part(batch, 0, middle), _part(batch, middle, batch.shape[0])]
 
 
 def _part(batch: Batch, begin: int, end: int) -> Batch:

@@ -72,6 +72,12 @@ def rows_of_task(
     return _rows(laid, tokenizer, layout, length, words, linker)
 
 
+def rows_of_track(laid: Laid, tokenizer: Tokenizer, layout: str, length: int) -> tuple[Rows, Counter[str]]:
+    """The rows of a task's examples for a track of pretraining: with words, which a rule may hide, and with a width that is a
+    multiple of 8."""
+    return _rows(laid, tokenizer, layout, length, available("auto"), multiple=8)
+
+
 def rows_of(
     examples: Sequence[Text | tuple[Text, ...]], labels: Sequence[int], tokenizer: Tokenizer, layout: str, length: int,
     words: Words = "none", *, keep: Literal["front", "back"] = "front",
@@ -83,8 +89,9 @@ def rows_of(
 
 
 def _rows(
-    laid: Laid, tokenizer: Tokenizer, layout: str, length: int, words: Words, linker: Linker | None = None
-) -> tuple[Rows, Counter[str]]:
+    laid: Laid, tokenizer: Tokenizer, layout: str, length: int, words: Words, linker: Linker | None = None, *,
+    multiple: int = 1,
+) -> tuple[Rows, Counter[str]]:  # fmt: skip
     readings = [example if isinstance(example, tuple) else (example,) for example in laid.readings]
     texts = [text for several in readings for text in several]
     counts = np.array([len(several) for several in readings])
@@ -104,7 +111,8 @@ def _rows(
     chosen = {"a": a, "b": b} if pairs else {"a": a}
     runs = render(chosen, labels, layout, len(joined.ids), notes)
     longest, pad = int(np.bincount(runs.example, weights=runs.length).max()), tokenizer.vocabulary.pad
-    rows = pack(joined, runs, special_ids(tokenizer, layout), pad, longest, packed=False)
+    width = min(length, -(-longest // multiple) * multiple)
+    rows = pack(joined, runs, special_ids(tokenizer, layout), pad, width, packed=False)
     if owner is None:  # in windows, all of a text is read
         lost = {marks.name: int((rows.columns[marks.name].values < 0).all(1).sum()) for marks in laid.marks}
         notes.update({f"texts whose {name} was cut off": count for name, count in lost.items() if count})

@@ -59,11 +59,13 @@ def join_rows(parts: list[Rows], columns: dict[str, Column]) -> Rows:
     places = max(part.label.shape[1] for part in parts)
     flags = list(dict.fromkeys(name for part in parts for name in part.per_row))
     none = [np.zeros(len(part), bool) for part in parts]
+    answers = parts[0].per_example  # rows of a task are joined only with rows of the same task
     return Rows(
         **{name: np.concatenate([getattr(part, name) for part in parts]) for name in PER_TOKEN},
         **{name: np.concatenate([_widened(getattr(part, name), places) for part in parts]) for name in PER_EXAMPLE},
         columns={name: _stacked([_column(part, name, column) for part in parts]) for name, column in known.items()},
         per_row={n: np.concatenate([p.per_row.get(n, f) for p, f in zip(parts, none, strict=True)]) for n in flags},
+        per_example={name: np.concatenate([part.per_example[name] for part in parts]) for name in answers},
     )  # fmt: skip
 
 

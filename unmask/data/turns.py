@@ -63,7 +63,8 @@ class TurnLoader:
             self.turns[self.current] = self.turns.get(self.current, 0) + 1
             self.counts[self.current] += 1
         self.served = (self.served + rows) % self.rows
-        return self.loaders[self.current].batch(rows).replace(tracks=((self.current, rows),))
+        batch = self.loaders[self.current].batch(rows)
+        return batch.replace(tracks=((self.current, len(batch.ids)),))  # an example may have several rows
 
     def _draw(self) -> str:
         """The track of the next step, drawn from those that have had fewer steps than their share, each with a probability

@@ -89,6 +89,12 @@ class TaskReader:
 def task_of_model(model: Model) -> Task:
     """The task that a model was adapted to. If there is none, the error says what to do."""
     task = task_of(model.recipe)
+    if task is None and model.recipe.tasks:
+        raise UserError(
+            "{folder} has several tasks: name one of {names} with --task (in Python, model.task(NAME))",
+            folder=model.folder,
+            names=", ".join(model.recipe.tasks),
+        )
     if task is None:
         parts = ", ".join(model.recipe.predict) or "nothing"
         raise UserError(

@@ -88,6 +88,10 @@ class InBatchLoss(Part):
     def __post_init__(self) -> None:
         require(self.scale > 0, "scale must be over 0, got {scale}: it is 1 / temperature", scale=self.scale)
 
+    @property
+    def gives(self) -> frozenset[str]:
+        return frozenset({"compared rows"})
+
     def build(self, width: int, initial: InitWeights) -> InBatchModule:
         return InBatchModule(self)
 

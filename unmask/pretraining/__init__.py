@@ -20,6 +20,7 @@ from unmask.infer.model import Model, open_run
 from unmask.pretraining.choose_dropout import about_dropout, automatic, with_dropout
 from unmask.pretraining.collapse import collapses
 from unmask.pretraining.entity_vectors import graph_of, put_entities, with_entities
+from unmask.pretraining.labelled import with_tasks
 from unmask.pretraining.measure import (
     Source,
     ends,
@@ -64,6 +65,7 @@ def pretrain(
     overwrite: bool = False,
     tensorboard: bool = False,
     recipe_file: str | Path | None = None,
+    at_once: int = 1,
     stop: Callable[[], bool] = lambda: False,
     began: float | None = None,
     now: Callable[[], float] = time.monotonic,
@@ -71,8 +73,8 @@ def pretrain(
     """Train a recipe on prepared data, write the run folder `out`, and yield records.
 
     `start`: a run to continue from, on new text. `resume`: continue an interrupted run; then only `out` is needed.
-    `recipe_file`: the user's recipe file, if one of these runs uses parts of it. The default budget is 20 minutes, the
-    default seed is 0. A budget in time starts at `began`, measured by the clock `now`.
+    `recipe_file`: the user's recipe file, if one of these runs uses parts of it. `at_once`: how many runs share the machine.
+    The default budget is 20 minutes, the default seed is 0. A budget in time starts at `began`, measured by the clock `now`.
     """
     began, out = now() if began is None else began, Path(out)
     earlier = run.request_of(out) if resume else None
@@ -99,7 +101,7 @@ def pretrain(
         run.claim(out, overwrite=overwrite, base=started, reads=[s.folder for s in mixture.shards], resume=resume)
         base = open_run(start, device="cpu", recipe=run.file_for(start, file)) if start is not None else None
         notices = base.notices if base is not None else ()
-        ready = yield from _new_run(recipe, mixture, machine, data, out, budget, base, seed, began, now)
+        ready = yield from _new_run(recipe, mixture, machine, data, out, budget, base, seed, at_once, began, now)
     else:
         ready = _resumed(recipe, mixture, machine, earlier, out, limit, seed, began, now, file)
     for notice in notices:
@@ -136,21 +138,21 @@ class Ready:
 
 def _new_run(
     recipe: Recipe, mixture: Mixture, machine: Machine, data: Sequence[str | Path], out: Path, budget: str,
-    base: Model | None, seed: int, began: float, now: Callable[[], float],
+    base: Model | None, seed: int, at_once: int, began: float, now: Callable[[], float],
 ) -> Generator[dict[str, Any], None, Ready]:  # fmt: skip
     """Check, measure, plan, and create the folder. Yields events, returns the run."""
     request = {"recipe": run.as_data(recipe), "data": [str(d) for d in data], "start": str(base.folder) if base else None,
                "seed": seed, "budget": budget}  # fmt: skip
     if base is not None:
         recipe = continued(recipe, base, mixture)
-    recipe = with_entities(recipe, mixture)
+    recipe = with_tasks(with_entities(recipe, mixture), mixture.tokenizer)
     check_training(recipe)
     trainer, notices = _built(recipe, mixture, machine, base, seed)
     _check_data(recipe, mixture, seed)
     limit = Budget.parse(budget)
     if limit.kind == "seconds" or machine.device != "cpu":
         yield {"event": "measuring"}
-    recipe, micro, measured, steps = _measured(recipe, mixture, trainer, limit, began, now, notices)
+    recipe, micro, measured, steps = _measured(recipe, mixture, trainer, limit, at_once, began, now, notices)
     _check_data(recipe, mixture, seed)  # its steps may be smaller now
     if automatic(recipe):  # the number of steps was not known before
         visits = mixture.visits(steps * recipe.step_tokens)
@@ -192,15 +194,17 @@ def _check_data(recipe: Recipe, mixture: Mixture, seed: int) -> None:
 
 
 def _measured(
-    recipe: Recipe, mixture: Mixture, trainer: Trainer, limit: Budget, began: float, now: Callable[[], float],
+    recipe: Recipe, mixture: Mixture, trainer: Trainer, limit: Budget, at_once: int, began: float, now: Callable[[], float],
     notices: list[str],
 ) -> tuple[Recipe, list[int], float, int]:  # fmt: skip
     """The recipe, with smaller steps if the budget allows too few; rows in one pass; seconds per step (0.0 if the budget is
     not in time); and the number of steps."""
     found = _steps(recipe, mixture, trainer, limit, began, now)
-    smaller = shrunk(recipe, found[2], trainer.machine.device) if limit.kind != "steps" else recipe
+    # runs that share the machine may be measured while the others wait, and would then expect too many steps
+    expected = found[2] // at_once if limit.kind == "seconds" else found[2]
+    smaller = shrunk(recipe, expected, trainer.machine.device) if limit.kind != "steps" else recipe
     if smaller is not recipe:
-        notices.append(about_shrinking(recipe, smaller, found[2]))
+        notices.append(about_shrinking(recipe, smaller, expected))
         recipe, found = smaller, _steps(smaller, mixture, trainer, limit, began, now)
     require(
         found[2] > 0,

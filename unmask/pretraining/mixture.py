@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -11,6 +11,7 @@ from typing import Any
 from unmask.axes import Arrange, columns_of
 from unmask.batch import Batch
 from unmask.data import Collection, Shards
+from unmask.data.labelled import EXAMPLES
 from unmask.data.loader import TRACK_BITS, Loader, TrackReaders, shared_out, track_seed
 from unmask.data.pack import SENTENCES
 from unmask.data.turns import TurnLoader
@@ -139,7 +140,9 @@ class Mixture:
                     yield shards, _columns_of_track(recipe, track)
 
     def _of(self, track: FullTrack) -> Mixture:
-        """The data of a track: its own, or the data of the run."""
+        """The data of a track: its own, or the data of the run. Examples of a task come from one file, in one reader."""
+        if EXAMPLES in track.arrange.gives:
+            return replace(self, shards=self.shards[:1], weights=(1.0,))
         if not track.data:
             return self
         found = Mixture.open(track.data)
@@ -254,7 +257,8 @@ class Mixture:
         for number, (name, track) in enumerate(recipe.all_tracks().items()):
             if not _is_read(recipe, track):
                 continue
-            collections = [Collection(one.split(split)) for one in self._of(track).shards] if track.data else shared
+            own = self._of(track)
+            collections = shared if own is self else [Collection(one.split(split)) for one in own.shards]
             given = (self.tokenizer, recipe.layout, length, track_seed(seed, name, number))
             readers = [track.arrange.open(data, *given, shuffled=split == "train") for data in collections]
             found.append(TrackReaders(readers, name, track.share, number))

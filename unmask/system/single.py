@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any, Self
@@ -115,6 +116,16 @@ class SystemModule(nn.Module):
         if batch.rank is None:
             batch = view(self.tracks[track or MAIN], batch)
         return self.vectors(batch)[0]
+
+    def alone(self, name: str) -> Self:
+        """The same networks with only this track and its objectives: for one task of several. Nothing is copied."""
+        found = copy.copy(self)
+        kept = {loss: self.predict[loss] for loss in self.losses_of[name] if loss in self.predict}
+        found.__dict__["_modules"] = self._modules | {"predict": nn.ModuleDict(kept)}
+        found.tracks, found.writing = {MAIN: replace(self.tracks[name], share=1.0)}, MAIN
+        found.asked, found.losses_of = {MAIN: self.asked[name]}, {MAIN: list(kept)}
+        found.as_recipe, found.remembers = [MAIN], {MAIN} if name in self.remembers else set()
+        return found
 
     def vectors(self, batch: Batch, memory: Any = None) -> tuple[Hidden, Any]:
         """The vectors that heads read, and the memory for the next batch."""

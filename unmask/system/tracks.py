@@ -51,8 +51,8 @@ def _hidden(track: FullTrack, batch: Batch, vocabulary: Vocabulary, seed: int, a
 def view(track: FullTrack, batch: Batch) -> Batch:
     """The batch as a track sees it, with the ranks and the segment numbers of the track."""
     batch = track.see.apply(batch)  # first, because a view may need the segment numbers of the layout
-    if track.task is not None:
-        numbers = torch.full_like(batch.row, track.task)
+    if track.number is not None:
+        numbers = torch.full_like(batch.row, track.number)
         batch = batch.replace(per_row=batch.per_row | {TASK: numbers})
     if not track.segments:
         return batch
@@ -77,10 +77,14 @@ def only_asked(track: FullTrack, batch: Batch, asked: list[Objective]) -> Batch:
 
 
 def rows_of(batch: Batch, begin: int, end: int) -> Batch:
-    """The rows from `begin` to `end` of a batch in which no token is hidden yet, with those of its decoder."""
+    """The rows from `begin` to `end` of a batch in which no token is hidden yet, with those of its decoder. An example that is
+    read several times is not cut: both are multiples of its rows."""
     rows, length = batch.shape
-    each = len(batch.label) // rows  # examples in a row
-    examples = {name: getattr(batch, name)[begin * each : end * each] for name in _PER_EXAMPLE}
+
+    def part(values: Tensor) -> Tensor:
+        return values[begin * len(values) // rows : end * len(values) // rows]
+
+    examples = {name: part(getattr(batch, name)) for name in _PER_EXAMPLE}
     rowwise = {
         name: getattr(batch, name)[begin:end] for name in ("ids", "example", "segment", "position", "row", "visit")
     }
@@ -89,7 +93,7 @@ def rows_of(batch: Batch, begin: int, end: int) -> Batch:
         decoder=None if batch.decoder is None else rows_of(batch.decoder, begin, end),
         columns={name: column[begin:end] for name, column in batch.columns.items()},
         per_row={name: values[begin:end] for name, values in batch.per_row.items()},
-        per_example={name: values[begin * each : end * each] for name, values in batch.per_example.items()},
+        per_example={name: part(values) for name, values in batch.per_example.items()},
     )  # fmt: skip
 
 

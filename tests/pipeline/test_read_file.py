@@ -1,0 +1,119 @@
+"""Mistakes in a pipeline file are found before anything is trained, and the line is named."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.command import mistake
+from tests.pipeline.made import FILE, FakeRunner, folder
+from unmask import run_pipeline
+from unmask.errors import UserError
+
+WRONG = [
+    ("share = 6", "shares = 6", r"line 8: unknown field of a stage 'shares': did you mean share or names\?"),
+    ('size = "tiny"', 'sizes = "tiny"', r"line 3: unknown field of a pipeline 'sizes': did you mean size"),
+    ('size = "tiny"', 'size = "huge"', r"line 3: unknown size of bert 'huge'"),
+    ('recipe = "bert"', 'recipe = "brt"', r"line 2: unknown recipe 'brt': did you mean bert"),
+    ('recipe = "bert"\n', "", "line 1: recipe is missing"),
+    ('out = "out"\n', "", "line 1: out is missing"),
+    ('out = "out"', 'out = "wiki/out"', r"line 1: .*wiki/out is inside .*wiki, whose files \[general\] reads as text"),
+    ("share = 6", 'share = "6"', r"line 8: share must be a number, got '6'"),
+    ("share = 6", "share = 0", "line 8: share must be over 0, got 0"),
+    ("share = 6", "", r"line 6: \[general\] has no share, and \[knowledge\] has one"),
+    ('budget = "20steps"', 'budget = "20"', "line 4: a budget is a number with a unit"),
+    ('budget = "20steps"', 'budget = "2steps"', "line 4: the budget 2steps is too small for 3 stages"),
+    ('budget = "20steps"\n', "", "line 1: the budget is missing"),
+    ("share = 6", 'budget = "5m"', r"line 8: \[general\] has a budget of its own, and there is a total"),
+    ('text = "wiki/"', 'text = ["wiki/", "nowhere/"]', "line 7: no such corpus: .*nowhere is not a file"),
+    ('text = "wiki/"', 'train = "train.jsonl"', r"line 8: share is a field of stages that pretrain .*, and \[general\] is none"),
+    ('text = "wiki/"', 'text = "wiki/"\ntrain = "train.jsonl"', r"line 7: \[general\] has text, which pretrains, and train"),
+    ('text = "wiki/"', "", r"line 6: \[general\] reads nothing: give text, triples or labelled"),
+    ('text = "wiki/"', 'text = "wiki/"\nfrom = "runs/bert"', r"line 8: \[general\] starts from 'runs/bert', which is not a stage "
+     r"\(general, knowledge, domain, task\), and there is no finished run at .*runs/bert"),
+    ('text = "wiki/"', 'text = "wiki/"\nfrom = "domain"', "line 8: the stages start from each other in a cycle: general from domain "
+     "from knowledge from general"),
+    ('text = "wiki/"', 'text = "wiki/"\nfrom = "general"', "line 8: .*in a cycle: general from general"),
+    ('text = "wiki/"', 'text = "wiki/"\nmix = 0.5', r"line 8: mix is the share of the steps that read .*, and \[general\] does not have both"),
+    ('text = "wiki/"', 'text = "wiki/"\nset = "hide.budgt=0.2"', "line 8: .*budgt"),
+    ('size = "tiny"', 'variant = "papr"', "line 3: unknown variant of bert 'papr': did you mean paper"),
+    ('size = "tiny"', 'set = "hide=Next"', "line 7: hide=Next needs"),
+    ('size = "tiny"', 'set = "hide.budgt=0.2"', "line 3: .*budgt"),
+    ('size = "tiny"', 'lexicon = "graph.tsv"', "line 7: --lexicon has no effect"),
+    ('text = "wiki/"', 'text = "wiki/"\nask = "tail"', r"line 8: ask says how triples are read, and \[general\] has none"),
+    ('triples = "graph.tsv"', 'labelled = "graph.tsv"', "line 11: .*graph.tsv"),
+    ('triples = "graph.tsv"', 'labelled = "nowhere/"', "line 11: there is no such file or folder: .*nowhere"),
+    ('triples = "graph.tsv"', 'labelled = "wiki/"', "line 11: .*wiki/a.txt is left out|line 11: .*wiki has no task"),
+    ('triples = "graph.tsv"', 'labelled = ["train.jsonl", "test.jsonl"]', r"line 11: \[knowledge\] has two tracks with the name"),
+    ("[knowledge]", "[general]", "line 10: two stages are called general, the other in line 6"),
+    ("[knowledge]", '["a b"]', "line 10: the name of a stage is made of letters, digits, - and _, got 'a b'"),
+    ("[knowledge]", "[tokenizer]", "line 10: tokenizer is a field of the pipeline, and no stage"),
+    ('"graph.tsv"', '"graph.tv"', "line 11: there is no such file: .*graph.tv"),
+    ('"graph.tsv"', '"train.jsonl"', "line 11: .*train.jsonl"),
+    ('train = "train.jsonl"', 'train = "tran.jsonl"', "line 20: there is no such file: .*tran.jsonl"),
+    ('train = "train.jsonl"', 'train = "reviews.txt"', r"line 20: .*reviews.txt"),
+    ('"test.jsonl"', '"graph.tsv"', "line 22: .*graph.tsv"),
+    ('set = "epochs=1"', 'set = "epoch=1"', "line 23: .*epoch"),
+    ('set = "epochs=1"', 'tune = "lra"', "line 23: .*lra.*lora"),
+    ('set = "epochs=1"', 'task = "tagg"', "line 23: unknown task 'tagg': did you mean tag"),
+    ('set = "epochs=1"', "seeds = 0", "line 23: seeds must be 1 or more, got 0"),
+    ('set = "epochs=1"', "share = 1", r"line 23: share is a field of stages that pretrain \(they have text, triples or labelled\)"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("before", "after", "said"), WRONG, ids=[after[:40] or before for before, after, _ in WRONG])
+def test_a_mistake_names_its_line_and_nothing_is_begun(tmp_path, before, after, said):
+    assert before in FILE
+    file, runner = folder(tmp_path, FILE.replace(before, after, 1)), FakeRunner()
+    with pytest.raises(UserError, match=r"mine\.toml, " + said):
+        run_pipeline(file, progress=False, runner=runner)
+    assert runner.calls == []
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_triple_with_a_missing_field_names_the_line_of_the_pipeline_and_of_the_triples(tmp_path):
+    file = folder(tmp_path)
+    (tmp_path / "graph.tsv").write_text("a\tb\tc\na\tb\n")
+    with pytest.raises(UserError, match=r"line 11: .*graph\.tsv.*2"):
+        run_pipeline(file, progress=False, runner=FakeRunner())
+
+
+def test_a_task_that_comes_first_starts_from_nothing(tmp_path):
+    file = folder(tmp_path, 'out = "out"\n[task]\ntrain = "train.jsonl"\n')
+    with pytest.raises(UserError, match=r"line 2: \[task\] starts from nothing: put a stage that pretrains before it"):
+        run_pipeline(file, progress=False, runner=FakeRunner())
+
+
+def test_an_output_folder_with_other_files_is_refused(tmp_path):
+    file = folder(tmp_path)
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "mine.txt").write_text("x")
+    with pytest.raises(UserError, match="line 1: .*out exists and holds something else"):
+        run_pipeline(file, progress=False, runner=FakeRunner())
+
+
+def test_options_that_name_no_stage_or_leave_none_are_refused(tmp_path):
+    file = folder(tmp_path)
+    with pytest.raises(UserError, match="unknown stage 'domane': did you mean domain"):
+        run_pipeline(file, without=["domane"], progress=False)
+    with pytest.raises(UserError, match="leaves no stage"):
+        run_pipeline(file, without=["general", "knowledge", "domain", "task"], progress=False)
+    with pytest.raises(UserError, match="--ablate compares scores, and no stage of .* has a test file"):
+        run_pipeline(file, without=["task"], ablate=True, progress=False)
+
+
+def test_the_command_line_says_a_mistake_in_one_line(tmp_path):
+    file = folder(tmp_path, FILE.replace("share = 6", "shares = 6"))
+    assert f"{file}, line 8: unknown field" in mistake("pipeline", file)
+    assert "there is no such file" in mistake("pipeline", tmp_path / "none.toml", "--plan")
+
+
+def test_paths_begin_at_the_folder_of_the_file_wherever_the_command_is_given(tmp_path, monkeypatch):
+    file = folder(tmp_path / "project")
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    runner = FakeRunner()
+    run_pipeline(Path("../project/mine.toml"), progress=False, runner=runner)
+    assert Path(str(runner.calls[0].out)).is_relative_to(tmp_path / "project" / "out")
+    assert file.is_file()

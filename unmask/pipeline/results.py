@@ -1,0 +1,122 @@
+"""What a pipeline found: the stages of each variant, their scores, and what each stage was worth."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from unmask.comparison.estimates import Estimate, Scores, difference, estimate
+from unmask.pipeline.description import Pipeline
+from unmask.pipeline.execute import finished
+from unmask.pipeline.work import UNTRAINED, Work
+
+STAGE_COLUMNS = ["stage", "what it does", "from", "budget", "steps", "tokens", "time", "held-out loss", "score", "run"]
+WORTH_COLUMNS = ["without", "task", "all stages", "without it", "what it was worth", ""]
+
+
+@dataclass(frozen=True)
+class Variant:
+    """A pipeline with or without some stages, and its work for every seed."""
+
+    name: str
+    without: (
+        str | None
+    )  # the stage that is left out to see what it was worth; None: this is what others are compared with
+    pipeline: Pipeline
+    works: tuple[Work, ...]
+
+
+def results_of(variants: Sequence[Variant]) -> dict[str, Any]:
+    """The content of results.json."""
+    found = [_variant(variant) for variant in variants]
+    return {"format": 1, "variants": found, "worth": list(_worth(found))}
+
+
+def _variant(variant: Variant) -> dict[str, Any]:
+    runs = [_run(work) for work in variant.works if work.trains]
+    scores = {
+        stage.name: _scores([run for run in runs if run["stage"] == stage.name])
+        for stage in variant.pipeline.stages
+        if stage.scored
+    }
+    return {"name": variant.name, "without": variant.without, "budgets": variant.pipeline.budgets, "runs": runs,
+            "scores": {name: one for name, one in scores.items() if one}}  # fmt: skip
+
+
+def _run(work: Work) -> dict[str, Any]:
+    result = finished(work)
+    about = {"stage": work.stage, "does": work.does, "from": work.start, "budget": work.budget, "seed": work.seed, "trial": work.trial,
+             "run": str(work.out), "finished": result is not None, "commands": [call.command for call in work.calls]}  # fmt: skip
+    return about | (result or {})
+
+
+def _scores(runs: Sequence[Mapping[str, Any]]) -> dict[str, Any] | None:
+    """The scores of a stage by seed and by training, with their mean and interval."""
+    done = [run for run in runs if run["finished"]]
+    if not done:
+        return None
+    by_seed: dict[int, dict[int, float]] = {}
+    for run in done:
+        by_seed.setdefault(run["seed"], {})[run["trial"]] = run["score"]["score"]
+    return {"measure": done[0]["score"]["measure"], "by_seed": by_seed, **plain(estimate(by_seed))}
+
+
+def plain(found: Estimate | None) -> dict[str, Any]:
+    return {} if found is None else asdict(found) | {"differs": found.differs}
+
+
+def _worth(variants: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
+    """For each stage that was left out and each score: with it, without it, and the difference over the seeds of both."""
+    whole = variants[0]
+    for variant in variants[1:]:
+        for task, scores in whole["scores"].items():
+            other = variant["scores"].get(task)
+            if other is None:
+                continue
+            both = difference(_by_seed(scores), _by_seed(other))
+            yield {"stage": variant["without"], "task": task, "measure": scores["measure"], "with": _short(scores),
+                   "without": _short(other), "difference": plain(both)}  # fmt: skip
+
+
+def _by_seed(scores: Mapping[str, Any]) -> Scores:
+    found: Scores = scores["by_seed"]
+    return found
+
+
+def _short(scores: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: scores[name] for name in ("mean", "low", "high", "of", "runs")}
+
+
+def stage_rows(variant: Mapping[str, Any]) -> Iterator[list[str]]:
+    """A row for each stage: the numbers of the first seed."""
+    names = list(dict.fromkeys(run["stage"] for run in variant["runs"] if run["stage"] != UNTRAINED))
+    for name in names:
+        run = next(run for run in variant["runs"] if run["stage"] == name)
+        score = variant["scores"].get(name)
+        yield [
+            name, run["does"], run["from"] or "-", run["budget"] or "-", _number(run.get("steps"), ","), _number(run.get("tokens"), ","),
+            f"{run['seconds']:,.0f} s" if "seconds" in run else "-", _number(run.get("held_out_loss"), ".3f"),
+            spread(score) + f" ({score['measure'].replace('_', ' ')})" if score else "-",
+            Path(run["run"]).name if run["finished"] else "not finished",
+        ]  # fmt: skip
+
+
+def worth_rows(results: Mapping[str, Any]) -> Iterator[list[str]]:
+    """What each stage was worth, in points of a hundred."""
+    for row in results["worth"]:
+        seen = row["difference"]
+        doubt = "one run of each: may be chance" if seen["low"] is None else "" if seen["differs"] else "may be chance"
+        yield [row["stage"], f"{row['task']} ({row['measure'].replace('_', ' ')})", spread(row["with"]), spread(row["without"]),
+               spread(seen, sign=True), doubt]  # fmt: skip
+
+
+def spread(row: Mapping[str, Any], *, sign: bool = False) -> str:
+    """A mean in %, with half of its 95% interval."""
+    half = "" if row["low"] is None else f" ± {100 * (row['high'] - row['mean']):.1f}"
+    return f"{100 * row['mean']:{'+' if sign else ''}.1f}{half}"
+
+
+def _number(value: float | None, form: str) -> str:
+    return "-" if value is None else f"{value:{form}}"
