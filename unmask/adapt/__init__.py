@@ -4,7 +4,6 @@ A way of tuning is a file of this package with a dataclass of its name (`unmask.
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
@@ -15,12 +14,13 @@ from typing import Any
 from unmask import run
 from unmask.adapt._get import get
 from unmask.adapt.data_notices import data_notices
-from unmask.adapt.epochs import of_dev, rounds, steps_of
+from unmask.adapt.epochs import of_dev, of_one_task, rounds
 from unmask.adapt.features import cached_features
 from unmask.adapt.inherit import inherit
 from unmask.adapt.special_tokens import with_special_tokens
-from unmask.adapt.unlabelled import check_unlabelled, read_unlabelled, rows_without_labels
+from unmask.adapt.unlabelled import Texts, check_unlabelled, read_unlabelled, with_texts
 from unmask.axes import Judged, Task, Tune
+from unmask.data.loader import track_seed
 from unmask.errors import require
 from unmask.infer.answer import TaskReader
 from unmask.infer.model import Model
@@ -70,7 +70,7 @@ def adapt(
 
     `tune`: which weights are trained; None: all of them. `fresh` starts from random weights instead of the pretrained ones,
     as a control without pretraining. `unlabelled`: examples without labels, for a way of tuning that learns from them."""
-    _check_base(base)
+    check_base(base)
     check_unlabelled(tune, bool(unlabelled))
     task = task.learn(examples)
     base = with_special_tokens(base, task, tune)
@@ -87,11 +87,11 @@ def adapt(
         held, noted = laid_out(model, task.lay_out(dev))
         rows_of_dev = [held]
         notes.update(of_dev(noted))
-    plan, texts = task.hyperparameters(base.recipe), None
+    plan = task.hyperparameters(base.recipe)
+    reading = of_one_task(rows, plan.examples, seed)
     if tune is not None and unlabelled:
-        batch, _, steps = steps_of(plan, len(rows), tune.turns)
-        steps = math.ceil(steps * tune.turns / (1 + tune.turns))
-        texts = rows_without_labels(model, task, unlabelled, turns=tune.turns, steps=steps, batch=batch, seed=seed)
+        texts = Texts(unlabelled, tune.turns, plan.epochs)
+        reading = with_texts(reading, texts, model, task, seed)
     start = task.baseline(dev or examples)
     start |= {"baseline_of": "dev" if dev else "train"} if "baseline" in start else {}
     judge = _Judge(model, task, dev)
@@ -104,14 +104,13 @@ def adapt(
         assert below is not None
         model.system.features = cached_features(model, [rows, *rows_of_dev], tune.cached, below.sha256)
     yield from rounds(
-        model, rows, plan, base=below, notes=notes, seed=seed, start=start, validate=judge if dev else None, stop=stop,
-        unlabelled=texts,
+        model, reading, plan, base=below, notes=notes, seed=seed, start=start, validate=judge if dev else None, stop=stop,
         remarks=lambda: task.notices(TaskReader(model), examples, dev, judge.best),
     )  # fmt: skip
-    save_seen(out, task, examples)
+    save_seen(out, (task, examples))
 
 
-def _check_base(base: Model) -> None:
+def check_base(base: Model) -> None:
     """Refuse a base with modules that a new network would not have."""
     tune = base.recipe.tune
     require(
@@ -129,14 +128,22 @@ def _recipe(base: Model, task: Task, tune: Tune | None, examples: int) -> Recipe
     return (made if tune is None else tune.recipe(made)).replace(tune=tune)
 
 
+def head_seeds(recipe: Recipe, seed: int) -> dict[str, int]:
+    """The names of the heads of a recipe with several tasks, each with its own seed."""
+    heads = [name for track in recipe.tracks.values() for name in track.own]
+    return {name: track_seed(seed, name, number) for number, name in enumerate(heads, 1)}
+
+
 def new_model(base: Model, recipe: Recipe, out: Path, seed: int, fresh: bool) -> Model:
-    """The model to train: it has the weights of the pretrained model (unless `fresh`) and a new head."""
-    assert recipe.task is not None
+    """The model to train: it has the weights of the pretrained model (unless `fresh`) and a new head, or one for each of
+    several tasks."""
+    news = {recipe.task.head: seed} if recipe.task is not None else head_seeds(recipe, seed)
     with nullcontext() if fresh else Undrawn():
         system = recipe.system.build(recipe, base.tokenizer.vocabulary, seed)
     if not fresh:
-        draw_head(system, recipe, recipe.task.head, seed)
-        inherit(system, base, recipe.task.head)
+        for name, own in news.items():
+            draw_head(system, recipe, name, own)
+        inherit(system, base, [name for name in news if name])
     if recipe.tune is not None:
         put_in(system, recipe.tune, seed)
         add_students(system, recipe.tune, recipe, seed)

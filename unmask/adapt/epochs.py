@@ -12,19 +12,14 @@ from typing import Any
 
 from unmask import run
 from unmask.adapt.phases import Phase, about, parameters, phases_of
-from unmask.adapt.unlabelled import TextRows
 from unmask.data.examples import Examples
-from unmask.data.loader import track_seed
 from unmask.data.pack import Rows
-from unmask.data.turns import TurnLoader
 from unmask.infer.model import Model
-from unmask.recipe import MAIN, UNLABELLED
 from unmask.system import weights
 from unmask.system.tuned import only_train
 from unmask.tasks._training import Hyperparameters
 from unmask.train import Fixed, Intervals, LoopStage, Machine, Trainer, checkpoint, train
 from unmask.train.log import Log
-from unmask.train.loop import BatchSource
 
 WIDTHS = 16  # most widths of batches, about, where steps are recorded: each width has its own recording
 _DEV = "validation_"  # the prefix that the training loop gives to the names of scores
@@ -35,9 +30,35 @@ def of_dev(notes: Counter[str]) -> dict[str, int]:
     return {f"{name} (dev)": count for name, count in notes.items()}
 
 
+Opened = Callable[
+    [dict[str, Any] | None, int | None], Any
+]  # a source of batches, at a state, with at most so many widths
+
+
+@dataclass(frozen=True)
+class ToRead:
+    """What an adaptation reads."""
+
+    examples: int
+    batch: int  # examples in a step
+    steps: int  # in an epoch
+    legs: tuple[tuple[float, Opened], ...]  # in order: the share of all steps at the end of each, and how it is opened
+    notices: tuple[str, ...] = ()  # what a user should know about it
+
+
+def of_one_task(rows: Rows, batch: int, seed: int) -> ToRead:
+    """The rows of one task, in a new order in each epoch."""
+    batch = min(batch, len(rows))
+
+    def opened(state: dict[str, Any] | None, widths: int | None) -> Examples:
+        return Examples(rows, seed, state, widths=widths)
+
+    return ToRead(len(rows), batch, max(1, round(len(rows) / batch)), ((1.0, opened),))
+
+
 def rounds(
     model: Model,
-    rows: Rows,
+    reading: ToRead,
     plan: Hyperparameters,
     *,
     base: run.Base | None = None,
@@ -46,22 +67,20 @@ def rounds(
     start: dict[str, Any],
     validate: Callable[[Trainer], dict[str, float]] | None,
     stop: Callable[[], bool],
-    unlabelled: TextRows | None = None,
     remarks: Callable[[], list[str]] = list,
 ) -> Iterator[dict[str, Any]]:
-    """Train a model on the rows of its task, yielding records. Its run folder is replaced by one with the best weights.
+    """Train a model on the examples of its task, or of several tasks, yielding records. Its run folder is replaced by one with the best weights.
 
     The first record is the event `start`. The record at the end of an epoch has `epoch`, `epoch_loss` and `kept`: whether
     its weights are the best so far. The last record has the scores of all `epochs`, the scores of `kept_epoch` (None if
     training stopped before an epoch ended) and its `kept_score` (None without a dev set), the values of `start`, and the `notices`, which `remarks` returns. All records
-    are written to the log of the run. `base`: the run holds only what was trained, and this is its base. `unlabelled`: rows of texts
-    without labels, which are read in turn with the rows of the task."""
+    are written to the log of the run. `base`: the run holds only what was trained, and this is its base."""
     out, system = model.folder, model.system
     run.create(
         out, model.recipe, model.tokenizer, more={run.BASE: dataclasses.asdict(base)} if base else {}, graph=model.graph
     )
-    batch, in_epoch, steps = steps_of(plan, len(rows), 0.0 if unlabelled is None else unlabelled.turns)
-    epochs = Epochs(in_epoch)
+    epochs = Epochs(reading.steps)
+    steps = max(1, round(plan.epochs * epochs.steps))
     phases = phases_of(model.recipe, system, epochs.steps, steps, alone=base is not None)
     gpu = model.device != "cpu"
     machine = Machine(device=model.device, half=gpu, recorded=gpu and system.features is None)  # features are on disk
@@ -69,18 +88,16 @@ def rounds(
     losses = weights(model.recipe, model.recipe.schedule[0])
     widths = WIDTHS if machine.recorded else None
     legs = [
-        LoopStage(
-            phase.until, batch, batch, partial(_opened, system, phase, _sources(rows, unlabelled, seed, widths), batch, seed), losses
-        )
-        for phase in phases
-    ]  # fmt: skip
+        LoopStage(until, reading.batch, reading.batch, partial(_opened, system, phase, opened, widths), losses)
+        for until, phase, opened in _legs(phases, reading)
+    ]
     pace = Intervals(log=max(1, min(50, steps // 20)), save=epochs.steps)
     log = Log(out)
 
     def records() -> Iterator[dict[str, Any]]:
-        yield {"event": "start", "steps": steps, "steps_per_epoch": epochs.steps, "examples": len(rows),
+        yield {"event": "start", "steps": steps, "steps_per_epoch": epochs.steps, "examples": reading.examples,
                "notes": dict(notes), "plan": dataclasses.asdict(plan)} | parameters(system, phases[-1]) | start  # fmt: skip
-        said = (*about(model.recipe, system, epochs.steps, steps), *(unlabelled.notices if unlabelled else ()))
+        said = (*about(model.recipe, system, epochs.steps, steps), *reading.notices)
         yield from ({"event": "notice", "text": text} for text in said)
         check = (lambda: validate(trainer)) if validate else None
         for record in train(trainer, legs, Fixed(steps), folder=out, pace=pace, keep="best", validate=check, stop=stop):
@@ -106,42 +123,19 @@ def rounds(
         log.close()
 
 
-def steps_of(plan: Hyperparameters, rows: int, turns: float) -> tuple[int, int, int]:
-    """The rows of a step, the steps of an epoch, and the steps of the training. An epoch reads the rows of the task once. `turns`:
-    steps on texts without labels for each step on these rows."""
-    batch = min(plan.examples, rows)
-    in_epoch = max(1, round(max(1, round(rows / batch)) * (1 + turns)))
-    return batch, in_epoch, max(1, round(plan.epochs * in_epoch))
+def _legs(phases: list[Phase], reading: ToRead) -> list[tuple[float, Phase, Opened]]:
+    """The end, the phase and the source of each leg. Either the parameters that train change, or what is read, not both."""
+    if len(reading.legs) == 1:
+        return [(phase.until, phase, reading.legs[0][1]) for phase in phases]
+    assert len(phases) == 1, "several tasks are trained in one phase"
+    return [(until, phases[0], opened) for until, opened in reading.legs]
 
 
-@dataclass(frozen=True)
-class _Source:
-    """The rows of one kind, and their share of the steps."""
-
-    share: float
-    open: Callable[[dict[str, Any] | None], Examples]
-
-
-def _sources(rows: Rows, unlabelled: TextRows | None, seed: int, widths: int | None) -> dict[str, _Source]:
-    """Where batches come from, by track."""
-    found = {MAIN: _Source(1.0, lambda state: Examples(rows, seed, state, widths=widths))}
-    if unlabelled is not None:
-        texts = unlabelled.rows
-        own = track_seed(seed, UNLABELLED, 1)
-        found[UNLABELLED] = _Source(unlabelled.turns, lambda state: Examples(texts, own, state, widths=widths))
-    return found
-
-
-def _opened(
-    system: Any, phase: Phase, sources: dict[str, _Source], batch: int, seed: int, state: dict[str, Any] | None
-) -> BatchSource:
+def _opened(system: Any, phase: Phase, opened: Opened, widths: int | None, state: dict[str, Any] | None) -> Any:
     """The source of a phase. When the phase begins, its parameters begin to train."""
     if phase.names is not None:
         only_train(system, phase.names)
-    if len(sources) == 1:
-        return sources[MAIN].open(state)
-    shares = {name: source.share for name, source in sources.items()}
-    return TurnLoader({name: source.open for name, source in sources.items()}, shares, batch, seed, state)
+    return opened(state, widths)
 
 
 class Epochs:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -11,11 +12,16 @@ from typing import Any
 import numpy as np
 
 from unmask import chance
+from unmask.adapt.epochs import ToRead
 from unmask.axes import Task, Tune
+from unmask.data.examples import Examples
+from unmask.data.loader import track_seed
 from unmask.data.pack import Rows
+from unmask.data.turns import TurnLoader
 from unmask.errors import require
 from unmask.infer.model import Model
 from unmask.infer.passes import laid_out
+from unmask.recipe import MAIN, UNLABELLED
 from unmask.tasks._rows import SUFFIXES, format_of, lines_of_file
 from unmask.tasks.classify import Columns
 
@@ -24,12 +30,12 @@ LINES = 4096  # of a .txt file that are read at a time
 
 
 @dataclass(frozen=True)
-class TextRows:
-    """The rows of texts without labels that a training reads."""
+class Texts:
+    """Texts without labels, and how often they are read."""
 
-    rows: Rows
-    turns: float  # steps on these rows for each step on examples
-    notices: tuple[str, ...] = ()
+    examples: Sequence[Any]
+    turns: float  # steps on these texts for each step on examples
+    epochs: float  # of the training
 
 
 def check_unlabelled(tune: Tune | None, given: bool) -> None:
@@ -58,13 +64,30 @@ def read_unlabelled(task: Task, paths: Sequence[str | Path], columns: Columns | 
     return texts
 
 
-def rows_without_labels(
-    model: Model, task: Task, texts: Sequence[Any], *, turns: float, steps: int, batch: int, seed: int
-) -> TextRows:
-    """The rows of as many texts as a training reads, chosen by the seed. `steps`: of the training, on these texts. `batch`: rows in
-    each of them."""
+def with_texts(reading: ToRead, texts: Texts, model: Model, task: Task, seed: int) -> ToRead:
+    """What a training reads on examples, and texts in turn with them. No more texts are laid out than it reads: they are chosen by
+    the seed. An epoch is still one reading of all examples."""
+    steps = max(1, round(reading.steps * (1 + texts.turns)))
+    needed = math.ceil(texts.epochs * steps * texts.turns / (1 + texts.turns)) * reading.batch
+    rows, notices = _rows(model, task, texts.examples, needed, reading.batch, seed)
+    (end, labelled), own = reading.legs[0], track_seed(seed, UNLABELLED, 1)
+
+    def opened(state: dict[str, Any] | None, widths: int | None) -> TurnLoader:
+        sources = {
+            MAIN: lambda state: labelled(state, widths),
+            UNLABELLED: lambda state: Examples(rows, own, state, widths=widths),
+        }
+        return TurnLoader(sources, {MAIN: 1.0, UNLABELLED: texts.turns}, reading.batch, seed, state)
+
+    return replace(reading, steps=steps, legs=((end, opened),), notices=notices)
+
+
+def _rows(
+    model: Model, task: Task, texts: Sequence[Any], needed: int, batch: int, seed: int
+) -> tuple[Rows, tuple[str, ...]]:
+    """The rows of at most so many texts, and what a user should know about them. `batch`: the rows of a step."""
     task.check(texts, "the first training example", labelled=False)
-    chosen = [texts[number] for number in _some(len(texts), steps * batch, seed)]
+    chosen = [texts[number] for number in _some(len(texts), needed, seed)]
     rows, notes = laid_out(model, task.lay_out(chosen, labelled=False))
     require(
         len(rows) >= batch,
@@ -72,14 +95,10 @@ def rows_without_labels(
         rows=len(rows),
         batch=batch,
     )
-    share = steps * batch / len(rows)
-    read = (
-        f"each is read {share:.1f} times"
-        if len(chosen) == len(texts)
-        else f"{len(chosen):,} of them are read, chosen by the seed"
-    )
+    often = f"each is read {needed / len(rows):.1f} times"
+    some = f"{len(chosen):,} of them are read, chosen by the seed"
     cut = tuple(f"{count:,} {note} (without labels)" for note, count in notes.items())
-    return TextRows(rows, turns, (f"{len(texts):,} texts without labels: {read}", *cut))
+    return rows, (f"{len(texts):,} texts without labels: {often if len(chosen) == len(texts) else some}", *cut)
 
 
 def _files(path: Path) -> Iterator[Path]:

@@ -48,6 +48,11 @@ class Adapting:
         tune: str | Tune | None, settings: Sequence[str], columns: Columns, overwrite: bool, stop: Callable[[], bool],
         progress: Progress, unlabelled: Paths = (),
     ) -> Adapting:  # fmt: skip
+        require(
+            not Path(train).is_dir(),
+            "{train} is a folder of tasks, and this works with one task: give the file of one, such as {train}/TASK/train.jsonl",
+            train=train,
+        )
         of_task, of_tune = tuning_settings(settings)
         found = task or kind_of_file(train, columns)
         chosen = override(tasks.get(found) if isinstance(found, str) else found, of_task)

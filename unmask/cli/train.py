@@ -117,7 +117,8 @@ def adapt(
         typer.Argument(
             help='Examples: JSON lines, CSV or parquet with "text" (or "text_a", "text_b") and "label", or the columns that '
             "--text and --label name; CoNLL columns to tag; SQuAD or CMRC JSON to find answers; plain texts to embed; "
-            "docs/adapt.md lists the columns of every task."
+            "docs/adapt.md lists the columns of every task. Or a folder of tasks, with train.jsonl, dev.jsonl and test.jsonl in a "
+            "subfolder for each: one model learns all of them (docs/many_tasks.md)."
         ),
     ],
     out: Annotated[Path, typer.Option(help="The run folder to write.")],
@@ -148,7 +149,8 @@ def adapt(
             "--set",
             metavar="NAME=VALUE",
             help="epochs, examples, rate, warmup, decay, layer_decay, length, patience, dropout, pool, pooler, activation, orders, "
-            "language, hidden, loss, scale, dims, and tune.NAME for values of --tune; what is not set is as the paper has it "
+            "language, hidden, loss, scale, dims, san, and tune.NAME for values of --tune; of a folder of tasks: epochs, examples, "
+            "rate, warmup, decay, length, patience, optimiser, power, pairs; what is not set is as the paper has it "
             "('adapt' in 'unmask show RECIPE').",
         ),
     ] = [],  # noqa: B006, E501
@@ -167,7 +169,7 @@ def adapt(
     curve: Annotated[
         str | None,
         typer.Option(
-            help="Only measure the score on --dev by the number of labels, such as 100,1000,all; draws it in OUT."
+            help="Only measure the score on --dev by the number of labels, such as 100,1000,all or 0.1%,1%,10%; draws it in OUT."
         ),
     ] = None,
     find_rate: Annotated[

@@ -117,10 +117,11 @@ class SystemModule(nn.Module):
             batch = view(self.tracks[track or MAIN], batch)
         return self.vectors(batch)[0]
 
-    def alone(self, name: str) -> Self:
-        """The same networks with only this track and its objectives: for one task of several. Nothing is copied."""
+    def alone(self, name: str, head: str) -> Self:
+        """The same networks with only this track and its objectives: for one task of several. Nothing is copied. `head`: what
+        the objective with the name of the track is called then; "": it has none."""
         found = copy.copy(self)
-        kept = {loss: self.predict[loss] for loss in self.losses_of[name] if loss in self.predict}
+        kept = {head if loss == name else loss: self.predict[loss] for loss in self.losses_of[name]}
         found.__dict__["_modules"] = self._modules | {"predict": nn.ModuleDict(kept)}
         found.tracks, found.writing = {MAIN: replace(self.tracks[name], share=1.0)}, MAIN
         found.asked, found.losses_of = {MAIN: self.asked[name]}, {MAIN: list(kept)}
