@@ -64,6 +64,7 @@ def test_dates_names_and_the_order_of_stages_that_do_not_depend_on_each_other_ch
         ("lines = true", 'lines = true\nset = "hide.budget=0.2"', {"domain", "task"}),
         ('set = "epochs=1"', 'set = "epochs=2"', {"task"}),
         ('set = "epochs=1"', 'set = "epochs=1"\ntune = "lora"', {"task"}),
+        ('set = "epochs=1"', 'set = "epochs=1"\ntune = "cvt"\nunlabelled = "reviews.txt"', {"task"}),
         ('"graph.tsv"', '"graph.tsv"\nask = "both"', {"triples", "knowledge", "domain", "task"}),
     ],
 )
@@ -152,6 +153,7 @@ def near(value: object, place: Path) -> object:
         FILE,
         MIXED,
         FILE.replace('set = "epochs=1"', 'tune = "lora"\nseeds = 2\ntext_column = "text"\nlabel_column = "label"'),
+        FILE.replace('set = "epochs=1"', 'tune = "cvt"\nunlabelled = ["reviews.txt"]'),
     ],
 )
 def test_a_command_that_is_shown_does_what_the_stage_does(tmp_path, monkeypatch, text):

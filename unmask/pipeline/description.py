@@ -70,6 +70,7 @@ class AdaptingStage:
     settings: tuple[str, ...] = ()
     text_column: tuple[str, ...] = ()
     label_column: str | None = None
+    unlabelled: tuple[str, ...] = ()  # files of texts without labels, for a way of tuning that learns from them
     share: float = 0.0  # its length is given in epochs, so it has no part of the budget
 
     @property

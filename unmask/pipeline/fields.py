@@ -20,8 +20,8 @@ PRETRAINS: dict[str, Any] = {
     "recipe": str, "set": Texts, "share": float, "budget": str,
 }  # fmt: skip
 ADAPTS: dict[str, Any] = {
-    "from": str, "train": str, "dev": str, "test": str, "task": str, "tune": str, "set": Texts, "seeds": int,
-    "text_column": Texts, "label_column": str,
+    "from": str, "train": str, "dev": str, "test": str, "task": str, "tune": str, "unlabelled": Texts, "set": Texts,
+    "seeds": int, "text_column": Texts, "label_column": str,
 }  # fmt: skip
 READS = ("text", "triples", "labelled")  # a stage that pretrains has one of these
 _NAME = re.compile(r"[A-Za-z0-9_-]+")

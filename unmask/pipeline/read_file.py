@@ -228,7 +228,7 @@ def _adapting(file: TomlFile, name: str, table: dict[str, Any], start: tuple[str
     return AdaptingStage(
         name, *start, str(_existing(file, table, "train", name)), _existing(file, table, "dev", name),
         _existing(file, table, "test", name), table.get("task"), table.get("tune"), seeds, texts_of(table.get("set")),
-        texts_of(table.get("text_column")), table.get("label_column"),
+        texts_of(table.get("text_column")), table.get("label_column"), tuple(_files(file, table, "unlabelled", name)),
     )  # fmt: skip
 
 

@@ -163,8 +163,9 @@ class _Planner:
             "start": self._start_key(stage) or self.first[UNTRAINED].key, "fresh": fresh, "seed": seed,
             "scored": _digests([stage.scored] if stage.scored else []),
         }  # fmt: skip
+        made_from |= {"unlabelled": _digests(stage.unlabelled)} if stage.unlabelled else {}
         out = self._run_folder(stage.name, made_from)
-        options = columns | {"--task": stage.task, "--tune": stage.tune, "--dev": stage.dev, "--set": list(stage.settings), "--seed": seed or None,
+        options = columns | {"--task": stage.task, "--tune": stage.tune, "--unlabelled": list(stage.unlabelled), "--dev": stage.dev, "--set": list(stage.settings), "--seed": seed or None,
                              "--fresh": fresh, **opened, "--out": out}  # fmt: skip
         calls = [Call("adapt", (base, Path(stage.train)), options)]
         if stage.scored:
