@@ -191,6 +191,9 @@ def test_examples_and_texts_take_turns_and_the_average_is_published(cove, tmp_pa
     assert records[0]["steps_per_epoch"] == 6  # two steps on six examples, and two on texts for each
     assert records[-1]["turns"] == {"main": 6, UNLABELLED: 12}
     assert {"loss_tags", "loss_forward", "loss_past"} <= set().union(*records)
+    of_task = [record["loss_tags"] for record in records if record.get("step", 0) > 12 and "loss_tags" in record]
+    last = [record for record in records if "epoch" in record][-1]
+    assert last["epoch_loss"] == pytest.approx(sum(of_task) / len(of_task))  # that of the task, not of the students
     average = weights[0]
     for step, now in enumerate(weights[1:], 1):
         keep = min(0.998, (1 + step) / (10 + step))
