@@ -4,10 +4,11 @@
     python bench/serve_load.py --seconds 5        a quick check that it runs
 
 First the capacity is measured with a few clients that wait for their answers. Then requests arrive at --times this rate, whether or not
-earlier ones are answered, with texts of 5 to 512 tokens; half of the clients leave after a short time. A model is loaded again
-in the middle, and SIGTERM comes at the end while requests are under way. At last 1,000 clients ask at once. Printed as lines of
-JSON: the number of answers by status, percentiles of accepted ones in seconds, memory before and after, the work that was dropped.
-Only 200 and 429 are right, and a request that was accepted before SIGTERM is answered.
+earlier ones are answered, with texts of 5 to 512 tokens; half of the clients leave after a short time, and the model is loaded again in
+the middle. Then 1,000 clients ask at once. At last requests arrive at the same rate again, and SIGTERM comes in the middle. Printed as
+lines of JSON: the number of answers by status, percentiles of accepted ones in seconds, the bound of them (the most requests at once,
+divided by the capacity, times two), memory before and after, the work that was dropped. Only 200 and 429 are right. After SIGTERM
+new connections are refused, which is right too; `lost` counts the requests that were sent before and got no answer: it must be 0.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ import tempfile
 import threading
 import time
 from collections import Counter
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
@@ -74,23 +76,30 @@ class Load:
         self.dice, self.words = random.Random(0), " ".join(sentences(60)).split()
         self.found: Counter[str] = Counter()
         self.seconds: list[float] = []
+        self.ended, self.lost = float("inf"), 0  # when SIGTERM was sent; requests before it without an answer
 
     async def go(self, chosen: argparse.Namespace) -> None:
         await self.until_ready()
         capacity = await self.capacity(min(5.0, chosen.seconds))
         before = self.memory()
         print(json.dumps({"capacity": capacity, "memory_mb": before}), flush=True)
-        await self.arrive(capacity * chosen.times, chosen.seconds)
-        self.report("load", {"memory_mb": self.memory(), "metrics": await self.metrics()})
+        await self.arrive(capacity * chosen.times, chosen.seconds, self.reload)
+        bound = 2 * chosen.requests / capacity
+        self.report("load", {"bound": bound, "memory_mb": self.memory(), "metrics": await self.metrics()})
         started = time.perf_counter()
         await asyncio.gather(*(self.ask(None) for _ in range(1_000)))
         self.report("1,000 at once", {"seconds": time.perf_counter() - started})
-        asked = [asyncio.ensure_future(self.ask(None)) for _ in range(20)]
-        await asyncio.sleep(0.3)
-        self.process.send_signal(signal.SIGTERM)
-        await asyncio.gather(*asked)
+        await self.arrive(capacity * chosen.times, min(6.0, chosen.seconds), self.terminate)
         code = await asyncio.to_thread(self.process.wait, 60)
-        self.report("SIGTERM", {"exit": code})
+        self.report("SIGTERM", {"exit": code, "lost": self.lost})
+
+    async def reload(self) -> None:
+        status = await self.post("/models/load", {"model": self.name})
+        print(json.dumps({"loaded again": status}), flush=True)
+
+    async def terminate(self) -> None:
+        self.ended = time.perf_counter()
+        self.process.send_signal(signal.SIGTERM)
 
     async def until_ready(self) -> None:
         for _ in range(600):
@@ -116,13 +125,14 @@ class Load:
         self.seconds.clear()
         return done / seconds
 
-    async def arrive(self, rate: float, seconds: float) -> None:
-        begun, asked, loaded = time.perf_counter(), [], False
+    async def arrive(self, rate: float, seconds: float, middle: Callable[[], Awaitable[None]]) -> None:
+        """Requests at this rate. `middle`: what is done after half of the time."""
+        begun, asked, done = time.perf_counter(), [], False
         while (passed := time.perf_counter() - begun) < seconds:
             asked.append(asyncio.ensure_future(self.ask(0.3 if self.dice.random() < 0.5 else None)))
-            if passed > seconds / 2 and not loaded:
-                loaded = True
-                asked.append(asyncio.ensure_future(self.post("/models/load", {"model": self.name})))
+            if passed > seconds / 2 and not done:
+                done = True
+                asked.append(asyncio.ensure_future(middle()))
             await asyncio.sleep(self.dice.expovariate(rate))
         await asyncio.gather(*asked)
 
@@ -138,6 +148,8 @@ class Load:
             self.found[LEFT] += 1
             return
         self.found[status] += 1
+        if not status.isdecimal() and began < self.ended:
+            self.lost += 1
         if status == "200":
             self.seconds.append(time.perf_counter() - began)
 

@@ -27,6 +27,7 @@ class _Setting:
     path: tuple[str, ...]  # the rest of the name, below the current owner
     text: str  # the value as it was written
     own: tuple[type, ...]  # parts of the user's recipe file, which the value may name too
+    most: int | None = None  # of a stranger's setting: the largest number that it may hold
 
 
 def flat(recipe: Recipe) -> dict[str, Any]:
@@ -52,8 +53,10 @@ def flat(recipe: Recipe) -> dict[str, Any]:
     return found
 
 
-def override(part: P, settings: Sequence[str], *, own: Sequence[type] = ()) -> P:
-    """A recipe, or any part, with all settings applied. `own`: more parts that settings may name."""
+def override(part: P, settings: Sequence[str], *, own: Sequence[type] = (), most: int | None = None) -> P:
+    """A recipe, or any part, with all settings applied. `own`: more parts that settings may name.
+
+    `most`: the settings come from a stranger. They may hold no number over this, and no free text: it could be a path."""
     parsed = []
     for setting in settings:
         name, equals, text = setting.partition("=")
@@ -63,7 +66,7 @@ def override(part: P, settings: Sequence[str], *, own: Sequence[type] = ()) -> P
             "{name} is only a label of the recipe, so setting it has no effect: choose a size with --size, a variant with --variant",
             name=name.strip(),
         )
-        parsed.append(_Setting(name.strip(), tuple(name.strip().split(".")), text.strip(), tuple(own)))
+        parsed.append(_Setting(name.strip(), tuple(name.strip().split(".")), text.strip(), tuple(own), most))
     # a whole part is set first, so that "arrange=Blocks" and "arrange.cross=false" may be given in any order
     ordered = sorted(_for_stages(part, parsed) + parsed, key=lambda setting: len(setting.path))
     changed: P = _apply(part, Any, ordered)
@@ -144,7 +147,7 @@ def _unknown(owner: Any, known: Mapping[str, Any], setting: _Setting) -> UserErr
 def _parsed(setting: _Setting, old: Any, hint: Any) -> Any:
     """The value of a setting: one part or several, by name; or a number, true, false, none or a word."""
     if not any(map(_accepts_parts, options(hint))):
-        return _word_or_number(setting.text, hint, setting.name)
+        return _word_or_number(setting.text, hint, setting)
     try:
         node = ast.parse(setting.text, mode="eval").body
     except SyntaxError:
@@ -182,7 +185,7 @@ def _read(node: ast.expr, old: Any, hint: Any, setting: _Setting) -> Any:
     return (
         _read_part(node, old, hint, setting)
         if all(parts) or (any(parts) and named)
-        else _word_or_number(text, hint, setting.name)
+        else _word_or_number(text, hint, setting)
     )
 
 
@@ -244,12 +247,34 @@ def _wanted(hint: Any, old: Any, known: Mapping[str, type]) -> str:
     return f"a part, such as {type(old).__name__ if is_part(type(old)) else next(iter(known), '')}()"
 
 
-def _word_or_number(text: str, hint: Any, name: str) -> Any:
+def _word_or_number(text: str, hint: Any, setting: _Setting) -> Any:
+    name = setting.name
     named = any(typing.get_origin(o) is Literal and text in typing.get_args(o) for o in options(hint))
     value = text if named else _literal(text)  # "none" may be one of the words of a Literal
     value = float(value) if type(value) is int and float in options(hint) and int not in options(hint) else value
     require(fits(value, hint), "{name} must be {spell}, got {text!r}", name=name, spell=spell(hint), text=text)
+    if setting.most is not None and not named:
+        _check_stranger(value, name, setting.most)
     return value
+
+
+def _check_stranger(value: Any, name: str, most: int) -> None:
+    """Refuse a text, which could be a path, and a large number, which could fill the memory."""
+    require(
+        not isinstance(value, str | bytes),
+        "{name} is a text, and a text cannot be set from outside: leave the setting out",
+        name=name,
+    )
+    inside = value.items() if isinstance(value, dict) else value if isinstance(value, tuple | list | set) else ()
+    for one in inside:
+        _check_stranger(one, name, most)
+    require(
+        not isinstance(value, int | float) or abs(value) <= most,
+        "{name} may be up to {most:,} here, got {value}",
+        name=name,
+        most=most,
+        value=value,
+    )
 
 
 def _literal(text: str) -> Any:

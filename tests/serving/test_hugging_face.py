@@ -6,6 +6,8 @@ from huggingface_hub import InferenceClient
 
 import unmask
 from tests.convert.parts import SENTENCES
+from unmask.infer import embed
+from unmask.infer.text_batches import room_of
 
 
 @pytest.fixture(scope="module")
@@ -22,6 +24,15 @@ def test_gaps_are_filled_as_by_the_api(at, runs):
     assert "[MASK]" not in found[0].sequence
 
 
+def test_only_the_targets_fill_a_gap_if_they_are_given(at, runs):
+    text, model = "The cat [MASK] on the mat.", unmask.load(runs / "bert", device="cpu")
+    (every,) = model.fill(text, top=model.tokenizer.vocabulary.size)
+    words = [one for one in every if one.token.isalpha() and len(model.tokenizer.encode(one.token)) == 1][3:9:2]
+    found = at("bert", "fill-mask").fill_mask(text, targets=[one.token for one in reversed(words)])
+    assert [one.token for one in found] == [one.id for one in words]
+    np.testing.assert_allclose([one.score for one in found], [one.probability for one in words], atol=1e-5)
+
+
 def test_labels_are_those_of_the_api(at, runs):
     text = SENTENCES[0]
     found = at("bert-classify", "text-classification").text_classification(text)
@@ -35,6 +46,15 @@ def test_vectors_are_those_of_the_api(at, runs):
     np.testing.assert_allclose(found, unmask.load(runs / "bert", device="cpu").embed(SENTENCES[0]), atol=1e-5)
 
 
+def test_a_long_text_is_cut_on_the_side_that_is_asked_for(at, runs):
+    model = unmask.load(runs / "bert", device="cpu")
+    ids = model.tokenizer.encode("cat mat " * 30)
+    long, room = model.tokenizer.decode(ids), room_of(model)
+    found = at("bert", "feature-extraction").feature_extraction(long, truncate=True, truncation_direction="left")
+    np.testing.assert_allclose(found[0], embed(model, [np.array(ids[-room:])]).value[0], atol=1e-5)
+    assert np.abs(found[0] - embed(model, [np.array(ids[:room])]).value[0]).max() > 1e-4
+
+
 def test_tagged_spans_have_the_characters_of_the_text(at, runs):
     text = "every window near  London, and the doctor ignored the report near the river."
     found = at("tags", "token-classification").token_classification(text)
@@ -44,6 +64,8 @@ def test_tagged_spans_have_the_characters_of_the_text(at, runs):
         (one["type"], " ".join(one["words"])) for one in expected.entities
     ]
     assert all(text[one.start : one.end] == one.word for one in found)
+    kept = at("tags", "token-classification").token_classification(text, ignore_labels=[found[0].entity_group])
+    assert kept == [one for one in found if one.entity_group != found[0].entity_group]
 
 
 def test_an_answer_in_a_text_is_that_of_the_api(at, runs):

@@ -16,7 +16,10 @@ import pytest
 import unmask
 from tests.command import mistake
 from tests.convert.parts import SENTENCES
-from tests.serving.conftest import get, post, running, service_of
+from tests.serving.conftest import WORDS, get, post, running, service_of
+from unmask.run import WEIGHTS
+from unmask.run_base import BASE
+from unmask.serving import app
 from unmask.serving.engine import MOST_GROUPS
 from unmask.serving.limits import Limits
 from unmask.serving.models import Models
@@ -101,7 +104,8 @@ def test_other_machines_need_a_key():
         ("/v1/completions", {"model": "bert", "prompt": "a"}, 422, "models that can do text-generation: gpt2"),
         ("/models/gpt2/fill-mask", {"inputs": "a [MASK]"}, 422, "it can do feature-extraction, text-generation"),
         ("/models/bert/fill-mask", {"inputs": "no gap"}, 422, "no [MASK]"),
-        ("/models/bert/fill-mask", {"inputs": "a [MASK]", "parameters": {"top_k": 0}}, 422, "top must be"),
+        ("/models/bert/fill-mask", {"inputs": "a [MASK]", "parameters": {"top_k": 0}}, 422, "top_k must be"),
+        ("/models/bert/fill-mask", {"inputs": "a [MASK]", "parameters": {"targets": ["cat mat"]}}, 422, "one token each"),
         ("/models/pairs/answer", {"examples": ["one text"]}, 422, "but pairs reads pairs"),
         ("/models/pairs/answer", {"examples": [{"a": 1}]}, 422, "examples, line 1"),
         ("/models/pairs/answer", {"examples": [["a"], {"a": 1}]}, 422, "a text or a list of texts"),
@@ -110,6 +114,11 @@ def test_other_machines_need_a_key():
         ("/explain", {"recipe": "/etc/passwd", "text": "a"}, 422, "unknown recipe"),
         ("/explain", {"recipe": "./mine.py", "text": "a"}, 422, "unknown recipe"),
         ("/explain", {"recipe": "bert", "text": "a", "settings": ["hide.budget=9"]}, 422, "budget"),
+        ("/explain", {"recipe": "bert", "text": "a", "settings": ["arrange=Discourse(file='/etc/passwd')"]}, 422, "cannot be set"),
+        ("/explain", {"recipe": "ernie-2", "text": "a", "settings": ["tracks.discourse.arrange.file=README"]}, 422, "cannot be set"),
+        ("/explain", {"recipe": "bert", "text": "a", "settings": ["system.backbone.length=5000"]}, 422, "up to 4,096"),
+        ("/explain", {"recipe": "bert", "text": "a", "settings": ["hide.units=Spans(lengths=Poisson(most=999))"]}, 422, "and 100"),
+        ("/explain", {"model": "bert", "size": "tiny", "text": "a"}, 422, "leave size and variant out"),
         ("/search", {"query": "a"}, 422, "--index"),
     ],
 )  # fmt: skip
@@ -183,7 +192,7 @@ def test_too_many_requests_are_told_to_come_again_and_work_of_clients_that_left_
         wait_for(lambda: made.engine.size == 6)
         status, answer = post(url, "/embed", {"inputs": "x"})
         assert (status, answer["limit"]) == (429, "requests")
-        assert get(url, "/health")[0] == 200
+        assert (get(url, "/health")[0], get(url, "/metrics")[0]) == (200, 200)
         for client in clients[:2]:
             client.close()
         wait_for(lambda: made.engine.size == 2)
@@ -206,6 +215,19 @@ def test_a_client_that_leaves_before_its_body_is_whole_is_not_a_failure(runs, ca
         wait_for(lambda: made.running == 0)
     assert made.metrics.failures.labels("client_left")._value.get() == 1
     assert "Traceback" not in capfd.readouterr().err
+
+
+def test_a_body_that_never_ends_is_refused(runs, monkeypatch):
+    monkeypatch.setattr(app, "BODY_SECONDS", 0.1)
+    made = service_of(runs, "bert")
+    with running(made) as url:
+        host, port = url.removeprefix("http://").split(":")
+        with socket.create_connection((host, int(port))) as client:
+            head = b"POST /embed HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: 99\r\n\r\n{"
+            client.sendall(head)
+            answer = b"".join(iter(lambda: client.recv(4_096), b""))  # to the end: the connection is closed too
+        assert b" 408 " in answer.splitlines()[0]
+        wait_for(lambda: made.running == 0)
 
 
 def wait_for(condition, seconds=5.0):
@@ -248,19 +270,63 @@ def test_models_are_loaded_reloaded_and_unloaded_without_a_failed_answer(runs, t
     assert not failed
 
 
+def test_a_run_folder_may_change_while_it_is_served(runs, tmp_path, monkeypatch):
+    for name in ("base", "first", "bert"):
+        shutil.copytree(runs / name, tmp_path / name)
+    known = json.loads((tmp_path / "first" / BASE).read_text()) | {"path": str(tmp_path / "base")}
+    (tmp_path / "first" / BASE).write_text(json.dumps(known))
+    made = service_of(tmp_path, "base", "first", "bert", runs=tmp_path)
+    shared = weight_of(made, "base")
+    assert weight_of(made, "first") is shared
+    weights = tmp_path / "base" / WEIGHTS
+    shutil.copy(weights, tmp_path / "again")
+    (tmp_path / "again").replace(
+        weights
+    )  # the base is trained again: an adapter of the new one must not get the old one
+    made.models.load("first")
+    assert weight_of(made, "first") is not shared
+    monkeypatch.chdir(tmp_path)  # a run with the name of a recipe is not that recipe
+    asked = {"text": WORDS[0], "settings": ["hide.budget=0.5"]}
+    with running(made) as url:
+        before = [
+            post(url, "/models/bert/embed", {"inputs": WORDS})[1],
+            post(url, "/explain", asked | {"model": "bert"}),
+        ]
+        recipe = post(url, "/explain", asked | {"recipe": "bert", "size": "base"})
+        os.truncate(tmp_path / "bert" / WEIGHTS, 10)
+        status, answer = post(url, "/models/load", {"model": "bert"})
+        assert (status, "bert" in answer["error"], str(tmp_path) in answer["error"]) == (422, True, False)
+        shutil.rmtree(tmp_path / "bert")
+        after = [
+            post(url, "/models/bert/embed", {"inputs": WORDS})[1],
+            post(url, "/explain", asked | {"model": "bert"}),
+        ]
+    assert after == before
+    assert recipe[1]["size"] == "base"
+
+
+def weight_of(service, name):
+    return service.models.get(name).model.system.backbone.embed.token.weight
+
+
 def test_sigterm_finishes_what_was_accepted(runs):
     words = [sys.executable, "-m", "unmask", "serve", f"mine={runs / 'gpt2'}", "--port", "0", "--device", "cpu"]
     process = subprocess.Popen(words, stderr=subprocess.PIPE, text=True, env=os.environ | {"COLUMNS": "200"})
     try:
         line = process.stderr.readline()
         url = line.split("answering at ")[1].split(";")[0]
-        wait_for(lambda: reachable(url))
+        assert get(url, "/health")[0] == 200  # it answers when it says so
         asked = {"model": "mine", "prompt": "a", "max_tokens": 400, "stop": ["\x00"]}
         found = []
         asking = threading.Thread(target=lambda: found.append(post(url, "/v1/completions", asked)))
         asking.start()
         wait_for(lambda: "unmask_generation_tokens_total 0.0" not in get(url, "/metrics")[1])
-        process.send_signal(signal.SIGTERM)
+        host, port = url.removeprefix("http://").split(":")
+        with socket.create_connection((host, int(port))) as late:  # its request comes after the signal
+            process.send_signal(signal.SIGTERM)
+            time.sleep(0.3)  # the signal is seen within 0.1 s
+            late.sendall(b"GET /health HTTP/1.1\r\nhost: localhost\r\n\r\n")
+            assert b"200 OK" in late.recv(1_000)
         asking.join()
         assert process.wait(20) == 0
     finally:
@@ -271,13 +337,6 @@ def test_sigterm_finishes_what_was_accepted(runs):
     logged = [json.loads(one) for one in said.splitlines() if one.startswith("{")]
     assert {"id", "route", "status", "seconds"} == set(logged[-1])
     assert '"a"' not in said  # texts are not logged
-
-
-def reachable(url):
-    try:
-        return get(url, "/health")[0] == 200
-    except OSError:
-        return False
 
 
 def test_what_cannot_be_served_is_said(runs, tmp_path):

@@ -79,7 +79,7 @@ def serve(
     unmask.serve(
         runs or [], host=host, port=port, keys=_keys(keys), origins=cors, folder=folder, indexes=index, limits=limits, device=device,
         fast=fast, half=half, tell=output.Said(json_=False),
-        ready=lambda url: screen.done(f"answering at {url}; try: curl {url}/v1/models"),
+        ready=lambda url: screen.done(f"answering at {url}; open it in a browser, or try: curl {url}/v1/models"),
     )  # fmt: skip
 
 

@@ -9,6 +9,8 @@ from typing import Protocol
 from unmask.axes import Part, PartLike
 from unmask.errors import require
 
+_LARGEST = 100  # beyond it a float cannot hold the powers of a Poisson distribution
+
 
 class Lengths(PartLike, Protocol):
     """What `hide.units.lengths` must be."""
@@ -56,8 +58,18 @@ class Poisson(Part):
     most: int = 12  # the longest span
 
     def __post_init__(self) -> None:
-        require(self.mean > 0, "hide.units.lengths.mean must be over 0, got {mean}", mean=self.mean)
-        require(self.most >= 1, "hide.units.lengths.most must be 1 or more, got {most}", most=self.most)
+        require(
+            0 < self.mean <= _LARGEST,
+            "hide.units.lengths.mean must be over 0 and at most {largest}, got {mean}",
+            largest=_LARGEST,
+            mean=self.mean,
+        )
+        require(
+            1 <= self.most <= _LARGEST,
+            "hide.units.lengths.most must be between 1 and {largest}, got {most}",
+            largest=_LARGEST,
+            most=self.most,
+        )
 
     @property
     def shares(self) -> tuple[float, ...]:

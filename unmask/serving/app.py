@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import hmac
+import itertools
 import json
 import time
 import traceback
@@ -19,19 +20,21 @@ from starlette.middleware import Middleware
 from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response, StreamingResponse
-from starlette.routing import Mount
+from starlette.routing import Match, Mount
 from starlette.routing import Route as HTTPRoute
 from starlette.staticfiles import StaticFiles
 
 from unmask.errors import UserError
 from unmask.serving.body import read_body
 from unmask.serving.call import Call, Route, Stream, as_json
+from unmask.serving.loopback import HERE, is_here
 from unmask.serving.refused import Refused, content
-from unmask.serving.routes import OPEN, ROUTES
+from unmask.serving.routes import ALWAYS, OPEN, ROUTES
 from unmask.serving.service import Service, busy
 
 PAGE = Path(__file__).parent / "page"  # files that are served as they are
-HERE = ("127.0.0.1", "localhost", "::1")  # the names of this machine in the address of a request
+BODY_SECONDS = 30.0  # in which a body must come: a client that never ends it would keep its place for ever
+_STARTED, _NUMBERS = uuid.uuid4().hex[:20], itertools.count(1)  # of request ids
 Log = Callable[[dict[str, Any]], None]
 
 
@@ -48,23 +51,38 @@ def make_app(
         await asyncio.to_thread(service.engine.close)
 
     cors = Middleware(CORSMiddleware, allow_origins=list(origins), allow_methods=["*"], allow_headers=["*"])
-    page = Mount("/", StaticFiles(directory=PAGE, html=True))
+    routes = [HTTPRoute(one.path, _Endpoint(service, one, keys, log), methods=[one.method]) for one in ROUTES]
+
+    async def unknown(request: Request, error: Exception) -> Response:
+        id_, refused = _new_id(), _no_route(request, routes)
+        service.metrics.failures.labels(refused.cause).inc()
+        log({"id": id_, "route": None, "status": refused.status, "seconds": 0.0})
+        return _error(refused, request.url.path, id_)
+
     return Starlette(
-        routes=[
-            *(HTTPRoute(one.path, _Endpoint(service, one, keys, log), methods=[one.method]) for one in ROUTES),
-            page,
-        ],
+        routes=[*routes, Mount("/", StaticFiles(directory=PAGE, html=True))],
         middleware=[cors] if origins else [],
         lifespan=alive,
-        exception_handlers={HTTPException: _unknown},
+        exception_handlers={HTTPException: unknown},
     )
 
 
-async def _unknown(request: Request, error: Exception) -> Response:
-    """No such route, or not with this method."""
-    status = getattr(error, "status_code", 500)
-    refused = Refused(status, f"no route {request.method} {request.url.path[:80]}: GET /openapi.json lists the routes")
-    return _error(refused, request.url.path, uuid.uuid4().hex)
+def _new_id() -> str:
+    """A request id. It is counted: asking the system for random bytes would wait for the thread that runs the networks."""
+    return f"{_STARTED}{next(_NUMBERS):012x}"
+
+
+def _no_route(request: Request, routes: Sequence[HTTPRoute]) -> Refused:
+    """No such route, or not with this method. The files of the page are behind all routes, so they get both."""
+    here = f"{request.method} {request.url.path[:80]}"
+    methods = sorted(
+        {one for route in routes if route.matches(request.scope)[0] != Match.NONE for one in route.methods or ()}
+    )
+    if methods:
+        return Refused(
+            405, f"{here} is not there: ask with {' or '.join(methods)}", headers={"Allow": ", ".join(methods)}
+        )
+    return Refused(404, f"no route {here}: GET /openapi.json lists the routes")
 
 
 class _Endpoint:
@@ -74,7 +92,7 @@ class _Endpoint:
         self.service, self.route, self.keys, self.log = service, route, [key.encode() for key in keys], log
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        request, began, id_ = Request(scope, receive), time.monotonic(), uuid.uuid4().hex
+        request, began, id_ = Request(scope, receive), time.monotonic(), _new_id()
         metrics = self.service.metrics
         metrics.requests.labels(self.route.path).inc()
         self.service.running += 1
@@ -119,7 +137,7 @@ class _Endpoint:
 
     async def _response(self, request: Request, id_: str) -> Response:
         self._check_key(request)
-        if self.service.running > self.service.limits.requests and self.route.path not in OPEN:
+        if self.service.running > self.service.limits.requests and self.route.path not in ALWAYS:
             raise busy("requests", f"{self.service.limits.requests:,} requests are answered already")
         body = await self._body(request)
         call = Call(self.service, body, dict(request.path_params), id_)
@@ -141,15 +159,16 @@ class _Endpoint:
             raise Refused(
                 415, f"the body must be JSON, got {kind[:80]!r}: send the header Content-Type: application/json"
             )
-        parts, size = [], 0
-        async for part in request.stream():
-            size += len(part)
-            if size > most:
-                raise Refused(
-                    413, f"a body may have {most:,} bytes, and this one has more: send fewer texts", limit="body"
-                )
-            parts.append(part)
-        return read_body(b"".join(parts), self.route.body)
+        try:
+            async with asyncio.timeout(BODY_SECONDS):
+                content = await _received(request, most)
+        except TimeoutError:
+            raise Refused(
+                408,
+                f"the body did not come within {BODY_SECONDS:.0f} s: send it at once",
+                headers={"Connection": "close"},
+            ) from None
+        return read_body(content, self.route.body)
 
     def _check_key(self, request: Request) -> None:
         """Refuse a request without one of the keys. All keys are compared, in constant time."""
@@ -168,15 +187,33 @@ class _Endpoint:
             )
 
 
+async def _received(request: Request, most: int) -> bytes:
+    """The body of a request, of at most this number of bytes."""
+    parts, size = [], 0
+    async for part in request.stream():
+        size += len(part)
+        if size > most:
+            raise Refused(413, f"a body may have {most:,} bytes, and this one has more: send fewer texts", limit="body")
+        parts.append(part)
+    return b"".join(parts)
+
+
 def _check_host(request: Request) -> None:
     """Without keys, refuse a web page elsewhere whose name was made to mean this machine: its browser sends that name."""
-    name = (request.url.hostname or "").lower()
-    if name not in HERE:
+    name = _host_of(request.headers.get("host", ""))
+    if not is_here(name):
         raise Refused(
             403,
             f"without keys, requests must name this machine as {', '.join(HERE)}, got {name[:80]!r}: start the service with "
             "--keys",
         )
+
+
+def _host_of(header: str) -> str:
+    """The name in a Host header, without the port: "localhost:8000", "[::1]:8000"."""
+    if header.startswith("["):
+        return header[1:].partition("]")[0].lower()
+    return header.partition(":")[0].lower()
 
 
 class _Left(Exception):

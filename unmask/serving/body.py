@@ -43,15 +43,18 @@ def record_of(values: Any, kind: type[R], where: str) -> R:
     given = {name: frozen(value) for name, value in values.items() if value is not None}
     hints = hints_of(kind)  # type: ignore[arg-type]
     for field in known:
-        needed = field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
-        require(
-            field.name in given or not needed,
-            "{where} has no {name!r}: give {spell}",
-            where=where,
-            name=field.name,
-            spell=spell_json(hints[field.name]),
-        )
+        if field.name not in given and _needed(field):
+            raise UserError(
+                "{where} has no {name!r}: give {spell}",
+                where=where,
+                name=field.name,
+                spell=spell_json(hints[field.name]),
+            )
     return kind(**{name: _checked(value, hints[name], name) for name, value in given.items()})
+
+
+def _needed(field: dataclasses.Field[Any]) -> bool:
+    return field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
 
 
 def frozen(value: Any) -> Any:
@@ -62,13 +65,8 @@ def frozen(value: Any) -> Any:
 def _checked(value: Any, hint: Any, name: str) -> Any:
     if dataclasses.is_dataclass(hint):
         return record_of(value, hint, repr(name))  # type: ignore[arg-type]
-    require(
-        fits(value, hint),
-        "{name} must be {spell}, got {value!r:.60}",
-        name=name,
-        spell=spell_json(hint),
-        value=value,
-    )
+    if not fits(value, hint):
+        raise UserError("{name} must be {spell}, got {value!r:.60}", name=name, spell=spell_json(hint), value=value)
     _check_characters(value, name)
     return value
 
@@ -110,11 +108,7 @@ def schema_of(hint: Any) -> dict[str, Any]:
         return {}
     if dataclasses.is_dataclass(hint):
         known = [field for field in dataclasses.fields(hint) if field.init]
-        needed = [
-            field.name
-            for field in known
-            if field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
-        ]
+        needed = [field.name for field in known if _needed(field)]
         hints = hints_of(hint)  # type: ignore[arg-type]
         return {
             "type": "object", "properties": {field.name: schema_of(hints[field.name]) for field in known},

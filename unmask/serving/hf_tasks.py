@@ -24,6 +24,7 @@ class FillParameters:
     """How gaps are filled."""
 
     top_k: int = 5
+    targets: tuple[str, ...] | None = None  # only these words are compared; each must be one token
     truncate: bool = False  # cut a text that is too long; otherwise it is refused
 
 
@@ -59,6 +60,7 @@ class TagParameters:
     """How tags are given."""
 
     aggregation_strategy: Literal["none", "simple", "first", "average", "max"] = "simple"
+    ignore_labels: tuple[str, ...] = ()  # tags that are left out
 
 
 @dataclass(frozen=True)
@@ -101,26 +103,46 @@ class FeatureExtraction:
 
     inputs: Input
     normalize: bool = False
+    dimensions: int | None = None
     truncate: bool = False
-    truncation_direction: Literal["right", "Right"] = "right"
+    truncation_direction: Literal["right", "Right", "left", "Left"] = "right"
 
 
 async def fill_mask(call: Call) -> Any:
     """For each gap its most likely tokens; with several gaps or texts, a list for each."""
     body: FillMask = call.body
     served = call.service.models.able("fill-mask", call.path["model"])
-    texts = as_texts(body.inputs)
-    top = body.parameters.top_k
+    texts, top = as_texts(body.inputs), body.parameters.top_k
+    require(top >= 1, "top_k must be 1 or more, got {top}", top=top)
+    only = None if body.parameters.targets is None else _ids(served, body.parameters.targets)
 
     def run(values: list[Any]) -> Sequence[Any]:
-        return infer.fill_texts(served.model, values, top=top).value
+        most = top if only is None else served.model.tokenizer.vocabulary.size
+        found = infer.fill_texts(served.model, values, top=most).value
+        return found if only is None else [[_among(gap, only, top) for gap in gaps] for gaps in found]
 
     ids = await call.service.tokens(
         served, [with_gaps(served.model, text) for text in texts], truncate=body.parameters.truncate
     )
-    found = await call.service.run(served, "fill", run, texts, list(map(len, ids)), top)
+    found = await call.service.run(served, "fill", run, texts, list(map(len, ids)), (top, only))
     answers = [_filled(served, text, gaps) for text, gaps in zip(texts, found, strict=True)]
     return answers[0] if isinstance(body.inputs, str) else answers
+
+
+def _ids(served: Served, words: Sequence[str]) -> frozenset[int]:
+    """The tokens of words that are asked for."""
+    found = [(word, served.model.tokenizer.encode(word)) for word in words]
+    wrong = next(((word, len(ids)) for word, ids in found if len(ids) != 1), None)
+    require(
+        wrong is None and bool(found),
+        "targets must be words that are one token each, got {wrong}: leave such words out",
+        wrong="none" if wrong is None else f"{wrong[0][:40]!r} with {wrong[1]} tokens",
+    )
+    return frozenset(ids[0] for _, ids in found)
+
+
+def _among(guesses: list[infer.Guess], only: frozenset[int], top: int) -> list[infer.Guess]:
+    return [guess for guess in guesses if guess.id in only][:top]
 
 
 def _filled(served: Served, text: str, gaps: list[list[infer.Guess]]) -> Any:
@@ -154,8 +176,10 @@ async def feature_extraction(call: Call) -> Any:
     """One vector for each text."""
     body: FeatureExtraction = call.body
     served = call.service.models.able("feature-extraction", call.path["model"])
-    ids = await call.service.tokens(served, as_texts(body.inputs), truncate=body.truncate)
-    vectors = await call.service.embed(served, ids)
+    ids = await call.service.tokens(
+        served, as_texts(body.inputs), truncate=body.truncate, cut=body.truncation_direction
+    )
+    vectors = await call.service.embed(served, ids, dims=body.dimensions)
     if body.normalize:
         vectors = unit(vectors)
     return vectors.tolist()
@@ -181,8 +205,12 @@ async def token_classification(call: Call) -> Any:
     served = call.service.models.able("token-classification", call.path["model"])
     texts = as_texts(body.inputs)
     answers = await call.service.answer(served, texts)
-    grouped = body.parameters.aggregation_strategy != "none"
-    found = [marked(text, one, grouped=grouped) for text, one in zip(texts, answers, strict=True)]
+    grouped, without = body.parameters.aggregation_strategy != "none", body.parameters.ignore_labels
+    kind = "entity_group" if grouped else "entity"
+    found = [
+        [tag for tag in marked(text, one, grouped=grouped) if tag[kind] not in without]
+        for text, one in zip(texts, answers, strict=True)
+    ]
     return found[0] if isinstance(body.inputs, str) else found
 
 

@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Final
 
@@ -16,6 +17,7 @@ from unmask.axes import gives_of
 from unmask.errors import UserError, require
 from unmask.infer.fast import why_not
 from unmask.infer.generation_loop import writes_text
+from unmask.infer.text_batches import room_of
 from unmask.progress import Tell, tell_notice
 from unmask.run_base import read_base
 from unmask.serving.refused import Refused
@@ -30,15 +32,47 @@ LABELLED: Final = ("class scores", "scores of each class")  # scores that may al
 
 
 @dataclass(frozen=True, eq=False)
+class Opened:
+    """A model with all its weights, and the state of their file when it was opened."""
+
+    model: infer.Model
+    stamp: tuple[int, ...]
+
+    @classmethod
+    def of(cls, folder: Path, *, device: str | None, half: bool) -> Opened:
+        stamp = stamp_of(folder)  # before the file is read: if it changes meanwhile, the model is not shared
+        return cls(infer.open_run(folder, device=device, half=half), stamp)
+
+    def is_at(self, folder: Path) -> bool:
+        """Whether it holds the weights that are in a folder now."""
+        return self.model.folder.resolve() == folder.resolve() and self.stamp == stamp_of(folder)
+
+
+def stamp_of(folder: Path) -> tuple[int, ...]:
+    """What changes when a file of weights is written again; () if there is none."""
+    try:
+        found = (folder / run.WEIGHTS).stat()
+    except OSError:
+        return ()
+    return found.st_ino, found.st_size, found.st_mtime_ns
+
+
+@dataclass(frozen=True, eq=False)
 class Served:
     """A model under its name. A request keeps the one that it began with, even if the name is loaded again."""
 
     name: str
     model: Model
-    base: infer.Model | None = None  # the model whose weights it shares
+    base: Opened | None = None  # the model whose weights it shares
+    opened: Opened | None = None  # its own weights, if it holds them all: others may share them
     created: int = field(default_factory=lambda: int(time.time()))
 
-    @property
+    @cached_property
+    def room(self) -> int:
+        """The most tokens of a text; special tokens come on top."""
+        return room_of(self.model)
+
+    @cached_property
     def uses(self) -> tuple[str, ...]:
         """What the model can be asked for."""
         recipe, found = self.model.recipe, ["feature-extraction"]
@@ -130,12 +164,18 @@ class Models:
             raise Refused(404, f"unknown run {name[:80]!r}: the runs are {', '.join(sorted(known)) or 'none'}")
         with self._opening:
             served = self._opened(name, known[name])
-            self._served = {**self._served, name: served}
+            self._served = {**self._without(name), name: served, **_tasks(served)}
         return served
 
     def unload(self, name: str) -> None:
         self.get(name)
-        self._served = {other: one for other, one in self._served.items() if other != name}
+        self._served = self._without(name)
+
+    def _without(self, name: str) -> dict[str, Served]:
+        """The models without one, and without its tasks."""
+        before = self._served.get(name)
+        gone = {name, *(_tasks(before) if before else ())}
+        return {other: one for other, one in self._served.items() if other not in gone}
 
     def folders(self) -> dict[str, Path]:
         """The folders by name. A name of a request is only looked up here: no path is made from it."""
@@ -146,12 +186,13 @@ class Models:
         """A model; if it holds only what was trained, on the weights of a base that is open already."""
         base = read_base(folder)
         if base is None:
-            return Served(name, self._quickened(infer.open_run(folder, device=self.device, half=self.half)))
+            own = Opened.of(folder, device=self.device, half=self.half)
+            return Served(name, self._quickened(own.model), opened=own)
         place = base.found(folder)
-        opened = [model for one in self.all() for model in (one.model, one.base) if model is not None]
-        below = next((model for model in opened if model.folder.resolve() == place.resolve()), None)
-        below = below or infer.open_run(place, device=self.device, half=self.half)
-        return Served(name, self._quickened(infer.open_on(below, folder)), below)
+        known = [one for served in self.all() for one in (served.opened, served.base) if one is not None]
+        below = next((one for one in known if one.is_at(place)), None)
+        below = below or Opened.of(place, device=self.device, half=self.half)
+        return Served(name, self._quickened(infer.open_on(below.model, folder)), below)
 
     def _quickened(self, model: infer.Model) -> Model:
         """With --fast, the model with weights in 8 bits if it can have them; otherwise the reason is told."""
@@ -159,6 +200,12 @@ class Models:
         if why is not None:
             tell_notice(f"{model.folder} stays in float32: {why}", self.tell)
         return Model.of(opened_fast(model, self.tell) if self.fast and why is None else model)
+
+
+def _tasks(served: Served) -> dict[str, Served]:
+    """The tasks of a model with several: each is a model with the name NAME.TASK, on the same weights."""
+    names = {f"{served.name}.{task}": task for task in served.model.tasks}
+    return {name: Served(name, served.model.task(task), served.base) for name, task in names.items()}
 
 
 def named(given: list[str]) -> dict[str, Path]:

@@ -11,7 +11,7 @@ from unmask.serving.call import Route
 from unmask.serving.refused import CAUSES
 from unmask.version import __version__
 
-REFUSED = (401, 403, 404, 405, 413, 415, 422, 429, 500, 503)
+REFUSED = (401, 403, 404, 405, 408, 413, 415, 422, 429, 500, 503)
 
 
 def description(routes: Sequence[Route]) -> dict[str, Any]:

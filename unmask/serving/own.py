@@ -1,4 +1,4 @@
-"""Our own routes: answers of any task, explain, search, compare, and models that are loaded while the service runs."""
+"""Our own routes: answers of any task, search, compare, and models that are loaded while the service runs."""
 
 from __future__ import annotations
 
@@ -7,16 +7,13 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from unmask import infer, recipes
-from unmask.api.explaining import explain as explain_text
-from unmask.errors import require, unknown
+from unmask import infer
+from unmask.errors import require
 from unmask.infer.fill import with_gaps
 from unmask.serving.call import Call, Route
 from unmask.serving.models import Served
 from unmask.serving.refused import Refused
 from unmask.serving.service import Service
-
-LONGEST = 4_000  # characters of a text that is explained: the answer grows with the square of its tokens
 
 
 @dataclass(frozen=True)
@@ -29,32 +26,6 @@ class Examples:
 
     def __post_init__(self) -> None:
         require(self.top >= 1, "top must be 1 or more, got {top}", top=self.top)
-
-
-@dataclass(frozen=True)
-class Explain:
-    """The body of /explain: a text, and a recipe or a model."""
-
-    text: str
-    recipe: str | None = None
-    model: str | None = None
-    size: str | None = None
-    variant: str | None = None
-    settings: tuple[str, ...] = ()
-    track: str | None = None
-    stage: int | None = None
-    seed: int = 0
-    visit: int = 0
-
-    def __post_init__(self) -> None:
-        require((self.recipe is None) != (self.model is None), "give a recipe or a model: one of the two")
-        require(
-            len(self.text) <= LONGEST,
-            "a text that is explained may have {most:,} characters, got {got:,}",
-            most=LONGEST,
-            got=len(self.text),
-        )
-        require(self.seed >= 0 and self.visit >= 0, "seed and visit must be 0 or more")
 
 
 @dataclass(frozen=True)
@@ -91,24 +62,6 @@ async def answer(call: Call) -> Any:
     served = call.service.models.able("answer", call.path["model"])
     found = await call.service.answer(served, body.examples, truncate=body.truncate)
     return [one.as_json(body.top) for one in found]
-
-
-async def explain(call: Call) -> Any:
-    """What a recipe hides, sees and predicts in a text, as `unmask explain --json` gives it."""
-    body: Explain = call.body
-    if body.recipe is not None and body.recipe not in recipes.names():  # any other word would be taken as a path
-        raise unknown("recipe", body.recipe, recipes.names())
-    name = body.recipe if body.model is None else str(call.service.models.get(body.model).model.folder)
-
-    def run() -> Any:
-        notices: list[dict[str, Any]] = []
-        found = explain_text(
-            str(name), body.text, size=body.size, variant=body.variant, settings=body.settings, track=body.track,
-            stage=body.stage, seed=body.seed, visit=body.visit, tell=notices.append,
-        )  # fmt: skip
-        return found.as_json()
-
-    return await asyncio.to_thread(run)
 
 
 async def search(call: Call) -> Any:
@@ -193,7 +146,6 @@ def _loading(call: Call) -> None:
 
 ROUTES = (
     Route("/models/{model}/answer", answer, "The answers of the model's task", Examples),
-    Route("/explain", explain, "What a recipe hides, sees and predicts in a text", Explain),
     Route("/search", search, "The texts of an index that are nearest to a query", Search),
     Route("/compare", compare, "What several models make of one text", Compare),
     Route("/models/load", load, "Open a model of the folder --runs, or open it again", Name),

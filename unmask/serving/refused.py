@@ -7,7 +7,7 @@ from typing import Any, Final
 
 # the name of each status in the bodies of Text Embeddings Inference, and in the label of the metrics
 CAUSES: Final[dict[int, str]] = {
-    401: "unauthorized", 403: "forbidden", 404: "not_found", 405: "method_not_allowed", 409: "conflict",
+    401: "unauthorized", 403: "forbidden", 404: "not_found", 405: "method_not_allowed", 408: "too_slow", 409: "conflict",
     413: "too_large", 415: "media_type", 422: "validation", 429: "overloaded", 499: "client_left", 500: "internal",
     503: "unavailable",
 }  # fmt: skip

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from unmask.serving import completions, hf_tasks, openai, own, page_routes, state, tei
+from unmask.serving import completions, explaining, hf_tasks, openai, own, page_routes, state, tei
 from unmask.serving.call import Call, Route
 from unmask.serving.openapi import description
-from unmask.serving.state import OPEN
+from unmask.serving.state import ALWAYS, OPEN
 
-__all__ = ["OPEN", "ROUTES", "openapi"]
+__all__ = ["ALWAYS", "OPEN", "ROUTES", "openapi"]
 
 
 async def _describe(call: Call) -> Any:
@@ -22,6 +22,6 @@ def openapi() -> dict[str, Any]:
 
 
 ROUTES: tuple[Route, ...] = (
-    *openai.ROUTES, *completions.ROUTES, *hf_tasks.ROUTES, *tei.ROUTES, *own.ROUTES, *page_routes.ROUTES, *state.ROUTES,
+    *openai.ROUTES, *completions.ROUTES, *hf_tasks.ROUTES, *tei.ROUTES, *own.ROUTES, *explaining.ROUTES, *page_routes.ROUTES, *state.ROUTES,
     Route("/openapi.json", _describe, "This description"),
 )  # fmt: skip

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 import json
 import signal
 import socket
@@ -14,6 +13,7 @@ from typing import Any
 from unmask.errors import UserError, require
 from unmask.progress import Tell
 from unmask.serving.limits import Limits
+from unmask.serving.loopback import is_here
 from unmask.serving.models import Models, named
 
 MISSING = "the service needs starlette, uvicorn and prometheus-client: pip install 'unmask[serve]'"
@@ -32,10 +32,9 @@ def serve(
     search indexes. `fast`, `half`, `tell`: as for `unmask.load`. `ready`: called with
     the address when requests are accepted."""
     try:
-        import uvicorn
-
         from unmask.serving.app import make_app
         from unmask.serving.indexes import open_indexes
+        from unmask.serving.server import Server
         from unmask.serving.service import Service
     except ImportError:
         raise UserError(MISSING) from None
@@ -45,22 +44,17 @@ def serve(
     models = Models(named(list(runs)), device=device, runs=folder, fast=fast, half=half, tell=tell)
     service = Service(models, limits or Limits(), indexes=open_indexes(indexes, models))
     app = make_app(service, keys=keys, origins=origins, log=_log)
-    config = uvicorn.Config(app, log_level="warning", access_log=False, lifespan="on")
-    for number in (signal.SIGTERM, signal.SIGINT):  # uvicorn sends the signal again after it has finished
-        signal.signal(number, lambda *_: None)
     shown = f"[{host}]" if ":" in host else host
-    ready(f"http://{shown}:{listening.getsockname()[1]}")
-    uvicorn.Server(config).run(sockets=[listening])
+    server = Server(app, lambda: ready(f"http://{shown}:{listening.getsockname()[1]}"))
+    for number in (signal.SIGTERM, signal.SIGINT):  # before uvicorn takes them, and again after it has finished
+        signal.signal(number, lambda *_: setattr(server, "should_exit", True))
+    server.run(sockets=[listening])
 
 
 def check_keys(host: str, keys: Sequence[str]) -> None:
     """Refuse to be reachable from other machines without a key."""
-    try:
-        here = host == "localhost" or ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        here = False
     require(
-        here or bool(keys),
+        is_here(host) or bool(keys),
         "--host {host} can be reached from other machines, so a key is needed: give --keys FILE with a key on each line, or "
         "set UNMASK_KEYS",
         host=host,

@@ -17,7 +17,6 @@ from unmask.axes import Task
 from unmask.data.examples import Laid
 from unmask.errors import UserError, require
 from unmask.infer.passes import PASS, tokens_at_once
-from unmask.infer.text_batches import room_of
 from unmask.serving.engine import Engine, Steps, Work
 from unmask.serving.indexes import Indexed
 from unmask.serving.limits import Limits
@@ -55,15 +54,17 @@ class Service:
         if self.engine.size + count > self.limits.queue:
             raise busy("queue", f"{self.engine.size:,} texts wait, and at most {self.limits.queue:,} may")
 
-    async def tokens(self, served: Served, texts: Sequence[Any], *, truncate: bool) -> list[np.ndarray]:
-        """The token ids of texts, or the ids that were given; cut to what the model reads, or refused."""
+    async def tokens(
+        self, served: Served, texts: Sequence[Any], *, truncate: bool, cut: str = "right"
+    ) -> list[np.ndarray]:
+        """The token ids of texts, or the ids that were given; cut to what the model reads, or refused. `cut`: on which side."""
         self.check_texts(len(texts))
         if isinstance(texts[0], str):
             ids = await apart(lambda: _encoded(served, texts), sum(map(len, texts)))
         else:
             ids = [np.asarray(one, np.int64) for one in texts]
             _check_ids(served, ids)
-        room = min(room_of(served.model), self.limits.tokens or room_of(served.model))
+        room = min(served.room, self.limits.tokens or served.room)
         empty = next((number for number, one in enumerate(ids, 1) if not len(one)), None)
         require(
             empty is None,
@@ -78,7 +79,7 @@ class Service:
                 f"a text may have {room:,} tokens, got {longest:,}: send a shorter one, or ask to cut it with truncate=true",
                 limit="tokens",
             )
-        return [one[:room] for one in ids]
+        return [one[-room:] if cut.lower() == "left" else one[:room] for one in ids]
 
     async def run(
         self, served: Served, name: str, run: Callable[[list[Any]], Sequence[Any]], values: Sequence[Any],
@@ -112,7 +113,7 @@ class Service:
         self, served: Served, ids: Sequence[np.ndarray], *, dims: int | None = None, pool: Any = None
     ) -> np.ndarray:
         """One vector for each text: those of `Model.embed`."""
-        frame = served.model.length - room_of(served.model)
+        frame = served.model.length - served.room
 
         def run(values: list[Any]) -> Sequence[Any]:
             return list(infer.embed(served.model, values, dims=dims, pool=pool).value)

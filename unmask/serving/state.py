@@ -22,4 +22,5 @@ ROUTES = (
     Route("/health", health, "Whether the service answers"),
     Route("/metrics", metrics, "Numbers for Prometheus"),
 )
-OPEN = frozenset({"/health"})  # answered without a key, and when the service is busy
+OPEN = frozenset({"/health"})  # answered without a key
+ALWAYS = frozenset({"/health", "/metrics"})  # answered when the service is busy too

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 
 from unmask.errors import require
-from unmask.infer.text_batches import around, room_of, text_batches
+from unmask.infer.text_batches import around, text_batches
 from unmask.serving.call import Call, Route
 from unmask.serving.hf_tasks import labels_of, unit
 from unmask.serving.models import Served
@@ -18,7 +18,8 @@ from unmask.serving.refused import Refused
 from unmask.serving.service import Input, apart, as_texts
 from unmask.version import __version__
 
-Direction = Literal["right", "Right"]
+Direction = Literal["right", "Right", "left", "Left"]  # where a text that is too long is cut
+Right = Literal["right", "Right"]
 
 
 @dataclass(frozen=True)
@@ -47,7 +48,7 @@ class Predict:
 
     inputs: str | tuple[str, ...] | tuple[tuple[str, ...], ...]
     truncate: bool = False
-    truncation_direction: Direction = "right"
+    truncation_direction: Right = "right"
     raw_scores: bool = False
 
     def __post_init__(self) -> None:
@@ -61,7 +62,7 @@ class Rerank:
     query: str
     texts: tuple[str, ...]
     truncate: bool = False
-    truncation_direction: Direction = "right"
+    truncation_direction: Right = "right"
     raw_scores: bool = False
     return_text: bool = False
 
@@ -112,7 +113,9 @@ class Decode:
 async def embed(call: Call) -> Any:
     body: Embed = call.body
     served = call.service.models.able("feature-extraction", call.model)
-    ids = await call.service.tokens(served, as_texts(body.inputs), truncate=body.truncate)
+    ids = await call.service.tokens(
+        served, as_texts(body.inputs), truncate=body.truncate, cut=body.truncation_direction
+    )
     vectors = await call.service.embed(served, ids, dims=body.dimensions)
     return (unit(vectors) if body.normalize else vectors).tolist()
 
@@ -121,8 +124,10 @@ async def embed_all(call: Call) -> Any:
     """The vector of each token of the last layer, special tokens too."""
     body: EmbedAll = call.body
     served = call.service.models.able("feature-extraction", call.model)
-    ids = await call.service.tokens(served, as_texts(body.inputs), truncate=body.truncate)
-    frame = served.model.length - room_of(served.model)
+    ids = await call.service.tokens(
+        served, as_texts(body.inputs), truncate=body.truncate, cut=body.truncation_direction
+    )
+    frame = served.model.length - served.room
 
     def run(values: list[Any]) -> Sequence[Any]:
         return token_vectors(served, values)
@@ -180,7 +185,7 @@ async def similarity(call: Call) -> Any:
     served = call.service.models.able("feature-extraction", call.model)
     texts, how = (body.inputs.source_sentence, *body.inputs.sentences), body.parameters or Cut()
     require(len(texts) > 1, "there are no sentences to compare with: give at least one")
-    ids = await call.service.tokens(served, texts, truncate=how.truncate)
+    ids = await call.service.tokens(served, texts, truncate=how.truncate, cut=how.truncation_direction)
     vectors = unit(await call.service.embed(served, ids))
     return (vectors[1:] @ vectors[0]).tolist()
 
