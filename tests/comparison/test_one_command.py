@@ -12,10 +12,13 @@ from unmask.errors import UserError
 
 
 def test_a_second_command_is_refused_until_the_first_ends(tmp_path):
-    with one_command(tmp_path / "new", "compare"):
-        with pytest.raises(UserError, match="another 'unmask pipeline' works in .*new: wait for it, or stop it"):
-            with one_command(tmp_path / "new", "pipeline"):
-                pass
+    said = "another 'unmask pipeline' works in .*new: wait for it, or stop it"
+    with (
+        one_command(tmp_path / "new", "compare"),
+        pytest.raises(UserError, match=said),
+        one_command(tmp_path / "new", "pipeline"),
+    ):
+        pass
     with one_command(tmp_path / "new", "pipeline"):
         pass
 
