@@ -47,7 +47,7 @@ WRONG = [
     ('triples = "graph.tsv"', 'labelled = "wiki/"', "line 11: .*wiki/a.txt is left out|line 11: .*wiki has no task"),
     ('triples = "graph.tsv"', 'labelled = ["train.jsonl", "test.jsonl"]', r"line 11: \[knowledge\] has two tracks with the name"),
     ("[knowledge]", "[general]", "line 10: two stages are called general, the other in line 6"),
-    ("[knowledge]", '["a b"]', "line 10: the name of a stage is made of letters, digits, - and _, got 'a b'"),
+    ("[knowledge]", '["a b"]', "line 10: the name of a stage is made of letters, digits, - and _ .*, got 'a b'"),
     ("[knowledge]", "[tokenizer]", "line 10: tokenizer is a field of the pipeline, and no stage"),
     ('"graph.tsv"', '"graph.tv"', "line 11: there is no such file: .*graph.tv"),
     ('"graph.tsv"', '"train.jsonl"', "line 11: .*train.jsonl"),

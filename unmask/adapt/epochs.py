@@ -43,6 +43,7 @@ class ToRead:
     batch: int  # examples in a step
     steps: int  # in an epoch
     legs: tuple[tuple[float, Opened], ...]  # in order: the share of all steps at the end of each, and how it is opened
+    notices: tuple[str, ...] = ()  # what a user should know about it
 
 
 def of_one_task(rows: Rows, batch: int, seed: int) -> ToRead:
@@ -96,7 +97,8 @@ def rounds(
     def records() -> Iterator[dict[str, Any]]:
         yield {"event": "start", "steps": steps, "steps_per_epoch": epochs.steps, "examples": reading.examples,
                "notes": dict(notes), "plan": dataclasses.asdict(plan)} | parameters(system, phases[-1]) | start  # fmt: skip
-        yield from ({"event": "notice", "text": text} for text in about(model.recipe, system, epochs.steps, steps))
+        said = (*about(model.recipe, system, epochs.steps, steps), *reading.notices)
+        yield from ({"event": "notice", "text": text} for text in said)
         check = (lambda: validate(trainer)) if validate else None
         for record in train(trainer, legs, Fixed(steps), folder=out, pace=pace, keep="best", validate=check, stop=stop):
             record = epochs.seen(record)

@@ -9,6 +9,7 @@ from typing import TypeVar
 
 from unmask.pipeline.budgets import divided
 
+UNTRAINED = "untrained"  # the run of a network that is adapted with random weights
 S = TypeVar("S", bound="PipelineStage")
 
 
@@ -110,6 +111,18 @@ class Pipeline:
         budgeted = [stage for stage in self.stages if stage.share]
         parts = divided(self.budget, [stage.share for stage in budgeted]) if self.budget and budgeted else []
         return {stage.name: part for stage, part in zip(budgeted, parts, strict=True)}
+
+    @property
+    def pretraining(self) -> list[PretrainingStage]:
+        """The stages that pretrain."""
+        return [stage for stage in self.stages if isinstance(stage, PretrainingStage)]
+
+    def root(self, stage: PipelineStage) -> str | None:
+        """The run that the network of a stage comes from; None: from random weights."""
+        found = {one.name: one for one in self.stages}
+        while stage.start is not None:
+            stage = found[stage.start]
+        return stage.run
 
     def without(self, names: Collection[str]) -> Pipeline:
         """The pipeline without some stages. A stage that starts from one of them starts from what that one starts from; the

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any, Literal
 
 from unmask.errors import unknown
+from unmask.pipeline.description import UNTRAINED
 from unmask.pipeline.toml_file import TomlFile
 from unmask.type_check import fits, spell
 
@@ -46,10 +47,11 @@ def stage_tables(file: TomlFile) -> dict[str, dict[str, Any]]:
             name=name,
         )
         file.require(
-            bool(_NAME.fullmatch(name)),
+            bool(_NAME.fullmatch(name)) and name != UNTRAINED,
             (name,),
-            "the name of a stage is made of letters, digits, - and _, got {name!r}",
+            "the name of a stage is made of letters, digits, - and _ (and is not {untrained}), got {name!r}",
             name=name,
+            untrained=UNTRAINED,
         )
         _check_kind(file, name, table)
     return tables

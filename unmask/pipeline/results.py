@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from unmask.comparison.estimates import Estimate, Scores, difference, estimate
-from unmask.pipeline.description import Pipeline
+from unmask.pipeline.description import UNTRAINED, Pipeline
 from unmask.pipeline.execute import finished
-from unmask.pipeline.work import UNTRAINED, Work
+from unmask.pipeline.work import Work
 
 STAGE_COLUMNS = ["stage", "what it does", "from", "budget", "steps", "tokens", "time", "held-out loss", "score", "run"]
 WORTH_COLUMNS = ["without", "task", "all stages", "without it", "what it was worth", ""]

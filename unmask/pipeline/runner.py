@@ -14,6 +14,7 @@ from unmask.api.graphs import triples
 from unmask.api.model import Model
 from unmask.api.runs import load, pretrain
 from unmask.comparison.job import main_score
+from unmask.errors import UserError
 from unmask.pipeline.call import Call
 from unmask.progress import Progress, follow
 from unmask.recipe_file import is_path
@@ -44,7 +45,14 @@ class ApiRunner:
             "tokenizer": self._tokenizer, "triples": self._triples, "prepare": self._prepare, "pretrain": self._pretrain,
             "adapt": self._adapt, "evaluate": self._evaluate,
         }  # fmt: skip
-        return ways[call.verb](call)
+        if self.stop():
+            raise Stopped
+        try:
+            return ways[call.verb](call)
+        except UserError:
+            if self.stop():  # it was stopped while it prepared its text
+                raise Stopped from None
+            raise
 
     def _tokenizer(self, call: Call) -> dict[str, Any]:
         made = train_tokenizer(list(call.words), **given(call), tell=self._tell)
