@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ from unmask.adapt.epochs import of_dev, of_one_task, rounds
 from unmask.adapt.features import cached_features
 from unmask.adapt.inherit import inherit
 from unmask.adapt.special_tokens import with_special_tokens
+from unmask.adapt.unlabelled import Texts, check_unlabelled, read_unlabelled, with_texts
 from unmask.axes import Judged, Task, Tune
 from unmask.data.loader import track_seed
 from unmask.errors import require
@@ -27,7 +28,7 @@ from unmask.infer.passes import laid_out
 from unmask.init_weights import Undrawn
 from unmask.recipe import Recipe
 from unmask.system.single import draw_head
-from unmask.system.tuned import put_in
+from unmask.system.tuned import add_students, put_in
 from unmask.tasks.classify import Columns
 from unmask.tasks.seen_examples import save_seen
 from unmask.train import Trainer
@@ -42,29 +43,35 @@ class ExamplesRead:
     examples: list[Any]
     dev: list[Any]
     notices: list[str]
+    unlabelled: list[Any] = field(
+        default_factory=list
+    )  # texts without labels, for a way of tuning that learns from them
 
 
 def read_files(
-    task: Task, train: str | Path, dev: str | Path | None = None, columns: Columns | None = None
-) -> ExamplesRead:
-    """Read the files of a task."""
+    task: Task, train: str | Path, dev: str | Path | None = None, columns: Columns | None = None,
+    unlabelled: Sequence[str | Path] = (),
+) -> ExamplesRead:  # fmt: skip
+    """Read the files of a task. `unlabelled`: files and folders of texts without labels."""
     read = [task.read(Path(file), columns) if file else ([], Counter[str]()) for file in (train, dev)]
     (examples, _), (held, _) = read
     described = filter(None, [task.described(Path(file), columns) for file in (train, dev) if file])
     said = [f"{count:,} {note}" for _, notes in read for note, count in notes.items()]
-    return ExamplesRead(examples, held, [*described, *said, *data_notices(task, examples, held)])
+    texts = read_unlabelled(task, unlabelled, columns) if unlabelled else []
+    return ExamplesRead(examples, held, [*described, *said, *data_notices(task, examples, held)], texts)
 
 
 def adapt(
     base: Model, examples: Sequence[Any], out: str | Path, *, task: Task, dev: Sequence[Any] = (),
-    tune: Tune | None = None, seed: int = 0, fresh: bool = False, overwrite: bool = False,
+    tune: Tune | None = None, seed: int = 0, fresh: bool = False, overwrite: bool = False, unlabelled: Sequence[Any] = (),
     stop: Callable[[], bool] = lambda: False,
 ) -> Iterator[dict[str, Any]]:  # fmt: skip
     """Adapt a model, yielding records (see `rounds`). With `dev`, the weights of the best epoch on `dev` are saved.
 
     `tune`: which weights are trained; None: all of them. `fresh` starts from random weights instead of the pretrained ones,
-    as a control without pretraining."""
+    as a control without pretraining. `unlabelled`: examples without labels, for a way of tuning that learns from them."""
     check_base(base)
+    check_unlabelled(tune, bool(unlabelled))
     task = task.learn(examples)
     base = with_special_tokens(base, task, tune)
     recipe, out = _recipe(base, task, tune, len(examples)), Path(out)
@@ -80,6 +87,11 @@ def adapt(
         held, noted = laid_out(model, task.lay_out(dev))
         rows_of_dev = [held]
         notes.update(of_dev(noted))
+    plan = task.hyperparameters(base.recipe)
+    reading = of_one_task(rows, plan.examples, seed)
+    if tune is not None and unlabelled:
+        texts = Texts(unlabelled, tune.turns, plan.epochs)
+        reading = with_texts(reading, texts, model, task, seed)
     start = task.baseline(dev or examples)
     start |= {"baseline_of": "dev" if dev else "train"} if "baseline" in start else {}
     judge = _Judge(model, task, dev)
@@ -91,10 +103,8 @@ def adapt(
         )
         assert below is not None
         model.system.features = cached_features(model, [rows, *rows_of_dev], tune.cached, below.sha256)
-    plan = task.hyperparameters(base.recipe)
     yield from rounds(
-        model, of_one_task(rows, plan.examples, seed), plan, base=below, notes=notes, seed=seed, start=start,
-        validate=judge if dev else None, stop=stop,
+        model, reading, plan, base=below, notes=notes, seed=seed, start=start, validate=judge if dev else None, stop=stop,
         remarks=lambda: task.notices(TaskReader(model), examples, dev, judge.best),
     )  # fmt: skip
     save_seen(out, (task, examples))
@@ -136,6 +146,7 @@ def new_model(base: Model, recipe: Recipe, out: Path, seed: int, fresh: bool) ->
         inherit(system, base, [name for name in news if name])
     if recipe.tune is not None:
         put_in(system, recipe.tune, seed)
+        add_students(system, recipe.tune, recipe, seed)
     return Model(system, recipe, base.tokenizer, out, base.device, graph=base.graph)
 
 

@@ -179,7 +179,7 @@ class TrackExamples(Examples):
 
     def __init__(self, rows: Rows, seed: int, state: dict[str, Any] | None, number: int, widths: int | None) -> None:
         super().__init__(rows, seed, state, widths=widths)
-        self.number, self.notes = number, Counter[str]()
+        self.number = number
 
     def batch(self, rows: int) -> Batch:
         batch = super().batch(rows)

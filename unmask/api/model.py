@@ -215,7 +215,7 @@ class Model(infer.Model):
         self, train: str | Path, out: str | Path, *, dev: str | Path | None = None, task: str | Task | None = None,
         tune: str | Tune | None = None, settings: Sequence[str] = (), text: str | Sequence[str] | None = None,
         label: str | None = None, seed: int = 0, fresh: bool = False, seeds: int = 1, folds: int | None = None,
-        overwrite: bool = False, stop: Callable[[], bool] = lambda: False, progress: Progress = True,
+        unlabelled: Paths = (), overwrite: bool = False, stop: Callable[[], bool] = lambda: False, progress: Progress = True,
     ) -> Model:  # fmt: skip
         """Fine-tune on a file of examples of a task, or on a folder of tasks together; returns the adapted model.
 
@@ -223,28 +223,28 @@ class Model(infer.Model):
         `tasks` and `task`), and `settings` are those of `unmask.adapt.many_settings.Many`. The rest is about a file.
         `task`: a name of `unmask.list_tasks()`, or a task such as `Classify(epochs=5)`; None: the columns of the file say
         it. `tune`: which weights are trained, a name of `unmask.list_tunes()` or a part such as `Lora(rank=4)`; None: all
-        weights. `settings`: changes of the task, such as "epochs=5", and of the way of tuning, such as "tune.rank=4". `text`
-        and `label` name the columns of the file; of a pair, `text` names two. `fresh`: start from random weights, as the
+        weights. `unlabelled`: files and folders of texts without labels, for `tune="cvt"`. `settings`: changes of the task, such
+        as "epochs=5", and of the way of tuning, such as "tune.rank=4". `text` and `label` name the columns of the file; of a pair, `text` names two. `fresh`: start from random weights, as the
         control of a comparison. The scores of all epochs, and which one was kept, are in the last record of its `history`.
         `seeds`: train this many times and keep the best on `dev`. `folds`: score each part of the examples by a model of the
         others, then train on all; labels that are probably wrong are listed in suspects.jsonl. The scores of both are in
         `trials`. `stop`, `progress`: as for `unmask.pretrain`. The run folder holds a report.html."""
         if Path(train).is_dir():
-            _only_files(train, dev=dev, task=task, tune=tune not in (None, FULL), text=text, label=label, seeds=seeds > 1, folds=folds)  # fmt: skip
+            _only_files(train, dev=dev, task=task, tune=tune not in (None, FULL), unlabelled=bool(listed(unlabelled)), text=text, label=label, seeds=seeds > 1, folds=folds)  # fmt: skip
             made = adapt_folder(
                 self, Path(train), Path(out), settings=settings, seed=seed, fresh=fresh, overwrite=overwrite, stop=stop, progress=progress,
             )  # fmt: skip
             return Model.of(made)
         adapting = Adapting.of(
             self, train, dev=dev, task=task, tune=tune, settings=settings, columns=Columns.of(text, label),
-            overwrite=overwrite, stop=stop, progress=progress,
+            overwrite=overwrite, stop=stop, progress=progress, unlabelled=unlabelled,
         )  # fmt: skip
         return Model.of(adapting.run(Path(out), seed, fresh, seeds, folds))
 
     def label_curve(
         self, train: str | Path, out: str | Path, *, sizes: str, dev: str | Path, seeds: int = 1,
         task: str | Task | None = None, tune: str | Tune | None = None, settings: Sequence[str] = (),
-        text: str | Sequence[str] | None = None, label: str | None = None, overwrite: bool = False,
+        text: str | Sequence[str] | None = None, label: str | None = None, unlabelled: Paths = (), overwrite: bool = False,
         stop: Callable[[], bool] = lambda: False, progress: Progress = True,
     ) -> dict[str, Any]:  # fmt: skip
         """The score on `dev` by the number of labels, from this model and from random weights: `sizes`="100,1000,all".
@@ -253,7 +253,7 @@ class Model(infer.Model):
         of `adapt`."""
         adapting = Adapting.of(
             self, train, dev=dev, task=task, tune=tune, settings=settings, columns=Columns.of(text, label),
-            overwrite=overwrite, stop=stop, progress=progress,
+            overwrite=overwrite, stop=stop, progress=progress, unlabelled=unlabelled,
         )  # fmt: skip
         return adapting.curve(Path(out), sizes, seeds)
 

@@ -136,6 +136,13 @@ def adapt(
     ] = None,
     text: TextColumns = [],  # noqa: B006
     label: LabelColumn = None,
+    unlabelled: Annotated[
+        list[Path],
+        typer.Option(
+            metavar="PATH",
+            help="For --tune cvt: texts without labels, a file or a folder; a line of a .txt file is a text; repeatable.",
+        ),
+    ] = [],  # noqa: B006
     settings: Annotated[
         list[str],
         typer.Option(
@@ -188,7 +195,10 @@ def adapt(
         "{ways} do different things: give one of them",
         ways=" and ".join(w for w, on in ways.items() if on),
     )
-    only = {"--fresh": fresh, "--seeds": find_rate and seeds > 1, "--dev": find_rate and dev is not None}
+    only = {
+        "--fresh": fresh, "--seeds": find_rate and seeds > 1, "--dev": find_rate and dev is not None,
+        "--unlabelled": find_rate and bool(unlabelled),
+    }  # fmt: skip
     wrong = [name for name, given in only.items() if given]
     require(
         not wrong or not (curve is not None or find_rate),
@@ -214,7 +224,7 @@ def adapt(
         said = f"try --set rate={found['suggested']:g}; the loss by the rate is drawn in {out}/report.html"
         output.done(found, said, json_)
         return
-    asked |= {"dev": dev, "seeds": seeds, "stop": stop}
+    asked |= {"dev": dev, "seeds": seeds, "stop": stop, "unlabelled": unlabelled}
     if curve is not None:
         found = base.label_curve(train, out, sizes=curve, **asked)
         adapting.show_curve(found, out, json_)
