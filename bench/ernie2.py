@@ -45,9 +45,7 @@ def main() -> None:
     bert = recipes.get("bert", size=chosen.size)
     results: dict[str, Any] = {"loader, tokens a second": rows(mixture, ernie, bert, chosen.blocks)}
     if torch.cuda.is_available():
-        results["training, tokens a second"] = training(
-            mixture, ernie, bert, chosen.steps, compiled=not chosen.plain
-        )
+        results["training, tokens a second"] = training(mixture, ernie, bert, chosen.steps, compiled=not chosen.plain)
     print(json.dumps(results, indent=1))
 
 

@@ -43,6 +43,15 @@ def random_batch(rows: int, length: int, examples: int = 1, seed: int = 0, size:
     )  # fmt: skip
 
 
+def spelled(batch: Batch, size: int = 5) -> Batch:
+    """The batch with random words of one to five bytes; special tokens and padding have none."""
+    random = torch.Generator().manual_seed(1)
+    bytes_ = torch.randint(0, 250, (*batch.shape, size), generator=random)
+    length = torch.randint(1, size + 1, batch.shape, generator=random) * (batch.ids >= 5)
+    spelling = torch.where(torch.arange(size) < length[..., None], bytes_, 255)
+    return batch.replace(columns=batch.columns | {"spelling": spelling})
+
+
 def masking(
     *, mask: float = 0.8, random: float = 0.1, draw: str = "token", random_from: str = "vocabulary", **rule
 ) -> Masked:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import importlib
+import re
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 import torch
@@ -12,6 +14,7 @@ from transformers import DebertaConfig, DebertaModel, ModernBertConfig, ModernBe
 from unmask import recipes
 from unmask.errors import UserError
 from unmask.run import from_json, to_json
+from unmask.settings import flat
 from unmask.system import check_training, cost
 
 MILLION = 1e6
@@ -132,6 +135,11 @@ def test_the_character_transformer_has_its_parameters_in_training_and_afterwards
     assert parameters("char-transformer", size, what="kept") == pytest.approx(kept, rel=0.01)
 
 
+def network(recipe):
+    """What may change the number of parameters: the vocabulary and the kind of positions."""
+    return recipe.tokenizer, flat(recipe).get("system.backbone.positions")
+
+
 @pytest.mark.parametrize("name", recipes.names())
 def test_every_size_and_variant_builds_and_survives_json(name):
     module = importlib.import_module(f"unmask.recipes.{name.replace('-', '_')}")
@@ -145,9 +153,9 @@ def test_every_size_and_variant_builds_and_survives_json(name):
             price = cost(recipe, recipe.tokenizer.vocab)
             assert 0 < price["kept"] <= price["parameters"]
             assert price["flops_per_token"] > 0
-            counts.setdefault(recipe.tokenizer, set()).add((price["kept"], recipe.system.backbone.layers))
+            counts.setdefault(network(recipe), set()).add((price["kept"], recipe.system.backbone.layers))
         assert all(len(alike) == 1 for alike in counts.values())  # variants of one vocabulary train the same network
-        seen |= counts[recipes.get(name, size=size).tokenizer]
+        seen |= counts[network(recipes.get(name, size=size))]
     assert len(seen) == len(module.SIZES)  # shared layers cost nothing: ALBERT's small and medium differ in depth
 
 
@@ -230,3 +238,10 @@ def checked(name: str, settings: list[str]) -> None:
     recipe = recipes.get(name, settings=settings)
     cost(recipe, 200)
     check_training(recipe)
+
+
+def test_the_readme_links_every_recipe_once():
+    readme = Path(__file__).parents[1].joinpath("README.md").read_text(encoding="utf-8")
+    linked = re.findall(r"\[([\w-]+)\]\(unmask/recipes/(\w+)\.py\)", readme)
+    assert sorted(linked) == sorted((name, name.replace("-", "_")) for name in recipes.names())
+    assert f"There are {len(linked)} recipes." in readme

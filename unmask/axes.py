@@ -77,6 +77,11 @@ FACTS: dict[str, Fact] = {
     "memory": Fact("a memory of the rows before", ("system.backbone=TransformerXL",)),
     "cells": Fact("a recurrent network whose cells are its memory", ("system.backbone=LSTM",)),
     "two halves": Fact("vectors with one half for each direction", ("system.backbone=TwoWayLSTM",)),
+    # the backbone then has the numbers `one_way` (the highest of these layers) and `direction` (the width of a half)
+    "one-way layers": Fact(
+        "a layer in which each half of the vectors sees one direction",
+        ("system.backbone=TwoWayLSTM", "system.backbone=BiLSTM"),
+    ),
     "equal layers": Fact(
         "layers that are all as wide as the last", ("system.backbone.inner=none", "system.backbone=Transformer")
     ),
@@ -722,6 +727,10 @@ class Tune(PartLike, Protocol):
     def cached(self) -> Literal["last", "all"] | None:
         """The layers whose vectors are computed once, before training; None: the network computes them at each step."""
 
+    @property
+    def turns(self) -> float:
+        """The number of steps on texts without labels for each step on examples; 0: it does not learn from such texts."""
+
     def task(self, task: Any, recipe: Any) -> Any:
         """The task with the values of this way where the user gave none. `recipe`: that of the base. Refuses values of the
         task that have no effect or make no sense with this way."""
@@ -731,6 +740,10 @@ class Tune(PartLike, Protocol):
 
     def put_in(self, system: Any) -> None:
         """Add the modules of this way to a network. Their weights are random."""
+
+    def students(self, system: Any, recipe: Any) -> nn.Module | None:
+        """What learns from texts without labels, with random weights: see `unmask.system.teacher_student`. It trains with the
+        network and is not saved. None: there is none. `recipe`: that of the task."""
 
     def merge(self, system: Any) -> None:
         """Remove the modules of this way from a network that then computes the same."""

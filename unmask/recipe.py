@@ -23,6 +23,7 @@ from unmask.axes import (
 from unmask.errors import require
 
 MAIN = "main"  # the track that the fields of the recipe itself define
+UNLABELLED = "unlabelled"  # the track of texts without labels, in an adaptation that learns from them
 SENTENCE = "sentence"  # the name of the objective that a recipe's `arrange` adds
 
 

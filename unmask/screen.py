@@ -190,7 +190,13 @@ def _scores(record: dict[str, Any], before: str) -> list[str]:
     """The scores on the dev set. In the record their names have the prefix `before`."""
     names = [key.removeprefix(before) for key in record if key.startswith(before)]
     shown = [name for name in names if name not in ("score", "labels")]
-    return [f"dev {CALLED.get(name, name)} {record[before + name]:.3f}" for name in shown]
+    return [f"dev {_called(name)} {record[before + name]:.3f}" for name in shown]
+
+
+def _called(name: str) -> str:
+    """The name of a score as it is shown; of one of several tasks, with the task before it."""
+    task, space, score = name.rpartition(" ")
+    return task + space + CALLED.get(score, score)
 
 
 def _adapting(record: dict[str, Any]) -> str:

@@ -30,7 +30,7 @@ def chooser(name, tokenizers, folder, **task):
     base = base_of(name, tokenizers[KIND[name]], folder)
     recipe = Choose(dropout=0.0, **task).recipe(base)
     system = recipe.system.build(recipe, base.tokenizer.vocabulary, 3)
-    inherit(system, base, "choice")
+    inherit(system, base, ["choice"])
     loud(system.predict["choice"])
     return base, Model(system.eval(), recipe, base.tokenizer, folder)
 

@@ -36,7 +36,7 @@ def base(tokenizers, tmp_path):
 def turned(base, task):
     recipe = replace(task, labels=("no", "yes")).recipe(base)
     system = recipe.system.build(recipe, base.tokenizer.vocabulary, 0)
-    inherit(system, base, "label")
+    inherit(system, base, ["label"])
     loud(system.predict["label"])
     rows, _ = rows_of(TEXTS, [1, 0, 1], base.tokenizer, recipe.layout, 48)
     return recipe, system, batch_of(rows, np.arange(3))

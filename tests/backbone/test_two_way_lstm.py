@@ -5,10 +5,10 @@ import torch
 from torch import nn
 
 from tests.backbone.test_lstm import oracle, padded
+from tests.small import spelled
 from unmask.backbone import TwoWayLSTM
 from unmask.backbone.lstm_layer import LSTMLayer
 from unmask.backbone.spelling_embed import BEGIN, END, PADDING, SPECIAL, symbols_of
-from unmask.batch import Batch
 
 SHAPE = {"layers": 2, "width": 12, "characters": 3, "filters": (4, 0, 5)}
 
@@ -16,15 +16,6 @@ SHAPE = {"layers": 2, "width": 12, "characters": 3, "filters": (4, 0, 5)}
 def network(**changes):
     torch.manual_seed(0)
     return TwoWayLSTM(**SHAPE | {"cells": 9} | changes).build(200, "everything").eval()
-
-
-def spelled(batch: Batch, size: int = 5) -> Batch:
-    """The batch with random words of one to five bytes; special tokens and padding have none."""
-    random = torch.Generator().manual_seed(1)
-    bytes_ = torch.randint(0, 250, (*batch.shape, size), generator=random)
-    length = torch.randint(1, size + 1, batch.shape, generator=random) * (batch.ids >= 5)
-    spelling = torch.where(torch.arange(size) < length[..., None], bytes_, 255)
-    return batch.replace(columns=batch.columns | {"spelling": spelling})
 
 
 def test_a_word_is_its_begin_its_bytes_its_end_and_padding():

@@ -26,7 +26,7 @@ def classifier(tokenizers, folder):
     base = base_of("bert", tokenizers["wordpiece"], folder)
     recipe = Classify(labels=("no", "yes"), dropout=0.0).recipe(base)
     system = recipe.system.build(recipe, base.tokenizer.vocabulary, 3)
-    inherit(system, base, "label")
+    inherit(system, base, ["label"])
     loud(system.predict["label"])
     return Model(system.eval(), recipe, base.tokenizer, folder)
 

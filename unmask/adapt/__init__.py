@@ -7,18 +7,20 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from unmask import run
 from unmask.adapt._get import get
 from unmask.adapt.data_notices import data_notices
-from unmask.adapt.epochs import of_dev, rounds
+from unmask.adapt.epochs import of_dev, of_one_task, rounds
 from unmask.adapt.features import cached_features
 from unmask.adapt.inherit import inherit
 from unmask.adapt.special_tokens import with_special_tokens
+from unmask.adapt.unlabelled import Texts, check_unlabelled, read_unlabelled, with_texts
 from unmask.axes import Judged, Task, Tune
+from unmask.data.loader import track_seed
 from unmask.errors import require
 from unmask.infer.answer import TaskReader
 from unmask.infer.model import Model
@@ -26,7 +28,7 @@ from unmask.infer.passes import laid_out
 from unmask.init_weights import Undrawn
 from unmask.recipe import Recipe
 from unmask.system.single import draw_head
-from unmask.system.tuned import put_in
+from unmask.system.tuned import add_students, put_in
 from unmask.tasks.classify import Columns
 from unmask.tasks.seen_examples import save_seen
 from unmask.train import Trainer
@@ -41,29 +43,35 @@ class ExamplesRead:
     examples: list[Any]
     dev: list[Any]
     notices: list[str]
+    unlabelled: list[Any] = field(
+        default_factory=list
+    )  # texts without labels, for a way of tuning that learns from them
 
 
 def read_files(
-    task: Task, train: str | Path, dev: str | Path | None = None, columns: Columns | None = None
-) -> ExamplesRead:
-    """Read the files of a task."""
+    task: Task, train: str | Path, dev: str | Path | None = None, columns: Columns | None = None,
+    unlabelled: Sequence[str | Path] = (),
+) -> ExamplesRead:  # fmt: skip
+    """Read the files of a task. `unlabelled`: files and folders of texts without labels."""
     read = [task.read(Path(file), columns) if file else ([], Counter[str]()) for file in (train, dev)]
     (examples, _), (held, _) = read
     described = filter(None, [task.described(Path(file), columns) for file in (train, dev) if file])
     said = [f"{count:,} {note}" for _, notes in read for note, count in notes.items()]
-    return ExamplesRead(examples, held, [*described, *said, *data_notices(task, examples, held)])
+    texts = read_unlabelled(task, unlabelled, columns) if unlabelled else []
+    return ExamplesRead(examples, held, [*described, *said, *data_notices(task, examples, held)], texts)
 
 
 def adapt(
     base: Model, examples: Sequence[Any], out: str | Path, *, task: Task, dev: Sequence[Any] = (),
-    tune: Tune | None = None, seed: int = 0, fresh: bool = False, overwrite: bool = False,
+    tune: Tune | None = None, seed: int = 0, fresh: bool = False, overwrite: bool = False, unlabelled: Sequence[Any] = (),
     stop: Callable[[], bool] = lambda: False,
 ) -> Iterator[dict[str, Any]]:  # fmt: skip
     """Adapt a model, yielding records (see `rounds`). With `dev`, the weights of the best epoch on `dev` are saved.
 
     `tune`: which weights are trained; None: all of them. `fresh` starts from random weights instead of the pretrained ones,
-    as a control without pretraining."""
-    _check_base(base)
+    as a control without pretraining. `unlabelled`: examples without labels, for a way of tuning that learns from them."""
+    check_base(base)
+    check_unlabelled(tune, bool(unlabelled))
     task = task.learn(examples)
     base = with_special_tokens(base, task, tune)
     recipe, out = _recipe(base, task, tune, len(examples)), Path(out)
@@ -79,6 +87,11 @@ def adapt(
         held, noted = laid_out(model, task.lay_out(dev))
         rows_of_dev = [held]
         notes.update(of_dev(noted))
+    plan = task.hyperparameters(base.recipe)
+    reading = of_one_task(rows, plan.examples, seed)
+    if tune is not None and unlabelled:
+        texts = Texts(unlabelled, tune.turns, plan.epochs)
+        reading = with_texts(reading, texts, model, task, seed)
     start = task.baseline(dev or examples)
     start |= {"baseline_of": "dev" if dev else "train"} if "baseline" in start else {}
     judge = _Judge(model, task, dev)
@@ -91,14 +104,13 @@ def adapt(
         assert below is not None
         model.system.features = cached_features(model, [rows, *rows_of_dev], tune.cached, below.sha256)
     yield from rounds(
-        model, rows, task.hyperparameters(base.recipe), base=below, notes=notes, seed=seed, start=start,
-        validate=judge if dev else None, stop=stop,
+        model, reading, plan, base=below, notes=notes, seed=seed, start=start, validate=judge if dev else None, stop=stop,
         remarks=lambda: task.notices(TaskReader(model), examples, dev, judge.best),
     )  # fmt: skip
-    save_seen(out, task, examples)
+    save_seen(out, (task, examples))
 
 
-def _check_base(base: Model) -> None:
+def check_base(base: Model) -> None:
     """Refuse a base with modules that a new network would not have."""
     tune = base.recipe.tune
     require(
@@ -116,16 +128,25 @@ def _recipe(base: Model, task: Task, tune: Tune | None, examples: int) -> Recipe
     return (made if tune is None else tune.recipe(made)).replace(tune=tune)
 
 
+def head_seeds(recipe: Recipe, seed: int) -> dict[str, int]:
+    """The names of the heads of a recipe with several tasks, each with its own seed."""
+    heads = [name for track in recipe.tracks.values() for name in track.own]
+    return {name: track_seed(seed, name, number) for number, name in enumerate(heads, 1)}
+
+
 def new_model(base: Model, recipe: Recipe, out: Path, seed: int, fresh: bool) -> Model:
-    """The model to train: it has the weights of the pretrained model (unless `fresh`) and a new head."""
-    assert recipe.task is not None
+    """The model to train: it has the weights of the pretrained model (unless `fresh`) and a new head, or one for each of
+    several tasks."""
+    news = {recipe.task.head: seed} if recipe.task is not None else head_seeds(recipe, seed)
     with nullcontext() if fresh else Undrawn():
         system = recipe.system.build(recipe, base.tokenizer.vocabulary, seed)
     if not fresh:
-        draw_head(system, recipe, recipe.task.head, seed)
-        inherit(system, base, recipe.task.head)
+        for name, own in news.items():
+            draw_head(system, recipe, name, own)
+        inherit(system, base, [name for name in news if name])
     if recipe.tune is not None:
         put_in(system, recipe.tune, seed)
+        add_students(system, recipe.tune, recipe, seed)
     return Model(system, recipe, base.tokenizer, out, base.device, graph=base.graph)
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import dataclasses
 from typing import Any, Literal
 
+from torch import nn
+
 from unmask.axes import Curve, LowRankRows, Part
 from unmask.errors import UserError, require
 from unmask.recipe import Recipe
@@ -36,6 +38,10 @@ class Way(Part):
     def cached(self) -> Literal["last", "all"] | None:
         return None
 
+    @property
+    def turns(self) -> float:
+        return 0.0
+
     def task(self, task: Any, recipe: Recipe) -> Any:
         return task
 
@@ -44,6 +50,9 @@ class Way(Part):
 
     def put_in(self, system: Any) -> None:
         """Nothing is added."""
+
+    def students(self, system: Any, recipe: Recipe) -> nn.Module | None:
+        return None
 
     def merge(self, system: Any) -> None:
         """Nothing was added."""

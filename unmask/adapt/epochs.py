@@ -6,6 +6,7 @@ import dataclasses
 import math
 from collections import Counter
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -29,9 +30,36 @@ def of_dev(notes: Counter[str]) -> dict[str, int]:
     return {f"{name} (dev)": count for name, count in notes.items()}
 
 
+Opened = Callable[
+    [dict[str, Any] | None, int | None], Any
+]  # a source of batches, at a state, with at most so many widths
+
+
+@dataclass(frozen=True)
+class ToRead:
+    """What an adaptation reads."""
+
+    examples: int
+    batch: int  # examples in a step
+    steps: int  # in an epoch
+    legs: tuple[tuple[float, Opened], ...]  # in order: the share of all steps at the end of each, and how it is opened
+    notices: tuple[str, ...] = ()  # what a user should know about it
+    shown: str | None = None  # the loss that is shown for an epoch; None: the sum of all
+
+
+def of_one_task(rows: Rows, batch: int, seed: int) -> ToRead:
+    """The rows of one task, in a new order in each epoch."""
+    batch = min(batch, len(rows))
+
+    def opened(state: dict[str, Any] | None, widths: int | None) -> Examples:
+        return Examples(rows, seed, state, widths=widths)
+
+    return ToRead(len(rows), batch, max(1, round(len(rows) / batch)), ((1.0, opened),))
+
+
 def rounds(
     model: Model,
-    rows: Rows,
+    reading: ToRead,
     plan: Hyperparameters,
     *,
     base: run.Base | None = None,
@@ -42,7 +70,7 @@ def rounds(
     stop: Callable[[], bool],
     remarks: Callable[[], list[str]] = list,
 ) -> Iterator[dict[str, Any]]:
-    """Train a model on the rows of its task, yielding records. Its run folder is replaced by one with the best weights.
+    """Train a model on the examples of its task, or of several tasks, yielding records. Its run folder is replaced by one with the best weights.
 
     The first record is the event `start`. The record at the end of an epoch has `epoch`, `epoch_loss` and `kept`: whether
     its weights are the best so far. The last record has the scores of all `epochs`, the scores of `kept_epoch` (None if
@@ -52,8 +80,7 @@ def rounds(
     run.create(
         out, model.recipe, model.tokenizer, more={run.BASE: dataclasses.asdict(base)} if base else {}, graph=model.graph
     )
-    batch = min(plan.examples, len(rows))
-    epochs = Epochs(max(1, round(len(rows) / batch)))
+    epochs = Epochs(reading.steps, reading.shown)
     steps = max(1, round(plan.epochs * epochs.steps))
     phases = phases_of(model.recipe, system, epochs.steps, steps, alone=base is not None)
     gpu = model.device != "cpu"
@@ -62,16 +89,17 @@ def rounds(
     losses = weights(model.recipe, model.recipe.schedule[0])
     widths = WIDTHS if machine.recorded else None
     legs = [
-        LoopStage(phase.until, batch, batch, partial(_opened, system, phase, rows, seed, widths), losses)
-        for phase in phases
+        LoopStage(until, reading.batch, reading.batch, partial(_opened, system, phase, opened, widths), losses)
+        for until, phase, opened in _legs(phases, reading)
     ]
     pace = Intervals(log=max(1, min(50, steps // 20)), save=epochs.steps)
     log = Log(out)
 
     def records() -> Iterator[dict[str, Any]]:
-        yield {"event": "start", "steps": steps, "steps_per_epoch": epochs.steps, "examples": len(rows),
+        yield {"event": "start", "steps": steps, "steps_per_epoch": epochs.steps, "examples": reading.examples,
                "notes": dict(notes), "plan": dataclasses.asdict(plan)} | parameters(system, phases[-1]) | start  # fmt: skip
-        yield from ({"event": "notice", "text": text} for text in about(model.recipe, system, epochs.steps, steps))
+        said = (*about(model.recipe, system, epochs.steps, steps), *reading.notices)
+        yield from ({"event": "notice", "text": text} for text in said)
         check = (lambda: validate(trainer)) if validate else None
         for record in train(trainer, legs, Fixed(steps), folder=out, pace=pace, keep="best", validate=check, stop=stop):
             record = epochs.seen(record)
@@ -96,20 +124,26 @@ def rounds(
         log.close()
 
 
-def _opened(
-    system: Any, phase: Phase, rows: Rows, seed: int, widths: int | None, state: dict[str, Any] | None
-) -> Examples:
+def _legs(phases: list[Phase], reading: ToRead) -> list[tuple[float, Phase, Opened]]:
+    """The end, the phase and the source of each leg. Either the parameters that train change, or what is read, not both."""
+    if len(reading.legs) == 1:
+        return [(phase.until, phase, reading.legs[0][1]) for phase in phases]
+    assert len(phases) == 1, "several tasks are trained in one phase"
+    return [(until, phases[0], opened) for until, opened in reading.legs]
+
+
+def _opened(system: Any, phase: Phase, opened: Opened, widths: int | None, state: dict[str, Any] | None) -> Any:
     """The source of a phase. When the phase begins, its parameters begin to train."""
     if phase.names is not None:
         only_train(system, phase.names)
-    return Examples(rows, seed, state, widths=widths)
+    return opened(state, widths)
 
 
 class Epochs:
     """Finds the records at which an epoch ends, and collects the scores of all epochs."""
 
-    def __init__(self, steps: int) -> None:
-        self.steps = steps  # steps in an epoch
+    def __init__(self, steps: int, shown: str | None = None) -> None:
+        self.steps, self.shown = steps, shown  # steps in an epoch; the loss that is shown
         self.scores: list[dict[str, float]] = []  # the scores of every epoch
         self.kept: dict[str, float] | None = None  # the scores of the epoch whose weights are saved
         self.at, self.losses, self.best = 0, [0.0, 0.0], -math.inf
@@ -129,10 +163,15 @@ class Epochs:
         """The record, with `epoch`, `epoch_loss` and `kept` if an epoch ends with it."""
         steps, self.at = record["step"] - self.at, record["step"]
         # the loss of a record is the mean over its steps
-        self.losses = [self.losses[0] + record["loss"] * steps, self.losses[1] + steps]
+        loss = record["loss"] if self.shown is None else record.get(f"loss_{self.shown}")
+        if loss is not None:
+            self.losses = [self.losses[0] + loss * steps, self.losses[1] + steps]
         if record["step"] % self.steps and not record.get("done"):
             return record
-        epoch = {"epoch": _whole(record["step"] / self.steps), "loss": self.losses[0] / self.losses[1]}
+        epoch = {
+            "epoch": _whole(record["step"] / self.steps),
+            "loss": self.losses[0] / self.losses[1] if self.losses[1] else record["loss"],
+        }
         self.losses = [0.0, 0.0]
         found = {name.removeprefix(_DEV): value for name, value in record.items() if name.startswith(_DEV)}
         score = found.pop("score", math.inf)  # without a dev set the last weights are saved

@@ -76,7 +76,7 @@ def _compute(
     vectors = np.lib.format.open_memmap(draft / VECTORS, mode="w+", dtype=kind, shape=shape)
     begins: dict[bytes, int] = {}
     machine = Machine(device=model.device, half=half)
-    model.system.eval()
+    model.system.to(model.device).eval()  # a new network is still on the CPU
     end = 0
     for some in rows:
         for _, batch in batches(model, some):

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from unmask.recipe import Recipe
-from unmask.system.tuned import kept_alone, only_train
+from unmask.system.tuned import kept_alone, only_train, without_students
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ def phases_of(recipe: Recipe, system: Any, epoch_steps: int, steps: int, *, alon
             found.pop()
         found.append(Phase(min(1.0, epoch * epoch_steps / steps), names))
     system.rates = tune.rates(system, head)
-    system.saved = kept_alone(system, tune, head) if alone else None
+    system.saved = kept_alone(system, tune, head) if alone else without_students(system) if system.students else None
     only_train(system, found[-1].names or ())  # what trains at last, trains in all
     return found
 

@@ -12,6 +12,8 @@ from typing import Any
 
 from unmask import adapt, infer, run, screen, tasks, trials
 from unmask.adapt import ExamplesRead
+from unmask.adapt.unlabelled import check_unlabelled
+from unmask.api.paths import Paths, listed
 from unmask.api.quickening import keep_dev
 from unmask.api.ways import tuned_by, tuning_settings
 from unmask.axes import Task, Tune
@@ -44,16 +46,23 @@ class Adapting:
     def of(
         cls, base: infer.Model, train: str | Path, *, dev: str | Path | None, task: str | Task | None,
         tune: str | Tune | None, settings: Sequence[str], columns: Columns, overwrite: bool, stop: Callable[[], bool],
-        progress: Progress,
+        progress: Progress, unlabelled: Paths = (),
     ) -> Adapting:  # fmt: skip
+        require(
+            not Path(train).is_dir(),
+            "{train} is a folder of tasks, and this works with one task: give the file of one, such as {train}/TASK/train.jsonl",
+            train=train,
+        )
         of_task, of_tune = tuning_settings(settings)
         found = task or kind_of_file(train, columns)
         chosen = override(tasks.get(found) if isinstance(found, str) else found, of_task)
-        read = adapt.read_files(chosen, train, dev, columns)
+        way, texts = tuned_by(tune, of_tune), listed(unlabelled)
+        check_unlabelled(way, bool(texts))  # before any file is read
+        read = adapt.read_files(chosen, train, dev, columns, texts)
         if task is None and found != USUAL:
             read.notices.insert(0, f"by its columns, {train} is read as --task {found}")
         of_dev = None if dev is None else (Path(dev), columns)
-        return cls(base, chosen, tuned_by(tune, of_tune), read, overwrite, stop, progress, of_dev)
+        return cls(base, chosen, way, read, overwrite, stop, progress, of_dev)
 
     def whole(self) -> Adapting:
         """The same, with the labels of all examples known: a part of them may lack some."""
@@ -64,7 +73,7 @@ class Adapting:
         notices = [{"event": "notice", "text": self.read.notices.pop(0)} for _ in list(self.read.notices)]
         records = adapt.adapt(
             self.base, trial.examples, trial.out, task=self.task, dev=trial.dev, tune=self.tune, seed=trial.seed,
-            fresh=trial.fresh, overwrite=self.overwrite, stop=self.stop,
+            fresh=trial.fresh, overwrite=self.overwrite, unlabelled=self.read.unlabelled, stop=self.stop,
         )  # fmt: skip
         return follow(chain(notices, records), self.progress, partial(screen.training, title=trial.name))
 

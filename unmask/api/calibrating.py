@@ -13,7 +13,7 @@ from unmask import infer, run
 from unmask.calibration import best_temperature, calibration_error, tempered
 from unmask.errors import UserError, require
 from unmask.infer.answer import TaskReader
-from unmask.recipe import Recipe
+from unmask.recipe import MAIN, Recipe
 from unmask.recipe_file import file_used_by
 from unmask.tasks import Prediction
 from unmask.tasks.classify import Columns
@@ -48,7 +48,8 @@ def calibrate_run(model: infer.Model, file: Path, columns: Columns) -> dict[str,
 def _with_task(model: infer.Model, task: Any, calibrated: Any) -> Recipe:
     """The recipe of the run with the calibrated task: its only one, or one of several."""
     whole = run.read_recipe(model.folder, file_used_by(model.recipe))
-    name = next((name for name in whole.tasks if name in model.recipe.predict), None)
+    mine = model.system.tracks[MAIN].arrange
+    name = next((name for name in whole.tasks if whole.tracks[name].arrange == mine), None)
     if whole.task is not None or name is None:
         return model.recipe.replace(task=calibrated)
     return whole.replace(tracks=whole.tracks | {name: _track(whole.tracks[name], calibrated)})

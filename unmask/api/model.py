@@ -15,6 +15,7 @@ from unmask.api.adapting import TRIALS, Adapting
 from unmask.api.calibrating import calibrate_run, if_sure
 from unmask.api.extending import extend_run
 from unmask.api.inputs import read_texts
+from unmask.api.many_tasks import adapt_folder, evaluate_folder
 from unmask.api.paths import Paths, listed
 from unmask.axes import Task, Tune, gives_of
 from unmask.errors import require
@@ -27,6 +28,7 @@ from unmask.tasks.prompt import read as read_questions
 from unmask.text import Corpus
 from unmask.text.template import Template
 from unmask.train import log
+from unmask.tune_names import FULL
 
 R = TypeVar("R")
 
@@ -213,28 +215,36 @@ class Model(infer.Model):
         self, train: str | Path, out: str | Path, *, dev: str | Path | None = None, task: str | Task | None = None,
         tune: str | Tune | None = None, settings: Sequence[str] = (), text: str | Sequence[str] | None = None,
         label: str | None = None, seed: int = 0, fresh: bool = False, seeds: int = 1, folds: int | None = None,
-        overwrite: bool = False, stop: Callable[[], bool] = lambda: False, progress: Progress = True,
+        unlabelled: Paths = (), overwrite: bool = False, stop: Callable[[], bool] = lambda: False, progress: Progress = True,
     ) -> Model:  # fmt: skip
-        """Fine-tune on a file of examples of a task; returns the adapted model.
+        """Fine-tune on a file of examples of a task, or on a folder of tasks together; returns the adapted model.
 
+        A folder has a subfolder for each task, with train.jsonl, dev.jsonl and test.jsonl: one model learns all of them (see
+        `tasks` and `task`), and `settings` are those of `unmask.adapt.many_settings.Many`. The rest is about a file.
         `task`: a name of `unmask.list_tasks()`, or a task such as `Classify(epochs=5)`; None: the columns of the file say
         it. `tune`: which weights are trained, a name of `unmask.list_tunes()` or a part such as `Lora(rank=4)`; None: all
-        weights. `settings`: changes of the task, such as "epochs=5", and of the way of tuning, such as "tune.rank=4". `text`
-        and `label` name the columns of the file; of a pair, `text` names two. `fresh`: start from random weights, as the
+        weights. `unlabelled`: files and folders of texts without labels, for `tune="cvt"`. `settings`: changes of the task, such
+        as "epochs=5", and of the way of tuning, such as "tune.rank=4". `text` and `label` name the columns of the file; of a pair, `text` names two. `fresh`: start from random weights, as the
         control of a comparison. The scores of all epochs, and which one was kept, are in the last record of its `history`.
         `seeds`: train this many times and keep the best on `dev`. `folds`: score each part of the examples by a model of the
         others, then train on all; labels that are probably wrong are listed in suspects.jsonl. The scores of both are in
         `trials`. `stop`, `progress`: as for `unmask.pretrain`. The run folder holds a report.html."""
+        if Path(train).is_dir():
+            _only_files(train, dev=dev, task=task, tune=tune not in (None, FULL), unlabelled=bool(listed(unlabelled)), text=text, label=label, seeds=seeds > 1, folds=folds)  # fmt: skip
+            made = adapt_folder(
+                self, Path(train), Path(out), settings=settings, seed=seed, fresh=fresh, overwrite=overwrite, stop=stop, progress=progress,
+            )  # fmt: skip
+            return Model.of(made)
         adapting = Adapting.of(
             self, train, dev=dev, task=task, tune=tune, settings=settings, columns=Columns.of(text, label),
-            overwrite=overwrite, stop=stop, progress=progress,
+            overwrite=overwrite, stop=stop, progress=progress, unlabelled=unlabelled,
         )  # fmt: skip
         return Model.of(adapting.run(Path(out), seed, fresh, seeds, folds))
 
     def label_curve(
         self, train: str | Path, out: str | Path, *, sizes: str, dev: str | Path, seeds: int = 1,
         task: str | Task | None = None, tune: str | Tune | None = None, settings: Sequence[str] = (),
-        text: str | Sequence[str] | None = None, label: str | None = None, overwrite: bool = False,
+        text: str | Sequence[str] | None = None, label: str | None = None, unlabelled: Paths = (), overwrite: bool = False,
         stop: Callable[[], bool] = lambda: False, progress: Progress = True,
     ) -> dict[str, Any]:  # fmt: skip
         """The score on `dev` by the number of labels, from this model and from random weights: `sizes`="100,1000,all".
@@ -243,7 +253,7 @@ class Model(infer.Model):
         of `adapt`."""
         adapting = Adapting.of(
             self, train, dev=dev, task=task, tune=tune, settings=settings, columns=Columns.of(text, label),
-            overwrite=overwrite, stop=stop, progress=progress,
+            overwrite=overwrite, stop=stop, progress=progress, unlabelled=unlabelled,
         )  # fmt: skip
         return adapting.curve(Path(out), sizes, seeds)
 
@@ -315,6 +325,11 @@ class Model(infer.Model):
             scores = scores | {"curve": scores["curve"]["points"]}
         return _scores(scores, tell)
 
+    def evaluate_tasks(self, folder: str | Path, *, tell: Tell = None) -> dict[str, dict[str, Any]]:
+        """The scores of a model with several tasks on a folder of tasks, by their names. `main`: the score that stands for all
+        scores of a task, with its name."""
+        return evaluate_folder(self, Path(folder), tell)
+
     def score_sentences(self, texts: str | Sequence[str], *, tell: Tell = None) -> np.ndarray:
         """How acceptable the model finds each text, in nats: its likelihood, its pseudo-likelihood, or how original its tokens
         look, as `evaluate` says for minimal pairs. Only scores of similar texts can be compared."""
@@ -352,6 +367,17 @@ class Model(infer.Model):
         if sentence_transformers:
             return convert.export_sentence_transformers(self, out, overwrite=overwrite)
         return convert.export_hf(self, out, generator=generator, overwrite=overwrite)
+
+
+def _only_files(folder: str | Path, **given: Any) -> None:
+    """Refuse options that are for one task."""
+    wrong = [name for name, value in given.items() if value]
+    require(
+        not wrong,
+        "{folder} is a folder of tasks, and {wrong} works only with the file of one task: leave it out, or give a file",
+        folder=folder,
+        wrong=" and ".join(f"--{name}" for name in wrong),
+    )
 
 
 def check_vectors(out: str | Path, *, overwrite: bool) -> None:

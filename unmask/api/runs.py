@@ -136,10 +136,18 @@ def _check_request(
 
 
 def import_vectors(
-    file: str | Path, out: str | Path, *, device: str | None = None, overwrite: bool = False
+    file: str | Path,
+    out: str | Path,
+    *,
+    settings: Sequence[str] = (),
+    device: str | None = None,
+    overwrite: bool = False,
 ) -> tuple[Model, convert.VectorReport]:
-    """Make a run of a file of word vectors, to be adapted as every run is: a baseline without context."""
-    report = convert.import_vectors(file, out, overwrite=overwrite)
+    """Make a run of a file of word vectors, to be adapted as every run is: a baseline without context.
+
+    `settings`: changes of its recipe, such as "system.backbone=SpelledBiLSTM(embedding=100)" for a network above the vectors,
+    with random weights."""
+    report = convert.import_vectors(file, out, settings=settings, overwrite=overwrite)
     return load(out, device=device), report
 
 

@@ -13,6 +13,7 @@ from unmask.api.model import Model
 from unmask.api.paths import Paths, listed
 from unmask.api.runs import pretrain
 from unmask.axes import Task
+from unmask.errors import require
 from unmask.progress import Progress
 from unmask.tasks.classify import Columns
 
@@ -28,6 +29,12 @@ def warm(
 
     `budget`: such as 2m or 500steps. `more`: other text of the same kind. `text`, `label`, `task`: how the file is read, as
     for `Model.adapt`."""
+    require(
+        not Path(train).is_dir(),
+        "{train} is a folder of tasks, and --warm-text reads the texts of one file: leave --warm-text out, or continue pretraining on all "
+        "texts first with 'unmask pretrain --from'",
+        train=train,
+    )
     columns = Columns.of(text, label)
     found = task or kind_of_file(train, columns)
     reader: Task = tasks.get(found) if isinstance(found, str) else found

@@ -14,6 +14,7 @@ from unmask.backbone.positions import Learned, NoPositions, Sinusoidal
 from unmask.backbone.protocols import AttentionPart, Decoder, Knowledge, LocalLayers, Positions
 from unmask.backbone.relative import LayerMemory
 from unmask.backbone.rotary import Rotary
+from unmask.backbone.spelled_bilstm import SpelledBiLSTM
 from unmask.backbone.transformer import Transformer
 from unmask.backbone.transformer_xl import TransformerXL
 from unmask.backbone.two_way_lstm import TwoWayLSTM
@@ -22,5 +23,6 @@ from unmask.backbone.words_alone import WordsAlone
 __all__ = [
     "LSTM", "AttentionPart", "AttentiveLSTM", "BiLSTM", "Cache", "Cells", "Concat", "Decoder", "Dot", "EncoderDecoder", "Full", "Fusion",
     "General", "Knowledge", "LayerMemory", "Learned", "Local", "LocalLayers", "NoPositions", "Positions", "Rotary", "Score", "Sinusoidal",
+    "SpelledBiLSTM",
     "Transformer", "TransformerXL", "TwoWayLSTM", "WordsAlone",
 ]  # fmt: skip

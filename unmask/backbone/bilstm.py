@@ -47,7 +47,17 @@ class BiLSTM(Part):
 
     @property
     def gives(self) -> frozenset[str]:
-        return frozenset({"one table"})
+        return frozenset({"one table", "one-way layers"})
+
+    @property
+    def one_way(self) -> int:
+        """The highest layer in which each half of the vectors sees one direction: the first, because all others read both."""
+        return 1
+
+    @property
+    def direction(self) -> int:
+        """The width of each direction."""
+        return self.cells
 
     @property
     def width(self) -> int:

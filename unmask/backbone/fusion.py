@@ -139,8 +139,8 @@ class FusionBlock(Block):
         self.entity_down = nn.Linear(spec.feedforward, fusion.width)
         self.entity_norm = Norm(fusion.width, eps=spec.epsilon)
 
-    def fuse(self, x: Tensor, mask: AttentionMask, linked: Linked | None) -> tuple[Tensor, Linked | None]:
-        """B T D, and the entities after this layer."""
+    def fuse(self, x: Tensor, mask: AttentionMask, linked: Linked | None) -> tuple[Tensor, Tensor | None]:
+        """B T D, and the vectors of the entities after this layer. (A compiled function cannot return a changed named tuple.)"""
         if linked is None:
             return super().forward(x, mask), None
         x = self.attention_norm(x + self.after_attention(self.dropout(self.attention(x, mask))))
@@ -149,4 +149,4 @@ class FusionBlock(Block):
         inner = self.mlp.inner(x, self.entity_up(entity))  # 0 is added where there is no entity
         x = self.mlp_norm(x + self.after_mlp(self.dropout(self.mlp.down(inner))))
         entity = self.entity_norm(entity + self.dropout(self.entity_down(inner))) * linked.there
-        return x, linked._replace(vectors=entity)
+        return x, entity

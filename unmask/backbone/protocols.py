@@ -92,7 +92,7 @@ class Knowledge(PartLike, Protocol):
         """The vectors of all entities, `vectors`. Called with (batch, dtype), it gives the entities of a batch, or None."""
 
     def block(self, spec: Transformer, *, first: bool) -> nn.Module:
-        """A layer that reads entities: a `Block` whose `fuse(x, mask, entities)` gives both after the layer."""
+        """A layer that reads entities: a `Block` whose `fuse(x, mask, entities)` gives x and their `vectors` after the layer."""
 
     def flops(self, spec: Transformer, length: int) -> float:
         """Floating-point operations per token that it adds to the network."""

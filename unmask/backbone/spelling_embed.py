@@ -51,24 +51,33 @@ class SpellingEmbed(nn.Module):
         super().__init__()
         self.token = _NoTable(vocabulary, width)
         self.segment = None
-        self.character = nn.Embedding(SYMBOLS, characters)
-        nn.init.uniform_(self.character.weight, -1.0, 1.0)
-        self.convolutions = nn.ModuleList(
-            nn.Conv1d(characters, count, size) for size, count in enumerate(filters, 1) if count
-        )
-        for convolution in self.convolutions:
-            nn.init.zeros_(convolution.bias)  # type: ignore[arg-type]
+        self.character, self.convolutions = character_layers(characters, filters)
         self.highways = nn.ModuleList(Highway(sum(filters)) for _ in range(highways))
         self.project = _drawn(nn.Linear(sum(filters), width))
 
     def forward(self, batch: Batch) -> Tensor:
-        symbols = symbols_of(batch.columns["spelling"], batch.ids)  # B T C
-        characters = self.character(symbols.flatten(0, 1)).transpose(1, 2)  # B*T D C
-        found = torch.cat([F.relu(convolution(characters).amax(2)) for convolution in self.convolutions], 1)
+        found = convolved(batch, self.character, self.convolutions)
         for highway in self.highways:
             found = highway(found)
         embedded: Tensor = self.project(found)
         return embedded.view(*batch.shape, -1)
+
+
+def character_layers(characters: int, filters: Sequence[int]) -> tuple[nn.Embedding, nn.ModuleList]:
+    """The vectors of characters, and convolutions over 1, 2, 3 ... of them."""
+    table = nn.Embedding(SYMBOLS, characters)
+    nn.init.uniform_(table.weight, -1.0, 1.0)
+    convolutions = nn.ModuleList(nn.Conv1d(characters, count, size) for size, count in enumerate(filters, 1) if count)
+    for convolution in convolutions:
+        nn.init.zeros_(convolution.bias)  # type: ignore[arg-type]
+    return table, convolutions
+
+
+def convolved(batch: Batch, table: nn.Embedding, convolutions: nn.ModuleList) -> Tensor:
+    """B*T D, for each word the largest output of every convolution over its characters."""
+    symbols = symbols_of(batch.columns["spelling"], batch.ids)  # B T C
+    characters = table(symbols.flatten(0, 1)).transpose(1, 2)  # B*T D C
+    return torch.cat([F.relu(convolution(characters).amax(2)) for convolution in convolutions], 1)
 
 
 def symbols_of(spelling: Tensor, ids: Tensor) -> Tensor:

@@ -281,7 +281,8 @@ class TransformerModule(nn.Module):
             if number and self.places:
                 x = x + self.places[number - 1](batch.position).to(dtype)
             if number >= self.plain:
-                x, entities = cast(Any, block).fuse(x, masks[number], entities)
+                x, vectors = cast(Any, block).fuse(x, masks[number], entities)
+                entities = None if entities is None else entities._replace(vectors=vectors)
             else:
                 x = block(x, masks[number]) if state is None else block(x, masks[number], state.layer(number))
             layers.append(x)
@@ -289,8 +290,8 @@ class TransformerModule(nn.Module):
         decoded = None if self.decoder is None else self.decoder(tuple(layers), batch, masks[-1])
         found = Hidden(tuple(layers), decoded=decoded)
         if self.knowledge is not None:
-            vectors = None if entities is None else entities.vectors
-            found = found.replace(entities=vectors, table=self.knowledge.vectors)
+            last = None if entities is None else entities.vectors
+            found = found.replace(entities=last, table=self.knowledge.vectors)
         return found, state
 
     def _mask(self, batch: Batch, state: Cache | None, dtype: torch.dtype) -> tuple[Batch, AttentionMask, Cache | None]:

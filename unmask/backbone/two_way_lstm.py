@@ -70,7 +70,17 @@ class TwoWayLSTM(Part):
 
     @property
     def gives(self) -> frozenset[str]:
-        return frozenset({"two halves", "equal layers", "future hidden", "past hidden"})
+        return frozenset({"two halves", "one-way layers", "equal layers", "future hidden", "past hidden"})
+
+    @property
+    def one_way(self) -> int:
+        """The highest layer in which each half of the vectors sees one direction: the last."""
+        return self.layers
+
+    @property
+    def direction(self) -> int:
+        """The width of each direction."""
+        return self.width // 2
 
     @property
     def memory(self) -> int:

@@ -67,6 +67,14 @@ def import_(
             metavar="HF_FOLDER", help="Of ELECTRA: the folder of the generator; HF_FOLDER is the discriminator."
         ),
     ] = None,
+    settings: Annotated[
+        list[str],
+        typer.Option(
+            "--set",
+            metavar="NAME=VALUE",
+            help="Of word vectors: change the recipe, such as system.backbone=SpelledBiLSTM for a network above them.",
+        ),
+    ] = [],  # noqa: B006
     json_: Json = False,
     overwrite: Overwrite = False,
 ) -> None:
@@ -75,8 +83,9 @@ def import_(
     Says what was loaded, what is missing (its weights are random) and what is left over."""
     if folder.is_file():
         refuse({"--generator": generator}, "a file of word vectors")
-        report: Any = unmask.import_vectors(folder, out, device="cpu", overwrite=overwrite)[1]
+        report: Any = unmask.import_vectors(folder, out, settings=settings, device="cpu", overwrite=overwrite)[1]
     else:
+        refuse({"--set": settings or None}, "a model in Hugging Face format")
         report = unmask.import_hf(folder, out, generator=generator, device="cpu", overwrite=overwrite)[1]
     if json_:
         output.as_json(dataclasses.asdict(report))

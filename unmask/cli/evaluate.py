@@ -61,7 +61,10 @@ LAST_WORDS = (
 def evaluate(
     run: Run,
     test: Annotated[
-        Path, typer.Argument(help="Examples of its task; if it was not adapted: minimal pairs, last words or a text.")
+        Path,
+        typer.Argument(
+            help="Examples of its task; for several tasks, their folder; if it was not adapted: minimal pairs, last words or a text."
+        ),
     ],
     context: Annotated[
         int | None, typer.Option(help="Of a text: tokens in a window; as in training if not given.")
@@ -98,6 +101,9 @@ def evaluate(
     continues with the last word."""
     said = output.Said(json_)
     model = unmask.load(run, device=device, task=task, recipe=recipe_file, tell=said)
+    if test.is_dir():
+        _show_tasks(model.evaluate_tasks(test, tell=said), f"{run} on {test}", said, json_)
+        return
     model = model.answering(settings) if settings else model
     if (not model.labels and confusion) or (model.recipe.task is None and (text or label)):
         raise UserError(
@@ -183,6 +189,22 @@ def zero_shot(
     _table(f"{run} on {file}", ASKED, scores)
     if "confusion" in scores:
         labels.show(scores)
+
+
+def _show_tasks(scores: dict[str, dict[str, Any]], title: str, said: output.Said, json_: bool) -> None:
+    """A line for each task, with the score that stands for it, and the mean."""
+    said.show_notes()
+    if json_:
+        output.as_json(scores)
+        return
+    called = screen.CALLED | {"mcc": "MCC"}
+    mains = {name: one["main"] for name, one in scores.items()}
+    rows = [
+        [name, f"{scores[name]['examples']:,}", called.get(main["measure"], main["measure"]), f"{main['score']:.4f}"]
+        for name, main in mains.items()
+    ]
+    mean = sum(main["score"] for main in mains.values()) / len(mains)
+    screen.table(title, ["task", "examples", "score", ""], [*rows, ["mean", "", "", f"{mean:.4f}"]])
 
 
 def _table(title: str, fields: Iterable[tuple[str, str, str]], scores: dict[str, Any]) -> None:

@@ -117,7 +117,8 @@ def adapt(
         typer.Argument(
             help='Examples: JSON lines, CSV or parquet with "text" (or "text_a", "text_b") and "label", or the columns that '
             "--text and --label name; CoNLL columns to tag; SQuAD or CMRC JSON to find answers; plain texts to embed; "
-            "docs/adapt.md lists the columns of every task."
+            "docs/adapt.md lists the columns of every task. Or a folder of tasks, with train.jsonl, dev.jsonl and test.jsonl in a "
+            "subfolder for each: one model learns all of them (docs/many_tasks.md)."
         ),
     ],
     out: Annotated[Path, typer.Option(help="The run folder to write.")],
@@ -135,13 +136,21 @@ def adapt(
     ] = None,
     text: TextColumns = [],  # noqa: B006
     label: LabelColumn = None,
+    unlabelled: Annotated[
+        list[Path],
+        typer.Option(
+            metavar="PATH",
+            help="For --tune cvt: texts without labels, a file or a folder; a line of a .txt file is a text; repeatable.",
+        ),
+    ] = [],  # noqa: B006
     settings: Annotated[
         list[str],
         typer.Option(
             "--set",
             metavar="NAME=VALUE",
             help="epochs, examples, rate, warmup, decay, layer_decay, length, patience, dropout, pool, pooler, activation, orders, "
-            "language, hidden, loss, scale, dims, and tune.NAME for values of --tune; what is not set is as the paper has it "
+            "language, hidden, loss, scale, dims, san, lists, and tune.NAME for values of --tune; of a folder of tasks: epochs, examples, "
+            "rate, warmup, decay, length, patience, optimiser, power, pairs, lists; what is not set is as the paper has it "
             "('adapt' in 'unmask show RECIPE').",
         ),
     ] = [],  # noqa: B006, E501
@@ -160,7 +169,7 @@ def adapt(
     curve: Annotated[
         str | None,
         typer.Option(
-            help="Only measure the score on --dev by the number of labels, such as 100,1000,all; draws it in OUT."
+            help="Only measure the score on --dev by the number of labels, such as 100,1000,all or 0.1%,1%,10%; draws it in OUT."
         ),
     ] = None,
     find_rate: Annotated[
@@ -186,7 +195,10 @@ def adapt(
         "{ways} do different things: give one of them",
         ways=" and ".join(w for w, on in ways.items() if on),
     )
-    only = {"--fresh": fresh, "--seeds": find_rate and seeds > 1, "--dev": find_rate and dev is not None}
+    only = {
+        "--fresh": fresh, "--seeds": find_rate and seeds > 1, "--dev": find_rate and dev is not None,
+        "--unlabelled": find_rate and bool(unlabelled),
+    }  # fmt: skip
     wrong = [name for name, given in only.items() if given]
     require(
         not wrong or not (curve is not None or find_rate),
@@ -212,7 +224,7 @@ def adapt(
         said = f"try --set rate={found['suggested']:g}; the loss by the rate is drawn in {out}/report.html"
         output.done(found, said, json_)
         return
-    asked |= {"dev": dev, "seeds": seeds, "stop": stop}
+    asked |= {"dev": dev, "seeds": seeds, "stop": stop, "unlabelled": unlabelled}
     if curve is not None:
         found = base.label_curve(train, out, sizes=curve, **asked)
         adapting.show_curve(found, out, json_)
@@ -226,4 +238,5 @@ def adapt(
         raise typer.Exit(130)
     if model.trials is not None:
         adapting.show_trials(model.trials, out, json_)
-    output.done(last, f"written to {out}, with report.html; try: unmask evaluate {out} TEST", json_)
+    tests = train if train.is_dir() else "TEST"
+    output.done(last, f"written to {out}, with report.html; try: unmask evaluate {out} {tests}", json_)

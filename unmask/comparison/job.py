@@ -19,7 +19,7 @@ from typing import Any
 
 import torch
 
-from unmask import chance, run
+from unmask import run
 from unmask.adapt import adapt
 from unmask.comparison.entry import Entry
 from unmask.comparison.peak import peak_memory
@@ -32,7 +32,6 @@ from unmask.infer.model import Model, open_run
 from unmask.pretraining import pretrain
 from unmask.recipe_file import is_path
 from unmask.system.cost import schedule_flops
-from unmask.tasks import few
 from unmask.text.atomic_write import drafted
 from unmask.threads import wait_without_spinning
 from unmask.train import log
@@ -170,7 +169,7 @@ class Measuring:
         )
         for seed in missing:
             out = self.folder / "adapted" / self.job.name / f"{task.name}-{into}-{seed}"
-            chosen, file = _drawn(examples, task, seed), task.train
+            chosen, file = task.drawn(examples, seed), task.train
             if len(chosen) < len(examples):
                 file = _write_drawn(self.folder / "examples" / f"{task.name}-{task.key}-{seed}.jsonl", chosen)
             for record in adapt(model, chosen, out, task=part, dev=held, seed=seed, fresh=fresh, overwrite=True,
@@ -186,16 +185,6 @@ class Measuring:
         text = record.get("text") if record.get("event") == "notice" else None
         if text and text not in self.result["notices"]:
             self.result["notices"].append(text)
-
-
-def _drawn(examples: list[Any], task: TaskFiles, seed: int) -> list[Any]:
-    """Some of the examples, drawn with the adapting seed; in the order of the file."""
-    if task.per_label is not None:
-        return few(examples, task.per_label, seed)
-    if task.examples is None or task.examples >= len(examples):
-        return examples
-    rng = chance.generator(seed, chance.purpose("examples of a comparison"))
-    return [examples[i] for i in sorted(rng.choice(len(examples), task.examples, replace=False).tolist())]
 
 
 def _write_drawn(file: Path, chosen: list[Any]) -> Path:

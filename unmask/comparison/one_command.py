@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -10,6 +11,7 @@ from pathlib import Path
 from unmask.errors import UserError
 
 LOCK = ".lock"
+_held: set[int] = set()  # the file descriptors of locks
 
 
 @contextmanager
@@ -23,4 +25,18 @@ def one_command(folder: Path, verb: str) -> Iterator[None]:
             raise UserError(
                 "another 'unmask {verb}' works in {folder}: wait for it, or stop it", verb=verb, folder=folder
             ) from None
-        yield
+        _held.add(held.fileno())
+        try:
+            yield
+        finally:
+            _held.discard(held.fileno())
+
+
+def _let_go() -> None:
+    """A forked process, such as a worker that prepares text, must not keep a lock when its parent is killed."""
+    for number in _held:
+        os.close(number)
+    _held.clear()
+
+
+os.register_at_fork(after_in_child=_let_go)

@@ -38,5 +38,6 @@ def limit_memory(device: str | None, processes: int) -> None:
     """Give this process its part of the GPU's memory, so that it chooses passes that leave room for the others."""
     if processes < 2 or device == "cpu" or not torch.cuda.is_available():
         return
-    total = torch.cuda.get_device_properties(device or "cuda").total_memory / 2**30
-    torch.cuda.set_per_process_memory_fraction(max(0.01, 1 / processes - _OWN / total), device or "cuda")
+    place = torch.device(device or "cuda").index or 0
+    total = torch.cuda.get_device_properties(place).total_memory / 2**30
+    torch.cuda.set_per_process_memory_fraction(max(0.01, 1 / processes - _OWN / total), place)

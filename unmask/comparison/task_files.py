@@ -1,4 +1,4 @@
-"""The tasks of a comparison: a folder with one file or one subfolder for each.
+"""A folder of tasks, for a comparison or for one model of all: one file or one subfolder for each.
 
     tasks/sst2/train.jsonl, dev.jsonl, test.jsonl   a task to adapt to; the kind of task is told by the columns
     tasks/sst2/task.json                            optional: {"settings": ["epochs=3"], "examples": 1000}, or
@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from unmask import tasks
+from unmask import chance, tasks
 from unmask.axes import Task
 from unmask.errors import UserError, require
 from unmask.settings import override
@@ -55,6 +55,15 @@ class TaskFiles:
         assert self.kind is not None
         found: Task = override(tasks.get(self.kind), list(self.settings))
         return found
+
+    def drawn(self, examples: list[Any], seed: int) -> list[Any]:
+        """The training examples of a seed: all, or some that are drawn; in the order of the file."""
+        if self.per_label is not None:
+            return tasks.few(examples, self.per_label, seed)
+        if self.examples is None or self.examples >= len(examples):
+            return examples
+        rng = chance.generator(seed, chance.purpose("examples of a comparison"))
+        return [examples[i] for i in sorted(rng.choice(len(examples), self.examples, replace=False).tolist())]
 
 
 def find(folder: Path) -> tuple[list[TaskFiles], list[str]]:

@@ -4,16 +4,29 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
 from unmask import chance
 from unmask.batch import Batch
-from unmask.data.loader import Loader
 from unmask.errors import UserError
 
-Open = Callable[[dict[str, Any] | None], Loader]  # opens the loader of a track at a state
+
+class Source(Protocol):
+    """Endless batches of one track."""
+
+    @property
+    def notes(self) -> Counter[str]: ...
+
+    def batch(self, rows: int) -> Batch: ...
+
+    def state(self) -> dict[str, Any]: ...
+
+    def after_stage(self) -> dict[str, Any]: ...
+
+
+Open = Callable[[dict[str, Any] | None], Source]  # opens the source of a track at a state
 
 
 class TurnLoader:

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import multiprocessing
+import os
 import sys
+import threading
+import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
 from typing import Any, TypeVar
 
+LOOKS = 0.5  # seconds between looks at the parent
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
@@ -26,7 +30,7 @@ def in_workers(
     `start`: called once in each worker, with `given`."""
     # forked workers share the memory of the parent, such as a lexicon; they must not use torch
     context = multiprocessing.get_context("fork" if sys.platform == "linux" else "spawn")
-    with ProcessPoolExecutor(workers, context, start, given) as pool:
+    with ProcessPoolExecutor(workers, context, _begin, (os.getpid(), start, given)) as pool:
         waiting: deque[Future[Result]] = deque()
         for item in items:
             waiting.append(pool.submit(work, item))
@@ -34,3 +38,16 @@ def in_workers(
                 yield waiting.popleft().result()
         while waiting:
             yield waiting.popleft().result()
+
+
+def _begin(parent: int, start: Callable[..., None] | None, given: tuple[Any, ...]) -> None:
+    """Begin a worker. If its parent is killed, it ends too: otherwise it would wait for work forever."""
+    threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
+    if start is not None:
+        start(*given)
+
+
+def _end_with(parent: int) -> None:
+    while os.getppid() == parent:
+        time.sleep(LOOKS)
+    os._exit(1)

@@ -78,7 +78,7 @@ class Model:
                 "{folder} cannot {job}: it predicts {predict}",
                 folder=self.folder,
                 job=job,
-                predict=", ".join(self.recipe.predict) or "nothing",
+                predict=", ".join((*self.recipe.predict, *self.recipe.tasks)) or "nothing",
             )
         found: nn.Module = self.system.predict[name]
         return found

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from unmask.axes import gives_of
+from unmask.data import FromTask
 from unmask.errors import UserError, unknown
 from unmask.infer.model import Model
 from unmask.recipe import Recipe
@@ -22,13 +23,15 @@ def one_task(model: Model, name: str) -> Model:
         )
     if name not in known:
         raise unknown("task", name, known)
-    return replace(model, recipe=_recipe(model.recipe, name), system=model.system.alone(name), recordings={})
+    system = model.system.alone(name, known[name].head)
+    return replace(model, recipe=_recipe(model.recipe, name), system=system, recordings={})
 
 
 def _recipe(recipe: Recipe, name: str) -> Recipe:
-    predict = chosen(recipe, recipe.all_tracks()[name])
+    head, parts = recipe.tasks[name].head, chosen(recipe, recipe.all_tracks()[name])
+    predict = {head if loss == name else loss: part for loss, part in parts.items()}
     stages = tuple(replace(stage, turns={}, weights={}, hide=None) for stage in recipe.schedule)
     # without an objective that scores tokens, a later adaptation cannot predict the next token either
     usual = recipe.adapt if "token scores" in gives_of(predict) else replace(recipe.adapt, language=0.0)
     alone = recipe.alone(name)
-    return alone.replace(predict=predict, schedule=stages, adapt=usual, task=recipe.tasks[name])
+    return alone.replace(arrange=FromTask(), predict=predict, schedule=stages, adapt=usual, task=recipe.tasks[name])

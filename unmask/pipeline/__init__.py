@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -46,7 +45,7 @@ def run_pipeline(
         follow([record], progress, screen.staging)
 
     with one_command(whole.out, "pipeline"):
-        shutil.copyfile(source.path, whole.out / PIPELINE)
+        (whole.out / PIPELINE).write_text(source.text, encoding="utf-8")
         runs = runner or ApiRunner(stop, progress)
         done = do_all(_in_turn(variants), runs, tell)
         results = results_of(variants) | _about(source, whole, variants, seeds) | {"finished": done}

@@ -30,9 +30,9 @@ def _get(pipeline: Pipeline, stage: PretrainingStage, more: Sequence[str]) -> Re
 
 def size_of(pipeline: Pipeline, stage: PretrainingStage) -> str:
     """The size of the network; if a stage has another recipe that lacks this size, any size that it has."""
-    first = next((one.run for one in (*pipeline.stages, *pipeline.left_out) if one.run), None)
-    size = run.recipe_to_continue(Path(first), None).size if first else pipeline.size
-    if not first and stage.recipe in (None, pipeline.recipe):
+    root = pipeline.root(stage)
+    size = run.recipe_to_continue(Path(root), None).size if root else pipeline.size
+    if not root and stage.recipe in (None, pipeline.recipe):
         return size
     name = stage.recipe or pipeline.recipe
     try:
@@ -44,8 +44,7 @@ def size_of(pipeline: Pipeline, stage: PretrainingStage) -> str:
 
 def own_file(pipeline: Pipeline) -> str | None:
     """The user's recipe file, if the runs of a pipeline have parts of it."""
-    stages = [stage for stage in pipeline.stages if isinstance(stage, PretrainingStage)]
-    names = {stage.recipe or pipeline.recipe: stage for stage in stages}
+    names = {stage.recipe or pipeline.recipe: stage for stage in pipeline.pretraining}
     return next(
         (name for name, of in names.items() if is_path(name) and files_used_by(chosen_recipe(pipeline, of))), None
     )

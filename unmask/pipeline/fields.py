@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any, Literal
 
 from unmask.errors import unknown
+from unmask.pipeline.description import UNTRAINED
 from unmask.pipeline.toml_file import TomlFile
 from unmask.type_check import fits, spell
 
@@ -21,8 +22,9 @@ PRETRAINS: dict[str, Any] = {
 }  # fmt: skip
 ADAPTS: dict[str, Any] = {
     "from": str, "train": str, "dev": str, "test": str, "task": str, "tune": str, "set": Texts, "seeds": int,
-    "text_column": Texts, "label_column": str,
+    "text_column": Texts, "label_column": str, "unlabelled": Texts,
 }  # fmt: skip
+OF_A_FILE = ("dev", "test", "task", "tune", "text_column", "label_column", "unlabelled")  # not for a folder of tasks
 READS = ("text", "triples", "labelled")  # a stage that pretrains has one of these
 _NAME = re.compile(r"[A-Za-z0-9_-]+")
 _NAMES: dict[Any, str] = {str: "a text in quotes", Texts: "a text in quotes, or a list of them"}
@@ -46,10 +48,11 @@ def stage_tables(file: TomlFile) -> dict[str, dict[str, Any]]:
             name=name,
         )
         file.require(
-            bool(_NAME.fullmatch(name)),
+            bool(_NAME.fullmatch(name)) and name != UNTRAINED,
             (name,),
-            "the name of a stage is made of letters, digits, - and _, got {name!r}",
+            "the name of a stage is made of letters, digits, - and _ (and is not {untrained}), got {name!r}",
             name=name,
+            untrained=UNTRAINED,
         )
         _check_kind(file, name, table)
     return tables

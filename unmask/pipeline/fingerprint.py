@@ -31,8 +31,10 @@ def _digest(path: str, size: int, changed: int) -> str:
 
 
 def key_of(made_from: Mapping[str, Any]) -> str:
-    """The fingerprint of what something is made from. Of files, only the content counts."""
-    plain = {name: list(value.values()) if isinstance(value, Mapping) else value for name, value in made_from.items()}
+    """The fingerprint of what something is made from. Of files, only the content counts. What is not given does not count, so
+    that a field of a later version changes no fingerprint."""
+    given = {name: value for name, value in made_from.items() if value not in (None, False, [], {})}
+    plain = {name: list(value.values()) if isinstance(value, Mapping) else value for name, value in given.items()}
     return hashlib.sha256(json.dumps(plain, sort_keys=True).encode()).hexdigest()[:LENGTH]
 
 

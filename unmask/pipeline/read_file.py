@@ -6,13 +6,11 @@ from pathlib import Path
 from typing import Any
 
 from unmask import run
-from unmask.errors import UserError
-from unmask.pipeline.budgets import added
 from unmask.pipeline.description import AdaptingStage, Pipeline, PipelineStage, PretrainingStage, Triples
-from unmask.pipeline.fields import adapts, stage_tables, texts_of
+from unmask.pipeline.fields import OF_A_FILE, adapts, stage_tables, texts_of
 from unmask.pipeline.labelled_files import labelled_files
+from unmask.pipeline.read_budget import read_budget
 from unmask.pipeline.toml_file import TomlFile, path_in
-from unmask.train import Budget
 
 MIX = 1 / 3  # the share of the steps that read triples and examples, in a stage that also reads text
 
@@ -31,18 +29,18 @@ def read_pipeline(file: TomlFile) -> Pipeline:
         (),
         'recipe is missing: name the recipe that the stages pretrain, such as recipe = "bert"',
     )
-    total, shares = _budget(file, {name: tables[name] for name in pretrains})
+    total, shares = read_budget(file, {name: tables[name] for name in pretrains})
     starts = _starts(file, tables)
     stages: dict[str, PipelineStage] = {
         name: _adapting(file, name, table, starts[name]) if adapts(table)
         else _pretraining(file, name, table, starts[name], shares[name])
         for name, table in tables.items()
     }  # fmt: skip
+    order = _in_order(file, stages)
     _check_text(file, stages)
-    has_run = any(stage.run for stage in stages.values())
     for name in ("size", "tokenizer"):
         file.require(
-            name not in values or (bool(pretrains) and not has_run),
+            name not in values or any(stages[one].start is None and stages[one].run is None for one in pretrains),
             (name,),
             "{name} has no effect, because the network comes from a run: leave it out",
             name=name,
@@ -51,7 +49,7 @@ def read_pipeline(file: TomlFile) -> Pipeline:
         out=path_in(file, values["out"]), recipe=_recipe(file, values.get("recipe", "")), size=values.get("size", "base"),
         variant=values.get("variant", "paper"), settings=texts_of(values.get("set")),
         tokenizer=_existing(file, values, "tokenizer"), lexicon=tuple(_files(file, values, "lexicon")), budget=total,
-        stages=tuple(_in_order(file, stages)),
+        stages=tuple(order),
     )  # fmt: skip
 
 
@@ -65,61 +63,6 @@ def _check_text(file: TomlFile, stages: dict[str, PipelineStage]) -> None:
             "[{name}] has labelled examples and no text, and no other stage has text: add text, or use 'train' to adapt to the task",
             name=alone.name,
         )
-
-
-def _budget(file: TomlFile, tables: dict[str, dict[str, Any]]) -> tuple[str | None, dict[str, float]]:
-    """The total budget and the share of each stage, from a total with shares or from a budget in each stage."""
-    total, own = file.data.get("budget"), {name: table["budget"] for name, table in tables.items() if "budget" in table}
-    _parse(file, ("budget",), total)
-    for name, budget in own.items():
-        _parse(file, (name, "budget"), budget)
-        file.require(
-            total is None and "share" not in tables[name],
-            (name, "budget"),
-            "[{name}] has a budget of its own, and there is {other}: give a total with shares, or a budget in each stage",
-            name=name,
-            other="a total" if total is not None else "a share",
-        )
-    for name, table in tables.items():
-        if own and name not in own:
-            file.fail(
-                (name,),
-                '[{name}] has no budget, and other stages have one: give it one, such as budget = "10m"',
-                name=name,
-            )
-        file.require(
-            table.get("share", 1) > 0, (name, "share"), "share must be over 0, got {share}", share=table.get("share")
-        )
-        given = [one for one in tables if "share" in tables[one]]
-        file.require(
-            name in given or not given,
-            (name,),
-            "[{name}] has no share, and [{other}] has one: give both, or no stage (then all are equal)",
-            name=name,
-            other=given[0] if given else "",
-        )
-    file.require(
-        not tables or total is not None or bool(own),
-        (),
-        'the budget is missing: give a total for all stages that pretrain, such as budget = "30m", and a share in each, or a '
-        "budget in each stage",
-    )
-    kinds = {name: Budget.parse(budget).kind for name, budget in own.items()}
-    other = next((name for name, kind in kinds.items() if kind != next(iter(kinds.values()))), None)
-    if other is not None:
-        file.fail(
-            (other, "budget"), "the budgets of all stages have one unit, got {some}", some=" and ".join(own.values())
-        )
-    if own:
-        return added(list(own.values())), {name: Budget.parse(budget).amount for name, budget in own.items()}
-    return total, {name: float(table.get("share", 1)) for name, table in tables.items()}
-
-
-def _parse(file: TomlFile, keys: tuple[str, ...], budget: str | None) -> None:
-    try:
-        Budget.parse(budget or "1m")
-    except UserError as error:
-        file.fail(keys, "{error}", error=error)
 
 
 def _starts(file: TomlFile, tables: dict[str, dict[str, Any]]) -> dict[str, tuple[str | None, str | None]]:
@@ -223,12 +166,21 @@ def _pretraining(
 
 
 def _adapting(file: TomlFile, name: str, table: dict[str, Any], start: tuple[str | None, str | None]) -> AdaptingStage:
-    seeds = table.get("seeds", 1)
+    seeds, train = table.get("seeds", 1), path_in(file, table["train"])
     file.require(seeds > 0, (name, "seeds"), "seeds must be 1 or more, got {seeds}", seeds=seeds)
+    for field in OF_A_FILE if train.is_dir() else ():
+        file.require(
+            field not in table,
+            (name, field),
+            "{field} is for the file of one task, and {train} is a folder of tasks: leave it out",
+            field=field,
+            train=train,
+        )
     return AdaptingStage(
-        name, *start, str(_existing(file, table, "train", name)), _existing(file, table, "dev", name),
+        name, *start, str(train) if train.is_dir() else str(_existing(file, table, "train", name)), _existing(file, table, "dev", name),
         _existing(file, table, "test", name), table.get("task"), table.get("tune"), seeds, texts_of(table.get("set")),
         texts_of(table.get("text_column")), table.get("label_column"),
+        tuple(str(path_in(file, one)) for one in texts_of(table.get("unlabelled"))),
     )  # fmt: skip
 
 

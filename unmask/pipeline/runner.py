@@ -14,10 +14,12 @@ from unmask.api.graphs import triples
 from unmask.api.model import Model
 from unmask.api.runs import load, pretrain
 from unmask.comparison.job import main_score
+from unmask.errors import UserError
 from unmask.pipeline.call import Call
 from unmask.progress import Progress, follow
 from unmask.recipe_file import is_path
 
+ONE = ""  # the name of the task of a stage that has only one
 # options of the command line whose names in Python are others
 _NAMES = {"--from": "start", "--set": "settings", "--for": "recipe"}
 
@@ -44,7 +46,14 @@ class ApiRunner:
             "tokenizer": self._tokenizer, "triples": self._triples, "prepare": self._prepare, "pretrain": self._pretrain,
             "adapt": self._adapt, "evaluate": self._evaluate,
         }  # fmt: skip
-        return ways[call.verb](call)
+        if self.stop():
+            raise Stopped
+        try:
+            return ways[call.verb](call)
+        except UserError:
+            if self.stop():  # it was stopped while it prepared its text
+                raise Stopped from None
+            raise
 
     def _tokenizer(self, call: Call) -> dict[str, Any]:
         made = train_tokenizer(list(call.words), **given(call), tell=self._tell)
@@ -88,7 +97,10 @@ class ApiRunner:
         folder, file = call.words
         options = given(call)
         model = self._loaded(folder, options)
-        return {"score": main_score(model.evaluate(file, **options, tell=self._tell))}
+        if Path(file).is_dir():
+            scores = model.evaluate_tasks(file, tell=self._tell)
+            return {"scores": {name: one["main"] for name, one in scores.items()}}
+        return {"scores": {ONE: main_score(model.evaluate(file, **options, tell=self._tell))}}
 
     def _loaded(self, folder: str | Path, options: dict[str, Any]) -> Model:
         """The model in a run folder. Takes the options of loading out of `options`."""

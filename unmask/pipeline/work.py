@@ -9,14 +9,21 @@ from typing import Any
 
 from unmask import run
 from unmask.comparison.entry import Entry
+from unmask.comparison.task_files import find
 from unmask.pipeline.call import Call
 from unmask.pipeline.chosen_recipe import chosen_recipe, own_file, size_of, track_settings
-from unmask.pipeline.description import AdaptingStage, Pipeline, PipelineStage, PretrainingStage, Triples
+from unmask.pipeline.description import (
+    UNTRAINED,
+    AdaptingStage,
+    Pipeline,
+    PipelineStage,
+    PretrainingStage,
+    Triples,
+)
 from unmask.pipeline.fingerprint import digest, key_of
 from unmask.text.documents import source_of
 
 RUNS, MADE = "runs", "made"  # folders of a pipeline: trained models; tokenizers and data
-UNTRAINED = "untrained"
 
 
 @dataclass(frozen=True)
@@ -63,36 +70,40 @@ class _Planner:
         self.trained.append(work)
         self.first.setdefault(work.stage, work)
 
-    def _make(self, verb: str, words: tuple[Any, ...], made_from: dict[str, Any], suffix: str, **options: Any) -> Work:
+    def _make(
+        self, verb: str, words: tuple[Any, ...], made_from: dict[str, Any], suffix: str, options: dict[str, Any]
+    ) -> Work:
         out = self.whole.out / MADE / f"{verb}-{key_of(made_from)}{suffix}"
-        given = {f"--{name.replace('recipe', 'for').replace('settings', 'set')}": one for name, one in options.items()}
-        work = Work(
-            verb, f"makes {out.name}", out, (Call(verb, words, given | {"--out": out}),), made_from, trains=False
-        )
-        self.made[out] = work
-        return work
+        call = Call(verb, words, options | {"--out": out})
+        self.made[out] = Work(verb, f"makes {out.name}", out, (call,), made_from, trains=False)
+        return self.made[out]
 
-    def _tokenizer(self) -> tuple[Path, str]:
-        """The file or run whose tokenizer is used, and its fingerprint.
+    def _tokenizer(self, stage: PretrainingStage) -> tuple[Path, str]:
+        """The file or run whose tokenizer a stage uses, and its fingerprint."""
+        given = self.pipeline.root(stage) or self.whole.tokenizer
+        if given is None:
+            return self._trained_tokenizer()
+        file = Path(given) / run.TOKENIZER if Path(given).is_dir() else Path(given)
+        return Path(given), digest(file)
 
-        It is trained on the first text of the whole pipeline, so that all variants share it, and other text for a later stage
-        leaves the earlier stages as they are."""
-        given = self.whole.tokenizer or next((stage.run for stage in self.whole.stages if stage.run), None)
-        if given is not None:
-            file = Path(given) / run.TOKENIZER if Path(given).is_dir() else Path(given)
-            return Path(given), digest(file)
-        stages = [stage for stage in self.whole.stages if isinstance(stage, PretrainingStage)]
+    def _trained_tokenizer(self) -> tuple[Path, str]:
+        """It is trained on the first text of the whole pipeline: all variants share it, and other text for a later stage leaves
+        the earlier stages as they are."""
+        whole, stages = self.whole, self.whole.pretraining
         first = next((stage for stage in stages if stage.text), stages[0])
         pairs = self._triples(first.triples) if first.triples and not first.text else None
-        own = [one for one in (*self.whole.settings, *first.settings) if one.startswith("tokenizer")]
+        own = [one for one in (*whole.settings, *first.settings) if one.startswith("tokenizer")]
         made_from = {
             "text": _digests(first.text), "triples": pairs.key if pairs else None, "lines": first.lines, "settings": own,
-            "kind": repr(chosen_recipe(self.whole, first, tracks=False).tokenizer),
+            "kind": repr(chosen_recipe(whole, first, tracks=False).tokenizer),
         }  # fmt: skip
-        work = self._make(
-            "tokenizer", (pairs.out,) if pairs else first.text, made_from, ".json", recipe=first.recipe or self.whole.recipe,
-            variant=None if self.whole.variant == "paper" else self.whole.variant, settings=own, lines=first.lines,
-        )  # fmt: skip
+        options = {
+            "--for": first.recipe or whole.recipe,
+            "--variant": _not_usual(whole.variant),
+            "--set": own,
+            "--lines": first.lines,
+        }
+        work = self._make("tokenizer", (pairs.out,) if pairs else first.text, made_from, ".json", options)
         return work.out, work.key
 
     def _triples(self, triples: Triples) -> Work:
@@ -101,70 +112,63 @@ class _Planner:
         made_from = {"triples": _digests(triples.files), "names": _digests(names), "ask": triples.ask}
         words = tuple(Path(one) for one in triples.files)
         ask = None if triples.ask == "tail" else triples.ask
-        return self._make("triples", words, made_from, ".jsonl", names=triples.names, ask=ask)
+        return self._make("triples", words, made_from, ".jsonl", {"--names": triples.names, "--ask": ask})
 
     def _pretraining(self, stage: PretrainingStage, budget: str) -> Work:
-        whole, words, data = self.whole, stage.text, None
+        whole, recipe = self.whole, stage.recipe or self.whole.recipe
         fresh = stage.start is None and stage.run is None
-        made_from: dict[str, Any] = {"text": _digests(stage.text), "lines": stage.lines} if stage.text else {}
+        tokenizer, key = self._tokenizer(stage) if fresh else (None, None)
+        words, reads, data = self._read_by(stage)
+        entry = Entry(recipe, recipe, size_of(self.pipeline, stage), whole.variant, (*whole.settings, *stage.settings))
+        tracks = track_settings(chosen_recipe(self.pipeline, stage, tracks=False), stage, data)
+        made_from = reads | {
+            "recipe": recipe, "size": whole.size if fresh else None, "variant": whole.variant, "settings": list(entry.settings), "code": entry.key,
+            "lexicon": _digests(whole.lexicon), "tokenizer": key, "start": self._start_key(stage), "budget": budget, "seed": self.seed,
+        }  # fmt: skip
+        out = self._run_folder(stage.name, made_from)
+        options = {
+            "--size": whole.size if fresh else None, "--variant": _not_usual(whole.variant), "--from": self._start(stage), "--tokenizer": tokenizer,
+            "--lexicon": list(whole.lexicon) if stage.text else [], "--lines": stage.lines, "--set": [*entry.settings, *tracks],
+            "--budget": budget, "--seed": self.seed or None, "--device": self.device, "--out": out,
+        }  # fmt: skip
+        call = Call("pretrain", (recipe, *words), options)
+        return Work(stage.name, stage.does, out, (call,), made_from, self.seed, budget=budget, start=_called(stage))
+
+    def _read_by(self, stage: PretrainingStage) -> tuple[tuple[str, ...], dict[str, Any], Path | None]:
+        """The data in the command of a stage, the hashes of all that it reads, and the prepared triples of a track."""
+        words, data = stage.text, None
+        reads: dict[str, Any] = {"text": _digests(stage.text), "lines": stage.lines} if stage.text else {}
         if stage.triples is not None:
             pairs = self._triples(stage.triples)
-            made_from |= pairs.made_from
-            data = self._prepared(pairs) if words or stage.labelled else None
+            reads |= pairs.made_from
+            data = self._prepared(stage, pairs) if words or stage.labelled else None
             words = words or (str(pairs.out),)
         if stage.labelled:
             files = [file for one in stage.labelled for file in (one.train, one.dev) if file]
-            made_from |= {"labelled": _digests(files), "tracks": [one.name for one in stage.labelled]}
-            words = words or self._any_text()
-        made_from |= {"mix": stage.mix} if stage.triples or stage.labelled else {}
-        settings = [*whole.settings, *stage.settings]
-        settings += track_settings(chosen_recipe(whole, stage, tracks=False), stage, data)
-        recipe = stage.recipe or whole.recipe
-        entry = Entry(recipe, recipe, size_of(whole, stage), whole.variant, (*whole.settings, *stage.settings))
-        made_from |= {
-            "recipe": recipe, "size": whole.size if fresh else None, "variant": whole.variant, "settings": list(entry.settings), "code": entry.key,
-            "lexicon": _digests(whole.lexicon), "start": self._start_key(stage), "budget": budget, "seed": self.seed,
-        }  # fmt: skip
-        tokenizer = self._tokenizer() if fresh else None
-        made_from |= {"tokenizer": tokenizer[1]} if tokenizer else {}
-        out = self._run_folder(stage.name, made_from)
-        options = {
-            "--size": whole.size if fresh else None, "--variant": None if whole.variant == "paper" else whole.variant,
-            "--from": self._start(stage), "--tokenizer": tokenizer[0] if tokenizer else None,
-            "--lexicon": list(whole.lexicon) if stage.text else [], "--lines": stage.lines, "--set": settings, "--budget": budget,
-            "--seed": self.seed or None, "--device": self.device, "--out": out,
-        }  # fmt: skip
-        return Work(
-            stage.name, stage.does, out, (Call("pretrain", (recipe, *words), options),), made_from, self.seed,
-            budget=budget, start=_called(stage),
-        )  # fmt: skip
+            reads |= {"labelled": _digests(files), "tracks": [one.name for one in stage.labelled]}
+            # a run has data, also if only examples are read
+            words = words or next(one.text for one in self.whole.pretraining if one.text)
+        return words, reads | ({"mix": stage.mix} if stage.triples or stage.labelled else {}), data
 
-    def _any_text(self) -> tuple[str, ...]:
-        """Text for a stage that reads only labelled examples: a run has data, and this stage never reads it."""
-        stages = [stage for stage in self.whole.stages if isinstance(stage, PretrainingStage)]
-        return next(stage.text for stage in stages if stage.text)
-
-    def _prepared(self, pairs: Work) -> Path:
+    def _prepared(self, stage: PretrainingStage, pairs: Work) -> Path:
         """The data folder of pairs of texts, for a track of a stage that also reads text."""
-        tokenizer, key = self._tokenizer()
+        tokenizer, key = self._tokenizer(stage)
         made_from = {"triples": pairs.key, "tokenizer": key}
-        return self._make("prepare", (pairs.out,), made_from, "", tokenizer=tokenizer).out
+        return self._make("prepare", (pairs.out,), made_from, "", {"--tokenizer": tokenizer}).out
 
     def _adapting(self, stage: AdaptingStage, trial: int) -> Work:
         base, fresh = self._start(stage), False
         if base is None:
             base, fresh = self._untrained(), True
         seed = self.seed * stage.seeds + trial
-        files = {name: _digests([one]) for name, one in (("train", stage.train), ("dev", stage.dev)) if one}
         columns = {"--text": list(stage.text_column), "--label": stage.label_column}
         opened = {"--recipe": own_file(self.whole), "--device": self.device}
-        made_from = files | {
+        made_from = _task_digests(stage) | {
             "task": stage.task, "tune": stage.tune, "settings": list(stage.settings), "columns": [*stage.text_column, stage.label_column],
             "start": self._start_key(stage) or self.first[UNTRAINED].key, "fresh": fresh, "seed": seed,
-            "scored": _digests([stage.scored] if stage.scored else []),
         }  # fmt: skip
         out = self._run_folder(stage.name, made_from)
-        options = columns | {"--task": stage.task, "--tune": stage.tune, "--dev": stage.dev, "--set": list(stage.settings), "--seed": seed or None,
+        options = columns | {"--task": stage.task, "--tune": stage.tune, "--unlabelled": list(stage.unlabelled), "--dev": stage.dev, "--set": list(stage.settings), "--seed": seed or None,
                              "--fresh": fresh, **opened, "--out": out}  # fmt: skip
         calls = [Call("adapt", (base, Path(stage.train)), options)]
         if stage.scored:
@@ -175,8 +179,10 @@ class _Planner:
     def _untrained(self) -> Path:
         """A run whose network is adapted with random weights: all stages that pretrain are left out."""
         if UNTRAINED not in self.first:
-            of = next(stage for stage in self.pipeline.left_out if isinstance(stage, PretrainingStage))
-            self._add(self._pretraining(replace(of, name=UNTRAINED), "1steps"))
+            of = next(
+                stage for stage in self.pipeline.left_out if isinstance(stage, PretrainingStage) and not stage.run
+            )
+            self._add(self._pretraining(replace(of, name=UNTRAINED, start=None), "1steps"))
         return self.first[UNTRAINED].out
 
     def _start(self, stage: PipelineStage) -> Path | None:
@@ -193,6 +199,18 @@ class _Planner:
 
 def _called(stage: PipelineStage) -> str | None:
     return stage.start or (Path(stage.run).name if stage.run else None)
+
+
+def _not_usual(variant: str) -> str | None:
+    return None if variant == "paper" else variant
+
+
+def _task_digests(stage: AdaptingStage) -> dict[str, Any]:
+    """The hashes of all files of a task, or of all tasks of a folder."""
+    if stage.many:
+        return {"train": {str(Path(stage.train) / task.name): task.key for task in find(Path(stage.train))[0]}}
+    given = {"train": stage.train, "dev": stage.dev, "scored": stage.scored}
+    return {name: _digests([file]) for name, file in given.items() if file} | {"unlabelled": _digests(stage.unlabelled)}
 
 
 def _digests(arguments: Any) -> dict[str, str]:

@@ -10,6 +10,7 @@ from unmask.predict.label import Label
 from unmask.predict.neighbours import Neighbours
 from unmask.predict.relation import Relation
 from unmask.predict.replaced import Replaced
+from unmask.predict.san import AnswerSteps, San
 from unmask.predict.span import Span
 from unmask.predict.span_boundary import SpanBoundary
 from unmask.predict.tags import Tags
@@ -18,7 +19,7 @@ from unmask.predict.tokens import Tokens
 from unmask.predict.vector_losses import CosineLoss, InBatchLoss, PairClassLoss
 
 __all__ = [
-    "Adaptive", "AllTokens", "Choice", "CosineLoss", "Entities", "EveryLayer", "FastVectors", "InBatchLoss", "Label", "LargeVectors",
+    "Adaptive", "AllTokens", "AnswerSteps", "Choice", "CosineLoss", "Entities", "EveryLayer", "FastVectors", "InBatchLoss", "Label", "LargeVectors",
     "Neighbours", "PairClassLoss", "Relation",
-    "Replaced", "Span", "SpanBoundary", "Tags", "TextVectors", "Tokens",
+    "Replaced", "San", "Span", "SpanBoundary", "Tags", "TextVectors", "Tokens",
 ]  # fmt: skip

@@ -24,7 +24,7 @@ PLACE: Final = "place"  # the column of the tokens that get a tag: the number of
 class Tags(Predicts):
     """The tag of each word, predicted from the vector of one of its tokens.
 
-    Paper: BERT (Devlin et al. 2019); with `crf`, Lample et al. (2016). Needs: labels (the columns of words and tags), or
+    Paper: BERT (Devlin et al. 2019); with `crf`, Lample et al. (2016); with `dense`, CVT (Clark et al. 2018). Needs: labels (the columns of words and tags), or
     another column of the data with a class for some tokens.
     Produces: a cross-entropy per word; with `crf`, the negative log-likelihood of each sequence of tags.
     Used by: models adapted to tag; ernie-2. Differs from Label: one answer per word.
@@ -33,11 +33,17 @@ class Tags(Predicts):
     classes: int = 2  # the number of tags
     dropout: float = 0.0  # before the output
     crf: bool = False  # whether tags that follow each other have a score too
+    dense: int | None = None  # width of a layer with ReLU before the output (CVT); none: there is no such layer
     column: str = TAG  # the column of the right tags; -1 on tokens without a tag
 
     def __post_init__(self) -> None:
         require(self.classes >= 2, "tags need 2 classes or more, got {classes}", classes=self.classes)
         require(0 <= self.dropout < 1, "the dropout of tags must be in [0, 1), got {dropout}", dropout=self.dropout)
+        require(
+            self.dense is None or self.dense >= 1,
+            "the dense layer of tags must be none or 1 or more wide, got {dense}",
+            dense=self.dense,
+        )
 
     @property
     def asked_at(self) -> AskedAt:
@@ -58,14 +64,17 @@ class Tags(Predicts):
 
     def flops(self, width: int, embedding: int, vocabulary: float, share: float) -> float:
         """Floating-point operations per token of a row, in one forward pass."""
-        return 2.0 * width * self.classes
+        read = width if self.dense is None else self.dense
+        return 2.0 * (read * self.classes + (0 if self.dense is None else width * self.dense))
 
 
 class TagsModule(nn.Module):
     def __init__(self, spec: Tags, width: int, initial: InitWeights) -> None:
         super().__init__()
         self.column = spec.column
-        self.out = initial.layer(nn.Linear(width, spec.classes))
+        read = width if spec.dense is None else spec.dense
+        self.dense = None if spec.dense is None else initial.layer(nn.Linear(width, spec.dense))
+        self.out = initial.layer(nn.Linear(read, spec.classes))
         self.dropout = nn.Dropout(spec.dropout)
         self.crf = CRF(spec.classes) if spec.crf else None
 
@@ -91,7 +100,8 @@ class TagsModule(nn.Module):
         return torch.zeros_like(scores).scatter(1, order[..., None].expand_as(best), best)
 
     def _scores(self, hidden: Hidden) -> Tensor:
-        return self.out(self.dropout(hidden.last)).float()
+        x = hidden.last if self.dense is None else F.relu(self.dense(hidden.last))
+        return self.out(self.dropout(x)).float()
 
 
 def _words_first(chosen: Tensor) -> tuple[Tensor, Tensor]:

@@ -1,9 +1,10 @@
 """ELECTRA (Clark et al. 2020, arXiv:2003.10555): hide 15% of tokens and let a generator fill them in, see everything, predict which tokens were replaced."""
 
+from dataclasses import replace
 from typing import Any
 
 from unmask import data, hide, predict, see, system, text, train
-from unmask.backbone import Transformer
+from unmask.backbone import Rotary, Transformer
 from unmask.recipe import Adapt, Recipe, Stage
 
 # The released code uses the default initialisation of its library, Glorot's, for the embedding projection and the output.
@@ -51,11 +52,24 @@ VARIANTS: dict[str, dict[str, Any]] = {
     },
     "replace-mlm": {"mask": 1.0, "predict": {"original": predict.Tokens(tied=True)}, "weights": {}},
     "all-tokens": {"mask": 1.0, "predict": {"original": predict.AllTokens()}, "weights": {}},
+    # for minutes of training: with learned positions and AdamW, the generator learns word frequencies for 30 million tokens or
+    # more, or the discriminator collapses; with these choices both learn from the third million on (docs/results.md)
+    "rotary": {
+        "mask": 1.0,
+        "predict": _REPLACED,
+        "weights": {"replaced": 50.0},
+        "shape": {"positions": Rotary(), "dropout": "auto"},
+        "discriminator_rate": 0.5,
+        "optimise": train.Muon(rate=2e-3, decay=0.01, warmup=0.1),
+        "shrink": True,
+    },
 }
 
 
 def recipe(size: str = "base", variant: str = "paper") -> Recipe:
     chosen, (backbone, part) = VARIANTS[variant], SIZES[size]
+    backbone = replace(backbone, **chosen.get("shape", {}))
+    usual = train.AdamW(rate=RATES[size], decay=0.01, warmup=WARMUP[size], correct=chosen.get("correct", True))
     generator = Transformer(
         layers=backbone.layers,
         width=backbone.width // part,
@@ -78,10 +92,13 @@ def recipe(size: str = "base", variant: str = "paper") -> Recipe:
         ),
         see=see.Everything(),
         system=system.GeneratorDiscriminator(
-            backbone=backbone, generator=generator, learned=chosen.get("learned", False)
+            backbone=backbone,
+            generator=generator,
+            learned=chosen.get("learned", False),
+            discriminator_rate=chosen.get("discriminator_rate", 1.0),
         ),
         predict=chosen["predict"],
-        optimise=train.AdamW(rate=RATES[size], decay=0.01, warmup=WARMUP[size], correct=chosen.get("correct", True)),
+        optimise=chosen.get("optimise", usual),
         schedule=(Stage(share=1.0, rows=ROWS[size], length=LENGTH[size], weights=chosen["weights"]),),
         adapt=Adapt(
             rate=ADAPT_RATE.get(size, 1e-4),
@@ -90,5 +107,5 @@ def recipe(size: str = "base", variant: str = "paper") -> Recipe:
             pooler=False,
             activation="gelu",
         ),
-        shrink=size not in PAPER,
+        shrink=chosen.get("shrink", size not in PAPER),
     )

@@ -164,12 +164,18 @@ class Models:
             raise Refused(404, f"unknown run {name[:80]!r}: the runs are {', '.join(sorted(known)) or 'none'}")
         with self._opening:
             served = self._opened(name, known[name])
-            self._served = {**self._served, name: served}
+            self._served = {**self._without(name), name: served, **_tasks(served)}
         return served
 
     def unload(self, name: str) -> None:
         self.get(name)
-        self._served = {other: one for other, one in self._served.items() if other != name}
+        self._served = self._without(name)
+
+    def _without(self, name: str) -> dict[str, Served]:
+        """The models without one, and without its tasks."""
+        before = self._served.get(name)
+        gone = {name, *(_tasks(before) if before else ())}
+        return {other: one for other, one in self._served.items() if other not in gone}
 
     def folders(self) -> dict[str, Path]:
         """The folders by name. A name of a request is only looked up here: no path is made from it."""
@@ -200,6 +206,12 @@ class Models:
             why = str(error)
         tell_notice(f"{model.folder} stays in float32: {why}", self.tell)
         return Model.of(model)
+
+
+def _tasks(served: Served) -> dict[str, Served]:
+    """The tasks of a model with several: each is a model with the name NAME.TASK, on the same weights."""
+    names = {f"{served.name}.{task}": task for task in served.model.tasks}
+    return {name: Served(name, served.model.task(task), served.base) for name, task in names.items()}
 
 
 def named(given: list[str]) -> dict[str, Path]:

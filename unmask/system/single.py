@@ -14,7 +14,7 @@ from unmask import chance
 from unmask.axes import Backbone, Curve, Hide, Objective, Part, Pattern, rules
 from unmask.backbone import Transformer
 from unmask.batch import Batch, Hidden, Loss, Vocabulary
-from unmask.recipe import MAIN, Recipe
+from unmask.recipe import MAIN, UNLABELLED, Recipe
 from unmask.system.cost import heads_flops
 from unmask.system.fit import check_fit
 from unmask.system.objectives import asked, asked_losses, objectives
@@ -80,6 +80,7 @@ class SystemModule(nn.Module):
         self.still = False  # whether the network stays in evaluation mode, because it never trains
         self.saved: frozenset[str] | None = None  # the names of the tensors that are saved; None: all tensors
         self.features: Callable[[Batch], Hidden | None] | None = None  # vectors that were computed before
+        self.students: Any = None  # what learns from batches without labels (`teacher_student`); None: there are none
 
     @property
     def keep(self) -> nn.Module:
@@ -116,10 +117,11 @@ class SystemModule(nn.Module):
             batch = view(self.tracks[track or MAIN], batch)
         return self.vectors(batch)[0]
 
-    def alone(self, name: str) -> Self:
-        """The same networks with only this track and its objectives: for one task of several. Nothing is copied."""
+    def alone(self, name: str, head: str) -> Self:
+        """The same networks with only this track and its objectives: for one task of several. Nothing is copied. `head`: what
+        the objective with the name of the track is called then; "": it has none."""
         found = copy.copy(self)
-        kept = {loss: self.predict[loss] for loss in self.losses_of[name] if loss in self.predict}
+        kept = {head if loss == name else loss: self.predict[loss] for loss in self.losses_of[name]}
         found.__dict__["_modules"] = self._modules | {"predict": nn.ModuleDict(kept)}
         found.tracks, found.writing = {MAIN: replace(self.tracks[name], share=1.0)}, MAIN
         found.asked, found.losses_of = {MAIN: self.asked[name]}, {MAIN: list(kept)}
@@ -163,15 +165,24 @@ class SingleModule(SystemModule):
 
     def hide(self, batch: Batch, hide: Hide | tuple[Hide, ...] | None = None) -> tuple[Batch, dict[str, Tensor]]:
         """The batch with tokens hidden and ranked, and the number of predictions of each objective."""
+        if _unlabelled(batch):
+            return batch, self.students.counts(batch)
         batch = self.hidden(batch, hide)
         return batch, {name: head.count(batch) for name, head in self.heads(batch).items()}
 
     def step(self, batch: Batch, memory: Any = None) -> tuple[dict[str, Loss], Any]:
         """The losses of a batch, and the memory for the next batch."""
+        if _unlabelled(batch):
+            return self.students(self, batch), None
         if memory is None and self.continues(batch):
             memory = self.backbone.first_state(batch.shape[0])
         hidden, memory = self.vectors(batch, memory)
         return {name: head(hidden, batch) for name, head in self.heads(batch).items()}, memory
+
+
+def _unlabelled(batch: Batch) -> bool:
+    """Whether the batch holds texts without labels. All its rows do, or none does."""
+    return any(name == UNLABELLED for name, _ in batch.tracks)
 
 
 def pattern_of(recipe: Recipe) -> Pattern:

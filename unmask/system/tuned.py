@@ -22,6 +22,19 @@ def put_in(system: Any, tune: Tune, seed: int = 0) -> None:
     system.still = tune.still
 
 
+def add_students(system: Any, tune: Tune, recipe: Any, seed: int) -> None:
+    """Add what learns from texts without labels, if this way of tuning has it. It is not saved."""
+    with torch.random.fork_rng():
+        torch.manual_seed(int(chance.generator(seed, chance.purpose("students")).integers(2**62)))
+        system.students = tune.students(system, recipe)
+
+
+def without_students(system: nn.Module) -> frozenset[str]:
+    """The names of all tensors but those of the students: what is saved."""
+    kept = set(system.state_dict()) | {name for name, _ in system.named_parameters()}
+    return frozenset(name for name in kept if not name.startswith("students."))
+
+
 def only_train(system: nn.Module, names: Iterable[str]) -> None:
     """Freeze all parameters but these. A frozen parameter has no gradient, and the optimiser leaves it alone."""
     kept = set(names)

@@ -39,7 +39,7 @@ def turned(
         arrange=FromTask(),
         hide=hide,
         see=see,
-        system=Single(backbone=_kept(base, hide)),
+        system=Single(backbone=kept_backbone(base, hide)),
         predict=predict,
         optimise=AdamW(rate=plan.rate, decay=plan.decay, warmup=plan.warmup, layer_decay=plan.layer_decay),
         schedule=(Stage(length=plan.length, weights=weights or {}),),
@@ -54,7 +54,7 @@ def turned(
     return found
 
 
-def _kept(base: Pretrained, hide: Hide) -> Any:
+def kept_backbone(base: Pretrained, hide: Hide) -> Any:
     """The backbone that a task trains: that of the model. If no decoder writes, it may be the encoder alone (CoVe)."""
     backbone: Any = base.recipe.system.backbone
     alone = "kept encoder" in backbone.gives and "decoder rows" not in gives_of(hide)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -78,13 +78,15 @@ def sentence_of(text: str, where: str) -> Sentence:
 
 
 def _sentence(row: Mapping[str, Any], where: str, labelled: bool) -> Sentence:
+    if not labelled and "tokens" not in row and isinstance(row.get("text"), str):
+        return replace(sentence_of(row["text"], where), row=row)
     known = ", ".join(map(repr, row)) or "none"
     for name in ("tokens", "tags") if labelled else ("tokens",):
         require(
             name in row,
             '{where}: a sentence needs "tokens"{tags}; the columns are {known}: rename the columns of the file',
             where=where,
-            tags=' and "tags"' if labelled else "",
+            tags=' and "tags"' if labelled else ' or "text"',
             known=known,
         )
         require(

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from typing import Any
+
+from torch import nn
 
 from unmask.axes import Objective, Pretrained
 from unmask.data import Labelled
 from unmask.errors import require
-from unmask.recipe import Recipe, Track
+from unmask.recipe import MAIN, Recipe, Track
 
 
 def track_of(base: Pretrained, name: str, given: Track, task: Any, arrange: Labelled) -> Track:
     """The track of a learned task, with the head that the task would have alone; what `given` has is kept.
 
     The head has the name of the track, so the labels of two tracks never meet, also if they have the same names."""
+    _check_name(name)
     made: Recipe = _alone(task, name).recipe(base)
     _check_network(base, name, made)
     own: dict[str, Objective] = {name: made.predict[made.task.head]} if made.task and made.task.head else {}
@@ -27,6 +31,17 @@ def track_of(base: Pretrained, name: str, given: Track, task: Any, arrange: Labe
         segments=given.segments or made.segments,
         predict=shared if given.predict is None else given.predict,
         own=given.own | own,
+    )
+
+
+def _check_name(name: str) -> None:
+    """Refuse a name that no module of a network and no setting can have."""
+    taken = name == MAIN or hasattr(nn.ModuleDict, name)
+    require(
+        bool(re.fullmatch(r"[\w-]+", name)) and not taken,
+        "a track with labelled examples cannot be called {name!r}: {why}; rename it (in a folder of tasks, its folder)",
+        name=name,
+        why="the name has another meaning" if taken else "use letters, digits, _ and -",
     )
 
 

@@ -32,7 +32,7 @@ class Hyperparameters:
 
 
 @dataclass(frozen=True)
-class Trained:
+class Trained(axes.Part):
     """A record of the training that made a run."""
 
     examples: int  # number of training examples

@@ -14,6 +14,7 @@ from unmask import metrics
 from unmask.axes import Answered, Curve, Judged, Pretrained, Reader
 from unmask.data.examples import Laid
 from unmask.errors import require
+from unmask.predict import AnswerSteps, San
 from unmask.recipe import Recipe
 from unmask.tasks._answers import Prediction
 from unmask.tasks._entity_marks import ENTITY, marked_text
@@ -59,6 +60,8 @@ class Classify(Training):
     weights: tuple[
         float, ...
     ] = ()  # of the loss of each label; empty: all 1, or with `balance` by the training examples
+    # for pairs: a stochastic answer network, which reads both texts in several steps (MT-DNN); none: one output layer
+    san: AnswerSteps | None = None
     temperature: float = 1.0  # scores are divided by it, so that probabilities are right; 'unmask calibrate' sets it
     labels: tuple[str, ...] = ()  # the names of the classes; empty: the labels of the training examples, sorted
     texts: Literal[1, 2] | None = None  # texts per example; none: as in the training examples, or not known
@@ -72,6 +75,11 @@ class Classify(Training):
             self.temperature > 0,
             "temperature must be over 0, got {temperature}: 1 leaves probabilities as they are",
             temperature=self.temperature,
+        )
+        require(
+            self.san is None
+            or (self.orders == "one" and self.long == "cut" and self.pool == "summary" and not self.pooler),
+            "a stochastic answer network (san) reads the tokens of a pair once: leave orders, long, pool and pooler out, or set san=none",
         )
         require(
             self.long == "cut" or self.orders == "one",
@@ -109,7 +117,12 @@ class Classify(Training):
         if self.balance and not weights:
             counts = np.bincount(label_numbers(examples, names, "the examples"), minlength=len(names))
             weights = tuple((len(examples) / (len(names) * np.maximum(1, counts))).tolist())
-        return replace(self, labels=names, texts=self.texts or texts_in(examples[0].text), weights=weights)
+        texts = self.texts or texts_in(examples[0].text)
+        require(
+            self.san is None or texts == 2,
+            'a stochastic answer network (san) compares two texts, and an example has one: give "text_a" and "text_b", or set san=none',
+        )
+        return replace(self, labels=names, texts=texts, weights=weights)
 
     def check(self, examples: Sequence[Example], reader: str, *, labelled: bool = True) -> None:
         check_texts(examples, self.texts, reader)
@@ -119,6 +132,9 @@ class Classify(Training):
     def recipe(self, base: Pretrained) -> Recipe:
         """The recipe of the model that predicts the label. If `language` is not 0, it also predicts the next token."""
         language = weight_of_language(base, self.language)
+        if self.san is not None:
+            net = San(classes=len(self.labels), steps=self.san, dropout=self.dropout, weights=self.weights)
+            return with_head(base, self.decided(base.recipe, language=language), self.head, net, language)
         head = label_head(
             base, classes=len(self.labels), pool=self.pool, dropout=self.dropout, pooler=self.pooler,
             activation=self.activation, windows=self.long == "strides", weights=self.weights,

@@ -16,8 +16,9 @@ SEEN = "seen.npy"  # in a run folder: the numbers of the training examples, sort
 NOTE = "examples with the same text as a training example: their scores are too high"
 
 
-def save_seen(folder: Path, task: Task, examples: Sequence[Any]) -> None:
-    np.save(folder / SEEN, np.unique(_numbers(task, examples)))
+def save_seen(folder: Path, *seen: tuple[Task, Sequence[Any]]) -> None:
+    """Keep the numbers of the training examples of each task."""
+    np.save(folder / SEEN, np.unique(np.concatenate([_numbers(task, examples) for task, examples in seen])))
 
 
 def note_seen(folder: Path, task: Task, examples: Sequence[Any]) -> Counter[str]:

@@ -33,6 +33,7 @@ class Tag(Training):
 
     dropout: float = 0.1  # before the output layer
     crf: bool = False  # whether tags that follow each other have a score too; the most likely sequence is the answer
+    dense: int | None = None  # width of a layer with ReLU before the output layer; none: there is no such layer
     # the token of a word that its tag is predicted from; none: the first if tokens see both sides, otherwise the last
     token: Literal["first", "last"] | None = None
     stride: float = 0.5  # a sentence that is too long is read in windows, which advance by this share of a window
@@ -42,6 +43,7 @@ class Tag(Training):
         super().__post_init__()
         check_dropout(self.dropout)
         check_stride(self.stride)
+        require(self.dense is None or self.dense >= 1, "dense must be none or 1 or more, got {dense}", dense=self.dense)
 
     @property
     def columns(self) -> tuple[tuple[str, ...], ...]:
@@ -103,7 +105,7 @@ class Tag(Training):
 
     def recipe(self, base: Pretrained) -> Recipe:
         token = self.token or ("first" if reads_everything(base) else "last")
-        head = Tags(classes=len(self.labels), dropout=self.dropout, crf=self.crf)
+        head = Tags(classes=len(self.labels), dropout=self.dropout, crf=self.crf, dense=self.dense)
         return with_head(base, self.decided(base.recipe, token=token), self.head, head, 0)
 
     def lay_out(self, examples: Sequence[Sentence], *, labelled: bool = True) -> Laid:

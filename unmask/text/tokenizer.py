@@ -162,10 +162,16 @@ class Tokenizer:
             return found
         several, known, unknown = word_spans(texts), self._ids, self.role("unk")
         pairs = [[(int(a), int(b)) for a, b in spans] for spans in several]
+        looked_up = str.lower if self._lowers else str  # a spelling keeps its capitals
         return [
-            WordEncoding([known.get(text[a:b], unknown) for a, b in spans], spans)
+            WordEncoding([known.get(looked_up(text[a:b]), unknown) for a, b in spans], spans)
             for text, spans in zip(texts, pairs, strict=True)
         ]
+
+    @cached_property
+    def _lowers(self) -> bool:
+        """Whether words are looked up in lower case, in a tokenizer of words."""
+        return json.loads(self.backend.to_str())["normalizer"] == {"type": "Lowercase"}
 
     @cached_property
     def _ids(self) -> dict[str, int]:

@@ -1,5 +1,6 @@
 """Training: optimiser, budget, loop, checkpoints, log."""
 
+from unmask.train.adamax import Adamax
 from unmask.train.average import Snapshots, Triggered
 from unmask.train.budget import Budget
 from unmask.train.lamb import LAMB
@@ -10,6 +11,6 @@ from unmask.train.optimise import AdamW
 from unmask.train.plan import Fixed, Moment, Plan, Planner
 
 __all__ = [
-    "LAMB", "AdamW", "Budget", "Diverged", "Fixed", "Intervals", "LoopStage", "Machine", "Moment", "Momentum", "Muon", "Plan",
+    "LAMB", "AdamW", "Adamax", "Budget", "Diverged", "Fixed", "Intervals", "LoopStage", "Machine", "Moment", "Momentum", "Muon", "Plan",
     "Planner", "Snapshots", "Trainer", "Triggered", "train",
 ]  # fmt: skip

@@ -122,7 +122,8 @@ def save_state(
         files = {WEIGHTS: saved(model), OPTIMISER: _moments(model, optimiser)}
         kept = {name: value for name, value in (memory or {}).items() if value is not None}
         if average is not None:
-            files[AVERAGE] = average | dict(_buffers(model))
+            averaged = average | dict(_buffers(model))
+            files[AVERAGE] = {name: averaged[name] for name in files[WEIGHTS]}
         if kept:
             files[MEMORY] = saved_tree.named(kept)
             state = state | {"memory": saved_tree.outline(kept)}
@@ -211,8 +212,8 @@ def load_state(
             memory.update(_memory(read(place / MEMORY), state.get("memory"), next(model.parameters()).device))
     if average is not None and AVERAGE in state["sha256"]:
         found = read(place / AVERAGE)
-        for name, value in average.items():
-            value.copy_(found[name])
+        for name in average.keys() & found.keys():
+            average[name].copy_(found[name])
     if state["published"]:
         put_in_service(folder, step)  # the last save may have been killed before it published
     return state

@@ -222,7 +222,7 @@ def train(
         record |= {"steps": plan.steps} | ({} if planner.left() is None else {"left": planner.left()})
         if check and validate is not None:
             record |= {f"validation_{name}": value for name, value in _quietly(trainer, validate).items()}
-            if trainer.average is not None:
+            if trainer.average is not None and trainer.average.waits:
                 trainer.average.judge(record["validation_loss"])
         better = keep == "last" or validate is None or check and (best is None or record["validation_score"] > best)
         best = record.get("validation_score", best) if better else best

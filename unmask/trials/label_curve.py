@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -15,19 +16,35 @@ KINDS = {"pretrained": False, "untrained": True}
 
 
 def parse_sizes(text: str, examples: int) -> list[int]:
-    """The numbers of labels of a list such as 100,1000,all."""
+    """The numbers of labels of a list such as 100,1000,all, or of shares such as 0.1%,1%,10%."""
     found: list[int] = []
     for word in text.split(","):
-        number = examples if word.strip() == "all" else int(word) if word.strip().isdigit() else 0
+        number = _size(word.strip(), examples)
         require(
             1 <= number <= examples,
-            "--curve takes numbers of examples from 1 to {examples:,}, or all, such as 100,1000,all; got {word!r}",
+            "--curve takes numbers of examples from 1 to {examples:,}, shares such as 10%, or all, such as 100,10%,all; got {word!r}",
             examples=examples,
             word=word,
         )
         found.append(number)
-    require(found == sorted(set(found)), "--curve takes numbers that grow, such as 100,1000,all; got {text}", text=text)
+    require(
+        found == sorted(set(found)),
+        "--curve takes numbers that grow, such as 100,1000,all; got {text}, which is {numbers} of {examples:,} examples",
+        text=text,
+        numbers=", ".join(f"{number:,}" for number in found),
+        examples=examples,
+    )
     return found
+
+
+def _size(word: str, examples: int) -> int:
+    """The number of examples that a word means: at least one for a share; 0 if it means none."""
+    if word == "all":
+        return examples
+    share = re.fullmatch(r"(\d+(?:\.\d+)?)%", word)
+    if share and 0 < float(share[1]) <= 100:
+        return max(1, round(float(share[1]) / 100 * examples))
+    return int(word) if word.isdigit() else 0
 
 
 def label_curve(

@@ -124,10 +124,12 @@ def _wrong(dev: Sequence[Any], answers: Sequence[Prediction]) -> Iterator[str]:
 
 
 def _settings(model: Model) -> Iterator[str]:
-    task: Any = model.recipe.task
     yield html_page.heading("Settings")
-    rows = [[field.name, getattr(task, field.name)] for field in dataclasses.fields(task)]
-    yield html_page.folded(f"{type(task).__name__}", html_page.table(["setting", "value"], rows))
+    tasks: dict[str, Any] = {"": model.recipe.task} if model.recipe.task is not None else dict(model.recipe.tasks)
+    for name, task in tasks.items():
+        rows = [[field.name, getattr(task, field.name)] for field in dataclasses.fields(task)]
+        kind = type(task).__name__
+        yield html_page.folded(f"{name}: {kind}" if name else kind, html_page.table(["setting", "value"], rows))
 
 
 def confusion_table(labels: Sequence[str], matrix: Sequence[Sequence[int]]) -> str:

@@ -1,0 +1,218 @@
+"""Adapt one model to several tasks together: tracks that take turns, each with its own head (MT-DNN)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import accumulate
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from unmask import adapt, run
+from unmask.adapt.epochs import Opened, ToRead, of_dev, rounds
+from unmask.adapt.many_settings import Many
+from unmask.adapt.special_tokens import with_special_tokens
+from unmask.axes import Judged, Task
+from unmask.batch import Batch
+from unmask.data import FromTask, Labelled
+from unmask.data.examples import Examples
+from unmask.data.labelled import fingerprint
+from unmask.data.loader import TRACK_BITS, track_seed
+from unmask.data.pack import Rows
+from unmask.data.turns import TurnLoader
+from unmask.errors import require
+from unmask.hide import Nothing
+from unmask.infer.answer import TaskReader
+from unmask.infer.model import Model
+from unmask.infer.one_task import one_task
+from unmask.infer.passes import laid_out
+from unmask.recipe import Recipe, Stage, Track
+from unmask.system import Single
+from unmask.tasks._recipe import check_length, kept_backbone, reading
+from unmask.tasks._track import track_of
+from unmask.tasks._training import Hyperparameters
+from unmask.tasks.seen_examples import save_seen
+from unmask.train import Trainer
+
+
+@dataclass(frozen=True)
+class Labels:
+    """One of several tasks, and its examples."""
+
+    name: str
+    task: Task
+    file: str  # that the examples come from
+    examples: Sequence[Any]
+    dev: Sequence[Any] = field(
+        default=(), repr=False
+    )  # scored after each epoch; (): the task does not choose the epoch
+
+
+def adapt_many(
+    base: Model, tasks: Sequence[Labels], out: str | Path, *, many: Many, seed: int = 0, fresh: bool = False,
+    overwrite: bool = False, stop: Callable[[], bool] = lambda: False,
+) -> Iterator[dict[str, Any]]:  # fmt: skip
+    """Train one model on several tasks, yielding records (see `rounds`). With dev sets, the weights of the epoch with the best
+    mean of their scores are saved. `fresh`: start from random weights."""
+    adapt.check_base(base)
+    out = Path(out)
+    run.claim(out, overwrite=overwrite, base=base.folder)
+    base, tasks = _ready(base, tasks, many)
+    plan = many.hyperparameters(base.recipe)
+    check_length(base, plan.length)
+    recipe = _recipe(base, tasks, many, plan, seed, fresh)
+    model = adapt.new_model(base, recipe, out, seed, fresh)
+    parts = {one.name: one_task(model, one.name) for one in tasks}
+    rows, notes = _rows(parts, tasks)
+    judge = _JudgeAll(model, {one.name: one.dev for one in tasks if one.dev})
+    start = {"tasks": {one.name: {"examples": len(one.examples), "dev": len(one.dev)} for one in tasks}}
+    yield from rounds(
+        model, to_read(rows, recipe.schedule, plan, seed), plan, notes=notes, seed=seed, start=start,
+        validate=judge if judge.dev else None, stop=stop,
+        remarks=lambda: [f"{one.name}: {text}" for one in tasks for text in _remarks(model, one, judge)],
+    )  # fmt: skip
+    save_seen(out, *((recipe.tasks[one.name], one.examples) for one in tasks))
+
+
+def _ready(base: Model, tasks: Sequence[Labels], many: Many) -> tuple[Model, list[Labels]]:
+    """The model with the special tokens of all tasks, and the tasks with the values that their examples decide."""
+    require(len(tasks) >= 2, "several tasks are trained together, got {count}: give the file of one task instead of a folder", count=len(tasks))  # fmt: skip
+    found = []
+    for one in tasks:
+        learned = _with_heads(one.task.learn(one.examples), many).learn(one.examples)
+        for some in (one.examples, one.dev):
+            learned.check(some, "the first training example")
+        base = with_special_tokens(base, learned, None)
+        found.append(replace(one, task=learned))
+    kept = base.recipe.replace(system=Single(backbone=kept_backbone(base, Nothing())))
+    return replace(base, recipe=kept), found
+
+
+def _with_heads(learned: Any, many: Many) -> Any:
+    """The task with the head that MT-DNN gives to its kind, unless the user chose another."""
+    if hasattr(learned, "san") and learned.texts == 2 and learned.san is None:
+        plain = learned.orders == "one" and learned.long == "cut" and learned.pool == "summary" and not learned.pooler
+        return replace(learned, san=many.pairs) if plain else learned
+    if hasattr(learned, "lists") and learned.lists is None:
+        return replace(learned, lists=many.lists)
+    return learned
+
+
+def _recipe(base: Model, tasks: Sequence[Labels], many: Many, plan: Hyperparameters, seed: int, fresh: bool) -> Recipe:
+    """The recipe in which each task is a track, and no other track has a turn."""
+    tracks = {one.name: _track(base, one, plan, seed, fresh) for one in tasks}
+    batches = {one.name: max(1, round(len(one.examples) / plan.examples)) for one in tasks}
+    found: Recipe = base.recipe.replace(
+        arrange=FromTask(),
+        hide=Nothing(),
+        see=reading(base),
+        predict={},
+        optimise=many.optimise(plan),
+        schedule=many.schedule(batches, plan),
+        reads=plan.length,
+        segments=(),
+        tracks=tracks,
+        writes_with=None,
+        adapt=replace(base.recipe.adapt, language=0.0),  # the model does not score tokens any more
+        task=None,
+        tune=None,
+    )
+    return found
+
+
+def _track(base: Model, one: Labels, plan: Hyperparameters, seed: int, fresh: bool) -> Track:
+    values = {"epochs": plan.epochs, "examples": plan.examples, "rate": plan.rate, "warmup": plan.warmup,
+              "decay": plan.decay, "layer_decay": 1.0, "length": plan.length, "patience": plan.patience}  # fmt: skip
+    task: Any = replace(one.task, **values)  # type: ignore[type-var]
+    made = task.made(examples=len(one.examples), seed=seed, fresh=fresh)
+    found = track_of(base, one.name, Track(), made, Labelled(file=one.file, fingerprint=fingerprint(one.file)))
+    require(
+        bool(found.own),
+        "the task {name!r} ({kind}) has no head of its own, because it trains the network's own prediction of tokens, which a model "
+        "of several tasks does not keep: adapt a model to it alone",
+        name=one.name,
+        kind=type(task).__name__,
+    )
+    return found
+
+
+def _rows(parts: Mapping[str, Model], tasks: Sequence[Labels]) -> tuple[dict[str, Rows], Counter[str]]:
+    """The rows of the training examples of each task, and what a user should know about all texts."""
+    rows, notes = {}, Counter[str]()
+    for one in tasks:
+        model = parts[one.name]
+        task: Any = model.recipe.task
+        rows[one.name], noted = laid_out(model, task.lay_out(one.examples))
+        held = laid_out(model, task.lay_out(one.dev))[1] if one.dev else Counter[str]()
+        found = Counter(noted) + Counter(of_dev(held))
+        notes.update({f"{text} ({one.name})": count for text, count in found.items()})
+    return rows, notes
+
+
+def to_read(rows: Mapping[str, Rows], stages: Sequence[Stage], plan: Hyperparameters, seed: int) -> ToRead:
+    """The tasks as tracks that take turns. In an epoch there are as many steps as all tasks have batches."""
+    steps = sum(max(1, round(len(mine) / plan.examples)) for mine in rows.values())
+    ends = [*list(accumulate(stage.share for stage in stages))[:-1], 1.0]
+    legs = tuple((end, _turns(rows, stage, seed)) for end, stage in zip(ends, stages, strict=True))
+    return ToRead(sum(map(len, rows.values())), plan.examples, steps, legs)
+
+
+def _turns(rows: Mapping[str, Rows], stage: Stage, seed: int) -> Opened:
+    def opened(state: dict[str, Any] | None, widths: int | None) -> TurnLoader:
+        few = None if widths is None else max(2, widths // len(rows))  # each width of each track has its own recording
+        each: dict[str, Any] = {
+            name: lambda place, name=name, number=number: TrackExamples(
+                rows[name], track_seed(seed, name, number), place, number, few
+            )
+            for number, name in enumerate(rows, 1)
+        }
+        return TurnLoader(each, stage.turns, stage.rows, seed, state)
+
+    return opened
+
+
+class TrackExamples(Examples):
+    """The examples of one of several tracks: the number of the track is part of the address of a row."""
+
+    def __init__(self, rows: Rows, seed: int, state: dict[str, Any] | None, number: int, widths: int | None) -> None:
+        super().__init__(rows, seed, state, widths=widths)
+        self.number = number
+
+    def batch(self, rows: int) -> Batch:
+        batch = super().batch(rows)
+        return batch.replace(row=batch.row + (self.number << TRACK_BITS))
+
+
+class _JudgeAll:
+    """Scores a model on the dev set of each task after each epoch. Its score is the mean over the tasks."""
+
+    def __init__(self, model: Model, dev: Mapping[str, Sequence[Any]]) -> None:
+        self.model, self.dev = model, dev
+        self.best: dict[str, Judged] = {}
+        self.score = -np.inf
+
+    def __call__(self, trainer: Trainer) -> dict[str, float]:
+        found = {}
+        for name, examples in self.dev.items():
+            part = one_task(self.model, name)
+            assert part.recipe.task is not None
+            with trainer.machine.autocast():
+                found[name] = part.recipe.task.judge(TaskReader(part), examples)
+        score = float(np.mean([one.score for one in found.values()]))
+        if score > self.score:
+            self.score, self.best = score, found
+        return {"score": score} | {f"{name} {_main(one)}": one.score for name, one in found.items()}
+
+
+def _main(judged: Judged) -> str:
+    """The name of the score that a task is judged by."""
+    return next((name for name, value in judged.scores.items() if value == judged.score), "score")
+
+
+def _remarks(model: Model, one: Labels, judge: _JudgeAll) -> list[str]:
+    part = one_task(model, one.name)
+    assert part.recipe.task is not None
+    return part.recipe.task.notices(TaskReader(part), one.examples, one.dev, judge.best.get(one.name))
