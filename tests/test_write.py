@@ -186,10 +186,13 @@ def test_eight_pairs_are_learnt_and_written_exactly(name, tokenizers, tmp_path):
 
 
 def check_that_the_search_can_be_changed(run, path) -> None:
-    cut = json.loads(works("evaluate", run, path, "--set", "most=2", "--set", "beams=1", "--json").out)
+    cut = works("evaluate", run, path, "--set", "most=2", "--set", "beams=1", "--json")
+    assert "written texts are cut after 2 tokens: set most=4 for longer ones" in cut.err
+    cut = json.loads(cut.out)
     assert all(len(text) < len(pair.b) for text, pair in zip(cut["written"], PAIRS, strict=True))
     said = works("predict", run, PAIRS[1].a, "--set", "most=2", "--json").out
     assert json.loads(said)["written"] == cut["written"][1]
+    assert "are cut after" not in works("predict", run, PAIRS[1].a).err
     said = mistake("evaluate", run, path, "--set", "epochs=4")
     assert "--set epochs cannot be changed after training: it can change beams, length_penalty" in said
 
