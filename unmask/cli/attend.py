@@ -12,6 +12,7 @@ from unmask import screen
 from unmask.cli import output
 from unmask.cli.options import Font, Json, OwnRecipe, Run
 from unmask.cli.program import verb
+from unmask.explanation.attention_picture import check_picture
 
 
 @verb('unmask attend runs/transformer "Two men are outside." "Zwei Männer sind draußen." --picture weights.png')
@@ -23,13 +24,17 @@ def attend(
     ] = None,
     layer: Annotated[int | None, typer.Option(help="Which layer, counted from 1; by default the last.")] = None,
     head: Annotated[int | None, typer.Option(help="Which head, counted from 1; by default the mean of all.")] = None,
-    picture: Annotated[Path | None, typer.Option(help="Also draw the weights into this .png file.")] = None,
+    picture: Annotated[
+        Path | None, typer.Option(help="Also draw the weights into this .png, .svg or .pdf file.")
+    ] = None,
     font: Font = None,
     recipe_file: OwnRecipe = None,
     json_: Json = False,
 ) -> None:
     """Show which tokens each token reads from: in a text, or from a text to its source."""
     said = output.Said(json_)
+    if picture is not None:
+        check_picture(picture)
     model = unmask.load(run, device="cpu", recipe=recipe_file, tell=said)
     found = unmask.attended(model.attention(source, target, tell=said), layer, head)
     said.show_notes()
