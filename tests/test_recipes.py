@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import importlib
+import re
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 import torch
@@ -236,3 +238,10 @@ def checked(name: str, settings: list[str]) -> None:
     recipe = recipes.get(name, settings=settings)
     cost(recipe, 200)
     check_training(recipe)
+
+
+def test_the_readme_links_every_recipe_once():
+    readme = Path(__file__).parents[1].joinpath("README.md").read_text(encoding="utf-8")
+    linked = re.findall(r"\[([\w-]+)\]\(unmask/recipes/(\w+)\.py\)", readme)
+    assert sorted(linked) == sorted((name, name.replace("-", "_")) for name in recipes.names())
+    assert f"There are {len(linked)} recipes." in readme

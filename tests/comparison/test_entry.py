@@ -2,7 +2,7 @@
 
 import pytest
 
-from unmask.comparison.entry import check_entries, parse, read_settings, write_settings
+from unmask.comparison.entry import ablations, check_entries, parse, read_settings, write_settings
 from unmask.comparison.request import parse_asked
 from unmask.errors import UserError
 
@@ -71,3 +71,19 @@ def test_the_number_of_seeds_of_an_entry_is_no_part_of_its_name():
     assert asked("bert+seeds=3+hide.budget=0.4").entry == entry("bert+hide.budget=0.4")
     with pytest.raises(UserError, match="one whole number of seeds"):
         asked("bert+seeds=two")
+
+
+def test_ablations_leave_out_each_track_that_takes_turns_and_read_each_alone():
+    found = ablations("ernie-2+variant=joint", size="tiny")
+    made = [entry(text).made() for text in found]
+    check_entries([entry(text) for text in found])
+    tracks = [{name for name, track in recipe.all_tracks().items() if track.share > 0} for recipe in made]
+    assert len(tracks[0]) == 7
+    assert tracks[1:8] == [tracks[0] - alone for alone in tracks[8:]]
+    assert [len(alone) for alone in tracks[8:]] == [1] * 7
+
+
+@pytest.mark.parametrize("text, message", [("bert", "bert has none"), ("ernie-2", "a stage has no other")])
+def test_what_cannot_be_ablated_is_refused_with_what_can(text, message):
+    with pytest.raises(UserError, match=message):
+        ablations(text, size="tiny")

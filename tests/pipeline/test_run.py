@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.pipeline.made import FILE, FakeRunner, folder
+from tests.pipeline.made import FILE, FakeRunner, folder, tasks_in
 from unmask import run_pipeline
 from unmask.comparison.one_command import one_command
 from unmask.errors import UserError
@@ -134,6 +134,17 @@ def test_several_trainings_of_a_task_give_an_interval(tmp_path):
     assert stages == [*ALL, "task", "task"]
     score = results["variants"][0]["scores"]["task"]
     assert (score["mean"], score["of"], score["runs"]) == (pytest.approx(0.6), "adapting seeds", 3)
+
+
+def test_one_model_for_many_tasks_has_a_score_and_a_worth_for_each(tmp_path):
+    lines = FILE.splitlines()
+    file = folder(tmp_path, "\n".join([*lines[: lines.index("[task]")], "[task]", 'train = "tasks/"']))
+    tasks_in(tmp_path, "one", "two")
+    results, _, _ = run(file, FakeRunner([0.8, 0.6]), without=["general", "knowledge"], ablate=True)
+    assert results["variants"][0]["scores"].keys() == {"task/one", "task/two"}
+    assert [(row["stage"], row["task"]) for row in results["worth"]] == [("domain", "task/one"), ("domain", "task/two")]
+    assert [row["difference"]["mean"] for row in results["worth"]] == [pytest.approx(0.2)] * 2
+    assert "one 80.0 (accuracy), two 80.0 (accuracy)" in results["tables"]["stages"]["rows"][-1]
 
 
 def test_without_any_pretraining_the_task_is_learned_from_random_weights(tmp_path):

@@ -11,7 +11,7 @@ from unittest import mock
 import pytest
 
 import unmask
-from tests.pipeline.made import FILE, FakeRunner, folder
+from tests.pipeline.made import FILE, FakeRunner, folder, tasks_in
 from unmask import cli, plan_pipeline, run_pipeline
 from unmask.pipeline.call import Call
 from unmask.pipeline.read_file import read_pipeline
@@ -120,12 +120,18 @@ def parsed(call: Call) -> dict[str, object]:
     ) as api:  # fmt: skip
         try:
             cli.main()
-        except (SystemExit, TypeError, ValueError, AttributeError):  # the result of the mock is no result
+        except (
+            SystemExit,
+            TypeError,
+            ValueError,
+            AttributeError,
+            ArithmeticError,
+        ):  # the result of the mock is no result
             pass
         model = api["load"].return_value
         functions = {"pretrain": api["pretrain"], "tokenizer": api["train_tokenizer"], "triples": api["triples"],
                      "prepare": api["prepare"], "adapt": model.adapt, "evaluate": model.evaluate}  # fmt: skip
-        made = functions[call.verb].call_args
+        made = functions[call.verb].call_args or model.evaluate_tasks.call_args
         opened = api["load"].call_args
     names = {"pretrain": ("recipe", "data", "out"), "adapt": ("train", "out"), "evaluate": ("file",)}
     found = dict(zip(names.get(call.verb, ("corpus", "out")), made.args, strict=False)) | made.kwargs
@@ -151,12 +157,16 @@ def near(value: object, place: Path) -> object:
     [
         FILE,
         MIXED,
+        FILE.replace('train = "train.jsonl"\ndev = "dev.jsonl"\ntest = "test.jsonl"', 'train = "tasks/"'),
+        FILE.replace('set = "epochs=1"', 'tune = "cvt"\nunlabelled = "reviews.txt"'),
         FILE.replace('set = "epochs=1"', 'tune = "lora"\nseeds = 2\ntext_column = "text"\nlabel_column = "label"'),
     ],
 )
 def test_a_command_that_is_shown_does_what_the_stage_does(tmp_path, monkeypatch, text):
     monkeypatch.chdir(tmp_path)
-    whole = read_pipeline(TomlFile.read(folder(tmp_path, text)))
+    file = folder(tmp_path, text)
+    tasks_in(tmp_path, "one", "two")
+    whole = read_pipeline(TomlFile.read(file))
     for work in works_of(whole, whole, seed=1, device="cpu"):
         for call in work.calls:
             assert str(tmp_path) not in call.command  # as a user types it
@@ -202,16 +212,29 @@ def test_labelled_examples_are_tracks_with_the_names_of_their_files(tmp_path):
 
 def test_a_folder_of_tasks_gives_a_track_for_each(tmp_path):
     file = folder(tmp_path, FILE.replace('triples = "graph.tsv"', 'text = "wiki/"\nlabelled = "tasks/"'))
-    for name in ("one", "two-b"):
-        (tmp_path / "tasks" / name).mkdir(parents=True)
-        for split in ("train", "dev", "test"):
-            (tmp_path / "tasks" / name / f"{split}.jsonl").write_text((tmp_path / "train.jsonl").read_text())
+    tasks_in(tmp_path, "one", "two-b")
     settings = works(file)["knowledge"].calls[0].options["--set"]
     assert settings[0] == "schedule.*.turns={'main': 0.666667, 'one': 0.166667, 'two_b': 0.166667}"
     assert (
         f"tracks.two_b=Track(arrange=Labelled(file='{tmp_path}/tasks/two-b/train.jsonl', dev='{tmp_path}/tasks/two-b/dev.jsonl'))"
         in settings
     )
+
+
+def test_a_folder_of_tasks_is_adapted_and_scored_as_a_whole(tmp_path):
+    lines = FILE.splitlines()
+    file = folder(
+        tmp_path, "\n".join([*lines[: lines.index("[task]")], "[task]", 'train = "tasks/"', 'set = "epochs=1"'])
+    )
+    tasks_in(tmp_path, "one", "two")
+    adapt, evaluate = works(file)["task"].calls
+    assert adapt.words[1] == evaluate.words[1] == tmp_path / "tasks"
+    before = keys(file)
+    (tmp_path / "tasks" / "two" / "task.json").write_text('{"examples": 4}')
+    assert changed(before, keys(file)) == {"task"}
+    before = keys(file)
+    (tmp_path / "tasks" / "two" / "test.jsonl").write_text((tmp_path / "dev.jsonl").read_text())
+    assert changed(before, keys(file)) == {"task"}
 
 
 def test_a_plan_shows_the_commands_and_writes_nothing(tmp_path):

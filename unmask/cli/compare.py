@@ -54,6 +54,10 @@ def compare(
     sweep_by: Annotated[
         str, typer.Option(help="What the sweep chooses by: loss (on held-out text), or a task.")
     ] = "loss",
+    ablate: Annotated[
+        bool,
+        typer.Option("--ablate", help="Also without each track that takes turns (ERNIE 2.0's tasks), and each alone."),
+    ] = False,
     untrained: Annotated[
         bool, typer.Option("--untrained/--no-untrained", help="Also adapt copies with random weights, to see the gain.")
     ] = True,
@@ -72,14 +76,14 @@ def compare(
 
     A comparison that was stopped goes on with the same command; more recipes, budgets and seeds can be added later."""
     if report:
-        given = {"RECIPE": recipes, "--data": data, "--tasks": tasks, "--set": settings, "--sweep": sweep,
+        given = {"RECIPE": recipes, "--data": data, "--tasks": tasks, "--set": settings, "--sweep": sweep, "--ablate": ablate,
                  "--at-once": at_once, "--overwrite": overwrite}  # fmt: skip
         options.refuse(given, "--report")
         results = unmask.compare_report(out)
     else:
         results = unmask.compare(
             recipes or [], out, data=data, tasks=tasks, budget=budget, seeds=seeds, task_seeds=task_seeds, size=size,
-            settings=settings, sweep=sweep, sweep_by=sweep_by, untrained=untrained, at_once=at_once, device=device, overwrite=overwrite,
+            settings=settings, sweep=sweep, sweep_by=sweep_by, ablate=ablate, untrained=untrained, at_once=at_once, device=device, overwrite=overwrite,
             stop=options.interrupt(), progress=output.progress(json_),
         )  # fmt: skip
     failed = sum(run["state"] == "failed" for run in results["runs"])

@@ -17,7 +17,7 @@ import torch
 
 from unmask.comparison import job as jobs
 from unmask.comparison import live
-from unmask.comparison.entry import Entry, check_entries, read_settings, write_settings
+from unmask.comparison.entry import Entry, ablations, check_entries, read_settings, write_settings
 from unmask.comparison.one_command import one_command
 from unmask.comparison.report_page import columns, rows, write_report
 from unmask.comparison.request import REQUEST, Asked, Job, Request, budgets, parse_asked, read
@@ -31,7 +31,7 @@ from unmask.pretraining import Mixture
 from unmask.text.atomic_write import check_free
 from unmask.train import Budget
 
-__all__ = ["Asked", "Entry", "Request", "budgets", "compare", "parse_asked", "report"]
+__all__ = ["Asked", "Entry", "Request", "ablations", "budgets", "compare", "parse_asked", "report"]
 
 EVERY = 1.0  # seconds between looks at the processes
 PATIENCE = 20.0  # seconds that processes have to save their state when the comparison is stopped

@@ -87,6 +87,30 @@ def parse(text: str, *, size: str, settings: Sequence[str] = ()) -> Entry:
     )
 
 
+def ablations(text: str, *, size: str, settings: Sequence[str] = ()) -> list[str]:
+    """An entry whose tracks take turns, without each of its tracks, and with each alone."""
+    recipe = parse(text, size=size, settings=settings).made()
+    names = [name for name, track in recipe.all_tracks().items() if track.share > 0]
+    require(
+        recipe.takes_turns and len(names) > 1,
+        "--ablate leaves out tracks that take turns, and {text} has none: leave it out, or compare entries with settings",
+        text=text,
+    )
+    without = [f"{text}+schedule.*.turns.{name}=0" for name in names]
+    alone = [f"{text}+schedule.*.turns={{'{name}': 1}}" for name in names]
+    for one in without:
+        try:
+            parse(one, size=size, settings=settings).made()
+        except UserError as error:
+            raise UserError(
+                "--ablate cannot leave out every track of {text}, because a stage has no other ({error}): use a schedule in which all "
+                "tracks are read in every stage, such as ernie-2+variant=joint",
+                text=text,
+                error=error,
+            ) from None
+    return [text, *without, *alone]
+
+
 def check_entries(entries: Sequence[Entry]) -> None:
     """Refuse entries that cannot be told apart: two of one name, or two that are the same recipe."""
     require(bool(entries), "name at least one recipe to compare, such as roberta or roberta+hide.budget=0.4")

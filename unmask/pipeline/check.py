@@ -8,8 +8,11 @@ from dataclasses import replace
 from pathlib import Path
 
 from unmask import adapt, recipes, tasks
+from unmask.adapt.many_settings import Many
+from unmask.adapt.unlabelled import check_unlabelled, read_unlabelled
 from unmask.api.from_text import Reading, check_pairs, check_reading, is_text
 from unmask.api.ways import tuned_by, tuning_settings
+from unmask.comparison.task_files import find
 from unmask.errors import UserError
 from unmask.knowledge.graph import read_graph
 from unmask.pipeline.chosen_recipe import chosen_recipe
@@ -113,8 +116,26 @@ def _check_recipe(file: TomlFile, pipeline: Pipeline, stage: PretrainingStage) -
     return found
 
 
+def _check_folder(file: TomlFile, stage: AdaptingStage) -> None:
+    """Read all files of a folder of tasks, as `adapt` does."""
+    with _at(file, stage.name, "train"):
+        found, notices = find(Path(stage.train))
+        file.require(not notices, (stage.name, "train"), "{notices}", notices="; ".join(notices))
+        file.require(
+            any(task.train for task in found),
+            (stage.name, "train"),
+            "{folder} has no task with a train file: name it NAME/train.jsonl",
+            folder=stage.train,
+        )
+    with _at(file, stage.name, "set"):
+        override(Many(), stage.settings)
+
+
 def _check_adapting(file: TomlFile, stage: AdaptingStage) -> None:
     """Read all files of a task, as `adapt` does."""
+    if stage.many:
+        _check_folder(file, stage)
+        return
     columns = Columns.of(stage.text_column, stage.label_column)
     with _at(file, stage.name, "task" if stage.task else "train"):
         named = bool(stage.text_column or stage.label_column)
@@ -132,7 +153,11 @@ def _check_adapting(file: TomlFile, stage: AdaptingStage) -> None:
     with _at(file, stage.name, "set"):
         part = override(part, of_task)
     with _at(file, stage.name, "tune"):
-        tuned_by(stage.tune, of_tune)
+        way = tuned_by(stage.tune, of_tune)
+    with _at(file, stage.name, "unlabelled" if stage.unlabelled else "tune"):
+        check_unlabelled(way, bool(stage.unlabelled))
+        if stage.unlabelled:
+            read_unlabelled(part, stage.unlabelled, columns)
     for field, given in (("train", stage.train), ("dev", stage.dev), ("test", stage.test)):
         with _at(file, stage.name, field):
             if given is not None:

@@ -57,12 +57,12 @@ class PretrainingStage:
 
 @dataclass(frozen=True)
 class AdaptingStage:
-    """A stage that adapts the model to a task and scores it."""
+    """A stage that adapts the model to a task, or to all tasks of a folder, and scores it."""
 
     name: str
     start: str | None
     run: str | None
-    train: str
+    train: str  # a file, or a folder of tasks
     dev: str | None = None
     test: str | None = None
     task: str | None = None  # the kind of task; None: what the columns of `train` say
@@ -71,16 +71,22 @@ class AdaptingStage:
     settings: tuple[str, ...] = ()
     text_column: tuple[str, ...] = ()
     label_column: str | None = None
+    unlabelled: tuple[str, ...] = ()  # texts without labels, for tune = "cvt"
     share: float = 0.0  # its length is given in epochs, so it has no part of the budget
 
     @property
+    def many(self) -> bool:
+        """Whether one model learns all tasks of a folder."""
+        return Path(self.train).is_dir()
+
+    @property
     def scored(self) -> str | None:
-        """The file that the model is scored on."""
-        return self.test or self.dev
+        """The file that the model is scored on; of several tasks, their folder."""
+        return self.train if self.many else self.test or self.dev
 
     @property
     def does(self) -> str:
-        return f"adapts to {Path(self.train).name}"
+        return f"adapts to {'all tasks of ' if self.many else ''}{Path(self.train).name}"
 
 
 PipelineStage = PretrainingStage | AdaptingStage

@@ -22,8 +22,9 @@ PRETRAINS: dict[str, Any] = {
 }  # fmt: skip
 ADAPTS: dict[str, Any] = {
     "from": str, "train": str, "dev": str, "test": str, "task": str, "tune": str, "set": Texts, "seeds": int,
-    "text_column": Texts, "label_column": str,
+    "text_column": Texts, "label_column": str, "unlabelled": Texts,
 }  # fmt: skip
+OF_A_FILE = ("dev", "test", "task", "tune", "text_column", "label_column", "unlabelled")  # not for a folder of tasks
 READS = ("text", "triples", "labelled")  # a stage that pretrains has one of these
 _NAME = re.compile(r"[A-Za-z0-9_-]+")
 _NAMES: dict[Any, str] = {str: "a text in quotes", Texts: "a text in quotes, or a list of them"}

@@ -7,7 +7,7 @@ from typing import Any
 
 from unmask import run
 from unmask.pipeline.description import AdaptingStage, Pipeline, PipelineStage, PretrainingStage, Triples
-from unmask.pipeline.fields import adapts, stage_tables, texts_of
+from unmask.pipeline.fields import OF_A_FILE, adapts, stage_tables, texts_of
 from unmask.pipeline.labelled_files import labelled_files
 from unmask.pipeline.read_budget import read_budget
 from unmask.pipeline.toml_file import TomlFile, path_in
@@ -166,12 +166,21 @@ def _pretraining(
 
 
 def _adapting(file: TomlFile, name: str, table: dict[str, Any], start: tuple[str | None, str | None]) -> AdaptingStage:
-    seeds = table.get("seeds", 1)
+    seeds, train = table.get("seeds", 1), path_in(file, table["train"])
     file.require(seeds > 0, (name, "seeds"), "seeds must be 1 or more, got {seeds}", seeds=seeds)
+    for field in OF_A_FILE if train.is_dir() else ():
+        file.require(
+            field not in table,
+            (name, field),
+            "{field} is for the file of one task, and {train} is a folder of tasks: leave it out",
+            field=field,
+            train=train,
+        )
     return AdaptingStage(
-        name, *start, str(_existing(file, table, "train", name)), _existing(file, table, "dev", name),
+        name, *start, str(train) if train.is_dir() else str(_existing(file, table, "train", name)), _existing(file, table, "dev", name),
         _existing(file, table, "test", name), table.get("task"), table.get("tune"), seeds, texts_of(table.get("set")),
         texts_of(table.get("text_column")), table.get("label_column"),
+        tuple(str(path_in(file, one)) for one in texts_of(table.get("unlabelled"))),
     )  # fmt: skip
 
 

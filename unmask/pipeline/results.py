@@ -36,13 +36,8 @@ def results_of(variants: Sequence[Variant]) -> dict[str, Any]:
 
 def _variant(variant: Variant) -> dict[str, Any]:
     runs = [_run(work) for work in variant.works if work.trains]
-    scores = {
-        stage.name: _scores([run for run in runs if run["stage"] == stage.name])
-        for stage in variant.pipeline.stages
-        if stage.scored
-    }
     return {"name": variant.name, "without": variant.without, "budgets": variant.pipeline.budgets, "runs": runs,
-            "scores": {name: one for name, one in scores.items() if one}}  # fmt: skip
+            "scores": _scores(runs)}  # fmt: skip
 
 
 def _run(work: Work) -> dict[str, Any]:
@@ -52,15 +47,17 @@ def _run(work: Work) -> dict[str, Any]:
     return about | (result or {})
 
 
-def _scores(runs: Sequence[Mapping[str, Any]]) -> dict[str, Any] | None:
-    """The scores of a stage by seed and by training, with their mean and interval."""
-    done = [run for run in runs if run["finished"]]
-    if not done:
-        return None
-    by_seed: dict[int, dict[int, float]] = {}
-    for run in done:
-        by_seed.setdefault(run["seed"], {})[run["trial"]] = run["score"]["score"]
-    return {"measure": done[0]["score"]["measure"], "by_seed": by_seed, **plain(estimate(by_seed))}
+def _scores(runs: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
+    """The scores of each task by seed and by training, with their mean and interval. A task has the name of its stage; if a
+    stage has several, it is STAGE/TASK."""
+    found: dict[str, dict[str, Any]] = {}
+    for run in runs:
+        for task, score in run.get("scores", {}).items():
+            one = found.setdefault(
+                f"{run['stage']}/{task}" if task else run["stage"], {"measure": score["measure"], "by_seed": {}}
+            )
+            one["by_seed"].setdefault(run["seed"], {})[run["trial"]] = score["score"]
+    return {name: one | plain(estimate(one["by_seed"])) for name, one in found.items()}
 
 
 def plain(found: Estimate | None) -> dict[str, Any]:
@@ -94,11 +91,11 @@ def stage_rows(variant: Mapping[str, Any]) -> Iterator[list[str]]:
     names = list(dict.fromkeys(run["stage"] for run in variant["runs"] if run["stage"] != UNTRAINED))
     for name in names:
         run = next(run for run in variant["runs"] if run["stage"] == name)
-        score = variant["scores"].get(name)
+        scores = {task: one for task, one in variant["scores"].items() if task.partition("/")[0] == name}
         yield [
             name, run["does"], run["from"] or "-", run["budget"] or "-", _number(run.get("steps"), ","), _number(run.get("tokens"), ","),
             f"{run['seconds']:,.0f} s" if "seconds" in run else "-", _number(run.get("held_out_loss"), ".3f"),
-            spread(score) + f" ({score['measure'].replace('_', ' ')})" if score else "-",
+            ", ".join(f"{task.partition('/')[2]} {spread(one)} ({said(one)})".strip() for task, one in scores.items()) or "-",
             Path(run["run"]).name if run["finished"] else "not finished",
         ]  # fmt: skip
 
@@ -108,8 +105,13 @@ def worth_rows(results: Mapping[str, Any]) -> Iterator[list[str]]:
     for row in results["worth"]:
         seen = row["difference"]
         doubt = "one run of each: may be chance" if seen["low"] is None else "" if seen["differs"] else "may be chance"
-        yield [row["stage"], f"{row['task']} ({row['measure'].replace('_', ' ')})", spread(row["with"]), spread(row["without"]),
+        yield [row["stage"], f"{row['task']} ({said(row)})", spread(row["with"]), spread(row["without"]),
                spread(seen, sign=True), doubt]  # fmt: skip
+
+
+def said(row: Mapping[str, Any]) -> str:
+    """The name of a score in words."""
+    return str(row["measure"]).replace("_", " ")
 
 
 def spread(row: Mapping[str, Any], *, sign: bool = False) -> str:

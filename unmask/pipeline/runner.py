@@ -19,6 +19,7 @@ from unmask.pipeline.call import Call
 from unmask.progress import Progress, follow
 from unmask.recipe_file import is_path
 
+ONE = ""  # the name of the task of a stage that has only one
 # options of the command line whose names in Python are others
 _NAMES = {"--from": "start", "--set": "settings", "--for": "recipe"}
 
@@ -96,7 +97,10 @@ class ApiRunner:
         folder, file = call.words
         options = given(call)
         model = self._loaded(folder, options)
-        return {"score": main_score(model.evaluate(file, **options, tell=self._tell))}
+        if Path(file).is_dir():
+            scores = model.evaluate_tasks(file, tell=self._tell)
+            return {"scores": {name: one["main"] for name, one in scores.items()}}
+        return {"scores": {ONE: main_score(model.evaluate(file, **options, tell=self._tell))}}
 
     def _loaded(self, folder: str | Path, options: dict[str, Any]) -> Model:
         """The model in a run folder. Takes the options of loading out of `options`."""

@@ -9,6 +9,7 @@ from typing import Any
 
 from unmask import run
 from unmask.comparison.entry import Entry
+from unmask.comparison.task_files import find
 from unmask.pipeline.call import Call
 from unmask.pipeline.chosen_recipe import chosen_recipe, own_file, size_of, track_settings
 from unmask.pipeline.description import (
@@ -160,16 +161,14 @@ class _Planner:
         if base is None:
             base, fresh = self._untrained(), True
         seed = self.seed * stage.seeds + trial
-        files = {name: _digests([one]) for name, one in (("train", stage.train), ("dev", stage.dev)) if one}
         columns = {"--text": list(stage.text_column), "--label": stage.label_column}
         opened = {"--recipe": own_file(self.whole), "--device": self.device}
-        made_from = files | {
+        made_from = _task_digests(stage) | {
             "task": stage.task, "tune": stage.tune, "settings": list(stage.settings), "columns": [*stage.text_column, stage.label_column],
             "start": self._start_key(stage) or self.first[UNTRAINED].key, "fresh": fresh, "seed": seed,
-            "scored": _digests([stage.scored] if stage.scored else []),
         }  # fmt: skip
         out = self._run_folder(stage.name, made_from)
-        options = columns | {"--task": stage.task, "--tune": stage.tune, "--dev": stage.dev, "--set": list(stage.settings), "--seed": seed or None,
+        options = columns | {"--task": stage.task, "--tune": stage.tune, "--unlabelled": list(stage.unlabelled), "--dev": stage.dev, "--set": list(stage.settings), "--seed": seed or None,
                              "--fresh": fresh, **opened, "--out": out}  # fmt: skip
         calls = [Call("adapt", (base, Path(stage.train)), options)]
         if stage.scored:
@@ -204,6 +203,14 @@ def _called(stage: PipelineStage) -> str | None:
 
 def _not_usual(variant: str) -> str | None:
     return None if variant == "paper" else variant
+
+
+def _task_digests(stage: AdaptingStage) -> dict[str, Any]:
+    """The hashes of all files of a task, or of all tasks of a folder."""
+    if stage.many:
+        return {"train": {str(Path(stage.train) / task.name): task.key for task in find(Path(stage.train))[0]}}
+    given = {"train": stage.train, "dev": stage.dev, "scored": stage.scored}
+    return {name: _digests([file]) for name, file in given.items() if file} | {"unlabelled": _digests(stage.unlabelled)}
 
 
 def _digests(arguments: Any) -> dict[str, str]:
