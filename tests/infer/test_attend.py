@@ -64,12 +64,10 @@ def test_the_verb_shows_and_draws_weights(tmp_path):
     assert "has no decoder that reads a source" in mistake("attend", tmp_path / "run", "The doctor", "the data")
 
 
-def test_what_cannot_be_drawn_is_refused_before_the_model_is_opened(tmp_path):
-    for name, said in (
-        ("weights.txt", "must be a file that ends in .png or .svg or .pdf"),
-        ("no/w.png", "does not exist"),
-    ):
-        assert said in mistake("attend", tmp_path / "no run", "The doctor", "--picture", tmp_path / name)
+def test_a_file_that_no_picture_can_be_drawn_into_is_refused(tmp_path):
+    save_run(model_of("bert", tmp_path), tmp_path / "run")
+    for name, said in (("w.txt", "must be a file that ends in .png or .svg or .pdf"), ("no/w.png", "does not exist")):
+        assert said in mistake("attend", tmp_path / "run", "The doctor", "--picture", tmp_path / name)
 
 
 def test_an_empty_side_is_refused(tmp_path):

@@ -12,7 +12,6 @@ from unmask import screen
 from unmask.cli import output
 from unmask.cli.options import Font, Json, OwnRecipe, Run
 from unmask.cli.program import verb
-from unmask.explanation.attention_picture import check_picture
 
 
 @verb('unmask attend runs/transformer "Two men are outside." "Zwei Männer sind draußen." --picture weights.png')
@@ -33,8 +32,6 @@ def attend(
 ) -> None:
     """Show which tokens each token reads from: in a text, or from a text to its source."""
     said = output.Said(json_)
-    if picture is not None:
-        check_picture(picture)
     model = unmask.load(run, device="cpu", recipe=recipe_file, tell=said)
     found = unmask.attended(model.attention(source, target, tell=said), layer, head)
     said.show_notes()

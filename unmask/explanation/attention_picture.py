@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 from torch import Tensor
 
@@ -14,25 +13,17 @@ CELL = 0.32  # inches
 FORMATS = (".png", ".svg", ".pdf")
 
 
-def check_picture(file: Path) -> None:
-    """Refuse a file that no picture can be drawn into, before any work is done."""
-    require(
-        file.suffix.lower() in FORMATS,
-        "the picture must be a file that ends in {formats}, got {file}: give another name",
-        formats=" or ".join(FORMATS),
-        file=file,
-    )
-    require(file.parent.is_dir(), "the folder {parent} does not exist: create it, or name another", parent=file.parent)
-    _figure()
-
-
 def draw_attention(
     weights: Tensor, rows: tuple[str, ...], columns: tuple[str, ...], title: str, file: Path, letters: Fonts
 ) -> None:
     """`weights`: rows x columns, each row sums to 1. Dark cells are large weights."""
-    check_picture(file)
+    _check(file)
+    try:
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise UserError("a picture needs matplotlib: pip install 'unmask[pictures]'") from None
     size = (2 + CELL * len(columns), 2 + CELL * len(rows))
-    figure = _figure()(figsize=size, layout="constrained")
+    figure = Figure(figsize=size, layout="constrained")
     axes = figure.add_subplot()
     image = axes.imshow(weights.numpy(), cmap="Blues", vmin=0, vmax=1, aspect="auto")
     figure.colorbar(image, ax=axes, label="weight")
@@ -45,9 +36,12 @@ def draw_attention(
     figure.savefig(file, dpi=150)
 
 
-def _figure() -> Any:
-    try:
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise UserError("a picture needs matplotlib: pip install 'unmask[pictures]'") from None
-    return Figure
+def _check(file: Path) -> None:
+    """Refuse a file that no picture can be drawn into."""
+    require(
+        file.suffix.lower() in FORMATS,
+        "the picture must be a file that ends in {formats}, got {file}: give another name",
+        formats=" or ".join(FORMATS),
+        file=file,
+    )
+    require(file.parent.is_dir(), "the folder {parent} does not exist: create it, or name another", parent=file.parent)
