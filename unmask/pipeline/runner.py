@@ -81,7 +81,8 @@ class ApiRunner:
             raise Stopped
         found = {"steps": last["step"], "tokens": last["tokens"], "seconds": last["seconds"], "loss": last["loss"],
                  "held_out_loss": last.get("validation_loss")}  # fmt: skip
-        return found | {"curve": [(one["seconds"], one["loss"]) for one in model.history if "loss" in one]}
+        held = [(one["seconds"], one["validation_loss"]) for one in model.history if "validation_loss" in one]
+        return found | {"curve": held}
 
     def _adapt(self, call: Call) -> dict[str, Any]:
         base, train = call.words
