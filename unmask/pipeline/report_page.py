@@ -73,7 +73,7 @@ def _bars(results: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _losses(variant: Mapping[str, Any]) -> Iterator[str]:
-    """The loss on held-out text, stage after stage."""
+    """The loss, stage after stage."""
     lines, before = [], 0.0
     for run in variant["runs"]:
         points = run.get("curve") or []
@@ -81,6 +81,9 @@ def _losses(variant: Mapping[str, Any]) -> Iterator[str]:
             lines.append(html_page.ReportCurve(run["stage"], tuple((before + at, loss) for at, loss in points)))
             before += points[-1][0]
     if lines:
-        yield html_page.heading("Held-out loss")
-        yield html_page.paragraph("Stages read different text, so only the points of one stage can be compared.")
+        yield html_page.heading("Loss")
+        yield html_page.paragraph(
+            "In training; of a stage that reads text, triples or examples in turn, on held-out ones. Only the points of one stage "
+            "can be compared."
+        )
         yield html_page.curves(lines, "seconds of training", "loss")
