@@ -24,7 +24,7 @@ from unmask.settings import override
 from unmask.tasks.classify import Classify
 from unmask.tasks.number import Number
 from unmask.tasks.tag import Tag
-from unmask.train import Trainer, checkpoint
+from unmask.train import Momentum, Trainer, checkpoint
 
 WORDS = [
     "The doctor opened the case near London .",
@@ -150,11 +150,19 @@ def test_the_teacher_has_no_dropout_and_the_students_have_that_of_the_setting(co
 
 
 def test_the_weight_of_what_is_learned_from_texts_follows_its_curve(cove, tmp_path):
-    model, batch = tagging(cove, tmp_path / "run", override(Cvt(), ["weight=After(share=0.5, value=2.0)"]))
+    model, batch = tagging(cove, tmp_path / "run", override(Cvt(), ["weight=After(share=0.5, value=2.0, rise=0.0)"]))
     for done, wanted in ((0.25, 0.0), (0.75, 2.0)):
         losses, _ = model.system.step(batch.replace(progress=torch.tensor(done)))
         assert {float(loss.scale) for loss in losses.values()} == {wanted}
         assert min(float(loss.total.detach()) for loss in losses.values()) > 0  # what is reported is not weighted
+
+
+def test_with_momentum_it_is_gradient_descent_at_the_papers_rate(cove):
+    tune = Cvt(momentum=0.9, average=None)
+    made = ways._recipe(cove, Tag(labels=LABELS), tune, 6)
+    assert made.optimise == Momentum(rate=0.5, momentum=0.9, clip=1.0, warmup=cove.recipe.adapt.warmup)
+    assert made.task.rate == 0.5
+    assert ways._recipe(cove, Tag(labels=LABELS, rate=0.1), tune, 6).optimise.rate == 0.1
 
 
 def trained(base, out, tune, task, examples, **more):
@@ -183,6 +191,9 @@ def test_examples_and_texts_take_turns_and_the_average_is_published(cove, tmp_pa
     assert records[0]["steps_per_epoch"] == 6  # two steps on six examples, and two on texts for each
     assert records[-1]["turns"] == {"main": 6, UNLABELLED: 12}
     assert {"loss_tags", "loss_forward", "loss_past"} <= set().union(*records)
+    of_task = [record["loss_tags"] for record in records if record.get("step", 0) > 12 and "loss_tags" in record]
+    last = [record for record in records if "epoch" in record][-1]
+    assert last["epoch_loss"] == pytest.approx(sum(of_task) / len(of_task))  # that of the task, not of the students
     average = weights[0]
     for step, now in enumerate(weights[1:], 1):
         keep = min(0.998, (1 + step) / (10 + step))
@@ -226,6 +237,8 @@ REFUSED = [
     ("elmo", Classify(), Cvt(views=("future",)), TEXTS, "tune.views names future.*choose from forward, backward, full"),
     ("elmo", Classify(), Cvt(views=("masked",)), TEXTS, "tune.views names masked"),
     ("cove", Classify(), "hide.budget=0.5", TEXTS, "the views are forward, backward: leave tune.hide out"),
+    ("cove", Classify(decay=0.1), Cvt(momentum=0.9), TEXTS, "decay=0.1 is the weight decay of AdamW"),
+    ("cove", Classify(layer_decay=0.5), Cvt(momentum=0.9), TEXTS, "layer_decay=0.5 lowers the rates"),
     ("bert", Classify(examples=4), Cvt(), TEXTS[:3], "fill 3 rows, fewer than the 4 of one step: give more text"),
 ]
 
@@ -250,6 +263,9 @@ def test_what_makes_no_sense_is_refused(name, task, tune, texts, message, tokeni
     [
         ("turns=0", "tune.turns must be over 0"),
         ("average=1.0", "tune.average must be none or in"),
+        ("momentum=1.0", "tune.momentum must be none or in"),
+        ("weight=0", "tune.weight must be 0 or more, and over 0 for a part"),
+        ("weight=-1", "tune.weight must be 0 or more"),
         ("dropout=1.0", "tune.dropout must be none or in"),
         ("views=('past','past')", "each view once"),
         ("views=('sideways',)", "views"),

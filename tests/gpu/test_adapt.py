@@ -73,6 +73,20 @@ def test_every_way_of_tuning_is_recorded(base, tune, tmp_path, monkeypatch):
     same(base, "classify", tmp_path, monkeypatch, tune=tune)
 
 
+@pytest.mark.parametrize("task", ["classify", "tag"])
+def test_steps_on_texts_without_labels_are_recorded(base, task, tmp_path, monkeypatch):
+    texts = tmp_path / "texts.txt"
+    texts.write_text("".join(f"the {WORDS[n % 5]} sat {SENTENCES[n % 2][: 5 + 3 * n]}\n" for n in range(12)))
+    same(base, task, tmp_path, monkeypatch, tune="cvt", unlabelled=texts, dropout=task == "classify")
+
+
+@pytest.mark.parametrize("task", ["classify", "tag"])
+def test_students_of_texts_without_labels_are_recorded(base, task, tmp_path, monkeypatch):
+    texts = tmp_path / "texts.txt"
+    texts.write_text("\n\n".join(f"{WORDS[n % 5]} {SENTENCES[n % 2]}" for n in range(40)))
+    same(base, task, tmp_path, monkeypatch, dropout=task == "classify", tune="cvt", unlabelled=[texts])
+
+
 @pytest.mark.parametrize("tune", ["head", "mix"])
 def test_features_from_disk_train_the_same_head(base, tune, tmp_path, monkeypatch):
     monkeypatch.setenv("UNMASK_CACHE", str(tmp_path / "cache"))

@@ -5,14 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-from unmask.adapt._way import Way
+from unmask import curves
+from unmask.adapt._way import Way, unless_given
 from unmask.axes import Curve, columns_of, gives_of
+from unmask.curves import After
 from unmask.errors import require
 from unmask.hide import Mask, Masked, Spans, Tokens
 from unmask.recipe import Recipe
 from unmask.system.teacher_student import Students
 from unmask.system.views import OF_WORDS, ONE_WAY, Answers, View, Viewer
+from unmask.train import Momentum
 
+RATE_OF_MOMENTUM = 0.5  # the paper's
 HIDE = Masked(units=Spans(of=Tokens()), budget=0.3, replace=Mask(mask=1.0, random=0.0))
 ANSWERS: dict[str, Answers] = {"tag scores": "words", "class scores": "examples"}  # by what a head gives
 
@@ -25,7 +29,11 @@ class Cvt(Way):
     views: tuple[View, ...] = ()
     hide: Masked = HIDE  # what the view `masked` hides
     turns: float = 1.0  # steps on texts without labels for each step on examples
-    weight: float | Curve = 1.0  # of what is learned from texts without labels
+    # of what is learned from texts without labels (the paper: 1). Before the network has learned from examples, its predictions
+    # teach nothing: with 1 from the first step, short trainings ended with one tag for all words (docs/adapt.md)
+    weight: float | Curve = After(share=0.2, value=1.0, rise=0.3)
+    # of gradient descent, whose rate is then 0.5 unless it is given (the paper: 0.9); none: AdamW
+    momentum: float | None = None
     average: float | None = 0.998  # the share of the average of the weights that a step keeps; none: no average
     # of the network's dropout layers on texts without labels (the paper: 0.2, and 0.5 on examples); none: as on examples
     dropout: float | None = None
@@ -51,12 +59,34 @@ class Cvt(Way):
             "tune.average must be none or in (0, 1), got {average}: with 0.998, about the last 500 steps are averaged",
             average=self.average,
         )
+        require(
+            self.momentum is None or 0 <= self.momentum < 1,
+            "tune.momentum must be none or in [0, 1), got {momentum}",
+            momentum=self.momentum,
+        )
+        require(
+            curves.least(self.weight) >= 0 and curves.most(self.weight) > 0,
+            "tune.weight must be 0 or more, and over 0 for a part of the training, got {weight}",
+            weight=self.weight,
+        )
         shares = {name for name, share in self.hide.replace.shares.items() if share}
         require(
             shares <= {"mask", "random", "keep"} and shares != {"keep"},
             "tune.hide.replace must put other tokens in the place of those that it hides, got {replace}: use Mask",
             replace=type(self.hide.replace).__name__,
         )
+
+    def task(self, task: Any, recipe: Recipe) -> Any:
+        if self.momentum is None:
+            return task
+        decay = getattr(task, "decay", None)
+        require(
+            not decay,
+            "decay={decay} is the weight decay of AdamW, and tune.momentum={momentum} replaces AdamW: leave one of them out",
+            decay=decay,
+            momentum=self.momentum,
+        )
+        return unless_given(self.without_layer_decay(task), rate=RATE_OF_MOMENTUM, decay=0.0)
 
     def recipe(self, recipe: Recipe) -> Recipe:
         _check_task(recipe)
@@ -67,6 +97,8 @@ class Cvt(Way):
             views=", ".join(views),
         )
         optimise: Any = recipe.optimise
+        if self.momentum is not None:
+            optimise = Momentum(rate=optimise.rate, momentum=self.momentum, clip=optimise.clip, warmup=optimise.warmup)
         return recipe.replace(optimise=replace(optimise, average=self.average))
 
     def students(self, system: Any, recipe: Recipe) -> Students:

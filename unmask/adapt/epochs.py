@@ -44,6 +44,7 @@ class ToRead:
     steps: int  # in an epoch
     legs: tuple[tuple[float, Opened], ...]  # in order: the share of all steps at the end of each, and how it is opened
     notices: tuple[str, ...] = ()  # what a user should know about it
+    shown: str | None = None  # the loss that is shown for an epoch; None: the sum of all
 
 
 def of_one_task(rows: Rows, batch: int, seed: int) -> ToRead:
@@ -79,7 +80,7 @@ def rounds(
     run.create(
         out, model.recipe, model.tokenizer, more={run.BASE: dataclasses.asdict(base)} if base else {}, graph=model.graph
     )
-    epochs = Epochs(reading.steps)
+    epochs = Epochs(reading.steps, reading.shown)
     steps = max(1, round(plan.epochs * epochs.steps))
     phases = phases_of(model.recipe, system, epochs.steps, steps, alone=base is not None)
     gpu = model.device != "cpu"
@@ -141,8 +142,8 @@ def _opened(system: Any, phase: Phase, opened: Opened, widths: int | None, state
 class Epochs:
     """Finds the records at which an epoch ends, and collects the scores of all epochs."""
 
-    def __init__(self, steps: int) -> None:
-        self.steps = steps  # steps in an epoch
+    def __init__(self, steps: int, shown: str | None = None) -> None:
+        self.steps, self.shown = steps, shown  # steps in an epoch; the loss that is shown
         self.scores: list[dict[str, float]] = []  # the scores of every epoch
         self.kept: dict[str, float] | None = None  # the scores of the epoch whose weights are saved
         self.at, self.losses, self.best = 0, [0.0, 0.0], -math.inf
@@ -162,10 +163,15 @@ class Epochs:
         """The record, with `epoch`, `epoch_loss` and `kept` if an epoch ends with it."""
         steps, self.at = record["step"] - self.at, record["step"]
         # the loss of a record is the mean over its steps
-        self.losses = [self.losses[0] + record["loss"] * steps, self.losses[1] + steps]
+        loss = record["loss"] if self.shown is None else record.get(f"loss_{self.shown}")
+        if loss is not None:
+            self.losses = [self.losses[0] + loss * steps, self.losses[1] + steps]
         if record["step"] % self.steps and not record.get("done"):
             return record
-        epoch = {"epoch": _whole(record["step"] / self.steps), "loss": self.losses[0] / self.losses[1]}
+        epoch = {
+            "epoch": _whole(record["step"] / self.steps),
+            "loss": self.losses[0] / self.losses[1] if self.losses[1] else record["loss"],
+        }
         self.losses = [0.0, 0.0]
         found = {name.removeprefix(_DEV): value for name, value in record.items() if name.startswith(_DEV)}
         score = found.pop("score", math.inf)  # without a dev set the last weights are saved

@@ -82,16 +82,23 @@ def _ready(base: Model, tasks: Sequence[Labels], many: Many) -> tuple[Model, lis
     require(len(tasks) >= 2, "several tasks are trained together, got {count}: give the file of one task instead of a folder", count=len(tasks))  # fmt: skip
     found = []
     for one in tasks:
-        learned: Any = one.task.learn(one.examples)
-        pair = hasattr(learned, "san") and learned.san is None and learned.texts == 2
-        plain = pair and learned.orders == "one" and learned.long == "cut" and learned.pool == "summary"
-        learned = replace(learned, san=many.pairs) if plain and not learned.pooler else learned
+        learned = _with_heads(one.task.learn(one.examples), many).learn(one.examples)
         for some in (one.examples, one.dev):
             learned.check(some, "the first training example")
         base = with_special_tokens(base, learned, None)
         found.append(replace(one, task=learned))
     kept = base.recipe.replace(system=Single(backbone=kept_backbone(base, Nothing())))
     return replace(base, recipe=kept), found
+
+
+def _with_heads(learned: Any, many: Many) -> Any:
+    """The task with the head that MT-DNN gives to its kind, unless the user chose another."""
+    if hasattr(learned, "san") and learned.texts == 2 and learned.san is None:
+        plain = learned.orders == "one" and learned.long == "cut" and learned.pool == "summary" and not learned.pooler
+        return replace(learned, san=many.pairs) if plain else learned
+    if hasattr(learned, "lists") and learned.lists is None:
+        return replace(learned, lists=many.lists)
+    return learned
 
 
 def _recipe(base: Model, tasks: Sequence[Labels], many: Many, plan: Hyperparameters, seed: int, fresh: bool) -> Recipe:
@@ -155,9 +162,10 @@ def to_read(rows: Mapping[str, Rows], stages: Sequence[Stage], plan: Hyperparame
 
 def _turns(rows: Mapping[str, Rows], stage: Stage, seed: int) -> Opened:
     def opened(state: dict[str, Any] | None, widths: int | None) -> TurnLoader:
+        few = None if widths is None else max(2, widths // len(rows))  # each width of each track has its own recording
         each: dict[str, Any] = {
             name: lambda place, name=name, number=number: TrackExamples(
-                rows[name], track_seed(seed, name, number), place, number, widths
+                rows[name], track_seed(seed, name, number), place, number, few
             )
             for number, name in enumerate(rows, 1)
         }

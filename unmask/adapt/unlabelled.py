@@ -79,7 +79,7 @@ def with_texts(reading: ToRead, texts: Texts, model: Model, task: Task, seed: in
         }
         return TurnLoader(sources, {MAIN: 1.0, UNLABELLED: texts.turns}, reading.batch, seed, state)
 
-    return replace(reading, steps=steps, legs=((end, opened),), notices=notices)
+    return replace(reading, steps=steps, legs=((end, opened),), notices=notices, shown=task.head)
 
 
 def _rows(

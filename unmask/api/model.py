@@ -230,7 +230,7 @@ class Model(infer.Model):
         others, then train on all; labels that are probably wrong are listed in suspects.jsonl. The scores of both are in
         `trials`. `stop`, `progress`: as for `unmask.pretrain`. The run folder holds a report.html."""
         if Path(train).is_dir():
-            _only_files(train, dev=dev, task=task, tune=tune not in (None, FULL), text=text, label=label, seeds=seeds > 1, folds=folds)  # fmt: skip
+            _only_files(train, dev=dev, task=task, tune=tune not in (None, FULL), unlabelled=bool(listed(unlabelled)), text=text, label=label, seeds=seeds > 1, folds=folds)  # fmt: skip
             made = adapt_folder(
                 self, Path(train), Path(out), settings=settings, seed=seed, fresh=fresh, overwrite=overwrite, stop=stop, progress=progress,
             )  # fmt: skip

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from unmask import adapt, recipes, tasks
 from unmask.adapt.many_settings import Many
+from unmask.adapt.unlabelled import check_unlabelled, read_unlabelled
 from unmask.api.from_text import Reading, check_pairs, check_reading, is_text
 from unmask.api.ways import tuned_by, tuning_settings
 from unmask.comparison.task_files import find
@@ -135,9 +136,6 @@ def _check_adapting(file: TomlFile, stage: AdaptingStage) -> None:
     if stage.many:
         _check_folder(file, stage)
         return
-    with _at(file, stage.name, "unlabelled"):
-        for one in stage.unlabelled:
-            source_of(one)
     columns = Columns.of(stage.text_column, stage.label_column)
     with _at(file, stage.name, "task" if stage.task else "train"):
         named = bool(stage.text_column or stage.label_column)
@@ -155,7 +153,11 @@ def _check_adapting(file: TomlFile, stage: AdaptingStage) -> None:
     with _at(file, stage.name, "set"):
         part = override(part, of_task)
     with _at(file, stage.name, "tune"):
-        tuned_by(stage.tune, of_tune)
+        way = tuned_by(stage.tune, of_tune)
+    with _at(file, stage.name, "unlabelled" if stage.unlabelled else "tune"):
+        check_unlabelled(way, bool(stage.unlabelled))
+        if stage.unlabelled:
+            read_unlabelled(part, stage.unlabelled, columns)
     for field, given in (("train", stage.train), ("dev", stage.dev), ("test", stage.test)):
         with _at(file, stage.name, field):
             if given is not None:

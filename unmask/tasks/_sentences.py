@@ -86,7 +86,7 @@ def _sentence(row: Mapping[str, Any], where: str, labelled: bool) -> Sentence:
             name in row,
             '{where}: a sentence needs "tokens"{tags}; the columns are {known}: rename the columns of the file',
             where=where,
-            tags=' and "tags"' if labelled else "",
+            tags=' and "tags"' if labelled else ' or "text"',
             known=known,
         )
         require(
