@@ -7,6 +7,7 @@ import contextlib
 import hmac
 import itertools
 import json
+import os
 import time
 import traceback
 import uuid
@@ -131,8 +132,13 @@ class _Endpoint:
 
     def _without_paths(self, message: str) -> str:
         """A message with the names of models in place of their folders, which clients need not know."""
-        for served in self.service.models.all():
-            message = message.replace(str(served.model.folder), served.name)
+        models = self.service.models
+        known = [(one.model.folder, one.name) for one in models.all()] + [
+            (path, name) for name, path in models.folders().items()
+        ]
+        for folder, name in known:
+            for shown in (str(folder.resolve()), str(folder)):
+                message = message.replace(shown, name) if os.sep in shown else message  # "a" is in many words
         return message
 
     async def _response(self, request: Request, id_: str) -> Response:
