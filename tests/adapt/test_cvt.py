@@ -157,6 +157,18 @@ def test_the_weight_of_what_is_learned_from_texts_follows_its_curve(cove, tmp_pa
         assert min(float(loss.total.detach()) for loss in losses.values()) > 0  # what is reported is not weighted
 
 
+def test_a_dense_layer_before_the_tags_is_that_of_every_student_too(cove, tmp_path):
+    model, batch = tagging(cove, tmp_path / "run", Cvt(), dense=5)
+    system = model.system.eval()
+    hidden = system.look(batch.replace(tracks=()))
+    head, students = system.predict["tags"], system.students.heads
+    wanted = (hidden.last @ head.dense.weight.T + head.dense.bias).clamp(min=0) @ head.out.weight.T + head.out.bias
+    torch.testing.assert_close(head.decode(hidden, batch), wanted)
+    assert [tuple(one.dense.weight.shape) for one in students] == [(5, model.recipe.system.backbone.cells)] * 4
+    with pytest.raises(UserError, match="dense must be none or 1 or more, got 0"):
+        Tag(dense=0)
+
+
 def test_with_momentum_it_is_gradient_descent_at_the_papers_rate(cove):
     tune = Cvt(momentum=0.9, average=None)
     made = ways._recipe(cove, Tag(labels=LABELS), tune, 6)
