@@ -103,7 +103,10 @@ def test_the_wheel_says_that_the_package_has_types(tmp_path):
     "page",
     [
         "README.md",
-        *(f"docs/{name}.md" for name in ("adapt", "compare", "hugging_face", "pipeline", "search", "tour", "vectors")),
+        *(
+            f"docs/{name}.md"
+            for name in ("adapt", "compare", "hugging_face", "many_tasks", "pipeline", "search", "tour", "vectors")
+        ),
     ],
 )
 def test_a_page_names_only_verbs_that_exist(page):

@@ -186,10 +186,15 @@ def test_eight_pairs_are_learnt_and_written_exactly(name, tokenizers, tmp_path):
 
 
 def check_that_the_search_can_be_changed(run, path) -> None:
-    cut = json.loads(works("evaluate", run, path, "--set", "most=2", "--set", "beams=1", "--json").out)
+    cut = works("evaluate", run, path, "--set", "most=2", "--set", "beams=1", "--json")
+    assert "written texts are cut after 2 tokens: set most=4 for longer ones" in cut.err
+    cut = json.loads(cut.out)
     assert all(len(text) < len(pair.b) for text, pair in zip(cut["written"], PAIRS, strict=True))
     said = works("predict", run, PAIRS[1].a, "--set", "most=2", "--json").out
     assert json.loads(said)["written"] == cut["written"][1]
+    assert "are cut after" not in works("predict", run, PAIRS[1].a).err
+    said = mistake("generate", run, PAIRS[1].a, "--min-tokens", 9, "--tokens", 8)
+    assert "--min-tokens 9 is more than --tokens 8" in said
     said = mistake("evaluate", run, path, "--set", "epochs=4")
     assert "--set epochs cannot be changed after training: it can change beams, length_penalty" in said
 
@@ -277,12 +282,16 @@ def test_pairs_with_an_empty_side_are_left_out_and_counted(tmp_path):
     path.write_text('source,target\nx,y\n ,y\nx,\nx," "\nu,v\n', encoding="utf-8")
     pairs, notes = task.read(path)
     assert [(pair.source, pair.target) for pair in pairs] == [("x", "y"), ("u", "v")]
-    assert notes == {"pairs with an empty source or target, left out": 3}
+    assert notes == {f"pairs with an empty source or target, left out; the first is {path}, line 3": 3}
     pairs, notes = task.read(path, labelled=False)
-    assert ([pair.source for pair in pairs], notes) == (["x", "x", "x", "u"], {"empty sources, left out": 1})
+    assert ([pair.source for pair in pairs], notes) == (
+        ["x", "x", "x", "u"],
+        {f"empty sources, left out; the first is {path}, line 3": 1},
+    )
     (tmp_path / "lines.txt").write_text("x\n\nu v\n", encoding="utf-8")
     pairs, notes = task.read(tmp_path / "lines.txt", labelled=False)
-    assert ([pair.source for pair in pairs], notes) == (["x", "u v"], {"empty sources, left out": 1})
+    assert [pair.source for pair in pairs] == ["x", "u v"]
+    assert list(notes) == [f"empty sources, left out; the first is {tmp_path / 'lines.txt'}, line 2"]
 
 
 def test_an_empty_file_and_none_at_all_are_mistakes(tmp_path):

@@ -447,6 +447,9 @@ class Objective(PartLike, Protocol):
 class Start(PartLike, Protocol):
     """A recipe's `start`: what the token embeddings are before training."""
 
+    def check(self, width: int) -> None:
+        """Refuse a start that cannot fill embeddings of this width. It is fast: it is called before any work is done."""
+
     def fill_embeddings(self, table: Tensor, words: Sequence[str | None]) -> str:
         """Write the first values into a table of embeddings. `words`: what each token spells; None: it is no word. Returns a
         notice."""

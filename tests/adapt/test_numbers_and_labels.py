@@ -13,14 +13,15 @@ import unmask
 from tests.adapt.made import base_of, loud
 from tests.command import mistake, works
 from unmask import metrics
-from unmask.adapt import adapt
+from unmask.adapt import adapt, new_model
 from unmask.data.examples import Text, batch_of, rows_of_task
 from unmask.errors import UserError
-from unmask.infer import answer, open_run
+from unmask.infer import TaskReader, answer, open_run
 from unmask.infer.model import save_run
 from unmask.tasks import Multi, Number, Rank
+from unmask.tasks._lists import lists_of
 from unmask.tasks.classify import Classify, Columns, Example
-from unmask.tasks.multi import Labelled
+from unmask.tasks.multi import LabelledText
 from unmask.tasks.rank import Candidate
 
 RANDOM = np.random.default_rng(0)
@@ -139,7 +140,7 @@ EXAMPLES = {
     ),
     "multi": (
         Multi(),
-        [Labelled(Text("rain"), None, labels=("x", "y")), Labelled(Text("a river"), None, labels=("z",))],
+        [LabelledText(Text("rain"), None, labels=("x", "y")), LabelledText(Text("a river"), None, labels=("z",))],
     ),
     "rank": (Rank(), [Candidate("who?", "the doctor", 2), Candidate("who?", "a river", 1), Candidate("x", "rain", 0)]),
 }
@@ -246,3 +247,39 @@ def test_several_labels_in_a_csv_are_a_list_in_json(tmp_path):
     assert [one.labels for one in found] == [("a", "b"), ()]
     said = Multi().described(tmp_path / "t.csv", Columns.of(None, "tags"))
     assert said.endswith("is read with the delimiter semicolon: text from 'text', label from 'tags'")
+
+
+def test_a_list_holds_a_relevant_passage_and_less_relevant_ones_of_its_query():
+    grades = [("a", 2), ("a", 0), ("b", 1), ("a", 1), ("a", 0), ("b", 0), ("c", 1), ("d", 0)]
+    examples = [Candidate(query, str(number), float(grade)) for number, (query, grade) in enumerate(grades)]
+    assert lists_of(examples, 2) == [(0, 1), (0, 3), (0, 4), (3, 1), (3, 4), (2, 5)]
+    assert lists_of(examples, 3) == [(0, 1, 3), (0, 4), (3, 1, 4), (2, 5)]  # "c" and "d" have nothing to compare
+
+
+def test_a_model_of_lists_learns_the_softmax_over_their_scores_and_ranks_each_passage(tokenizers, tmp_path):
+    base = base_of("bert", tokenizers["wordpiece"], tmp_path)
+    words = "river bridge window report".split()
+    examples = [Candidate(q, f"the {w}", float(w == q)) for q in words for w in words]
+    task = Rank(lists=4).learn(examples)
+    recipe = task.recipe(base)
+    laid = recipe.task.lay_out(examples)
+    assert [len(one) for one in laid.readings] == [4] * 4
+    model = new_model(base, recipe, tmp_path / "run", 0, fresh=False)
+    loud(model.system.predict["choice"])
+    answers = recipe.task.answer(TaskReader(model), examples).answers
+    scores = np.array([one.score for one in answers]).reshape(4, 4)
+    mine = np.stack([np.roll(row, -place) for place, row in enumerate(scores)])  # the relevant passage first
+    expected = float(np.mean(np.log(np.exp(mine).sum(1)) - mine[:, 0]))
+    assert TaskReader(model).losses(laid)["choice"] == pytest.approx(expected, rel=1e-4)
+    assert [one.rank for one in answers[:4]] == (np.argsort(np.argsort(-scores[0])) + 1).tolist()
+
+
+@pytest.mark.parametrize("wrong", [0, 1])
+def test_a_list_of_one_passage_is_refused(wrong):
+    with pytest.raises(UserError, match="lists must be none, or 2 or more"):
+        Rank(lists=wrong)
+
+
+def test_queries_without_anything_to_compare_are_refused():
+    with pytest.raises(UserError, match="no query has both a relevant passage and a less relevant one"):
+        Rank(lists=2).learn([Candidate("a", "x", 1.0), Candidate("b", "y", 0.0)])

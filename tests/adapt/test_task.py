@@ -26,7 +26,7 @@ from unmask.tasks._sentences import Sentence
 from unmask.tasks._training import Training
 from unmask.tasks.choose import Question
 from unmask.tasks.classify import Example
-from unmask.tasks.multi import Labelled
+from unmask.tasks.multi import LabelledText
 from unmask.tasks.rank import Candidate
 from unmask.tasks.relation import Related
 from unmask.tasks.write import Pair
@@ -35,7 +35,10 @@ EXAMPLES = {
     "classify": [Example(Text("the doctor"), "yes"), Example(Text("a river"), "no"), Example(Text("rain"), "no")],
     "choose": [Question("the doctor", ("slept", "froze"), 0), Question("a river", ("slept", "froze"), 1)],
     "embed": [Compared(("the doctor slept", "he slept")), Compared(("a river froze", "it froze"))],
-    "multi": [Labelled(Text("the doctor"), None, labels=("x", "y")), Labelled(Text("a river"), None, labels=())],
+    "multi": [
+        LabelledText(Text("the doctor"), None, labels=("x", "y")),
+        LabelledText(Text("a river"), None, labels=()),
+    ],
     "number": [Example(Text("the doctor"), "1.5"), Example(Text("a river"), "-2"), Example(Text("rain"), "0.25")],
     "rank": [Candidate("who?", "the doctor", 1), Candidate("who?", "a river", 0), Candidate("what?", "a river", 2)],
     "relation": [Related("the doctor slept", (4, 10), (11, 16), "x"), Related("a river froze", (2, 7), (0, 1), "y")],

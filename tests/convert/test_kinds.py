@@ -16,13 +16,13 @@ from unmask.tasks import Multi, Number, Span, Tag
 from unmask.tasks._questions import Asked
 from unmask.tasks._sentences import Sentence
 from unmask.tasks.classify import Example
-from unmask.tasks.multi import Labelled
+from unmask.tasks.multi import LabelledText
 
 KINDS = {
     "tag": (Tag(), [Sentence(("the", "cat"), ("O", "B-X")), Sentence(("a", "dog"), ("I-Y", "O"))], hf.AutoModelForTokenClassification),
     "span": (Span(), [Asked("who?", "the cat sat", ("the cat",), (0, 7))], hf.AutoModelForQuestionAnswering),
     "number": (Number(), [Example(Text("a"), "3.5"), Example(Text("b"), "9")], hf.AutoModelForSequenceClassification),
-    "multi": (Multi(), [Labelled(Text("a"), None, labels=("x", "y")), Labelled(Text("b"), None, labels=("z",))], hf.AutoModelForSequenceClassification),
+    "multi": (Multi(), [LabelledText(Text("a"), None, labels=("x", "y")), LabelledText(Text("b"), None, labels=("z",))], hf.AutoModelForSequenceClassification),
 }  # fmt: skip
 RECIPES = ["bert", "roberta", "albert", "electra", "xlnet", "gpt2", "ernie", "spanbert", "deberta"]
 

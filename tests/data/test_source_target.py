@@ -118,7 +118,7 @@ def test_empty_sides_are_left_out_and_counted_and_wrong_files_are_refused(tokeni
     path = written(tmp_path, [*PAIRS, ("", "x"), ("y", " \n ")])
     manifest = prepared(path, tokenizers["wordpiece"], tmp_path / "data")
     assert manifest["documents"] == 4
-    assert manifest["notes"]["pairs with an empty source or target, left out"] == 2
+    assert manifest["notes"][f"pairs with an empty source or target, left out; the first is {path}, line 5"] == 2
     (tmp_path / "text.txt").write_text("the doctor\n\na river")
     with pytest.raises(UserError, match=r'pairs.jsonl has "source" and "target", but .*text.txt has not'):
         text.Corpus([path, tmp_path / "text.txt"])

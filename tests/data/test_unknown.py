@@ -51,6 +51,18 @@ def test_of_whole_words_the_words_are_named(tmp_path):
     assert manifest["unknown"]["most"] == {"there": 3}
 
 
+@pytest.mark.parametrize(
+    "spelled, effect", [(False, "learns nothing about"), (True, "reads their spelling, but never predicts")]
+)
+def test_of_words_no_character_is_blamed_and_a_larger_vocabulary_is_the_advice(tmp_path, spelled, effect):
+    """火 and 山 are in no token, but the words that are unknown are 火山 and 山."""
+    kind = WholeWords(split="words", spelled=spelled)
+    manifest = prepared(tmp_path, kind, "我们在北京的学校说火山。火山，火山山。\n")[1]
+    (note,) = (note for note in manifest["notes"] if "unknown" in note)
+    assert f"the model {effect} them. Most often: 火山 (3)" in note
+    assert note.endswith("A larger vocabulary (tokenizer.vocab), made from this text, has more of them")
+
+
 def test_much_that_is_unknown_is_told_and_little_is_only_counted(tmp_path):
     train(Characters(), [KNOWN]).save(tmp_path / "t.json")
     (tmp_path / "much.txt").write_text(STRANGE * 20, encoding="utf-8")

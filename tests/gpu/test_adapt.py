@@ -80,6 +80,13 @@ def test_steps_on_texts_without_labels_are_recorded(base, task, tmp_path, monkey
     same(base, task, tmp_path, monkeypatch, tune="cvt", unlabelled=texts, dropout=task == "classify")
 
 
+@pytest.mark.parametrize("task", ["classify", "tag"])
+def test_students_of_texts_without_labels_are_recorded(base, task, tmp_path, monkeypatch):
+    texts = tmp_path / "texts.txt"
+    texts.write_text("\n\n".join(f"{WORDS[n % 5]} {SENTENCES[n % 2]}" for n in range(40)))
+    same(base, task, tmp_path, monkeypatch, dropout=task == "classify", tune="cvt", unlabelled=[texts])
+
+
 @pytest.mark.parametrize("tune", ["head", "mix"])
 def test_features_from_disk_train_the_same_head(base, tune, tmp_path, monkeypatch):
     monkeypatch.setenv("UNMASK_CACHE", str(tmp_path / "cache"))

@@ -10,6 +10,7 @@ import torch
 
 from tests.command import mistake, works
 from tests.contracts.every import case
+from unmask.errors import UserError
 from unmask.infer.attention import attention_to_source
 from unmask.infer.batches import left_padded, one_more
 from unmask.infer.decoder_token import DecoderToken
@@ -61,3 +62,16 @@ def test_the_verb_shows_and_draws_weights(tmp_path):
     assert all(sum(row) == pytest.approx(1, abs=1e-4) for row in values["weights"])
     assert "--layer must be from 1 to 2, got 3" in mistake("attend", tmp_path / "run", "The doctor", "--layer", 3)
     assert "has no decoder that reads a source" in mistake("attend", tmp_path / "run", "The doctor", "the data")
+
+
+def test_a_file_that_no_picture_can_be_drawn_into_is_refused(tmp_path):
+    save_run(model_of("bert", tmp_path), tmp_path / "run")
+    for name, said in (("w.txt", "must be a file that ends in .png or .svg or .pdf"), ("no/w.png", "does not exist")):
+        assert said in mistake("attend", tmp_path / "run", "The doctor", "--picture", tmp_path / name)
+
+
+def test_an_empty_side_is_refused(tmp_path):
+    model = model_of("cove", tmp_path, "translator")
+    for source, target in (("", "the data"), ("the data", " ")):
+        with pytest.raises(UserError, match="one is empty: give both"):
+            attention_to_source(model, source, target)

@@ -10,7 +10,7 @@ import torch
 from sklearn.linear_model import LogisticRegression
 
 import unmask
-from tests.command import pretrain, works
+from tests.command import pretrain, run, works
 from unmask import recipes, text
 from unmask.errors import UserError
 from unmask.system import check_training
@@ -129,3 +129,23 @@ def test_chinese_text_is_cut_into_known_words(tmp_path):
         "学习",
         "[UNK]",
     ]
+
+
+@pytest.mark.parametrize(
+    "given, said",
+    [
+        ([], "start.file is none"),
+        (["--set", "start.file=none.txt"], "no word vectors at none.txt"),
+        (["--set", "start.file=v.txt"], "v.txt has vectors of 4, and the embeddings have 128 numbers"),
+        (["--set", "start.file=v.bin"], "v.bin has vectors of 4, and the embeddings have 128 numbers"),
+    ],
+)
+def test_vectors_that_cannot_be_used_are_refused_before_the_text_is_read(given, said, file, monkeypatch):
+    """Tokenising a large corpus takes hours, and CoVe cannot begin without vectors."""
+    monkeypatch.chdir(file.parent)
+    works("vectors", "--from", file, "--out", "v.bin")
+    pairs = file.with_name("pairs.jsonl")
+    pairs.write_text('{"source": "the cat", "target": "die Katze"}\n' * 9, encoding="utf-8")
+    ran = run("pretrain", "cove", pairs, "--size", "tiny", *given, "--budget", "1steps", "--out", file.with_name("run"))
+    assert (ran.code, ran.err.count("\n")) == (1, 1)  # no tokenizer was trained
+    assert said in ran.err

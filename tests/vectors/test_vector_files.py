@@ -85,6 +85,14 @@ def test_nearest_words_and_analogies_are_gensims(vectors):
         nearest(vectors, "kingg")
 
 
+def test_a_word_without_a_vector_and_without_a_like_does_not_list_the_vocabulary(vectors):
+    with pytest.raises(UserError) as error:
+        nearest(vectors, "淇")
+    assert str(error.value) == (
+        f"'淇' has no vector, and {len(WORDS)} other words have one: give another word, or make vectors of more text"
+    )
+
+
 def test_coverage_counts_words_and_different_words(vectors):
     found = coverage(vectors, [("the", 6), ("cat", 3), ("水", 1)])
     assert (found.words, found.known, found.different, found.different_known) == (10, 7, 3, 2)

@@ -34,6 +34,8 @@ class Many(Part):
     power: float | Curve = 1.0
     # the head for labels of pairs: a stochastic answer network; none: one output layer, as for single texts
     pairs: AnswerSteps | None = AnswerSteps()
+    # rankings: which of so many passages of a query is the relevant one; none: of each passage, whether it is relevant
+    lists: int | None = 2
 
     def __post_init__(self) -> None:
         require(self.epochs > 0, "epochs must be over 0, got {epochs}", epochs=self.epochs)

@@ -67,6 +67,8 @@ def adapt_many(
     model = adapt.new_model(base, recipe, out, seed, fresh)
     parts = {one.name: one_task(model, one.name) for one in tasks}
     rows, notes = _rows(parts, tasks)
+    recipe = recipe.replace(schedule=many.schedule(batches(rows, plan), plan))
+    model = replace(model, recipe=recipe)
     judge = _JudgeAll(model, {one.name: one.dev for one in tasks if one.dev})
     start = {"tasks": {one.name: {"examples": len(one.examples), "dev": len(one.dev)} for one in tasks}}
     yield from rounds(
@@ -82,10 +84,7 @@ def _ready(base: Model, tasks: Sequence[Labels], many: Many) -> tuple[Model, lis
     require(len(tasks) >= 2, "several tasks are trained together, got {count}: give the file of one task instead of a folder", count=len(tasks))  # fmt: skip
     found = []
     for one in tasks:
-        learned: Any = one.task.learn(one.examples)
-        pair = hasattr(learned, "san") and learned.san is None and learned.texts == 2
-        plain = pair and learned.orders == "one" and learned.long == "cut" and learned.pool == "summary"
-        learned = replace(learned, san=many.pairs) if plain and not learned.pooler else learned
+        learned = _with_heads(one.task.learn(one.examples), many).learn(one.examples)
         for some in (one.examples, one.dev):
             learned.check(some, "the first training example")
         base = with_special_tokens(base, learned, None)
@@ -94,17 +93,27 @@ def _ready(base: Model, tasks: Sequence[Labels], many: Many) -> tuple[Model, lis
     return replace(base, recipe=kept), found
 
 
+def _with_heads(learned: Any, many: Many) -> Any:
+    """The task with the head that MT-DNN gives to its kind, unless the user chose another."""
+    if hasattr(learned, "san") and learned.texts == 2 and learned.san is None:
+        plain = learned.orders == "one" and learned.long == "cut" and learned.pool == "summary" and not learned.pooler
+        return replace(learned, san=many.pairs) if plain else learned
+    if hasattr(learned, "lists") and learned.lists is None:
+        return replace(learned, lists=many.lists)
+    return learned
+
+
 def _recipe(base: Model, tasks: Sequence[Labels], many: Many, plan: Hyperparameters, seed: int, fresh: bool) -> Recipe:
     """The recipe in which each task is a track, and no other track has a turn."""
     tracks = {one.name: _track(base, one, plan, seed, fresh) for one in tasks}
-    batches = {one.name: max(1, round(len(one.examples) / plan.examples)) for one in tasks}
+    alike = dict.fromkeys(tracks, 1)  # until it is known how many rows each task has
     found: Recipe = base.recipe.replace(
         arrange=FromTask(),
         hide=Nothing(),
         see=reading(base),
         predict={},
         optimise=many.optimise(plan),
-        schedule=many.schedule(batches, plan),
+        schedule=many.schedule(alike, plan),
         reads=plan.length,
         segments=(),
         tracks=tracks,
@@ -145,9 +154,14 @@ def _rows(parts: Mapping[str, Model], tasks: Sequence[Labels]) -> tuple[dict[str
     return rows, notes
 
 
+def batches(rows: Mapping[str, Rows], plan: Hyperparameters) -> dict[str, int]:
+    """The number of batches of an epoch of each task. A task may have more rows than examples: windows, or lists of passages."""
+    return {name: max(1, round(len(mine) / plan.examples)) for name, mine in rows.items()}
+
+
 def to_read(rows: Mapping[str, Rows], stages: Sequence[Stage], plan: Hyperparameters, seed: int) -> ToRead:
     """The tasks as tracks that take turns. In an epoch there are as many steps as all tasks have batches."""
-    steps = sum(max(1, round(len(mine) / plan.examples)) for mine in rows.values())
+    steps = sum(batches(rows, plan).values())
     ends = [*list(accumulate(stage.share for stage in stages))[:-1], 1.0]
     legs = tuple((end, _turns(rows, stage, seed)) for end, stage in zip(ends, stages, strict=True))
     return ToRead(sum(map(len, rows.values())), plan.examples, steps, legs)
@@ -155,9 +169,10 @@ def to_read(rows: Mapping[str, Rows], stages: Sequence[Stage], plan: Hyperparame
 
 def _turns(rows: Mapping[str, Rows], stage: Stage, seed: int) -> Opened:
     def opened(state: dict[str, Any] | None, widths: int | None) -> TurnLoader:
+        few = None if widths is None else max(2, widths // len(rows))  # each width of each track has its own recording
         each: dict[str, Any] = {
             name: lambda place, name=name, number=number: TrackExamples(
-                rows[name], track_seed(seed, name, number), place, number, widths
+                rows[name], track_seed(seed, name, number), place, number, few
             )
             for number, name in enumerate(rows, 1)
         }

@@ -30,7 +30,7 @@ class Attended:
         return list(zip(self.rows, found, strict=True))
 
     def draw(self, picture: str | Path, *, font: str | Path | None = None) -> None:
-        """Draw the weights into a .png file."""
+        """Draw the weights into a .png, .svg or .pdf file."""
         head = "mean of all heads" if self.head is None else f"head {self.head}"
         draw_attention(
             self.weights, self.rows, self.columns, f"layer {self.layer}, {head}", Path(picture), fonts.fonts(font)

@@ -148,6 +148,7 @@ def check_reading(recipe: Recipe, reading: Reading, start: Path | None) -> None:
     """Refuse options that do not fit the recipe, before any work is done."""
     if start is None:
         check_training(recipe)  # with a start, the network comes from that run
+        _check_vectors(recipe)
     require(
         start is None or reading.tokenizer is None,
         "--tokenizer has no effect with --from, because {start} has a tokenizer: leave --tokenizer out",
@@ -176,6 +177,13 @@ def check_reading(recipe: Recipe, reading: Reading, start: Path | None) -> None:
         name=recipe.name,
         other=", ".join(other),
     )
+
+
+def _check_vectors(recipe: Recipe) -> None:
+    """Refuse word vectors that cannot be the first embeddings of the network."""
+    if recipe.start is not None:
+        backbone = recipe.system.backbone
+        recipe.start.check(backbone.embedding or backbone.width)
 
 
 def check_pairs(recipe: Recipe, corpus: text.Corpus) -> None:

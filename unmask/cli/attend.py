@@ -23,7 +23,9 @@ def attend(
     ] = None,
     layer: Annotated[int | None, typer.Option(help="Which layer, counted from 1; by default the last.")] = None,
     head: Annotated[int | None, typer.Option(help="Which head, counted from 1; by default the mean of all.")] = None,
-    picture: Annotated[Path | None, typer.Option(help="Also draw the weights into this .png file.")] = None,
+    picture: Annotated[
+        Path | None, typer.Option(help="Also draw the weights into this .png, .svg or .pdf file.")
+    ] = None,
     font: Font = None,
     recipe_file: OwnRecipe = None,
     json_: Json = False,

@@ -149,8 +149,8 @@ def adapt(
             "--set",
             metavar="NAME=VALUE",
             help="epochs, examples, rate, warmup, decay, layer_decay, length, patience, dropout, pool, pooler, activation, orders, "
-            "language, hidden, loss, scale, dims, san, and tune.NAME for values of --tune; of a folder of tasks: epochs, examples, "
-            "rate, warmup, decay, length, patience, optimiser, power, pairs; what is not set is as the paper has it "
+            "language, hidden, loss, scale, dims, san, lists, and tune.NAME for values of --tune; of a folder of tasks: epochs, examples, "
+            "rate, warmup, decay, length, patience, optimiser, power, pairs, lists; what is not set is as the paper has it "
             "('adapt' in 'unmask show RECIPE').",
         ),
     ] = [],  # noqa: B006, E501
@@ -238,4 +238,5 @@ def adapt(
         raise typer.Exit(130)
     if model.trials is not None:
         adapting.show_trials(model.trials, out, json_)
-    output.done(last, f"written to {out}, with report.html; try: unmask evaluate {out} TEST", json_)
+    tests = train if train.is_dir() else "TEST"
+    output.done(last, f"written to {out}, with report.html; try: unmask evaluate {out} {tests}", json_)

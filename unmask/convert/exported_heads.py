@@ -48,6 +48,13 @@ def exported_heads(family: Family, recipe: Recipe, backbone: Any) -> tuple[Heads
             "Hugging Face's {kind} has no CRF: adapt with crf=false, or use the run folder as it is",
             kind=family.model_type,
         )
+        require(
+            kept[heads.tags].dense is None,
+            "Hugging Face's {kind} has one layer for tags, and this head has a dense layer before it (predict.{name}.dense): use the run "
+            "folder as it is",
+            kind=family.model_type,
+            name=heads.tags,
+        )
     return heads, out + parts_out
 
 

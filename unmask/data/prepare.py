@@ -126,7 +126,7 @@ def _manifest(
     not_known = unknown.record(tokenizer, counts["tokens"])
     notes = dict(corpus.notes) | (reading.own.notes if reading.own is not None else {})
     if not_known["share"] > NOTED:
-        notes[note_of(not_known)] = not_known["tokens"]
+        notes[note_of(not_known, tokenizer)] = not_known["tokens"]
     return {
         "version": VERSION,
         "tokenizer": tokenizer.checksum,

@@ -1,4 +1,4 @@
-"""Unknown tokens of a corpus: how many there are, and which characters cause them."""
+"""Unknown tokens of a corpus: how many there are, and which characters or words cause them."""
 
 from __future__ import annotations
 
@@ -26,8 +26,9 @@ class Unknown:
             self.texts = Counter(dict(self.texts.most_common(_MOST)))
 
     def record(self, tokenizer: Tokenizer, tokens: int) -> dict[str, Any]:
-        """The number of unknown tokens, their share of all `tokens`, and the most frequent characters that cause them."""
-        causes = self._characters(tokenizer).most_common(_SHOWN)
+        """The number of unknown tokens, their share of all `tokens`, and the most frequent texts that cause them: words, or
+        characters if the tokenizer has pieces of words."""
+        causes = (self._characters(tokenizer) if tokenizer.has_pieces else self.texts).most_common(_SHOWN)
         share = self.tokens / max(tokens, 1)
         return {"tokens": self.tokens, "share": round(share, 6), "most": {text[:20]: times for text, times in causes}}
 
@@ -43,10 +44,16 @@ class Unknown:
         return found
 
 
-def note_of(unknown: dict[str, Any]) -> str:
+def note_of(unknown: dict[str, Any], tokenizer: Tokenizer) -> str:
     """The note for the user if there are too many unknown tokens."""
     most = ", ".join(f"{text} ({times:,})" for text, times in unknown["most"].items())
-    return (
-        f"tokens, {100 * unknown['share']:.1f}% of all, are unknown to the tokenizer: the model learns nothing about them. "
-        f"Most often: {most}. Train a tokenizer on this text, or use one that knows these characters"
+    effect = (
+        "reads their spelling, but never predicts them" if tokenizer.keeps_spelling else "learns nothing about them"
     )
+    advice = (
+        "Train a tokenizer on this text, or use one that knows these characters"
+        if tokenizer.has_pieces
+        else "A larger vocabulary (tokenizer.vocab), made from this text, has more of them"
+    )
+    share = f"{100 * unknown['share']:.1f}%"
+    return f"tokens, {share} of all, are unknown to the tokenizer: the model {effect}. Most often: {most}. {advice}"

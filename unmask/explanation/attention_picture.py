@@ -6,16 +6,18 @@ from pathlib import Path
 
 from torch import Tensor
 
-from unmask.errors import UserError
+from unmask.errors import UserError, require
 from unmask.fonts import Fonts
 
 CELL = 0.32  # inches
+FORMATS = (".png", ".svg", ".pdf")
 
 
 def draw_attention(
     weights: Tensor, rows: tuple[str, ...], columns: tuple[str, ...], title: str, file: Path, letters: Fonts
 ) -> None:
     """`weights`: rows x columns, each row sums to 1. Dark cells are large weights."""
+    _check(file)
     try:
         from matplotlib.figure import Figure
     except ImportError:
@@ -32,3 +34,14 @@ def draw_attention(
     for label, name in zip([*axes.get_xticklabels(), *axes.get_yticklabels()], [*columns, *rows], strict=True):
         label.set_fontfamily(letters.of(name))
     figure.savefig(file, dpi=150)
+
+
+def _check(file: Path) -> None:
+    """Refuse a file that no picture can be drawn into."""
+    require(
+        file.suffix.lower() in FORMATS,
+        "the picture must be a file that ends in {formats}, got {file}: give another name",
+        formats=" or ".join(FORMATS),
+        file=file,
+    )
+    require(file.parent.is_dir(), "the folder {parent} does not exist: create it, or name another", parent=file.parent)

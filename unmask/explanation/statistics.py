@@ -19,6 +19,7 @@ from unmask.explanation.counts import Counts, add, counts
 from unmask.explanation.hidden_units import in_place, levels, make, moves
 from unmask.explanation.records import to_json
 from unmask.pretraining import Mixture
+from unmask.pretraining.labelled import with_tasks
 from unmask.recipe import MAIN, FullTrack, Recipe, Stage
 from unmask.system.tracks import rows_of
 
@@ -92,13 +93,14 @@ def measure(
 
     `stage` counts from 1; None is the last stage."""
     require(visit >= 0, "visit must be 0 or more, got {visit}", visit=visit)
+    mixture = Mixture.open([data])
+    recipe = with_tasks(recipe, mixture.tokenizer)
     number = find_stage(recipe, stage)
     now, done = recipe.schedule[number - 1], sum(before.share for before in recipe.schedule[: number - 1])
     if track is not None:
         find_track(recipe, number, track)  # refuse an unknown one
         now = replace(now, turns={track: 1.0}) if recipe.takes_turns else now
     chosen = {name: found for name, found in recipe.all_tracks(now).items() if track in (None, name)}
-    mixture = Mixture.open([data])
     mixture.check(recipe)
     vocabulary = mixture.tokenizer.vocabulary
     system.check_fit(recipe, vocabulary)

@@ -83,7 +83,9 @@ class TaskReader:
         how = Beams(beams, length_penalty, length_offset=length_offset, least=least, no_repeat=no_repeat)
         cached = self.model.system.backbone.can_cache
         found = generate(self.model, sources, tokens=tokens, sampling=how, cached=cached)
-        return [one.text for one in found.value], found.notes
+        cut = sum(not one.ended for one in found.value)
+        notes = Counter({f"written texts are cut after {tokens} tokens: set most={2 * tokens} for longer ones": cut})
+        return [one.text for one in found.value], found.notes + notes
 
 
 def task_of_model(model: Model) -> Task:

@@ -64,6 +64,9 @@ def attention_to_source(model: Model, source: str, target: str) -> Noted[Attenti
         "transformer or cove",
         folder=model.folder,
     )
+    require(
+        bool(source.strip() and target.strip()), "the source and the target must be texts, and one is empty: give both"
+    )
     step = DecoderToken(model)
     written = [*model.tokenizer.encode(target), step.end]
     read, room = step.source(model.tokenizer.encode(source), len(written))

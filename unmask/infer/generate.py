@@ -77,6 +77,12 @@ def _check(how: Decoding, tokens: int, samples: int) -> None:
     require(tokens >= 1, "tokens must be 1 or more, got {tokens}", tokens=tokens)
     require(samples >= 1, "samples must be 1 or more, got {samples}", samples=samples)
     require(
+        how.least <= tokens,
+        "--min-tokens {least} is more than --tokens {tokens}: ask for more --tokens or fewer --min-tokens",
+        least=how.least,
+        tokens=tokens,
+    )
+    require(
         samples == 1 or not isinstance(how, Greedy),
         "--greedy gives one text per prompt, got --samples {samples}: drop one of the two options",
         samples=samples,

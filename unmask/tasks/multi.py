@@ -28,7 +28,7 @@ LABELS = "labels"  # the column, unless the user names another
 
 
 @dataclass(frozen=True)
-class Labelled(Example):
+class LabelledText(Example):
     """A text or a pair of texts with any number of labels; `label` is not used."""
 
     labels: tuple[str, ...] | None = None  # None if labels are not read
@@ -169,7 +169,7 @@ def _labels(example: Example) -> tuple[str, ...]:
     return found or ()
 
 
-def _labelled(example: Example, column: str) -> Labelled:
+def _labelled(example: Example, column: str) -> LabelledText:
     value = _listed(example.row, column, example.where)
     wrong = next((one for one in value if isinstance(one, bool | float | list | dict) or not str(one).strip()), None)
     require(
@@ -187,7 +187,7 @@ def _labelled(example: Example, column: str) -> Labelled:
         column=column,
         value=value,
     )
-    return Labelled(example.text, None, example.where, example.row, names)
+    return LabelledText(example.text, None, example.where, example.row, names)
 
 
 def _listed(row: Mapping[str, Any], column: str, where: str) -> list[Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -14,11 +14,13 @@ from unmask import metrics
 from unmask.axes import Answered, Judged, Pretrained, Reader
 from unmask.data.examples import Laid, Text
 from unmask.errors import UserError, require
+from unmask.predict import Choice
 from unmask.predict.label import ANSWERS
 from unmask.recipe import Recipe
 from unmask.tasks._answers import Ranked
 from unmask.tasks._labelled import fixed
-from unmask.tasks._recipe import label_head, with_head
+from unmask.tasks._lists import by_query, lists_of
+from unmask.tasks._recipe import dense, label_head, reads_everything, with_head
 from unmask.tasks._rows import read_rows
 from unmask.tasks._texts import two_texts
 from unmask.tasks._training import Training, check_dropout
@@ -47,11 +49,18 @@ class Rank(Training):
     # whether there is a dense layer before the output; none: the recipe's value if tokens see both sides, otherwise false
     pooler: bool | None = None
     activation: Literal["tanh", "gelu"] | None = None  # of that dense layer; none: the recipe's value
+    # learn which of so many passages of a query is the relevant one (MT-DNN); none: learn of each passage whether it is relevant
+    lists: int | None = None
     highest: float | None = None  # the highest relevance, which is learned as 1; none: that of the training examples
 
     def __post_init__(self) -> None:
         super().__post_init__()
         check_dropout(self.dropout)
+        require(
+            self.lists is None or self.lists >= 2,
+            "lists must be none, or 2 or more passages that are compared, got {lists}",
+            lists=self.lists,
+        )
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -63,7 +72,7 @@ class Rank(Training):
 
     @property
     def head(self) -> str:
-        return "label"
+        return "label" if self.lists is None else "choice"
 
     @property
     def compares(self) -> bool:
@@ -88,6 +97,11 @@ class Rank(Training):
         self.check(examples, "the first training example")
         highest = max(float(one.relevance or 0) for one in examples)
         require(highest > 0, "no passage is relevant to its query: give passages with a label over 0")
+        require(
+            self.lists is None or bool(lists_of(examples, self.lists)),
+            "no query has both a relevant passage and a less relevant one, which lists={lists} compares: set lists=none",
+            lists=self.lists,
+        )
         return replace(self, highest=highest if self.highest is None else self.highest)
 
     def check(self, examples: Sequence[Candidate], reader: str, *, labelled: bool = True) -> None:
@@ -97,6 +111,11 @@ class Rank(Training):
             raise UserError("{where}: the passage has no label: give 1 if it is relevant, otherwise 0", where=where)
 
     def recipe(self, base: Pretrained) -> Recipe:
+        if self.lists is not None:
+            layer = dense(base, self.pooler, self.activation, usual=reads_everything(base))
+            one = Choice(**layer, dropout=self.dropout)
+            task = self.decided(base.recipe, pooler=one.pooler, activation=one.activation if one.pooler else None)
+            return with_head(base, task, self.head, one, 0)
         head = label_head(
             base, classes=1, answer="classes", pool="summary", dropout=self.dropout, pooler=self.pooler,
             activation=self.activation,
@@ -108,6 +127,9 @@ class Rank(Training):
         readings = [Text(one.query, one.passage) for one in examples]
         if not labelled:
             return Laid(readings)
+        if self.lists is not None:
+            chosen = lists_of(examples, self.lists)
+            return Laid([tuple(readings[number] for number in some) for some in chosen], [0] * len(chosen))
         shares = np.array([float(one.relevance or 0) for one in examples]) / (self.highest or 1.0)
         return Laid(readings, answers={ANSWERS: shares.clip(0, 1)[:, None]})
 
@@ -116,10 +138,11 @@ class Rank(Training):
 
     def answer(self, model: Reader, examples: Sequence[Candidate]) -> Answered:
         """The score of each passage, and its rank among the given passages of its query."""
-        found, notes = model.scores("scores of each class", self.lay_out(examples, labelled=False))
+        fact = "scores of each class" if self.lists is None else "choice scores"
+        found, notes = model.scores(fact, self.lay_out(examples, labelled=False))
         scores = np.array([float(row[0]) for row in found])
         ranks = np.zeros(len(scores), np.int64)
-        for numbers in _by_query(examples):
+        for numbers in by_query(examples):
             order = np.argsort(-scores[numbers], kind="stable")
             ranks[np.array(numbers)[order]] = np.arange(1, len(numbers) + 1)
         return Answered([Ranked(*both) for both in zip(scores.tolist(), ranks.tolist(), strict=True)], notes)
@@ -129,7 +152,7 @@ class Rank(Training):
         such scores: it is left out and counted."""
         groups = [
             ([answers[i].score for i in numbers], [float(examples[i].relevance or 0) for i in numbers])
-            for numbers in _by_query(examples)
+            for numbers in by_query(examples)
         ]
         scored = [metrics.ranking(scores, relevance) for scores, relevance in groups if max(relevance) > 0]
         require(bool(scored), "no query has a relevant passage: there is nothing to score")
@@ -149,14 +172,6 @@ class Rank(Training):
         self, model: Reader, examples: Sequence[Candidate], dev: Sequence[Candidate], best: Judged | None
     ) -> list[str]:
         return []
-
-
-def _by_query(examples: Sequence[Candidate]) -> list[list[int]]:
-    """The numbers of the examples of each query."""
-    found: dict[str, list[int]] = defaultdict(list)
-    for number, one in enumerate(examples):
-        found[one.query].append(number)
-    return list(found.values())
 
 
 def _candidates(row: Mapping[str, Any], where: str, labelled: bool) -> Iterator[Candidate]:

@@ -207,10 +207,11 @@ def read(path: str | Path, *, labelled: bool = True) -> tuple[list[Pair], Counte
     path, notes = Path(path), Counter[str]()
     plain = format_of(path) == ".txt" and not labelled
     rows = ((number, {"source": line}) for number, line in lines_of_file(path)) if plain else read_rows(path)
-    found = [_read_pair(row, f"{path}, line {number:,}", labelled) for number, row in rows]
-    pairs = [pair for pair in found if pair is not None]
+    found = [(number, _read_pair(row, f"{path}, line {number:,}", labelled)) for number, row in rows]
+    pairs = [pair for _, pair in found if pair is not None]
     if len(pairs) < len(found):
-        notes[EMPTY if labelled else EMPTY_SOURCE] = len(found) - len(pairs)
+        first = next(number for number, pair in found if pair is None)
+        notes[f"{EMPTY if labelled else EMPTY_SOURCE}; the first is {path}, line {first:,}"] = len(found) - len(pairs)
     require(
         bool(pairs), "{path} holds no examples with text: give a file with at least one source and target", path=path
     )

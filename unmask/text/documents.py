@@ -33,7 +33,7 @@ LONGEST_TEXT = 1 << 20  # characters; a longer document is cut at a line end, a 
 
 _TOO_LONG = "documents longer than {:,} characters, cut into parts"
 _PAIR_TOO_LONG = "pairs longer than {:,} characters, left out"
-EMPTY_SIDE = "pairs with an empty source or target, left out"
+_EMPTY_SIDE = "pairs with an empty source or target, left out"
 NO_BLANK_LINE = (
     "files without a blank line, each read as one document: if every line is a document, pass --lines; otherwise put a "
     "blank line between documents"
@@ -187,7 +187,8 @@ class Corpus:
             sides = [" ".join(line.values[name].split()) for name in ("source", "target")]
             text = "\n".join(sides)
             if not all(sides):
-                self.notes[EMPTY_SIDE] += 1
+                named = next((note for note in self.notes if note.startswith(_EMPTY_SIDE)), None)
+                self.notes[named or f"{_EMPTY_SIDE}; the first is {line.where}"] += 1
             elif len(text) > LONGEST_TEXT:
                 self.notes[_PAIR_TOO_LONG.format(LONGEST_TEXT)] += 1
             else:

@@ -111,6 +111,11 @@ class Tokenizer:
         return self._pattern.startswith(_WORDS)
 
     @property
+    def has_pieces(self) -> bool:
+        """Whether a word that is no token is read as several smaller tokens; otherwise it is unknown as a whole."""
+        return not isinstance(self.backend.model, models.WordLevel)
+
+    @property
     def keeps_spelling(self) -> bool:
         """Whether the spelling of every token is kept."""
         return _SPELLED in self._pattern

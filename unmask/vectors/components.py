@@ -75,15 +75,9 @@ class Components:
         return [character for character in self.of if character not in seen]
 
     def notes(self, words: Sequence[str]) -> dict[str, int]:
-        """What a user must know about a table and the words of a corpus."""
+        """What a user must know about the words of a corpus: which of their characters the table does not have."""
         han = {character for word in words for character in word if "\u4e00" <= character <= "\u9fff"}
         missing = sorted(han - set(self.of))
-        unseen = self.unseen(words)
-        found = {}
-        if missing:
-            found[f"characters of the corpus are not in the table of components, such as {missing[0]}"] = len(missing)
-        if unseen:
-            found[
-                f"characters of the table are in no word of the corpus, such as {unseen[0]}: their vectors come from their parts"
-            ] = len(unseen)
-        return found
+        if not missing:
+            return {}
+        return {f"characters of the corpus are not in the table of components, such as {missing[0]}": len(missing)}

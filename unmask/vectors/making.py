@@ -152,12 +152,17 @@ def _with_unseen(vectors: WordVectors, components: Components, trained: np.ndarr
     """Add the characters of the table that were never seen: each is the sum of its components."""
     known = {part for word in vectors.words for part in components.parts_of(word)}
     unseen = [one for one in components.unseen(vectors.words) if one not in vectors.places]
-    added = [one for one in unseen if known.issuperset(components.of[one])]
-    if len(added) < len(unseen):
-        first = next(one for one in unseen if one not in added)
+    added, without = list[str](), list[str]()
+    for one in unseen:
+        (added if known.issuperset(components.of[one]) else without).append(one)
+    if added:
         notes[
-            f"characters of the table get no vector: no word of the corpus has one of their parts, such as {first}"
-        ] = len(unseen) - len(added)
+            f"characters of the table are in no word of the corpus, such as {added[0]}: their vectors come from their parts"
+        ] = len(added)
+    if without:
+        notes[
+            f"characters of the table get no vector, such as {without[0]}: one of their parts is in no word of the corpus"
+        ] = len(without)
     place = {name: number for number, name in enumerate(components.names)}
     rows = [trained[[place[part] for part in components.of[one]]].sum(0) for one in added]
     return WordVectors((*vectors.words, *added), np.concatenate([vectors.matrix, *(row[None] for row in rows)]))

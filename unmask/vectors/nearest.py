@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 
 import numpy as np
 
-from unmask.errors import require, unknown
+from unmask.errors import UserError, require
 from unmask.vectors.vector_file import WordVectors
+
+_FREQUENT = 50_000  # words that an unknown word is compared with; more take seconds
 
 
 @dataclass(frozen=True)
@@ -68,7 +71,13 @@ def _place(vectors: WordVectors, word: str) -> int:
     for spelling in (word, word.lower()):
         if spelling in vectors.places:
             return vectors.places[spelling]
-    raise unknown("word", word, vectors.words[:50_000])
+    near = get_close_matches(word, vectors.words[:_FREQUENT], n=3, cutoff=0.5)
+    raise UserError(
+        "{word!r} has no vector, and {count:,} other words have one: {advice}",
+        word=word,
+        count=len(vectors.words),
+        advice=f"did you mean {' or '.join(near)}?" if near else "give another word, or make vectors of more text",
+    )
 
 
 def _unit(vectors: WordVectors) -> np.ndarray:

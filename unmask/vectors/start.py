@@ -10,7 +10,7 @@ from torch import Tensor
 
 from unmask.axes import Need, Part
 from unmask.errors import require
-from unmask.vectors.vector_file import read_vectors
+from unmask.vectors.vector_file import dims_of, read_vectors
 
 
 @dataclass(frozen=True)
@@ -28,26 +28,31 @@ class FromVectors(Part):
     def gives(self) -> frozenset[str]:
         return frozenset({"word vectors"})
 
-    def fill_embeddings(self, table: Tensor, words: Sequence[str | None]) -> str:
-        """Write the first values into a table of embeddings. `words`: what each token spells; None: it is no word.
-
-        Returns a notice: how many tokens have a vector."""
+    def check(self, width: int) -> None:
         require(
             self.file is not None,
             "start.file is none, and the embeddings start as word vectors: make a file with 'unmask vectors CORPUS --dims {dims} "
             "--out v.txt', and pass --set start.file=v.txt",
-            dims=table.shape[1],
+            dims=width,
         )
         assert self.file is not None
-        vectors = read_vectors(self.file)
+        dims = dims_of(self.file)
         require(
-            vectors.dims == table.shape[1],
+            dims == width,
             "{file} has vectors of {dims}, and the embeddings have {width} numbers: make vectors with --dims {width}, or set the "
             "width of the embeddings (system.backbone.embedding or system.backbone.width) to {dims}",
             file=self.file,
-            dims=vectors.dims,
-            width=table.shape[1],
+            dims=dims,
+            width=width,
         )
+
+    def fill_embeddings(self, table: Tensor, words: Sequence[str | None]) -> str:
+        """Write the first values into a table of embeddings. `words`: what each token spells; None: it is no word.
+
+        Returns a notice: how many tokens have a vector."""
+        self.check(table.shape[1])
+        assert self.file is not None
+        vectors = read_vectors(self.file)
         found = [_place(vectors.places, word) for word in words]
         rows = [token for token, place in enumerate(found) if place is not None]
         require(

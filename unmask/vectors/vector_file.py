@@ -45,8 +45,7 @@ class WordVectors:
 
 def read_vectors(file: str | Path) -> WordVectors:
     """The vectors of a file. A word that comes twice keeps its first vector."""
-    file = Path(file)
-    require(file.is_file(), "no word vectors at {file}: make them with 'unmask vectors CORPUS --out {file}'", file=file)
+    file = _present(file)
     words, matrix = _read_binary(file) if file.suffix == BINARY else _read_text(file)
     first = {word: place for place, word in reversed(list(enumerate(words)))}
     if len(first) == len(words):
@@ -54,6 +53,21 @@ def read_vectors(file: str | Path) -> WordVectors:
     kept = sorted(first.values())
     notes = {f"words of {file.name} come more than once: the first vector of each is used": len(words) - len(first)}
     return WordVectors(tuple(words[place] for place in kept), matrix[kept], notes)
+
+
+def dims_of(file: str | Path) -> int:
+    """The dimensions of the vectors of a file, by its first line alone."""
+    file = _present(file)
+    if file.suffix == BINARY:
+        with file.open("rb") as stream:
+            return _binary_header(stream, file)[1]
+    return _text_header(file, next(numbered_lines(file), (0, ""))[1])[1]
+
+
+def _present(file: str | Path) -> Path:
+    file = Path(file)
+    require(file.is_file(), "no word vectors at {file}: make them with 'unmask vectors CORPUS --out {file}'", file=file)
+    return file
 
 
 def write_vectors(vectors: WordVectors, out: str | Path, *, overwrite: bool = False) -> None:
@@ -71,21 +85,13 @@ def write_vectors(vectors: WordVectors, out: str | Path, *, overwrite: bool = Fa
 def _read_text(file: Path) -> tuple[list[str], np.ndarray]:
     lines = numbered_lines(file)
     first = next(lines, (0, ""))[1]
-    require(bool(first.strip()), "{file} is empty: it must have a word and its numbers in each line", file=file)
-    header = _header(first)
-    dims = header[1] if header else len(first.rstrip().split(" ")) - 1
-    require(
-        dims >= 1,
-        "{file}, line 1: {line!r:.60} has a word but no numbers: write a word and its numbers, with spaces between them",
-        file=file,
-        line=first,
-    )
+    promised, dims = _text_header(file, first)
     words: list[str] = []
     blocks: list[np.ndarray] = []
     waiting: list[np.ndarray] = []
     with warnings.catch_warnings():
         warnings.simplefilter("error", DeprecationWarning)  # how numpy says that a text is not a number
-        for number, line in lines if header else chain([(1, first)], lines):
+        for number, line in chain([(1, first)] if promised is None else [], lines):
             word, vector = _parsed(file, number, line, dims)
             words.append(word)
             waiting.append(vector)
@@ -95,13 +101,27 @@ def _read_text(file: Path) -> tuple[list[str], np.ndarray]:
     blocks += [np.stack(waiting)] if waiting else []
     require(bool(words), "{file} has no words after its first line: the file was cut off", file=file)
     require(
-        header is None or header[0] == len(words),
+        promised is None or promised == len(words),
         "{file}: the first line promises {promised:,} words, and {found:,} follow: the file was cut off or changed",
         file=file,
-        promised=header[0] if header else 0,
+        promised=promised or 0,
         found=len(words),
     )
     return words, np.concatenate(blocks)
+
+
+def _text_header(file: Path, first: str) -> tuple[int | None, int]:
+    """What the first line of a text file says: how many words (None: it is not said), and how many dimensions."""
+    require(bool(first.strip()), "{file} is empty: it must have a word and its numbers in each line", file=file)
+    header = _header(first)
+    dims = header[1] if header else len(first.rstrip().split(" ")) - 1
+    require(
+        dims >= 1,
+        "{file}, line 1: {line!r:.60} has a word but no numbers: write a word and its numbers, with spaces between them",
+        file=file,
+        line=first,
+    )
+    return header[0] if header else None, dims
 
 
 def _header(line: str) -> tuple[int, int] | None:
@@ -142,14 +162,7 @@ def _is_number(text: str) -> bool:
 
 def _read_binary(file: Path) -> tuple[list[str], np.ndarray]:
     with file.open("rb") as stream:
-        header = _header(stream.readline(100).decode("ascii", errors="replace"))
-        if header is None:
-            raise UserError(
-                "{file} is not in word2vec's binary format: its first line must have two numbers, how many words and how many "
-                "dimensions; a file in text format must not have the ending .bin",
-                file=file,
-            )
-        count, dims = header
+        count, dims = _binary_header(stream, file)
         words, matrix = [], np.empty((count, dims), dtype=np.float32)
         for place in range(count):
             words.append(_binary_word(stream, file, place))
@@ -164,6 +177,17 @@ def _read_binary(file: Path) -> tuple[list[str], np.ndarray]:
             matrix[place] = np.frombuffer(numbers, dtype="<f4")
     require(bool(np.isfinite(matrix).all()), "{file} has numbers that are not finite: write it again", file=file)
     return words, matrix
+
+
+def _binary_header(stream: BinaryIO, file: Path) -> tuple[int, int]:
+    header = _header(stream.readline(100).decode("ascii", errors="replace"))
+    if header is None:
+        raise UserError(
+            "{file} is not in word2vec's binary format: its first line must have two numbers, how many words and how many "
+            "dimensions; a file in text format must not have the ending .bin",
+            file=file,
+        )
+    return header
 
 
 def _binary_word(stream: BinaryIO, file: Path, place: int) -> str:
