@@ -36,6 +36,7 @@ from embed import ours, sentences
 from unmask import infer
 
 LEFT = "left"  # the client closed its connection
+SAMPLES = 6  # of memory under load
 
 
 def main() -> None:
@@ -83,9 +84,9 @@ class Load:
         capacity = await self.capacity(min(5.0, chosen.seconds))
         before = self.memory()
         print(json.dumps({"capacity": capacity, "memory_mb": before}), flush=True)
-        await self.arrive(capacity * chosen.times, chosen.seconds, self.reload)
+        came = await self.arrive(capacity * chosen.times, chosen.seconds, self.reload)
         bound = 2 * chosen.requests / capacity
-        self.report("load", {"bound": bound, "memory_mb": self.memory(), "metrics": await self.metrics()})
+        self.report("load", {"bound": bound, "memory_after_mb": self.memory(), "metrics": await self.metrics()} | came)
         started = time.perf_counter()
         await asyncio.gather(*(self.ask(None) for _ in range(1_000)))
         self.report("1,000 at once", {"seconds": time.perf_counter() - started})
@@ -125,16 +126,21 @@ class Load:
         self.seconds.clear()
         return done / seconds
 
-    async def arrive(self, rate: float, seconds: float, middle: Callable[[], Awaitable[None]]) -> None:
-        """Requests at this rate. `middle`: what is done after half of the time."""
-        begun, asked, done = time.perf_counter(), [], False
+    async def arrive(self, rate: float, seconds: float, middle: Callable[[], Awaitable[None]]) -> dict[str, Any]:
+        """Requests at this rate. `middle`: what is done after half of the time. Returns how many came, and memory over time."""
+        begun, asked, memory, due, halfway = time.perf_counter(), [], [self.memory()], 0.0, False
         while (passed := time.perf_counter() - begun) < seconds:
-            asked.append(asyncio.ensure_future(self.ask(0.3 if self.dice.random() < 0.5 else None)))
-            if passed > seconds / 2 and not done:
-                done = True
+            while due <= passed:  # a late loop sends all that are due: the rate does not depend on the answers
+                asked.append(asyncio.ensure_future(self.ask(0.3 if self.dice.random() < 0.5 else None)))
+                due += self.dice.expovariate(rate)
+            if passed > seconds / 2 and not halfway:
+                halfway = True
                 asked.append(asyncio.ensure_future(middle()))
-            await asyncio.sleep(self.dice.expovariate(rate))
+            if passed > len(memory) * seconds / SAMPLES:
+                memory.append(self.memory())
+            await asyncio.sleep(0.002)
         await asyncio.gather(*asked)
+        return {"rate": len(asked) / seconds, "memory_mb": memory}
 
     async def ask(self, leaves: float | None) -> None:
         """One request. `leaves`: seconds after which the client closes the connection."""
@@ -177,8 +183,9 @@ class Load:
         return {name: float(re.findall(rf"^{name} (\S+)", page, re.M)[0]) for name in names}
 
     def memory(self) -> float:
+        """MB; 0 after the process has ended."""
         lines = Path(f"/proc/{self.process.pid}/status").read_text().splitlines()
-        return next(int(line.split()[1]) / 1_000 for line in lines if line.startswith("VmRSS"))
+        return next((int(line.split()[1]) // 1_000 for line in lines if line.startswith("VmRSS")), 0)
 
     def report(self, name: str, more: dict[str, Any]) -> None:
         cuts = statistics.quantiles(self.seconds, n=100) if len(self.seconds) > 1 else [0.0] * 99

@@ -65,6 +65,24 @@ def test_every_batch_of_every_task_is_read_once_in_each_epoch(place):
     assert ends == {1: batches, 2: {name: 2 * count for name, count in batches.items()}}
 
 
+def test_the_turns_of_a_task_are_those_of_its_rows_and_not_of_its_examples(place, tmp_path):
+    pool = [
+        {"query": f"q{i // 6}", "passage": row["text"], "label": int(i % 6 < 3)}
+        for i, row in enumerate(rows("classify", 60))
+    ]
+    long = [{"tokens": ["the", "river"] * 40, "tags": ["O", "B-X"] * 40}] * 10
+    for name, some in {"pick": pool, "tags": long}.items():
+        for split in ("train", "test"):
+            write(tmp_path / "tasks" / name / f"{split}.jsonl", some)
+    values = ["epochs=1", "examples=10", "rate=0.003", "length=32"]
+    works("adapt", place / "base", tmp_path / "tasks", "--out", tmp_path / "x", "--device", "cpu", *settings(values))
+    model = load(tmp_path / "x", device="cpu")
+    counts = {name: len(rows_of(model, name, tmp_path)) for name in ("pick", "tags")}
+    assert counts["pick"] == 90  # 10 queries, 3 relevant passages x 3 others
+    assert counts["tags"] > 10  # windows
+    assert history(tmp_path / "x")[-1]["turns"] == {name: round(count / 10) for name, count in counts.items()}
+
+
 def test_the_epoch_with_the_best_mean_over_the_dev_sets_is_kept(place):
     last = history(place / "many")[-1]
     scores = [[value for name, value in epoch.items() if name.startswith("dev_")] for epoch in last["epochs"]]

@@ -38,6 +38,17 @@ def test_vectors_and_probabilities_are_nearly_those_of_float32(run):
     assert "of 8 dev answers are those of float32" in told[0]["text"]
 
 
+def test_a_run_with_low_rank_matrices_is_fast_too(run, tmp_path):
+    base, examples = unmask.load(run.parent / "base", device="cpu"), run.parent / "dev.jsonl"
+    settings = ["epochs=8", "rate=1e-2"]  # so that the matrices are not zero
+    base.adapt(examples, tmp_path / "lora", tune="lora", settings=settings, progress=False)
+    plain, fast = unmask.load(tmp_path / "lora", device="cpu"), unmask.load(tmp_path / "lora", fast=True, tell=list)
+    without = unmask.load(run.parent / "base", device="cpu").embed(SENTENCES)
+    far = np.abs(fast.embed(SENTENCES) - plain.embed(SENTENCES)).max()
+    assert far < np.abs(without - plain.embed(SENTENCES)).max() / 2
+    np.testing.assert_array_equal(unmask.load(run.parent / "base", device="cpu").embed(SENTENCES), without)
+
+
 def test_the_file_is_made_once_and_again_when_the_weights_change(run, monkeypatch):
     told = []
     unmask.load(run, fast=True, tell=told.append)

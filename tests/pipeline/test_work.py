@@ -14,6 +14,7 @@ import unmask
 from tests.pipeline.made import FILE, FakeRunner, folder, tasks_in
 from unmask import cli, plan_pipeline, run_pipeline
 from unmask.pipeline.call import Call
+from unmask.pipeline.fingerprint import changes
 from unmask.pipeline.read_file import read_pipeline
 from unmask.pipeline.runner import given
 from unmask.pipeline.toml_file import TomlFile
@@ -176,18 +177,35 @@ def test_a_command_that_is_shown_does_what_the_stage_does(tmp_path, monkeypatch,
                 assert near(shown[name], tmp_path) == near(value, tmp_path), (call.command, name)
 
 
+def test_changes_are_named_and_what_is_not_given_is_no_change(tmp_path):
+    before = {"text": {"a.txt": "1", "b.txt": "2"}, "settings": [], "start": "x", "lines": False}
+    now = {
+        "text": {"a.txt": "3", "c.txt": "4"},
+        "settings": ["hide.budget=0.2"],
+        "start": "y",
+        "names": {},
+        "budget": "9m",
+    }
+    assert list(changes(before, now)) == [
+        "a.txt has changed", "c.txt is new", "b.txt is gone", "settings was not given and is now hide.budget=0.2",
+        "the stage or run that it starts from has changed", "budget was not given and is now 9m",
+    ]  # fmt: skip
+    assert list(changes({"text": {"a.txt": "1"}}, {"text": {"z.txt": "1"}})) == []  # it was renamed
+    assert list(changes({}, {"labelled": {"a.jsonl": "1"}})) == ["a.jsonl is new"]
+
+
 def test_a_mixed_stage_reads_prepared_triples_in_a_share_of_the_steps(tmp_path):
     found = works(folder(tmp_path, MIXED))
     settings = found["domain"].calls[0].options["--set"]
-    assert settings[0] == "schedule.*.turns={'main': 0.75, 'triples': 0.25}"
-    assert f"data=('{found['prepare'].out}',)" in settings[1]
+    assert settings[0] == 'schedule.*.turns={"main": 0.75, "triples": 0.25}'
+    assert f'data=("{found["prepare"].out}",)' in settings[1]
     assert found["prepare"].calls[0].words == (found["triples"].out,)
 
 
 def test_a_recipe_that_predicts_the_next_token_reads_triples_as_they_are(tmp_path):
     found = works(folder(tmp_path, FILE.replace('"bert"', '"gpt2"')))
     assert found["knowledge"].calls[0].options["--set"] == [
-        "schedule.*.turns={'triples': 1}",
+        'schedule.*.turns={"triples": 1}',
         "tracks.triples=Track(arrange=SourceTarget)",
     ]
 
@@ -201,9 +219,9 @@ def test_labelled_examples_are_tracks_with_the_names_of_their_files(tmp_path):
     call = works(file)["knowledge"].calls[0]
     assert call.words == ("bert", str(tmp_path / "wiki"))  # the data of the run, of which nothing is read
     assert call.options["--set"] == [
-        "schedule.*.turns={'sst2': 0.5, 'mnli': 0.5}",
-        f"tracks.sst2=Track(arrange=Labelled(file='{tmp_path}/sst2.jsonl'))",
-        f"tracks.mnli=Track(arrange=Labelled(file='{tmp_path}/mnli/train.jsonl'))",
+        'schedule.*.turns={"sst2": 0.5, "mnli": 0.5}',
+        f'tracks.sst2=Track(arrange=Labelled(file="{tmp_path}/sst2.jsonl"))',
+        f'tracks.mnli=Track(arrange=Labelled(file="{tmp_path}/mnli/train.jsonl"))',
     ]
     before = keys(file)
     (tmp_path / "mnli" / "train.jsonl").write_text('{"text": "a", "label": "b"}')
@@ -214,9 +232,9 @@ def test_a_folder_of_tasks_gives_a_track_for_each(tmp_path):
     file = folder(tmp_path, FILE.replace('triples = "graph.tsv"', 'text = "wiki/"\nlabelled = "tasks/"'))
     tasks_in(tmp_path, "one", "two-b")
     settings = works(file)["knowledge"].calls[0].options["--set"]
-    assert settings[0] == "schedule.*.turns={'main': 0.666667, 'one': 0.166667, 'two_b': 0.166667}"
+    assert settings[0] == 'schedule.*.turns={"main": 0.666667, "one": 0.166667, "two_b": 0.166667}'
     assert (
-        f"tracks.two_b=Track(arrange=Labelled(file='{tmp_path}/tasks/two-b/train.jsonl', dev='{tmp_path}/tasks/two-b/dev.jsonl'))"
+        f'tracks.two_b=Track(arrange=Labelled(file="{tmp_path}/tasks/two-b/train.jsonl", dev="{tmp_path}/tasks/two-b/dev.jsonl"))'
         in settings
     )
 

@@ -35,6 +35,7 @@ from unmask.tasks._sentences import Sentence
 from unmask.tasks.classify import Example
 
 collect_ignore = ["test_page.py"] if MISSING else []  # the summary of the tests says so
+collect_ignore += [] if shutil.which("curl") else ["test_curl.py"]
 STORED = Path(__file__).parent.parent / "runs" / "format_2"
 NAMES = ("bert", "bert-classify", "gpt2", "tags", "span", "pairs", "vectors", "first", "second")
 WORDS = ["the doctor opened the case", "every window near London", "three valves", "no evidence"]

@@ -13,6 +13,9 @@ TEXTS = ["", " ", "a", "The cat sat.", "[MASK]", "a [MASK] b [MASK]", "今天天
          "../../etc/passwd", "%s%n", "{}", "the " * 200, "[CLS] [SEP] [PAD]"]  # fmt: skip
 NUMBERS = [0, 1, -1, 2, 5, 100, 2**31, 2**63, -(2**63), 10**400, 0.5, -0.0, 1e-9, 1e308, 3.0]
 NAMES = ["bert", "gpt2", "tags", "span", "pairs", "vectors", "first", "none", ""]
+SETTINGS = ["hide.budget=0.5", "hide.budget=-1", "hide.units=Words", "hide.units=Spans(lengths=Poisson(mean=1e300))", "see=Permuted", "see=Prefix",
+            "hide.units=Levels", "schedule.*.length=4", "schedule.0.length=4096", "system.backbone.length=4096", "arrange=Discourse(file='x')", "layout=[CLS] a",
+            "tokenizer=Characters", "hide.replace=Mask(mask=2)", "hide=()", "hide=None", "predict={}", "tracks={}", "schedule=()", "=", "hide.budget"]  # fmt: skip
 ODD = [None, True, False, [], {}, [[]], [None], {"a": 1}, [1, "a"], [[1], ["a"]]]
 
 
@@ -60,6 +63,8 @@ def _field(name: str, schema: dict[str, Any], dice: random.Random, depth: int) -
         return dice.choices(NAMES, k=2)
     if name == "recipe" and dice.random() < 0.9:
         return dice.choice(["bert", "gpt2", "xlnet"])
+    if name == "settings":
+        return dice.choices(SETTINGS, k=dice.choice([0, 1, 1, 2]))
     if name == "size":
         return "tiny"
     if name in ("max_tokens", "k", "top_k", "top", "n", "first") and dice.random() < 0.8:

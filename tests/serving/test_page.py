@@ -199,6 +199,24 @@ def test_tags_and_answers_are_marked_in_the_text(chromium, url, runs):
         assert page.locator("mark").evaluate("mark => mark.firstChild.textContent") == found.text
 
 
+def test_the_first_view_is_one_that_the_model_can_do(chromium, runs):
+    with running(service_of(runs, "pairs")) as address, opened(chromium, address, text=TEXT) as page:
+        page.get_by_label("Second text").fill("three valves")
+        page.keyboard.press("Enter")
+        page.locator("ol.bars").wait_for()
+        (found,) = unmask.load(runs / "pairs", device="cpu").predict([(TEXT, "three valves")])
+        assert bars(page) == [(label, percent(share)) for label, share in found.top(9)]
+
+
+def test_what_comes_from_the_code_is_chinese_too(chromium, url):
+    with opened(chromium, url, view="row", recipe="bert", text=TEXT, lang="zh") as page:
+        assert (
+            page.get_by_text("每个词元看见整个样本（BERT）。").count() == 2
+        )  # as the hint of the view, and as a choice
+        assert "遮住 15% 的词元" in page.locator("#sentence").inner_text()
+        assert page.get_by_text("Every token sees").count() == 0
+
+
 def test_nearest_sentences_and_losses(chromium, url):
     with opened(chromium, url, view="search", text="the doctor opened the case") as page:
         assert page.locator(".found li").count() == 3

@@ -66,6 +66,16 @@ def test_every_setting_that_the_page_offers_exists(url):
     assert tracks["bart"]["main"]["budget"]["setting"] == "hide.2.budget"
 
 
+def test_nearly_all_that_a_visitor_chooses_from_has_chinese_words(url):
+    """Those that have none are shown in English."""
+    _, choices = get(url, "/choices")
+    known = (PAGE / "chinese.js").read_text(encoding="utf-8")
+    texts = [one["idea"] for one in choices["recipes"]] + [one["about"] for one in choices["units"] + choices["views"]]
+    sentences = [one for text in texts for one in text.removesuffix(".").split(". ")]
+    lacking = [one for one in sentences if f'"{one}"' not in known]
+    assert len(lacking) < len(sentences) / 4, lacking
+
+
 def _chosen(recipe, track):
     """The budget, the units and the view of a track."""
     found = recipe.all_tracks(recipe.schedule[-1])[track]

@@ -67,6 +67,8 @@ def adapt_many(
     model = adapt.new_model(base, recipe, out, seed, fresh)
     parts = {one.name: one_task(model, one.name) for one in tasks}
     rows, notes = _rows(parts, tasks)
+    recipe = recipe.replace(schedule=many.schedule(batches(rows, plan), plan))
+    model = replace(model, recipe=recipe)
     judge = _JudgeAll(model, {one.name: one.dev for one in tasks if one.dev})
     start = {"tasks": {one.name: {"examples": len(one.examples), "dev": len(one.dev)} for one in tasks}}
     yield from rounds(
@@ -104,14 +106,14 @@ def _with_heads(learned: Any, many: Many) -> Any:
 def _recipe(base: Model, tasks: Sequence[Labels], many: Many, plan: Hyperparameters, seed: int, fresh: bool) -> Recipe:
     """The recipe in which each task is a track, and no other track has a turn."""
     tracks = {one.name: _track(base, one, plan, seed, fresh) for one in tasks}
-    batches = {one.name: max(1, round(len(one.examples) / plan.examples)) for one in tasks}
+    alike = dict.fromkeys(tracks, 1)  # until it is known how many rows each task has
     found: Recipe = base.recipe.replace(
         arrange=FromTask(),
         hide=Nothing(),
         see=reading(base),
         predict={},
         optimise=many.optimise(plan),
-        schedule=many.schedule(batches, plan),
+        schedule=many.schedule(alike, plan),
         reads=plan.length,
         segments=(),
         tracks=tracks,
@@ -152,9 +154,14 @@ def _rows(parts: Mapping[str, Model], tasks: Sequence[Labels]) -> tuple[dict[str
     return rows, notes
 
 
+def batches(rows: Mapping[str, Rows], plan: Hyperparameters) -> dict[str, int]:
+    """The number of batches of an epoch of each task. A task may have more rows than examples: windows, or lists of passages."""
+    return {name: max(1, round(len(mine) / plan.examples)) for name, mine in rows.items()}
+
+
 def to_read(rows: Mapping[str, Rows], stages: Sequence[Stage], plan: Hyperparameters, seed: int) -> ToRead:
     """The tasks as tracks that take turns. In an epoch there are as many steps as all tasks have batches."""
-    steps = sum(max(1, round(len(mine) / plan.examples)) for mine in rows.values())
+    steps = sum(batches(rows, plan).values())
     ends = [*list(accumulate(stage.share for stage in stages))[:-1], 1.0]
     legs = tuple((end, _turns(rows, stage, seed)) for end, stage in zip(ends, stages, strict=True))
     return ToRead(sum(map(len, rows.values())), plan.examples, steps, legs)

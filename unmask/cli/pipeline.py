@@ -47,6 +47,8 @@ def pipeline(
     screen.table(f"runs in {out / 'runs'}", **tables["stages"])
     if "worth" in tables:
         screen.table("what each stage was worth, in %; ± is half of the 95% interval", **tables["worth"])
+        for text in tables["notes"]:
+            screen.note(text)
     if results["stopped"]:
         screen.note("stopped: the same command goes on")
         raise typer.Exit(130)

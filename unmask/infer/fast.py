@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import os
 import tempfile
@@ -115,10 +116,22 @@ class _Network(nn.Module):
         return last
 
 
+def _backbone(model: Model) -> nn.Module:
+    """The network. Matrices of low rank become a part of the weights of a copy: ONNX cannot add them to some rows only."""
+    tune = model.recipe.tune
+    if tune is None or not tune.factors(model.system):
+        backbone: nn.Module = model.system.backbone
+        return backbone
+    system = copy.deepcopy(model.system)
+    tune.merge(system)
+    merged: nn.Module = system.backbone
+    return merged
+
+
 def _write(model: Model, file: Path, key: str) -> None:
     """Write the network as ONNX, check it, round its weights to 8 bits, and put the file into the run folder."""
     _, quantization = _libraries()
-    network = _Network(model.system.backbone).eval()
+    network = _Network(_backbone(model)).eval()
     require(
         os.access(model.folder, os.W_OK), "{folder} may not be written: --fast keeps a file there", folder=model.folder
     )

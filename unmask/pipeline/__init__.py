@@ -16,7 +16,7 @@ from unmask.pipeline.description import Pipeline
 from unmask.pipeline.execute import do_all, state_of
 from unmask.pipeline.read_file import read_pipeline
 from unmask.pipeline.report_page import write_report
-from unmask.pipeline.results import STAGE_COLUMNS, WORTH_COLUMNS, Variant, results_of, stage_rows, worth_rows
+from unmask.pipeline.results import STAGE_COLUMNS, WORTH_COLUMNS, Variant, notes, results_of, stage_rows, worth_rows
 from unmask.pipeline.runner import ApiRunner, Runner
 from unmask.pipeline.toml_file import TomlFile
 from unmask.pipeline.work import Work, works_of
@@ -72,7 +72,9 @@ def tables(results: dict[str, Any]) -> dict[str, Any]:
     """The tables that are shown at the end: the stages, and what each was worth."""
     shown = {"stages": {"columns": STAGE_COLUMNS, "rows": list(stage_rows(results["variants"][0]))}}
     worth = list(worth_rows(results))
-    return shown | ({"worth": {"columns": WORTH_COLUMNS, "rows": worth}} if worth else {})
+    return shown | (
+        {"worth": {"columns": WORTH_COLUMNS, "rows": worth}, "notes": list(notes(results))} if worth else {}
+    )
 
 
 def _variants(

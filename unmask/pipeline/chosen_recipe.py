@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -52,27 +53,28 @@ def own_file(pipeline: Pipeline) -> str | None:
 
 def track_settings(recipe: Recipe, stage: PretrainingStage, data: Path | None) -> list[str]:
     """The settings for the tracks that read triples and labelled examples. `data`: the folder of the triples; None: they are
-    the data of the run."""
+    the data of the run. Texts have double quotes, so that a shell shows the settings in single ones."""
     tracks = {TRIPLES: _triples_track(recipe, data)} if stage.triples else {}
     tracks |= {one.name: _labelled_track(one) for one in stage.labelled}
     if not tracks:
         return []
     turns = [_turns(part.turns or {MAIN: 1.0}, stage.mix, list(tracks)) for part in recipe.schedule]
     same = all(one == turns[0] for one in turns)
-    shown = [f"schedule.*.turns={turns[0]}"] if same else [f"schedule.{n}.turns={one}" for n, one in enumerate(turns)]
+    places = ["*"] if same else [str(number) for number in range(len(turns))]
+    shown = [f"schedule.{place}.turns={json.dumps(one)}" for place, one in zip(places, turns, strict=False)]
     return [*shown, *(f"tracks.{name}={track}" for name, track in tracks.items())]
 
 
 def _triples_track(recipe: Recipe, data: Path | None) -> str:
     """A recipe that hides tokens hides the second text. One that predicts the next token reads the triple as it is."""
-    place = f"data=({str(data)!r},), " if data else ""
+    place = f"data=({json.dumps(str(data))},), " if data else ""
     hides = "" if "from before" in gives_of(recipe.hide) else ", " + _MASKED
     return f"Track({place}arrange=SourceTarget{hides})"
 
 
 def _labelled_track(one: LabelledFile) -> str:
-    dev = f", dev={one.dev!r}" if one.dev else ""
-    return f"Track(arrange=Labelled(file={one.train!r}{dev}))"
+    dev = f", dev={json.dumps(one.dev)}" if one.dev else ""
+    return f"Track(arrange=Labelled(file={json.dumps(one.train)}{dev}))"
 
 
 def _turns(before: dict[str, float], mix: float, tracks: list[str]) -> dict[str, float]:

@@ -9,11 +9,14 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from unmask.pipeline.call import near
+
 _WORDS = {
     "start": "the stage or run that it starts from has changed",
     "code": "the recipe has changed",
     "tokenizer": "the tokenizer has changed",
 }
+_NOT_GIVEN: tuple[Any, ...] = (None, False, [], {})
 LENGTH = 10  # hex digits of a fingerprint in the name of a folder
 
 
@@ -33,7 +36,7 @@ def _digest(path: str, size: int, changed: int) -> str:
 def key_of(made_from: Mapping[str, Any]) -> str:
     """The fingerprint of what something is made from. Of files, only the content counts. What is not given does not count, so
     that a field of a later version changes no fingerprint."""
-    given = {name: value for name, value in made_from.items() if value not in (None, False, [], {})}
+    given = {name: value for name, value in made_from.items() if value not in _NOT_GIVEN}
     plain = {name: list(value.values()) if isinstance(value, Mapping) else value for name, value in given.items()}
     return hashlib.sha256(json.dumps(plain, sort_keys=True).encode()).hexdigest()[:LENGTH]
 
@@ -41,11 +44,11 @@ def key_of(made_from: Mapping[str, Any]) -> str:
 def changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]:
     """What is different: a sentence for each value. Values that are mappings hold files and their hashes."""
     for name in dict.fromkeys((*before, *now)):
-        old, new = before.get(name), now.get(name)
+        old, new = (None if one.get(name) in _NOT_GIVEN else one[name] for one in (before, now))
         if old == new:
             continue
-        if isinstance(old, Mapping) and isinstance(new, Mapping):
-            yield from _changed_files(old, new)
+        if isinstance(old, Mapping) or isinstance(new, Mapping):
+            yield from _changed_files(old or {}, new or {})
         elif name in _WORDS:
             yield _WORDS[name]
         else:
@@ -53,10 +56,10 @@ def changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _changed_files(old: Mapping[str, str], new: Mapping[str, str]) -> Iterator[str]:
-    yield from (f"{name} has changed" for name in new if name in old and old[name] != new[name])
+    yield from (f"{near(name)} has changed" for name in new if name in old and old[name] != new[name])
     if list(old.values()) != list(new.values()):
-        yield from (f"{name} is new" for name in new if name not in old)
-        yield from (f"{name} is gone" for name in old if name not in new)
+        yield from (f"{near(name)} is new" for name in new if name not in old)
+        yield from (f"{near(name)} is gone" for name in old if name not in new)
 
 
 def _said(value: Any) -> str:

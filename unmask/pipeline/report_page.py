@@ -8,7 +8,7 @@ from typing import Any
 
 from unmask import html_page
 from unmask.comparison.report_page import SHARES
-from unmask.pipeline.results import STAGE_COLUMNS, WORTH_COLUMNS, stage_rows, worth_rows
+from unmask.pipeline.results import STAGE_COLUMNS, WORTH_COLUMNS, notes, stage_rows, worth_rows
 
 REPORT = "report.html"
 
@@ -24,17 +24,18 @@ def _parts(results: Mapping[str, Any]) -> Iterator[str]:
         yield html_page.note("Not all stages are finished: the same command goes on.")
     if results["worth"]:
         yield html_page.heading("What each stage was worth")
-        yield html_page.table(WORTH_COLUMNS, list(worth_rows(results)))
+        yield html_page.table(WORTH_COLUMNS, list(worth_rows(results)), texts=True)
+        yield from (html_page.note(text[0].upper() + text[1:] + ".") for text in notes(results))
         yield html_page.paragraph(
             "In % points. Without a stage, its part of the budget goes to the other stages that pretrain, in proportion to "
             "their shares: all rows have the same total budget. Each stage that adapts has the same epochs everywhere."
         )
     yield from _bars(results)
     yield html_page.heading("Stages")
-    yield html_page.table(STAGE_COLUMNS[:-1], [row[:-1] for row in stage_rows(whole)])
+    yield html_page.table(STAGE_COLUMNS[:-1], [row[:-1] for row in stage_rows(whole)], texts=True)
     yield from _losses(whole)
     for variant in others:
-        table = html_page.table(STAGE_COLUMNS[:-1], [row[:-1] for row in stage_rows(variant)])
+        table = html_page.table(STAGE_COLUMNS[:-1], [row[:-1] for row in stage_rows(variant)], texts=True)
         yield html_page.folded(variant["name"], table)
     yield html_page.heading("The exact commands")
     for variant in results["variants"]:
@@ -72,7 +73,7 @@ def _bars(results: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _losses(variant: Mapping[str, Any]) -> Iterator[str]:
-    """The training loss of the stages, one after another."""
+    """The loss, stage after stage."""
     lines, before = [], 0.0
     for run in variant["runs"]:
         points = run.get("curve") or []
@@ -80,6 +81,9 @@ def _losses(variant: Mapping[str, Any]) -> Iterator[str]:
             lines.append(html_page.ReportCurve(run["stage"], tuple((before + at, loss) for at, loss in points)))
             before += points[-1][0]
     if lines:
-        yield html_page.heading("Training loss")
-        yield html_page.paragraph("Stages predict different things, so only the points of one stage can be compared.")
+        yield html_page.heading("Loss")
+        yield html_page.paragraph(
+            "In training; of a stage that reads text, triples or examples in turn, on held-out ones. Only the points of one stage "
+            "can be compared."
+        )
         yield html_page.curves(lines, "seconds of training", "loss")

@@ -74,7 +74,7 @@ def _worth(variants: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
                 continue
             both = difference(_by_seed(scores), _by_seed(other))
             yield {"stage": variant["without"], "task": task, "measure": scores["measure"], "with": _short(scores),
-                   "without": _short(other), "difference": plain(both)}  # fmt: skip
+                   "without": _short(other), "difference": plain(both), "same_budget": bool(variant["budgets"])}  # fmt: skip
 
 
 def _by_seed(scores: Mapping[str, Any]) -> Scores:
@@ -104,9 +104,17 @@ def worth_rows(results: Mapping[str, Any]) -> Iterator[list[str]]:
     """What each stage was worth, in points of a hundred."""
     for row in results["worth"]:
         seen = row["difference"]
-        doubt = "one run of each: may be chance" if seen["low"] is None else "" if seen["differs"] else "may be chance"
+        doubt = "one run" if seen["low"] is None else "" if seen["differs"] else "may be chance"
         yield [row["stage"], f"{row['task']} ({said(row)})", spread(row["with"]), spread(row["without"]),
                spread(seen, sign=True), doubt]  # fmt: skip
+
+
+def notes(results: Mapping[str, Any]) -> Iterator[str]:
+    """What to know about the table of what stages were worth."""
+    if any(row["difference"]["low"] is None for row in results["worth"]):
+        yield "one run of each variant may differ by chance: --seeds 3 gives an interval"
+    for stage in dict.fromkeys(row["stage"] for row in results["worth"] if not row["same_budget"]):
+        yield f"without {stage}, no stage that pretrains is left, so its budget is not used"
 
 
 def said(row: Mapping[str, Any]) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -81,7 +81,7 @@ class ApiRunner:
             raise Stopped
         found = {"steps": last["step"], "tokens": last["tokens"], "seconds": last["seconds"], "loss": last["loss"],
                  "held_out_loss": last.get("validation_loss")}  # fmt: skip
-        return found | {"curve": [(one["seconds"], one["loss"]) for one in model.history if "loss" in one]}
+        return found | {"curve": _curve(model.history)}
 
     def _adapt(self, call: Call) -> dict[str, Any]:
         base, train = call.words
@@ -117,6 +117,12 @@ class ApiRunner:
 
     def _tell(self, record: dict[str, Any]) -> None:
         follow([record], self.progress, screen.staging)
+
+
+def _curve(history: Sequence[Mapping[str, Any]]) -> list[tuple[float, float]]:
+    """The loss by the seconds of training. If tracks take turns, every step has another kind of loss: then the held-out one."""
+    name = "validation_loss" if len(history[-1].get("turns", ())) > 1 else "loss"
+    return [(one["seconds"], one[name]) for one in history if name in one]
 
 
 def _can_resume(out: Path) -> bool:

@@ -102,6 +102,14 @@ def _spelled(option: Any) -> str:
     return "a text" if option is str else spell(option)
 
 
+def _field_schema(field: dataclasses.Field[Any], hint: Any) -> dict[str, Any]:
+    """A field that has a default may be null."""
+    found = schema_of(hint)
+    options = found.get("anyOf", [found])
+    null = {"type": "null"}
+    return found if _needed(field) or not found or null in options else {"anyOf": [*options, null]}
+
+
 def schema_of(hint: Any) -> dict[str, Any]:
     """The JSON schema of a type."""
     if hint is Any:
@@ -111,7 +119,7 @@ def schema_of(hint: Any) -> dict[str, Any]:
         needed = [field.name for field in known if _needed(field)]
         hints = hints_of(hint)  # type: ignore[arg-type]
         return {
-            "type": "object", "properties": {field.name: schema_of(hints[field.name]) for field in known},
+            "type": "object", "properties": {field.name: _field_schema(field, hints[field.name]) for field in known},
             "required": needed, "additionalProperties": False,
         }  # fmt: skip
     origin, inside = typing.get_origin(hint), typing.get_args(hint)

@@ -47,6 +47,7 @@ class Route:
     summary: str
     body: type | None = None  # None: GET without a body
     group: str = "unmask"  # whose interface it is
+    media: tuple[str, ...] = ("application/json",)  # of the answer
 
     @property
     def method(self) -> str:

@@ -284,4 +284,7 @@ def _usage(body: Completions, rows: list[Row]) -> dict[str, int]:
     return {"prompt_tokens": read, "completion_tokens": written, "total_tokens": read + written}
 
 
-ROUTES = (Route("/v1/completions", completions, "Continue a text, at once or as a stream", Completions, "OpenAI"),)
+MEDIA = ("application/json", "text/event-stream")
+ROUTES = (
+    Route("/v1/completions", completions, "Continue a text, at once or as a stream", Completions, "OpenAI", MEDIA),
+)

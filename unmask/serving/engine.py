@@ -18,6 +18,7 @@ from typing import Any
 
 from unmask.errors import UserError
 from unmask.serving.metrics import Metrics
+from unmask.serving.trim import Trim
 
 MOST_GROUPS = 4  # of texts that are generated; each has a cache, and texts that wait are generated together later
 LOOKED_AT = 2_048  # waiting texts among which those of the nearest length are found
@@ -79,6 +80,7 @@ class Engine:
         self._begun: list[Steps] = []  # generation that begins with the next round
         self._changed = threading.Condition()
         self._closing = False
+        self._trim = Trim()
         self._thread = threading.Thread(target=self._loop, name="unmask-engine", daemon=True)
 
     @property
@@ -140,6 +142,7 @@ class Engine:
                 self._begun = []
             if batch:
                 self._run(batch)
+            self._trim()
             self._steps = [steps for steps in self._steps if next(steps, _END) is not _END]
 
     def _next(self) -> list[Item]:

@@ -196,10 +196,16 @@ class Models:
 
     def _quickened(self, model: infer.Model) -> Model:
         """With --fast, the model with weights in 8 bits if it can have them; otherwise the reason is told."""
-        why = why_not(model) if self.fast else None
-        if why is not None:
-            tell_notice(f"{model.folder} stays in float32: {why}", self.tell)
-        return Model.of(opened_fast(model, self.tell) if self.fast and why is None else model)
+        if not self.fast:
+            return Model.of(model)
+        try:
+            why = why_not(model)
+            if why is None:
+                return Model.of(opened_fast(model, self.tell))
+        except UserError as error:  # its network cannot be written as ONNX
+            why = str(error)
+        tell_notice(f"{model.folder} stays in float32: {why}", self.tell)
+        return Model.of(model)
 
 
 def _tasks(served: Served) -> dict[str, Served]:

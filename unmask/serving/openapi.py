@@ -11,6 +11,18 @@ from unmask.serving.call import Route
 from unmask.serving.refused import CAUSES
 from unmask.version import __version__
 
+# a text in the shape of Text Embeddings Inference, an object in OpenAI's
+_REFUSAL = {
+    "application/json": {
+        "schema": {
+            "type": "object", "required": ["error"],
+            "properties": {
+                "error": {"anyOf": [{"type": "string"}, {"type": "object"}]}, "error_type": {"type": "string"},
+                "limit": {"type": "string"},
+            },
+        }
+    }
+}  # fmt: skip
 REFUSED = (401, 403, 404, 405, 408, 413, 415, 422, 429, 500, 503)
 
 
@@ -39,8 +51,8 @@ def _operation(route: Route) -> dict[str, Any]:
         "summary": route.summary,
         "tags": [route.group],
         "parameters": [{"name": name, "in": "path", "required": True, "schema": {"type": "string"}} for name in names],
-        "responses": {"200": {"description": "The answer"}}
-        | {str(status): {"description": CAUSES[status]} for status in REFUSED},
+        "responses": {"200": {"description": "The answer", "content": {media: {} for media in route.media}}}
+        | {str(status): {"description": CAUSES[status], "content": _REFUSAL} for status in REFUSED},
     }
     if route.body is not None:
         schema = {"$ref": f"#/components/schemas/{route.body.__name__}"}

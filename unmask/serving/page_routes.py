@@ -160,7 +160,7 @@ async def attention(call: Call) -> Any:
 async def losses(call: Call) -> Any:
     """The losses of the runs that are served, and of those in the folder --runs: the curves of their training."""
     folders = call.service.models.folders()
-    return await apart(lambda: [_curve(name, log.read(folder)) for name, folder in folders.items()], LONGEST)
+    return await apart(lambda: [_curve(name, log.read(folder)) for name, folder in sorted(folders.items())], LONGEST)
 
 
 def _curve(name: str, records: list[dict[str, Any]]) -> dict[str, Any]:

@@ -20,7 +20,7 @@ async def metrics(call: Call) -> Any:
 
 ROUTES = (
     Route("/health", health, "Whether the service answers"),
-    Route("/metrics", metrics, "Numbers for Prometheus"),
+    Route("/metrics", metrics, "Numbers for Prometheus", media=("text/plain",)),
 )
 OPEN = frozenset({"/health"})  # answered without a key
-ALWAYS = frozenset({"/health", "/metrics"})  # answered when the service is busy too
+ALWAYS = frozenset({"/health", "/metrics", "/models/load", "/models/unload"})  # answered when the service is busy too

@@ -2,7 +2,7 @@
 
 import { does, otherModels } from "./able.js";
 import { ask } from "./ask.js";
-import { bars, field, percent } from "./draw.js";
+import { answered, bars, field, percent } from "./draw.js";
 import { h } from "./dom.js";
 import { t } from "./words.js";
 
@@ -62,13 +62,11 @@ function marked(text, several) {
   ];
 }
 
-// Any other task: its answer as the command line gives it.
+// Any other task: probabilities of labels, or its answer as the command line gives it.
 async function other_tasks(page, route) {
   const { state } = page;
   const second = state.source.pairs ? input(page, "second", t("secondText")) : null;
   if (second && !state.second) return second;
   const [found] = await ask(route, { examples: [second ? [state.text, state.second] : state.text], top: 3 });
-  const several = typeof found === "object" && found !== null ? Object.entries(found) : [[t("answer"), found]];
-  return [second, h("section", { class: "card" }, h("h3", {}, t("answer")), h("dl", {}, several.map(([name, value]) =>
-    [h("dt", {}, name), h("dd", {}, typeof value === "object" ? h("code", {}, JSON.stringify(value)) : String(value))])))];
+  return [second, h("section", { class: "card" }, h("h3", {}, t("answer")), answered(found))];
 }

@@ -29,15 +29,17 @@ export async function attention(page) {
       field(t("headNumber"), h("select", { "data-key": "head", value: String(head), onchange: (event) => change({ head: event.target.value === MEAN ? null : event.target.value }) },
         options([[MEAN, t("mean")], ...found.weights.map((_, i) => [String(i + 1), String(i + 1)])])))),
     h("section", { class: "card" }, h("h3", {}, t("reader", { token: labels[selected] })),
-      tokenButtons(labels, { kinds: labels.map(() => "read"), weights: weights[selected], selected, choose, name: t("tokensTitle"), key: "token" })),
+      tokenButtons(labels, { kinds: labels.map(() => "read"), weights: weights[selected].map(strength), selected, choose, name: t("tokensTitle"), key: "token" })),
     h("div", { class: "columns beside" },
-      h("section", { class: "card" }, h("h3", {}, name), matrix(labels, (q, k) => weights[q][k], { selected, choose, name: t("attentionName") })),
+      h("section", { class: "card" }, h("h3", {}, name), matrix(labels, (q, k) => strength(weights[q][k]), { selected, choose, name: t("attentionName") })),
       h("section", { class: "card" }, h("h3", {}, t("reader", { token: labels[selected] })), bars(read.slice(0, TOP)))),
     h("section", { class: "card" }, h("h3", {}, `${t("layer")} ${found.layer}`),
       withArrows(h("div", { class: "heads", role: "group", "aria-label": t("headNumber") }, found.weights.map((one, i) =>
         h("button", { type: "button", "aria-pressed": String(head === i + 1), "data-key": `head ${i + 1}`, onclick: () => change({ head: head === i + 1 ? null : i + 1 }) },
-          matrix(labels, (q, k) => one[q][k], { small: true }), t("headOf", { number: i + 1 })))))),
+          matrix(labels, (q, k) => strength(one[q][k]), { small: true }), t("headOf", { number: i + 1 })))))),
   ];
 }
 
+// How strong the colour of a weight is: its square root, so that small weights of long texts differ too.
+const strength = Math.sqrt;
 const mean = (heads) => heads[0].map((row, q) => row.map((_, k) => heads.reduce((sum, one) => sum + one[q][k], 0) / heads.length));

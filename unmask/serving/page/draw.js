@@ -32,8 +32,9 @@ export function tokenButtons(labels, { kinds = [], selected, weights, titles = [
     }, under[place] && h("s", {}, under[place]), h("span", {}, label)))));
 }
 
+export const COLOURS = 8; // of lines
 const LEVELS = 8; // of darkness
-const LEAST = 0.02; // what is less is not drawn
+const LEAST = 0.1; // what is less is not drawn
 const CELL = 18;
 
 // A matrix: the token at the left sees, or reads from, the token above. `value(q, k)` is between 0 and 1.
@@ -76,9 +77,9 @@ export function matrix(labels, value, { kinds = [], selected, name, choose, smal
 const width = (text) => [...text].reduce((sum, letter) => sum + (letter > "\u2e80" ? 1.8 : 1), 0);
 
 // Lines over steps. Each: {name, points: [[x, y]], dashed, number}; the number chooses the colour.
-export function curves(lines, { name, across }) {
+export function curves(lines, { name, across, up }) {
   const points = lines.flatMap((line) => line.points);
-  const W = Math.max(280, Math.min(1000, innerWidth - 50)), H = Math.min(360, 0.7 * W), L = 46, B = 40, T = 12, R = 14;
+  const W = Math.max(280, Math.min(1000, innerWidth - 50)), H = Math.min(360, 0.7 * W), L = 46, B = 40, T = 30, R = 14;
   const top = (values, pick) => pick(...values);
   const x1 = top(points.map(([x]) => x), Math.max), y0 = top(points.map(([, y]) => y), Math.min), y1 = top(points.map(([, y]) => y), Math.max);
   const low = Math.floor(y0), high = Math.max(Math.ceil(y1), low + 1);
@@ -87,9 +88,9 @@ export function curves(lines, { name, across }) {
   return s("svg", { viewBox: `0 0 ${W} ${H}`, class: "curves", role: "img", "aria-label": name },
     rows.map((y) => [s("line", { class: "grid", x1: L, x2: W - R, y1: Y(y), y2: Y(y) }), s("text", { x: L - 8, y: Y(y) + 4, "text-anchor": "end" }, y)]),
     columns.map((x) => s("text", { x: X(x), y: H - B + 20, "text-anchor": "middle" }, x.toLocaleString("en"))),
-    s("text", { x: W - R, y: H - 4, "text-anchor": "end" }, across),
+    s("text", { x: W - R, y: H - 4, "text-anchor": "end" }, across), s("text", { x: L - 8, y: 12, "text-anchor": "end" }, up),
     lines.map((line) => s("polyline", {
-      class: `line c${line.number % 6}${line.dashed ? " dashed" : ""}`, points: line.points.map(([x, y]) => `${X(x).toFixed(1)},${Y(y).toFixed(1)}`).join(" "),
+      class: `line c${line.number % COLOURS}${line.dashed ? " dashed" : ""}`, points: line.points.map(([x, y]) => `${X(x).toFixed(1)},${Y(y).toFixed(1)}`).join(" "),
     })));
 }
 
@@ -99,6 +100,14 @@ function ticks(low, high) {
   const found = [];
   for (let at = Math.ceil(low / step) * step; at <= high + 1e-9; at += step) found.push(Number(at.toPrecision(6)));
   return found;
+}
+
+// The answer of a task: bars if it has probabilities of labels, otherwise its values as the command line gives them.
+export function answered(answer) {
+  const shares = answer?.probabilities;
+  if (shares && !Array.isArray(shares)) return bars(Object.entries(shares).map(([token, probability]) => ({ token, probability })).sort((a, b) => b.probability - a.probability));
+  if (typeof answer !== "object" || answer === null) return h("p", {}, String(answer));
+  return h("dl", {}, Object.entries(answer).map(([name, value]) => [h("dt", {}, name), h("dd", {}, typeof value === "object" ? h("code", {}, JSON.stringify(value)) : String(value))]));
 }
 
 // A field: its label, its control and a hint. `more`: what stands after the name of the label.

@@ -2,7 +2,7 @@
 
 import { does, otherModels } from "./able.js";
 import { ask } from "./ask.js";
-import { bars, field, options } from "./draw.js";
+import { answered, bars, field, options } from "./draw.js";
 import { h, withArrows } from "./dom.js";
 import { t } from "./words.js";
 
@@ -27,11 +27,12 @@ async function wordsOf(model, text) {
   return { words, points, tokens };
 }
 
-// The hidden words in the address: "4-10,20-25". If it says nothing, the longest word is hidden.
+// The hidden words in the address: "4-10,20-25". If it says nothing, the longest word is hidden; if there are some, of one token.
 function hiddenIn(state, words) {
   if (state.hide === undefined) {
     const letters = words.filter((word) => /\p{L}/u.test(word.text));
-    const longest = letters.reduce((best, word) => (word.text.length > (best?.text.length ?? 0) ? word : best), null);
+    const whole = letters.filter((word) => word.tokens.length === 1);
+    const longest = (whole.some((word) => word.text.length > 3) ? whole : letters).reduce((best, word) => (word.text.length > (best?.text.length ?? 0) ? word : best), null);
     return longest ? [longest] : [];
   }
   const ranges = state.hide.split(",").map((one) => one.split("-").map(Number));
@@ -78,7 +79,7 @@ function sentence({ change }, { words, points }, hidden, gaps) {
   const drawn = words.flatMap((word) => {
     const before = points.slice(at, word.start).join("");
     at = word.end;
-    const best = gaps.filter((one) => one.word === word).map((one) => one.guesses[0]?.token ?? "").join("").replaceAll("##", "").trim();
+    const best = joined(gaps.filter((one) => one.word === word).map((one) => one.guesses[0]?.token ?? ""));
     const is = hidden.includes(word);
     if (!/[\p{L}\p{N}]/u.test(word.text)) return [before, word.text]; // a sign, not a word
     return [before, h("button", {
@@ -87,6 +88,9 @@ function sentence({ change }, { words, points }, hidden, gaps) {
   });
   return withArrows(h("div", { class: "sentence", role: "group", "aria-label": t("words") }, drawn, points.slice(at).join("")));
 }
+
+// Tokens as text: a piece of a word ("##ed") joins the one before, and so does a Chinese character.
+const joined = (tokens) => tokens.reduce((text, one) => text + (text && /^[\p{L}\p{N}]/u.test(one) && one < "\u2e80" ? " " : "") + one.replace(/^##/, ""), "").trim();
 
 function cards(gaps) {
   if (!gaps.length) return h("p", { class: "soft" }, t("nothingHidden"));
@@ -143,11 +147,4 @@ async function column(model, text, hidden) {
       h("h3", {}, word.tokens.length > 1 ? t("piece", { word: word.text, number: number + 1, count: word.tokens.length }) : t("insteadOf", { word: word.text })),
       several.length ? bars(several, token.text) : h("p", { class: "soft" }, t("nothingBefore")))),
   ];
-}
-
-// The answer of a task: bars if it has probabilities of labels, otherwise as the command line gives it.
-function answered(answer) {
-  const shares = answer?.probabilities;
-  if (!shares || Array.isArray(shares)) return h("p", { class: "raw" }, typeof answer === "object" ? JSON.stringify(answer) : String(answer));
-  return bars(Object.entries(shares).map(([token, probability]) => ({ token, probability })).sort((a, b) => b.probability - a.probability));
 }

@@ -4,7 +4,7 @@ import { Problem, ask, setKey } from "./ask.js";
 import { field, options } from "./draw.js";
 import { h, show } from "./dom.js";
 import { address, change, listen, read } from "./state.js";
-import { setLanguage, t } from "./words.js";
+import { fromCode, setLanguage, t } from "./words.js";
 import { answers } from "./answers.js";
 import { attention } from "./attention.js";
 import { compare, hide } from "./guess.js";
@@ -32,8 +32,20 @@ function full() {
   state.model = choices.models.includes(state.source) ? state.source.name : null;
   state.recipe = state.model === null ? state.source.name : null;
   state.text ??= EXAMPLES[state.lang === "zh" ? 1 : 0][1];
-  state.view = state.view in VIEWS ? state.view : "hide";
+  state.view = state.view in VIEWS ? state.view : firstView(state.source);
   return state;
+}
+
+// The view that a visitor sees first: one that the model can do.
+function firstView({ uses, continues }) {
+  if (!uses) return "row"; // a recipe
+  if (uses.includes("fill-mask") || continues) return "hide";
+  return uses.includes("answer") ? "answers" : "attention";
+}
+
+function idea(text) {
+  const [words, lang] = fromCode(text);
+  return h("p", { class: "soft", lang }, words);
 }
 
 async function draw() {
@@ -127,7 +139,7 @@ function drawSentence(state) {
   h("optgroup", { label: t("recipes") }, options(choices.recipes.map((one) => [`recipe ${one.name}`, one.year ? `${one.name} · ${one.year}` : one.name]))));
   show(box,
     field(t("yourText"), area),
-    h("div", {}, field(t("choose"), select), state.source.idea && h("p", { class: "soft", lang: "en" }, state.source.idea)),
+    h("div", {}, field(t("choose"), select), state.source.idea && idea(state.source.idea)),
     h("div", { class: "row examples" }, h("span", { class: "soft" }, t("examples")), EXAMPLES.map(([lang, words]) =>
       h("button", { class: "plain small", type: "button", lang: lang === "zh" ? "zh-CN" : "en", "data-key": `example ${lang}`, onclick: () => change({ text: words }) }, `${words.slice(0, lang === "zh" ? 12 : 24)}…`))));
 }

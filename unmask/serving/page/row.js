@@ -3,7 +3,7 @@
 import { ask } from "./ask.js";
 import { field, matrix, options, percent, shown, tokenButtons } from "./draw.js";
 import { h } from "./dom.js";
-import { t } from "./words.js";
+import { axisName, fromCode, t } from "./words.js";
 
 const WAYS = ["mask", "random", "keep", "moved"];
 const MOST_TARGETS = 24;
@@ -29,10 +29,21 @@ export async function row(page) {
   }
 }
 
+function aboutOf(several, name) {
+  const about = several.find((one) => one.name === name)?.about;
+  return about && code(about);
+}
+
+// A text that comes from the code.
+function code(text, ...more) {
+  const [words, lang] = fromCode(text);
+  return h("span", { lang }, words, ...more);
+}
+
 function controls({ state, choices, change }, names, tracks, track) {
   const select = (name, values, chosen) => h("select", { "data-key": name, value: chosen, onchange: (event) => change({ [name]: event.target.value || null }) }, options(values, chosen));
   const parts = (name, several) => names[name] && field(t(name), select(name, [["", t("own", { value: names[name].value })], ...several.map((one) => [one.name, one.name])], state[name] ?? ""),
-    { hint: several.find((one) => one.name === (state[name] || names[name].value))?.about });
+    { hint: aboutOf(several, state[name] || names[name].value) });
   const visit = Number(state.visit ?? 0);
   return h("div", { class: "card controls" },
     names.budget && budget(state, change, names.budget.value),
@@ -79,8 +90,8 @@ function result({ state, change }, found) {
     h("div", { class: "columns beside" },
       h("section", { class: "card" }, h("h3", {}, t("seesTitle")), matrix(labels, (q, k) => (visible[q][k] ? 0.75 : 0), { kinds, selected, choose, name: t("matrixName") })),
       h("section", { class: "card" }, h("h3", {}, t("targetsTitle")), targets(found))),
-    h("section", { class: "card" }, h("h3", {}, t("recipeTitle")), h("dl", {}, found.choices.map((one) => [h("dt", {}, one.axis), h("dd", { lang: "en" }, one.meaning, h("code", {}, one.part))]),
-      found.drawn.map((one) => [h("dt", {}, one.axis), h("dd", { lang: "en" }, `${one.name}: ${one.meaning}`)]))),
+    h("section", { class: "card" }, h("h3", {}, t("recipeTitle")), h("dl", {}, found.choices.map((one) => [h("dt", {}, axisName(one.axis)), h("dd", {}, code(one.meaning), h("code", { lang: "en" }, one.part))]),
+      found.drawn.map((one) => [h("dt", {}, axisName(one.axis)), h("dd", {}, `${one.name}: `, code(one.meaning))]))),
     found.notes.length > 0 && h("details", { class: "card" }, h("summary", {}, t("notesTitle")), h("ul", { class: "notes", lang: "en" }, found.notes.map((note) => h("li", {}, note)))),
   ];
 }
@@ -98,7 +109,7 @@ function targets({ targets: several, tokens, decoder, answers, questions }) {
           h("td", {}, t("ofAll", { count: one.sees, all: read.length })), h("td", {}, h("b", {}, [one.text, ...one.further].map(shown).join(" "))))))) 
       : h("p", { class: "soft" }, t("noTargets")),
     all.length > MOST_TARGETS && h("p", { class: "soft" }, t("more", { count: all.length - MOST_TARGETS })),
-    answers.map((one) => h("p", {}, t("sentenceTask", { token: tokens[one.place].text, meaning: one.meaning }))),
+    answers.map((one) => h("p", {}, t("sentenceTask", { token: tokens[one.place].text, meaning: fromCode(one.meaning)[0] }))),
     judged.map((one) => h("p", { class: "soft" }, `${one.by}: ${one.meaning}`)),
   ];
 }

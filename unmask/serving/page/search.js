@@ -5,9 +5,15 @@ import { field, options } from "./draw.js";
 import { h } from "./dom.js";
 import { t } from "./words.js";
 
+const COMMANDS = [
+  "unmask adapt runs/bert my_texts/ --task embed --set loss=neighbour --out runs/vectors",
+  "unmask index runs/vectors my_texts/ --out idx",
+  "unmask serve runs/vectors --index idx",
+];
+
 export async function search({ state, choices, change, lead }) {
   lead("searchLead");
-  if (!choices.indexes.length) return h("div", { class: "card" }, t("noIndex"));
+  if (!choices.indexes.length) return h("div", { class: "card" }, h("p", {}, t("noIndex")), h("div", { class: "commands" }, COMMANDS.map((one) => h("code", {}, one))));
   if (!state.text.trim()) return h("p", { class: "soft" }, t("noText"));
   const index = choices.indexes.includes(state.index) ? state.index : choices.indexes[0];
   const { found } = await ask("/search", { query: state.text, index, k: 10 });

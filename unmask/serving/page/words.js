@@ -1,5 +1,7 @@
 // The words of the page, in English and in Chinese.
 
+import { axisInChinese, inChinese } from "./chinese.js";
+
 const WORDS = {
   title: ["What a model hides, sees and predicts", "模型遮住什么、看见什么、预测什么"],
   skip: ["Skip to the result", "跳到结果"],
@@ -26,10 +28,11 @@ const WORDS = {
   rowLead: ["One row of training: what is hidden, who sees whom, and what must be predicted.", "一条训练样本：遮住了什么，谁能看见谁，要预测什么。"],
   attentionLead: ["Choose a token. The stronger the colour of another token, the more is read from it.", "选一个词元。另一个词元的颜色越浓，从它读取得越多。"],
   compareLead: ["The same sentence, read by two models. Click a word to hide it from both.", "两个模型读同一句话。点一个词，对两个模型同时遮住。"],
-  writeLead: ["The model continues your sentence. Choose a token to see what else was likely there.", "模型接着你的句子往下写。点一个词元，看看当时还有哪些可能。"],
+  writeLead: ["The model continues your sentence. The stronger the colour of a token, the less likely it was. Choose one to see what else was likely there.", "模型接着你的句子往下写。词元的颜色越深，当时它的概率越低。点一个词元，看看当时还有哪些可能。"],
   answersLead: ["What a model that was adapted to a task answers.", "针对某个任务微调过的模型给出的回答。"],
   searchLead: ["The sentences of an index whose vectors are nearest to your sentence.", "索引里向量与你的句子最接近的句子。"],
-  runsLead: ["How the loss fell in training. A dashed line is held-out text.", "训练中损失的下降。虚线是留出的文本。"],
+  runsLead: ["How the loss fell in training: of the runs that are served, and of all runs in the folder --runs. A dashed line is held-out text. Compare only runs of one kind: losses of different tasks mean different things.", "训练中损失的下降：已载入的运行，以及 --runs 文件夹里的所有运行。虚线是留出的文本。只比较同一类运行：不同任务的损失含义不同。"],
+  loss: ["loss", "损失"],
   words: ["The words of your sentence", "句子里的词"],
   insteadOf: ["Instead of “{word}”", "“{word}”的位置"],
   piece: ["“{word}”, piece {number} of {count}", "“{word}”，第 {number}／{count} 个词元"],
@@ -105,7 +108,7 @@ const WORDS = {
   labels: ["Labels", "标签"],
   index: ["Index", "索引"],
   inIndex: ["In the index “{name}”", "索引“{name}”里"],
-  noIndex: ["The service has no index. Start it with --index FOLDER.", "服务没有索引。启动时请加 --index 文件夹。"],
+  noIndex: ["The service has no index. Make one from your texts, and start the service with it:", "服务没有索引。请先用你的文本建一个索引，再带上它启动服务："],
   training: ["training", "训练"],
   heldOut: ["held-out", "留出"],
   steps: ["steps", "步"],
@@ -132,6 +135,14 @@ export function setLanguage(given) {
   document.documentElement.lang = language === "zh" ? "zh-CN" : "en";
   return language;
 }
+
+// A text that comes from the code, in the chosen language if it is known there: [text, language].
+export function fromCode(text) {
+  const found = language === "zh" ? inChinese(text) : null;
+  return found ? [found, "zh-CN"] : [text, "en"];
+}
+
+export const axisName = (name) => (language === "zh" ? axisInChinese(name) : name);
 
 // A text in the chosen language, with values in the place of {names}.
 export function t(name, values = {}) {
