@@ -13,6 +13,7 @@ from unmask import adapt as ways
 from unmask.adapt import adapt, new_model
 from unmask.adapt.cvt import Cvt
 from unmask.adapt.unlabelled import _sampled, read_unlabelled
+from unmask.contracts.recordable import _OnlyOnCPU, _Watch
 from unmask.data.examples import batch_of
 from unmask.errors import UserError
 from unmask.infer import answer, open_run
@@ -128,6 +129,15 @@ def test_masked_views_of_a_transformer_train_its_layers_and_not_the_head(tokeniz
     moved = gradients(model, batch)
     assert any("blocks.1." in name for name in moved)
     assert not any(name.startswith("predict.") for name in moved)
+
+
+@pytest.mark.parametrize("name", ["cove", "bert"])
+def test_a_step_on_texts_never_waits_for_the_device_so_it_can_be_recorded(name, tokenizers, tmp_path):
+    model, batch = tagging(small(name, tokenizers, tmp_path / "base"), tmp_path / "run", Cvt())
+    system, batch = model.system.train(), batch.replace(progress=torch.tensor(0.4))
+    with _Watch() as watch, _OnlyOnCPU(watch):
+        losses, _ = system.step(system.hide(batch)[0])
+        sum(loss.total * loss.scale for loss in losses.values()).backward()
 
 
 def test_the_teacher_has_no_dropout_and_the_students_have_that_of_the_setting(cove, tmp_path):
