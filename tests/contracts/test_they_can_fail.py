@@ -403,3 +403,17 @@ def test_a_draw_that_forgets_its_step_breaks_the_contract_about_turns(monkeypatc
     state = TurnLoader.state
     monkeypatch.setattr(TurnLoader, "state", lambda self: state(self) | {"turns": {}})
     breaks("turns", changed("ernie-2"), "must continue with the same rows of the same tracks")
+
+
+@pytest.mark.parametrize(
+    "waits", [lambda x: x.sum().item(), lambda x: x[x > 0], lambda x: x.nonzero()], ids=["number", "mask", "places"]
+)
+def test_a_step_that_waits_for_the_device_breaks_the_contract_about_recordings(waits, monkeypatch):
+    case, real = changed("gpt2"), TokensModule.forward
+
+    def forward(self, hidden, batch):
+        waits(hidden.last)
+        return real(self, hidden, batch)
+
+    monkeypatch.setattr(TokensModule, "forward", forward)
+    breaks("recordable", case, "must not wait for the device")

@@ -17,7 +17,7 @@ from unmask.predict import AnswerSteps
 from unmask.pretraining.measure import legs_of
 from unmask.recipe import Stage, Track
 from unmask.tasks import Classify
-from unmask.train import Adamax, Fixed, Machine, Trainer, train
+from unmask.train import Fixed, Machine, Momentum, Trainer, train
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 PAIRS = [{"text_a": row["query"], "text_b": row["passage"], "label": row["label"]} for row in rows("rank", 60)]
@@ -32,7 +32,10 @@ def test_recorded_steps_of_labelled_tracks_train_the_same_weights(tmp_path):
     tracks["pairs"] = Track(arrange=Labelled(file=str(write(tmp_path / "pairs.jsonl", PAIRS)), task=san))
     stage = Stage(share=1.0, rows=8, length=32, turns=dict.fromkeys(("main", *tracks), 1.0))
     recipe = recipes.get("bert", size="tiny").replace(tracks=tracks, schedule=(stage,), shrink=False)
-    case, found = make_case(recipe.replace(optimise=Adamax(rate=1e-3)), every.SMALL), []
+    case, found = (
+        make_case(recipe.replace(optimise=Momentum(rate=0.01)), every.SMALL),
+        [],
+    )  # Adam would enlarge rounding errors
     plain = without_dropout(case.recipe)
     for recorded in (False, True):
         trainer = Trainer(case.build(plain), plain.optimise, Machine(device="cuda", recorded=recorded), 0)

@@ -8,7 +8,7 @@ from unmask import recipes
 from unmask.contracts import make_case
 from unmask.contracts.case import without_dropout
 from unmask.pretraining.measure import legs_of
-from unmask.train import Fixed, Machine, Trainer, train
+from unmask.train import Fixed, Machine, Momentum, Trainer, train
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 
@@ -21,7 +21,8 @@ def case_of(variant):
 @pytest.mark.parametrize("variant", ["paper", "joint"])
 def test_recorded_steps_train_the_same_weights(variant):
     case, found = case_of(variant), []
-    recipe = without_dropout(case.recipe)
+    # not Adam: it makes large steps of the rounding errors in gradients that are 0, such as those of the biases of keys
+    recipe = without_dropout(case.recipe).replace(optimise=Momentum(rate=0.01))
     for recorded in (False, True):
         trainer = Trainer(case.build(recipe), recipe.optimise, Machine(device="cuda", recorded=recorded), 0)
         legs = legs_of(recipe, case.mixture, [stage.rows for stage in recipe.schedule], 0, [])

@@ -14,6 +14,7 @@ from unmask.contracts import (
     memory,
     own_token,
     packing,
+    recordable,
     same_anywhere,
     saving,
     training,
@@ -28,7 +29,7 @@ from unmask.system import check_training
 
 CONTRACTS: tuple[Contract, ...] = (
     *leak.CONTRACTS, *decoder.CONTRACTS, *memory.CONTRACTS, *own_token.CONTRACTS, *hiding.CONTRACTS, *budget.CONTRACTS,
-    *same_anywhere.CONTRACTS, *packing.CONTRACTS, *saving.CONTRACTS, *training.CONTRACTS, *turns.CONTRACTS,
+    *same_anywhere.CONTRACTS, *packing.CONTRACTS, *recordable.CONTRACTS, *saving.CONTRACTS, *training.CONTRACTS, *turns.CONTRACTS,
 )  # fmt: skip
 
 
