@@ -82,6 +82,9 @@ FACTS: dict[str, Fact] = {
         "a layer in which each half of the vectors sees one direction",
         ("system.backbone=TwoWayLSTM", "system.backbone=BiLSTM"),
     ),
+    "no summary": Fact(
+        "vectors of which none has read the whole text", ("system.backbone=TwoWayLSTM", "system.backbone=BiLSTM")
+    ),
     "equal layers": Fact(
         "layers that are all as wide as the last", ("system.backbone.inner=none", "system.backbone=Transformer")
     ),

@@ -4,11 +4,13 @@ import pytest
 import torch
 
 from tests.adapt.made import base_of
+from tests.contracts.every import case
 from tests.small import random_batch
 from unmask.adapt import adapt
 from unmask.batch import Hidden
-from unmask.data.examples import Text
-from unmask.infer.model import open_run
+from unmask.data.examples import Laid, Text
+from unmask.infer.model import Model, open_run
+from unmask.infer.passes import batches, laid_out
 from unmask.init_weights import InitWeights
 from unmask.predict import Label
 from unmask.tasks.classify import Classify, Example
@@ -42,3 +44,28 @@ def test_a_model_with_these_pools_is_trained_and_opened(name, pool, tokenizers, 
     head = open_run(tmp_path / "run", device="cpu").system.predict["label"]
     first = head.out if head.dense is None else head.dense
     assert first.in_features == (48 if pool == "concat" else 16)
+
+
+@pytest.mark.parametrize("name", ["elmo", "cove", "bert", "gpt", "awd-lstm"])
+def test_by_default_a_label_is_read_from_a_vector_that_depends_on_the_text_in_every_number(name, tmp_path):
+    """At ELMo's summary token, one half of the vector has read only that token; CoVe's has the word vector of no word."""
+    made = case(name)
+    base = Model(made.build().eval(), made.recipe, made.tokenizer, tmp_path)
+    recipe = Classify(labels=("a", "b"), texts=1).recipe(base)
+    model = Model(recipe.system.build(recipe, made.tokenizer.vocabulary, 0).eval(), recipe, made.tokenizer, tmp_path)
+    moved = {pool: _moved(model, pool) for pool in ("summary", "mean")}
+    assert bool(moved["summary"].all()) == (recipe.predict["label"].pool == "summary")
+    assert moved[recipe.predict["label"].pool].all()
+    assert recipe.task.pool == recipe.predict["label"].pool
+    asked = Classify(labels=("a", "b"), texts=1, pool="max").recipe(base)
+    assert asked.predict["label"].pool == asked.task.pool == "max"
+
+
+def _moved(model: Model, pool: str) -> torch.Tensor:
+    """D, which numbers of the vector of a text differ between two texts of as many words."""
+    rows, _ = laid_out(model, Laid([Text("the doctor examined the report"), Text("a judge ignored every window")]))
+    ((_, batch),) = batches(model, rows)
+    with torch.no_grad():
+        vectors = model.system.look(batch).last
+    found = vectors.flatten(0, 1)[batch.summary] if pool == "summary" else vectors.mean(1)
+    return found[0] != found[1]

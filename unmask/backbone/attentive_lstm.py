@@ -60,7 +60,7 @@ class AttentiveLSTM(Part):
 
     @property
     def gives(self) -> frozenset[str]:
-        return frozenset({"one table", "decoder", "kept encoder"})
+        return frozenset({"one table", "no summary", "decoder", "kept encoder"})
 
     @property
     def cells(self) -> int:

@@ -47,7 +47,7 @@ class BiLSTM(Part):
 
     @property
     def gives(self) -> frozenset[str]:
-        return frozenset({"one table", "one-way layers"})
+        return frozenset({"one table", "one-way layers", "no summary"})
 
     @property
     def one_way(self) -> int:

@@ -71,7 +71,7 @@ class SpelledBiLSTM(Part):
 
     @property
     def gives(self) -> frozenset[str]:
-        return frozenset({"one table", "one-way layers"})
+        return frozenset({"one table", "one-way layers", "no summary"})
 
     @property
     def layers(self) -> int:

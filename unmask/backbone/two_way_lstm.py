@@ -70,7 +70,7 @@ class TwoWayLSTM(Part):
 
     @property
     def gives(self) -> frozenset[str]:
-        return frozenset({"two halves", "one-way layers", "equal layers", "future hidden", "past hidden"})
+        return frozenset({"two halves", "one-way layers", "no summary", "equal layers", "future hidden", "past hidden"})
 
     @property
     def one_way(self) -> int:

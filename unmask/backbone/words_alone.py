@@ -33,7 +33,7 @@ class WordsAlone(Part):
 
     @property
     def gives(self) -> frozenset[str]:
-        return frozenset({"one table", "equal layers"})
+        return frozenset({"one table", "no summary", "equal layers"})
 
     @property
     def layers(self) -> int:

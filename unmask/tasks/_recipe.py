@@ -112,13 +112,19 @@ def dense(base: Pretrained, pooler: bool | None, activation: Any, *, usual: bool
     return {"pooler": has_layer, "activation": activation or (base.recipe.adapt.activation if has_layer else "tanh")}
 
 
+Pool = Literal["summary", "mean", "max", "concat"]
+
+
 def label_head(
-    base: Pretrained, *, classes: int, pool: Literal["summary", "mean", "max", "concat"], dropout: float, pooler: bool | None, activation: Any,
+    base: Pretrained, *, classes: int, pool: Pool | None, dropout: float, pooler: bool | None, activation: Any,
     answer: Literal["class", "classes", "number"] = "class", windows: bool = False,
     weights: tuple[float, ...] = (),
 ) -> Label:  # fmt: skip
-    """The head of a model that answers from one vector. `windows`: the vector is the mean over the windows of a text."""
+    """The head of a model that answers from one vector. `windows`: the vector is the mean over the windows of a text.
+
+    `pool`: none is the vector of the summary token, or the mean of all vectors if none of them has read the whole text."""
     all_seen, usual = reads_everything(base), base.recipe.adapt
+    pool = pool or ("mean" if "no summary" in gives_of(base.recipe.system.backbone) else "summary")
     layer = dense(base, pooler, activation, usual=all_seen and pool == "summary")
     return Label(
         classes=classes, pool=pool, dropout=dropout, bias=all_seen, **layer, answer=answer,

@@ -42,8 +42,9 @@ class Classify(Training):
     """How a model is adapted to classification."""
 
     dropout: float = 0.1  # before the output layer
-    # the vector of the summary token; the mean or the largest values over all tokens; or all three, side by side (ULMFiT)
-    pool: Literal["summary", "mean", "max", "concat"] = "summary"
+    # the vector of the summary token; the mean or the largest values over all tokens; or all three, side by side (ULMFiT);
+    # none: summary, but mean for a network in which no vector has read the whole text (ELMo)
+    pool: Literal["summary", "mean", "max", "concat"] | None = None
     # whether there is a dense layer before the output; none: the recipe's value if tokens see both sides, otherwise false
     pooler: bool | None = None
     activation: Literal["tanh", "gelu"] | None = None  # of that dense layer; none: the recipe's value
@@ -78,7 +79,7 @@ class Classify(Training):
         )
         require(
             self.san is None
-            or (self.orders == "one" and self.long == "cut" and self.pool == "summary" and not self.pooler),
+            or (self.orders == "one" and self.long == "cut" and self.pool in (None, "summary") and not self.pooler),
             "a stochastic answer network (san) reads the tokens of a pair once: leave orders, long, pool and pooler out, or set san=none",
         )
         require(
@@ -140,8 +141,9 @@ class Classify(Training):
             activation=self.activation, windows=self.long == "strides", weights=self.weights,
         )  # fmt: skip
         task = self.decided(
-            base.recipe, language=language, pooler=head.pooler, activation=head.activation if head.pooler else None
-        )
+            base.recipe, language=language, pool=head.pool, pooler=head.pooler,
+            activation=head.activation if head.pooler else None,
+        )  # fmt: skip
         return with_head(base, task, self.head, head, language)
 
     def lay_out(self, examples: Sequence[Example], *, labelled: bool = True) -> Laid:

@@ -39,7 +39,8 @@ class Multi(Training):
     """How a model learns which labels a text has: one yes or no for each label."""
 
     dropout: float = 0.1  # before the output layer
-    pool: Literal["summary", "mean"] = "summary"  # the vector of the summary token, or the mean over all tokens
+    # the vector of the summary token, or the mean over all tokens; none: the mean if no vector has read the whole text
+    pool: Literal["summary", "mean"] | None = None
     # whether there is a dense layer before the output; none: the recipe's value if tokens see both sides, otherwise false
     pooler: bool | None = None
     activation: Literal["tanh", "gelu"] | None = None  # of that dense layer; none: the recipe's value
@@ -107,7 +108,8 @@ class Multi(Training):
             base, classes=len(self.labels), answer="classes", pool=self.pool, dropout=self.dropout, pooler=self.pooler,
             activation=self.activation,
         )  # fmt: skip
-        decided = self.decided(base.recipe, pooler=head.pooler, activation=head.activation if head.pooler else None)
+        changes = {"pool": head.pool, "pooler": head.pooler, "activation": head.activation if head.pooler else None}
+        decided = self.decided(base.recipe, **changes)
         return with_head(base, decided, self.head, head, 0)
 
     def lay_out(self, examples: Sequence[Example], *, labelled: bool = True) -> Laid:

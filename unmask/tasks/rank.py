@@ -117,7 +117,7 @@ class Rank(Training):
             task = self.decided(base.recipe, pooler=one.pooler, activation=one.activation if one.pooler else None)
             return with_head(base, task, self.head, one, 0)
         head = label_head(
-            base, classes=1, answer="classes", pool="summary", dropout=self.dropout, pooler=self.pooler,
+            base, classes=1, answer="classes", pool=None, dropout=self.dropout, pooler=self.pooler,
             activation=self.activation,
         )  # fmt: skip
         decided = self.decided(base.recipe, pooler=head.pooler, activation=head.activation if head.pooler else None)
