@@ -207,6 +207,8 @@ def _adapting(record: dict[str, Any]) -> str:
         f"{plan['rate']:.2g}, weight decay {plan['decay']:g}, texts of up to {plan['length']:,} tokens; trains "
         f"{_millions(record['trained_parameters'])} of {_millions(record['all_parameters'])} parameters"
     )
+    if "tasks" in record:
+        said += "\ntasks: " + ", ".join(f"{name} {one['examples']:,}" for name, one in record["tasks"].items())
     if "baseline" not in record:
         return said
     label = record["baseline"]["label"]

@@ -24,12 +24,20 @@ def test_a_second_command_is_refused_until_the_first_ends(tmp_path):
 
 
 def test_a_worker_of_the_first_command_does_not_keep_the_lock(tmp_path):
+    context = multiprocessing.get_context("fork")
+    works = context.Event()
     with one_command(tmp_path, "pipeline"):
-        worker = multiprocessing.get_context("fork").Process(target=time.sleep, args=(30,), daemon=True)
+        worker = context.Process(target=_work, args=(works,), daemon=True)
         worker.start()
+        assert works.wait(60)
     try:
         with one_command(tmp_path, "pipeline"):
             assert worker.is_alive()
     finally:
         worker.kill()
         worker.join()
+
+
+def _work(works) -> None:
+    works.set()
+    time.sleep(60)

@@ -15,12 +15,18 @@ from unmask import load, recipes
 from unmask.contracts import CONTRACTS, Case, make_case
 from unmask.data import Labelled
 from unmask.errors import UserError
+from unmask.predict import AnswerSteps
 from unmask.pretraining.labelled import with_tasks
 from unmask.recipe import MAIN, Recipe, Stage, Track
 from unmask.system import check_training, objectives
 from unmask.tasks import Classify, Relation, Write
 
-CHECKED = ("turns", "JSON", "accumulation")  # of every kind; the others train, and are checked for one of each shape
+CHECKED = (
+    "turns",
+    "JSON",
+    "accumulation",
+    "recordable",
+)  # of every kind; the others train, and are checked for one of each shape
 
 
 def labelled(name: str, *tracks: tuple[str, Labelled], **more: object) -> Recipe:
@@ -51,6 +57,13 @@ def test_every_kind_of_task_can_be_a_track(kind, tmp_path):
     check(case, *CHECKED, *(["resume"] if kind in ("classify", "choose") else []))
     losses = {way.track: list(case.system.hide(case.rows(way))[1]) for way in case.ways}
     assert losses == {"main": ["tokens", "sentence"], "mine": ["tokens"] if kind == "write" else ["mine"]}
+
+
+def test_pairs_with_a_stochastic_answer_network_are_a_track(tmp_path):
+    pairs = [{"text_a": row["query"], "text_b": row["passage"], "label": row["label"]} for row in rows("rank", 60)]
+    task = Classify(san=AnswerSteps(count=3))
+    arrange = Labelled(file=str(write(tmp_path / "pairs.jsonl", pairs)), task=task)
+    check(checked(make_case(labelled("bert", ("pairs", arrange)), every.SMALL)), *CHECKED)
 
 
 @pytest.mark.parametrize("name", ["xlnet", "awd-lstm", "bart", "ernie-2"])
