@@ -44,7 +44,7 @@ from unmask.infer.fast import quicken
 from unmask.infer.model import has_bfloat16
 
 TIMES = 50  # that a latency is measured
-HTTP = all(map(find_spec, ("starlette", "uvicorn", "prometheus_client")))  # whether the service can be started
+HTTP = all(map(find_spec, ("starlette", "uvicorn", "prometheus_client", "typer")))  # whether the service can be started
 OWN, INFINITY = "/v1/embeddings", "/embeddings"
 Way = Callable[[], np.ndarray]
 
@@ -215,11 +215,14 @@ def infinity(python: str, folder: Path, device: str) -> Iterator[str]:
 @contextmanager
 def engine(run: Path, texts: list[str], chosen: argparse.Namespace, half: bool) -> Iterator[Way]:
     """The service without HTTP: requests of several clients, with limits, batches and metrics (which may be stand-ins)."""
-    if find_spec("prometheus_client") is None:
-        sys.modules["prometheus_client"] = _Nothing("prometheus_client")
+    lacks = find_spec("prometheus_client") is None
+    if lacks:
+        sys.modules["prometheus_client"] = without_metrics()
     from unmask.serving.models import Models
     from unmask.serving.service import Service
 
+    if lacks:
+        del sys.modules["prometheus_client"]
     made = Service(Models({"bert": run}, device=chosen.device, half=half))
     made.engine.start()
     served = made.models.get("bert")
@@ -241,11 +244,19 @@ def engine(run: Path, texts: list[str], chosen: argparse.Namespace, half: bool) 
     made.engine.close()
 
 
-class _Nothing(ModuleType):
-    """Stands in for a package that is not installed: every part of it does nothing."""
+class _Nothing:
+    """Every method of it does nothing."""
 
     def __getattr__(self, name: str) -> Any:
-        return lambda *_, **__: _Nothing(name)
+        return lambda *_, **__: self
+
+
+def without_metrics() -> ModuleType:
+    """Stands in for prometheus-client where it is not installed."""
+    found = ModuleType("prometheus_client")
+    for name in ("CollectorRegistry", "Counter", "Gauge", "Histogram", "generate_latest"):
+        setattr(found, name, lambda *_, **__: _Nothing())
+    return found
 
 
 def device_name(device: str) -> str:

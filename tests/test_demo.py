@@ -1,4 +1,6 @@
-"""The demo says so where pretraining does not win, and why."""
+"""The demo says so where pretraining does not win, and why; it ends with how to go on."""
+
+from pathlib import Path
 
 from unmask import demo
 
@@ -23,3 +25,9 @@ def test_a_demo_that_loses_says_so_and_why():
 
 def test_the_table_has_a_row_for_each_number_of_labels():
     assert demo._rows(results(0.2, 1500)) == [["8 labels", "70.0 ± 5.0", "50.0", "+20.0"]]
+
+
+def test_the_demo_ends_by_saying_how_to_open_its_model_in_the_page(capsys):
+    demo._show(results(0.2, 1500) | {"written": [], "seconds": 9.0}, Path("demo"), Path("demo/run"))
+    last = capsys.readouterr().out.splitlines()[-1]
+    assert last.startswith("or in a browser: unmask serve demo/run, then open http://127.0.0.1:8000/?view=write")

@@ -13,6 +13,7 @@ from unmask import adapt as ways
 from unmask.adapt import adapt, new_model
 from unmask.adapt.cvt import Cvt
 from unmask.adapt.unlabelled import _sampled, read_unlabelled
+from unmask.contracts.recordable import _OnlyOnCPU, _Watch
 from unmask.data.examples import batch_of
 from unmask.errors import UserError
 from unmask.infer import answer, open_run
@@ -130,6 +131,15 @@ def test_masked_views_of_a_transformer_train_its_layers_and_not_the_head(tokeniz
     assert not any(name.startswith("predict.") for name in moved)
 
 
+@pytest.mark.parametrize("name", ["cove", "bert"])
+def test_a_step_on_texts_never_waits_for_the_device_so_it_can_be_recorded(name, tokenizers, tmp_path):
+    model, batch = tagging(small(name, tokenizers, tmp_path / "base"), tmp_path / "run", Cvt())
+    system, batch = model.system.train(), batch.replace(progress=torch.tensor(0.4))
+    with _Watch() as watch, _OnlyOnCPU(watch):
+        losses, _ = system.step(system.hide(batch)[0])
+        sum(loss.total * loss.scale for loss in losses.values()).backward()
+
+
 def test_the_teacher_has_no_dropout_and_the_students_have_that_of_the_setting(cove, tmp_path):
     model, batch = tagging(cove, tmp_path / "run", Cvt(dropout=0.75))
     system = model.system
@@ -155,6 +165,18 @@ def test_the_weight_of_what_is_learned_from_texts_follows_its_curve(cove, tmp_pa
         losses, _ = model.system.step(batch.replace(progress=torch.tensor(done)))
         assert {float(loss.scale) for loss in losses.values()} == {wanted}
         assert min(float(loss.total.detach()) for loss in losses.values()) > 0  # what is reported is not weighted
+
+
+def test_a_dense_layer_before_the_tags_is_that_of_every_student_too(cove, tmp_path):
+    model, batch = tagging(cove, tmp_path / "run", Cvt(), dense=5)
+    system = model.system.eval()
+    hidden = system.look(batch.replace(tracks=()))
+    head, students = system.predict["tags"], system.students.heads
+    wanted = (hidden.last @ head.dense.weight.T + head.dense.bias).clamp(min=0) @ head.out.weight.T + head.out.bias
+    torch.testing.assert_close(head.decode(hidden, batch), wanted)
+    assert [tuple(one.dense.weight.shape) for one in students] == [(5, model.recipe.system.backbone.cells)] * 4
+    with pytest.raises(UserError, match="dense must be none or 1 or more, got 0"):
+        Tag(dense=0)
 
 
 def test_with_momentum_it_is_gradient_descent_at_the_papers_rate(cove):

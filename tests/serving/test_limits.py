@@ -266,7 +266,7 @@ def test_models_are_loaded_reloaded_and_unloaded_without_a_failed_answer(runs, t
             assert (status, "the runs are bert, gpt2" in answer["error"]) == (404, True)
         (tmp_path / "gpt2" / "recipe.json").write_text("{")
         status, answer = post(url, "/models/load", {"model": "gpt2"})
-        assert (status, "damaged" in answer["error"]) == (422, True)
+        assert (status, "damaged" in answer["error"], str(tmp_path) in answer["error"]) == (422, True, False)
         stop.set()
         asking.join()
     assert done

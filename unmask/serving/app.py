@@ -7,6 +7,7 @@ import contextlib
 import hmac
 import itertools
 import json
+import os
 import time
 import traceback
 import uuid
@@ -27,7 +28,8 @@ from starlette.staticfiles import StaticFiles
 from unmask.errors import UserError
 from unmask.serving.body import read_body
 from unmask.serving.call import Call, Route, Stream, as_json
-from unmask.serving.loopback import HERE, is_here
+from unmask.serving.leaving import Left, until_left
+from unmask.serving.loopback import HERE, host_of, is_here
 from unmask.serving.refused import Refused, content
 from unmask.serving.routes import ALWAYS, OPEN, ROUTES
 from unmask.serving.service import Service, busy
@@ -122,7 +124,7 @@ class _Endpoint:
             refused = error
         except UserError as error:
             refused = Refused(422, self._without_paths(str(error)))
-        except (_Left, ClientDisconnect):
+        except (Left, ClientDisconnect):
             return None, "client_left"
         except Exception as error:
             traceback.print_exception(error)
@@ -131,8 +133,13 @@ class _Endpoint:
 
     def _without_paths(self, message: str) -> str:
         """A message with the names of models in place of their folders, which clients need not know."""
-        for served in self.service.models.all():
-            message = message.replace(str(served.model.folder), served.name)
+        models = self.service.models
+        known = [(one.model.folder, one.name) for one in models.all()] + [
+            (path, name) for name, path in models.folders().items()
+        ]
+        for folder, name in known:
+            for shown in (str(folder.resolve()), str(folder)):
+                message = message.replace(shown, name) if os.sep in shown else message  # "a" is in many words
         return message
 
     async def _response(self, request: Request, id_: str) -> Response:
@@ -141,9 +148,7 @@ class _Endpoint:
             raise busy("requests", f"{self.service.limits.requests:,} requests are answered already")
         body = await self._body(request)
         call = Call(self.service, body, dict(request.path_params), id_)
-        found = (
-            await _until_left(request, self.route.answer(call)) if self.route.body else await self.route.answer(call)
-        )
+        found = await until_left(request, self.route.answer(call)) if self.route.body else await self.route.answer(call)
         headers = {"x-request-id": id_}
         if isinstance(found, Stream):
             return StreamingResponse(_events(found), media_type="text/event-stream", headers=headers)
@@ -200,46 +205,13 @@ async def _received(request: Request, most: int) -> bytes:
 
 def _check_host(request: Request) -> None:
     """Without keys, refuse a web page elsewhere whose name was made to mean this machine: its browser sends that name."""
-    name = _host_of(request.headers.get("host", ""))
+    name = host_of(request.headers.get("host", ""))
     if not is_here(name):
         raise Refused(
             403,
             f"without keys, requests must name this machine as {', '.join(HERE)}, got {name[:80]!r}: start the service with "
             "--keys",
         )
-
-
-def _host_of(header: str) -> str:
-    """The name in a Host header, without the port: "localhost:8000", "[::1]:8000"."""
-    if header.startswith("["):
-        return header[1:].partition("]")[0].lower()
-    return header.partition(":")[0].lower()
-
-
-class _Left(Exception):
-    """The client closed the connection."""
-
-
-async def _until_left(request: Request, answer: Any) -> Any:
-    """The answer of a route. If the client leaves before it is ready, its work is cancelled."""
-    work = asyncio.ensure_future(answer)
-    watch = asyncio.ensure_future(_left(request))
-    try:
-        await asyncio.wait({work, watch}, return_when=asyncio.FIRST_COMPLETED)
-        if work.done():
-            return work.result()
-        work.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await work
-        raise _Left
-    finally:
-        watch.cancel()
-        work.cancel()  # no effect on work that is done
-
-
-async def _left(request: Request) -> None:
-    while (await request.receive())["type"] != "http.disconnect":
-        pass
 
 
 async def _events(stream: Stream) -> AsyncIterator[bytes]:

@@ -14,3 +14,10 @@ def is_here(host: str) -> bool:
         return host == "localhost" or ipaddress.ip_address(host).is_loopback
     except ValueError:
         return False
+
+
+def host_of(header: str) -> str:
+    """The name in a Host header, without the port: "localhost:8000", "[::1]:8000"."""
+    if header.startswith("["):
+        return header[1:].partition("]")[0].lower()
+    return header.partition(":")[0].lower()
