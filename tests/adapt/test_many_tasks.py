@@ -94,7 +94,7 @@ def test_each_kind_of_task_has_its_head_and_pairs_have_a_stochastic_answer_netwo
     recipe = load(place / "many").recipe
     heads = {name: track.own[name] for name, track in recipe.tracks.items()}
     assert isinstance(heads["order"], San)
-    assert heads["order"].steps == AnswerSteps(count=5, drop=0.1)
+    assert heads["order"].steps == AnswerSteps(count=5, dropout=0.1)
     assert {name: head.answer for name, head in heads.items() if isinstance(head, Label)} == {
         "cats": "class", "dogs": "class", "alike": "number",
     }  # fmt: skip

@@ -28,7 +28,7 @@ def test_recorded_steps_of_labelled_tracks_train_the_same_weights(tmp_path):
         kind: write(tmp_path / f"{kind}.jsonl", rows(kind, 60)) for kind in ("classify", "tag", "choose", "number")
     }
     tracks = {kind: Track(arrange=Labelled(file=str(file))) for kind, file in files.items()}
-    san = Classify(san=AnswerSteps(count=5, drop=0.0))
+    san = Classify(san=AnswerSteps(count=5, dropout=0.0))
     tracks["pairs"] = Track(arrange=Labelled(file=str(write(tmp_path / "pairs.jsonl", PAIRS)), task=san))
     stage = Stage(share=1.0, rows=8, length=32, turns=dict.fromkeys(("main", *tracks), 1.0))
     recipe = recipes.get("bert", size="tiny").replace(tracks=tracks, schedule=(stage,), shrink=False)
@@ -47,7 +47,7 @@ def test_recorded_steps_of_labelled_tracks_train_the_same_weights(tmp_path):
 
 
 def test_prediction_dropout_is_drawn_again_in_each_recorded_step(tmp_path):
-    san = Classify(san=AnswerSteps(count=5, drop=0.5))
+    san = Classify(san=AnswerSteps(count=5, dropout=0.5))
     arrange = Labelled(file=str(write(tmp_path / "pairs.jsonl", PAIRS)), task=san)
     stage = Stage(share=1.0, rows=8, length=32, turns={"pairs": 1.0})
     recipe = recipes.get("bert", size="tiny").replace(tracks={"pairs": Track(arrange=arrange)}, schedule=(stage,), shrink=False)  # fmt: skip

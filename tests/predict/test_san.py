@@ -20,7 +20,7 @@ WIDTH, CLASSES, STEPS = 6, 3, 5
 def made(drop: float = 0.0, dropout: float = 0.0) -> torch.nn.Module:
     with torch.random.fork_rng():
         torch.manual_seed(3)
-        steps = AnswerSteps(count=STEPS, drop=drop)
+        steps = AnswerSteps(count=STEPS, dropout=drop)
         module = San(classes=CLASSES, steps=steps, dropout=dropout).build(WIDTH, torch.zeros(1), InitWeights())
         for parameter in module.parameters():
             torch.nn.init.normal_(parameter, std=0.7)
@@ -123,7 +123,7 @@ def test_a_single_text_is_refused(tmp_path):
         Classify(san=AnswerSteps()).learn(read(tmp_path / "one.csv", Columns()))
 
 
-@pytest.mark.parametrize("values", [{"count": 0}, {"drop": 1.0}])
+@pytest.mark.parametrize("values", [{"count": 0}, {"dropout": 1.0}])
 def test_wrong_numbers_are_refused(values):
     with pytest.raises(UserError):
         AnswerSteps(**values)

@@ -10,7 +10,7 @@ from unmask.predict.tags import PLACE
 from unmask.see import Everything
 from unmask.system.views import Reading, Viewer
 
-ROWS, LENGTH = 2, 24
+ROWS, LENGTH = 2, 18
 NETWORKS = {
     "BiLSTM": BiLSTM(layers=2, cells=5, embedding=6, dropout=0.0),
     "joined": BiLSTM(layers=2, cells=5, embedding=6, dropout=0.0, joined=True),

@@ -146,6 +146,11 @@ def test_a_character_that_was_never_seen_gets_the_sum_of_its_parts(tmp_path):
     assert components.notes(words) == {"characters of the corpus are not in the table of components, such as 水": 1}
 
 
+def test_signs_for_how_parts_are_arranged_are_no_components(tmp_path):
+    (tmp_path / "parts.tsv").write_text("河\t⿰氵可\n謎\t⿰ 言 迷\n", encoding="utf-8")
+    assert Components.load(tmp_path / "parts.tsv").of == {"河": ("氵", "可"), "謎": ("言", "迷")}
+
+
 def test_components_move_as_their_words_do():
     """The gradient of a component is the sum of the gradients of the words that have it."""
     counts = np.array([[0.0, 30, 9], [30, 0, 7], [9, 7, 2]])

@@ -96,8 +96,8 @@ def _ready(base: Model, tasks: Sequence[Labels], many: Many) -> tuple[Model, lis
 def _with_heads(learned: Any, many: Many) -> Any:
     """The task with the head that MT-DNN gives to its kind, unless the user chose another."""
     if hasattr(learned, "san") and learned.texts == 2 and learned.san is None:
-        plain = learned.orders == "one" and learned.long == "cut" and learned.pool == "summary" and not learned.pooler
-        return replace(learned, san=many.pairs) if plain else learned
+        one = learned.orders == "one" and learned.long == "cut" and learned.pool in (None, "summary")
+        return replace(learned, san=many.pairs) if one and not learned.pooler else learned
     if hasattr(learned, "lists") and learned.lists is None:
         return replace(learned, lists=many.lists)
     return learned

@@ -115,7 +115,7 @@ FATES: dict[type, dict[str, Fate]] = {
     predict.Span: {},
     predict.Relation: {"classes": "left out", "dropout": "left out"},
     predict.San: {"classes": "left out", "steps": "left out", "dropout": "left out", "weights": "left out"},
-    predict.AnswerSteps: {"count": "left out", "drop": "left out"},
+    predict.AnswerSteps: {"count": "left out", "dropout": "left out"},
     predict.Replaced: {"where": "training", "initial": "training"},
     predict.Tokens: {
         "smoothing": "training",

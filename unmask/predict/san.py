@@ -22,13 +22,14 @@ class AnswerSteps(Part):
     """How many times a stochastic answer network reads a pair, and how it forgets some of its answers in training."""
 
     count: int = 5  # the steps; the answer is the mean of all
-    drop: float = (
-        0.1  # prediction dropout: the probability that training leaves out the answer of a step; one is always kept
-    )
+    # prediction dropout: the probability that training leaves out the answer of a step; one is always kept
+    dropout: float = 0.1
 
     def __post_init__(self) -> None:
         require(self.count >= 1, "a stochastic answer network has 1 step or more, got {count}", count=self.count)
-        require(0 <= self.drop < 1, "drop must be in [0, 1), got {drop}: write 0.1 for 10%", drop=self.drop)
+        require(
+            0 <= self.dropout < 1, "dropout must be in [0, 1), got {dropout}: write 0.1 for 10%", dropout=self.dropout
+        )
 
 
 @dataclass(frozen=True)
@@ -119,10 +120,10 @@ class SanModule(nn.Module):
     def _kept(self, steps: Tensor) -> Tensor:
         """E steps, 1 for each answer that counts. In training some are dropped, but not one that is drawn first."""
         kept = torch.ones_like(steps[..., 0])
-        if not self.training or not self.spec.steps.drop:
+        if not self.training or not self.spec.steps.dropout:
             return kept
         always = F.one_hot(torch.randint(kept.shape[1], kept.shape[:1], device=kept.device), kept.shape[1])
-        return torch.maximum(always.to(kept.dtype), (torch.rand_like(kept) >= self.spec.steps.drop).to(kept.dtype))
+        return torch.maximum(always.to(kept.dtype), (torch.rand_like(kept) >= self.spec.steps.dropout).to(kept.dtype))
 
 
 def _attended(scores: Tensor, x: Tensor, inside: Tensor) -> Tensor:

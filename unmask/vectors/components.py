@@ -1,6 +1,7 @@
 """Components of Chinese characters: a table in a file, `character TAB components`, as a second input for their vectors.
 
-Each line has a character, a tab, and its components (or its radical) as characters, with or without spaces: 河<tab>氵可.
+Each line has a character, a tab, and its components (or its radical) as characters, with or without spaces: 河<tab>氵可. Signs
+for how parts are arranged are left out: 河<tab>⿰氵可 is the same.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import numpy as np
 from unmask.errors import require
 from unmask.text.lines import numbered_lines
 
+_SHAPES = "\u2ff0", "\u2fff"  # the first and the last sign for how parts are arranged, as in ⿰氵可: no parts
 _FORM = "write a character, a tab and its components, such as 河<tab>氵可"
 
 
@@ -31,7 +33,7 @@ class Components:
             if not line.strip():
                 continue
             character, _, rest = line.partition("\t")
-            parts = tuple("".join(rest.split()))
+            parts = tuple(part for part in "".join(rest.split()) if not _SHAPES[0] <= part <= _SHAPES[1])
             require(
                 len(character) == 1 and bool(parts),
                 "{file}, line {number:,}: {line!r} has no character with components: {form}",
