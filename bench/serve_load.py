@@ -41,7 +41,8 @@ SAMPLES = 6  # of memory under load
 
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    options.add_argument("--run", type=Path, default=None, help="an encoder; by default a tiny BERT with fresh weights")
+    options.add_argument("--run", type=Path, default=None, help="an encoder; by default a BERT with fresh weights")
+    options.add_argument("--size", default="small", help="of that BERT; with tiny, HTTP takes more time than the model")
     options.add_argument("--seconds", type=float, default=60)
     options.add_argument("--times", type=float, default=3)
     options.add_argument("--requests", type=int, default=64, help="most requests at once")
@@ -49,7 +50,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         run = chosen.run or Path(folder) / "bert"
         if chosen.run is None:
-            infer.save_run(ours("tiny", sentences(200), "cpu"), run)
+            infer.save_run(ours(chosen.size, sentences(200), "cpu"), run)
         words = ["--port", "0", "--runs", str(run.resolve().parent), "--limit-requests", str(chosen.requests)]
         process = subprocess.Popen(
             [sys.executable, "-m", "unmask", "serve", str(run), *words],
