@@ -91,9 +91,26 @@ def test_squad_and_cmrc_files_are_read_as_they_are(tmp_path):
     assert unmask.tasks.kind_of(tmp_path / "c.json") == "span"
 
 
+def test_answers_in_two_lists_are_read_as_a_list_of_answers(tmp_path):
+    """As Hugging Face's data sets write SQuAD; no answer is two empty lists."""
+    rows = [
+        {
+            "question": "Where?",
+            "context": "The doctor slept near London.",
+            "answers": {"text": texts, "answer_start": starts},
+        }
+        for texts, starts in ((["London", "near London"], [22, 17]), ([], []))
+    ]
+    (tmp_path / "t.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    (first, second), notes = Span().read(tmp_path / "t.jsonl", None)
+    assert (first.answers, first.place) == (("London", "near London"), (22, 28))
+    assert (second.answers, second.place, dict(notes)) == ((), None, {})
+
+
 @pytest.mark.parametrize(
     "row,expected",
     [
+        ({"question": "x", "context": "x", "answers": {"text": ["x"], "answer_start": []}}, "two lists of equal length"),
         ({"question": "x", "answers": []}, "needs \"question\" and \"context\".*got context=None, and the columns are 'question', 'answers'"),
         ({"question": " ", "context": "x", "answers": []}, "got question=' '"),
         ({"question": "x", "context": "x"}, 'needs "answers", a list such as'),

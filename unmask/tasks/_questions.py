@@ -86,11 +86,15 @@ def _asked(row: Mapping[str, Any], where: str, labelled: bool, misplaced: list[s
 
 
 def _listed(row: Mapping[str, Any], where: str) -> Sequence[Any]:
+    """The answers of a row: a list of them, or lists of their texts and places, as Hugging Face's data sets write SQuAD."""
     answers = row.get("answers")
+    texts, starts = _of(answers, "text"), _of(answers, "start", "answer_start")
+    if isinstance(texts, list) and isinstance(starts, list) and len(texts) == len(starts):
+        return [{"text": text, "start": start} for text, start in zip(texts, starts, strict=True)]
     require(
         isinstance(answers, list),
-        '{where}: an example needs "answers", a list such as [{{"text": ..., "start": 17}}], empty if there is no answer; '
-        "got {answers!r:.60}",
+        '{where}: an example needs "answers", a list such as [{{"text": ..., "start": 17}}], or two lists of equal length such as '
+        '{{"text": [...], "answer_start": [...]}}, empty if there is no answer; got {answers!r:.60}',
         where=where,
         answers=answers,
     )
