@@ -9,12 +9,14 @@ import shutil
 import tempfile
 import tokenize
 from collections.abc import Iterator
+from contextlib import suppress
 from io import StringIO
 from pathlib import Path
 from typing import Any
 
 from unmask import explain, list_recipes, recipes
 from unmask.axes import columns_of
+from unmask.errors import UserError
 from unmask.explanation import Explanation
 from unmask.explanation.picture import MOST_TOKENS, draw
 from unmask.fonts import notice
@@ -25,9 +27,12 @@ from unmask.system import cost
 
 ENGLISH = "The doctor examined the patient carefully. She prescribed antibiotics for the infection."
 CHINESE = "哈尔滨是黑龙江的省会，国际冰雪文化名城。冬天的冰灯吸引了许多游客。"
+# tracks that take turns need sentences of one document, a connective between two of them, and a title
+DOCUMENT = "The Old Bridge of Avignon. The bridge was built in 1185. However, the river destroyed it many times. Today it is a museum."
 LEXICON = (
     "examined the patient\tphrase\nantibiotics\tentity\n哈尔滨\tentity\n黑龙江\tentity\n国际冰雪文化名城\tphrase\n"
 )
+MOST_VALUES = 10  # of a variant
 VISITS = 48  # of each text; the one that shows most is drawn
 DOCS = Path(__file__).parent
 PICTURES = DOCS / "pictures" / "recipes"
@@ -95,7 +100,7 @@ def _shown(recipe: Recipe, lexicon: Path) -> Iterator[tuple[str, Explanation, st
     columns = {column for hide in hides for column in columns_of(hide)}
     stages = range(1, len(hides) + 1) if len({str(hide) for hide in hides}) > 1 else [len(hides)]
     known = [lexicon] if columns & {"phrase", "entity"} else []
-    for text in [ENGLISH, CHINESE] if columns else [ENGLISH]:
+    for text in [DOCUMENT] if recipe.takes_turns else [ENGLISH, CHINESE] if columns else [ENGLISH]:
         for stage in stages if text == CHINESE else stages[-1:]:
             for track in recipe.all_tracks():
                 found = _best(recipe, track, text, known, stage)
@@ -111,8 +116,11 @@ def _shown(recipe: Recipe, lexicon: Path) -> Iterator[tuple[str, Explanation, st
 
 
 def _best(recipe: Recipe, track: str, text: str, lexicon: list[Path], stage: int) -> Explanation:
-    """The visit that shows most."""
-    found = (explain(recipe, text, track=track, lexicon=lexicon, stage=stage, visit=visit) for visit in range(VISITS))
+    """The visit that shows most. On some visits, a track that draws sentences makes no row of so short a text."""
+    found = []
+    for visit in range(VISITS):
+        with suppress(UserError):
+            found.append(explain(recipe, text, track=track, lexicon=lexicon, stage=stage, visit=visit))
     return max(found, key=_worth)
 
 
@@ -146,9 +154,18 @@ def _variants(name: str) -> Iterator[str]:
     remarks = _remarks(inspect.getsource(module))
     for variant in list(module.VARIANTS)[1:]:
         values = flat(recipes.get(name, variant=variant))
-        told = [f"{key}={value}" for key, value in values.items() if _tells(key, value, usual)]
+        told = [f"{key}={_short(value)}" for key, value in values.items() if _tells(key, value, usual)]
         remark = f": {remarks[variant]}" if variant in remarks else ""
-        yield f"- `{variant}`{remark} (`{'`, `'.join(told)}`)"
+        rest = (
+            f" and {len(told) - MOST_VALUES} more: `unmask show {name} --variant {variant}`"
+            if len(told) > MOST_VALUES
+            else ""
+        )
+        yield f"- `{variant}`{remark} (`{'`, `'.join(told[:MOST_VALUES])}`{rest})"
+
+
+def _short(value: Any) -> str:
+    return f"{value:.3g}" if isinstance(value, float) else str(value)
 
 
 def _tells(key: str, value: Any, usual: dict[str, Any]) -> bool:
@@ -161,7 +178,7 @@ def _tells(key: str, value: Any, usual: dict[str, Any]) -> bool:
 def _remarks(source: str) -> dict[str, str]:
     """The comments behind the entries of VARIANTS."""
     comments = {t.start[0]: t.string.lstrip("# ") for t in tokenize.generate_tokens(StringIO(source).readline)
-                if t.type == tokenize.COMMENT}  # fmt: skip
+                if t.type == tokenize.COMMENT and "fmt:" not in t.string}  # fmt: skip
     found = {}
     for node in ast.walk(ast.parse(source)):
         target = getattr(node, "target", None)

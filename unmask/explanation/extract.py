@@ -32,7 +32,8 @@ def choices(recipe: Recipe, track: FullTrack, stage: Stage) -> Iterator[Choice]:
     for by, name, part in objectives(recipe, track):
         meaning = _meaning(part)
         said = meaning if by == "network" else f"The {by}: {_small(meaning)}"
-        answers = f" Here: {', '.join(track.arrange.answers)}." if name == track.sentence else ""
+        named = track.arrange.answers if name == track.sentence else ()
+        answers = f" Here: {', '.join(named)}." if named else ""
         yield Choice(f"predict {name}", in_words(part), said + answers)
     for name, weight in stage.weights.items():
         if dataclasses.is_dataclass(weight):
