@@ -152,7 +152,7 @@ def test_the_task_of_a_run_of_an_earlier_format_comes_from_its_head():
 
     assert (task("format_1/bert-adapted").labels, task("format_1/bert-adapted").texts) == (("neg", "pos"), None)
     found = task("format_2/electra-learned-classify")
-    assert found == Classify(length=16, pooler=False, labels=("0", "1", "2"), texts=1)
+    assert found == Classify(length=16, pool="summary", pooler=False, labels=("0", "1", "2"), texts=1)
     assert task("format_2/bert-choose") == Choose(length=32, pooler=True, activation="tanh")
     assert task("format_2/unilm-write") == Write(length=16, hidden=0.7)
     assert task("format_2/unilm") is task("format_1/bert") is None
