@@ -71,4 +71,6 @@ def _recorded(case: Case) -> bool:
     return "random lengths" not in case.gives  # each length would need its own recording
 
 
-CONTRACTS = (Contract("recordable", "Nothing in a training step waits for the device.", records, _recorded),)
+CONTRACTS = (
+    Contract("recordable", "Nothing in a training step waits for the device.", records, _recorded, trains=True),
+)
