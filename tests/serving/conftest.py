@@ -107,8 +107,10 @@ def _sent(request: urllib.request.Request) -> tuple[int, Any]:
 @contextmanager
 def running(service: Service, **options: Any) -> Iterator[str]:
     """The address of a service that answers in a thread of this process."""
-    server = uvicorn.Server(uvicorn.Config(make_app(service, **options), port=0, log_level="warning"))
-    thread = threading.Thread(target=server.run)
+    # a client that did not close its connection must not keep the tests for ever
+    config = uvicorn.Config(make_app(service, **options), port=0, log_level="warning", timeout_graceful_shutdown=10)
+    server = uvicorn.Server(config)
+    thread = threading.Thread(target=server.run, daemon=True)
     thread.start()
     while not server.started:
         time.sleep(0.01)
@@ -116,7 +118,8 @@ def running(service: Service, **options: Any) -> Iterator[str]:
         yield f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}"
     finally:
         server.should_exit = True
-        thread.join()
+        thread.join(60)
+        assert not thread.is_alive(), "the service did not end"
 
 
 def service_of(folder: Path, *names: str, limits: Limits | None = None, runs: Path | None = None) -> Service:
