@@ -53,7 +53,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "replace-mlm": {"mask": 1.0, "predict": {"original": predict.Tokens(tied=True)}, "weights": {}},
     "all-tokens": {"mask": 1.0, "predict": {"original": predict.AllTokens()}, "weights": {}},
     # for minutes of training: with learned positions and AdamW, the generator learns word frequencies for 30 million tokens or
-    # more, or the discriminator collapses; with these choices both learn from the third million on (docs/results.md)
+    # more, or the discriminator collapses; with these choices both learned within five million (docs/results.md)
     "rotary": {
         "mask": 1.0,
         "predict": _REPLACED,
