@@ -50,6 +50,7 @@ FATES: dict[type, dict[str, Fate]] = {
         "segments": "written", "tasks": "written", "activation": "written",
         "dropout": "written", "attention_dropout": "written", "activation_dropout": "training", "epsilon": "written",
         "deviation": "written", "initial": "training", "initial_projection": "training", "scaled_init": "training",
+        "initial_attention": "training",
     },
     backbone.EncoderDecoder: {
         "layers": "written", "decoder_layers": "written", "width": "written", "heads": "written", "feedforward": "written",
