@@ -11,7 +11,7 @@ from unmask import adapt, recipes, run, tasks
 from unmask.adapt.many_settings import Many
 from unmask.adapt.unlabelled import check_unlabelled, read_unlabelled
 from unmask.api.from_text import Reading, check_pairs, check_reading, is_text
-from unmask.api.ways import tuned_by, tuning_settings
+from unmask.api.ways import task_with, tuned_by, tuning_settings
 from unmask.comparison.task_files import find
 from unmask.errors import UserError
 from unmask.knowledge.folder import read_about
@@ -221,10 +221,10 @@ def _check_adapting(file: TomlFile, stage: AdaptingStage) -> None:
         )
         part = tasks.get(str(kind))
     of_task, of_tune = tuning_settings(stage.settings)
-    with _at(file, stage.name, "set"):
-        part = override(part, of_task)
     with _at(file, stage.name, "tune"):
         way = tuned_by(stage.tune, of_tune)
+    with _at(file, stage.name, "set"):
+        part = task_with(part, of_task, stage.tune)
     with _at(file, stage.name, "unlabelled" if stage.unlabelled else "tune"):
         check_unlabelled(way, bool(stage.unlabelled))
         if stage.unlabelled:
