@@ -15,12 +15,11 @@ from unmask.adapt import ExamplesRead
 from unmask.adapt.unlabelled import check_unlabelled
 from unmask.api.paths import Paths, listed
 from unmask.api.quickening import keep_dev
-from unmask.api.ways import tuned_by, tuning_settings
+from unmask.api.ways import task_with, tuned_by, tuning_settings
 from unmask.axes import Task, Tune
 from unmask.errors import require
 from unmask.progress import Progress, follow
 from unmask.recipe_file import file_used_by
-from unmask.settings import override
 from unmask.tasks.classify import Columns
 from unmask.train import log
 from unmask.trials import Trial
@@ -55,7 +54,7 @@ class Adapting:
         )
         of_task, of_tune = tuning_settings(settings)
         found = task or kind_of_file(train, columns)
-        chosen = override(tasks.get(found) if isinstance(found, str) else found, of_task)
+        chosen = task_with(tasks.get(found) if isinstance(found, str) else found, of_task, tune)
         way, texts = tuned_by(tune, of_tune), listed(unlabelled)
         check_unlabelled(way, bool(texts))  # before any file is read
         read = adapt.read_files(chosen, train, dev, columns, texts)

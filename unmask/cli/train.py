@@ -76,6 +76,12 @@ def pretrain(
     lexicon: Annotated[
         list[Path], typer.Option(metavar="FILE", help="For text: phrases and entities, for ernie; repeatable.")
     ] = [],  # noqa: B006
+    graph: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FOLDER", help="For text: vectors of 'unmask graph', whose entities are found, for ernie-thu."
+        ),
+    ] = None,
     lines: Annotated[bool, typer.Option("--lines", help="For text: every line of a .txt file is a document.")] = False,
     encoding: Annotated[str | None, typer.Option(help="For text: how the files are encoded; by default utf-8.")] = None,
     holdout: Annotated[
@@ -98,8 +104,8 @@ def pretrain(
     model = unmask.pretrain(
         recipe, words, out, size=size, variant=variant, settings=settings, budget=budget, start=start, seed=seed,
         device=device, compiled=compiled, resume=resume, overwrite=overwrite, tensorboard=tensorboard,
-        recipe_file=recipe_file, stop=options.interrupt(), began=began(), tokenizer=tokenizer, lexicon=lexicon, lines=lines,
-        encoding=encoding, holdout=None if holdout is None else options.share(holdout), like=like, progress=output.progress(json_),
+        recipe_file=recipe_file, stop=options.interrupt(), began=began(), tokenizer=tokenizer, lexicon=lexicon, graph=graph,
+        lines=lines, encoding=encoding, holdout=None if holdout is None else options.share(holdout), like=like, progress=output.progress(json_),
     )  # fmt: skip
     last = model.history[-1]
     if last.get("stopped"):

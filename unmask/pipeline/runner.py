@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 from unmask import run, screen
 from unmask.api.corpus import prepare, train_tokenizer
-from unmask.api.graphs import triples
+from unmask.api.graphs import graph, triples
 from unmask.api.model import Model
 from unmask.api.runs import load, pretrain
 from unmask.comparison.job import main_score
@@ -43,7 +43,7 @@ class ApiRunner:
 
     def __call__(self, call: Call) -> dict[str, Any]:
         ways: dict[str, Callable[[Call], dict[str, Any]]] = {
-            "tokenizer": self._tokenizer, "triples": self._triples, "prepare": self._prepare, "pretrain": self._pretrain,
+            "tokenizer": self._tokenizer, "triples": self._triples, "prepare": self._prepare, "graph": self._graph, "pretrain": self._pretrain,
             "adapt": self._adapt, "evaluate": self._evaluate,
         }  # fmt: skip
         if self.stop():
@@ -65,6 +65,9 @@ class ApiRunner:
 
     def _prepare(self, call: Call) -> dict[str, Any]:
         return {"tokens": prepare(list(call.words), **given(call), progress=self.progress)["tokens"]}
+
+    def _graph(self, call: Call) -> dict[str, Any]:
+        return {"entities": len(graph(list(call.words), **given(call), progress=self.progress).entities)}
 
     def _pretrain(self, call: Call) -> dict[str, Any]:
         recipe, *data = map(str, call.words)

@@ -7,7 +7,7 @@ import math
 import time
 from collections import Counter
 from collections.abc import Callable, Generator, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -191,6 +191,14 @@ def _check_data(recipe: Recipe, mixture: Mixture, seed: int) -> None:
     mixture.check(recipe)
     for stage in recipe.schedule:
         mixture.loader(recipe, stage.length, seed, None, stage.rows, stage=stage)
+    # a track may begin late in the training, and its first rows say whether the data has what it needs
+    late = {(name, stage.length): stage for stage in recipe.schedule for name, turns in stage.turns.items() if turns}
+    for (name, length), stage in late.items():
+        alone = replace(stage, turns={name: 1.0})
+        try:
+            mixture.loader(recipe, length, seed, None, 1, stage=alone).batch(1)
+        except UserError as error:
+            raise UserError("the track {name!r}: {error}", name=name, error=error) from error
 
 
 def _measured(
