@@ -84,23 +84,13 @@ def _ready(base: Model, tasks: Sequence[Labels], many: Many) -> tuple[Model, lis
     require(len(tasks) >= 2, "several tasks are trained together, got {count}: give the file of one task instead of a folder", count=len(tasks))  # fmt: skip
     found = []
     for one in tasks:
-        learned = _with_heads(one.task.learn(one.examples), many).learn(one.examples)
+        learned = one.task.learn(one.examples).among_many(pairs=many.pairs, lists=many.lists).learn(one.examples)
         for some in (one.examples, one.dev):
             learned.check(some, "the first training example")
         base = with_special_tokens(base, learned, None)
         found.append(replace(one, task=learned))
     kept = base.recipe.replace(system=Single(backbone=kept_backbone(base, Nothing())))
     return replace(base, recipe=kept), found
-
-
-def _with_heads(learned: Any, many: Many) -> Any:
-    """The task with the head that MT-DNN gives to its kind, unless the user chose another."""
-    if hasattr(learned, "san") and learned.texts == 2 and learned.san is None:
-        one = learned.orders == "one" and learned.long == "cut" and learned.pool in (None, "summary")
-        return replace(learned, san=many.pairs) if one and not learned.pooler else learned
-    if hasattr(learned, "lists") and learned.lists is None:
-        return replace(learned, lists=many.lists)
-    return learned
 
 
 def _recipe(base: Model, tasks: Sequence[Labels], many: Many, plan: Hyperparameters, seed: int, fresh: bool) -> Recipe:

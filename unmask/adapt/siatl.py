@@ -35,14 +35,14 @@ class Siatl(Way):
 
     def task(self, task: Any, recipe: Recipe) -> Any:
         self.needs_head(task)
-        given = getattr(task, "language", None)
+        given = task.language if task.predicts_next else None
         require(
             given is None,
             "language={given} is the weight of the next token, and --tune siatl has its own: set tune.language={given}",
             given=given,
         )
         require(
-            self.language == 0 or hasattr(task, "language"),
+            self.language == 0 or task.predicts_next,
             "--tune siatl adds the loss of the next token to that of the task, and --task {task} cannot have it: set "
             "tune.language=0, or choose another way of tuning",
             task=type(task).__name__.lower(),

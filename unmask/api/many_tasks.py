@@ -106,4 +106,4 @@ def _scored(model: infer.Model, task: TaskFiles, tell: Tell) -> dict[str, Any]:
     examples, notes = part.read(task.test, None)
     found = evaluate_examples(model, examples)
     tell_notes({f"{text} ({task.name})": count for text, count in (found.pop("notes") | dict(notes)).items()}, tell, depth=3)  # fmt: skip
-    return {"file": str(task.test), "main": main_score(found)} | found
+    return {"file": str(task.test), "main": main_score(found, part)} | found
