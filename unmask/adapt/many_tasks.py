@@ -11,15 +11,15 @@ from typing import Any
 
 import numpy as np
 
-from unmask import adapt, run
+from unmask import adapt
 from unmask.adapt.epochs import Opened, ToRead, of_dev, rounds
 from unmask.adapt.many_settings import Many
+from unmask.adapt.resuming import claim, fingerprint
 from unmask.adapt.special_tokens import with_special_tokens
 from unmask.axes import Judged, Task
 from unmask.batch import Batch
-from unmask.data import FromTask, Labelled
+from unmask.data import FromTask, Labelled, labelled
 from unmask.data.examples import Examples
-from unmask.data.labelled import fingerprint
 from unmask.data.loader import TRACK_BITS, track_seed
 from unmask.data.pack import Rows
 from unmask.data.turns import TurnLoader
@@ -53,13 +53,13 @@ class Labels:
 
 def adapt_many(
     base: Model, tasks: Sequence[Labels], out: str | Path, *, many: Many, seed: int = 0, fresh: bool = False,
-    overwrite: bool = False, stop: Callable[[], bool] = lambda: False,
+    overwrite: bool = False, resume: bool = False, stop: Callable[[], bool] = lambda: False,
 ) -> Iterator[dict[str, Any]]:  # fmt: skip
     """Train one model on several tasks, yielding records (see `rounds`). With dev sets, the weights of the epoch with the best
-    mean of their scores are saved. `fresh`: start from random weights."""
+    mean of their scores are saved. `fresh`: start from random weights. `resume`: as for `adapt`."""
     adapt.check_base(base)
     out = Path(out)
-    run.claim(out, overwrite=overwrite, base=base.folder)
+    claim(out, resume=resume, overwrite=overwrite, base=base.folder)
     base, tasks = _ready(base, tasks, many)
     plan = many.hyperparameters(base.recipe)
     check_length(base, plan.length)
@@ -74,7 +74,7 @@ def adapt_many(
     yield from rounds(
         model, to_read(rows, recipe.schedule, plan, seed), plan, notes=notes, seed=seed, start=start,
         validate=judge if judge.dev else None, stop=stop,
-        remarks=lambda: [f"{one.name}: {text}" for one in tasks for text in _remarks(model, one, judge)],
+        remarks=lambda: [f"{one.name}: {text}" for one in tasks for text in _remarks(model, one, judge)], resume=resume,
     )  # fmt: skip
     save_seen(out, *((recipe.tasks[one.name], one.examples) for one in tasks))
 
@@ -120,7 +120,7 @@ def _track(base: Model, one: Labels, plan: Hyperparameters, seed: int, fresh: bo
               "decay": plan.decay, "layer_decay": 1.0, "length": plan.length, "patience": plan.patience}  # fmt: skip
     task: Any = replace(one.task, **values)  # type: ignore[type-var]
     made = task.made(examples=len(one.examples), seed=seed, fresh=fresh)
-    found = track_of(base, one.name, Track(), made, Labelled(file=one.file, fingerprint=fingerprint(one.file)))
+    found = track_of(base, one.name, Track(), made, Labelled(file=one.file, fingerprint=labelled.fingerprint(one.file)))
     require(
         bool(found.own),
         "the task {name!r} ({kind}) has no head of its own, because it trains the network's own prediction of tokens, which a model "
@@ -154,7 +154,7 @@ def to_read(rows: Mapping[str, Rows], stages: Sequence[Stage], plan: Hyperparame
     steps = sum(batches(rows, plan).values())
     ends = [*list(accumulate(stage.share for stage in stages))[:-1], 1.0]
     legs = tuple((end, _turns(rows, stage, seed)) for end, stage in zip(ends, stages, strict=True))
-    return ToRead(sum(map(len, rows.values())), plan.examples, steps, legs)
+    return ToRead(sum(map(len, rows.values())), plan.examples, steps, legs, fingerprint(rows.values()))
 
 
 def _turns(rows: Mapping[str, Rows], stage: Stage, seed: int) -> Opened:
