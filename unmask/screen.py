@@ -199,11 +199,16 @@ def _called(name: str) -> str:
     return task + space + CALLED.get(score, score)
 
 
-def _adapting(record: dict[str, Any]) -> str:
+def _rows(record: dict[str, Any]) -> str:
+    """The number of rows, if examples have several: windows of long texts, or lists of passages."""
+    return f" in {record['rows']:,} rows" if record["rows"] != record["examples"] else ""
+
+
+def adapting(record: dict[str, Any]) -> str:
     """The text that `adapt` shows at its start: the training plan and the baseline."""
     plan = record["plan"]
     said = (
-        f"{record['examples']:,} examples, {plan['epochs']:g} epochs of {record['steps_per_epoch']:,} steps, rate "
+        f"{record['examples']:,} examples{_rows(record)}, {plan['epochs']:g} epoch{'' if plan['epochs'] == 1 else 's'} of {record['steps_per_epoch']:,} steps, rate "
         f"{plan['rate']:.2g}, weight decay {plan['decay']:g}, texts of up to {plan['length']:,} tokens; trains "
         f"{_millions(record['trained_parameters'])} of {_millions(record['all_parameters'])} parameters"
     )
@@ -235,7 +240,7 @@ def _kept(record: dict[str, Any]) -> str:
 
 def _announce(record: dict[str, Any]) -> None:
     if record["event"] == "start" and "plan" in record:
-        err.print(f"[dim]{escape(_adapting(record))}[/]", soft_wrap=True)
+        err.print(f"[dim]{escape(adapting(record))}[/]", soft_wrap=True)
     if record["event"] == "notice":
         note(record["text"])
     elif record["event"] == "commands" and record["commands"]:

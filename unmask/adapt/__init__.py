@@ -90,7 +90,9 @@ def adapt(
         rows_of_dev = [held]
         notes.update(of_dev(noted))
     plan = task.hyperparameters(base.recipe)
-    reading = replace(of_one_task(rows, plan.examples, seed), fingerprint=fingerprint([rows, *rows_of_dev]))
+    reading = replace(
+        of_one_task(rows, len(examples), plan.examples, seed), fingerprint=fingerprint([rows, *rows_of_dev])
+    )
     if tune is not None and unlabelled:
         texts = Texts(unlabelled, tune.turns, plan.epochs)
         reading = with_texts(reading, texts, model, task, seed)

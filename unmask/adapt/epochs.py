@@ -42,7 +42,8 @@ class ToRead:
     """What an adaptation reads."""
 
     examples: int
-    batch: int  # examples in a step
+    rows: int  # a long text, or a list of passages, has several
+    batch: int  # rows in a step
     steps: int  # in an epoch
     legs: tuple[tuple[float, Opened], ...]  # in order: the share of all steps at the end of each, and how it is opened
     fingerprint: str = ""  # of the examples
@@ -50,14 +51,14 @@ class ToRead:
     shown: str | None = None  # the loss that is shown for an epoch; None: the sum of all
 
 
-def of_one_task(rows: Rows, batch: int, seed: int) -> ToRead:
-    """The rows of one task, in a new order in each epoch."""
+def of_one_task(rows: Rows, examples: int, batch: int, seed: int) -> ToRead:
+    """The rows of one task, in a new order in each epoch. `batch`: rows in a step."""
     batch = min(batch, len(rows))
 
     def opened(state: dict[str, Any] | None, widths: int | None) -> Examples:
         return Examples(rows, seed, state, widths=widths)
 
-    return ToRead(len(rows), batch, max(1, round(len(rows) / batch)), ((1.0, opened),))
+    return ToRead(examples, len(rows), batch, max(1, round(len(rows) / batch)), ((1.0, opened),))
 
 
 def rounds(
@@ -103,7 +104,7 @@ def rounds(
     log = Log(out, kept=earlier)
 
     def started() -> Iterator[dict[str, Any]]:
-        yield {"event": "start", "steps": steps, "steps_per_epoch": epochs.steps, "examples": reading.examples,
+        yield {"event": "start", "steps": steps, "steps_per_epoch": epochs.steps, "examples": reading.examples, "rows": reading.rows,
                "notes": dict(notes), "plan": dataclasses.asdict(plan), READS: reading.fingerprint} | parameters(system, phases[-1]) | start  # fmt: skip
         said = (*about(model.recipe, system, epochs.steps, steps), *reading.notices)
         yield from ({"event": "notice", "text": text} for text in said)

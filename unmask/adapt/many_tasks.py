@@ -70,9 +70,10 @@ def adapt_many(
     recipe = recipe.replace(schedule=many.schedule(batches(rows, plan), plan))
     model = replace(model, recipe=recipe)
     judge = _JudgeAll(model, {one.name: one.dev for one in tasks if one.dev})
+    examples = sum(len(one.examples) for one in tasks)
     start = {"tasks": {one.name: {"examples": len(one.examples), "dev": len(one.dev)} for one in tasks}}
     yield from rounds(
-        model, to_read(rows, recipe.schedule, plan, seed), plan, notes=notes, seed=seed, start=start,
+        model, to_read(rows, examples, recipe.schedule, plan, seed), plan, notes=notes, seed=seed, start=start,
         validate=judge if judge.dev else None, stop=stop,
         remarks=lambda: [f"{one.name}: {text}" for one in tasks for text in _remarks(model, one, judge)], resume=resume,
     )  # fmt: skip
@@ -149,12 +150,15 @@ def batches(rows: Mapping[str, Rows], plan: Hyperparameters) -> dict[str, int]:
     return {name: max(1, round(len(mine) / plan.examples)) for name, mine in rows.items()}
 
 
-def to_read(rows: Mapping[str, Rows], stages: Sequence[Stage], plan: Hyperparameters, seed: int) -> ToRead:
+def to_read(
+    rows: Mapping[str, Rows], examples: int, stages: Sequence[Stage], plan: Hyperparameters, seed: int
+) -> ToRead:
     """The tasks as tracks that take turns. In an epoch there are as many steps as all tasks have batches."""
     steps = sum(batches(rows, plan).values())
     ends = [*list(accumulate(stage.share for stage in stages))[:-1], 1.0]
     legs = tuple((end, _turns(rows, stage, seed)) for end, stage in zip(ends, stages, strict=True))
-    return ToRead(sum(map(len, rows.values())), plan.examples, steps, legs, fingerprint(rows.values()))
+    count = sum(map(len, rows.values()))
+    return ToRead(examples, count, plan.examples, steps, legs, fingerprint(rows.values()))
 
 
 def _turns(rows: Mapping[str, Rows], stage: Stage, seed: int) -> Opened:

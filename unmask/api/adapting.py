@@ -80,7 +80,10 @@ class Adapting:
         return follow(chain(notices, records), self.progress, partial(screen.training, title=trial.name))
 
     def opened(self, out: Path) -> infer.Model:
+        """The trained model. If it holds only what was trained, it is put on the base that is in memory already."""
         own = run.file_for(out, file_used_by(self.base.recipe))
+        if run.read_base(out) is not None:
+            return infer.open_on(self.base, out, recipe=own)
         return infer.open_run(out, device=self.base.device, recipe=own)
 
     def run(self, out: Path, seed: int, fresh: bool, seeds: int, folds: int | None) -> infer.Model:

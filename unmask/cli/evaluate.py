@@ -222,6 +222,9 @@ def _show_pairs(title: str, scores: dict[str, Any]) -> None:
 def _numbers(scores: dict[str, Any]) -> Iterator[list[str]]:
     """The scores of a task that are one number each, as they are shown."""
     yield ["examples", f"{scores['examples']:,}"]
+    for name in ("queries", "queries_left_out"):  # of rankings
+        if scores.get(name):
+            yield [name.replace("_", " "), f"{scores[name]:,}"]
     called = screen.CALLED | {"mcc": "MCC", "mse": "mean squared error"}
     for name, value in scores.items():
         if isinstance(value, float):
