@@ -9,7 +9,7 @@ Without --run, the table of what is there is printed. Several processes share on
 
 On a CPU, with fewer rows; the first is a quick check that a plan works, in under a minute on two quiet cores:
 
-    python bench/claims.py bench/claims/tuning.toml --run runs/gpt2 --data tasks --out toy --seeds 1 --rows 32 --scored 32 --set epochs=1
+    python bench/claims.py bench/claims/tuning.toml --run runs/gpt2 --data tasks --out toy --seeds 1 --rows 64 --scored 32 --warm 5steps --set epochs=1
     python bench/claims.py bench/claims/tuning.toml --run runs/gpt2 --data tasks --out cpu --rows 1000 --scored 1000
 """
 
@@ -241,12 +241,18 @@ def main() -> None:
     parser.add_argument("--task", action="append", help="only this task of the plan; give it several times")
     parser.add_argument("--rows", type=int, help="most rows of a training file")
     parser.add_argument("--scored", type=int, help="most rows of a dev or test file")
+    parser.add_argument("--warm", help="the budget of continued pretraining, such as 5steps")
     parser.add_argument("--set", action="append", default=[], help="a setting of all tasks and ways, such as epochs=1")
     given = parser.parse_args()
     if given.run is not None:
         jobs = [job for job in read_plan(given.plan, given.seeds) if given.task is None or job.task in given.task]
         run_all(
-            jobs, given.run, given.data, given.out, given.at_once, Limits(given.rows, given.scored, tuple(given.set))
+            jobs,
+            given.run,
+            given.data,
+            given.out,
+            given.at_once,
+            Limits(given.rows, given.scored, tuple(given.set), given.warm),
         )
     print(table(read_results(given.out)))
 
