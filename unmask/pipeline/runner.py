@@ -18,6 +18,7 @@ from unmask.errors import UserError
 from unmask.pipeline.call import Call
 from unmask.progress import Progress, follow
 from unmask.recipe_file import is_path
+from unmask.tasks import task_of
 
 ONE = ""  # the name of the task of a stage that has only one
 # options of the command line whose names in Python are others
@@ -103,7 +104,7 @@ class ApiRunner:
         if Path(file).is_dir():
             scores = model.evaluate_tasks(file, tell=self._tell)
             return {"scores": {name: one["main"] for name, one in scores.items()}}
-        return {"scores": {ONE: main_score(model.evaluate(file, **options, tell=self._tell))}}
+        return {"scores": {ONE: main_score(model.evaluate(file, **options, tell=self._tell), task_of(model.recipe))}}
 
     def _loaded(self, folder: str | Path, options: dict[str, Any]) -> Model:
         """The model in a run folder. Takes the options of loading out of `options`."""

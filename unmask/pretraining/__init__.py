@@ -42,7 +42,7 @@ from unmask.recipe_file import RecipeFile, file_used_by
 from unmask.recipe_json import plain
 from unmask.system import check_training, step_flops
 from unmask.train import Budget, Fixed, Machine, Planner, Trainer, checkpoint, train
-from unmask.train.log import Log, check_tensorboard
+from unmask.train.log import Log, check_tensorboard, until
 
 __all__ = ["Mixture", "pretrain"]
 
@@ -314,7 +314,7 @@ def _trained(
         return
     loaders: list[Source] = []
     legs = legs_of(recipe, mixture, ready.micro, seed, loaders)
-    log = Log(out, last=checkpoint.last_record(out), tensorboard=tensorboard)
+    log = Log(out, kept=until(out, checkpoint.last_record(out)), tensorboard=tensorboard)
     said: set[str] = set()
     try:
         for record in train(trainer, legs, ready.planner, folder=out, resume=True, stop=stop, clock=now,
