@@ -10,12 +10,15 @@ import torch.nn.functional as F
 import unmask
 from tests.adapt.made import base_of, loud
 from tests.command import mistake, works
+from tests.convert.parts import model_of, recipe_of, tokenizer_for
 from unmask.adapt import adapt
 from unmask.axes import Window
 from unmask.data.examples import batch_of, rows_of_task
 from unmask.errors import UserError
 from unmask.infer import answer, open_run
 from unmask.infer.model import save_run
+from unmask.infer.passes import laid_out
+from unmask.tasks import Choose
 from unmask.tasks._answer_scores import exact, f1, scorer_of
 from unmask.tasks._questions import Asked, read_questions
 from unmask.tasks.span import Span
@@ -247,3 +250,39 @@ def test_finding_answers_from_the_command_line(tokenizers, tmp_path):
     assert {"answer", "start", "end", "probability", "top"} <= set(found)
     works("predict", tmp_path / "run", tmp_path / "s.json", "--out", tmp_path / "out.csv")
     assert "give a question and a text" in mistake("predict", tmp_path / "run", "Where?")
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("name,pool", [("bert", "summary"), ("elmo", "mean"), ("cove", "mean")])
+def test_that_there_is_no_answer_is_read_from_a_vector_that_has_read_the_whole_text(name, pool, tmp_path):
+    """The same fact decides for `choose` and `relation`."""
+    base = model_of(recipe_of(name), tokenizer_for(recipe_of(name)), tmp_path)
+    task = Span(no_answer=True)
+    recipe = task.recipe(base)
+    assert recipe.predict["span"].pool == Choose().recipe(base).predict["choice"].pool == pool
+    model = model_of(recipe, base.tokenizer, tmp_path)
+    asked = [Asked("a dog?", "the cat sat", ()), Asked("rain?", "Birds fly over the old houses", ("Birds",), (0, 5))]
+    batch = batch_of(laid_out(model, task.lay_out(asked))[0], np.arange(2))
+    head, hidden = model.system.predict["span"], look_at(model, batch)
+    found, loss = head.decode(hidden, batch), 0.0
+    for row, one in enumerate(asked):
+        place = int(batch.summary[row]) - row * batch.shape[1]
+        vectors = hidden.last[row, batch.real[row]]
+        whole = hidden.last[row, place] if pool == "summary" else vectors.mean(0)
+        none = head.out.weight @ whole + head.out.bias
+        torch.testing.assert_close(found[row, place], none)
+        inside = [t for t in range(batch.shape[1]) if batch.columns["context"][row, t] >= 0]
+        own = [head.out.weight @ hidden.last[row, t] + head.out.bias for t in inside]
+        torch.testing.assert_close(found[row, inside], torch.stack(own))
+        for side, column in enumerate(("answer_begins", "answer_ends")):
+            scores = torch.stack([none[side], *(score[side] for score in own)])
+            right = 0 if not one.answers else 1 + [int(batch.columns[column][row, t]) >= 0 for t in inside].index(True)
+            loss += float(F.cross_entropy(scores[None], torch.tensor([right]))) / 2
+    total = head(hidden, batch.replace(counted=torch.ones(2)))
+    assert float(total.total) == pytest.approx(loss, rel=1e-4)
+    assert answer(model, asked).answers[0].best  # a model with any backbone answers
+
+
+def look_at(model, batch):
+    with torch.no_grad():
+        return model.system.look(model.system.read(batch))

@@ -4,17 +4,31 @@ import pytest
 import torch
 import transformers as hf
 
-from tests.convert.in_transformers import opened
-from tests.convert.parts import PARITY, TEXTS, look, model_of, recipe_of, score, tokenizer_for
-from unmask.convert import export_hf, import_hf
+from tests.convert.in_transformers import EXPORTED, opened
+from tests.convert.parts import (
+    PARITY,
+    TEXTS,
+    folder_of,
+    look,
+    model_of,
+    recipe_of,
+    score,
+    shaken,
+    tokenizer,
+    tokenizer_for,
+)  # fmt: skip
+from unmask import recipes
+from unmask.convert import architecture_of, export_hf, import_hf
 from unmask.data.examples import Text
 from unmask.errors import UserError
 from unmask.infer import answer
+from unmask.infer.answer import TaskReader
 from unmask.infer.model import open_run
 from unmask.settings import override
-from unmask.tasks import Multi, Number, Span, Tag
+from unmask.tasks import Choose, Multi, Number, Span, Tag
 from unmask.tasks._questions import Asked
 from unmask.tasks._sentences import Sentence
+from unmask.tasks.choose import Question
 from unmask.tasks.classify import Example
 from unmask.tasks.multi import LabelledText
 
@@ -24,6 +38,15 @@ KINDS = {
     "number": (Number(), [Example(Text("a"), "3.5"), Example(Text("b"), "9")], hf.AutoModelForSequenceClassification),
     "multi": (Multi(), [LabelledText(Text("a"), None, labels=("x", "y")), LabelledText(Text("b"), None, labels=("z",))], hf.AutoModelForSequenceClassification),
 }  # fmt: skip
+CHOICES = [
+    name
+    for name, variant in EXPORTED
+    if variant == "paper" and ("choice",) in architecture_of(recipes.get(name, size="tiny")).family.architectures
+]
+QUESTIONS = [
+    Question("A small boat crossed the river. Who sat?", ("the cat", "the old houses every morning", "rain"), 1),
+    Question("the dog ran", ("away", "over the mat, and the sun was so hot"), 0),
+]
 RECIPES = ["bert", "roberta", "albert", "electra", "xlnet", "gpt2", "ernie", "spanbert", "deberta"]
 
 
@@ -92,3 +115,115 @@ def test_config_json_says_what_kind_of_labels_these_are(tmp_path):
         1,
     )
     assert tag.id2label == {0: "O", 1: "B-X", 2: "I-Y"}
+
+
+def chooser(name, folder, *settings):
+    base = model_of(recipe_of(name), tokenizer_for(recipe_of(name)), folder)
+    return model_of(override(Choose(), settings).recipe(base), base.tokenizer, folder)
+
+
+def their_choices(folder, question):
+    """The scores that transformers gives to the choices, from raw text with what lies in the folder alone."""
+    network = opened(hf.AutoModelForMultipleChoice, folder)
+    texts = [question.context] * len(question.choices), list(question.choices)
+    encoded = hf.AutoTokenizer.from_pretrained(folder)(*texts, padding=True, return_tensors="pt")
+    with torch.no_grad():
+        return network(**{name: value[None] for name, value in encoded.items()}).logits[0]
+
+
+def our_choices(model, question):
+    return torch.from_numpy(TaskReader(model).scores("choice scores", Choose().lay_out([question]))[0][0])
+
+
+@pytest.mark.parametrize("name", CHOICES)
+def test_transformers_gives_the_same_score_to_every_choice_and_the_model_comes_back(name, tmp_path):
+    model = chooser(name, tmp_path / "run")  # with the head that the recipe has by default
+    done = export_hf(model, tmp_path / "hf")
+    assert "choice" not in done.left_out
+    assert done.architecture.endswith("ForMultipleChoice")
+    report = import_hf(tmp_path / "hf", tmp_path / "back")
+    assert (report.architecture, report.missing, len(report.left_over)) == (done.architecture, (), 1)
+    assert "adds the same number to the score of every choice" in report.notes[0]
+    back = open_run(tmp_path / "back", device="cpu")
+    assert type(back.recipe.task) is Choose
+    assert next(iter(back.recipe.predict.values())).dropout == model.recipe.predict["choice"].dropout
+    for question in QUESTIONS:
+        mine = our_choices(model, question)
+        torch.testing.assert_close(mine, their_choices(tmp_path / "hf", question), **PARITY)
+        torch.testing.assert_close(our_choices(back, question), mine, **PARITY)
+    assert answer(back, QUESTIONS).answers[0].label == answer(model, QUESTIONS).answers[0].label
+
+
+def test_a_context_that_is_too_long_is_cut_as_the_docs_say(tmp_path):
+    model = chooser("bert", tmp_path / "run")
+    export_hf(model, tmp_path / "hf")
+    question = Question(" ".join([QUESTIONS[0].context] * 9), QUESTIONS[0].choices, 0)
+    made = hf.AutoTokenizer.from_pretrained(tmp_path / "hf", truncation_side="left")
+    texts = [question.context] * len(question.choices), list(question.choices)
+    encoded = made(*texts, truncation="only_first", padding=True, return_tensors="pt")
+    assert encoded["input_ids"].shape[1] == model.length
+    network = opened(hf.AutoModelForMultipleChoice, tmp_path / "hf")
+    with torch.no_grad():
+        theirs = network(**{name: value[None] for name, value in encoded.items()}).logits[0]
+    torch.testing.assert_close(our_choices(model, question), theirs, **PARITY)
+
+
+CONFIGS = {
+    "Bert": {"type_vocab_size": 2}, "Roberta": {"type_vocab_size": 1, "pad_token_id": 0, "max_position_embeddings": 65}, "Albert": {"embedding_size": 12},
+    "Electra": {"embedding_size": 12}, "Ernie": {"use_task_id": False}, "ModernBert": {"pad_token_id": 0},
+    "XLNet": {"d_model": 16, "n_layer": 2, "n_head": 2, "d_inner": 24},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("title", CONFIGS)
+def test_a_chooser_of_transformers_is_imported_with_the_scores_of_its_choices(title, tmp_path):
+    shape = {
+        "hidden_size": 16,
+        "num_hidden_layers": 2,
+        "num_attention_heads": 2,
+        "intermediate_size": 24,
+        "max_position_embeddings": 64,
+    }
+    tokens = tokenizer("unigram" if title == "XLNet" else "wordpiece")
+    values = ({} if title == "XLNet" else shape) | {"vocab_size": tokens.vocabulary.size} | CONFIGS[title]
+    network = shaken(getattr(hf, f"{title}ForMultipleChoice")(getattr(hf, f"{title}Config")(**values)))
+    report = import_hf(folder_of(network, tokens, tmp_path / "hf"), tmp_path / "run")
+    bias = next(name for name in network.state_dict() if name in ("classifier.bias", "logits_proj.bias"))
+    assert (report.missing, report.left_over) == ((), (bias,))
+    model = open_run(tmp_path / "run", device="cpu")
+    segments = model.recipe.system.backbone.segments > 1
+    for question in QUESTIONS:
+        for number, reading in enumerate(question.readings):  # one by one: then no text is padded
+            batch, _ = look(model, [reading])
+            extra = {"token_type_ids": batch.segment[None]} if segments else {}
+            with torch.no_grad():
+                theirs = network(input_ids=batch.ids[None], attention_mask=batch.real.long()[None], **extra).logits[0]
+            mine = our_choices(model, question)[number : number + 1]
+            torch.testing.assert_close(mine + network.state_dict()[bias], theirs, **PARITY)
+
+
+def test_a_choice_that_is_read_otherwise_is_refused_by_its_setting(tmp_path):
+    with pytest.raises(UserError, match="bert reads a choice with a pooler, got pooler=False.*--set pooler=true"):
+        export_hf(chooser("bert", tmp_path / "run", "pooler=false"), tmp_path / "hf")
+    with pytest.raises(
+        UserError, match="xlnet reads a choice with activation='tanh', got 'gelu'.*--set activation=tanh"
+    ):
+        export_hf(chooser("xlnet", tmp_path / "run", "activation=gelu"), tmp_path / "hf")
+    done = export_hf(chooser("bert", tmp_path / "run", "pooler=true"), tmp_path / "hf")
+    assert done.architecture == "BertForMultipleChoice"
+
+
+def test_an_architecture_without_a_head_for_choices_leaves_it_out(tmp_path):
+    done = export_hf(chooser("deberta", tmp_path / "run"), tmp_path / "hf")
+    assert done.architecture == "DebertaModel"
+    assert "choice" in done.left_out
+
+
+def test_a_chooser_with_another_summary_is_refused(tmp_path):
+    tokens = tokenizer("unigram")
+    config = hf.XLNetConfig(
+        vocab_size=tokens.vocabulary.size, d_model=16, n_layer=1, n_head=2, d_inner=24, summary_type="first"
+    )
+    folder = folder_of(hf.XLNetForMultipleChoice(config), tokens, tmp_path / "hf")
+    with pytest.raises(UserError, match="summary_type='first', the backbone here can only do 'last'"):
+        import_hf(folder, tmp_path / "run")

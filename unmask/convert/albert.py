@@ -54,6 +54,7 @@ FAMILY = Family(
         },
         label=layers({"dense": "albert.pooler", "out": "classifier"}),
         sentence=layers({"dense": "albert.pooler", "out": "sop_classifier.classifier"}),
+        choice=layers({"dense": "albert.pooler", "out": "classifier"}),
         computed=bert_layers.COMPUTED,
     ),
     architectures={
@@ -63,6 +64,7 @@ FAMILY = Family(
         ("label",): "AlbertForSequenceClassification",
         ("tags",): "AlbertForTokenClassification",
         ("span",): "AlbertForQuestionAnswering",
+        ("choice",): "AlbertForMultipleChoice",
     },
     claims=_claims,
     sharing="all",

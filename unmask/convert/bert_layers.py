@@ -53,6 +53,7 @@ def names(prefix: str) -> Names:
         },
         label=layers({"dense": pooler, "out": "classifier"}),
         sentence=layers({"dense": pooler, "out": "cls.seq_relationship"}),
+        choice=layers({"dense": pooler, "out": "classifier"}),
         computed=COMPUTED,
     )
 
@@ -67,6 +68,7 @@ def architectures(title: str) -> dict[tuple[str, ...], str]:
         ("label",): f"{title}ForSequenceClassification",
         ("tags",): f"{title}ForTokenClassification",
         ("span",): f"{title}ForQuestionAnswering",
+        ("choice",): f"{title}ForMultipleChoice",
     }
 
 

@@ -30,7 +30,8 @@ TYPES: dict[str, Any] = {  # the types of the fields that are read for every fam
 def check_config(family: Family, config: Mapping[str, Any]) -> None:
     """Refuse a config.json with a value of the wrong type."""
     known, ours = family.config, typing.get_type_hints(family.network)
-    hints: dict[str, Any] = {known.label_dropout[0]: float | None, **TYPES, **known.types}
+    dropouts = dict.fromkeys((known.label_dropout[0], known.before_choice[0]), float | None)
+    hints: dict[str, Any] = {**dropouts, **TYPES, **known.types}
     for name, (theirs, default) in known.fields.items():
         hint = str if name == "activation" else ours[name]
         hints[theirs] = hint | None if default is None else hint

@@ -26,7 +26,9 @@ FAMILY = Family(
             "heads": ("num_attention_heads", 4),
             "feedforward": ("intermediate_size", 1024),
             "embedding": ("embedding_size", 128),
-        }
+        },
+        choice_dropout=("summary_last_dropout", 0.1),
+        only_choice={"summary_type": "first", "summary_use_proj": True, "summary_activation": "gelu"},
     ),
     names=Names(
         prefix="electra.",
@@ -42,6 +44,7 @@ FAMILY = Family(
         replaced=layers({
             "dense": "discriminator_predictions.dense", "out": "discriminator_predictions.dense_prediction",
         }),
+        choice=layers({"dense": "sequence_summary.summary", "out": "classifier"}),
         computed=bert_layers.COMPUTED,
     ),
     architectures={
@@ -51,6 +54,7 @@ FAMILY = Family(
         ("label",): "ElectraForSequenceClassification",
         ("tags",): "ElectraForTokenClassification",
         ("span",): "ElectraForQuestionAnswering",
+        ("choice",): "ElectraForMultipleChoice",
     },
     claims=_claims,
     transform="gelu",

@@ -12,7 +12,7 @@ from unmask.convert.token_head import token_activation
 from unmask.convert.tokenizer import check_summary
 from unmask.data import FromTask
 from unmask.errors import require
-from unmask.predict import Label, Replaced, Span, Tags, Tokens
+from unmask.predict import Choice, Label, Replaced, Span, Tags, Tokens
 from unmask.recipe import MAIN, Recipe
 from unmask.system import SENTENCE, asked_losses, objectives
 from unmask.tasks import Classify, Number
@@ -38,7 +38,9 @@ def exported_heads(family: Family, recipe: Recipe, backbone: Any) -> tuple[Heads
     for part in kept.values():
         if isinstance(part, Label):
             _check_task(family, recipe, part)
-            _check_label(family, part, backbone)
+            _check_once(family, part)
+        if isinstance(part, Label | Choice):
+            _check_pooled(family, part, backbone)
             check_summary(family, recipe.layout)
     if heads.replaced:
         _check_replaced(family, backbone)
@@ -54,6 +56,14 @@ def exported_heads(family: Family, recipe: Recipe, backbone: Any) -> tuple[Heads
             "folder as it is",
             kind=family.model_type,
             name=heads.tags,
+        )
+    if heads.span:
+        require(
+            kept[heads.span].pool == "summary",
+            "Hugging Face's {kind} reads from one token that there is no answer, got predict.{name}.pool={pool}: use the run folder as it is",
+            kind=family.model_type,
+            name=heads.span,
+            pool=kept[heads.span].pool,
         )
     return heads, out + parts_out
 
@@ -80,6 +90,7 @@ def _sorted(kept: dict[str, Any], recipe: Recipe) -> Heads:
         replaced=next(iter(replaced), None),
         tags=next((name for name, part in kept.items() if isinstance(part, Tags)), None),
         span=next((name for name, part in kept.items() if isinstance(part, Span)), None),
+        choice=next((name for name, part in kept.items() if isinstance(part, Choice)), None),
         tied=all(kept[name].tied for name in tokens),
     )
 
@@ -91,10 +102,12 @@ def _has_place(family: Family, name: str, part: Any, recipe: Recipe) -> bool:
     if name == SENTENCE:
         whole = ("sentence",) in family.architectures or tokens
         return bool(family.names.sentence) and whole and type(recipe.arrange) is family.sentence_task
-    if isinstance(part, Tokens):  # an adapted model may also predict tokens, but only its label is exported
-        return not (isinstance(recipe.arrange, FromTask) and any(isinstance(other, Label) for other in found))
-    if isinstance(part, Tags | Span):
-        return ("tags" if isinstance(part, Tags) else "span",) in family.architectures
+    if isinstance(part, Tokens):  # an adapted model may also predict tokens, but only the head of its task is exported
+        heads = (Label, Choice) if ("choice",) in family.architectures else (Label,)
+        return not (isinstance(recipe.arrange, FromTask) and any(isinstance(other, heads) for other in found))
+    for kind, head in (("tags", Tags), ("span", Span), ("choice", Choice)):
+        if isinstance(part, head):
+            return (kind,) in family.architectures
     return isinstance(part, Label) or (isinstance(part, Replaced) and bool(family.names.replaced))
 
 
@@ -202,36 +215,41 @@ def _check_task(family: Family, recipe: Recipe, part: Label) -> None:
     )
 
 
-def _check_label(family: Family, part: Label, backbone: Any) -> None:
-    kind = family.model_type
-    require(
-        part.pool in (family.pools or ("summary",)),
-        "Hugging Face's {kind} reads a label from one token, got pool={pool!r}: adapt with pool=summary",
-        kind=kind,
-        pool=part.pool,
-    )
+def _check_once(family: Family, part: Label) -> None:
     require(
         part.readings == "sum",
         "Hugging Face's {kind} reads a text once, and does not read a long one in windows, got readings={readings}: adapt with "
         "long=cut",
-        kind=kind,
+        kind=family.model_type,
         readings=part.readings,
+    )
+
+
+def _check_pooled(family: Family, part: Label | Choice, backbone: Any) -> None:
+    """Refuse a head that reads another vector than Hugging Face's, or has another layer before its output."""
+    require(
+        part.pool in (family.pools or ("summary",)),
+        "Hugging Face's {kind} reads a {what} from one token, got pool={pool!r}: adapt with pool=summary",
+        kind=family.model_type,
+        what=type(part).__name__.lower(),
+        pool=part.pool,
     )
     if family.pooler_norm or not linear_label.fits(part, family.pooler, backbone.width):
         _check_pooler(family, part)
         _check_pooler_norm(family, part, backbone.epsilon)
 
 
-def _check_pooler(family: Family, part: Label) -> None:
-    kind, activation = family.model_type, family.pooler
+def _check_pooler(family: Family, part: Label | Choice) -> None:
+    kind, activation, what = family.model_type, family.pooler, type(part).__name__.lower()
     pooler = activation is not None
     require(
         part.pooler == pooler and (pooler or not part.bias),
         (
-            "Hugging Face's {kind} reads a label {pooler}, got pooler={pooler_2} and bias={bias}: adapt again with "
+            "Hugging Face's {kind} reads a {what} {pooler}, got pooler={pooler_2} and bias={bias}: adapt again with "
             "--set pooler={lower}"
         ),
         kind=kind,
+        what=what,
         pooler="with a pooler" if pooler else "without a pooler or a bias",
         pooler_2=part.pooler,
         bias=part.bias,
@@ -240,24 +258,26 @@ def _check_pooler(family: Family, part: Label) -> None:
     require(
         not pooler or part.activation == activation,
         (
-            "Hugging Face's {kind} reads a label with activation={activation!r}, got {activation_2!r}: adapt the "
+            "Hugging Face's {kind} reads a {what} with activation={activation!r}, got {activation_2!r}: adapt the "
             "model again with 'unmask adapt ... --set activation={activation}'"
         ),
         kind=kind,
+        what=what,
         activation=activation,
         activation_2=part.activation,
     )
 
 
-def _check_pooler_norm(family: Family, part: Label, epsilon: float) -> None:
+def _check_pooler_norm(family: Family, part: Label | Choice, epsilon: float) -> None:
     wanted = (False, epsilon) if family.pooler_norm else (True, None)
     require(
         (part.pooler_bias, part.pooler_norm) == wanted,
         (
-            "Hugging Face's {kind} reads a label with pooler_bias={bias} and pooler_norm={norm}{why}, got {found_bias} and "
+            "Hugging Face's {kind} reads a {what} with pooler_bias={bias} and pooler_norm={norm}{why}, got {found_bias} and "
             "{found_norm}: adapt a run whose recipe has adapt.pooler_bias={bias} and adapt.pooler_norm={norm}"
         ),
         kind=family.model_type,
+        what=type(part).__name__.lower(),
         bias=str(wanted[0]).lower(),
         norm=str(wanted[1]).lower(),
         why=" (the epsilon of its norms)" if family.pooler_norm else "",

@@ -102,7 +102,10 @@ FATES: dict[type, dict[str, Fate]] = {
     predict.Neighbours: {"samples": "training"},
     predict.Entities: {"among": "left out", "width": "left out", "epsilon": "left out"},
     predict.SpanBoundary: {"places": "left out", "width": "left out", "epsilon": "left out"},
-    predict.Choice: {"pool": "left out", "pooler": "left out", "activation": "left out", "dropout": "left out"},
+    predict.Choice: {
+        "pool": "checked", "pooler": "checked", "activation": "checked", "pooler_bias": "checked", "pooler_norm": "checked",
+        "dropout": "written",
+    },
     predict.AllTokens: {"epsilon": "left out"},
     predict.Label: {
         "classes": "written", "pool": "checked", "pooler": "checked", "activation": "checked", "bias": "checked",
@@ -113,7 +116,7 @@ FATES: dict[type, dict[str, Fate]] = {
     # its pooling is written by the export for sentence-transformers
     predict.TextVectors: {"pool": "left out", "loss": "training", "dims": "training"},
     predict.Tags: {"classes": "written", "dropout": "written", "crf": "checked", "dense": "checked", "column": "training"},
-    predict.Span: {},
+    predict.Span: {"pool": "checked"},
     predict.Relation: {"classes": "left out", "pool": "left out", "dropout": "left out"},
     predict.San: {"classes": "left out", "steps": "left out", "dropout": "left out", "weights": "left out"},
     predict.AnswerSteps: {"count": "left out", "dropout": "left out"},

@@ -37,6 +37,9 @@ class Config:
     pad: int = 0  # the padding token if config.json does not name one
     # the name and default of the dropout before a label; None: the dropout of the network
     label_dropout: tuple[str, float | None] = ("classifier_dropout", None)
+    choice_dropout: tuple[str, float | None] | None = (
+        None  # the same before the score of a choice; None: as before a label
+    )
     # The name of the dropout on attention weights; None: there is none. It is written but not read, because without this
     # dropout an imported model trains with fast kernels.
     attention_dropout: str | None = "attention_probs_dropout_prob"
@@ -44,8 +47,14 @@ class Config:
     always: Mapping[str, Any] = field(default_factory=dict)  # values that are always written
     only: Mapping[str, Any] = field(default_factory=dict)  # for each field, the only value that our network supports
     only_label: Mapping[str, Any] = field(default_factory=dict)  # the same, for a checkpoint with a head for a label
+    only_choice: Mapping[str, Any] = field(default_factory=dict)  # the same, for a checkpoint with a head for choices
     types: Mapping[str, Any] = field(default_factory=dict)  # the types of fields that are read besides `fields`
     token_ids: Mapping[str, str] = field(default_factory=dict)  # fields that hold special tokens, and their roles
+
+    @property
+    def before_choice(self) -> tuple[str, float | None]:
+        """The name and default of the dropout before the score of a choice."""
+        return self.choice_dropout or self.label_dropout
 
 
 def _nothing_more(backbone: Any) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from torch import Tensor
 
@@ -53,12 +53,15 @@ class HFFolder:
         return len(self.tensors[output]) if ours else 0
 
     @property
-    def token_task(self) -> str | None:
-        """The kind of head that reads every token of a text, "tags" or "span"; None if it has no such head."""
-        named = self.architecture or ""
-        tags, span = "ForTokenClassification", ("ForQuestionAnswering", "ForQuestionAnsweringSimple")
-        kind = "tags" if named.endswith(tags) else "span" if named.endswith(span) else ""
-        known = (kind,) in self.family.architectures and self.has(getattr(self.family.names, kind))
+    def task_head(self) -> Literal["tags", "span", "choice"] | None:
+        """The kind of head of a task other than classes of texts; None if it has no such head."""
+        endings: dict[Literal["tags", "span", "choice"], tuple[str, ...]] = {
+            "tags": ("ForTokenClassification",),
+            "span": ("ForQuestionAnswering", "ForQuestionAnsweringSimple"),
+            "choice": ("ForMultipleChoice",),
+        }
+        kind = next((kind for kind, names in endings.items() if (self.architecture or "").endswith(names)), None)
+        known = (kind,) in self.family.architectures and self.has(getattr(self.family.names, str(kind)))
         return kind if known else None
 
     def has(self, head: Table) -> bool:

@@ -91,7 +91,11 @@ def _report(
         parameters=sum(loaded),
         missing=tuple(sorted(absent + network.adjusted.fresh)),
         left_over=tuple(sorted(left_over)),
-        notes=(*_random(absent), *source.family.notes(source.config, backbone_of(network.recipe))),
+        notes=(
+            *_random(absent),
+            *_shared_bias(network),
+            *source.family.notes(source.config, backbone_of(network.recipe)),
+        ),
     )
 
 
@@ -103,6 +107,12 @@ def _random(absent: list[str]) -> list[str]:
         f"{what} has random weights, the checkpoint has none: train it with 'unmask pretrain ... --from' before you use it"
         for what in [f"the head {head!r}" for head in heads] + ["the generator"] * generator
     ]
+
+
+def _shared_bias(network: _Network) -> list[str]:
+    """A note about the bias of the scores of choices, which our head does not have."""
+    found = [name for name in network.source.family.names.choice.get("out.bias", ()) if network.heads.choice]
+    return [f"{name} is left over: it adds the same number to the score of every choice" for name in found]
 
 
 def _read(folder: Path) -> _Network:

@@ -69,7 +69,7 @@ def _tokenizer(model: Model, found: Architecture) -> Tokenizer:
         ),
         model_type=found.family.model_type,
     )
-    last = found.family.summary == "last" and found.heads.label
+    last = found.family.summary == "last" and (found.heads.label or found.heads.choice)
     return tokenizers.with_own_pad(model.tokenizer) if shared and last else model.tokenizer
 
 
@@ -102,6 +102,7 @@ def _config(model: Model, found: Architecture, tokenizer: Tokenizer, tensors: Ma
         **config_json.write_values(found.family, backbone_of(model.recipe), tokenizer.vocabulary.pad),
         **(_classes(found, model.recipe, label) if isinstance(label, Label) else {}),
         **(_tags(found, model.recipe, model.recipe.predict[found.heads.tags]) if found.heads.tags else {}),
+        **(_choice(found, model.recipe.predict[found.heads.choice]) if found.heads.choice else {}),
     }
 
 
@@ -111,8 +112,16 @@ def _classes(found: Architecture, recipe: Recipe, label: Label) -> dict[str, Any
         **_named(recipe_facts.class_names(recipe, label)),
         **({"problem_type": problems[label.answer]} if label.answer in problems else {}),
         found.family.config.label_dropout[0]: label.dropout,
-        **({"classifier_pooling": found.family.pools[label.pool]} if found.family.pools else {}),
+        **_pooling(found, label),
     }
+
+
+def _choice(found: Architecture, head: Any) -> dict[str, Any]:
+    return {found.family.config.before_choice[0]: head.dropout, **_pooling(found, head)}
+
+
+def _pooling(found: Architecture, head: Any) -> dict[str, Any]:
+    return {"classifier_pooling": found.family.pools[head.pool]} if found.family.pools else {}
 
 
 def _tags(found: Architecture, recipe: Recipe, head: Any) -> dict[str, Any]:

@@ -11,18 +11,19 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor
 
-from unmask.predict import Label
+from unmask.predict import Choice, Label
 
 
-def fits(label: Label, activation: str | None, width: int) -> bool:
-    """Whether a dense layer of this width and activation can compute the scores of a label without a dense layer."""
-    return not label.pooler and activation == "gelu" and 2 * label.classes <= width
+def fits(head: Label | Choice, activation: str | None, width: int) -> bool:
+    """Whether a dense layer of this width and activation can compute the scores of a head without a dense layer."""
+    return not head.pooler and activation == "gelu" and 2 * head.outputs <= width
 
 
 def doubled(name: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """The tensors with a dense layer before the output of the head `name`. Unused rows of the dense layer are 0."""
-    weight, bias = (tensors[f"predict.{name}.out.{which}"] for which in ("weight", "bias"))
+    weight = tensors[f"predict.{name}.out.weight"]
     classes, width = weight.shape
+    bias = tensors.get(f"predict.{name}.out.bias", weight.new_zeros(classes))
     rows, signs = weight.new_zeros(width, width), weight.new_zeros(classes, width)
     rows[: 2 * classes] = torch.cat((weight, -weight))
     signs[:, : 2 * classes] = torch.cat((torch.eye(classes), -torch.eye(classes)), 1)

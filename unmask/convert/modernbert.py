@@ -117,6 +117,7 @@ def _weights(named: dict[str, str]) -> Table:
 
 
 _POOLER = {"dense": "head.dense", "norm": "head.norm"}  # the same modules before tokens and before a label
+_LABEL: Table = {**_weights(_POOLER | {"out": "classifier"}), "out.bias": ("classifier.bias",)}
 FAMILY = Family(
     model_type="modernbert",
     recipe=modernbert,
@@ -147,13 +148,15 @@ FAMILY = Family(
             "mlp.down": "mlp.Wo",
         }),
         tokens={**_weights(_POOLER), "weight": ("decoder.weight",), "bias": ("decoder.bias",)},
-        label={**_weights(_POOLER | {"out": "classifier"}), "out.bias": ("classifier.bias",)},
+        label=_LABEL,
+        choice=_LABEL,
         computed=r"\.inv_freq$",
     ),
     architectures={
         (): "ModernBertModel",
         ("tokens",): "ModernBertForMaskedLM",
         ("label",): "ModernBertForSequenceClassification",
+        ("choice",): "ModernBertForMultipleChoice",
     },
     claims=_claims,
     network_values={"norm": "pre", "gated": True},

@@ -25,14 +25,14 @@ class Heads:
     replaced: str | None = None  # finds tokens that a generator replaced
     tags: str | None = None  # predicts a tag for each token
     span: str | None = None  # predicts where an answer begins and ends
+    choice: str | None = None  # scores each of several choices
     tied: bool = True  # whether the output weights of `tokens` are the token embeddings
 
     @property
     def kinds(self) -> tuple[str, ...]:
         """The kinds of heads that the model has, in the order of the fields. It is a key of `Family.architectures`."""
-        return tuple(
-            kind for kind in ("tokens", "sentence", "label", "replaced", "tags", "span") if getattr(self, kind)
-        )
+        kinds = ("tokens", "sentence", "label", "replaced", "tags", "span", "choice")
+        return tuple(kind for kind in kinds if getattr(self, kind))
 
 
 @dataclass(frozen=True)
@@ -50,6 +50,7 @@ class Names:
     # tensors of the heads for tags and for answers; which of them a family has, its `architectures` say
     tags: Table = field(default_factory=lambda: layers({"out": "classifier"}))
     span: Table = field(default_factory=lambda: layers({"out": "qa_outputs"}))
+    choice: Table = field(default_factory=dict)  # tensors of the head that scores choices
     transposed: tuple[str, ...] = ()  # our names of block tensors that are stored as input x output (Conv1D)
     # For tensors with more dimensions than ours, the size of each dimension: a field of our backbone, or a number.
     shapes: dict[str, tuple[str | int, ...]] = field(default_factory=dict)

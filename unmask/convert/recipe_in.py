@@ -15,11 +15,11 @@ from unmask.convert.names import Heads
 from unmask.data import Blocks, FromTask
 from unmask.errors import require
 from unmask.hide import Nothing, Rewrite
-from unmask.predict import Label, Replaced, Span, Tags
+from unmask.predict import Choice, Label, Replaced, Span, Tags
 from unmask.recipe import Recipe, Stage
 from unmask.system import SENTENCE, GeneratorDiscriminator, Single
 from unmask.system.generator_discriminator import READS
-from unmask.tasks import Classify, Multi, Number, Tag
+from unmask.tasks import Choose, Classify, Multi, Number, Tag
 from unmask.tasks import Span as FindSpan
 
 
@@ -28,8 +28,10 @@ def heads_of(source: HFFolder) -> Heads:
     called = source.family.names
     if source.classes:
         return Heads(label="label")
-    if source.token_task:
-        return Heads(tags="tags") if source.token_task == "tags" else Heads(span="span")
+    if source.task_head:
+        return {"tags": Heads(tags="tags"), "span": Heads(span="span"), "choice": Heads(choice="choice")}[
+            source.task_head
+        ]
     if called.replaced and not source.has(called.tokens):
         return Heads(replaced="replaced")
     tied = bool(source.config.get("tie_word_embeddings", source.config.get("tie_weight", True)))
@@ -52,8 +54,8 @@ def recipe_of(source: HFFolder, heads: Heads) -> Recipe:
     )
     if heads.label:
         return _classifying(recipe, source, backbone)
-    if source.token_task:
-        return _of_task(recipe, source.token_task, *_read_tokens(source, backbone), backbone)
+    if source.task_head:
+        return _of_task(recipe, source.task_head, *_other_task(source, backbone), backbone)
     return _pretrained(recipe, source, backbone, heads)
 
 
@@ -74,7 +76,7 @@ def _layout(source: HFFolder, heads: Heads, usual: str) -> str:
     bare = heads.label and source.family.summary == "last" and source.family.pooler is None
     layout = tokenizers.layout_of(source.tokenizer, "a b" if bare else usual)
     tokenizers.check_roles(source.tokenizer, layout)
-    if heads.label or heads.sentence:
+    if heads.label or heads.sentence or heads.choice:
         tokenizers.check_summary(source.family, layout)
     return layout
 
@@ -144,14 +146,19 @@ def _classifying(recipe: Recipe, source: HFFolder, backbone: Any) -> Recipe:
     return _of_task(recipe, "label", head, task(_class_names(source, source.classes)), backbone)
 
 
-def _read_tokens(source: HFFolder, backbone: Any) -> tuple[Any, Any]:
-    """The head of a checkpoint that reads every token, and its task."""
-    if source.token_task == "span":
+def _other_task(source: HFFolder, backbone: Any) -> tuple[Any, Any]:
+    """The head of a checkpoint for a task other than classes of texts, and its task."""
+    if source.task_head == "span":
         return Span(), FindSpan(no_answer=False)
+    if source.task_head == "choice":
+        config_json.check_only(source.config, source.family.config.only_choice)
+        head = Choice(
+            **_pooler(source, backbone), dropout=_dropout(source, backbone, source.family.config.before_choice)
+        )
+        return head, Choose(dropout=head.dropout, pooler=head.pooler, activation=head.activation)
     classes = len(source.tensors[source.family.names.tags["out.weight"][0]])
-    return Tags(classes=classes, dropout=_dropout(source, backbone)), Tag(
-        labels=_class_names(source, classes), token="first"
-    )
+    dropout = _dropout(source, backbone, source.family.config.label_dropout)
+    return Tags(classes=classes, dropout=dropout), Tag(labels=_class_names(source, classes), token="first")
 
 
 def _of_task(recipe: Recipe, name: str, head: Any, task: Any, backbone: Any) -> Recipe:
@@ -179,20 +186,25 @@ def _class_names(source: HFFolder, classes: int) -> tuple[str, ...]:
     return tuple(known.get(i, f"LABEL_{i}") for i in range(classes))
 
 
-def _dropout(source: HFFolder, backbone: Any) -> Any:
-    """The dropout before the output of a head."""
-    called, otherwise = source.family.config.label_dropout
+def _dropout(source: HFFolder, backbone: Any, name: tuple[str, float | None]) -> Any:
+    """The dropout before the output of a head. `name`: its name in config.json, and its default."""
+    called, otherwise = name
     said = source.config.get(called)
     return said if said is not None else backbone.dropout if otherwise is None else otherwise
 
 
 def _label(source: HFFolder, backbone: Any) -> Label:
-    family, dropout = source.family, _dropout(source, backbone)
-    pooler = family.pooler is not None
-    return Label(
-        classes=max(2, source.classes), pooler=pooler, activation=family.pooler or "tanh", bias=pooler, dropout=dropout,
-        pool=_pool(source), pooler_bias=not family.pooler_norm, pooler_norm=backbone.epsilon if family.pooler_norm else None,
-    )  # fmt: skip
+    dropout, bias = _dropout(source, backbone, source.family.config.label_dropout), source.family.pooler is not None
+    return Label(classes=max(2, source.classes), bias=bias, dropout=dropout, **_pooler(source, backbone))
+
+
+def _pooler(source: HFFolder, backbone: Any) -> dict[str, Any]:
+    """What a label or the score of a choice is read from, and the dense layer before its output."""
+    family = source.family
+    return {
+        "pool": _pool(source), "pooler": family.pooler is not None, "activation": family.pooler or "tanh",
+        "pooler_bias": not family.pooler_norm, "pooler_norm": backbone.epsilon if family.pooler_norm else None,
+    }  # fmt: skip
 
 
 def _pool(source: HFFolder) -> Any:

@@ -62,6 +62,7 @@ def _known(family: Family, heads: Heads, wanted: list[str], backbone: Any) -> li
         (heads.replaced, names.replaced),
         (heads.tags, names.tags),
         (heads.span, names.span),
+        (heads.choice, names.choice),
     ):
         found += _linked(f"predict.{name}.", "", table, family, backbone) if name else []
     return found

@@ -44,11 +44,12 @@ def _kept(model: Model, found: Architecture, backbone: Any) -> dict[str, Tensor]
     gone = tuple(_place(name) for name in found.left_out)
     whole = {name: tensor.cpu() for name, tensor in checkpoint.unique(model.system).items()}
     ours = _with_first_task({name: tensor for name, tensor in whole.items() if not name.startswith(gone)})
-    label: Any = model.recipe.predict[heads.label] if heads.label else None
+    name = heads.label or heads.choice
+    head: Any = model.recipe.predict[name] if name else None
     if isinstance(model.recipe.task, Number):
         ours = _scaled(f"predict.{heads.label}.out", ours, model.recipe.task)
-    if label and not family.pooler_norm and linear_label.fits(label, family.pooler, backbone.width):
-        ours = linear_label.doubled(str(heads.label), ours)
+    if head and not family.pooler_norm and linear_label.fits(head, family.pooler, backbone.width):
+        ours = linear_label.doubled(str(name), ours)
     strange = sorted(ours.keys() - {link.ours for link in links(family, heads, ours, backbone)})
     require(
         not strange,
@@ -84,7 +85,7 @@ def _place(left_out: str) -> str:
 def _zero_biases(heads: Heads, vocabulary: int, ours: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """Zero biases for the heads, because Hugging Face's heads have a bias and ours may have none."""
     found = {f"predict.{heads.tokens}.bias": torch.zeros(vocabulary)} if heads.tokens else {}
-    for name in filter(None, (heads.sentence, heads.label)):
+    for name in filter(None, (heads.sentence, heads.label, heads.choice)):
         found[f"predict.{name}.out.bias"] = torch.zeros(len(ours[f"predict.{name}.out.weight"]))
     return found
 

@@ -27,6 +27,7 @@ _FIELDS: dict[str, tuple[str, Any]] = {
     "epsilon": ("layer_norm_eps", 1e-12),
     "deviation": ("initializer_range", 0.02),
 }
+_SUMMARY = {"summary_type": "last", "summary_use_proj": True, "summary_activation": "tanh"}
 _PER_HEAD = ("width", "heads", "head")
 
 
@@ -83,7 +84,8 @@ FAMILY = Family(
         # The data decides what is remembered of a row and in which direction it is read; a single text is read forward.
         always={"attn_type": "bi", "bi_data": False, "reuse_len": None, "same_length": False, "untie_r": True},
         only={"attn_type": "bi", "same_length": False, "untie_r": True},
-        only_label={"summary_type": "last", "summary_use_proj": True, "summary_activation": "tanh"},
+        only_label=_SUMMARY,
+        only_choice=_SUMMARY,
         types=relative_config.TYPES,
     ),
     names=Names(
@@ -108,6 +110,7 @@ FAMILY = Family(
         },
         tokens={"weight": ("lm_loss.weight",), "bias": ("lm_loss.bias",)},
         label=layers({"dense": "sequence_summary.summary", "out": "logits_proj"}),
+        choice=layers({"dense": "sequence_summary.summary", "out": "logits_proj"}),
         transposed=("attention.query.weight", "attention.key_value.weight", "attention.place.weight"),
         shapes={
             "mask": (1, 1, "width"),
@@ -123,6 +126,7 @@ FAMILY = Family(
         ("label",): "XLNetForSequenceClassification",
         ("tags",): "XLNetForTokenClassification",
         ("span",): "XLNetForQuestionAnsweringSimple",
+        ("choice",): "XLNetForMultipleChoice",
     },
     claims=_claims,
     network=TransformerXL,

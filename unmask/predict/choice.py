@@ -12,7 +12,7 @@ from unmask.axes import AskedAt, Need
 from unmask.batch import Batch, Hidden, Loss
 from unmask.errors import require
 from unmask.init_weights import InitWeights
-from unmask.predict.label import POOLS, pooled
+from unmask.predict.label import POOLS, check_pooler, pooled
 from unmask.predict.objective import Predicts, read_again
 
 
@@ -28,6 +28,8 @@ class Choice(Predicts):
     pool: Literal["summary", "mean"] = "summary"  # the vector of the summary token, or the mean over all tokens
     pooler: bool = True  # a layer before the output
     activation: Literal["tanh", "gelu"] = "tanh"  # of the pooler
+    pooler_bias: bool = True  # of the pooler
+    pooler_norm: float | None = None  # epsilon of a norm without a bias after the pooler (ModernBERT); none: no norm
     dropout: float = 0.0  # before the output
 
     def __post_init__(self) -> None:
@@ -40,6 +42,17 @@ class Choice(Predicts):
             ),
             activation=self.activation,
         )
+        check_pooler("a choice", self.pooler, self.pooler_bias, self.pooler_norm)
+
+    @property
+    def outputs(self) -> int:
+        """The number of scores of a row."""
+        return 1
+
+    @property
+    def bias(self) -> bool:
+        """Whether the output has a bias. It would be the same for every choice."""
+        return False
 
     @property
     def asked_at(self) -> AskedAt:
@@ -65,8 +78,9 @@ class ChoiceModule(nn.Module):
     def __init__(self, spec: Choice, width: int, initial: InitWeights) -> None:
         super().__init__()
         self.spec = spec
-        self.dense = initial.layer(nn.Linear(width, width)) if spec.pooler else None
-        self.out = initial.layer(nn.Linear(width, 1, bias=False))  # a bias would be the same for every choice
+        self.dense = initial.layer(nn.Linear(width, width, bias=spec.pooler_bias)) if spec.pooler else None
+        self.norm = nn.LayerNorm(width, eps=spec.pooler_norm, bias=False) if spec.pooler_norm else nn.Identity()
+        self.out = initial.layer(nn.Linear(width, spec.outputs, bias=spec.bias))
         self.dropout = nn.Dropout(spec.dropout)
 
     def count(self, batch: Batch) -> Tensor:
@@ -80,7 +94,7 @@ class ChoiceModule(nn.Module):
         """E K, the score of each choice of each example; minus infinity where an example has fewer than K choices."""
         vectors, read = read_again(hidden, batch)
         (pool,) = POOLS[self.spec.pool]
-        x = pooled(pool(vectors, read), self.dense, self.spec.activation)
+        x = self.norm(pooled(pool(vectors, read), self.dense, self.spec.activation))
         scores = self.out(self.dropout(x))[:, 0]
         empty = ~read.real.flatten()[read.summary]
         return scores.masked_fill(empty, -float("inf")).view(len(batch.label), -1)

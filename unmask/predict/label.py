@@ -66,20 +66,12 @@ class Label(Predicts):
             ),
             activation=self.activation,
         )
-        require(
-            self.pooler or (self.pooler_bias and self.pooler_norm is None),
-            (
-                "a label's pooler_bias and pooler_norm belong to its pooler, and there is no pooler, got "
-                "{pooler_bias} and {pooler_norm}: set pooler=true, or leave both out"
-            ),
-            pooler_bias=self.pooler_bias,
-            pooler_norm=self.pooler_norm,
-        )
-        require(
-            self.pooler_norm is None or self.pooler_norm > 0,
-            "a label's pooler_norm must be none or over 0, got {pooler_norm}",
-            pooler_norm=self.pooler_norm,
-        )
+        check_pooler("a label", self.pooler, self.pooler_bias, self.pooler_norm)
+
+    @property
+    def outputs(self) -> int:
+        """The number of scores of an example."""
+        return self.classes
 
     @property
     def asked_at(self) -> AskedAt:
@@ -148,6 +140,26 @@ def _mean(x: Tensor, batch: Batch) -> Tensor:
     """E D, the mean over the readings of each example; an example with fewer readings than others has empty rows."""
     used = batch.real.any(1).view(len(x), -1, 1)
     return (x * used).sum(1) / used.sum(1).clamp(min=1)
+
+
+def check_pooler(whose: str, pooler: bool, bias: bool, norm: float | None) -> None:
+    """Refuse values of a pooler where there is none. `whose`: the head in the message."""
+    require(
+        pooler or (bias and norm is None),
+        (
+            "{whose}'s pooler_bias and pooler_norm belong to its pooler, and there is no pooler, got "
+            "{bias} and {norm}: set pooler=true, or leave both out"
+        ),
+        whose=whose,
+        bias=bias,
+        norm=norm,
+    )
+    require(
+        norm is None or norm > 0,
+        "{whose}'s pooler_norm must be none or over 0, got {norm}",
+        whose=whose,
+        norm=norm,
+    )
 
 
 def pooled(x: Tensor, dense: nn.Linear | None, activation: str) -> Tensor:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Literal
 
 import torch
 import torch.nn.functional as F
@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from unmask.axes import AskedAt, Need
 from unmask.batch import Batch, Hidden, Loss
 from unmask.init_weights import InitWeights
+from unmask.predict.label import POOLS
 from unmask.predict.objective import Predicts
 
 CONTEXT: Final = "context"  # the column of the tokens that may be an answer; -1 on all others
@@ -22,12 +23,15 @@ WEIGHT: Final = "weight"  # per example: 0.0 if its answer is not known
 
 @dataclass(frozen=True)
 class Span(Predicts):
-    """The first and the last token of an answer. If the row does not have the answer, both are the summary token.
+    """The first and the last token of an answer. If the row does not have the answer, both are the place of the summary token.
 
     Paper: BERT (Devlin et al. 2019), on SQuAD 1.1 and 2.0. Needs: labels (the columns of the text and the answer).
     Produces: the mean of two cross-entropies per row. Used by: models adapted to find answers.
     Differs from Tags: one answer per row, and the tokens of the row compete for it.
     """
+
+    # what says that there is no answer: the vector of the summary token, or the mean over all tokens
+    pool: Literal["summary", "mean"] = "summary"
 
     @property
     def asked_at(self) -> AskedAt:
@@ -42,7 +46,7 @@ class Span(Predicts):
         return frozenset({"span scores"})
 
     def build(self, width: int, embedding: Tensor, initial: InitWeights) -> SpanModule:
-        return SpanModule(width, initial)
+        return SpanModule(self, width, initial)
 
     def flops(self, width: int, embedding: int, vocabulary: float, share: float) -> float:
         """Floating-point operations per token of a row, in one forward pass."""
@@ -50,8 +54,9 @@ class Span(Predicts):
 
 
 class SpanModule(nn.Module):
-    def __init__(self, width: int, initial: InitWeights) -> None:
+    def __init__(self, spec: Span, width: int, initial: InitWeights) -> None:
         super().__init__()
+        self.spec = spec
         self.out = initial.layer(nn.Linear(width, 2))
 
     def count(self, batch: Batch) -> Tensor:
@@ -70,5 +75,10 @@ class SpanModule(nn.Module):
         return Loss((losses * counted).sum(), counted.sum())
 
     def decode(self, hidden: Hidden, batch: Batch) -> Tensor:
-        """B T 2, the score of each token as the first and as the last one of the answer."""
-        return self.out(hidden.last)
+        """B T 2, the score of each token as the first and as the last one of the answer. At the summary token: that there is none."""
+        scores: Tensor = self.out(hidden.last)
+        if self.spec.pool == "summary":
+            return scores
+        (pool,) = POOLS[self.spec.pool]
+        none = self.out(pool(hidden.last, batch)).to(scores.dtype)  # one row has one example
+        return scores.flatten(0, 1).index_copy(0, batch.summary, none).view_as(scores)

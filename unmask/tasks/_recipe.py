@@ -23,6 +23,8 @@ class Dense(TypedDict):
 
     pooler: bool  # whether there is such a layer
     activation: Literal["tanh", "gelu"]  # the activation of that layer
+    pooler_bias: bool  # whether that layer has a bias
+    pooler_norm: float | None  # epsilon of the norm after that layer; None: there is no norm
 
 
 def turned(
@@ -97,7 +99,7 @@ def with_head(base: Pretrained, task: Training, name: str, head: Objective, lang
 
 
 def dense(base: Pretrained, pooler: bool | None, activation: Any, *, usual: bool) -> Dense:
-    """Whether there is a dense layer before the output, and its activation: values of the task, otherwise of the recipe.
+    """The dense layer before the output: values of the task, otherwise of the recipe.
 
     `usual`: whether the task reads the vector that such a layer usually reads."""
     has_layer = (usual and base.recipe.adapt.pooler) if pooler is None else pooler
@@ -109,7 +111,13 @@ def dense(base: Pretrained, pooler: bool | None, activation: Any, *, usual: bool
         ),
         activation=activation,
     )
-    return {"pooler": has_layer, "activation": activation or (base.recipe.adapt.activation if has_layer else "tanh")}
+    recipe = base.recipe.adapt
+    return {
+        "pooler": has_layer,
+        "activation": activation or (recipe.activation if has_layer else "tanh"),
+        "pooler_bias": recipe.pooler_bias or not has_layer,
+        "pooler_norm": recipe.pooler_norm if has_layer else None,
+    }
 
 
 Pool = Literal["summary", "mean", "max", "concat"]
@@ -123,12 +131,11 @@ def label_head(
     """The head of a model that answers from one vector. `windows`: the vector is the mean over the windows of a text.
 
     `pool`: none is the vector of the summary token, or the mean of all vectors if none of them has read the whole text."""
-    all_seen, usual = reads_everything(base), base.recipe.adapt
+    all_seen = reads_everything(base)
     pool = pool or usual_pool(base)
     layer = dense(base, pooler, activation, usual=all_seen and pool == "summary")
     return Label(
         classes=classes, pool=pool, dropout=dropout, bias=all_seen, **layer, answer=answer,
-        pooler_bias=usual.pooler_bias or not layer["pooler"], pooler_norm=usual.pooler_norm if layer["pooler"] else None,
         readings="mean" if windows else "sum", weights=weights,
     )  # fmt: skip
 

@@ -22,7 +22,7 @@ from unmask.tasks._answer_scores import Scorer, exact, f1, scorer_of
 from unmask.tasks._answers import Found
 from unmask.tasks._labelled import fixed
 from unmask.tasks._questions import Asked, read_questions
-from unmask.tasks._recipe import with_head
+from unmask.tasks._recipe import usual_pool, with_head
 from unmask.tasks._rows import ROWS, format_of
 from unmask.tasks._texts import two_texts
 from unmask.tasks._training import Training, check_stride
@@ -93,10 +93,10 @@ class Span(Training):
             raise UserError("{where}: the question has no answers: give a list, empty if there is none", where=where)
 
     def recipe(self, base: Pretrained) -> Recipe:
-        return with_head(base, self.decided(base.recipe), self.head, Head(), 0)
+        return with_head(base, self.decided(base.recipe), self.head, Head(pool=usual_pool(base)), 0)
 
     def lay_out(self, examples: Sequence[Asked], *, labelled: bool = True) -> Laid:
-        """The question, then a window of the text. The summary token stands for "no answer"."""
+        """The question, then a window of the text. The place of the summary token stands for "no answer"."""
         whole = [[Mark(0, len(asked.context), 0)] for asked in examples]
         marks = [Marks(CONTEXT, whole, on="all", text="b")]
         if labelled:
