@@ -124,6 +124,7 @@ FACTS: dict[str, Fact] = {
     "entity scores": Fact("an objective that scores entities"),
     "compared rows": Fact("an objective that compares the rows of a batch with each other"),
     "tag scores": Fact("an objective that scores the tags of each token"),
+    "sequence scores": Fact("an objective that scores whole sequences of tags"),
     "span scores": Fact("an objective that scores where an answer begins and ends"),
 }
 
@@ -613,6 +614,17 @@ class Judged:
     answers: Sequence[Any] = ()  # the answers that the score is computed from, if there are any
 
 
+@dataclass(frozen=True)
+class Graded:
+    """An answer and the right one, in words."""
+
+    answer: str
+    probability: float  # of the answer
+    truth: str  # the right answer
+    of_truth: float  # the probability that the model gives to the right answer
+    right: bool  # whether the answer counts as right
+
+
 class Task(PartLike, Protocol):
     """A recipe's `task`: one kind of downstream task.
 
@@ -642,6 +654,10 @@ class Task(PartLike, Protocol):
     @property
     def head(self) -> str:
         """The name of the objective that starts with random weights in the adapted recipe; "" if there is none."""
+
+    @property
+    def token(self) -> Literal["first", "last"] | None:
+        """The token of a word that its tag is predicted from; None: it predicts no tags, or the user gave no value."""
 
     @property
     def predicts_next(self) -> bool:
@@ -679,6 +695,10 @@ class Task(PartLike, Protocol):
     @property
     def compares(self) -> bool:
         """Whether the answer to an example depends on the other examples that are given with it."""
+
+    @property
+    def has_temperature(self) -> bool:
+        """Whether its probabilities can be calibrated. It then has `temperature`, by which scores are divided."""
 
     @property
     def later(self) -> tuple[str, ...]:
@@ -731,6 +751,12 @@ class Task(PartLike, Protocol):
 
     def judge(self, model: Reader, examples: Sequence[Any]) -> Judged:
         """How good a model is on a dev set, during training."""
+
+    def graded(self, examples: Sequence[Any], answers: Sequence[Any]) -> Sequence[Graded]:
+        """Each answer next to the right one of its example; () if answers have no probability, or are not right or wrong."""
+
+    def kinds(self, examples: Sequence[Any]) -> Sequence[str]:
+        """The kind of each example, such as its label. Folds get examples of all kinds."""
 
     def notices(self, model: Reader, examples: Sequence[Any], dev: Sequence[Any], best: Judged | None) -> list[str]:
         """What a user should know after training. `best`: the dev scores of the saved weights; None without a dev set."""

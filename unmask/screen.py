@@ -216,8 +216,9 @@ def _kept(record: dict[str, Any]) -> str:
     """The text that `adapt` shows at its end: which weights it saved."""
     kept = record["kept_epoch"]
     if kept is None or not record["validated"]:
+        advice = "give --dev and leave --folds out" if record.get("folds") else "give --dev"
         return "the last weights are kept: " + (
-            "no epoch was finished" if kept is None else "give --dev to keep the best epoch"
+            "no epoch was finished" if kept is None else f"{advice} to keep the best epoch"
         )
     scores = ", ".join(_scores(kept, "dev_"))
     return f"epoch {kept['epoch']:g} is kept, the best of {len(record['epochs'])}: {scores}"

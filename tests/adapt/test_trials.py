@@ -10,7 +10,7 @@ from sklearn.utils.class_weight import compute_class_weight
 
 import unmask
 from tests.adapt.made import base_of
-from tests.command import mistake
+from tests.command import mistake, works
 from tests.convert.parts import SENTENCES
 from unmask import run, text
 from unmask.api.model import Model
@@ -233,3 +233,59 @@ def test_options_without_effect_are_refused(base, tmp_path, words, says):
     _, files = base
     assert says in mistake("adapt", files / "base", files / "train.jsonl", "--out", tmp_path / "out", *words)
     assert not (tmp_path / "out").exists()
+
+
+def test_the_advice_of_folds_can_be_followed(base, tmp_path):
+    model, files = base
+    command = ["adapt", files / "base", files / "train.jsonl", *(word for one in SETTINGS for word in ("--set", one))]
+    said = works(*command, "--folds", 2, "--out", tmp_path / "folds").err
+    assert "the last weights are kept: give --dev and leave --folds out to keep the best epoch" in said
+    assert "kept: give --dev to" not in said
+    followed = works(*command, "--dev", files / "dev.jsonl", "--out", tmp_path / "dev").err
+    assert "is kept, the best of 2: dev accuracy" in followed
+    plain = works(*command, "--out", tmp_path / "plain").err
+    assert "the last weights are kept: give --dev to keep the best epoch" in plain
+
+
+def test_folds_suspect_a_wrong_choice_and_the_report_lists_the_surest_mistakes(base, tmp_path):
+    """The choice "good" is right in all rows but one, which a model of the others is sure of."""
+    model, _ = base
+    rows = [
+        {"context": SENTENCES[n % 2][:9], "choices": ["bad", "good"][:: 1 - 2 * (n % 2)], "label": "good"}
+        for n in range(12)
+    ]
+    rows[5]["label"] = "bad"
+    (tmp_path / "t.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    settings = ["epochs=8", "examples=4", "rate=0.01"]
+    made = model.adapt(
+        tmp_path / "t.jsonl", tmp_path / "run", task="choose", settings=settings, folds=3, progress=False
+    )
+    (found,) = [json.loads(line) for line in (tmp_path / "run" / "suspects.jsonl").read_text().splitlines()]
+    assert found == made.trials["suspects"][0]
+    assert (found["label"], found["predicted"], found["where"]) == ("bad", "good", f"{tmp_path / 't.jsonl'}, line 6")
+    (tmp_path / "dev.jsonl").write_text(json.dumps(rows[5]) + "\n" + json.dumps(rows[0]) + "\n")
+    model.adapt(
+        tmp_path / "t.jsonl",
+        tmp_path / "one",
+        task="choose",
+        dev=tmp_path / "dev.jsonl",
+        settings=settings,
+        progress=False,
+    )
+    page = (tmp_path / "one" / "report.html").read_text()
+    assert "Surest mistakes (1 of 1)" in page
+    assert f"<td>{SENTENCES[1][:9]}</td>" in page
+
+
+def test_the_report_of_a_model_that_finds_answers_lists_its_surest_mistakes(base, tmp_path):
+    model, _ = base
+    row = {"question": "who?", "context": "the cat sat", "answers": [{"text": "the cat", "start": 0}]}
+    wrong = {"question": "what is nowhere?", "context": "the cat sat", "answers": [{"text": "nothing", "start": 0}]}
+    (tmp_path / "t.jsonl").write_text(json.dumps(row) + "\n")
+    (tmp_path / "dev.jsonl").write_text(json.dumps(wrong) + "\n")
+    settings = ["epochs=1", "examples=1"]
+    model.adapt(tmp_path / "t.jsonl", tmp_path / "run", dev=tmp_path / "dev.jsonl", settings=settings, progress=False)
+    page = (tmp_path / "run" / "report.html").read_text()
+    assert "Surest mistakes (1 of 1)" in page
+    assert "<td>nothing</td>" in page
+    assert "<td>what is nowhere?</td>" in page

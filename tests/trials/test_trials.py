@@ -7,7 +7,10 @@ import numpy as np
 import pytest
 
 from unmask.errors import UserError
-from unmask.tasks import Prediction
+from unmask.tasks import Choose, Classify, Prediction, Span
+from unmask.tasks._answers import Found
+from unmask.tasks._questions import Asked
+from unmask.tasks.choose import Question
 from unmask.trials import draw_curve, label_curve, parse_sizes, try_seeds
 from unmask.trials.folds import split, suspects
 
@@ -65,21 +68,57 @@ def test_seeds_without_a_dev_set_are_refused(tmp_path):
 
 
 def test_folds_hold_every_example_once_and_every_label_evenly():
-    parts = split(ROWS, 5, seed=3)
+    labels = [row.label for row in ROWS]
+    parts = split(labels, 5, seed=3)
     assert sorted(np.concatenate(parts).tolist()) == list(range(30))
     assert [sum(ROWS[i].label == "b" for i in part) for part in parts] == [2] * 5
-    assert any((a != b).any() for a, b in zip(parts, split(ROWS, 5, seed=4), strict=True))
+    assert any((a != b).any() for a, b in zip(parts, split(labels, 5, seed=4), strict=True))
     with pytest.raises(UserError, match="between 2 and the number of examples, 30; got 1"):
-        split(ROWS, 1, seed=0)
+        split(labels, 1, seed=0)
 
 
 def test_labels_are_suspected_only_if_the_model_is_surer_of_another_than_usual():
     rows = [Row("fine", "a"), Row("wrong", "a"), Row("unsure", "a"), Row("other", "b"), Row("other", "b")]
     shares = [0.9, 0.05, 0.45, 0.2, 0.3]  # of a
     answers = [Prediction("a" if p > 0.5 else "b", {"a": p, "b": 1 - p}) for p in shares]
-    assert [one["text"] for one in suspects(rows, answers)] == ["wrong"]  # b is usually given 0.75
-    assert suspects(rows, answers)[0]["predicted"] == "b"
-    assert suspects(rows, ["an answer"] * 5) == []
+    found = suspects(rows, Classify(labels=("a", "b")).graded(rows, answers), classes=True)
+    assert [(one["text"], one["label"], one["predicted"]) for one in found] == [
+        ("wrong", "a", "b")
+    ]  # b is usually given 0.75
+    assert (found[0]["probability"], found[0]["of_label"]) == (0.95, 0.05)
+    assert suspects(rows, (), classes=False) == []  # a task whose answers are not right or wrong
+
+
+def test_answers_without_classes_are_suspected_if_the_model_is_surer_than_it_usually_is_of_the_right_one():
+    questions = [Question(f"question {i}", ("x", "y", "z"), label) for i, label in enumerate([0, 1, 1, 2])]
+    shares = [(0.8, 0.1, 0.1), (0.9, 0.05, 0.05), (0.35, 0.33, 0.32), (0.1, 0.2, 0.7)]
+    answers = [
+        Prediction(max("xyz", key=dict(zip("xyz", row, strict=True)).get), dict(zip("xyz", row, strict=True)))
+        for row in shares
+    ]
+    graded = Choose().graded(questions, answers)
+    assert [(one.answer, one.truth, one.right) for one in graded] == [
+        ("x", "x", True),
+        ("x", "y", False),
+        ("x", "y", False),
+        ("z", "z", True),
+    ]
+    found = suspects(questions, graded, classes=False)  # the right choice is usually given 0.47
+    assert [(one["text"], one["label"], one["predicted"], one["of_label"]) for one in found] == [
+        ("question 1", "y", "x", 0.05)
+    ]
+
+
+def test_a_found_answer_is_graded_by_exact_match_and_by_all_spans_that_match():
+    asked = [Asked("who?", "The cat sat.", ("cat", "a cat"), (4, 7)), Asked("why?", "The cat sat.", ())]
+    answers = [
+        Found((("sat", (8, 11), 0.5), ("The cat", (0, 7), 0.3), ("cat", (4, 7), 0.1))),
+        Found((("", (0, 0), 0.9), ("cat", (4, 7), 0.1))),
+    ]
+    first, second = Span(no_answer=True, scorer="squad").graded(asked, answers)
+    assert (first.answer, first.probability, first.truth, first.right) == ("sat", 0.5, "cat / a cat", False)
+    assert first.of_truth == pytest.approx(0.4)  # SQuAD's exact match leaves articles out
+    assert (second.answer, second.truth, second.of_truth, second.right) == ("(no answer)", "(no answer)", 0.9, True)
 
 
 def test_sizes_of_a_learning_curve():

@@ -113,8 +113,7 @@ class Cvt(Way):
         table, layer = system.backbone.embed.token.weight, backbone.one_way if _has_directions(recipe) else None
         width = {view: backbone.direction if view in ONE_WAY else backbone.width for view in views}
         heads = {view: part.build(width[view], table, backbone.fresh) for view in views}
-        token: Any = getattr(recipe.task, "token", None) or "first"
-        viewer = Viewer(_answers(recipe), layer, token, self.hide if "masked" in views else None)
+        viewer = Viewer(_answers(recipe), layer, recipe.task.token or "first", self.hide if "masked" in views else None)
         return Students(viewer, heads, recipe.task.head, weight=self.weight, dropout=self.dropout)
 
     def trained(self, system: Any, head: str, epoch: int) -> frozenset[str]:
@@ -149,7 +148,7 @@ def _check_task(recipe: Recipe) -> None:
         task=_task_name(recipe),
     )
     require(
-        not getattr(recipe.task, "crf", False),
+        "sequence scores" not in gives,
         "--tune cvt teaches students the probabilities of each tag, and a CRF has only those of whole sequences: set crf=false",
     )
     require(

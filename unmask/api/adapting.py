@@ -76,7 +76,10 @@ class Adapting:
             self.base, trial.examples, trial.out, task=self.task, dev=trial.dev, tune=self.tune, seed=trial.seed,
             fresh=trial.fresh, overwrite=self.overwrite, unlabelled=self.read.unlabelled, resume=self.resume, stop=self.stop,
         )  # fmt: skip
-        return follow(chain(notices, records), self.progress, partial(screen.training, title=trial.name))
+        shown = (
+            record | {"folds": trial.folds} if trial.folds and "epochs" in record else record for record in records
+        )
+        return follow(chain(notices, shown), self.progress, partial(screen.training, title=trial.name))
 
     def opened(self, out: Path) -> infer.Model:
         """The trained model. If it holds only what was trained, it is put on the base that is in memory already."""
@@ -100,7 +103,8 @@ class Adapting:
         claim(out, resume=self.resume, overwrite=self.overwrite, base=self.base.folder)  # before any work is done
         found: dict[str, Any] | None = None
         if folds is not None:
-            found = trials.cross_validate(self.whole().once, self.opened, self.read.examples, out, folds, seed)
+            whole = self.whole()
+            found = trials.cross_validate(whole.once, self.opened, whole.task, self.read.examples, out, folds, seed)
             require(not found["stopped"], "stopped before the last fold: nothing is written to {out}", out=out)
         elif seeds > 1:
             several = range(seed, seed + seeds)

@@ -23,7 +23,7 @@ from unmask.train import checkpoint
 def calibrate_run(model: infer.Model, file: Path, columns: Columns) -> dict[str, float]:
     """Find the best temperature on a file, and write it to the run."""
     task: Any = infer.task_of_model(model)
-    if not hasattr(task, "temperature"):
+    if not task.has_temperature:
         raise UserError(
             "{folder} was adapted to {task}, whose answers have no temperature: calibrate a model of --task classify",
             folder=model.folder,

@@ -57,7 +57,7 @@ class Tags(Predicts):
 
     @property
     def gives(self) -> frozenset[str]:
-        return frozenset({"tag scores"})
+        return frozenset({"tag scores", "sequence scores"} if self.crf else {"tag scores"})
 
     def build(self, width: int, embedding: Tensor, initial: InitWeights) -> TagsModule:
         return TagsModule(self, width, initial)

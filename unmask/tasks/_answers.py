@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
+from unmask.axes import Graded
 from unmask.errors import require
 from unmask.tasks._entities import entities
 
@@ -24,6 +25,10 @@ class Prediction:
     def if_sure(self, threshold: float) -> Prediction:
         """The same without a label, if its probability is under a threshold."""
         return self if self.probability >= threshold else replace(self, label="")
+
+    def graded(self, truth: str) -> Graded:
+        """This answer next to the right label."""
+        return Graded(self.label, self.probability, truth, self.probabilities.get(truth, 0.0), self.label == truth)
 
     def top(self, count: int) -> list[tuple[str, float]]:
         """The `count` most likely labels with their probabilities, the most likely first. There may be fewer labels."""

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 from unmask import axes
 from unmask.axes import Curve
@@ -96,11 +97,19 @@ class Training(axes.Part):
         return ROWS
 
     @property
+    def token(self) -> Literal["first", "last"] | None:
+        return None
+
+    @property
     def predicts_next(self) -> bool:
         return False
 
     @property
     def compares(self) -> bool:
+        return False
+
+    @property
+    def has_temperature(self) -> bool:
         return False
 
     def knows(self, path: Path, columns: Any) -> bool:
@@ -141,6 +150,12 @@ class Training(axes.Part):
 
     def among_many(self, *, pairs: Any, lists: int | None) -> Self:
         return self
+
+    def graded(self, examples: Sequence[Any], answers: Sequence[Any]) -> Sequence[axes.Graded]:
+        return ()
+
+    def kinds(self, examples: Sequence[Any]) -> Sequence[str]:
+        return [""] * len(examples)
 
     def decided(self, recipe: Recipe, **changes: Any) -> Self:
         """The task with all hyperparameters set, and with these changes."""

@@ -11,7 +11,7 @@ from typing import Any, Literal
 import numpy as np
 
 from unmask import metrics
-from unmask.axes import Answered, Curve, Judged, Pretrained, Reader
+from unmask.axes import Answered, Curve, Graded, Judged, Pretrained, Reader
 from unmask.data.examples import Laid, Text
 from unmask.errors import UserError, require
 from unmask.recipe import Recipe
@@ -138,6 +138,9 @@ class Choose(Training):
         answers = self.answer(model, examples).answers
         accuracy = self.score(model, examples, answers)["accuracy"]
         return Judged(accuracy, {"accuracy": accuracy}, answers)
+
+    def graded(self, examples: Sequence[Question], answers: Sequence[Prediction]) -> list[Graded]:
+        return [one.graded(example.choices[example.label or 0]) for example, one in zip(examples, answers, strict=True)]
 
     def notices(
         self, model: Reader, examples: Sequence[Question], dev: Sequence[Question], best: Judged | None

@@ -11,7 +11,7 @@ from typing import Any, Final, Literal
 import numpy as np
 
 from unmask import metrics
-from unmask.axes import Answered, Curve, Judged, Pretrained, Reader
+from unmask.axes import Answered, Curve, Graded, Judged, Pretrained, Reader
 from unmask.data.examples import Laid
 from unmask.errors import require
 from unmask.predict import AnswerSteps, San
@@ -103,6 +103,10 @@ class Classify(Training):
         return True
 
     @property
+    def has_temperature(self) -> bool:
+        return True
+
+    @property
     def main_scores(self) -> tuple[str, ...]:
         return ("accuracy",)
 
@@ -189,6 +193,12 @@ class Classify(Training):
         accuracy = metrics.accuracy(table)
         scores = {"accuracy": accuracy, "macro_f1": metrics.macro_f1(table), "labels": len(set(predicted))}
         return Judged(accuracy, scores, answers)
+
+    def graded(self, examples: Sequence[Example], answers: Sequence[Prediction]) -> list[Graded]:
+        return [one.graded(str(example.label)) for example, one in zip(examples, answers, strict=True)]
+
+    def kinds(self, examples: Sequence[Example]) -> list[str]:
+        return [str(example.label) for example in examples]
 
     def notices(
         self, model: Reader, examples: Sequence[Example], dev: Sequence[Example], best: Judged | None

@@ -11,7 +11,7 @@ from typing import Any, get_args
 import numpy as np
 
 from unmask import metrics
-from unmask.axes import Answered, Judged, Pretrained, Reader
+from unmask.axes import Answered, Graded, Judged, Pretrained, Reader
 from unmask.data.examples import Laid, Text
 from unmask.errors import UserError, require
 from unmask.predict import CosineLoss, InBatchLoss, PairClassLoss, TextVectors
@@ -214,6 +214,14 @@ class Embed(Training):
         found = self.score(model, examples, answers)
         shown: dict[str, float] = {name: found[name] for name in _SHOWN if name in found}
         return Judged(next(iter(shown.values())), shown, answers)
+
+    def graded(self, examples: Sequence[Compared], answers: Sequence[Any]) -> list[Graded]:
+        if not self._has_classes(examples):
+            return []
+        return [one.graded(str(example.label)) for example, one in zip(examples, answers, strict=True)]
+
+    def kinds(self, examples: Sequence[Compared]) -> Sequence[str]:
+        return [str(example.label) for example in examples] if self._has_classes(examples) else super().kinds(examples)
 
     def notices(
         self, model: Reader, examples: Sequence[Compared], dev: Sequence[Compared], best: Judged | None

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from unmask import metrics
-from unmask.axes import Answered, Judged, Pretrained, Reader
+from unmask.axes import Answered, Graded, Judged, Pretrained, Reader
 from unmask.data.examples import Laid, Text
 from unmask.data.marks import Mark, Marks
 from unmask.errors import UserError, require
@@ -135,6 +135,12 @@ class Relation(Training):
         answers = self.answer(model, examples).answers
         found = self.score(model, examples, answers)
         return Judged(found["macro_f1"], {name: found[name] for name in ("macro_f1", "accuracy")}, answers)
+
+    def graded(self, examples: Sequence[Related], answers: Sequence[Prediction]) -> list[Graded]:
+        return [one.graded(str(example.label)) for example, one in zip(examples, answers, strict=True)]
+
+    def kinds(self, examples: Sequence[Related]) -> list[str]:
+        return [str(example.label) for example in examples]
 
     def notices(
         self, model: Reader, examples: Sequence[Related], dev: Sequence[Related], best: Judged | None

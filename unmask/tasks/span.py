@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from unmask import metrics
-from unmask.axes import Answered, Judged, Pretrained, Reader, Window
+from unmask.axes import Answered, Graded, Judged, Pretrained, Reader, Window
 from unmask.data.examples import Laid, Text
 from unmask.data.marks import Mark, Marks
 from unmask.errors import UserError, require
@@ -28,6 +28,7 @@ from unmask.tasks._texts import two_texts
 from unmask.tasks._training import Training, check_stride
 from unmask.text.encode import PLACES
 
+NO_ANSWER = "(no answer)"
 BEST = 20  # first and last tokens that are tried in each window, and answers that are kept
 
 
@@ -134,8 +135,20 @@ class Span(Training):
         found = self.score(model, examples, answers)
         return Judged(found["f1"], {name: found[name] for name in ("f1", "exact")}, answers)
 
+    def graded(self, examples: Sequence[Asked], answers: Sequence[Found]) -> list[Graded]:
+        """An answer is right if it matches exactly."""
+        return [self._graded(asked, found) for asked, found in zip(examples, answers, strict=True)]
+
     def notices(self, model: Reader, examples: Sequence[Asked], dev: Sequence[Asked], best: Judged | None) -> list[str]:
         return []
+
+    def _graded(self, asked: Asked, found: Found) -> Graded:
+        right, scorer = asked.answers or (), self.scorer or "squad"
+        matched = [share for text, _, share in found.best if exact(text, right, scorer)]
+        truth = " / ".join(dict.fromkeys(right)) or NO_ANSWER
+        return Graded(
+            found.text or NO_ANSWER, found.best[0][2], truth, sum(matched), bool(exact(found.text, right, scorer))
+        )
 
     def _found(self, asked: Asked, windows: Sequence[Window]) -> Found:
         spans: dict[tuple[int, int], float] = {}

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from unmask import html_page
-from unmask.axes import Task
+from unmask.axes import Graded, Task
 from unmask.calibration import best_temperature, calibration_error, reliability, tempered
 from unmask.infer.answer import TaskReader
 from unmask.infer.model import Model
@@ -97,35 +97,38 @@ def _mistakes(model: Model, dev: Sequence[Any]) -> Iterator[str]:
         yield html_page.heading("Confusions")
         yield html_page.paragraph("The truth is in rows, the prediction in columns.")
         yield confusion_table(scores["labels"], scores["confusion"])
-    if answers and isinstance(answers[0], Prediction) and task.labels:
-        yield from _calibration(task.labels, dev, answers)
-        yield from _wrong(dev, answers)
+    graded = task.graded(dev, answers)
+    if graded and task.labels:
+        yield from _calibration(task, dev, answers)
+    yield from _wrong(dev, graded)
 
 
-def _calibration(labels: Sequence[str], dev: Sequence[Any], answers: Sequence[Prediction]) -> Iterator[str]:
+def _calibration(task: Task, dev: Sequence[Any], answers: Sequence[Prediction]) -> Iterator[str]:
+    labels = task.labels
     shares = np.array([[one.probabilities[name] for name in labels] for one in answers])
     truth = np.array([labels.index(example.label) for example in dev])
     temperature = best_temperature(shares, truth)
     after = calibration_error(tempered(shares, temperature), truth)
+    command = " (unmask calibrate RUN DEV sets it)" if task.has_temperature else ""
     yield html_page.heading("Calibration")
     yield html_page.paragraph(
         f"How often the model is right, by how sure it is. Mean distance between the two: {calibration_error(shares, truth):.3f}; "
-        f"with a temperature of {temperature:.2f}: {after:.3f} (unmask calibrate RUN DEV sets it)."
+        f"with a temperature of {temperature:.2f}: {after:.3f}{command}."
     )
     found = tuple((one.confidence, one.accuracy) for one in reliability(shares, truth))
     lines = [html_page.ReportCurve("this model", found), html_page.ReportCurve("perfect", ((0.0, 0.0), (1.0, 1.0)))]
     yield html_page.curves(lines, "probability of the predicted label", "share that is right", dots=True)
 
 
-def _wrong(dev: Sequence[Any], answers: Sequence[Prediction]) -> Iterator[str]:
+def _wrong(dev: Sequence[Any], graded: Sequence[Graded]) -> Iterator[str]:
     """The mistakes that the model is surest about."""
-    wrong = [(one, e) for e, one in zip(dev, answers, strict=True) if one.label != e.label]
+    wrong = [(one, example) for one, example in zip(graded, dev if graded else (), strict=True) if not one.right]
     if not wrong:
         return
     wrong.sort(key=lambda pair: -pair[0].probability)
     yield html_page.heading(f"Surest mistakes ({min(MOST_ROWS, len(wrong))} of {len(wrong):,})")
     rows = [
-        [one.label, f"{one.probability:.3f}", example.label, " | ".join(example.shown)[:300]]
+        [one.answer, f"{one.probability:.3f}", one.truth, " | ".join(example.shown)[:300]]
         for one, example in wrong[:MOST_ROWS]
     ]
     yield html_page.table(["predicted", "probability", "truth", "text"], rows, texts=True)

@@ -25,6 +25,7 @@ class Trial:
     dev: Sequence[Any] = ()
     seed: int = 0
     fresh: bool = False  # start from random weights
+    folds: int | None = None  # the number of folds, if this is a training of a cross-validation
 
 
 @contextmanager
