@@ -24,9 +24,9 @@ from unmask.serving import app
 from unmask.serving.engine import MOST_GROUPS
 from unmask.serving.limits import Limits
 from unmask.serving.models import Models
-from unmask.serving.run_service import _listen, check_keys
+from unmask.serving.run_service import check_keys, listen
 from unmask.serving.service import Service
-from unmask.serving.trim import Trim
+from unmask.serving.trim import Trim, _resident
 
 
 @pytest.fixture(scope="module")
@@ -377,7 +377,7 @@ def test_with_fast_encoders_have_eight_bits_and_the_others_say_why_not(runs, tmp
 
 def test_small_answers_are_sent_at_once():
     """asyncio sets TCP_NODELAY only on sockets whose protocol is named; without it an answer takes 40 ms."""
-    with _listen("127.0.0.1", 0) as found:
+    with listen("127.0.0.1", 0) as found:
         assert found.proto == socket.IPPROTO_TCP
 
 
@@ -408,11 +408,30 @@ def test_few_groups_of_texts_are_generated_at_once_and_the_others_come_later(run
     assert max(seen) == MOST_GROUPS
 
 
-def test_memory_is_given_back_from_time_to_time():
-    now, calls = [0.0], []
-    trim = Trim(lambda: now[0])
+def test_memory_is_given_back_when_the_process_has_grown():
+    now, size, calls = [0.0], [0], []
+
+    def given_back(_):
+        calls.append(now[0])
+        size[0] = 200_000_000
+
+    trim = Trim(lambda: now[0], lambda: size[0])
     assert trim.trim is None or trim.trim(0) in (0, 1)  # as the C library says
-    trim.trim = calls.append
-    for now[0] in (1.0, 9.0, 10.5, 12.0, 20.0, 20.6):
+    trim.trim = given_back
+    for now[0], size[0] in (
+        (0.5, 300_000_000),  # too early
+        (1.5, 300_000_000),
+        (3.0, 260_000_000),  # what a pass needs
+        (5.0, 270_000_000),
+        (5.5, 900_000_000),  # too early
+        (6.5, 900_000_000),
+    ):
         trim()
-    assert len(calls) == 2
+    assert calls == [1.5, 5.0, 6.5]
+
+
+def test_the_size_of_this_process_is_read():
+    before = _resident()
+    held = np.ones(100_000_000, np.uint8)
+    assert 90_000_000 < _resident() - before < 200_000_000
+    del held
