@@ -217,6 +217,24 @@ def test_what_comes_from_the_code_is_chinese_too(chromium, url):
         assert page.get_by_text("Every token sees").count() == 0
 
 
+# recipes and texts that have all kinds of notes between them
+NOTED = [
+    ("bert", "The cat sat on the mat. " * 50), ("bart", TEXT), ("xlnet", TEXT), ("elmo", TEXT), ("ernie-thu", TEXT), ("ernie", TEXT),
+    ("awd-lstm", TEXT), ("cove", "The cat sat. " + "It slept. " * 50), ("char-transformer", TEXT),
+]  # fmt: skip
+
+
+def test_the_notes_below_a_row_are_chinese_too(chromium, url):
+    notes = sorted({note for recipe, text in NOTED for note in unmask.explain(recipe, text).notes})
+    with opened(chromium, url, view="row", recipe="xlnet", text=TEXT, lang="zh") as page:
+        chinese = page.evaluate("async (notes) => notes.map((await import('/chinese.js')).noteInChinese)", notes)
+        assert [note for note, found in zip(notes, chinese, strict=True) if found is None] == []
+        page.locator("summary").press("Enter")
+        shown = page.locator(".notes li").all_inner_texts()
+    assert len(shown) > 2
+    assert set(shown) <= set(chinese)
+
+
 def test_nearest_sentences_and_losses(chromium, url):
     with opened(chromium, url, view="search", text="the doctor opened the case") as page:
         assert page.locator(".found li").count() == 3

@@ -1,6 +1,6 @@
 // The words of the page, in English and in Chinese.
 
-import { axisInChinese, inChinese } from "./chinese.js";
+import { axisInChinese, inChinese, noteInChinese } from "./chinese.js";
 
 const WORDS = {
   title: ["What a model hides, sees and predicts", "模型遮住什么、看见什么、预测什么"],
@@ -138,7 +138,7 @@ export function setLanguage(given) {
 
 // A text that comes from the code, in the chosen language if it is known there: [text, language].
 export function fromCode(text) {
-  const found = language === "zh" ? inChinese(text) : null;
+  const found = language === "zh" ? inChinese(text) ?? noteInChinese(text) : null;
   return found ? [found, "zh-CN"] : [text, "en"];
 }
 
