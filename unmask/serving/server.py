@@ -8,7 +8,9 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import h11
 import uvicorn
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 FIRST_SECONDS = 2.0  # after SIGTERM, to send a request over a connection that was just opened
 STALLED_SECONDS = 30.0  # after SIGTERM, to take the next bytes of an answer: a client that does not read is cut off
@@ -22,7 +24,7 @@ class Server(uvicorn.Server):
         # the parts are named, because uvicorn would take others that happen to be installed, and the tests know these
         super().__init__(
             uvicorn.Config(
-                app, log_level="warning", access_log=False, lifespan="on", loop="asyncio", http="h11", ws="none"
+                app, log_level="warning", access_log=False, lifespan="on", loop="asyncio", http=Connection, ws="none"
             )
         )
         self.ready = ready
@@ -68,6 +70,16 @@ class Server(uvicorn.Server):
 
     def _connections(self) -> list[Any]:
         return list(self.server_state.connections)
+
+
+class Connection(H11Protocol):
+    """One connection. A client that sends a broken body after it was refused is cut off; uvicorn would try to answer twice."""
+
+    def send_400_response(self, msg: str) -> None:
+        if self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE):
+            super().send_400_response(msg)
+        else:
+            self.transport.close()
 
 
 class Stalled:
