@@ -8,7 +8,7 @@ from axe_playwright_python.sync_playwright import Axe
 
 import unmask
 from tests.browser import bars, browser, go, opened, settle
-from tests.serving.conftest import NAMES, running, service_of
+from tests.serving.conftest import NAMES, STORED, running, service_of
 from unmask.serving.indexes import open_indexes
 
 TEXT = "the doctor opened the case near London"
@@ -184,6 +184,18 @@ def test_text_is_written_as_a_stream_with_the_likely_tokens_at_each_one(chromium
         assert state_of(page)["at"] == "2"
         assert len(bars(page.locator("#view"))) > 3
         assert page.locator(".bars .right").count() == 1  # the token that was drawn is among them
+
+
+def test_what_is_written_from_a_source_does_not_continue_it(chromium):
+    with (
+        running(service_of(STORED, "unilm-write")) as address,
+        opened(chromium, address, view="write", text="a b c", tokens=4, temperature=0, go=1) as page,
+    ):
+        page.get_by_text("The model writes a text from your sentence.").wait_for()
+        page.locator("p[role=status]").get_by_text("tokens.").wait_for()
+        written = page.locator(".written").inner_text().replace("\u200b", "")
+    model = unmask.load(STORED / "unilm-write", device="cpu")
+    assert written.strip() == model.generate("a b c", tokens=4, greedy=True, tell=lambda record: None).strip()
 
 
 def test_tags_and_answers_are_marked_in_the_text(chromium, url, runs):
