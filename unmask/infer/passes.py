@@ -18,6 +18,8 @@ from unmask.infer.model import Model
 
 PASS = 16_384  # most tokens in a pass, with padding
 CPU_PASS = 512  # most tokens in a pass on a CPU; a larger pass is slower, because it does not fit the CPU cache
+# the time of a pass besides that of its tokens, in tokens: reading the weights (of BERT-base on a CPU), starting kernels (on a GPU)
+FIXED, CPU_FIXED = 1_024, 16
 T = TypeVar("T")
 
 
@@ -32,6 +34,11 @@ class Noted(Generic[T]):
 def tokens_at_once(model: Model) -> int:
     """The most tokens that the model reads in one pass when it reads whole texts."""
     return CPU_PASS if model.device == "cpu" else PASS
+
+
+def fixed_tokens(model: Model) -> int:
+    """The time that every pass takes besides that of its tokens, as a number of tokens."""
+    return CPU_FIXED if model.device == "cpu" else FIXED
 
 
 def together(

@@ -16,7 +16,7 @@ from unmask import infer
 from unmask.axes import Task
 from unmask.data.examples import Laid
 from unmask.errors import UserError, require
-from unmask.infer.passes import PASS, tokens_at_once
+from unmask.infer.passes import PASS, fixed_tokens, tokens_at_once
 from unmask.serving.engine import Engine, Steps, Work
 from unmask.serving.indexes import Indexed
 from unmask.serving.limits import Limits
@@ -83,7 +83,7 @@ class Service:
         lengths: Sequence[int], options: Any = (),
     ) -> list[Any]:  # fmt: skip
         """Run texts through a model, in batches with those of other requests."""
-        work = Work(served, name, options, run, self.batch_tokens(served))
+        work = Work(served, name, options, run, self.batch_tokens(served), fixed_tokens(served.model))
         return await self.engine.run(work, values, lengths)
 
     async def begin(
@@ -100,7 +100,7 @@ class Service:
             self.engine.begin(begin(values))
             return [None] * len(values)
 
-        await self.engine.run(Work(served, "generate", options, run, PASS, begins=True), rows, lengths)
+        await self.engine.run(Work(served, "generate", options, run, PASS, PASS, begins=True), rows, lengths)
 
     def batch_tokens(self, served: Served) -> int:
         """The most tokens of a batch, with padding."""
