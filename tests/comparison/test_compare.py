@@ -314,7 +314,7 @@ def test_a_process_whose_parent_is_gone_stops(monkeypatch):
     before = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]
     with jobs._stopping() as stop:
         assert not stop()
-        monkeypatch.setattr(jobs.os, "getppid", lambda: 1)
+        monkeypatch.setattr(jobs.os, "getppid", lambda: -1)
         assert stop()
     for number, handler in zip((signal.SIGINT, signal.SIGTERM), before, strict=True):
         signal.signal(number, handler)
