@@ -6,6 +6,11 @@ A plan names tasks (files under --data, settings) and ways (settings, `tune`, `f
 `warm` for continued pretraining on its texts). Each task is learned in each way with each seed, the epoch is chosen on dev,
 and the model is scored on test. `results.jsonl` in --out gets a line for each; started again, the finished ones are kept.
 Without --run, the table of what is there is printed. Several processes share one GPU (with MPS, if it is there).
+
+On a CPU, with fewer rows; the first is a quick check that a plan works, in under a minute on two quiet cores:
+
+    python bench/claims.py bench/claims/tuning.toml --run runs/gpt2 --data tasks --out toy --seeds 1 --rows 64 --scored 32 --warm 5steps --set epochs=1
+    python bench/claims.py bench/claims/tuning.toml --run runs/gpt2 --data tasks --out cpu --rows 1000 --scored 1000
 """
 
 from __future__ import annotations
@@ -28,7 +33,7 @@ from typing import Any
 import torch.multiprocessing as processes
 
 from unmask.chance import generator
-from unmask.comparison.job import MAIN
+from unmask.comparison.job import main_score
 from unmask.comparison.sharing import shared_gpu
 
 RESULTS = "results.jsonl"
@@ -57,6 +62,7 @@ class Files:
     settings: tuple[str, ...] = ()
     ways: tuple[str, ...] = ()  # the names of the ways that it is learned in; (): all
     task: str | None = None
+    measure: str | None = None  # the score that is shown; None: the one that models of the task are compared by
 
 
 @dataclass(frozen=True)
@@ -72,6 +78,16 @@ class Job:
     @property
     def name(self) -> str:
         return f"{self.task}-{self.way}-{self.seed}".replace(" ", "_").replace("%", "")
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What makes a plan small enough for a CPU."""
+
+    rows: int | None = None  # most rows of a training file; None: those of the plan
+    scored: int | None = None  # most rows of a dev or test file; None: all
+    settings: tuple[str, ...] = ()  # for all tasks and ways
+    warm: str | None = None  # the budget of continued pretraining; None: that of the plan
 
 
 def read_plan(path: Path, seeds: int) -> list[Job]:
@@ -91,43 +107,53 @@ def _tuples(values: dict[str, Any]) -> dict[str, Any]:
     return {name: tuple(value) if isinstance(value, list) else value for name, value in values.items()}
 
 
-def learn(job: Job, run: Path, data: Path, out: Path) -> dict[str, Any]:
+def learn(job: Job, run: Path, data: Path, out: Path, limits: Limits) -> dict[str, Any]:
     """Train and score one model; its folder is deleted."""
     import unmask  # in the process that works, after its environment is set
 
-    began, folder = time.monotonic(), out / "runs" / job.name
+    began, worked, folder = time.monotonic(), time.process_time(), out / "runs" / job.name
     rows = job.how.rows if job.how.rows is not None else job.files.rows
-    train = data / job.files.train if rows is None else _some(data / job.files.train, rows, job.seed, out / "rows")
+    train = _some(data / job.files.train, rows, job.seed, out / "rows", most=limits.rows)
+    dev, test = (
+        _some(data / file, None, 0, out / "scored", most=limits.scored) for file in (job.files.dev, job.files.test)
+    )
     task = job.how.task or job.files.task
     try:
         base = unmask.load(run)
         if job.how.warm is not None:
             warmed = folder / "warm"
-            base = unmask.warm(base, train, warmed, budget=job.how.warm, task=task, seed=job.seed, progress=False)
-        settings = (*job.files.settings, *job.how.settings)
+            base = unmask.warm(
+                base, train, warmed, budget=limits.warm or job.how.warm, task=task, seed=job.seed, progress=False
+            )
+        settings = (*job.files.settings, *job.how.settings, *limits.settings)
         model = base.adapt(
-            train, folder / "model", dev=data / job.files.dev, task=task, tune=job.how.tune, settings=settings,
+            train, folder / "model", dev=dev, task=task, tune=job.how.tune, settings=settings,
             seed=job.seed, fresh=job.how.fresh, progress=False,
         )  # fmt: skip
         learned = time.monotonic()
-        scores = model.evaluate(data / job.files.test)
+        scores = model.evaluate(test)
+        measure = job.files.measure or main_score(scores, model.recipe.task)["measure"]
         trained = next(row["trained_parameters"] for row in model.history if "trained_parameters" in row)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     numbers = {name: value for name, value in scores.items() if isinstance(value, int | float)}
     return {
-        "seconds": learned - began, "scoring": time.monotonic() - learned, "trained_parameters": trained,
+        "measure": measure, "seconds": learned - began, "cpu_seconds": time.process_time() - worked, "scoring": time.monotonic() - learned, "trained_parameters": trained,
         "scores": numbers,
     }  # fmt: skip
 
 
-def _some(file: Path, rows: float, seed: int, folder: Path) -> Path:
-    """A file with some of the lines, drawn at random: more rows contain fewer ones of the same seed."""
+def _some(file: Path, rows: float | None, seed: int, folder: Path, *, most: int | None) -> Path:
+    """A file with some of the lines, drawn at random: more rows contain fewer ones of the same seed. `rows`: a number, or a share under
+    1; None: all. `most`: as if the file had no more than these."""
+    if rows is None and most is None:
+        return file
     folder.mkdir(parents=True, exist_ok=True)
     with lzma.open(file, "rt", encoding="utf-8") as lines:
         every = list(lines)
-    count = int(rows) if rows >= 1 else max(1, round(rows * len(every)))
-    made = folder / f"{file.parent.name}-{count}-{seed}.jsonl"
+    total = len(every) if most is None else min(most, len(every))
+    count = total if rows is None else min(int(rows), total) if rows >= 1 else max(1, round(rows * total))
+    made = folder / f"{file.parent.name}-{file.name.split('.')[0]}-{count}-{seed}.jsonl"
     if not made.exists():
         order = generator(seed, 0).permutation(len(every))[:count]
         draft = made.with_suffix(f".{os.getpid()}")
@@ -136,7 +162,7 @@ def _some(file: Path, rows: float, seed: int, folder: Path) -> Path:
     return made
 
 
-def work(jobs: Any, done: Any, run: Path, data: Path, out: Path, environment: dict[str, str]) -> None:
+def work(jobs: Any, done: Any, run: Path, data: Path, out: Path, limits: Limits, environment: dict[str, str]) -> None:
     """A process that takes jobs until there are none. A job that fails says why; the others go on."""
     os.environ.update(environment)
     warnings.simplefilter("ignore")  # notices of each training, which are in its report
@@ -146,13 +172,13 @@ def work(jobs: Any, done: Any, run: Path, data: Path, out: Path, environment: di
         except queue.Empty:
             return
         try:
-            found = learn(job, run, data, out)
+            found = learn(job, run, data, out, limits)
         except Exception as error:  # noqa: BLE001  every failure is a line of the results
             found = {"error": f"{type(error).__name__}: {error}"[:500]}
         done.put({"task": job.task, "way": job.way, "seed": job.seed} | found)
 
 
-def run_all(jobs: list[Job], run: Path, data: Path, out: Path, at_once: int) -> None:
+def run_all(jobs: list[Job], run: Path, data: Path, out: Path, at_once: int, limits: Limits) -> None:
     out.mkdir(parents=True, exist_ok=True)
     finished = {(row["task"], row["way"], row["seed"]) for row in read_results(out) if "error" not in row}
     left = [job for job in jobs if (job.task, job.way, job.seed) not in finished]
@@ -162,7 +188,7 @@ def run_all(jobs: list[Job], run: Path, data: Path, out: Path, at_once: int) -> 
         waiting.put(job)
     with shared_gpu(at_once) as environment, (out / RESULTS).open("a", encoding="utf-8") as results:
         workers = [
-            context.Process(target=work, args=(waiting, done, run, data, out, environment))
+            context.Process(target=work, args=(waiting, done, run, data, out, limits, environment))
             for _ in range(min(at_once, len(left)))
         ]
         for worker in workers:
@@ -185,7 +211,7 @@ def table(rows: list[dict[str, Any]]) -> str:
     measures: dict[str, str] = {}
     for row in rows:
         if "error" not in row:
-            measures[row["task"]] = next(name for name in MAIN if name in row["scores"])
+            measures[row["task"]] = row["measure"]
             scores[row["task"], row["way"]].append(row["scores"][measures[row["task"]]])
     ways = list(dict.fromkeys(row["way"] for row in rows))
     lines = [f"| task | {' | '.join(ways)} |", f"|---|{'---|' * len(ways)}"]
@@ -213,10 +239,21 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--at-once", type=int, default=1)
     parser.add_argument("--task", action="append", help="only this task of the plan; give it several times")
+    parser.add_argument("--rows", type=int, help="most rows of a training file")
+    parser.add_argument("--scored", type=int, help="most rows of a dev or test file")
+    parser.add_argument("--warm", help="the budget of continued pretraining, such as 5steps")
+    parser.add_argument("--set", action="append", default=[], help="a setting of all tasks and ways, such as epochs=1")
     given = parser.parse_args()
     if given.run is not None:
         jobs = [job for job in read_plan(given.plan, given.seeds) if given.task is None or job.task in given.task]
-        run_all(jobs, given.run, given.data, given.out, given.at_once)
+        run_all(
+            jobs,
+            given.run,
+            given.data,
+            given.out,
+            given.at_once,
+            Limits(given.rows, given.scored, tuple(given.set), given.warm),
+        )
     print(table(read_results(given.out)))
 
 

@@ -6,14 +6,17 @@ Documents are blocks of real text (--data, made by `unmask prepare` with BART's 
 documents (log-normal, half of them under 200 tokens). The peer reads the documents of a batch one per row, padded to the longest,
 and gets its corrupted rows ready-made: only unmask's steps include the corruption. Tokens are those of the text, without padding.
 On a GPU both train in bfloat16 with SDPA or variable-length attention, no dropout on attention weights, 10% elsewhere, and fused
-AdamW. Then: the share of a step that each corruption takes. On a CPU everything is tiny, in float32, to try the script.
+AdamW. Then: the share of a step that each corruption takes. Each number is printed when it is known, with the time; on a GPU the
+first step of each compiled network takes a minute or more. On a CPU everything is tiny, in float32, to try the script.
 """
 
 from __future__ import annotations
 
 import argparse
+import gc
 import json
 import statistics
+import sys
 import time
 from collections.abc import Callable
 from typing import Any
@@ -33,7 +36,7 @@ from unmask.text import Tokenizer
 from unmask.train import Machine, Trainer
 from unmask.train.plan import Moment
 
-VOCABULARY = Vocabulary(size=50_265, pad=1, special=(0, 1, 2, 3, 4), mask=4, unknown=3, end=2)
+SIZES = {"cpu": 1_000}  # of the vocabulary; on a GPU, and with --data, BART's own
 FIRST = Moment(step=1, before=0.0, after=0.001)
 SPANS = "units=Spans(of=Tokens, lengths=Poisson)"
 CORRUPTIONS = {
@@ -60,38 +63,61 @@ def main() -> None:
     size, length = chosen.size or ("base" if gpu else "tiny"), chosen.length or (512 if gpu else 64)
     documents, steps = chosen.documents or (96 if gpu else 8), chosen.steps if gpu else 2
     recipe = recipes.get("bart", size=size, settings=[f"schedule.0.length={length}"])
-    packed, alone = real(chosen.data, documents, length) if chosen.data else random(documents, length)
+    tell(f"{'reading' if chosen.data else 'drawing'} {documents} documents of up to {length} tokens a batch")
+    vocabulary = Tokenizer.load(chosen.data).vocabulary if chosen.data else drawn_vocabulary(chosen.device)
+    packed, alone = real(chosen.data, documents, length) if chosen.data else random(documents, length, vocabulary)
     results: dict[str, Any] = {
         "device": torch.cuda.get_device_name() if gpu else "cpu",
         "torch": torch.__version__,
         "rows": {"packed": packed[0].shape, "padded": alone[0].shape},
         "full": {"packed": fullness(packed), "padded": fullness(alone)},
     }
-    results |= compare(recipe, packed, alone, steps, chosen.device)
-    print(json.dumps(results, indent=1), flush=True)
+    print(json.dumps(results), flush=True)
+    print(json.dumps(compare(recipe, vocabulary, packed, alone, steps, chosen.device), indent=1), flush=True)
     torch._dynamo.config.recompile_limit = 64  # one process compiles every corruption
     for name, setting in CORRUPTIONS.items():
         changed = override(recipe, [setting] if setting else [])
-        print(json.dumps({"corruption": name} | hiding(changed, packed[0], chosen.device)), flush=True)
+        found = hiding(changed, vocabulary, packed[0], chosen.device)
+        print(json.dumps({"corruption": name} | found), flush=True)
+        freed(chosen.device)
 
 
-def compare(recipe: Recipe, ours: list[Batch], theirs: list[Batch], steps: int, device: str) -> dict[str, float]:
+def tell(about: str) -> None:
+    """Progress, with the time."""
+    print(f"{time.strftime('%H:%M:%S')} {about}", file=sys.stderr, flush=True)
+
+
+def drawn_vocabulary(device: str) -> Vocabulary:
+    """The vocabulary of random documents."""
+    return Vocabulary(size=SIZES.get(device, 50_265), pad=1, special=(0, 1, 2, 3, 4), mask=4, unknown=3, end=2)
+
+
+def freed(device: str) -> None:
+    """Free the memory of the network that was measured: a trainer refers to itself, and its recordings keep memory."""
+    gc.collect()
+    if device != "cpu":
+        torch.cuda.empty_cache()
+
+
+def compare(
+    recipe: Recipe, vocabulary: Vocabulary, ours: list[Batch], theirs: list[Batch], steps: int, device: str
+) -> dict[str, float]:
     """Real tokens per second of each way to train, and the ratios."""
     speeds: dict[str, float] = {}
-    ways = (False, True) if device != "cpu" else (False,)
-    for compiled in ways:
+    for compiled in (False, True) if device != "cpu" else (False,):
         name = "compiled" if compiled else "eager"
-        speeds[f"transformers {name}"] = speed(peer(recipe, compiled, device), theirs, steps, device)
-        speeds[f"unmask {name}"] = speed(unmask(recipe, compiled, device), ours, steps, device)
-        if device != "cpu":
-            torch.cuda.empty_cache()
+        for who, made, batches in (("transformers", peer, theirs), ("unmask", unmask, ours)):
+            tell(f"{who} {name}: {2 * len(batches)} steps to warm up, then {3 * steps}")
+            speeds[f"{who} {name}"] = speed(made(recipe, vocabulary, compiled, device), batches, steps, device)
+            tell(f"{who} {name}: {speeds[f'{who} {name}']:,.0f} tokens a second")
+            freed(device)
     best = speeds[f"unmask {name}"]
     return speeds | {f"ratio to transformers {n}": best / speeds[f"transformers {n}"] for n in ("eager", name)}
 
 
-def unmask(recipe: Recipe, compiled: bool, device: str) -> Callable[[Batch], None]:
+def unmask(recipe: Recipe, vocabulary: Vocabulary, compiled: bool, device: str) -> Callable[[Batch], None]:
     machine = Machine(device, half=device != "cpu", compiled=compiled, recorded=compiled)
-    trainer = Trainer(recipe.system.build(recipe, VOCABULARY, 0), recipe.optimise, machine, 0)
+    trainer = Trainer(recipe.system.build(recipe, vocabulary, 0), recipe.optimise, machine, 0)
     trainer.system.train()
 
     def step(batch: Batch) -> None:
@@ -101,12 +127,12 @@ def unmask(recipe: Recipe, compiled: bool, device: str) -> Callable[[Batch], Non
     return step
 
 
-def peer(recipe: Recipe, compiled: bool, device: str) -> Callable[[Batch], None]:
+def peer(recipe: Recipe, vocabulary: Vocabulary, compiled: bool, device: str) -> Callable[[Batch], None]:
     from transformers import BartConfig, BartForConditionalGeneration
 
     spec: Any = recipe.system.backbone
     config = BartConfig(
-        vocab_size=VOCABULARY.size, d_model=spec.width, encoder_layers=spec.layers, decoder_layers=spec.decoder_layers,
+        vocab_size=vocabulary.size, d_model=spec.width, encoder_layers=spec.layers, decoder_layers=spec.decoder_layers,
         encoder_attention_heads=spec.heads, decoder_attention_heads=spec.heads, encoder_ffn_dim=spec.feedforward,
         decoder_ffn_dim=spec.feedforward, max_position_embeddings=spec.length, attention_dropout=0.0, use_cache=False,
     )  # fmt: skip
@@ -117,7 +143,9 @@ def peer(recipe: Recipe, compiled: bool, device: str) -> Callable[[Batch], None]
     ready: dict[int, dict[str, torch.Tensor]] = {}
 
     def step(batch: Batch) -> None:
-        given = ready.setdefault(id(batch), inputs(recipe, batch))
+        if id(batch) not in ready:
+            ready[id(batch)] = inputs(recipe, vocabulary, batch)
+        given = ready[id(batch)]
         optimiser.zero_grad(set_to_none=True)
         with torch.autocast(device, torch.bfloat16, enabled=device != "cpu"):
             loss = run(**given).loss
@@ -128,9 +156,9 @@ def peer(recipe: Recipe, compiled: bool, device: str) -> Callable[[Batch], None]
     return step
 
 
-def inputs(recipe: Recipe, batch: Batch) -> dict[str, torch.Tensor]:
+def inputs(recipe: Recipe, vocabulary: Vocabulary, batch: Batch) -> dict[str, torch.Tensor]:
     """The corrupted rows as transformers reads them."""
-    hidden = apply_rules(recipe.hide, batch, VOCABULARY, 0)
+    hidden = apply_rules(recipe.hide, batch, vocabulary, 0)
     assert hidden.decoder is not None
     return {
         "input_ids": hidden.ids,
@@ -140,11 +168,11 @@ def inputs(recipe: Recipe, batch: Batch) -> dict[str, torch.Tensor]:
     }
 
 
-def hiding(recipe: Recipe, batch: Batch, device: str) -> dict[str, float]:
+def hiding(recipe: Recipe, vocabulary: Vocabulary, batch: Batch, device: str) -> dict[str, float]:
     """Milliseconds of hiding and of the whole step, and the share."""
     gpu = device != "cpu"
     machine = Machine(device, half=gpu, compiled=gpu, recorded=gpu)
-    trainer = Trainer(recipe.system.build(recipe, VOCABULARY, 0), recipe.optimise, machine, 0)
+    trainer = Trainer(recipe.system.build(recipe, vocabulary, 0), recipe.optimise, machine, 0)
     trainer.system.train()
     batch = batch.to(device)
 
@@ -158,8 +186,8 @@ def hiding(recipe: Recipe, batch: Batch, device: str) -> dict[str, float]:
 
 def seconds(work: Callable[[], object], device: str) -> float:
     """Of one call, the best of three rounds, after warming up."""
-    rounds, best = 20 if device != "cpu" else 2, float("inf")
-    for _ in range(3):
+    rounds, best = 20 if device != "cpu" else 1, float("inf")
+    for _ in range(3 if device != "cpu" else 1):
         work()
     for _ in range(3):
         wait(device)
@@ -198,7 +226,7 @@ def fullness(batches: list[Batch]) -> float:
     return float(sum(batch.real.sum() for batch in batches) / sum(batch.ids.numel() for batch in batches))
 
 
-def random(documents: int, length: int) -> tuple[list[Batch], list[Batch]]:
+def random(documents: int, length: int, vocabulary: Vocabulary) -> tuple[list[Batch], list[Batch]]:
     """Batches of random documents: packed into full rows, and one per row. Sentences have twenty tokens."""
     dice = np.random.default_rng(0)
     packed, alone = [], []
@@ -206,16 +234,18 @@ def random(documents: int, length: int) -> tuple[list[Batch], list[Batch]]:
     assigned = [assign(some, length, MOST_EXAMPLES) for some in sizes]
     rows = max(int(row.max()) + 1 for row, _ in assigned)  # one shape for all batches
     for some, (row, slot) in zip(sizes, assigned, strict=True):
-        ids = [dice.integers(5, VOCABULARY.size, size) for size in some]
-        packed.append(laid(ids, row, slot, rows, length))
-        alone.append(laid(ids, np.arange(documents), np.zeros(documents, int), documents, int(some.max())))
+        ids = [dice.integers(5, vocabulary.size, size) for size in some]
+        packed.append(laid(ids, row, slot, rows, length, vocabulary))
+        alone.append(laid(ids, np.arange(documents), np.zeros(documents, int), documents, int(some.max()), vocabulary))
     return packed, alone
 
 
-def laid(ids: list[np.ndarray], row: np.ndarray, slot: np.ndarray, rows: int, length: int) -> Batch:
+def laid(
+    ids: list[np.ndarray], row: np.ndarray, slot: np.ndarray, rows: int, length: int, vocabulary: Vocabulary
+) -> Batch:
     """Documents in rows, each with its special tokens in its first and its last place."""
     places = int(slot.max()) + 1
-    token, example = np.full((rows, length), VOCABULARY.pad), np.full((rows, length), -1)
+    token, example = np.full((rows, length), vocabulary.pad), np.full((rows, length), -1)
     word, sentence, position = (np.full((rows, length), fill) for fill in (-1, -1, 0))
     used, counted = np.zeros(rows, int), np.zeros((rows, places), np.float32)
     summary = np.zeros((rows, places), int)
@@ -223,7 +253,7 @@ def laid(ids: list[np.ndarray], row: np.ndarray, slot: np.ndarray, rows: int, le
         at, own, size = row[number], slot[number], len(ids[number])
         place = slice(used[at], used[at] + size)
         token[at, place], example[at, place], position[at, place] = ids[number], own, np.arange(size)
-        token[at, place.start], token[at, place.stop - 1] = 0, VOCABULARY.end
+        token[at, place.start], token[at, place.stop - 1] = 0, vocabulary.end
         inside = slice(place.start + 1, place.stop - 1)
         word[at, inside] = np.arange(inside.start, inside.stop)
         sentence[at, inside] = np.arange(inside.start, inside.stop) // 20

@@ -644,6 +644,39 @@ class Task(PartLike, Protocol):
         """The name of the objective that starts with random weights in the adapted recipe; "" if there is none."""
 
     @property
+    def predicts_next(self) -> bool:
+        """Whether it may also learn to predict the next token. It then has `language`, the weight of this loss; None: the
+        recipe's."""
+
+    @property
+    def epochs(self) -> float | None:
+        """How many times the examples are read. None here and below: the user gave no value."""
+
+    @property
+    def rate(self) -> float | None:
+        """The highest learning rate."""
+
+    @property
+    def warmup(self) -> float | None:
+        """The share of the steps in which the rate rises."""
+
+    @property
+    def decay(self) -> float | None:
+        """The weight decay."""
+
+    @property
+    def layer_decay(self) -> float | None:
+        """The learning rate of a layer divided by that of the layer above it."""
+
+    @property
+    def trained(self) -> Any:
+        """The training that made a run, with its number of `examples`; None: it is not trained yet, or not known."""
+
+    @property
+    def main_scores(self) -> tuple[str, ...]:
+        """The names of the score that models are compared by, higher is better: the first of them that `score` returns."""
+
+    @property
     def compares(self) -> bool:
         """Whether the answer to an example depends on the other examples that are given with it."""
 
@@ -678,6 +711,10 @@ class Task(PartLike, Protocol):
 
     def hyperparameters(self, recipe: Any) -> Any:
         """How a model of this recipe is trained on the task."""
+
+    def among_many(self, *, pairs: Any, lists: int | None) -> Task:
+        """The learned task with the head that it has in a model of several tasks, where the user chose none. `pairs`: the
+        answer network of classes of pairs; `lists`: how many passages of a query are compared."""
 
     def lay_out(self, examples: Sequence[Any], *, labelled: bool = True) -> Any:
         """The examples as the model reads them: a `Laid` of unmask.data.examples."""

@@ -21,6 +21,8 @@ from rich.markup import escape
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
+from unmask.score_names import score_name
+
 _NUMBER = re.compile(r"[-+±.,%e\d\s]*")
 _WIDE = 10_000  # columns; wider than any line or table
 
@@ -153,23 +155,6 @@ def _line(record: dict[str, Any], speed: _Speed) -> str:
     return text
 
 
-CALLED = {
-    "macro_f1": "macro F1",
-    "rouge_1": "ROUGE-1",
-    "rouge_2": "ROUGE-2",
-    "rouge_l": "ROUGE-L",
-    "bleu": "BLEU",
-    "chrf": "chrF",
-    "bleu_signature": "BLEU signature",
-    "exact": "exactly equal",
-    "f1": "F1",
-    "micro_f1": "micro F1",
-    "mrr": "MRR",
-    "map": "MAP",
-    "ndcg_10": "nDCG@10",
-}  # the names of some scores as they are shown
-
-
 def _tell_epoch(record: dict[str, Any]) -> None:
     """Print the scores when an epoch of `adapt` ends, and a summary when `adapt` ends."""
     if "epoch" in record:
@@ -196,14 +181,19 @@ def _scores(record: dict[str, Any], before: str) -> list[str]:
 def _called(name: str) -> str:
     """The name of a score as it is shown; of one of several tasks, with the task before it."""
     task, space, score = name.rpartition(" ")
-    return task + space + CALLED.get(score, score)
+    return task + space + score_name(score)
 
 
-def _adapting(record: dict[str, Any]) -> str:
+def _rows(record: dict[str, Any]) -> str:
+    """The number of rows, if examples have several: windows of long texts, or lists of passages."""
+    return f" in {record['rows']:,} rows" if record["rows"] != record["examples"] else ""
+
+
+def adapting(record: dict[str, Any]) -> str:
     """The text that `adapt` shows at its start: the training plan and the baseline."""
     plan = record["plan"]
     said = (
-        f"{record['examples']:,} examples, {plan['epochs']:g} epochs of {record['steps_per_epoch']:,} steps, rate "
+        f"{record['examples']:,} examples{_rows(record)}, {plan['epochs']:g} epoch{'' if plan['epochs'] == 1 else 's'} of {record['steps_per_epoch']:,} steps, rate "
         f"{plan['rate']:.2g}, weight decay {plan['decay']:g}, texts of up to {plan['length']:,} tokens; trains "
         f"{_millions(record['trained_parameters'])} of {_millions(record['all_parameters'])} parameters"
     )
@@ -214,7 +204,7 @@ def _adapting(record: dict[str, Any]) -> str:
     label = record["baseline"]["label"]
     score, value = next(item for item in record["baseline"].items() if item[0] != "label")
     guess = "choosing at random" if label is None else f"always saying {label!r}"
-    return f"{said}\nbaseline: {guess} has {record['baseline_of']} {CALLED.get(score, score)} {value:.3f}"
+    return f"{said}\nbaseline: {guess} has {record['baseline_of']} {score_name(score)} {value:.3f}"
 
 
 def _millions(count: int) -> str:
@@ -235,7 +225,7 @@ def _kept(record: dict[str, Any]) -> str:
 
 def _announce(record: dict[str, Any]) -> None:
     if record["event"] == "start" and "plan" in record:
-        err.print(f"[dim]{escape(_adapting(record))}[/]", soft_wrap=True)
+        err.print(f"[dim]{escape(adapting(record))}[/]", soft_wrap=True)
     if record["event"] == "notice":
         note(record["text"])
     elif record["event"] == "commands" and record["commands"]:

@@ -20,6 +20,10 @@ class Length(Training):
         return ()
 
     @property
+    def main_scores(self):
+        return ("right",)
+
+    @property
     def head(self):
         return "long"
 

@@ -13,6 +13,7 @@ from unmask import adapt as ways
 from unmask.adapt import adapt, new_model
 from unmask.adapt.cvt import Cvt
 from unmask.adapt.unlabelled import _sampled, read_unlabelled
+from unmask.api.ways import task_with
 from unmask.contracts.recordable import _OnlyOnCPU, _Watch
 from unmask.data.examples import batch_of
 from unmask.errors import UserError
@@ -346,3 +347,9 @@ def test_the_command_line_learns_from_a_file_of_texts(cove, tmp_path):
     assert recipe["tune"]["part"] == "unmask.adapt.Cvt"
     assert "with --unlabelled" in mistake(*words, tmp_path / "x", "--tune", "cvt")
     assert "no effect with --tune full" in mistake(*words, tmp_path / "x", "--unlabelled", texts)
+
+
+def test_a_setting_of_the_way_is_named_with_its_full_name():
+    with pytest.raises(UserError, match=r"views is a setting of the way of tuning \(cvt\).*write tune.views="):
+        task_with(Tag(), ["views=forward"], "cvt")
+    assert task_with(Tag(), ["dropout=0.3"], "cvt").dropout == 0.3  # both have it: the task's

@@ -9,12 +9,15 @@ import pytest
 import unmask
 from tests.adapt.made import base_of
 from tests.command import mistake, works
+from unmask import screen
 from unmask.adapt import adapt
 from unmask.adapt.epochs import Epochs
 from unmask.data.examples import Text
 from unmask.evaluate import evaluate_examples
 from unmask.infer.model import open_run, save_run
+from unmask.tasks._sentences import Sentence
 from unmask.tasks.classify import Classify, Example
+from unmask.tasks.tag import Tag
 
 WORDS = {"a": "the doctor opened the case", "b": "every window near London", "c": "three valves"}
 TRAIN = [Example(Text(f"{text} {i % 3}"), label) for i in range(8) for label, text in WORDS.items()][:23]
@@ -153,3 +156,20 @@ def test_many_labels_have_a_table_each_and_the_matrix_goes_to_a_file(base, tmp_p
     assert table[0] == ["truth", *labels]
     assert [[int(cell) for cell in row[1:]] for row in table[1:]] == scores["confusion"]
     assert "written as .csv" in mistake("evaluate", tmp_path / "run", tmp_path / "t.jsonl", "--confusion", "m.png")
+
+
+def test_a_long_text_is_one_example_in_several_rows(base, tmp_path):
+    long = Sentence(tuple(["the", "doctor"] * 30), tuple(["O", "B-X"] * 30))
+    start = next(iter(adapt(base, [long, long], tmp_path / "run", task=Tag(epochs=1, length=24))))
+    assert (start["examples"], start["rows"] > 2) == (2, True)
+    assert screen.adapting(start).startswith(f"2 examples in {start['rows']} rows, 1 epoch of")
+
+
+def test_what_is_saved_alone_is_opened_on_the_base_that_is_in_memory(base, tmp_path):
+    save_run(base, base.folder)
+    model = unmask.load(base.folder, device="cpu")
+    train = tmp_path / "t.jsonl"
+    train.write_text("".join(json.dumps({"text": e.text.a, "label": e.label}) + "\n" for e in TRAIN))
+    made = model.adapt(train, tmp_path / "run", tune="lora", settings=["epochs=1"], progress=False)
+    mine, theirs = (one.system.backbone.embed.token.weight for one in (made, model))
+    assert mine.data_ptr() == theirs.data_ptr()

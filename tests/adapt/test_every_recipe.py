@@ -8,6 +8,7 @@ from tests.adapt.test_task import EXAMPLES
 from tests.convert.parts import model_of, recipe_of, tokenizer_for
 from unmask import recipes, tasks, text
 from unmask.adapt import adapt
+from unmask.comparison.job import main_score
 from unmask.data.examples import rows_of_task
 from unmask.evaluate import evaluate_examples
 from unmask.infer import answer, open_run
@@ -44,6 +45,7 @@ def test_every_kind_of_task_runs_with_every_recipe_that_suits_it(name, kind, bas
     scores = evaluate_examples(model, some)
     assert 0 <= scores[SCORES[kind]] <= 1 or kind == "number"
     assert records[-1]["kept_epoch"][f"dev_{SCORES[kind]}"] == pytest.approx(scores[SCORES[kind]])
+    assert main_score(scores, model.recipe.task)["measure"] == SCORES[kind]
     found = answer(model, some).answers
     assert len(found) == len(some)
     assert all(one.columns(1) and one.as_json(1) for one in found)

@@ -236,7 +236,7 @@ def test_each_kind_from_the_command_line(kind, tokenizers, tmp_path):
         "multi": {"micro_f1", "macro_f1"},
         "rank": {"mrr", "map", "ndcg_10"},
     }[kind] <= set(scores)
-    works("evaluate", tmp_path / "run", file)
+    assert ("queries" in works("evaluate", tmp_path / "run", file).out) == (kind == "rank")
     works("predict", tmp_path / "run", file, "--out", tmp_path / "out.jsonl")
     found = json.loads((tmp_path / "out.jsonl").read_text().splitlines()[0])
     assert {"number": "number", "multi": "predicted_labels", "rank": "score"}[kind] in found

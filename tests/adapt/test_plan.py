@@ -17,7 +17,7 @@ from unmask.infer.model import Model, open_run, save_run
 from unmask.infer.passes import laid_out, passes
 from unmask.recipe import Adapt
 from unmask.tasks import Choose, Classify
-from unmask.train import LAMB, AdamW, Momentum, Plan
+from unmask.train import LAMB, Adagrad, AdamW, Momentum, Plan
 
 TEXTS = [Text("The doctor opened the case."), Text("A river."), Text("My teacher ignored every window near London.")]
 
@@ -88,7 +88,7 @@ def test_the_rate_of_every_parameter_is_that_of_electras_code(name, tokenizers, 
     assert all((decays[id(p)] > 0) == (p.dim() > 1 and recipe.optimise.decay > 0) for p in system.parameters())
 
 
-@pytest.mark.parametrize("optimise", [AdamW(), AdamW(correct=False), LAMB(), Momentum()])
+@pytest.mark.parametrize("optimise", [AdamW(), AdamW(correct=False), LAMB(), Momentum(), Adagrad()])
 def test_without_layer_decay_all_parameters_have_one_rate(optimise):
     model = torch.nn.Sequential(torch.nn.Linear(3, 2), torch.nn.LayerNorm(2))
     optimiser = optimise.build(model)

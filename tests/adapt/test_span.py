@@ -85,6 +85,9 @@ def test_squad_and_cmrc_files_are_read_as_they_are(tmp_path):
     assert "'doctor' is said to start at 5, where the text has 'octor '" in str(notes)
     with pytest.raises(UserError, match="2 answers are not where the file says: .*q3.*q4.* leave --strict out"):
         read_questions(tmp_path / "s.json", labelled=True, strict=True)
+    same = {"question": "Who?", "context": "The doctor slept.", "answers": [{"text": "doctor", "start": 5}] * 3}
+    (tmp_path / "s.jsonl").write_text(json.dumps(same) + "\n")
+    assert list(read_questions(tmp_path / "s.jsonl", labelled=True, strict=False)[1].values()) == [1]
     (tmp_path / "c.json").write_text(json.dumps(CMRC))
     ((asked,), notes) = read_questions(tmp_path / "c.json", labelled=True, strict=True)
     assert (asked.question, asked.place, asked.answers, dict(notes)) == ("首都是哪里？", (0, 2), ("北京", "北京"), {})

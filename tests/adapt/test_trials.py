@@ -49,6 +49,7 @@ def test_seeds_keep_the_best_and_say_so(base, tmp_path):
     page = (tmp_path / "run" / "report.html").read_text()
     assert "Seeds" in page
     assert "Calibration" in page
+    assert "dev macro F1" in page
     assert [path.name for path in tmp_path.iterdir()] == ["run"]
 
 

@@ -160,6 +160,9 @@ def test_siatl_unfreezes_in_three_steps_with_a_falling_weight_of_the_language(
     tuned(name, tokenizers, tmp_path, "siatl", "layers=2", "embeddings=4")
     for epoch, groups in enumerate([{0}, {0, 1, 2}, {0, 1, 2}, {0, 1, 2, 3}, {0, 1, 2, 3}]):
         assert {group_of(name) for name in moved(steps[2 * epoch : 2 * epoch + 2])} == groups
+    assert {parameter.split(".")[1] for parameter in moved(steps[:2])} == {
+        "label"
+    }  # not the output of the language model
     found = [given["tokens"] for given in weights]
     assert found == pytest.approx([0.2 * math.exp(math.log(0.1 / 0.2) * t / 10) for t in range(10)])
 

@@ -10,6 +10,7 @@ import unmask
 from tests.bad_input.made import examples
 from tests.command import mistake, snapshot, works
 from tests.conftest import documents
+from unmask import tasks
 from unmask.infer import open_run
 from unmask.tasks import classify
 from unmask.tasks._labelled import described
@@ -114,8 +115,31 @@ def test_the_dialect_is_shown(tmp_path):
     (tmp_path / "t.tsv").write_text('text\tlabel\n"what a film\ta\n')
     (tmp_path / "q.csv").write_text('text;label\n"one; two";a\n"three ""four""";b\n')
     assert "the delimiter tab and no quoting: text from" in described(tmp_path / "t.tsv")
-    assert "the delimiter semicolon: text from" in described(tmp_path / "q.csv")
+    assert 'the delimiter semicolon and the quote ": text from' in described(tmp_path / "q.csv")
     assert [one.text.a for one in classify.read(tmp_path / "q.csv")] == ["one; two", 'three "four"']
+
+
+@pytest.mark.parametrize(
+    ("rows", "texts", "said"),
+    [
+        (r'''"a \"great\" film, really";a|"plain; text";b''', ['a "great" film, really', "plain; text"], "\\ before a quote inside"),
+        ("'it''s; good';'a'|'plain';'b'", ["it's; good", "plain"], "the quote '"),
+        (r"'it\'s; good';'a'|'plain';'b'", ["it's; good", "plain"], r"the quote ', with \ before"),
+        ("'tis a film';a|plain;b", ["'tis a film'", "plain"], 'the quote "'),
+    ],
+)  # fmt: skip
+def test_the_way_a_csv_is_quoted_is_guessed(tmp_path, rows, texts, said):
+    file = tmp_path / "t.csv"
+    file.write_text("text;label\n" + rows.replace("|", "\n") + "\n", encoding="utf-8")
+    assert [(one.text.a, one.label) for one in classify.read(file)] == list(zip(texts, "ab", strict=True))
+    assert said in described(file)
+
+
+def test_the_dialect_is_shown_for_every_task_that_reads_rows(tmp_path):
+    (tmp_path / "t.csv").write_text("anchor,positive\na,b\n")
+    for name in ("embed", "rank", "relation", "choose", "span", "write"):
+        said = tasks.get(name).described(tmp_path / "t.csv", None)
+        assert said == f'{tmp_path}/t.csv is read with the delimiter comma and the quote "', name
 
 
 def test_a_csv_as_spreadsheets_write_it_is_read(tmp_path):

@@ -4,6 +4,7 @@ import shutil
 
 import pytest
 import torch
+from safetensors.torch import save_file
 
 import unmask
 from tests.command import mistake, works
@@ -67,6 +68,17 @@ def test_weights_of_another_network_are_refused(bert, gpt2, tmp_path):
     (tmp_path / "run" / "weights.safetensors").unlink()
     shutil.copy(gpt2 / "weights.safetensors", tmp_path / "run")
     assert "does not fit the model" in mistake("fill", tmp_path / "run", "The [MASK].")
+
+
+@pytest.mark.parametrize("size", [0x0280, 0x0580])
+def test_weights_whose_header_has_a_length_like_the_begin_of_a_pickle_are_read(size, tmp_path):
+    for more in range(size):
+        save_file({"x": torch.ones(2)}, tmp_path / "weights.safetensors", {"more": "x" * more})
+        start = (tmp_path / "weights.safetensors").read_bytes()[:8]
+        if int.from_bytes(start, "little") == size:
+            break
+    assert start[:2] in (b"\x80\x02", b"\x80\x05")
+    assert checkpoint.read(tmp_path / "weights.safetensors")["x"].tolist() == [1, 1]
 
 
 def test_a_pickled_hugging_face_model_is_refused_with_the_way_to_convert_it(bert, tmp_path):

@@ -4,8 +4,11 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from unmask import tasks
 from unmask.comparison.estimates import difference, estimate
+from unmask.comparison.job import main_score
 from unmask.comparison.summary import ranking
+from unmask.errors import UserError
 
 
 @pytest.mark.parametrize("number", [2, 3, 5, 12, 31])
@@ -67,3 +70,13 @@ def test_budgets_are_compared_by_their_size():
               "c": {"1m": (0.5,), "90s": (0.6,), "4m": (0.5,)}}  # fmt: skip
     said = [sentence.partition(";")[0] for sentence in ranking(results(scores))]
     assert said == ["t: b is ahead with 1m, c with 90s", "t: c is ahead with 90s, b with 4m"]
+
+
+def test_vectors_are_compared_by_the_score_that_chooses_their_epoch():
+    found = main_score({"examples": 3, "spearman": 0.5, "pearson": 0.75}, tasks.Embed())
+    assert (found["measure"], found["score"], found["higher"]) == ("spearman", 0.5, True)
+
+
+def test_a_task_whose_main_score_is_not_among_its_scores_is_named():
+    with pytest.raises(UserError, match="compared by macro_f1, but the scores are examples, right: name one of them"):
+        main_score({"examples": 3, "right": 0.5}, tasks.Relation())

@@ -8,6 +8,7 @@ from itertools import permutations
 import numpy as np
 import pytest
 
+from tests.command import mistake
 from unmask import chance, recipes, stages, text
 from unmask.data import Discourse, Distance, Elsewhere, Reordered, Texts, TitlePairs, TitleRelevance
 from unmask.data.arrange import ROLES, special_ids
@@ -258,3 +259,25 @@ def test_data_without_capitals_is_refused_with_the_command_that_makes_them(tmp_p
         Mixture.open([tmp_path / "False"]).check(recipe)
     Mixture.open([tmp_path / "True"]).check(recipe)
     assert CAPITAL in Shards(tmp_path / "True").columns
+
+
+def test_what_a_late_task_lacks_is_said_before_anything_is_trained(tmp_path, monkeypatch):
+    """Continual: the task of connectives begins after most of the training."""
+    monkeypatch.setenv("UNMASK_CACHE", str(tmp_path / "cache"))
+    russian = "\n\n".join(f"Это первое предложение {n}.\nЭто второе предложение.\nИ третье другое." for n in range(60))
+    (tmp_path / "text.txt").write_text(russian, encoding="utf-8")
+    words = (
+        "--set",
+        "tokenizer.vocab=200",
+        "--set",
+        "hide.units=Words",
+        "--set",
+        "schedule.*.length=32",
+        "--size",
+        "tiny",
+    )
+    said = mistake(
+        "pretrain", "ernie-2", tmp_path / "text.txt", *words, "--budget", "2steps", "--out", tmp_path / "run"
+    )
+    assert "the track 'discourse': no connective of the language 'en'" in said
+    assert not (tmp_path / "run" / "log.jsonl").exists()

@@ -22,14 +22,18 @@ def test_targets_and_hidden_tokens_are_those_of_the_batch(
     tokenizer = trained[name]
     explanation = explain(tiny(name), text, tokenizer=tokenizer, visit=1)
     batch = made[0].batch
-    targets = (batch.decoder or batch).targets["tokens"]
-    real = [i for i, weight in enumerate(targets.weight.tolist()) if weight]
-    spelled = {i: module.extract._spell(tokenizer, i) for i in {*targets.ids.tolist(), *batch.ids[0].tolist()}}
-    assert [target.place for target in explanation.targets] == targets.where[real].tolist()
-    assert [target.at for target in explanation.targets] == targets.at[real].tolist()
-    assert [target.text for target in explanation.targets] == [spelled[i] for i in targets.ids[real].tolist()]
+    known = (batch.decoder or batch).targets
+    both = [known[side] for side in ("tokens", "previous") if side in known]
+    where, at, ids, start, end, weight = (
+        torch.cat([getattr(one, field) for one in both]) for field in ("where", "at", "ids", "start", "end", "weight")
+    )
+    real = torch.nonzero(weight)[:, 0]
+    spelled = {i: module.extract._spell(tokenizer, i) for i in {*ids.tolist(), *batch.ids[0].tolist()}}
+    assert [target.place for target in explanation.targets] == where[real].tolist()
+    assert [target.at for target in explanation.targets] == at[real].tolist()
+    assert [target.text for target in explanation.targets] == [spelled[i] for i in ids[real].tolist()]
     assert [target.span for target in explanation.targets] == list(
-        zip(targets.start[real].tolist(), targets.end[real].tolist(), strict=True)
+        zip(start[real].tolist(), end[real].tolist(), strict=True)
     )
     hidden = {place: token.original for place, token in enumerate(explanation.tokens) if token.hidden}
     expected = {target.place: target.text for target in explanation.targets} if name in MASKED else {}
@@ -188,3 +192,17 @@ def test_a_decoder_writes_the_text_that_new_tokens_stand_for(trained: dict[str, 
         assert [unit.start for unit in found.units] == [p for p, token in enumerate(found.tokens) if token.hidden]
         assert len(found.tokens) < len(found.decoder)
         assert "The decoder writes, from left to right:" in screen(found)
+
+
+def test_both_neighbours_are_predicted_each_from_the_tokens_on_one_side():
+    shown = explain(tiny("elmo"), "The doctor examined the patient.")
+    tokens = [token.text for token in shown.tokens]
+    last = len(tokens) - 1
+    expected = [(at, tokens[at + 1], at + 1) for at in range(last)]  # the left half: its own token and those before
+    expected += [
+        (at, tokens[at - 1], len(tokens) - at) for at in range(1, len(tokens))
+    ]  # the right half: and those after
+    assert [(target.at, target.text, target.sees) for target in shown.targets] == expected
+    (asked,) = shown.questions
+    assert asked.places == tuple(range(len(tokens)))
+    assert screen(shown).count("examined") > 3

@@ -75,3 +75,8 @@ def test_an_empty_side_is_refused(tmp_path):
     for source, target in (("", "the data"), ("the data", " ")):
         with pytest.raises(UserError, match="one is empty: give both"):
             attention_to_source(model, source, target)
+
+
+def test_a_network_whose_attention_reads_a_source_asks_for_the_target(tmp_path):
+    save_run(model_of("cove", tmp_path, "translator"), tmp_path / "run")
+    assert "give a second text, the TARGET that it writes" in mistake("attend", tmp_path / "run", "The doctor")

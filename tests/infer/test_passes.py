@@ -19,7 +19,7 @@ TEXTS = ["the doctor", "a river froze near london", "every window", "the old eng
 @pytest.fixture
 def small_passes(monkeypatch):
     monkeypatch.setattr("unmask.infer.passes.PASS", 100)
-    monkeypatch.setattr("unmask.infer.passes.CPU_PASS", 100)
+    monkeypatch.setattr("unmask.infer.passes.CPU_PASS", 100 * 16 / 768)  # the width of the models here is 16
 
 
 def classifier(tokenizers, folder):
@@ -56,7 +56,7 @@ def test_an_embedding_does_not_depend_on_its_neighbours(tokenizers, tmp_path, sm
 def test_a_label_does_not_depend_on_its_neighbours(tokenizers, tmp_path, monkeypatch):
     model = classifier(tokenizers, tmp_path)
     whole = probabilities(model, TEXTS)
-    monkeypatch.setattr("unmask.infer.passes.CPU_PASS", 60)
+    monkeypatch.setattr("unmask.infer.passes.CPU_PASS", 60 * 16 / 768)
     np.testing.assert_allclose(probabilities(model, TEXTS), whole, atol=1e-5)
     np.testing.assert_allclose([probabilities(model, [text])[0] for text in TEXTS], whole, atol=1e-5)
     assert np.ptp(whole[:, 0]) > 1e-3

@@ -57,6 +57,21 @@ def test_it_continues_a_run_of_bert_and_keeps_the_vectors_of_the_graph(place, tm
     assert graph.about.fingerprint in said
 
 
+def test_from_text_the_graph_is_an_option_and_a_bert_that_goes_on_from_it_needs_it_too(place, tmp_path, monkeypatch):
+    monkeypatch.setenv("UNMASK_CACHE", str(tmp_path / "cache"))
+    text, graph = place / "text.txt", ("--graph", place / "g_vectors")
+    said = pretrain("ernie-thu", text, tmp_path / "x", "--from", place / "bert", call=mistake)
+    assert "give them with --graph FOLDER" in said
+    said = pretrain("bert", text, tmp_path / "x", "--from", place / "bert", *graph, call=mistake)
+    assert "--graph has no effect, because bert reads no entities" in said
+    said = pretrain("ernie-thu", text, tmp_path / "x", "--from", place / "bert", "--graph", tmp_path, call=mistake)
+    assert "no vectors of a graph at" in said
+    pretrain("ernie-thu", text, tmp_path / "run", "--from", place / "bert", *graph, steps=1)
+    assert unmask.load(tmp_path / "run", device="cpu").recipe.system.backbone.knowledge.entities == 33
+    assert "give them with --graph" in pretrain("bert", text, tmp_path / "x", "--from", tmp_path / "run", call=mistake)
+    pretrain("bert", text, tmp_path / "more", "--from", tmp_path / "run", *graph, steps=1)
+
+
 def test_a_model_reads_the_entities_of_texts_when_it_is_adapted_and_used(place, tmp_path):
     pretrain("ernie-thu", place / "g_data", tmp_path / "run", steps=1)
     rows = [{"text": f"{PEOPLE[i]} is here", "label": str(i % 2)} for i in range(8)]

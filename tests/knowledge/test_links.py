@@ -115,6 +115,7 @@ def test_prepare_writes_the_column_and_copies_the_graph(tmp_path):
     about = json.loads((tmp_path / "data" / "graph" / "graph.json").read_text())
     assert said["links"] == {"graph": about["fingerprint"], "entities": 33, "dims": 4, "by": "prior"}
     assert said["notes"]["links to entities of the graph"] == 4
+    assert said["notes"]['mentions without "mid", left out: --mention-id names the field of their id'] == 1
     entities = [json.loads(line)["id"] for line in (graph / "entities.jsonl").read_text().splitlines()]
     shards = Shards(tmp_path / "data")
     texts = Collection(shards.split("train")).gather(np.array([0, 1]))

@@ -45,6 +45,7 @@ def folder(place: Path, text: str = FILE) -> Path:
     names = ["London", "the doctor", "the river", "our server"]
     rows = [f"{a}\t/near/by\t{b}" for a in names for b in names if a != b]
     (place / "graph.tsv").write_text("\n".join(rows) + "\n", encoding="utf-8")
+    (place / "names.tsv").write_text("London\tLondon\n", encoding="utf-8")
     for split, seed in (("train", 3), ("dev", 4), ("test", 5)):
         made = [{"text": one[:60], "label": "long" if len(one) > 200 else "short"} for one in documents(24, seed)]
         (place / f"{split}.jsonl").write_text("\n".join(map(json.dumps, made)), encoding="utf-8")

@@ -23,6 +23,11 @@ lines = true
 triples = "graph.tsv"
 mix = 0.5
 budget = "3steps"
+[entities]
+recipe = "ernie-thu"
+text = "wiki/"
+graph = "graph.tsv"
+budget = "2steps"
 [task]
 train = "train.jsonl"
 test = "test.jsonl"
@@ -55,10 +60,10 @@ def test_stopped_in_two_stages_and_resumed_it_ends_with_the_same_bytes(tmp_path,
     straight = run_pipeline(folder(tmp_path / "straight", TINY), device="cpu", progress=False)
     assert weights(resumed) == weights(straight)
     assert resumed["variants"][0]["scores"] == straight["variants"][0]["scores"]
-    assert [one["steps"] for one in straight["variants"][0]["runs"]][:2] == [4, 3]
+    assert [one["steps"] for one in straight["variants"][0]["runs"]][:3] == [4, 3, 2]
 
     again = works("pipeline", tmp_path / "straight" / "mine.toml", "--device", "cpu")
-    assert "1 of 6: tokenizer is finished" in again.err
+    assert "1 of 8: tokenizer is finished" in again.err
     assert "task" in again.out
     planned = json.loads(works("pipeline", tmp_path / "straight" / "mine.toml", "--plan", "--json").out)
     assert {one["state"] for one in planned} == {"finished"}

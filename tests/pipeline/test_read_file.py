@@ -51,6 +51,14 @@ WRONG = [
     ("[knowledge]", "[tokenizer]", "line 10: tokenizer is a field of the pipeline, and no stage"),
     ('"graph.tsv"', '"graph.tv"', "line 11: there is no such file: .*graph.tv"),
     ('"graph.tsv"', '"train.jsonl"', "line 11: .*train.jsonl"),
+    ('lines = true', 'graph = "graph.tsv"', r"line 16: graph has no effect, because the network of \[domain\] reads no entities"),
+    ('lines = true', 'recipe = "ernie-thu"', r"line 16: the network of \[domain\] reads the entities of a text: name files of triples"),
+    ('lines = true', 'recipe = "ernie-thu"\ngraph = "none.tsv"', "line 17: there is no such file: .*none.tsv"),
+    ('lines = true', 'recipe = "ernie-thu"\ngraph = "wiki/"', "line 17: no vectors of a graph at .*wiki: make them with 'unmask graph"),
+    ('lines = true', 'recipe = "ernie-thu"\ngraph = "train.jsonl"', "line 17: .*train.jsonl"),
+    ('lines = true', 'recipe = "ernie-thu"\ngraph = "wiki/"\nnames = "graph.tsv"', "line 18: names has no effect, because the folder"),
+    ('lines = true', 'recipe = "electra"', r"line 16: electra trains a GeneratorDiscriminator, but .* a run of bert"),
+    ('triples = "graph.tsv"', 'triples = "graph.tsv"\ngraph = "graph.tsv"', r"line 12: the entities of graph are found in text, and \[knowledge\] has no text"),
     ('train = "train.jsonl"', 'train = "tran.jsonl"', "line 20: there is no such file: .*tran.jsonl"),
     ('train = "train.jsonl"', 'train = "reviews.txt"', r"line 20: .*reviews.txt"),
     ('"test.jsonl"', '"graph.tsv"', "line 22: .*graph.tsv"),
@@ -82,6 +90,30 @@ def test_a_triple_with_a_missing_field_names_the_line_of_the_pipeline_and_of_the
     (tmp_path / "graph.tsv").write_text("a\tb\tc\na\tb\n")
     with pytest.raises(UserError, match=r"line 11: .*graph\.tsv.*2"):
         run_pipeline(file, progress=False, runner=FakeRunner())
+
+
+ERNIE = FILE.replace('triples = "graph.tsv"', 'recipe = "ernie-thu"\ntext = "wiki/"\ngraph = "graph.tsv"')
+
+
+def test_a_network_that_reads_entities_needs_the_same_graph_in_later_stages(tmp_path):
+    for field, said in (
+        ("", r"line 17: the network of \[domain\] reads the entities of a text"),
+        (
+            '\ngraph = "other.tsv"',
+            r"line 19: \[domain\] continues the network of \[knowledge\], which knows .* another graph",
+        ),
+    ):
+        file = folder(tmp_path, ERNIE.replace("lines = true", f"lines = true{field}"))
+        (tmp_path / "other.tsv").write_text("a\tb\tc\n")
+        with pytest.raises(UserError, match=r"mine\.toml, " + said):
+            run_pipeline(file, progress=False, runner=FakeRunner())
+
+
+def test_a_graph_that_nothing_reads_if_a_stage_is_left_out_is_refused_before_anything_is_trained(tmp_path):
+    file, runner = folder(tmp_path, ERNIE.replace("lines = true", 'lines = true\ngraph = "graph.tsv"')), FakeRunner()
+    with pytest.raises(UserError, match=r"line 19: without \[knowledge\], graph has no effect"):
+        run_pipeline(file, ablate=True, progress=False, runner=runner)
+    assert runner.calls == []
 
 
 def test_a_task_that_comes_first_starts_from_nothing(tmp_path):

@@ -20,6 +20,9 @@ from unmask.pipeline.runner import given
 from unmask.pipeline.toml_file import TomlFile
 from unmask.pipeline.work import Work, works_of
 
+ERNIE = FILE.replace(
+    'triples = "graph.tsv"', 'recipe = "ernie-thu"\ntext = "wiki/"\ngraph = "graph.tsv"\nnames = "names.tsv"'
+)
 MIXED = FILE.replace('text = "reviews.txt"', 'text = "reviews.txt"\ntriples = "graph.tsv"\nmix = 0.25')
 
 
@@ -78,6 +81,19 @@ def test_every_seed_has_its_own_stages_and_one_tokenizer(tmp_path):
     assert changed(keys(file), keys(file, seed=1)) == {"general", "knowledge", "domain", "task"}
 
 
+def test_the_vectors_of_a_graph_are_made_once_and_again_if_its_triples_or_names_change(tmp_path):
+    later = 'lines = true\nrecipe = "ernie-thu"\ngraph = "graph.tsv"\nnames = "names.tsv"'
+    file = folder(tmp_path, ERNIE.replace("lines = true", later))
+    found = works(file)
+    assert {found[name].calls[0].options["--graph"] for name in ("knowledge", "domain")} == {found["graph"].out}
+    before = keys(file)
+    (tmp_path / "names.tsv").write_text("London\tthe capital\n")
+    assert changed(before, keys(file)) == {"graph", "knowledge", "domain", "task"}
+    before = keys(file)
+    (tmp_path / "graph.tsv").write_text("a\tb\tc\n")
+    assert changed(before, keys(file)) == {"graph", "knowledge", "domain", "task"}
+
+
 def test_stages_that_are_equal_in_two_variants_are_shared(tmp_path):
     steps = (
         FILE.replace("share = 6", 'budget = "6steps"')
@@ -117,7 +133,7 @@ def test_a_run_that_is_continued_gives_the_network_and_the_tokenizer(tmp_path):
 def parsed(call: Call) -> dict[str, object]:
     """What the command line makes of a shown command: the arguments of the function of the Python API."""
     with mock.patch.object(sys, "argv", shlex.split(call.command)), mock.patch.multiple(
-        unmask, create=True, pretrain=mock.DEFAULT, load=mock.DEFAULT, triples=mock.DEFAULT, prepare=mock.DEFAULT, train_tokenizer=mock.DEFAULT
+        unmask, create=True, pretrain=mock.DEFAULT, load=mock.DEFAULT, triples=mock.DEFAULT, graph=mock.DEFAULT, prepare=mock.DEFAULT, train_tokenizer=mock.DEFAULT
     ) as api:  # fmt: skip
         try:
             cli.main()
@@ -131,7 +147,7 @@ def parsed(call: Call) -> dict[str, object]:
             pass
         model = api["load"].return_value
         functions = {"pretrain": api["pretrain"], "tokenizer": api["train_tokenizer"], "triples": api["triples"],
-                     "prepare": api["prepare"], "adapt": model.adapt, "evaluate": model.evaluate}  # fmt: skip
+                     "prepare": api["prepare"], "graph": api["graph"], "adapt": model.adapt, "evaluate": model.evaluate}  # fmt: skip
         made = functions[call.verb].call_args or model.evaluate_tasks.call_args
         opened = api["load"].call_args
     names = {"pretrain": ("recipe", "data", "out"), "adapt": ("train", "out"), "evaluate": ("file",)}
@@ -158,6 +174,7 @@ def near(value: object, place: Path) -> object:
     [
         FILE,
         MIXED,
+        ERNIE,
         FILE.replace('train = "train.jsonl"\ndev = "dev.jsonl"\ntest = "test.jsonl"', 'train = "tasks/"'),
         FILE.replace('set = "epochs=1"', 'tune = "cvt"\nunlabelled = "reviews.txt"'),
         FILE.replace('set = "epochs=1"', 'tune = "lora"\nseeds = 2\ntext_column = "text"\nlabel_column = "label"'),

@@ -6,6 +6,7 @@ import torch
 from tests.adapt.made import base_of
 from tests.contracts.every import case
 from tests.small import random_batch
+from unmask import predict
 from unmask.adapt import adapt
 from unmask.batch import Hidden
 from unmask.data.examples import Laid, Text
@@ -13,6 +14,7 @@ from unmask.infer.model import Model, open_run
 from unmask.infer.passes import batches, laid_out
 from unmask.init_weights import InitWeights
 from unmask.predict import Label
+from unmask.tasks import Choose, Rank, Relation
 from unmask.tasks.classify import Classify, Example
 
 
@@ -59,6 +61,26 @@ def test_by_default_a_label_is_read_from_a_vector_that_depends_on_the_text_in_ev
     assert recipe.task.pool == recipe.predict["label"].pool
     asked = Classify(labels=("a", "b"), texts=1, pool="max").recipe(base)
     assert asked.predict["label"].pool == asked.task.pool == "max"
+    others = {"choice": Choose(), "relation": Relation(labels=("a", "b"))}
+    assert {made.recipe(base).predict[name].pool for name, made in others.items()} == {recipe.predict["label"].pool}
+    assert Rank(lists=2).recipe(base).predict["choice"].pool == recipe.predict["label"].pool
+
+
+@pytest.mark.parametrize("pool", ["summary", "mean"])
+def test_a_choice_and_a_relation_read_the_vector_that_they_ask_for(pool):
+    batch = random_batch(rows=3, length=24, examples=1)
+    inside = torch.where(batch.example >= 0, 0, -1)
+    batch = batch.replace(columns={"head": inside, "tail": inside})
+    x = torch.randn(3, 24, 5, generator=torch.Generator().manual_seed(1))
+    initial = InitWeights(deviation=0.5)
+    heads = [predict.Choice(pool=pool, pooler=False), predict.Relation(classes=3, pool=pool)]
+    choice, relation = (head.build(5, torch.empty(0), initial).eval() for head in heads)
+    own = [x[row][batch.example[row] == 0] for row in range(3)]
+    read = torch.stack([one[0] if pool == "summary" else one.mean(0) for one in own])
+    torch.testing.assert_close(choice.decode(Hidden((x,)), batch).flatten(), choice.out(read).flatten())
+    entity = relation.entity(torch.tanh(torch.stack([one.mean(0) for one in own])))
+    expected = relation.out(torch.cat([relation.dense(torch.tanh(read)), entity, entity], 1))
+    torch.testing.assert_close(relation.decode(Hidden((x,)), batch), expected)
 
 
 def _moved(model: Model, pool: str) -> torch.Tensor:

@@ -93,6 +93,13 @@ def test_the_probabilities_of_a_prompt_and_of_new_tokens_are_those_of_the_model(
     assert all(text.startswith(token) for text, token in zip(places, chances.tokens, strict=True))
 
 
+def test_a_stream_ends_with_its_usage_if_it_is_asked_for(client):
+    options = {"model": "gpt2", "prompt": "The", "max_tokens": 3, "temperature": 0}
+    events = list(client.completions.create(**options, stream=True, stream_options={"include_usage": True}))
+    assert events[-1].usage == client.completions.create(**options).usage
+    assert events[-1].choices == []
+
+
 def test_a_stream_that_is_closed_midway_ends_its_work(client, service):
     stream = client.completions.create(model="gpt2", prompt="The", max_tokens=4_000, stream=True)
     next(iter(stream))

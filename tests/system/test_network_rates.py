@@ -34,10 +34,12 @@ def moved(settings: list[str], step: int, steps: int = 10, optimise: str = "Adam
     return {n: p.detach() - before[n] for n, p in trainer.system.named_parameters()}
 
 
-@pytest.mark.parametrize("optimise", ["AdamW", "LAMB", "Momentum", "Muon"])
+@pytest.mark.parametrize("optimise", ["AdamW", "LAMB", "Momentum", "Muon", "Adagrad"])
 @pytest.mark.parametrize("step, late", [(4, 0.0), (5, 1.0)])  # After(share=0.4) of ten steps: 0 in the first four
 def test_every_optimiser_scales_the_step_of_each_network(optimise, step, late):
-    far = ["optimise.rate=10.0"] if optimise == "Momentum" else []  # its steps are as small as the gradients
+    far = (
+        ["optimise.rate=10.0"] if optimise in ("Momentum", "Adagrad") else []
+    )  # its steps are as small as the gradients
     whole, scaled = moved(far, step, optimise=optimise), moved([*far, *RATES], step, optimise=optimise)
     shares = {"generator": 0.5, "discriminator": late}
     for name, move in whole.items():

@@ -14,8 +14,9 @@ from unmask.train import LAMB, Plan, checkpoint
 from unmask.train.optimise import factor
 
 
-def by_hand(spec: LAMB, steps: int) -> dict[str, np.ndarray]:
-    """One number at a time, in float64; vectors are plain Adam: no decay, no scale."""
+def by_hand(spec: LAMB, steps: int, begins: dict[str, int] | None = None) -> dict[str, np.ndarray]:
+    """One number at a time, in float64; vectors are plain Adam: no decay, no scale. `begins`: how many steps the training is
+    ahead of a parameter."""
     values = {name: p.detach().double().numpy().ravel() for name, p in Layer().named_parameters()}
     shapes = {name: tuple(p.shape) for name, p in Layer().named_parameters()}
     mean = {name: [0.0] * len(v) for name, v in values.items()}
@@ -24,12 +25,15 @@ def by_hand(spec: LAMB, steps: int) -> dict[str, np.ndarray]:
     for step, found in enumerate(gradients(steps), 1):
         rate = spec.rate * factor(spec.curve, spec.warmup, Plan(steps).moment(step))
         for name, x in values.items():
+            own = step - (begins or {}).get(name, 0)
+            if own < 1:
+                continue
             g, matrix = found[name].double().numpy().ravel(), len(shapes[name]) > 1
             move = []
             for i in range(len(x)):
                 mean[name][i] = b1 * mean[name][i] + (1 - b1) * g[i]
                 square[name][i] = b2 * square[name][i] + (1 - b2) * g[i] ** 2
-                r = mean[name][i] / (1 - b1**step) / (math.sqrt(square[name][i] / (1 - b2**step)) + spec.epsilon)
+                r = mean[name][i] / (1 - b1**own) / (math.sqrt(square[name][i] / (1 - b2**own)) + spec.epsilon)
                 move.append(r + (spec.decay * x[i] if matrix else 0.0))
             weight, length = math.sqrt(sum(v**2 for v in x)), math.sqrt(sum(v**2 for v in move))
             trust = weight / length if matrix and weight > 0 and length > 0 else 1.0
@@ -53,6 +57,20 @@ def test_it_is_the_algorithm_of_the_paper(decay, curve):
     layer, steps = Layer(), 12
     run(spec, layer, spec.build(layer), 1, steps, steps)
     for name, expected in by_hand(spec, steps).items():
+        assert np.allclose(layer.get_parameter(name).detach().double().numpy(), expected, atol=1e-5), name
+
+
+@pytest.mark.parametrize("late", ["other", "vector"])
+def test_a_parameter_that_begins_later_has_its_own_number_of_steps(late):
+    """The head of a track that begins late: `other` shares its parameter group with `matrix`, which is ahead of it."""
+    spec, steps, layer = LAMB(rate=0.02, decay=0.1, epsilon=1e-3, warmup=0.2), 12, Layer()
+    optimiser = spec.build(layer)
+    for step, found in enumerate(gradients(steps), 1):
+        for name, parameter in layer.named_parameters():
+            parameter.grad = None if name == late and step <= 5 else found[name].clone()
+        spec.set(optimiser, Plan(steps).moment(step))
+        optimiser.step()
+    for name, expected in by_hand(spec, steps, {late: 5}).items():
         assert np.allclose(layer.get_parameter(name).detach().double().numpy(), expected, atol=1e-5), name
 
 

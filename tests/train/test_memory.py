@@ -16,13 +16,14 @@ from torch import nn
 from tests import command
 from tests.data.made import loader_of
 from tests.data.test_continuing import reader
+from tests.small import vocabulary
 from unmask import recipes
 from unmask.backbone import LayerMemory
 from unmask.batch import Batch, Hidden, Loss
 from unmask.data import ContinuingRows
 from unmask.errors import UserError
 from unmask.pretraining import Mixture, pretrain
-from unmask.pretraining.measure import micro_rows, step_seconds
+from unmask.pretraining.measure import _update_seconds, micro_rows, step_seconds
 from unmask.pretraining.mixture import MICRO_TOKENS
 from unmask.pretraining.validate import validator
 from unmask.train import AdamW, Fixed, Intervals, LoopStage, Machine, Trainer, checkpoint, saved_tree, train
@@ -277,3 +278,17 @@ def test_a_memory_that_was_saved_without_an_outline_is_read(tmp_path):
     assert list(found) == [0]
     assert torch.equal(found[0].layers, layers.transpose(0, 1))
     assert torch.equal(found[0].real, real)
+
+
+@pytest.mark.parametrize("optimise", ["AdamW", "Adagrad", "LAMB", "Momentum"])
+def test_measuring_an_update_leaves_the_weights_and_the_state_of_the_optimiser(optimise):
+    recipe = recipes.get("gpt2", size="tiny", settings=[f"optimise={optimise}"])
+    trainer = Trainer(recipe.system.build(recipe, vocabulary(), 0), recipe.optimise, Machine(), 0)
+    weights = [p.detach().clone() for p in trainer.system.parameters()]
+    state = {p: {name: value.clone() for name, value in of.items()} for p, of in trainer.optimiser.state.items()}
+    assert _update_seconds(trainer) > 0
+    assert all(torch.equal(a, b) for a, b in zip(weights, trainer.system.parameters(), strict=True))
+    assert dict(trainer.optimiser.state).keys() == state.keys()
+    assert all(
+        torch.equal(state[p][name], value) for p, of in trainer.optimiser.state.items() for name, value in of.items()
+    )

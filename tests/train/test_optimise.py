@@ -16,6 +16,7 @@ class Layer(nn.Module):
         generator = torch.Generator().manual_seed(0)
         self.matrix = nn.Parameter(torch.randn(3, 4, generator=generator))
         self.vector = nn.Parameter(torch.randn(4, generator=generator))
+        self.other = nn.Parameter(torch.randn(2, 3, generator=generator))
 
 
 def gradients(steps: int) -> list[dict[str, torch.Tensor]]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ from unmask.adapt.data_notices import data_notices
 from unmask.adapt.epochs import of_dev, of_one_task, rounds
 from unmask.adapt.features import cached_features
 from unmask.adapt.inherit import inherit
+from unmask.adapt.resuming import claim, fingerprint
 from unmask.adapt.special_tokens import with_special_tokens
 from unmask.adapt.unlabelled import Texts, check_unlabelled, read_unlabelled, with_texts
 from unmask.axes import Judged, Task, Tune
@@ -64,18 +65,19 @@ def read_files(
 def adapt(
     base: Model, examples: Sequence[Any], out: str | Path, *, task: Task, dev: Sequence[Any] = (),
     tune: Tune | None = None, seed: int = 0, fresh: bool = False, overwrite: bool = False, unlabelled: Sequence[Any] = (),
-    stop: Callable[[], bool] = lambda: False,
+    resume: bool = False, stop: Callable[[], bool] = lambda: False,
 ) -> Iterator[dict[str, Any]]:  # fmt: skip
     """Adapt a model, yielding records (see `rounds`). With `dev`, the weights of the best epoch on `dev` are saved.
 
     `tune`: which weights are trained; None: all of them. `fresh` starts from random weights instead of the pretrained ones,
-    as a control without pretraining. `unlabelled`: examples without labels, for a way of tuning that learns from them."""
+    as a control without pretraining. `unlabelled`: examples without labels, for a way of tuning that learns from them.
+    `resume`: go on with an adaptation in `out` that was cut off; the other values must be the same."""
     check_base(base)
     check_unlabelled(tune, bool(unlabelled))
     task = task.learn(examples)
     base = with_special_tokens(base, task, tune)
     recipe, out = _recipe(base, task, tune, len(examples)), Path(out)
-    run.claim(out, overwrite=overwrite, base=base.folder)
+    claim(out, resume=resume, overwrite=overwrite, base=base.folder)
     for some in (examples, dev):
         task.check(some, "the first training example")
     assert recipe.task is not None
@@ -88,7 +90,9 @@ def adapt(
         rows_of_dev = [held]
         notes.update(of_dev(noted))
     plan = task.hyperparameters(base.recipe)
-    reading = of_one_task(rows, plan.examples, seed)
+    reading = replace(
+        of_one_task(rows, len(examples), plan.examples, seed), fingerprint=fingerprint([rows, *rows_of_dev])
+    )
     if tune is not None and unlabelled:
         texts = Texts(unlabelled, tune.turns, plan.epochs)
         reading = with_texts(reading, texts, model, task, seed)
@@ -105,7 +109,7 @@ def adapt(
         model.system.features = cached_features(model, [rows, *rows_of_dev], tune.cached, below.sha256)
     yield from rounds(
         model, reading, plan, base=below, notes=notes, seed=seed, start=start, validate=judge if dev else None, stop=stop,
-        remarks=lambda: task.notices(TaskReader(model), examples, dev, judge.best),
+        remarks=lambda: task.notices(TaskReader(model), examples, dev, judge.best), resume=resume,
     )  # fmt: skip
     save_seen(out, (task, examples))
 

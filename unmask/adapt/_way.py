@@ -68,7 +68,7 @@ class Way(Part):
 
     def without_layer_decay(self, task: Any) -> Any:
         """The task without the layer-wise decay of the recipe. A decay that the user gave is refused."""
-        given = getattr(task, "layer_decay", None)
+        given = task.layer_decay
         require(
             given in (None, 1.0),
             "layer_decay={given} lowers the rates of the network's layers, and with --tune {name} it has no effect: leave "
@@ -80,7 +80,7 @@ class Way(Part):
 
     def without_language(self, task: Any) -> Any:
         """The task without the loss of the next token, which only a network that trains can learn from."""
-        given = getattr(task, "language", None)
+        given = task.language if task.predicts_next else None
         require(
             given is None or given == 0,
             "language={given} trains the network to predict the next token, but with --tune {name} the network does not "

@@ -40,7 +40,7 @@ class Adapters(Added):
     def merge(self, system: Any) -> None:
         raise UserError(
             "adapters have an activation, so they cannot become a part of the weights of the network: use the run folder as "
-            "it is, or tune with --tune lora"
+            "it is, or tune with --tune lora or --tune full"
         )
 
     def trained(self, system: Any, head: str, epoch: int) -> frozenset[str]:

@@ -79,11 +79,10 @@ class Cvt(Way):
     def task(self, task: Any, recipe: Recipe) -> Any:
         if self.momentum is None:
             return task
-        decay = getattr(task, "decay", None)
         require(
-            not decay,
+            not task.decay,
             "decay={decay} is the weight decay of AdamW, and tune.momentum={momentum} replaces AdamW: leave one of them out",
-            decay=decay,
+            decay=task.decay,
             momentum=self.momentum,
         )
         return unless_given(self.without_layer_decay(task), rate=RATE_OF_MOMENTUM, decay=0.0)

@@ -8,10 +8,12 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain
 from typing import Any
 
 from unmask import run
 from unmask.adapt.phases import Phase, about, parameters, phases_of
+from unmask.adapt.resuming import READS, saved_record
 from unmask.data.examples import Examples
 from unmask.data.pack import Rows
 from unmask.infer.model import Model
@@ -19,7 +21,7 @@ from unmask.system import weights
 from unmask.system.tuned import only_train
 from unmask.tasks._training import Hyperparameters
 from unmask.train import Fixed, Intervals, LoopStage, Machine, Trainer, checkpoint, train
-from unmask.train.log import Log
+from unmask.train.log import Log, until
 
 WIDTHS = 16  # most widths of batches, about, where steps are recorded: each width has its own recording
 _DEV = "validation_"  # the prefix that the training loop gives to the names of scores
@@ -40,21 +42,23 @@ class ToRead:
     """What an adaptation reads."""
 
     examples: int
-    batch: int  # examples in a step
+    rows: int  # a long text, or a list of passages, has several
+    batch: int  # rows in a step
     steps: int  # in an epoch
     legs: tuple[tuple[float, Opened], ...]  # in order: the share of all steps at the end of each, and how it is opened
+    fingerprint: str = ""  # of the examples
     notices: tuple[str, ...] = ()  # what a user should know about it
     shown: str | None = None  # the loss that is shown for an epoch; None: the sum of all
 
 
-def of_one_task(rows: Rows, batch: int, seed: int) -> ToRead:
-    """The rows of one task, in a new order in each epoch."""
+def of_one_task(rows: Rows, examples: int, batch: int, seed: int) -> ToRead:
+    """The rows of one task, in a new order in each epoch. `batch`: rows in a step."""
     batch = min(batch, len(rows))
 
     def opened(state: dict[str, Any] | None, widths: int | None) -> Examples:
         return Examples(rows, seed, state, widths=widths)
 
-    return ToRead(len(rows), batch, max(1, round(len(rows) / batch)), ((1.0, opened),))
+    return ToRead(examples, len(rows), batch, max(1, round(len(rows) / batch)), ((1.0, opened),))
 
 
 def rounds(
@@ -69,17 +73,20 @@ def rounds(
     validate: Callable[[Trainer], dict[str, float]] | None,
     stop: Callable[[], bool],
     remarks: Callable[[], list[str]] = list,
+    resume: bool = False,
 ) -> Iterator[dict[str, Any]]:
     """Train a model on the examples of its task, or of several tasks, yielding records. Its run folder is replaced by one with the best weights.
 
     The first record is the event `start`. The record at the end of an epoch has `epoch`, `epoch_loss` and `kept`: whether
     its weights are the best so far. The last record has the scores of all `epochs`, the scores of `kept_epoch` (None if
     training stopped before an epoch ended) and its `kept_score` (None without a dev set), the values of `start`, and the `notices`, which `remarks` returns. All records
-    are written to the log of the run. `base`: the run holds only what was trained, and this is its base."""
+    are written to the log of the run. `base`: the run holds only what was trained, and this is its base. `resume`: go on from
+    the last checkpoint, if there is one; the first record is then the one that was saved with it."""
     out, system = model.folder, model.system
-    run.create(
-        out, model.recipe, model.tokenizer, more={run.BASE: dataclasses.asdict(base)} if base else {}, graph=model.graph
-    )
+    last = saved_record(out, model.recipe, reading.fingerprint, students=bool(system.students)) if resume else None
+    if last is None:
+        own = {run.BASE: dataclasses.asdict(base)} if base else {}
+        run.create(out, model.recipe, model.tokenizer, more=own, graph=model.graph)
     epochs = Epochs(reading.steps, reading.shown)
     steps = max(1, round(plan.epochs * epochs.steps))
     phases = phases_of(model.recipe, system, epochs.steps, steps, alone=base is not None)
@@ -89,20 +96,39 @@ def rounds(
     losses = weights(model.recipe, model.recipe.schedule[0])
     widths = WIDTHS if machine.recorded else None
     legs = [
-        LoopStage(until, reading.batch, reading.batch, partial(_opened, system, phase, opened, widths), losses)
-        for until, phase, opened in _legs(phases, reading)
+        LoopStage(end, reading.batch, reading.batch, partial(_opened, system, phase, opened, widths), losses)
+        for end, phase, opened in _legs(phases, reading)
     ]
     pace = Intervals(log=max(1, min(50, steps // 20)), save=epochs.steps)
-    log = Log(out)
+    earlier = until(out, last)[:-1]
+    log = Log(out, kept=earlier)
 
-    def records() -> Iterator[dict[str, Any]]:
-        yield {"event": "start", "steps": steps, "steps_per_epoch": epochs.steps, "examples": reading.examples,
-               "notes": dict(notes), "plan": dataclasses.asdict(plan)} | parameters(system, phases[-1]) | start  # fmt: skip
+    def started() -> Iterator[dict[str, Any]]:
+        yield {"event": "start", "steps": steps, "steps_per_epoch": epochs.steps, "examples": reading.examples, "rows": reading.rows,
+               "notes": dict(notes), "plan": dataclasses.asdict(plan), READS: reading.fingerprint} | parameters(system, phases[-1]) | start  # fmt: skip
         said = (*about(model.recipe, system, epochs.steps, steps), *reading.notices)
         yield from ({"event": "notice", "text": text} for text in said)
+
+    def resumed() -> Iterator[dict[str, Any]]:
+        assert last is not None
+        for record in earlier:
+            if "step" in record:
+                epochs.seen(record)
+        if validate is not None and any(f"{_DEV}score" in record for record in (*earlier, last)):
+            checkpoint.load_weights(system, out / checkpoint.WEIGHTS)
+            system.eval()
+            validate(trainer)  # so that it knows the answers of the best weights so far
+        yield last
+
+    def records() -> Iterator[dict[str, Any]]:
+        if last is None:
+            yield from started()
         check = (lambda: validate(trainer)) if validate else None
-        for record in train(trainer, legs, Fixed(steps), folder=out, pace=pace, keep="best", validate=check, stop=stop):
+        steps_done = train(trainer, legs, Fixed(steps), folder=out, pace=pace, keep="best", validate=check, stop=stop, resume=resume)  # fmt: skip
+        stopped = False
+        for record in steps_done if last is None else chain(resumed(), steps_done):
             record = epochs.seen(record)
+            stopped = "stopped" in record
             ended = {"epochs": epochs.scores, "kept_epoch": epochs.kept, "kept_score": epochs.kept_score,
                      "validated": validate is not None} | start  # fmt: skip
             early = epochs.ends_early(plan.patience) and not record.keys() & {"done", "stopped"}
@@ -114,7 +140,8 @@ def rounds(
                 break
         if not (out / checkpoint.WEIGHTS).is_file():  # stopped before the first validation
             checkpoint.save_declared(system, out / checkpoint.WEIGHTS)
-        checkpoint.drop_state(out)  # an adaptation is short and cannot be resumed: only its weights are saved
+        if not stopped:
+            checkpoint.drop_state(out)
 
     try:
         for record in records():

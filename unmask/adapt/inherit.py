@@ -41,5 +41,5 @@ def _pooler(base: Model) -> dict[str, Tensor]:
 
 def _examples(recipe: Recipe, name: str) -> int:
     """The number of examples that a task was trained on; 0 if it is not known."""
-    trained: Any = getattr(recipe.tasks[name], "trained", None)
+    trained = recipe.tasks[name].trained
     return 0 if trained is None else int(trained.examples)

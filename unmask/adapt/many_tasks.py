@@ -11,15 +11,15 @@ from typing import Any
 
 import numpy as np
 
-from unmask import adapt, run
+from unmask import adapt
 from unmask.adapt.epochs import Opened, ToRead, of_dev, rounds
 from unmask.adapt.many_settings import Many
+from unmask.adapt.resuming import claim, fingerprint
 from unmask.adapt.special_tokens import with_special_tokens
 from unmask.axes import Judged, Task
 from unmask.batch import Batch
-from unmask.data import FromTask, Labelled
+from unmask.data import FromTask, Labelled, labelled
 from unmask.data.examples import Examples
-from unmask.data.labelled import fingerprint
 from unmask.data.loader import TRACK_BITS, track_seed
 from unmask.data.pack import Rows
 from unmask.data.turns import TurnLoader
@@ -53,13 +53,13 @@ class Labels:
 
 def adapt_many(
     base: Model, tasks: Sequence[Labels], out: str | Path, *, many: Many, seed: int = 0, fresh: bool = False,
-    overwrite: bool = False, stop: Callable[[], bool] = lambda: False,
+    overwrite: bool = False, resume: bool = False, stop: Callable[[], bool] = lambda: False,
 ) -> Iterator[dict[str, Any]]:  # fmt: skip
     """Train one model on several tasks, yielding records (see `rounds`). With dev sets, the weights of the epoch with the best
-    mean of their scores are saved. `fresh`: start from random weights."""
+    mean of their scores are saved. `fresh`: start from random weights. `resume`: as for `adapt`."""
     adapt.check_base(base)
     out = Path(out)
-    run.claim(out, overwrite=overwrite, base=base.folder)
+    claim(out, resume=resume, overwrite=overwrite, base=base.folder)
     base, tasks = _ready(base, tasks, many)
     plan = many.hyperparameters(base.recipe)
     check_length(base, plan.length)
@@ -70,11 +70,12 @@ def adapt_many(
     recipe = recipe.replace(schedule=many.schedule(batches(rows, plan), plan))
     model = replace(model, recipe=recipe)
     judge = _JudgeAll(model, {one.name: one.dev for one in tasks if one.dev})
+    examples = sum(len(one.examples) for one in tasks)
     start = {"tasks": {one.name: {"examples": len(one.examples), "dev": len(one.dev)} for one in tasks}}
     yield from rounds(
-        model, to_read(rows, recipe.schedule, plan, seed), plan, notes=notes, seed=seed, start=start,
+        model, to_read(rows, examples, recipe.schedule, plan, seed), plan, notes=notes, seed=seed, start=start,
         validate=judge if judge.dev else None, stop=stop,
-        remarks=lambda: [f"{one.name}: {text}" for one in tasks for text in _remarks(model, one, judge)],
+        remarks=lambda: [f"{one.name}: {text}" for one in tasks for text in _remarks(model, one, judge)], resume=resume,
     )  # fmt: skip
     save_seen(out, *((recipe.tasks[one.name], one.examples) for one in tasks))
 
@@ -84,23 +85,13 @@ def _ready(base: Model, tasks: Sequence[Labels], many: Many) -> tuple[Model, lis
     require(len(tasks) >= 2, "several tasks are trained together, got {count}: give the file of one task instead of a folder", count=len(tasks))  # fmt: skip
     found = []
     for one in tasks:
-        learned = _with_heads(one.task.learn(one.examples), many).learn(one.examples)
+        learned = one.task.learn(one.examples).among_many(pairs=many.pairs, lists=many.lists).learn(one.examples)
         for some in (one.examples, one.dev):
             learned.check(some, "the first training example")
         base = with_special_tokens(base, learned, None)
         found.append(replace(one, task=learned))
     kept = base.recipe.replace(system=Single(backbone=kept_backbone(base, Nothing())))
     return replace(base, recipe=kept), found
-
-
-def _with_heads(learned: Any, many: Many) -> Any:
-    """The task with the head that MT-DNN gives to its kind, unless the user chose another."""
-    if hasattr(learned, "san") and learned.texts == 2 and learned.san is None:
-        one = learned.orders == "one" and learned.long == "cut" and learned.pool in (None, "summary")
-        return replace(learned, san=many.pairs) if one and not learned.pooler else learned
-    if hasattr(learned, "lists") and learned.lists is None:
-        return replace(learned, lists=many.lists)
-    return learned
 
 
 def _recipe(base: Model, tasks: Sequence[Labels], many: Many, plan: Hyperparameters, seed: int, fresh: bool) -> Recipe:
@@ -130,7 +121,7 @@ def _track(base: Model, one: Labels, plan: Hyperparameters, seed: int, fresh: bo
               "decay": plan.decay, "layer_decay": 1.0, "length": plan.length, "patience": plan.patience}  # fmt: skip
     task: Any = replace(one.task, **values)  # type: ignore[type-var]
     made = task.made(examples=len(one.examples), seed=seed, fresh=fresh)
-    found = track_of(base, one.name, Track(), made, Labelled(file=one.file, fingerprint=fingerprint(one.file)))
+    found = track_of(base, one.name, Track(), made, Labelled(file=one.file, fingerprint=labelled.fingerprint(one.file)))
     require(
         bool(found.own),
         "the task {name!r} ({kind}) has no head of its own, because it trains the network's own prediction of tokens, which a model "
@@ -159,12 +150,15 @@ def batches(rows: Mapping[str, Rows], plan: Hyperparameters) -> dict[str, int]:
     return {name: max(1, round(len(mine) / plan.examples)) for name, mine in rows.items()}
 
 
-def to_read(rows: Mapping[str, Rows], stages: Sequence[Stage], plan: Hyperparameters, seed: int) -> ToRead:
+def to_read(
+    rows: Mapping[str, Rows], examples: int, stages: Sequence[Stage], plan: Hyperparameters, seed: int
+) -> ToRead:
     """The tasks as tracks that take turns. In an epoch there are as many steps as all tasks have batches."""
     steps = sum(batches(rows, plan).values())
     ends = [*list(accumulate(stage.share for stage in stages))[:-1], 1.0]
     legs = tuple((end, _turns(rows, stage, seed)) for end, stage in zip(ends, stages, strict=True))
-    return ToRead(sum(map(len, rows.values())), plan.examples, steps, legs)
+    count = sum(map(len, rows.values()))
+    return ToRead(examples, count, plan.examples, steps, legs, fingerprint(rows.values()))
 
 
 def _turns(rows: Mapping[str, Rows], stage: Stage, seed: int) -> Opened:

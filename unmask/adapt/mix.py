@@ -56,7 +56,7 @@ class Mix(Way):
     def merge(self, system: Any) -> None:
         raise UserError(
             "the head reads a mix of all layers, which cannot become a part of the weights of the network: use the run "
-            "folder as it is, or tune with --tune lora"
+            "folder as it is, or tune with --tune lora or --tune full"
         )
 
     def trained(self, system: Any, head: str, epoch: int) -> frozenset[str]:

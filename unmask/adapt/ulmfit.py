@@ -33,7 +33,7 @@ class Ulmfit(Way):
 
     def task(self, task: Any, recipe: Recipe) -> Any:
         if self.slanted is not None:
-            given = getattr(task, "warmup", None)
+            given = task.warmup
             require(
                 given is None,
                 "warmup={given} has no effect, because the slanted triangle has its own rise: set tune.slanted.cut, or "

@@ -12,15 +12,15 @@ from typing import Any
 
 from unmask import adapt, infer, run, screen, tasks, trials
 from unmask.adapt import ExamplesRead
+from unmask.adapt.resuming import claim
 from unmask.adapt.unlabelled import check_unlabelled
 from unmask.api.paths import Paths, listed
 from unmask.api.quickening import keep_dev
-from unmask.api.ways import tuned_by, tuning_settings
+from unmask.api.ways import task_with, tuned_by, tuning_settings
 from unmask.axes import Task, Tune
 from unmask.errors import require
 from unmask.progress import Progress, follow
 from unmask.recipe_file import file_used_by
-from unmask.settings import override
 from unmask.tasks.classify import Columns
 from unmask.train import log
 from unmask.trials import Trial
@@ -41,12 +41,13 @@ class Adapting:
     stop: Callable[[], bool]
     progress: Progress
     dev: tuple[Path, Columns] | None = None  # the file of the dev set
+    resume: bool = False  # go on with a training that was cut off
 
     @classmethod
     def of(
         cls, base: infer.Model, train: str | Path, *, dev: str | Path | None, task: str | Task | None,
         tune: str | Tune | None, settings: Sequence[str], columns: Columns, overwrite: bool, stop: Callable[[], bool],
-        progress: Progress, unlabelled: Paths = (),
+        progress: Progress, unlabelled: Paths = (), resume: bool = False,
     ) -> Adapting:  # fmt: skip
         require(
             not Path(train).is_dir(),
@@ -55,14 +56,14 @@ class Adapting:
         )
         of_task, of_tune = tuning_settings(settings)
         found = task or kind_of_file(train, columns)
-        chosen = override(tasks.get(found) if isinstance(found, str) else found, of_task)
+        chosen = task_with(tasks.get(found) if isinstance(found, str) else found, of_task, tune)
         way, texts = tuned_by(tune, of_tune), listed(unlabelled)
         check_unlabelled(way, bool(texts))  # before any file is read
         read = adapt.read_files(chosen, train, dev, columns, texts)
         if task is None and found != USUAL:
             read.notices.insert(0, f"by its columns, {train} is read as --task {found}")
         of_dev = None if dev is None else (Path(dev), columns)
-        return cls(base, chosen, way, read, overwrite, stop, progress, of_dev)
+        return cls(base, chosen, way, read, overwrite, stop, progress, of_dev, resume)
 
     def whole(self) -> Adapting:
         """The same, with the labels of all examples known: a part of them may lack some."""
@@ -73,12 +74,15 @@ class Adapting:
         notices = [{"event": "notice", "text": self.read.notices.pop(0)} for _ in list(self.read.notices)]
         records = adapt.adapt(
             self.base, trial.examples, trial.out, task=self.task, dev=trial.dev, tune=self.tune, seed=trial.seed,
-            fresh=trial.fresh, overwrite=self.overwrite, unlabelled=self.read.unlabelled, stop=self.stop,
+            fresh=trial.fresh, overwrite=self.overwrite, unlabelled=self.read.unlabelled, resume=self.resume, stop=self.stop,
         )  # fmt: skip
         return follow(chain(notices, records), self.progress, partial(screen.training, title=trial.name))
 
     def opened(self, out: Path) -> infer.Model:
+        """The trained model. If it holds only what was trained, it is put on the base that is in memory already."""
         own = run.file_for(out, file_used_by(self.base.recipe))
+        if run.read_base(out) is not None:
+            return infer.open_on(self.base, out, recipe=own)
         return infer.open_run(out, device=self.base.device, recipe=own)
 
     def run(self, out: Path, seed: int, fresh: bool, seeds: int, folds: int | None) -> infer.Model:
@@ -89,7 +93,11 @@ class Adapting:
             "--folds scores each part of the examples by a model of the others: leave --dev and --seeds out",
         )
         require(seeds == 1 and folds is None or not fresh, "--fresh is for one training: leave --seeds and --folds out")
-        run.claim(out, overwrite=self.overwrite, base=self.base.folder)  # before any work is done
+        require(
+            not self.resume or (seeds == 1 and folds is None),
+            "--resume goes on with one training: leave --seeds and --folds out, or begin again with --overwrite",
+        )
+        claim(out, resume=self.resume, overwrite=self.overwrite, base=self.base.folder)  # before any work is done
         found: dict[str, Any] | None = None
         if folds is not None:
             found = trials.cross_validate(self.whole().once, self.opened, self.read.examples, out, folds, seed)

@@ -98,14 +98,14 @@ def prepare(
     read = text.Tokenizer.load(tokenizer)
     records = prepare_shards(
         stream, read.folding() if fold else read, out, words=way, own=own, lexicon=known, capitals=capitals, holdout=holdout,
-        workers=workers, overwrite=overwrite, **_linking(graph, link_by, mention_id),
+        workers=workers, overwrite=overwrite, **linking(graph, link_by, mention_id),
     )  # fmt: skip
     manifest = follow(records, progress, partial(screen.reading, title="preparing"))
     draw_notes(manifest["notes"], progress)
     return manifest
 
 
-def _linking(graph: str | Path | None, by: str | None, mention_id: str | None) -> dict[str, Any]:
+def linking(graph: str | Path | None, by: str | None, mention_id: str | None) -> dict[str, Any]:
     """How entities are linked, for `prepare`; {}: they are not."""
     if graph is None:
         options = {"--link-by": by, "--mention-id": mention_id}

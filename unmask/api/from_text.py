@@ -14,12 +14,13 @@ from pathlib import Path
 from typing import Any
 
 from unmask import run, text
-from unmask.api.corpus import about_size
+from unmask.api.corpus import about_size, linking
 from unmask.data import cache
 from unmask.data.pack import SENTENCES
 from unmask.data.prepare import HOLDOUT, prepare
 from unmask.data.shards import MANIFEST, VERSION, Shards
 from unmask.errors import UserError, require
+from unmask.knowledge.folder import read_about
 from unmask.pretraining.mixture import needed_columns, weighed
 from unmask.recipe import Recipe
 from unmask.recipe_file import files_used_by
@@ -29,6 +30,7 @@ from unmask.text.boundaries import available
 from unmask.text.documents import source_of
 from unmask.text.encode import CAPITAL, SIDE
 from unmask.text.lexicon import LEVELS
+from unmask.text.links import LINKS
 
 Records = Generator[dict[str, Any], None, Path]
 
@@ -39,6 +41,7 @@ class Reading:
 
     tokenizer: Path | None = None  # a tokenizer.json or a run folder; None: a tokenizer of the recipe's kind is trained
     lexicon: tuple[Path, ...] = ()  # phrases and entities
+    graph: Path | None = None  # a folder of 'unmask graph', whose entities are found in the text
     lines: bool = False  # every line of a .txt file is a document
     encoding: str | None = None
     holdout: float | None = None  # the share of tokens kept for validation
@@ -79,6 +82,8 @@ def data_from_text(
     began, files, notes = time.monotonic(), files_of(data), Counter[str]()
     check_reading(recipe, reading, start)
     check_pairs(recipe, reading.corpus(data))
+    if reading.graph is not None:
+        read_about(reading.graph)
     earlier = run.request_of(out) if resume else None
     if earlier is None:
         run.claim(out, overwrite=overwrite, base=start, reads=files, resume=resume)
@@ -169,8 +174,19 @@ def check_reading(recipe: Recipe, reading: Reading, start: Path | None) -> None:
         "--lexicon has no effect, because {name} hides no phrases or entities: leave --lexicon out",
         name=recipe.name,
     )
+    require(
+        LINKS not in needed or reading.graph is not None,
+        "{name} reads the entities of a text, which come from a knowledge graph: learn their vectors with 'unmask graph TRIPLES "
+        "--out FOLDER' and give them with --graph FOLDER",
+        name=recipe.name,
+    )
+    require(
+        LINKS in needed or reading.graph is None,
+        "--graph has no effect, because {name} reads no entities: leave --graph out",
+        name=recipe.name,
+    )
     of_tokenizer = {fact.removeprefix("column:") for fact in recipe.tokenizer.gives}
-    other = sorted(needed - {SENTENCES, SIDE, CAPITAL, "word", *LEVELS} - of_tokenizer)
+    other = sorted(needed - {SENTENCES, SIDE, CAPITAL, LINKS, "word", *LEVELS} - of_tokenizer)
     require(
         not other,
         "{name} needs the columns {other}, which are not made from text: give prepared data that has them",
@@ -231,11 +247,13 @@ def place(recipe: Recipe, data: Sequence[str | Path], reading: Reading, found: P
     tokenizer = text.Tokenizer.load(found)
     tracks = recipe.all_tracks().values()
     whole = tokenizer.of_bytes and not reading.lines and not any(track.arrange.classes for track in tracks)
-    wanted: text.Words = "auto" if "word" in needed_columns(recipe) or reading.lexicon else "none"
+    segmented = "word" in needed_columns(recipe) or reading.lexicon or reading.graph
+    wanted: text.Words = "auto" if segmented else "none"
     words, state = available(wanted), _state(data, reading)  # a segmenter that is installed later changes the name
     how = {"words": words, "whole": whole, "holdout": reading.share, "lexicon": cache.state_of(reading.lexicon)}
     capitals = CAPITAL in needed_columns(recipe)
     how |= {"capitals": True} if capitals else {}
+    how |= {"graph": cache.state_of(sorted(reading.graph.iterdir()))} if reading.graph else {}
     folder = cache.entry("data", tokenizer=tokenizer.checksum, format=VERSION, **state, **how)
     return Places(found, folder, wanted, whole, capitals, state)
 
@@ -258,6 +276,7 @@ def prepare_text(
             capitals=places.capitals,
             holdout=reading.share,
             overwrite=True,
+            **linking(reading.graph, None, None),
         ):
             require(not stop(), "stopped while the text was prepared: no run was begun")
             if "bytes_total" in record:

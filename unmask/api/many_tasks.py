@@ -11,6 +11,7 @@ from typing import Any
 from unmask import adapt, infer, run, screen, trials
 from unmask.adapt.many_settings import Many
 from unmask.adapt.many_tasks import Labels, adapt_many
+from unmask.adapt.resuming import claim
 from unmask.comparison.job import main_score
 from unmask.comparison.task_files import TaskFiles, find
 from unmask.errors import require
@@ -34,7 +35,7 @@ SHARED = (
 
 def adapt_folder(
     base: infer.Model, folder: Path, out: Path, *, settings: Sequence[str], seed: int, fresh: bool, overwrite: bool,
-    stop: Callable[[], bool], progress: Progress,
+    resume: bool, stop: Callable[[], bool], progress: Progress,
 ) -> infer.Model:  # fmt: skip
     """Train one model on the tasks of a folder, write its report, and open it."""
     single = next(
@@ -47,12 +48,14 @@ def adapt_folder(
         single=single,
     )
     many = override(Many(), settings)
-    run.claim(out, overwrite=overwrite, base=base.folder, reads=[folder])
+    claim(out, resume=resume, overwrite=overwrite, base=base.folder, reads=[folder])
     files, notices = find(folder)
     labelled = [task for task in files if task.kind is not None]
     notices += [f"{task.test} has no training examples: it is left out" for task in files if task.kind is None]
     tasks, said = _read(labelled, seed)
-    records = adapt_many(base, tasks, out, many=many, seed=seed, fresh=fresh, overwrite=overwrite, stop=stop)
+    records = adapt_many(
+        base, tasks, out, many=many, seed=seed, fresh=fresh, overwrite=overwrite, resume=resume, stop=stop
+    )
     told: Iterator[dict[str, Any]] = ({"event": "notice", "text": text} for text in [*notices, *said])
     follow(chain(told, records), progress, partial(screen.training, title=f"adapting {base.folder.name}"))
     model = infer.open_run(out, device=base.device, recipe=run.file_for(out, file_used_by(base.recipe)))
@@ -106,4 +109,4 @@ def _scored(model: infer.Model, task: TaskFiles, tell: Tell) -> dict[str, Any]:
     examples, notes = part.read(task.test, None)
     found = evaluate_examples(model, examples)
     tell_notes({f"{text} ({task.name})": count for text, count in (found.pop("notes") | dict(notes)).items()}, tell, depth=3)  # fmt: skip
-    return {"file": str(task.test), "main": main_score(found)} | found
+    return {"file": str(task.test), "main": main_score(found, part)} | found

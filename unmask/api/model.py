@@ -215,7 +215,8 @@ class Model(infer.Model):
         self, train: str | Path, out: str | Path, *, dev: str | Path | None = None, task: str | Task | None = None,
         tune: str | Tune | None = None, settings: Sequence[str] = (), text: str | Sequence[str] | None = None,
         label: str | None = None, seed: int = 0, fresh: bool = False, seeds: int = 1, folds: int | None = None,
-        unlabelled: Paths = (), overwrite: bool = False, stop: Callable[[], bool] = lambda: False, progress: Progress = True,
+        unlabelled: Paths = (), overwrite: bool = False, resume: bool = False, stop: Callable[[], bool] = lambda: False,
+        progress: Progress = True,
     ) -> Model:  # fmt: skip
         """Fine-tune on a file of examples of a task, or on a folder of tasks together; returns the adapted model.
 
@@ -228,16 +229,18 @@ class Model(infer.Model):
         control of a comparison. The scores of all epochs, and which one was kept, are in the last record of its `history`.
         `seeds`: train this many times and keep the best on `dev`. `folds`: score each part of the examples by a model of the
         others, then train on all; labels that are probably wrong are listed in suspects.jsonl. The scores of both are in
-        `trials`. `stop`, `progress`: as for `unmask.pretrain`. The run folder holds a report.html."""
+        `trials`. `resume`: go on with an adaptation in `out` that was cut off; the rest must be the same. `stop`, `progress`: as
+        for `unmask.pretrain`. The run folder holds a report.html."""
         if Path(train).is_dir():
             _only_files(train, dev=dev, task=task, tune=tune not in (None, FULL), unlabelled=bool(listed(unlabelled)), text=text, label=label, seeds=seeds > 1, folds=folds)  # fmt: skip
             made = adapt_folder(
-                self, Path(train), Path(out), settings=settings, seed=seed, fresh=fresh, overwrite=overwrite, stop=stop, progress=progress,
+                self, Path(train), Path(out), settings=settings, seed=seed, fresh=fresh, overwrite=overwrite, resume=resume, stop=stop,
+                progress=progress,
             )  # fmt: skip
             return Model.of(made)
         adapting = Adapting.of(
             self, train, dev=dev, task=task, tune=tune, settings=settings, columns=Columns.of(text, label),
-            overwrite=overwrite, stop=stop, progress=progress, unlabelled=unlabelled,
+            overwrite=overwrite, stop=stop, progress=progress, unlabelled=unlabelled, resume=resume,
         )  # fmt: skip
         return Model.of(adapting.run(Path(out), seed, fresh, seeds, folds))
 

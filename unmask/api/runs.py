@@ -19,7 +19,8 @@ from unmask.comparison.entry import read_settings
 from unmask.errors import require
 from unmask.progress import Progress, Tell, follow, tell_notice
 from unmask.recipe import Recipe
-from unmask.recipe_file import RecipeFile, file_used_by
+from unmask.recipe_file import RecipeFile, file_used_by, is_path
+from unmask.system import with_network_of
 from unmask.train import Budget
 
 
@@ -45,8 +46,8 @@ def pretrain(
     settings: Sequence[str] = (), budget: str | None = None, start: str | Path | None = None, seed: int | None = None,
     device: str | None = None, compiled: bool | None = None, resume: bool = False, overwrite: bool = False,
     tensorboard: bool = False, recipe_file: str | Path | None = None, stop: Callable[[], bool] = lambda: False,
-    began: float | None = None, tokenizer: str | Path | None = None, lexicon: Paths = (), lines: bool = False,
-    encoding: str | None = None, holdout: float | None = None, like: str | Path | None = None, progress: Progress = True,
+    began: float | None = None, tokenizer: str | Path | None = None, lexicon: Paths = (),
+    graph: str | Path | None = None, lines: bool = False, encoding: str | None = None, holdout: float | None = None, like: str | Path | None = None, progress: Progress = True,
 ) -> Model:  # fmt: skip
     """Pretrain a recipe on text or on prepared data, of size base or, from `start`, of that run's size.
 
@@ -57,7 +58,7 @@ def pretrain(
     `data`: text (files, folders or globs) or folders made by `unmask.prepare`. From text, a tokenizer of the recipe's kind
     is trained, and the text is prepared; both are kept in a cache (UNMASK_CACHE, by default ~/.cache/unmask) until the text
     changes. `tokenizer`: a tokenizer.json or a run folder whose tokenizer is used instead; with `start` it is that of
-    `start`. `lexicon`, `lines`, `encoding`, `holdout`: how text is read, as for `unmask.prepare`.
+    `start`. `lexicon`, `graph`, `lines`, `encoding`, `holdout`: how text is read, as for `unmask.prepare`.
 
     `budget`: 20m (the default), 2h, 1e9tok, 5000steps or 1e17flop. `start`: a run to continue from, on new text. `resume`:
     go on with a run that was cut off; `pretrain(None, (), out, resume=True)` is enough. `compiled`: None compiles on a GPU
@@ -81,7 +82,12 @@ def pretrain(
     elif recipe is not None:
         chosen = named(recipe, size=size, variant=variant, settings=settings)
     reading = Reading(
-        Path(tokenizer) if tokenizer else None, tuple(map(Path, listed(lexicon))), lines, encoding, holdout
+        Path(tokenizer) if tokenizer else None,
+        tuple(map(Path, listed(lexicon))),
+        Path(graph) if graph else None,
+        lines,
+        encoding,
+        holdout,
     )
     texts = is_text(given)
     if resume and not given:
@@ -96,12 +102,16 @@ def pretrain(
         resume=resume, overwrite=overwrite, tensorboard=tensorboard, recipe_file=recipe_file, stop=stop,
     )  # fmt: skip
     if texts and chosen is not None:
+        read_by = chosen
+        if start is not None:  # the network comes from that run, and may read more columns than that of the recipe
+            named_file = recipe if isinstance(recipe, str) and is_path(recipe) else None
+            read_by = with_network_of(chosen, run.recipe_to_continue(Path(start), recipe_file or named_file))
         others = {"--size": size, "--budget": budget, "--from": start, "--seed": seed, "--device": device,
                   "--compile": compiled is True, "--no-compile": compiled is False, "--tensorboard": tensorboard,
                   "--recipe": recipe_file, "--overwrite": overwrite, "--resume": resume, "--out": out}  # fmt: skip
         shown = partial(commands, recipe, variant=variant, settings=settings, others=others)
         made = data_from_text(
-            chosen, given, Path(out), reading, start=Path(start) if start else None, resume=resume, overwrite=overwrite,
+            read_by, given, Path(out), reading, start=Path(start) if start else None, resume=resume, overwrite=overwrite,
             stop=stop, shown=shown,
         )  # fmt: skip
         records = _after(made, train)

@@ -23,7 +23,7 @@ def commands(
     own = [setting for setting in settings if setting.startswith("tokenizer")]
     chosen = {"--for": recipe, "--variant": variant if variant != "paper" else None, "--set": own}
     made = {"--tokenizer": places.tokenizer, "--words": None if places.words == "auto" else places.words,
-            "--whole": places.whole, "--holdout": reading.holdout, "--lexicon": reading.lexicon}  # fmt: skip
+            "--whole": places.whole, "--holdout": reading.holdout, "--lexicon": reading.lexicon, "--graph": reading.graph}  # fmt: skip
     train = {"--variant": chosen["--variant"], "--set": settings, **others}
     lines = [
         ["tokenizer", *corpus, *options(chosen | {"--out": places.tokenizer})] if trained else [],

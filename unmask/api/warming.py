@@ -11,11 +11,12 @@ from unmask import tasks
 from unmask.api.adapting import kind_of_file
 from unmask.api.model import Model
 from unmask.api.paths import Paths, listed
-from unmask.api.runs import pretrain
+from unmask.api.runs import load, pretrain
 from unmask.axes import Task
 from unmask.errors import require
 from unmask.progress import Progress
 from unmask.tasks.classify import Columns
+from unmask.train import log
 
 SLOWER = 0.2  # of the rate of the pretraining: a higher one forgets what the network knows
 
@@ -23,12 +24,14 @@ SLOWER = 0.2  # of the rate of the pretraining: a higher one forgets what the ne
 def warm(
     base: Model, train: str | Path, out: str | Path, *, budget: str, more: Paths = (), task: str | Task | None = None,
     text: str | Sequence[str] | None = None, label: str | None = None, seed: int = 0, overwrite: bool = False,
-    stop: Callable[[], bool] = lambda: False, progress: Progress = True,
+    resume: bool = False, stop: Callable[[], bool] = lambda: False, progress: Progress = True,
 ) -> Model:  # fmt: skip
     """Continue pretraining on the texts of a file of examples, without their labels; returns the model in `out`.
 
     `budget`: such as 2m or 500steps. `more`: other text of the same kind. `text`, `label`, `task`: how the file is read, as
-    for `Model.adapt`."""
+    for `Model.adapt`. `resume`: take the model in `out` if its training is finished, otherwise begin again."""
+    if resume and any(record.get("done") for record in log.read(Path(out))):
+        return load(out, device=base.device)
     require(
         not Path(train).is_dir(),
         "{train} is a folder of tasks, and --warm-text reads the texts of one file: leave --warm-text out, or continue pretraining on all "
@@ -46,7 +49,7 @@ def warm(
         file.write_text(documents(one for example in examples for one in example.shown), encoding="utf-8")
         return pretrain(
             recipe, [file, *listed(more)], out, budget=budget, start=base.folder, seed=seed, device=base.device,
-            overwrite=overwrite, stop=stop, progress=progress,
+            overwrite=overwrite or resume, stop=stop, progress=progress,
         )  # fmt: skip
 
 

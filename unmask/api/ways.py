@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from unmask import adapt
 from unmask.axes import Tune
@@ -18,6 +19,21 @@ def tuning_settings(settings: Sequence[str]) -> tuple[list[str], list[str]]:
     of_task = [setting for setting in settings if not setting.strip().startswith(_BEFORE)]
     of_tune = [setting.strip().removeprefix(_BEFORE) for setting in settings if setting.strip().startswith(_BEFORE)]
     return of_task, of_tune
+
+
+def task_with(task: Any, settings: Sequence[str], tune: str | Tune | None) -> Any:
+    """A task with settings. A setting that only the way of tuning has is refused with its full name."""
+    way: Any = adapt.get(tune) if isinstance(tune, str) else tune
+    own, others = (set(getattr(part, "__dataclass_fields__", ())) for part in (task, way))
+    for setting in settings:
+        name = setting.partition("=")[0].strip().partition(".")[0]
+        require(
+            name in own or name not in others,
+            "{name} is a setting of the way of tuning ({way}), not of the task: write tune.{name}=...",
+            name=name,
+            way=type(way).__name__.lower(),
+        )
+    return override(task, settings)
 
 
 def tuned_by(tune: str | Tune | None, settings: Sequence[str]) -> Tune | None:

@@ -14,18 +14,18 @@ from typing import ClassVar, Literal
 import torch
 from torch import Tensor, nn
 
-from unmask.axes import Need, Part
+from unmask.axes import Need
 from unmask.backbone.attention_score import General, Prepared, Score, SourceAttention
 from unmask.backbone.bilstm import BiLSTM, BiLSTMModule, TableEmbed
 from unmask.backbone.lstm_layer import GATES, Cells
+from unmask.backbone.without_positions import WithoutPositions
 from unmask.batch import Batch, Hidden, Record
 from unmask.errors import require
-from unmask.init_weights import InitWeights
 from unmask.see import Pattern
 
 
 @dataclass(frozen=True)
-class AttentiveLSTM(Part):
+class AttentiveLSTM(WithoutPositions):
     """An encoder and a decoder of LSTMs, with attention between them. Tasks with labels keep only the encoder."""
 
     layers: int = 2  # of the encoder and of the decoder
@@ -67,26 +67,6 @@ class AttentiveLSTM(Part):
         """The width of each direction of the encoder."""
         return self.width // 2
 
-    @property
-    def memory(self) -> int:
-        """The number of tokens of earlier rows that it remembers: 0."""
-        return 0
-
-    @property
-    def bounded(self) -> bool:
-        """Whether it knows only the positions that it was trained on: no, it has no positions."""
-        return False
-
-    @property
-    def segments(self) -> int:
-        """The number of segment kinds that it distinguishes: 0, it ignores segments."""
-        return 0
-
-    @property
-    def fresh(self) -> InitWeights:
-        """How heads are initialised."""
-        return self.encoder.fresh
-
     def build(self, vocabulary: int, pattern: Pattern, embed: nn.Module | None = None) -> AttentiveLSTMModule:
         """The network with random initial weights. `embed`: the embeddings of another network, for the encoder."""
         return AttentiveLSTMModule(self, vocabulary, embed)
@@ -97,10 +77,6 @@ class AttentiveLSTM(Part):
         steps = sum(2 * GATES * self.width * (width + self.width) for width in inputs)
         attention = 4 * length * self.width + 4 * self.width**2
         return self.encoder.flops(length, pattern) + asked * (steps + attention)
-
-    def outputs(self, vocabulary: int) -> float:
-        """The number of full-width rows of the token table: all rows."""
-        return vocabulary
 
 
 @dataclass(frozen=True)

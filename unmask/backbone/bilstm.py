@@ -8,20 +8,19 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor, nn
 
-from unmask.axes import Need, Part
+from unmask.axes import Need
 from unmask.backbone.lstm import EMBEDDINGS
 from unmask.backbone.lstm_layer import GATES, LSTMLayer, ReadingOrder
 from unmask.backbone.transformer import check_dropout, compute_dtype
+from unmask.backbone.without_positions import TWO_SIDED, WithoutPositions
 from unmask.batch import Batch, Hidden
-from unmask.errors import require
-from unmask.init_weights import InitWeights
 from unmask.see import Pattern
 
 VECTORS = 1.0  # fixed embeddings are drawn between this and its negative, about as large as word vectors
 
 
 @dataclass(frozen=True)
-class BiLSTM(Part):
+class BiLSTM(WithoutPositions):
     """LSTM layers that read in both directions, over trained embeddings or over fixed word vectors (CoVe)."""
 
     layers: int = 2  # the number of layers
@@ -33,17 +32,13 @@ class BiLSTM(Part):
     dropout: float = 0.2  # on the input and the output of every layer
 
     def __post_init__(self) -> None:
-        for name in ("layers", "cells", "embedding", "length"):
-            value = getattr(self, name)
-            require(value >= 1, "backbone.{name} must be 1 or more, got {value}", name=name, value=value)
+        self.check_sizes("layers", "cells", "embedding", "length")
         check_dropout(self, "dropout", automatic=())
 
     @property
     def needs(self) -> tuple[Need, ...]:
-        sides = Need("both sides", "it reads from both sides")
-        alone = Need("unpacked rows", "its cells are not reset inside a row")
         words = Need("word vectors", "its embeddings never train", unless="fixed=false")
-        return (sides, alone, *((words,) if self.fixed else ()))
+        return (*TWO_SIDED, *((words,) if self.fixed else ()))
 
     @property
     def gives(self) -> frozenset[str]:
@@ -64,26 +59,6 @@ class BiLSTM(Part):
         """The width of the last vectors."""
         return 2 * self.cells + (self.embedding if self.joined else 0)
 
-    @property
-    def memory(self) -> int:
-        """The number of tokens of earlier rows that it remembers: 0."""
-        return 0
-
-    @property
-    def bounded(self) -> bool:
-        """Whether it knows only the positions that it was trained on: no, it has no positions."""
-        return False
-
-    @property
-    def segments(self) -> int:
-        """The number of segment kinds that it distinguishes: 0, it ignores segments."""
-        return 0
-
-    @property
-    def fresh(self) -> InitWeights:
-        """How heads are initialised."""
-        return InitWeights("normal", 0.02)
-
     def build(self, vocabulary: int, pattern: Pattern, embed: nn.Module | None = None) -> BiLSTMModule:
         """The network with random initial weights. `embed`: the embeddings of another network, to be shared."""
         return BiLSTMModule(self, vocabulary, embed)
@@ -92,10 +67,6 @@ class BiLSTM(Part):
         """Floating-point operations per token of one forward pass. The length and `asked` have no effect."""
         inputs = [self.embedding, *[2 * self.cells] * (self.layers - 1)]
         return float(sum(2 * 2 * GATES * self.cells * (width + self.cells) for width in inputs))
-
-    def outputs(self, vocabulary: int) -> float:
-        """The number of full-width rows of the token table: all rows."""
-        return vocabulary
 
 
 class FixedTable(nn.Module):

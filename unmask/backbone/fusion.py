@@ -24,11 +24,10 @@ from unmask.backbone.block import Block
 from unmask.backbone.embed import Norm
 from unmask.batch import Batch
 from unmask.errors import require
+from unmask.text.links import LINKS
 
 if TYPE_CHECKING:
     from unmask.backbone.transformer import Transformer
-
-LINKS = "links"  # the column: the number of each token's entity, -1: it has none
 
 
 class Linked(NamedTuple):

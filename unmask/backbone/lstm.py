@@ -8,13 +8,13 @@ from typing import Any, ClassVar, Literal
 import torch
 from torch import Tensor, nn
 
-from unmask.axes import ALL_TOKENS, Need, Part
+from unmask.axes import ALL_TOKENS, Need
 from unmask.backbone.auto_dropout import Dropout, dropout_for
 from unmask.backbone.lstm_layer import GATES, Cells, LSTMLayer, ReadingOrder
 from unmask.backbone.transformer import check_dropout, compute_dtype
+from unmask.backbone.without_positions import ALONE, WithoutPositions
 from unmask.batch import Batch, Hidden
 from unmask.errors import require
-from unmask.init_weights import InitWeights
 from unmask.see import Pattern
 
 EMBEDDINGS = 0.1  # initial embeddings are drawn between this and its negative
@@ -22,7 +22,7 @@ DROPOUTS = ("dropout", "embedding_dropout", "input_dropout", "hidden_dropout", "
 
 
 @dataclass(frozen=True)
-class LSTM(Part):
+class LSTM(WithoutPositions):
     """A stack of LSTM layers that read in one direction (AWD-LSTM). Every dropout may be `auto`: by how often the text is read."""
 
     layers: int = 3  # the number of layers
@@ -38,9 +38,7 @@ class LSTM(Part):
     weight_dropout: Dropout = 0.5  # on the recurrent weights; one mask for all steps and rows of a batch
 
     def __post_init__(self) -> None:
-        for name in ("layers", "width", "length"):
-            value = getattr(self, name)
-            require(value >= 1, "backbone.{name} must be 1 or more, got {value}", name=name, value=value)
+        self.check_sizes("layers", "width", "length")
         require(
             self.inner is None or self.inner >= 1,
             "backbone.inner must be none or 1 or more, got {inner}",
@@ -56,9 +54,8 @@ class LSTM(Part):
     @property
     def needs(self) -> tuple[Need, ...]:
         side = Need(self.direction, f"it reads from the {self.direction}")
-        alone = Need("unpacked rows", "its cells are not reset inside a row")
         rows = Need("continuing rows|examples", "its cells continue from row to row", unless="carry=false")
-        return (side, alone, *((rows,) if self.carry else ()))
+        return (side, ALONE, *((rows,) if self.carry else ()))
 
     @property
     def gives(self) -> frozenset[str]:
@@ -71,24 +68,9 @@ class LSTM(Part):
         return ALL_TOKENS if self.carry else 0
 
     @property
-    def bounded(self) -> bool:
-        """Whether it knows only the positions that it was trained on: no, it has no positions."""
-        return False
-
-    @property
-    def segments(self) -> int:
-        """The number of segment kinds that it distinguishes: 0, it ignores segments."""
-        return 0
-
-    @property
     def embedding(self) -> int | None:
         """The width of the embeddings: None, the width of the last layer."""
         return None
-
-    @property
-    def fresh(self) -> InitWeights:
-        """How heads are initialised."""
-        return InitWeights("normal", 0.02)
 
     @property
     def widths(self) -> list[int]:
@@ -103,10 +85,6 @@ class LSTM(Part):
         """Floating-point operations per token of one forward pass. The length and `asked` have no effect."""
         pairs = zip(self.widths, self.widths[1:], strict=False)
         return float(sum(2 * GATES * cells * (inputs + cells) for inputs, cells in pairs))
-
-    def outputs(self, vocabulary: int) -> float:
-        """The number of full-width rows of the token table: all rows."""
-        return vocabulary
 
 
 class LockedDropout(nn.Module):

@@ -12,20 +12,20 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor, nn
 
-from unmask.axes import Need, Part
+from unmask.axes import Need
 from unmask.backbone.lstm import EMBEDDINGS
 from unmask.backbone.lstm_layer import GATES, LSTMLayer, ReadingOrder
 from unmask.backbone.spelling_embed import character_layers, convolved
 from unmask.backbone.transformer import check_dropout, compute_dtype
 from unmask.backbone.two_way_lstm import CHARACTERS
+from unmask.backbone.without_positions import TWO_SIDED, WithoutPositions
 from unmask.batch import Batch, Hidden
 from unmask.errors import require
-from unmask.init_weights import InitWeights
 from unmask.see import Pattern
 
 
 @dataclass(frozen=True)
-class SpelledBiLSTM(Part):
+class SpelledBiLSTM(WithoutPositions):
     """BiLSTM layers over word vectors and characters. The last vectors are those of all layers, side by side."""
 
     cells: tuple[int, ...] = (1024, 512)  # of each layer, in each direction
@@ -42,9 +42,7 @@ class SpelledBiLSTM(Part):
     dropout: float = 0.5  # on the embeddings and on the output of every layer
 
     def __post_init__(self) -> None:
-        for name in ("embedding", "characters", "length"):
-            value = getattr(self, name)
-            require(value >= 1, "backbone.{name} must be 1 or more, got {value}", name=name, value=value)
+        self.check_sizes("embedding", "characters", "length")
         require(
             bool(self.cells) and min(self.cells) >= 1,
             "backbone.cells must be the numbers of cells of all layers, each 1 or more, got {cells}: write (1024, 512)",
@@ -64,10 +62,8 @@ class SpelledBiLSTM(Part):
 
     @property
     def needs(self) -> tuple[Need, ...]:
-        sides = Need("both sides", "it reads from both sides")
-        alone = Need("unpacked rows", "its cells are not reset inside a row")
         spelling = Need("column:spelling", "it reads words by their spelling too", unless="filters=()")
-        return (sides, alone, *((spelling,) if self.filters else ()))
+        return (*TWO_SIDED, *((spelling,) if self.filters else ()))
 
     @property
     def gives(self) -> frozenset[str]:
@@ -103,26 +99,6 @@ class SpelledBiLSTM(Part):
         """The width of the last vectors: both directions of all layers."""
         return 2 * sum(self.outputs_of)
 
-    @property
-    def memory(self) -> int:
-        """The number of tokens of earlier rows that it remembers: 0."""
-        return 0
-
-    @property
-    def bounded(self) -> bool:
-        """Whether it knows only the positions that it was trained on: no, it has no positions."""
-        return False
-
-    @property
-    def segments(self) -> int:
-        """The number of segment kinds that it distinguishes: 0, it ignores segments."""
-        return 0
-
-    @property
-    def fresh(self) -> InitWeights:
-        """How heads are initialised."""
-        return InitWeights("normal", 0.02)
-
     def build(self, vocabulary: int, pattern: Pattern, embed: nn.Module | None = None) -> SpelledBiLSTMModule:
         """The network with random initial weights. `embed`: the embeddings of another network, to be shared."""
         return SpelledBiLSTMModule(self, vocabulary, embed)
@@ -135,10 +111,6 @@ class SpelledBiLSTM(Part):
         )
         spelling = sum(2 * CHARACTERS * size * self.characters * count for size, count in enumerate(self.filters, 1))
         return float(2 * layers + spelling)
-
-    def outputs(self, vocabulary: int) -> float:
-        """The number of full-width rows of the token table: all rows."""
-        return vocabulary
 
 
 def _projects(cells: int, spec: SpelledBiLSTM) -> bool:

@@ -18,6 +18,7 @@ from unmask.backbone.block import Activation, Block, drop_bias, feedforward_flop
 from unmask.backbone.embed import Embed, Norm
 from unmask.backbone.key_value_cache import Cache, require_cached
 from unmask.backbone.layer_masks import layer_masks
+from unmask.backbone.neighbour_heads import start_at_neighbours
 from unmask.backbone.positions import Learned
 from unmask.backbone.protocols import AttentionPart, Decoder, Knowledge, LocalLayers, Positions
 from unmask.backbone.rotary import ROTATION
@@ -63,6 +64,8 @@ class Transformer(Part):
     deviation: float = 0.02  # of the initial weights
     # initial weights of the projection of narrow embeddings: as in the layers, or Glorot's (ELECTRA)
     initial_projection: Literal["layers", "glorot"] = "layers"
+    # initial attention: random, or half of the heads of the first layer read the tokens next to each token
+    initial_attention: Literal["random", "neighbours"] = "random"
     scaled_init: bool = False  # divide initial output weights by the square root of the number of sublayers (GPT-2)
 
     def __post_init__(self) -> None:
@@ -99,6 +102,13 @@ class Transformer(Part):
             "another backbone.width or backbone.heads",
             positions=type(self.positions).__name__,
             head=self.width // self.heads,
+        )
+        require(
+            self.initial_attention == "random" or (self.positions == Learned() and self.attention == Full()),
+            "backbone.initial_attention=neighbours needs positions=Learned and attention=Full, whose initial weights it sets, got "
+            "{positions} and {attention}: set initial_attention=random",
+            positions=type(self.positions).__name__,
+            attention=type(self.attention).__name__,
         )
         if self.knowledge is not None:
             self.knowledge.check(self)
@@ -230,6 +240,8 @@ class TransformerModule(nn.Module):
             for block in list[Any](self.blocks):
                 for linear in (block.attention.out, block.mlp.down):
                     narrow.layer(linear)
+        if spec.initial_attention == "neighbours":
+            start_at_neighbours(self)
 
     def _draw(self, module: nn.Module) -> None:
         if isinstance(module, nn.Linear):

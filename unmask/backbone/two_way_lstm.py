@@ -8,21 +8,21 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from unmask.axes import Need, Part
+from unmask.axes import Need
 from unmask.backbone.auto_dropout import Dropout, dropout_for
 from unmask.backbone.lstm_layer import GATES, LSTMLayer, ReadingOrder
 from unmask.backbone.spelling_embed import SpellingEmbed
 from unmask.backbone.transformer import check_dropout, compute_dtype
+from unmask.backbone.without_positions import TWO_SIDED, WithoutPositions
 from unmask.batch import Batch, Hidden
 from unmask.errors import require
-from unmask.init_weights import InitWeights
 from unmask.see import Pattern
 
 CHARACTERS = 50  # of a word, with the symbols of its begin and its end
 
 
 @dataclass(frozen=True)
-class TwoWayLSTM(Part):
+class TwoWayLSTM(WithoutPositions):
     """Two stacks of LSTM layers that share only the embeddings (ELMo).
 
     The first half of every vector sees the tokens before and its own, the second half its own and the tokens after. Cells
@@ -43,9 +43,7 @@ class TwoWayLSTM(Part):
     )
 
     def __post_init__(self) -> None:
-        for name in ("layers", "width", "cells", "length", "characters"):
-            value = getattr(self, name)
-            require(value >= 1, "backbone.{name} must be 1 or more, got {value}", name=name, value=value)
+        self.check_sizes("layers", "width", "cells", "length", "characters")
         require(
             self.width % 2 == 0,
             "backbone.width must be even, got {width}: half of it is for each direction",
@@ -62,11 +60,7 @@ class TwoWayLSTM(Part):
 
     @property
     def needs(self) -> tuple[Need, ...]:
-        return (
-            Need("column:spelling", "it reads words by their spelling"),
-            Need("both sides", "it reads from both sides"),
-            Need("unpacked rows", "its cells are not reset inside a row"),
-        )
+        return (Need("column:spelling", "it reads words by their spelling"), *TWO_SIDED)
 
     @property
     def gives(self) -> frozenset[str]:
@@ -83,29 +77,9 @@ class TwoWayLSTM(Part):
         return self.width // 2
 
     @property
-    def memory(self) -> int:
-        """The number of tokens of earlier rows that stay visible: 0, there is no memory."""
-        return 0
-
-    @property
-    def bounded(self) -> bool:
-        """Whether it knows only the positions that it was trained on: no, it has no positions."""
-        return False
-
-    @property
-    def segments(self) -> int:
-        """The number of segment kinds that it distinguishes: 0, it ignores segments."""
-        return 0
-
-    @property
     def embedding(self) -> int | None:
         """The width of the embeddings, which both stacks read."""
         return self.width // 2
-
-    @property
-    def fresh(self) -> InitWeights:
-        """How heads are initialised."""
-        return InitWeights("normal", 0.02)
 
     def build(self, vocabulary: int, pattern: Pattern, embed: nn.Module | None = None) -> TwoWayLSTMModule:
         """The network with random initial weights. `embed`: the embeddings of another network, to be shared."""
@@ -117,10 +91,6 @@ class TwoWayLSTM(Part):
         layer = 2 * GATES * self.cells * 2 * half + (2 * self.cells * half if self.cells != half else 0)
         spelling = sum(2 * CHARACTERS * size * self.characters * count for size, count in enumerate(self.filters, 1))
         return float(2 * self.layers * layer + spelling + self.highways * 4 * found * found + 2 * found * half)
-
-    def outputs(self, vocabulary: int) -> float:
-        """The number of full-width rows of the token table: all rows."""
-        return vocabulary
 
 
 class TwoWayLSTMModule(nn.Module):

@@ -8,17 +8,15 @@ from typing import Any
 import torch
 from torch import nn
 
-from unmask.axes import Part
 from unmask.backbone.lstm import WordEmbed
 from unmask.backbone.transformer import check_dropout, compute_dtype
+from unmask.backbone.without_positions import WithoutPositions
 from unmask.batch import Batch, Hidden
-from unmask.errors import require
-from unmask.init_weights import InitWeights
 from unmask.see import Pattern
 
 
 @dataclass(frozen=True)
-class WordsAlone(Part):
+class WordsAlone(WithoutPositions):
     """Token embeddings alone, such as word vectors: the baseline of every network that reads words in context."""
 
     width: int = 300  # of the embeddings
@@ -26,9 +24,7 @@ class WordsAlone(Part):
     dropout: float = 0.0  # on the embeddings, of whole words
 
     def __post_init__(self) -> None:
-        for name in ("width", "length"):
-            value = getattr(self, name)
-            require(value >= 1, "backbone.{name} must be 1 or more, got {value}", name=name, value=value)
+        self.check_sizes("width", "length")
         check_dropout(self, "dropout", automatic=())
 
     @property
@@ -41,29 +37,9 @@ class WordsAlone(Part):
         return 0
 
     @property
-    def memory(self) -> int:
-        """The number of tokens of earlier rows that stay visible: 0."""
-        return 0
-
-    @property
-    def bounded(self) -> bool:
-        """Whether it knows only the positions that it was trained on: no, it has no positions."""
-        return False
-
-    @property
-    def segments(self) -> int:
-        """The number of segment kinds that it distinguishes: 0, it ignores segments."""
-        return 0
-
-    @property
     def embedding(self) -> int | None:
         """The width of the embeddings: None, `width`."""
         return None
-
-    @property
-    def fresh(self) -> InitWeights:
-        """How heads are initialised."""
-        return InitWeights("normal", 0.02)
 
     def build(self, vocabulary: int, pattern: Pattern, embed: nn.Module | None = None) -> WordsAloneModule:
         """The network with random initial weights. `embed`: the embeddings of another network, to be shared."""
@@ -72,10 +48,6 @@ class WordsAlone(Part):
     def flops(self, length: int, pattern: Pattern, asked: float = 0.0) -> float:
         """Floating-point operations per token of one forward pass: none, a lookup."""
         return 0.0
-
-    def outputs(self, vocabulary: int) -> float:
-        """The number of full-width rows of the token table: all rows."""
-        return vocabulary
 
 
 class WordsAloneModule(nn.Module):

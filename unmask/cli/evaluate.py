@@ -27,6 +27,7 @@ from unmask.cli.options import (
 )
 from unmask.cli.program import verb
 from unmask.errors import UserError, require
+from unmask.score_names import score_name
 
 # what a person is shown of a text, in order: the field, what it is called, how it is written
 TEXT = (
@@ -197,10 +198,9 @@ def _show_tasks(scores: dict[str, dict[str, Any]], title: str, said: output.Said
     if json_:
         output.as_json(scores)
         return
-    called = screen.CALLED | {"mcc": "MCC"}
     mains = {name: one["main"] for name, one in scores.items()}
     rows = [
-        [name, f"{scores[name]['examples']:,}", called.get(main["measure"], main["measure"]), f"{main['score']:.4f}"]
+        [name, f"{scores[name]['examples']:,}", score_name(main["measure"]), f"{main['score']:.4f}"]
         for name, main in mains.items()
     ]
     mean = sum(main["score"] for main in mains.values()) / len(mains)
@@ -222,12 +222,14 @@ def _show_pairs(title: str, scores: dict[str, Any]) -> None:
 def _numbers(scores: dict[str, Any]) -> Iterator[list[str]]:
     """The scores of a task that are one number each, as they are shown."""
     yield ["examples", f"{scores['examples']:,}"]
-    called = screen.CALLED | {"mcc": "MCC", "mse": "mean squared error"}
+    for name in ("queries", "queries_left_out"):  # of rankings
+        if scores.get(name):
+            yield [name.replace("_", " "), f"{scores[name]:,}"]
     for name, value in scores.items():
         if isinstance(value, float):
-            yield [called.get(name, name), f"{value:.4f}"]
+            yield [score_name(name), f"{value:.4f}"]
         if isinstance(value, str):
-            yield [called.get(name, name), value]
+            yield [score_name(name), value]
         if name == "accuracy" and "majority" in scores:
             yield [
                 f"accuracy of always saying {scores['majority']['label']!r}",

@@ -76,6 +76,12 @@ def pretrain(
     lexicon: Annotated[
         list[Path], typer.Option(metavar="FILE", help="For text: phrases and entities, for ernie; repeatable.")
     ] = [],  # noqa: B006
+    graph: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FOLDER", help="For text: vectors of 'unmask graph', whose entities are found, for ernie-thu."
+        ),
+    ] = None,
     lines: Annotated[bool, typer.Option("--lines", help="For text: every line of a .txt file is a document.")] = False,
     encoding: Annotated[str | None, typer.Option(help="For text: how the files are encoded; by default utf-8.")] = None,
     holdout: Annotated[
@@ -98,8 +104,8 @@ def pretrain(
     model = unmask.pretrain(
         recipe, words, out, size=size, variant=variant, settings=settings, budget=budget, start=start, seed=seed,
         device=device, compiled=compiled, resume=resume, overwrite=overwrite, tensorboard=tensorboard,
-        recipe_file=recipe_file, stop=options.interrupt(), began=began(), tokenizer=tokenizer, lexicon=lexicon, lines=lines,
-        encoding=encoding, holdout=None if holdout is None else options.share(holdout), like=like, progress=output.progress(json_),
+        recipe_file=recipe_file, stop=options.interrupt(), began=began(), tokenizer=tokenizer, lexicon=lexicon, graph=graph,
+        lines=lines, encoding=encoding, holdout=None if holdout is None else options.share(holdout), like=like, progress=output.progress(json_),
     )  # fmt: skip
     last = model.history[-1]
     if last.get("stopped"):
@@ -184,6 +190,12 @@ def adapt(
     recipe_file: OwnRecipe = None,
     device: Device = None,
     json_: Json = False,
+    resume: Annotated[
+        bool,
+        typer.Option(
+            "--resume", help="Go on with the training in --out that was cut off: give the same command again."
+        ),
+    ] = False,
     overwrite: Overwrite = False,
 ) -> None:
     """Fine-tune a pretrained model: to tell labels apart, tag words, find answers, predict numbers, rank, choose or write.
@@ -197,7 +209,7 @@ def adapt(
     )
     only = {
         "--fresh": fresh, "--seeds": find_rate and seeds > 1, "--dev": find_rate and dev is not None,
-        "--unlabelled": find_rate and bool(unlabelled),
+        "--unlabelled": find_rate and bool(unlabelled), "--resume": resume,
     }  # fmt: skip
     wrong = [name for name, given in only.items() if given]
     require(
@@ -210,8 +222,8 @@ def adapt(
     if warm_text is not None:
         warmed = out.with_name(f"{out.name}-text")
         base = unmask.warm(
-            base, train, warmed, budget=warm_text, task=task, text=text, label=label, seed=seed, overwrite=overwrite, stop=stop,
-            progress=progress,
+            base, train, warmed, budget=warm_text, task=task, text=text, label=label, seed=seed, overwrite=overwrite, resume=resume,
+            stop=stop, progress=progress,
         )  # fmt: skip
         if base.history[-1].get("stopped"):
             raise typer.Exit(130)
@@ -231,10 +243,11 @@ def adapt(
         if found["stopped"]:
             raise typer.Exit(130)
         return
-    model = base.adapt(train, out, seed=seed, fresh=fresh, folds=folds, **asked)
+    model = base.adapt(train, out, seed=seed, fresh=fresh, folds=folds, resume=resume, **asked)
     last = model.history[-1]
     if last.get("stopped"):
-        output.done(last, f"stopped at step {last['step']:,}; the weights so far are in {out}", json_)
+        said = f"stopped at step {last['step']:,}; the weights so far are in {out}; go on with the same command and --resume"
+        output.done(last, said, json_)
         raise typer.Exit(130)
     if model.trials is not None:
         adapting.show_trials(model.trials, out, json_)

@@ -21,6 +21,7 @@ import torch
 
 from unmask import run
 from unmask.adapt import adapt
+from unmask.axes import Task
 from unmask.comparison.entry import Entry
 from unmask.comparison.peak import peak_memory
 from unmask.comparison.request import Job, Request, read
@@ -37,17 +38,8 @@ from unmask.threads import wait_without_spinning
 from unmask.train import log
 
 MEASURED, RUNS, JOBS = "measured", "runs", "jobs"
-# the score that stands for all scores of a task, by the first of these names; and whether more is better
-MAIN = {
-    "mean_over_paradigms": True,
-    "f1": True,
-    "micro_f1": True,
-    "pearson": True,
-    "mrr": True,
-    "accuracy": True,
-    "rouge_l": True,
-    "bits_per_byte": False,
-}
+# the score that stands for all scores of a file without a task, by the first of these names; and whether more is better
+MAIN = {"mean_over_paradigms": True, "accuracy": True, "bits_per_byte": False}
 
 
 def result_file(folder: Path, job: Job) -> Path:
@@ -154,7 +146,7 @@ class Measuring:
     def _score(self, model: Model, task: TaskFiles) -> None:
         """Score the model on a file, without adapting it."""
         if task.name not in self.result["scores"] and task.name not in self.result["skipped"]:
-            self.result["scores"][task.name] = {"0": main_score(evaluate_file(model, task.test))}
+            self.result["scores"][task.name] = {"0": main_score(evaluate_file(model, task.test), None)}
             self.result["commands"].append(shlex.join(["unmask", "evaluate", str(self.run), str(task.test)]))
 
     def _adapt(self, model: Model, task: TaskFiles, into: str, *, fresh: bool) -> None:
@@ -176,7 +168,7 @@ class Measuring:
                                 stop=self.stop):  # fmt: skip
                 if record.get("stopped"):
                     raise Stopped
-            found[str(seed)] = main_score(evaluate_examples(self._opened(out), tested))
+            found[str(seed)] = main_score(evaluate_examples(self._opened(out), tested), part)
             shutil.rmtree(out)
             self.result["commands"] += _adapt_commands(task, self.run, file, out, seed, fresh=fresh)
             self.write()
@@ -197,11 +189,18 @@ def _write_drawn(file: Path, chosen: list[Any]) -> Path:
     return file
 
 
-def main_score(scores: dict[str, Any]) -> dict[str, Any]:
-    """All scores that are numbers, with the one that stands for them."""
-    name = next(name for name in MAIN if scores.get(name) is not None)
+def main_score(scores: dict[str, Any], task: Task | None) -> dict[str, Any]:
+    """All scores that are numbers, with the one that stands for them. `task`: that of the model, which says which one."""
+    higher = MAIN if task is None else dict.fromkeys(task.main_scores, True)
+    name = next((name for name in higher if scores.get(name) is not None), None)
+    if name is None:
+        raise UserError(
+            "models are compared by {names}, but the scores are {known}: name one of them in main_scores of the task",
+            names=" or ".join(higher) or "no score",
+            known=", ".join(scores),
+        )
     numbers = {key: value for key, value in scores.items() if isinstance(value, float | int)}
-    return {"score": scores[name], "measure": name, "higher": MAIN[name], "all": numbers}
+    return {"score": scores[name], "measure": name, "higher": higher[name], "all": numbers}
 
 
 def _pretrain_command(job: Job, request: Request, out: Path) -> str:

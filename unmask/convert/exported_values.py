@@ -50,6 +50,7 @@ FATES: dict[type, dict[str, Fate]] = {
         "segments": "written", "tasks": "written", "activation": "written",
         "dropout": "written", "attention_dropout": "written", "activation_dropout": "training", "epsilon": "written",
         "deviation": "written", "initial": "training", "initial_projection": "training", "scaled_init": "training",
+        "initial_attention": "training",
     },
     backbone.EncoderDecoder: {
         "layers": "written", "decoder_layers": "written", "width": "written", "heads": "written", "feedforward": "written",
@@ -101,7 +102,7 @@ FATES: dict[type, dict[str, Fate]] = {
     predict.Neighbours: {"samples": "training"},
     predict.Entities: {"among": "left out", "width": "left out", "epsilon": "left out"},
     predict.SpanBoundary: {"places": "left out", "width": "left out", "epsilon": "left out"},
-    predict.Choice: {"pooler": "left out", "activation": "left out", "dropout": "left out"},
+    predict.Choice: {"pool": "left out", "pooler": "left out", "activation": "left out", "dropout": "left out"},
     predict.AllTokens: {"epsilon": "left out"},
     predict.Label: {
         "classes": "written", "pool": "checked", "pooler": "checked", "activation": "checked", "bias": "checked",
@@ -113,7 +114,7 @@ FATES: dict[type, dict[str, Fate]] = {
     predict.TextVectors: {"pool": "left out", "loss": "training", "dims": "training"},
     predict.Tags: {"classes": "written", "dropout": "written", "crf": "checked", "dense": "checked", "column": "training"},
     predict.Span: {},
-    predict.Relation: {"classes": "left out", "dropout": "left out"},
+    predict.Relation: {"classes": "left out", "pool": "left out", "dropout": "left out"},
     predict.San: {"classes": "left out", "steps": "left out", "dropout": "left out", "weights": "left out"},
     predict.AnswerSteps: {"count": "left out", "dropout": "left out"},
     predict.Replaced: {"where": "training", "initial": "training"},

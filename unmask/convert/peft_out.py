@@ -46,7 +46,8 @@ def export_peft(model: Model, out: str | Path, *, overwrite: bool = False) -> Ex
     factors = {} if tune is None else tune.factors(model.system)
     require(
         bool(factors),
-        "--peft writes the matrices of --tune lora, got a run of {tune}: leave --peft out, or tune with --tune lora",
+        "--peft writes the matrices of --tune lora, got a run of {tune}: {leave}tune with --tune lora",
+        leave="leave --peft out, or " if tune is None or tune.plain else "",
         tune="full tuning" if tune is None else f"--tune {type(tune).__name__.lower()}",
     )
     merged = merged_model(model)

@@ -117,7 +117,7 @@ def _about_network(recipe: Recipe) -> Iterator[str]:
     if memory:
         size = "in the cells of the network" if memory == ALL_TOKENS else f"up to {memory} tokens"
         yield f"every token also sees a memory of earlier rows, {size}"
-    if "two halves" in gives_of(recipe.system):
+    if extract.TWO_HALVES in gives_of(recipe.system):
         yield (
             "the matrix shows both halves of a vector together: the first half sees only its own token and the tokens before, and "
             "predicts the next one; the second half sees only its own token and those after, and predicts the previous one"

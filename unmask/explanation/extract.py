@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from unmask import curves, see, system
 from unmask.axes import Objective, Way, columns_of, gives_of, parts_in, rules
@@ -18,6 +19,8 @@ from unmask.recipe import FullTrack, Recipe, Stage
 from unmask.text import Tokenizer
 from unmask.text.lexicon import LEVELS
 
+TARGETS = "targets:"  # before the name of targets, in the facts of parts
+TWO_HALVES = "two halves"  # a fact: each half of a vector sees one direction
 _SHAPE = ("layers", "width", "heads", "feedforward")  # fields of a backbone that are shown even with default values
 
 
@@ -138,18 +141,35 @@ def _new_way(made: Made, place: int) -> Way:
 def targets(
     recipe: Recipe, track: FullTrack, stage: Stage, batch: Batch, tokenizer: Tokenizer
 ) -> Iterator[Target]:  # fmt: skip
-    """The tokens that are predicted. Each token of the first target has a record; tokens of other targets are added to it."""
+    """The tokens that are predicted. Each token of the first target has a record; tokens of other targets are added to it, or
+    have their own records if each half of a vector predicts another target."""
     parts = [part for _, name, part in objectives(recipe, track) if stage.weights.get(name, 1.0)]
     read = batch.decoder or batch
-    names = [name for name in read.targets if name in {part.target for part in parts}]
-    if not names:
-        return
-    first, *others = (read.targets[name] for name in names)
+    names = [name for name in read.targets if name in {target for part in parts for target in _targets_of(part)}]
+    halves = TWO_HALVES in gives_of(recipe.system)
+    for name in names if halves else names[:1]:
+        others = [] if halves else [read.targets[other] for other in names[1:]]
+        sides = filter(None, (part.around(batch) for part in parts if part.target == name))
+        yield from _records(recipe, read, read.targets[name], others, next(sides, None), tokenizer)
+
+
+def _targets_of(part: Objective) -> set[str]:
+    """The names of all targets that an objective predicts."""
+    read = {need.fact.removeprefix(TARGETS) for need in part.needs if need.fact.startswith(TARGETS)}
+    return read | {part.target} if part.target else read
+
+
+def _records(
+    recipe: Recipe, read: Batch, first: Targets, others: Sequence[Targets], sides: tuple[Tensor, ...] | None, tokenizer: Tokenizer
+) -> Iterator[Target]:  # fmt: skip
+    """A record for each token of the first targets, with the tokens of the others that are predicted at the same place."""
     further = [_by_place(more) for more in others]
-    none = (first.at, first.at, torch.zeros_like(first.weight))
-    sides = next(filter(None, (part.around(batch) for part in parts if part.target == names[0])), none)
+    sides = sides or (first.at, first.at, torch.zeros_like(first.weight))
     blind = "second stream" in gives_of(recipe.system)
-    sees = (see.visible_before(read) if blind else see.visible(read))[0].sum(1).tolist()
+    seen = (see.visible_before(read) if blind else see.visible(read))[0]
+    if TWO_HALVES in gives_of(recipe.system):  # the half that predicts a later token sees no later one
+        seen = seen.tril() if bool((first.where > first.at).any()) else seen.triu()
+    sees = seen.sum(1).tolist()
     stored = (*sides, first.where, first.at, first.ids, first.start, first.end, first.weight)
     for left, right, between, place, at, i, start, end, weight in zip(*(c.tolist() for c in stored), strict=True):
         if weight:
@@ -167,7 +187,7 @@ def questions(
         places = {
             "examples": tuple(batch.summary[batch.counted > 0].tolist()),
             "tokens": tuple(torch.nonzero(batch.real[0])[:, 0].tolist()),
-            "targets": hidden.get(part.target or "", ()),
+            "targets": tuple(sorted({place for name in _targets_of(part) for place in hidden.get(name, ())})),
         }[part.asked_at]
         weight = curves.at(stage.weights.get(name, 1.0), done)
         yield ObjectiveAsked(name, by, places, weight, _meaning(part))

@@ -5,19 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import torch
-from torch import Tensor
 
 from unmask import chance
-from unmask.axes import InPlace, Need, Part
+from unmask.axes import Need
 from unmask.batch import Batch, Vocabulary
 from unmask.errors import require
 from unmask.hide.choice import places, targets
-
-LINKS = "links"  # the column: the number of each token's entity, -1: it has none
+from unmask.hide.rule import Rule
+from unmask.text.links import LINKS
 
 
 @dataclass(frozen=True)
-class Links(Part):
+class Links(Rule):
     """Every entity of the text is predicted; some of their links are wrong, and some are removed. The tokens stay.
 
     Paper: ERNIE of Tsinghua (Zhang et al. 2019). Needs: the column of links. Produces: the targets "entities". Used by:
@@ -53,25 +52,6 @@ class Links(Part):
     @property
     def gives(self) -> frozenset[str]:
         return frozenset({"targets:entities"})
-
-    @property
-    def share(self) -> float:
-        """The share of tokens that are predicted as tokens: none."""
-        return 0.0
-
-    @property
-    def longest(self) -> int:
-        return 1
-
-    @property
-    def in_place(self) -> InPlace | None:
-        return None
-
-    def chosen(self, batch: Batch, vocabulary: Vocabulary, seed: int) -> Tensor | None:
-        return None
-
-    def source(self, batch: Batch, vocabulary: Vocabulary, seed: int) -> None:
-        return None
 
     def apply(self, batch: Batch, vocabulary: Vocabulary, seed: int) -> Batch:
         length = batch.shape[1]

@@ -44,6 +44,11 @@ def attention(model: Model, text: str) -> Noted[AttentionWeights]:
     with _Watch(batch.shape[1]) as watch:
         model.system.look(batch)
     require(
+        bool(watch.found) or "decoder" not in gives_of(model.recipe.system.backbone),
+        "the encoder of {folder} has no attention; its decoder reads from the source: give a second text, the TARGET that it writes",
+        folder=model.folder,
+    )
+    require(
         bool(watch.found),
         "{folder} shows no attention weights: it has no attention layers, or a kernel keeps them to itself (on a GPU, or with "
         "--fast): open it with device cpu and without fast",

@@ -121,24 +121,30 @@ def _frame(model: Model) -> _Frame:
 def _batches(
     model: Model, frame: _Frame, ids: np.ndarray, begins: np.ndarray, counts: np.ndarray, spelling: np.ndarray | None
 ) -> Iterator[tuple[np.ndarray, Batch]]:
-    lengths, multiple = counts + len(frame.before) + len(frame.after), 1 if model.device == "cpu" else 8
-    first, inside, last = frame.segments
+    ahead, behind = len(frame.before), len(frame.after)
+    lengths, multiple = counts + ahead + behind, 1 if model.device == "cpu" else 8
+    first, own, last = frame.segments
     for chosen in together(lengths, tokens=tokens_at_once(model)):
         few = lengths[chosen]
         width = min(-(-int(few.max()) // multiple) * multiple, max(model.places, int(few.max())))
+        steps = np.arange(width) - ahead  # the place in the text
+        inside = (steps >= 0) & (steps < counts[chosen, None])  # B T
+        source = (begins[chosen, None] + steps)[inside]
         rows = np.full((len(chosen), width), model.tokenizer.vocabulary.pad, np.int64)
-        segment = np.zeros_like(rows)
-        spelled = None if spelling is None else np.full((*rows.shape, spelling.shape[1]), NO_BYTE, np.int64)
-        for row, number in enumerate(chosen):
-            begin, count, end = begins[number], counts[number], few[row]
-            rows[row, :end] = np.concatenate((frame.before, ids[begin : begin + count], frame.after))
-            segment[row, :end] = first + [inside] * int(count) + last
-            if spelled is not None and spelling is not None:
-                spelled[row, len(frame.before) : len(frame.before) + count] = spelling[begin : begin + count]
+        segment = np.where(inside, own, 0)
+        rows[inside] = ids[source]
+        rows[:, :ahead], segment[:, :ahead] = frame.before, first
+        for place in range(behind):
+            at = np.arange(len(chosen)), few - behind + place
+            rows[at], segment[at] = frame.after[place], last[place]
+        spelled = None
+        if spelling is not None:
+            spelled = np.full((*rows.shape, spelling.shape[1]), NO_BYTE, np.int64)
+            spelled[inside] = spelling[source]
         batch = _batch(rows, segment, few, frame.summary)
         if spelled is not None:
             batch = batch.replace(columns={SPELLING: torch.from_numpy(spelled)})
-        yield chosen, batch.to(model.device, non_blocking=True)
+        yield chosen, batch if model.device == "cpu" else batch.to(model.device, non_blocking=True)
 
 
 def _batch(ids: np.ndarray, segment: np.ndarray, lengths: np.ndarray, summary: int) -> Batch:

@@ -11,7 +11,7 @@ from unmask import screen
 from unmask.comparison.one_command import one_command
 from unmask.errors import require, unknown
 from unmask.pipeline.call import near
-from unmask.pipeline.check import PIPELINE, check_pipeline
+from unmask.pipeline.check import PIPELINE, check_networks, check_pipeline
 from unmask.pipeline.description import Pipeline
 from unmask.pipeline.execute import do_all, state_of
 from unmask.pipeline.read_file import read_pipeline
@@ -100,6 +100,8 @@ def _variants(
         (WHOLE if not without else f"without {' and '.join(without)}", None, base)
     ]
     named += [(f"without {' and '.join([*without, name])}", name, base.without({name})) for name in left_out]
+    for _, _, one in named:
+        check_networks(source, one)
     made = [
         Variant(
             name, out, one, tuple(w for seed in range(seeds) for w in works_of(one, whole, seed=seed, device=device))

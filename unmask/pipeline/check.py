@@ -7,22 +7,25 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from unmask import adapt, recipes, tasks
+from unmask import adapt, recipes, run, tasks
 from unmask.adapt.many_settings import Many
 from unmask.adapt.unlabelled import check_unlabelled, read_unlabelled
 from unmask.api.from_text import Reading, check_pairs, check_reading, is_text
-from unmask.api.ways import tuned_by, tuning_settings
+from unmask.api.ways import task_with, tuned_by, tuning_settings
 from unmask.comparison.task_files import find
 from unmask.errors import UserError
+from unmask.knowledge.folder import read_about
 from unmask.knowledge.graph import read_graph
-from unmask.pipeline.chosen_recipe import chosen_recipe
+from unmask.pipeline.chosen_recipe import chosen_recipe, own_file
 from unmask.pipeline.description import AdaptingStage, LabelledFile, Pipeline, PretrainingStage
 from unmask.pipeline.toml_file import TomlFile
+from unmask.pretraining.mixture import needed_columns
 from unmask.recipe import Recipe
 from unmask.settings import override
-from unmask.system import check_training
+from unmask.system import check_training, with_network_of
 from unmask.tasks.classify import Columns
 from unmask.text.documents import source_of
+from unmask.text.links import LINKS
 
 PIPELINE = "pipeline.toml"  # a copy of the file, in the output folder
 
@@ -74,13 +77,83 @@ def _check_pretraining(file: TomlFile, pipeline: Pipeline, stage: PretrainingSta
             read_graph({"train": stage.triples.files})
     for labelled in stage.labelled:
         _check_labelled(file, stage.name, labelled)
-    recipe = _check_recipe(file, pipeline, stage)
+    _check_recipe(file, pipeline, stage)
+    recipe = _check_network(file, pipeline, stage)
+    graph = Path(stage.graph.folder or stage.graph.files[0]) if stage.graph else None
     fresh = stage.start is None and stage.run is None
     if stage.text:
         with _at(file, stage.name, "text"):
-            reading = Reading(lexicon=tuple(map(Path, pipeline.lexicon)), lines=stage.lines)
+            reading = Reading(lexicon=tuple(map(Path, pipeline.lexicon)), graph=graph, lines=stage.lines)
             check_reading(recipe, reading, None if fresh else Path(stage.run or "."))
             check_pairs(recipe, reading.corpus(stage.text))
+
+
+def check_networks(file: TomlFile, pipeline: Pipeline) -> None:
+    """Refuse stages whose recipe cannot train the network that it continues, also if other stages are left out."""
+    for stage in pipeline.pretraining:
+        _check_network(file, pipeline, stage)
+
+
+def _check_network(file: TomlFile, pipeline: Pipeline, stage: PretrainingStage) -> Recipe:
+    """The recipe of a stage, with the network that it continues."""
+    with _at(file, stage.name, "recipe" if stage.recipe else "from"):
+        recipe = _continued(pipeline, stage, chosen_recipe(pipeline, stage, tracks=False))
+    _check_graph(file, pipeline, stage, recipe)
+    return recipe
+
+
+def _continued(pipeline: Pipeline, stage: PretrainingStage, recipe: Recipe) -> Recipe:
+    """The recipe of a stage with the network that it continues. An error if the recipe cannot train that network."""
+    if stage.run is not None:
+        base = run.recipe_to_continue(Path(stage.run), own_file(pipeline))
+        return with_network_of(recipe, base)
+    before = next((one for one in pipeline.pretraining if one.name == stage.start), None)
+    if before is None:
+        return recipe
+    return with_network_of(recipe, _continued(pipeline, before, chosen_recipe(pipeline, before, tracks=False)))
+
+
+def _check_graph(file: TomlFile, pipeline: Pipeline, stage: PretrainingStage, recipe: Recipe) -> None:
+    """Refuse a graph that cannot be read, that nothing reads, or that is not the graph of an earlier stage; and text without
+    a graph, if the network reads entities."""
+    gone = "".join(f"without [{one.name}], " for one in pipeline.left_out)
+    file.require(
+        bool(stage.graph) or not stage.text or LINKS not in needed_columns(recipe),
+        (stage.name, "recipe" if stage.recipe else "text"),
+        "{gone}the network of [{name}] reads the entities of a text: name files of triples, or a folder of 'unmask graph', such as "
+        'graph = "triples.tsv"',
+        gone=gone,
+        name=stage.name,
+    )
+    if stage.graph is None:
+        return
+    with _at(file, stage.name, "graph"):
+        file.require(
+            LINKS in needed_columns(recipe),
+            (stage.name, "graph"),
+            "{gone}graph has no effect, because the network of [{name}] reads no entities: leave it out, or add "
+            'recipe = "ernie-thu"',
+            gone=gone,
+            name=stage.name,
+        )
+        if stage.graph.folder:
+            read_about(Path(stage.graph.folder))
+        else:
+            read_graph({"train": stage.graph.files})
+        before = _graph_before(pipeline, stage)
+        file.require(
+            before is None or before.graph == stage.graph,
+            (stage.name, "graph"),
+            "[{name}] continues the network of [{before}], which knows the entities of another graph: name the same graph",
+            name=stage.name,
+            before=before and before.name,
+        )
+
+
+def _graph_before(pipeline: Pipeline, stage: PretrainingStage) -> PretrainingStage | None:
+    """The nearest stage that a stage continues and that has a graph."""
+    before = next((one for one in pipeline.pretraining if one.name == stage.start), None)
+    return before if before is None or before.graph else _graph_before(pipeline, before)
 
 
 def _check_labelled(file: TomlFile, stage: str, given: LabelledFile) -> None:
@@ -95,8 +168,8 @@ def _check_labelled(file: TomlFile, stage: str, given: LabelledFile) -> None:
         adapt.read_files(tasks.get(str(kind)), given.train, given.dev)
 
 
-def _check_recipe(file: TomlFile, pipeline: Pipeline, stage: PretrainingStage) -> Recipe:
-    """The recipe of a stage without triples. It is made step by step, so that an error names the right field."""
+def _check_recipe(file: TomlFile, pipeline: Pipeline, stage: PretrainingStage) -> None:
+    """Make the recipe of a stage step by step, so that an error names the right field."""
     named = pipeline.recipe if stage.recipe is None else stage.recipe
     with _at(file, *((stage.name, "recipe") if stage.recipe else ("recipe",))):
         recipes.get(named, size=recipes.smallest(named))
@@ -109,11 +182,9 @@ def _check_recipe(file: TomlFile, pipeline: Pipeline, stage: PretrainingStage) -
     with _at(file, "set"):
         chosen_recipe(pipeline, alone, tracks=False)
     with _at(file, stage.name, "set" if stage.settings else "text"):
-        found = chosen_recipe(pipeline, stage, tracks=False)
-        check_training(found)
+        check_training(chosen_recipe(pipeline, stage, tracks=False))
     with _at(file, stage.name, "triples" if stage.triples else "labelled"):
         check_training(chosen_recipe(pipeline, stage))
-    return found
 
 
 def _check_folder(file: TomlFile, stage: AdaptingStage) -> None:
@@ -150,10 +221,10 @@ def _check_adapting(file: TomlFile, stage: AdaptingStage) -> None:
         )
         part = tasks.get(str(kind))
     of_task, of_tune = tuning_settings(stage.settings)
-    with _at(file, stage.name, "set"):
-        part = override(part, of_task)
     with _at(file, stage.name, "tune"):
         way = tuned_by(stage.tune, of_tune)
+    with _at(file, stage.name, "set"):
+        part = task_with(part, of_task, stage.tune)
     with _at(file, stage.name, "unlabelled" if stage.unlabelled else "tune"):
         check_unlabelled(way, bool(stage.unlabelled))
         if stage.unlabelled:

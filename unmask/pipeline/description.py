@@ -23,6 +23,15 @@ class Triples:
 
 
 @dataclass(frozen=True)
+class EntityGraph:
+    """A knowledge graph whose entities are found in a text."""
+
+    files: tuple[str, ...]  # of triples, from which the vectors of the entities are learned
+    names: str | None = None  # the file with the names of the entities, if triples hold ids
+    folder: str | None = None  # the vectors, a folder of 'unmask graph'; then there are no files
+
+
+@dataclass(frozen=True)
 class LabelledFile:
     """Examples of a task that are read during pretraining."""
 
@@ -46,12 +55,13 @@ class PretrainingStage:
     mix: float = 1.0  # the share of the steps that read triples and examples
     recipe: str | None = None  # None: that of the pipeline
     settings: tuple[str, ...] = ()
+    graph: EntityGraph | None = None  # its entities are found in the text
     scored: str | None = None  # no file: a stage of this kind has a loss and no score
 
     @property
     def does(self) -> str:
         read = {"text": self.text, "triples": self.triples, "labelled examples": self.labelled}
-        what = " and ".join(name for name, given in read.items() if given)
+        what = " and ".join(name for name, given in read.items() if given) + (" with entities" if self.graph else "")
         return f"{'continues' if self.start or self.run else 'pretrains'} on {what}"
 
 

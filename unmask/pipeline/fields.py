@@ -17,7 +17,7 @@ PIPELINE: dict[str, Any] = {
     "out": str, "recipe": str, "size": str, "variant": str, "budget": str, "tokenizer": str, "lexicon": Texts, "set": Texts,
 }  # fmt: skip
 PRETRAINS: dict[str, Any] = {
-    "from": str, "text": Texts, "lines": bool, "labelled": Texts, "triples": Texts, "names": str, "ask": Literal["tail", "relation", "both"], "mix": float,
+    "from": str, "text": Texts, "lines": bool, "labelled": Texts, "triples": Texts, "names": str, "ask": Literal["tail", "relation", "both"], "mix": float, "graph": Texts,
     "recipe": str, "set": Texts, "share": float, "budget": str,
 }  # fmt: skip
 ADAPTS: dict[str, Any] = {

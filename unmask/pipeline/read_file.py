@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from unmask import run
-from unmask.pipeline.description import AdaptingStage, Pipeline, PipelineStage, PretrainingStage, Triples
+from unmask.pipeline.description import AdaptingStage, EntityGraph, Pipeline, PipelineStage, PretrainingStage, Triples
 from unmask.pipeline.fields import OF_A_FILE, adapts, stage_tables, texts_of
 from unmask.pipeline.labelled_files import labelled_files
 from unmask.pipeline.read_budget import read_budget
@@ -134,7 +134,7 @@ def _pretraining(
     text, triples = texts_of(table.get("text")), None
     for field in ("names", "ask"):
         file.require(
-            field not in table or "triples" in table,
+            field not in table or "triples" in table or (field == "names" and "graph" in table),
             (name, field),
             "{field} says how triples are read, and [{name}] has none: leave it out",
             field=field,
@@ -147,6 +147,12 @@ def _pretraining(
         "lines" not in table or bool(text),
         (name, "lines"),
         "lines says how text is read, and [{name}] has no text: leave it out",
+        name=name,
+    )
+    file.require(
+        "graph" not in table or bool(text),
+        (name, "graph"),
+        "the entities of graph are found in text, and [{name}] has no text: add text, or use triples to read the graph itself",
         name=name,
     )
     labelled = labelled_files(file, name, texts_of(table.get("labelled")))
@@ -162,7 +168,22 @@ def _pretraining(
     return PretrainingStage(
         name, *start, share, tuple(str(path_in(file, one)) for one in text), table.get("lines", False), triples, labelled, mix,
         _recipe(file, table["recipe"]) if "recipe" in table else None, texts_of(table.get("set")),
+        _graph(file, name, table) if "graph" in table else None,
     )  # fmt: skip
+
+
+def _graph(file: TomlFile, name: str, table: dict[str, Any]) -> EntityGraph:
+    """Files of triples, or a folder that 'unmask graph' wrote."""
+    given = [path_in(file, one) for one in texts_of(table["graph"])]
+    if len(given) > 1 or not given[0].is_dir():
+        return EntityGraph(tuple(_files(file, table, "graph", name)), _existing(file, table, "names", name))
+    file.require(
+        "names" not in table or "triples" in table,
+        (name, "names"),
+        "names has no effect, because the folder {folder} has the names of its entities: leave it out",
+        folder=given[0],
+    )
+    return EntityGraph((), folder=str(given[0]))
 
 
 def _adapting(file: TomlFile, name: str, table: dict[str, Any], start: tuple[str | None, str | None]) -> AdaptingStage:

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 from unmask import run, screen
 from unmask.api.corpus import prepare, train_tokenizer
-from unmask.api.graphs import triples
+from unmask.api.graphs import graph, triples
 from unmask.api.model import Model
 from unmask.api.runs import load, pretrain
 from unmask.comparison.job import main_score
@@ -18,6 +18,7 @@ from unmask.errors import UserError
 from unmask.pipeline.call import Call
 from unmask.progress import Progress, follow
 from unmask.recipe_file import is_path
+from unmask.tasks import task_of
 
 ONE = ""  # the name of the task of a stage that has only one
 # options of the command line whose names in Python are others
@@ -43,7 +44,7 @@ class ApiRunner:
 
     def __call__(self, call: Call) -> dict[str, Any]:
         ways: dict[str, Callable[[Call], dict[str, Any]]] = {
-            "tokenizer": self._tokenizer, "triples": self._triples, "prepare": self._prepare, "pretrain": self._pretrain,
+            "tokenizer": self._tokenizer, "triples": self._triples, "prepare": self._prepare, "graph": self._graph, "pretrain": self._pretrain,
             "adapt": self._adapt, "evaluate": self._evaluate,
         }  # fmt: skip
         if self.stop():
@@ -65,6 +66,9 @@ class ApiRunner:
 
     def _prepare(self, call: Call) -> dict[str, Any]:
         return {"tokens": prepare(list(call.words), **given(call), progress=self.progress)["tokens"]}
+
+    def _graph(self, call: Call) -> dict[str, Any]:
+        return {"entities": len(graph(list(call.words), **given(call), progress=self.progress).entities)}
 
     def _pretrain(self, call: Call) -> dict[str, Any]:
         recipe, *data = map(str, call.words)
@@ -100,7 +104,7 @@ class ApiRunner:
         if Path(file).is_dir():
             scores = model.evaluate_tasks(file, tell=self._tell)
             return {"scores": {name: one["main"] for name, one in scores.items()}}
-        return {"scores": {ONE: main_score(model.evaluate(file, **options, tell=self._tell))}}
+        return {"scores": {ONE: main_score(model.evaluate(file, **options, tell=self._tell), task_of(model.recipe))}}
 
     def _loaded(self, folder: str | Path, options: dict[str, Any]) -> Model:
         """The model in a run folder. Takes the options of loading out of `options`."""

@@ -15,6 +15,7 @@ from unmask.pipeline.chosen_recipe import chosen_recipe, own_file, size_of, trac
 from unmask.pipeline.description import (
     UNTRAINED,
     AdaptingStage,
+    EntityGraph,
     Pipeline,
     PipelineStage,
     PretrainingStage,
@@ -114,21 +115,31 @@ class _Planner:
         ask = None if triples.ask == "tail" else triples.ask
         return self._make("triples", words, made_from, ".jsonl", {"--names": triples.names, "--ask": ask})
 
+    def _graph(self, graph: EntityGraph) -> tuple[Path, dict[str, Any]]:
+        """The folder with the vectors of a graph, and the hashes of the files that they come from."""
+        if graph.folder is not None:
+            return Path(graph.folder), {"graph": _digests(map(str, sorted(Path(graph.folder).iterdir())))}
+        made_from = {"triples": _digests(graph.files), "names": _digests([graph.names] if graph.names else [])}
+        options = {"--names": graph.names, "--device": self.device}
+        made = self._make("graph", tuple(map(Path, graph.files)), made_from, "", options)
+        return made.out, {"graph": made_from["triples"] | made_from["names"]}
+
     def _pretraining(self, stage: PretrainingStage, budget: str) -> Work:
         whole, recipe = self.whole, stage.recipe or self.whole.recipe
         fresh = stage.start is None and stage.run is None
         tokenizer, key = self._tokenizer(stage) if fresh else (None, None)
         words, reads, data = self._read_by(stage)
+        graph, read_graph = self._graph(stage.graph) if stage.graph else (None, {})
         entry = Entry(recipe, recipe, size_of(self.pipeline, stage), whole.variant, (*whole.settings, *stage.settings))
         tracks = track_settings(chosen_recipe(self.pipeline, stage, tracks=False), stage, data)
-        made_from = reads | {
+        made_from = reads | read_graph | {
             "recipe": recipe, "size": whole.size if fresh else None, "variant": whole.variant, "settings": list(entry.settings), "code": entry.key,
             "lexicon": _digests(whole.lexicon), "tokenizer": key, "start": self._start_key(stage), "budget": budget, "seed": self.seed,
         }  # fmt: skip
         out = self._run_folder(stage.name, made_from)
         options = {
             "--size": whole.size if fresh else None, "--variant": _not_usual(whole.variant), "--from": self._start(stage), "--tokenizer": tokenizer,
-            "--lexicon": list(whole.lexicon) if stage.text else [], "--lines": stage.lines, "--set": [*entry.settings, *tracks],
+            "--lexicon": list(whole.lexicon) if stage.text else [], "--graph": graph, "--lines": stage.lines, "--set": [*entry.settings, *tracks],
             "--budget": budget, "--seed": self.seed or None, "--device": self.device, "--out": out,
         }  # fmt: skip
         call = Call("pretrain", (recipe, *words), options)

@@ -12,7 +12,7 @@ from unmask.axes import AskedAt, Need
 from unmask.batch import Batch, Hidden, Loss
 from unmask.errors import require
 from unmask.init_weights import InitWeights
-from unmask.predict.label import pooled, summaries
+from unmask.predict.label import POOLS, pooled
 from unmask.predict.objective import Predicts, read_again
 
 
@@ -25,6 +25,7 @@ class Choice(Predicts):
     Differs from Label: the answers are texts, and each example may have a different number of them.
     """
 
+    pool: Literal["summary", "mean"] = "summary"  # the vector of the summary token, or the mean over all tokens
     pooler: bool = True  # a layer before the output
     activation: Literal["tanh", "gelu"] = "tanh"  # of the pooler
     dropout: float = 0.0  # before the output
@@ -78,7 +79,8 @@ class ChoiceModule(nn.Module):
     def decode(self, hidden: Hidden, batch: Batch) -> Tensor:
         """E K, the score of each choice of each example; minus infinity where an example has fewer than K choices."""
         vectors, read = read_again(hidden, batch)
-        x = pooled(summaries(vectors, read), self.dense, self.spec.activation)
+        (pool,) = POOLS[self.spec.pool]
+        x = pooled(pool(vectors, read), self.dense, self.spec.activation)
         scores = self.out(self.dropout(x))[:, 0]
         empty = ~read.real.flatten()[read.summary]
         return scores.masked_fill(empty, -float("inf")).view(len(batch.label), -1)

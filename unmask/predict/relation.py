@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Literal
 
 import torch
 import torch.nn.functional as F
@@ -13,7 +13,7 @@ from unmask.axes import AskedAt, Need
 from unmask.batch import Batch, Hidden, Loss
 from unmask.errors import require
 from unmask.init_weights import InitWeights
-from unmask.predict.label import summaries
+from unmask.predict.label import POOLS
 from unmask.predict.objective import Predicts
 
 ENTITIES: Final = ("head", "tail")  # the columns of the two entities; -1 on tokens outside
@@ -21,7 +21,7 @@ ENTITIES: Final = ("head", "tail")  # the columns of the two entities; -1 on tok
 
 @dataclass(frozen=True)
 class Relation(Predicts):
-    """The class of a pair of entities, from the vector of the summary token and the mean vector of each entity.
+    """The class of a pair of entities, from the vector of the text and the mean vector of each entity.
 
     Paper: R-BERT (Wu and He 2019), without its new tokens around the entities. Needs: labels (the columns of the entities).
     Produces: a cross-entropy per example. Used by: models adapted to relations.
@@ -29,6 +29,7 @@ class Relation(Predicts):
     """
 
     classes: int = 2  # the number of relations
+    pool: Literal["summary", "mean"] = "summary"  # of the text: the summary token, or the mean over all tokens
     dropout: float = 0.0  # before each layer
 
     def __post_init__(self) -> None:
@@ -54,7 +55,8 @@ class Relation(Predicts):
 class RelationModule(nn.Module):
     def __init__(self, spec: Relation, width: int, initial: InitWeights) -> None:
         super().__init__()
-        self.dense = initial.layer(nn.Linear(width, width))  # of the summary token
+        (self.pool,) = POOLS[spec.pool]
+        self.dense = initial.layer(nn.Linear(width, width))  # of the text
         self.entity = initial.layer(nn.Linear(width, width))  # of both entities
         self.out = initial.layer(nn.Linear(3 * width, spec.classes))
         self.dropout = nn.Dropout(spec.dropout)
@@ -68,7 +70,7 @@ class RelationModule(nn.Module):
 
     def decode(self, hidden: Hidden, batch: Batch) -> Tensor:
         """E classes, the score of each relation. There is one example in a row."""
-        parts = [self.dense(self.dropout(torch.tanh(summaries(hidden.last, batch))))]
+        parts = [self.dense(self.dropout(torch.tanh(self.pool(hidden.last, batch))))]
         for name in ENTITIES:
             inside = (batch.columns[name] >= 0).to(hidden.last.dtype)[..., None]  # B T 1
             mean = (hidden.last * inside).sum(1) / inside.sum(1).clamp(min=1)

@@ -7,7 +7,7 @@ import math
 import time
 from collections import Counter
 from collections.abc import Callable, Generator, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -42,7 +42,7 @@ from unmask.recipe_file import RecipeFile, file_used_by
 from unmask.recipe_json import plain
 from unmask.system import check_training, step_flops
 from unmask.train import Budget, Fixed, Machine, Planner, Trainer, checkpoint, train
-from unmask.train.log import Log, check_tensorboard
+from unmask.train.log import Log, check_tensorboard, until
 
 __all__ = ["Mixture", "pretrain"]
 
@@ -192,6 +192,14 @@ def _check_data(recipe: Recipe, mixture: Mixture, seed: int) -> None:
     mixture.check(recipe)
     for stage in recipe.schedule:
         mixture.loader(recipe, stage.length, seed, None, stage.rows, stage=stage)
+    # a track may begin late in the training, and its first rows say whether the data has what it needs
+    late = {(name, stage.length): stage for stage in recipe.schedule for name, turns in stage.turns.items() if turns}
+    for (name, length), stage in late.items():
+        alone = replace(stage, turns={name: 1.0})
+        try:
+            mixture.loader(recipe, length, seed, None, 1, stage=alone).batch(1)
+        except UserError as error:
+            raise UserError("the track {name!r}: {error}", name=name, error=error) from error
 
 
 def _measured(
@@ -307,7 +315,7 @@ def _trained(
         return
     loaders: list[Source] = []
     legs = legs_of(recipe, mixture, ready.micro, seed, loaders)
-    log = Log(out, last=checkpoint.last_record(out), tensorboard=tensorboard)
+    log = Log(out, kept=until(out, checkpoint.last_record(out)), tensorboard=tensorboard)
     said: set[str] = set()
     try:
         for record in train(trainer, legs, ready.planner, folder=out, resume=True, stop=stop, clock=now,

@@ -143,10 +143,14 @@ def _update_seconds(trainer: Trainer) -> float:
     """Seconds of one update of the weights. The weights are put back, because measuring must not train."""
     parameters, optimiser = list(trainer.system.parameters()), trainer.optimiser
     before = [parameter.detach().clone() for parameter in parameters]
+    state = {
+        p: {name: value.clone() for name, value in of.items()} for p, of in optimiser.state.items()
+    }  # Adagrad has one
     for parameter in parameters:
         parameter.grad = torch.ones_like(parameter)
     took = [_timed_update(trainer, parameters) for _ in range(2)][-1]  # the first is a warmup
     optimiser.state.clear()
+    optimiser.state.update(state)
     optimiser.zero_grad(set_to_none=True)
     with torch.no_grad():
         for parameter, value in zip(parameters, before, strict=True):

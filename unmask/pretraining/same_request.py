@@ -13,7 +13,7 @@ def check_same(out: Path, before: dict[str, Any], now: dict[str, Any]) -> None:
     """Refuse to resume a run with other settings. `now` holds only the settings that the user gave again; the recipe is in the
     form that `plain` returns."""
     for name, value in now.items():
-        difference = _difference(before[name], value) if name == "recipe" else f" ({before[name]}, got {value})"
+        difference = first_difference(before[name], value) if name == "recipe" else f" ({before[name]}, got {value})"
         same = not difference if name == "recipe" else before[name] == value
         require(
             same,
@@ -27,7 +27,7 @@ def check_same(out: Path, before: dict[str, Any], now: dict[str, Any]) -> None:
         )
 
 
-def _difference(before: Any, now: Any) -> str:
+def first_difference(before: Any, now: Any) -> str:
     """The first difference between two recipes; an empty string if they are equal."""
     one, other = flat_data(before), flat_data(now)
     for name in (*one, *other):

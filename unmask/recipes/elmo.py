@@ -20,12 +20,20 @@ ROWS = {"tiny": 16, "mini": 32, "small": 64, "medium": 64, "base": 64}
 # The released code compares a target with 8,192 of 793,471 words. Where a vocabulary is not larger, it is compared whole.
 SAMPLES = {"tiny": 512, "mini": 1024, "small": 2048, "medium": 4096, "base": 8192}
 
-# The paper says neither how its weights are updated nor whether cells have a limit; its released code uses Adagrad with rate
-# 0.2 and a limit of 3. code: the limit. It makes training slow, because each step is computed by itself.
+# The paper says neither how its weights are updated nor whether cells have a limit. code: what its released code does, a limit
+# of 3 and Adagrad. The limit makes training slow, because each step is computed by itself. Rows have the same length in both.
 VARIANTS = ("paper", "code")
+LIMITS = {"paper": None, "code": 3.0}
+TIMES = (
+    20  # the released code multiplies its loss by this; to divide what Adagrad starts from and its clipping is the same
+)
 
 
 def recipe(size: str = "base", variant: str = "paper") -> Recipe:
+    optimise: dict[str, train.AdamW | train.Adagrad] = {
+        "paper": train.AdamW(rate=RATES[size], betas=(0.7, 0.99), decay=0.0, clip=10.0, warmup=0.01),
+        "code": train.Adagrad(rate=0.2, start=1.0 / TIMES**2, clip=10.0 / TIMES),
+    }
     return Recipe(
         name="elmo",
         size=size,
@@ -35,9 +43,9 @@ def recipe(size: str = "base", variant: str = "paper") -> Recipe:
         arrange=data.Blocks(),
         hide=(hide.Next(), hide.Previous()),
         see=see.Everything(),
-        system=system.Single(backbone=replace(SIZES[size], clip={"paper": None, "code": 3.0}[variant])),
+        system=system.Single(backbone=replace(SIZES[size], clip=LIMITS[variant])),
         predict={"neighbours": predict.Neighbours(samples=SAMPLES[size])},
-        optimise=train.AdamW(rate=RATES[size], betas=(0.7, 0.99), decay=0.0, clip=10.0, warmup=0.01),
+        optimise=optimise[variant],
         schedule=(Stage(rows=ROWS[size], length=128),),
         shrink=size not in PAPER,
     )

@@ -14,7 +14,7 @@ from typing import Any
 from unmask import chance
 from unmask.data.examples import Text
 from unmask.errors import UserError, require
-from unmask.tasks._rows import dialect, is_csv, read_rows
+from unmask.tasks._rows import described_rows, is_csv, read_rows
 from unmask.text.encodings import SAMPLE, undecodable
 
 
@@ -191,12 +191,13 @@ def all_fractions(path: Path, columns: Columns | None) -> bool:
 def described(path: str | Path, columns: Columns | None = None, *, labelled: bool = True) -> str | None:
     """A sentence that says how a CSV file is read, so that the user can check it; None for other files."""
     path, columns = Path(path), columns or Columns()
-    if not is_csv(path):
+    read_with = described_rows(path)
+    if read_with is None:
         return None
     _, row = next(read_rows(path), (0, {}))
     texts = " and ".join(map(repr, columns.texts_of(row)))
     label = f", label from {columns.label!r}" if labelled else ""
-    return f"{path} is read with {dialect(path).shown}: text from {texts}{label}"
+    return f"{read_with}: text from {texts}{label}"
 
 
 def read_texts(path: str | Path, columns: Columns | None = None) -> tuple[list[Text], Counter[str]]:

@@ -44,6 +44,7 @@ def read_questions(path: Path, *, labelled: bool, strict: bool) -> tuple[list[As
     misplaced: list[str] = []
     found = [_asked(row, where, labelled, misplaced) for where, row in rows]
     require(bool(found), "{path} holds no questions: give a file with at least one question", path=path)
+    misplaced = list(dict.fromkeys(misplaced))  # several people may have given the same answer
     if not misplaced:
         return found, Counter()
     first = "; ".join(misplaced[:LISTED])

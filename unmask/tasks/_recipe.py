@@ -9,7 +9,7 @@ from unmask.axes import Curve, Hide, Objective, Pretrained, See, gives_of
 from unmask.data import FromTask
 from unmask.errors import require
 from unmask.hide import Next, Nothing, Rewrite
-from unmask.predict import Label
+from unmask.predict import Choice, Label
 from unmask.recipe import Recipe, Stage
 from unmask.system import Single
 from unmask.tasks._training import Training
@@ -124,13 +124,25 @@ def label_head(
 
     `pool`: none is the vector of the summary token, or the mean of all vectors if none of them has read the whole text."""
     all_seen, usual = reads_everything(base), base.recipe.adapt
-    pool = pool or ("mean" if "no summary" in gives_of(base.recipe.system.backbone) else "summary")
+    pool = pool or usual_pool(base)
     layer = dense(base, pooler, activation, usual=all_seen and pool == "summary")
     return Label(
         classes=classes, pool=pool, dropout=dropout, bias=all_seen, **layer, answer=answer,
         pooler_bias=usual.pooler_bias or not layer["pooler"], pooler_norm=usual.pooler_norm if layer["pooler"] else None,
         readings="mean" if windows else "sum", weights=weights,
     )  # fmt: skip
+
+
+def usual_pool(base: Pretrained) -> Literal["summary", "mean"]:
+    """The vector that stands for a text: that of the summary token, or the mean if no vector has read the whole text."""
+    return "mean" if "no summary" in gives_of(base.recipe.system.backbone) else "summary"
+
+
+def choice_head(base: Pretrained, *, dropout: float, pooler: bool | None, activation: Any) -> Choice:
+    """The head of a model that scores several texts against each other."""
+    pool = usual_pool(base)
+    layer = dense(base, pooler, activation, usual=reads_everything(base) and pool == "summary")
+    return Choice(pool=pool, **layer, dropout=dropout)
 
 
 def weight_of_language(base: Pretrained, language: float | Curve | None) -> Any:

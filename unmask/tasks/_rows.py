@@ -69,16 +69,20 @@ class Dialect:
     """How the fields of a CSV file are separated and quoted."""
 
     delimiter: str
-    quoted: bool  # quotes around a field are not part of it; otherwise a quote is a character like others
+    quote: str | None = '"'  # around a field, and not part of it; None: a quote is a character like others
+    escaped: bool = False  # a quote inside a quoted field has a backslash before it; otherwise it is written twice
 
     @property
     def shown(self) -> str:
-        return f"the delimiter {DELIMITERS[self.delimiter]}{'' if self.quoted else ' and no quoting'}"
+        inside = ", with \\ before a quote inside" if self.escaped else ""
+        quoting = "no quoting" if self.quote is None else f"the quote {self.quote}{inside}"
+        return f"the delimiter {DELIMITERS[self.delimiter]} and {quoting}"
 
     def reader(self, lines: Iterable[str]) -> Any:
-        if self.quoted:
-            return csv.reader(lines, delimiter=self.delimiter, strict=True)
-        return csv.reader(lines, delimiter=self.delimiter, quoting=csv.QUOTE_NONE, strict=True)
+        if self.quote is None:
+            return csv.reader(lines, delimiter=self.delimiter, quoting=csv.QUOTE_NONE, strict=True)
+        escape = "\\" if self.escaped else None
+        return csv.reader(lines, delimiter=self.delimiter, quotechar=self.quote, escapechar=escape, strict=True)
 
 
 def dialect(path: Path) -> Dialect:
@@ -88,10 +92,21 @@ def dialect(path: Path) -> Dialect:
 
 
 def _dialect(lines: list[str], path: Path) -> Dialect:
-    """Fields are quoted unless the lines cannot be read so, but can be read line by line without quotes."""
+    """The first way to quote with which all rows have as many fields as the header."""
     mark = _guessed(lines[0] if lines else "", path)
-    quoted, plain = Dialect(mark, True), Dialect(mark, False)
-    return plain if not _fits(quoted, lines) and _fits(plain, lines) else quoted
+    double = [Dialect(mark), Dialect(mark, escaped=True)]
+    single = [Dialect(mark, "'"), Dialect(mark, "'", escaped=True)]
+    # an apostrophe may begin a text, so single quotes are quotes only if every row has them
+    found = [*(single if _quoted_rows(lines, mark, "'") else double), Dialect(mark, None)]
+    return next((one for one in found if _fits(one, lines)), double[0])
+
+
+def _quoted_rows(lines: list[str], mark: str, quote: str) -> bool:
+    """Whether in every line after the header a field begins with a quote, and one ends with it."""
+    rows = [line.rstrip("\r\n").split(mark) for line in lines[1:] if line.strip()]
+    return bool(rows) and all(
+        any(field.startswith(quote) for field in row) and any(field.endswith(quote) for field in row) for row in rows
+    )
 
 
 def _fits(tried: Dialect, lines: list[str]) -> bool:
@@ -171,6 +186,11 @@ def _parquet(path: Path) -> Iterator[dict[str, Any]]:
             yield from batch.to_pylist()
     except pyarrow.ArrowException as error:
         raise UserError("{path} is not a parquet file, or is damaged: {error}", path=path, error=error) from None
+
+
+def described_rows(path: Path) -> str | None:
+    """A sentence that says how a CSV file is read, so that the user can check it; None for other files."""
+    return f"{path} is read with {dialect(path).shown}" if is_csv(path) else None
 
 
 def _check_header(path: Path, names: list[str]) -> None:

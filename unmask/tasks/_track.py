@@ -47,7 +47,7 @@ def _check_name(name: str) -> None:
 
 def _alone(task: Any, name: str) -> Any:
     """The task without the loss of the next token, which other tracks have."""
-    if not hasattr(task, "language"):
+    if not task.predicts_next:
         return task
     require(
         task.language is None or task.language == 0,

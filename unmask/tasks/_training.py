@@ -11,7 +11,7 @@ from unmask import axes
 from unmask.axes import Curve
 from unmask.errors import require
 from unmask.recipe import Recipe
-from unmask.tasks._rows import ROWS, format_of, read_rows
+from unmask.tasks._rows import ROWS, described_rows, format_of, read_rows
 
 ENOUGH_STEPS = 300  # fewer steps are too few to train a new head well
 MOST_EPOCHS = 20  # a training of few examples has at most
@@ -96,6 +96,10 @@ class Training(axes.Part):
         return ROWS
 
     @property
+    def predicts_next(self) -> bool:
+        return False
+
+    @property
     def compares(self) -> bool:
         return False
 
@@ -104,6 +108,9 @@ class Training(axes.Part):
             return False
         names = set(next(read_rows(path), (0, {}))[1])
         return any(set(group) <= names for group in self.columns)
+
+    def described(self, path: Path, columns: Any, *, labelled: bool = True) -> str | None:
+        return described_rows(path)
 
     def hyperparameters(self, recipe: Recipe) -> Hyperparameters:
         """The values of the task. Where the task has none, the values of the model's recipe."""
@@ -131,6 +138,9 @@ class Training(axes.Part):
     def made(self, *, examples: int, seed: int, fresh: bool) -> Self:
         """The task with a record of its training: how many examples, which seed, and whether from random weights."""
         return replace(self, trained=Trained(examples, seed, fresh))
+
+    def among_many(self, *, pairs: Any, lists: int | None) -> Self:
+        return self
 
     def decided(self, recipe: Recipe, **changes: Any) -> Self:
         """The task with all hyperparameters set, and with these changes."""

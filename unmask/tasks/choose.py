@@ -14,11 +14,10 @@ from unmask import metrics
 from unmask.axes import Answered, Curve, Judged, Pretrained, Reader
 from unmask.data.examples import Laid, Text
 from unmask.errors import UserError, require
-from unmask.predict import Choice
 from unmask.recipe import Recipe
 from unmask.tasks._answers import Prediction
 from unmask.tasks._labelled import fixed
-from unmask.tasks._recipe import dense, reads_everything, weight_of_language, with_head
+from unmask.tasks._recipe import choice_head, weight_of_language, with_head
 from unmask.tasks._rows import read_rows
 from unmask.tasks._training import Training, check_dropout, check_language
 
@@ -68,15 +67,20 @@ class Choose(Training):
         return (("choices", "label"),)
 
     @property
+    def predicts_next(self) -> bool:
+        return True
+
+    @property
+    def main_scores(self) -> tuple[str, ...]:
+        return ("accuracy",)
+
+    @property
     def head(self) -> str:
         return "choice"
 
     def read(self, path: Path, columns: Any, *, labelled: bool = True) -> tuple[list[Question], Counter[str]]:
         fixed(columns, "choose")
         return read(path, labelled=labelled), Counter()
-
-    def described(self, path: Path, columns: Any, *, labelled: bool = True) -> str | None:
-        return None
 
     def given(self, values: Sequence[Any], where: Sequence[str] = ()) -> list[Question]:
         for value in values:
@@ -102,7 +106,7 @@ class Choose(Training):
     def recipe(self, base: Pretrained) -> Recipe:
         """The recipe of the model that chooses. If `language` is not 0, it also predicts the next token."""
         language = weight_of_language(base, self.language)
-        head = Choice(**dense(base, self.pooler, self.activation, usual=reads_everything(base)), dropout=self.dropout)
+        head = choice_head(base, dropout=self.dropout, pooler=self.pooler, activation=self.activation)
         task = self.decided(
             base.recipe, language=language, pooler=head.pooler, activation=head.activation if head.pooler else None
         )

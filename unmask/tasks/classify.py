@@ -99,6 +99,14 @@ class Classify(Training):
         return {} if self.mark is None else ENTITY
 
     @property
+    def predicts_next(self) -> bool:
+        return True
+
+    @property
+    def main_scores(self) -> tuple[str, ...]:
+        return ("accuracy",)
+
+    @property
     def head(self) -> str:
         return "label"
 
@@ -124,6 +132,10 @@ class Classify(Training):
             'a stochastic answer network (san) compares two texts, and an example has one: give "text_a" and "text_b", or set san=none',
         )
         return replace(self, labels=names, texts=texts, weights=weights)
+
+    def among_many(self, *, pairs: AnswerSteps | None, lists: int | None) -> Classify:
+        chosen = self.orders == "both" or self.long == "strides" or self.pool not in (None, "summary") or self.pooler
+        return self if self.texts != 2 or self.san is not None or chosen else replace(self, san=pairs)
 
     def check(self, examples: Sequence[Example], reader: str, *, labelled: bool = True) -> None:
         check_texts(examples, self.texts, reader)

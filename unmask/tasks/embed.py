@@ -85,15 +85,16 @@ class Embed(Training):
         return (("anchor", "positive"),)
 
     @property
+    def main_scores(self) -> tuple[str, ...]:
+        return ("spearman", "mrr", "accuracy")
+
+    @property
     def head(self) -> str:
         return "vectors"
 
     def read(self, path: Path, columns: Any, *, labelled: bool = True) -> tuple[list[Compared], Counter[str]]:
         alone: Alone | None = next((one for one in get_args(Alone) if one == self.loss), None)
         return read(path, columns, alone=alone, labelled=labelled)
-
-    def described(self, path: Path, columns: Any, *, labelled: bool = True) -> str | None:
-        return None
 
     def given(self, values: Sequence[Any], where: Sequence[str] = ()) -> list[Compared]:
         """Turn pairs of texts into examples. Values that are examples stay as they are."""

@@ -69,6 +69,10 @@ class Multi(Training):
         return {} if self.mark is None else ENTITY
 
     @property
+    def main_scores(self) -> tuple[str, ...]:
+        return ("micro_f1",)
+
+    @property
     def head(self) -> str:
         return "label"
 

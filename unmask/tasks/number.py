@@ -59,6 +59,10 @@ class Number(Training):
         return (("text", "label"), ("text_a", "text_b", "label"))
 
     @property
+    def main_scores(self) -> tuple[str, ...]:
+        return ("pearson",)
+
+    @property
     def head(self) -> str:
         return "label"
 

@@ -14,13 +14,12 @@ from unmask import metrics
 from unmask.axes import Answered, Judged, Pretrained, Reader
 from unmask.data.examples import Laid, Text
 from unmask.errors import UserError, require
-from unmask.predict import Choice
 from unmask.predict.label import ANSWERS
 from unmask.recipe import Recipe
 from unmask.tasks._answers import Ranked
 from unmask.tasks._labelled import fixed
 from unmask.tasks._lists import by_query, lists_of
-from unmask.tasks._recipe import dense, label_head, reads_everything, with_head
+from unmask.tasks._recipe import choice_head, label_head, with_head
 from unmask.tasks._rows import read_rows
 from unmask.tasks._texts import two_texts
 from unmask.tasks._training import Training, check_dropout
@@ -71,6 +70,10 @@ class Rank(Training):
         return (("query", "passage", "label"), ("query", "candidates"))
 
     @property
+    def main_scores(self) -> tuple[str, ...]:
+        return ("mrr",)
+
+    @property
     def head(self) -> str:
         return "label" if self.lists is None else "choice"
 
@@ -84,9 +87,6 @@ class Rank(Training):
         found = [one for where, row in rows for one in _candidates(row, where, labelled)]
         require(bool(found), "{path} holds no examples: give a file with at least one query", path=path)
         return found, Counter()
-
-    def described(self, path: Path, columns: Any, *, labelled: bool = True) -> str | None:
-        return None
 
     def given(self, values: Sequence[Any], where: Sequence[str] = ()) -> list[Candidate]:
         """Turn pairs of a query and a passage into examples. Values that are examples stay as they are."""
@@ -104,6 +104,9 @@ class Rank(Training):
         )
         return replace(self, highest=highest if self.highest is None else self.highest)
 
+    def among_many(self, *, pairs: Any, lists: int | None) -> Rank:
+        return replace(self, lists=lists) if self.lists is None else self
+
     def check(self, examples: Sequence[Candidate], reader: str, *, labelled: bool = True) -> None:
         wrong = next((i for i, one in enumerate(examples) if labelled and one.relevance is None), None)
         if wrong is not None:
@@ -112,8 +115,7 @@ class Rank(Training):
 
     def recipe(self, base: Pretrained) -> Recipe:
         if self.lists is not None:
-            layer = dense(base, self.pooler, self.activation, usual=reads_everything(base))
-            one = Choice(**layer, dropout=self.dropout)
+            one = choice_head(base, dropout=self.dropout, pooler=self.pooler, activation=self.activation)
             task = self.decided(base.recipe, pooler=one.pooler, activation=one.activation if one.pooler else None)
             return with_head(base, task, self.head, one, 0)
         head = label_head(

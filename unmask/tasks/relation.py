@@ -21,7 +21,7 @@ from unmask.recipe import Recipe
 from unmask.tasks._answers import Prediction
 from unmask.tasks._entity_marks import HEAD, TAIL, with_marks
 from unmask.tasks._labelled import fixed
-from unmask.tasks._recipe import with_head
+from unmask.tasks._recipe import usual_pool, with_head
 from unmask.tasks._rows import read_rows
 from unmask.tasks._sentences import Sentence
 from unmask.tasks._training import Training, check_dropout
@@ -60,6 +60,10 @@ class Relation(Training):
         return (("text", "head", "tail", "label"), ("tokens", "head", "tail", "label"))
 
     @property
+    def main_scores(self) -> tuple[str, ...]:
+        return ("macro_f1",)
+
+    @property
     def head(self) -> str:
         return "relation"
 
@@ -72,9 +76,6 @@ class Relation(Training):
         found = [_related(row, f"{path}, line {number:,}", labelled) for number, row in read_rows(path)]
         require(bool(found), "{path} holds no examples: give a file with at least one example", path=path)
         return found, Counter()
-
-    def described(self, path: Path, columns: Any, *, labelled: bool = True) -> str | None:
-        return None
 
     def given(self, values: Sequence[Any], where: Sequence[str] = ()) -> list[Related]:
         for value in values:
@@ -102,7 +103,7 @@ class Relation(Training):
             )
 
     def recipe(self, base: Pretrained) -> Recipe:
-        head = Head(classes=len(self.labels), dropout=self.dropout)
+        head = Head(classes=len(self.labels), pool=usual_pool(base), dropout=self.dropout)
         return with_head(base, self.decided(base.recipe), self.head, head, 0)
 
     def lay_out(self, examples: Sequence[Related], *, labelled: bool = True) -> Laid:

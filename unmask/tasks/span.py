@@ -62,6 +62,10 @@ class Span(Training):
         return (*ROWS, ".json")
 
     @property
+    def main_scores(self) -> tuple[str, ...]:
+        return ("f1",)
+
+    @property
     def head(self) -> str:
         return "span"
 
@@ -71,9 +75,6 @@ class Span(Training):
     def read(self, path: Path, columns: Any, *, labelled: bool = True) -> tuple[list[Asked], Counter[str]]:
         fixed(columns, "find answers")
         return read_questions(path, labelled=labelled, strict=self.strict)
-
-    def described(self, path: Path, columns: Any, *, labelled: bool = True) -> str | None:
-        return None
 
     def given(self, values: Sequence[Any], where: Sequence[str] = ()) -> list[Asked]:
         """Turn pairs of a question and a text into examples. Values that are examples stay as they are."""

@@ -54,6 +54,10 @@ class Tag(Training):
         return (*dict.fromkeys((*ROWS, *COLUMNS)),)
 
     @property
+    def main_scores(self) -> tuple[str, ...]:
+        return ("f1", "accuracy")
+
+    @property
     def head(self) -> str:
         return "tags"
 

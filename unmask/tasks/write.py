@@ -91,15 +91,16 @@ class Write(Training):
         return ("beams", "length_penalty", "length_offset", "least", "most", "no_repeat")
 
     @property
+    def main_scores(self) -> tuple[str, ...]:
+        return ("rouge_l",)
+
+    @property
     def head(self) -> str:
         return ""  # there is no new head: the pretraining objective is used again
 
     def read(self, path: Path, columns: Any, *, labelled: bool = True) -> tuple[list[Pair], Counter[str]]:
         fixed(columns, "write")
         return read(path, labelled=labelled)
-
-    def described(self, path: Path, columns: Any, *, labelled: bool = True) -> str | None:
-        return None
 
     def given(self, values: Sequence[Any], where: Sequence[str] = ()) -> list[Pair]:
         """Turn sources into pairs without a target. Values that are pairs stay as they are."""

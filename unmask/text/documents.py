@@ -135,6 +135,9 @@ class Corpus:
                 yield text, None
                 continue
             given = mentions_of(line.values["mentions"], line.values["text"], field, line.where)
+            without = len(line.values["mentions"]) - len(given) if begin == 0 else 0  # once for each line
+            if without:
+                self.notes[f'mentions without "{field}", left out: --mention-id names the field of their id'] += without
             inside = [m for m in given if begin <= m.start and m.end <= begin + len(text)]
             yield text, tuple(replace(m, start=m.start - begin, end=m.end - begin) for m in inside)
 

@@ -1,5 +1,6 @@
 """Training: optimiser, budget, loop, checkpoints, log."""
 
+from unmask.train.adagrad import Adagrad
 from unmask.train.adamax import Adamax
 from unmask.train.average import Snapshots, Triggered
 from unmask.train.budget import Budget
@@ -11,6 +12,6 @@ from unmask.train.optimise import AdamW
 from unmask.train.plan import Fixed, Moment, Plan, Planner
 
 __all__ = [
-    "LAMB", "AdamW", "Adamax", "Budget", "Diverged", "Fixed", "Intervals", "LoopStage", "Machine", "Moment", "Momentum", "Muon", "Plan",
-    "Planner", "Snapshots", "Trainer", "Triggered", "train",
+    "LAMB", "Adagrad", "AdamW", "Adamax", "Budget", "Diverged", "Fixed", "Intervals", "LoopStage", "Machine", "Moment", "Momentum",
+    "Muon", "Plan", "Planner", "Snapshots", "Trainer", "Triggered", "train",
 ]  # fmt: skip

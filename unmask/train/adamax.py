@@ -11,7 +11,7 @@ from torch import nn
 
 from unmask.axes import Part
 from unmask.train.average import Triggered
-from unmask.train.optimise import Curve, check_numbers, factor, groups, share
+from unmask.train.optimise import Curve, by_steps, check_numbers, groups, set_rates
 from unmask.train.plan import Moment
 
 
@@ -39,10 +39,7 @@ class Adamax(Part):
 
     def set(self, optimiser: torch.optim.Optimizer, moment: Moment) -> float:
         """Set the rate for a step; returns it."""
-        rate = self.rate * factor(self.curve, self.warmup, moment)
-        for group in optimiser.param_groups:
-            group["lr"] = rate * share(group, moment)
-        return rate
+        return set_rates(self, optimiser, moment)
 
 
 class _Adamax(torch.optim.Optimizer):
@@ -51,17 +48,8 @@ class _Adamax(torch.optim.Optimizer):
     @torch.no_grad()
     def step(self, closure: Callable[[], float] | None = None) -> Any:
         for group in self.param_groups:
-            mine = [p for p in group["params"] if p.grad is not None]
-            # a head that was not read so far is some steps behind
-            for count in sorted({self._count(p) for p in mine}):
-                self._move([p for p in mine if int(self.state[p]["step"]) == count], group, count)
-
-    def _count(self, p: torch.Tensor) -> int:
-        """The number of steps of a parameter, with this one."""
-        if not self.state[p]:
-            self.state[p] = {"step": torch.zeros(()), "mean": torch.zeros_like(p), "largest": torch.zeros_like(p)}
-        self.state[p]["step"] += 1
-        return int(self.state[p]["step"])
+            for count, mine in by_steps(self, group, ("mean", "largest")):
+                self._move(mine, group, count)
 
     def _move(self, mine: list[torch.Tensor], group: dict[str, Any], count: int) -> None:
         first, second = group["betas"]

@@ -91,7 +91,7 @@ def read(path: Path) -> dict[str, Tensor]:
     require(path.is_file(), "no weights at {path}: give the folder of a finished run", path=path)
     with path.open("rb") as file:
         start = file.read(10)
-    # safetensors begin with the length of their header in 8 bytes, which may look like a pickle; the header begins with {
+    # a safetensors file begins with the length of its header in eight bytes, which may be any, and then the header: {
     if start[8:9] != b"{" and start[:2] in (b"PK", b"\x80\x02", b"\x80\x03", b"\x80\x04", b"\x80\x05"):
         raise UserError(
             (

@@ -11,7 +11,7 @@ from torch import nn
 
 from unmask.axes import Part
 from unmask.train.average import Triggered
-from unmask.train.optimise import Curve, check_numbers, factor, groups, share
+from unmask.train.optimise import Curve, by_steps, check_numbers, groups, set_rates
 from unmask.train.plan import Moment
 
 
@@ -41,10 +41,7 @@ class LAMB(Part):
 
     def set(self, optimiser: torch.optim.Optimizer, moment: Moment) -> float:
         """Set the rate for a step; returns it."""
-        rate = self.rate * factor(self.curve, self.warmup, moment)
-        for group in optimiser.param_groups:
-            group["lr"] = rate * share(group, moment)
-        return rate
+        return set_rates(self, optimiser, moment)
 
 
 class _Lamb(torch.optim.Optimizer):
@@ -53,24 +50,16 @@ class _Lamb(torch.optim.Optimizer):
     @torch.no_grad()
     def step(self, closure: Callable[[], float] | None = None) -> Any:
         for group in self.param_groups:
-            mine = [p for p in group["params"] if p.grad is not None]
-            if mine:
-                self._move(mine, group)
+            for count, mine in by_steps(self, group, ("mean", "square")):
+                self._move(mine, group, count)
 
-    def _move(self, mine: list[torch.Tensor], group: dict[str, Any]) -> None:
-        for p in mine:
-            if not self.state[p]:
-                self.state[p] = {
-                    "step": torch.zeros(()), "mean": torch.zeros_like(p), "square": torch.zeros_like(p)
-                }  # fmt: skip
-            self.state[p]["step"] += 1
+    def _move(self, mine: list[torch.Tensor], group: dict[str, Any], count: int) -> None:
         first, second = group["betas"]
         gradients: list[Any] = [p.grad for p in mine]
         means, squares = ([self.state[p][name] for p in mine] for name in ("mean", "square"))
         torch._foreach_lerp_(means, gradients, 1 - first)
         torch._foreach_mul_(squares, second)
         torch._foreach_addcmul_(squares, gradients, gradients, 1 - second)
-        count = int(self.state[mine[0]]["step"])
         roots = torch._foreach_sqrt(torch._foreach_div(squares, 1 - second**count))
         torch._foreach_add_(roots, group["eps"])
         moves = torch._foreach_div(torch._foreach_div(means, 1 - first**count), roots)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,12 +11,10 @@ from unmask.errors import UserError
 
 
 class Log:
-    """Appends records to `log.jsonl`. On resume, the log is cut after the `last` record that was saved in a checkpoint; if
-    the log lacks that record because of a kill, it is added."""
+    """Appends records to `log.jsonl`, after those of an earlier training that it goes on with."""
 
-    def __init__(self, folder: Path, *, last: dict[str, Any] | None = None, tensorboard: bool = False) -> None:
+    def __init__(self, folder: Path, *, kept: Sequence[dict[str, Any]] = (), tensorboard: bool = False) -> None:
         self.path = folder / "log.jsonl"
-        kept = [line for line in read(folder) if line["step"] < last["step"]] + [last] if last else []
         self.path.write_text("".join(json.dumps(line) + "\n" for line in kept), encoding="utf-8")
         self.file = self.path.open("a", encoding="utf-8")
         self.board = _board(folder) if tensorboard else None
@@ -32,6 +31,12 @@ class Log:
         self.file.close()
         if self.board is not None:
             self.board.close()
+
+
+def until(folder: Path, last: dict[str, Any] | None) -> list[dict[str, Any]]:
+    """The records until the last one that was saved in a checkpoint. The log may lack it because of a kill, or have later ones.
+    Records without a step are at the beginning. None: no record."""
+    return [] if last is None else [line for line in read(folder) if line.get("step", 0) < last["step"]] + [last]
 
 
 def read(folder: Path) -> list[dict[str, Any]]:

@@ -10,7 +10,7 @@ from torch import nn
 from unmask.axes import Part
 from unmask.errors import require
 from unmask.train.average import Triggered
-from unmask.train.optimise import Curve, check_rate, factor, groups, share
+from unmask.train.optimise import Curve, check_rate, groups, set_rates
 from unmask.train.plan import Moment
 
 
@@ -36,7 +36,4 @@ class Momentum(Part):
 
     def set(self, optimiser: torch.optim.Optimizer, moment: Moment) -> float:
         """Set the rate for a step; returns it."""
-        rate = self.rate * factor(self.curve, self.warmup, moment)
-        for group in optimiser.param_groups:
-            group["lr"] = rate * share(group, moment)
-        return rate
+        return set_rates(self, optimiser, moment)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -96,6 +96,31 @@ def groups(model: nn.Module, decay: float, scales: Mapping[str, float] | None = 
         {"params": found[key], "weight_decay": 0.0 if key[0] else decay, "scale": key[1], "network": key[2]}
         for key in sorted(found, key=lambda key: key[:2])
     ]
+
+
+def set_rates(optimise: Any, optimiser: torch.optim.Optimizer, moment: Moment) -> float:
+    """Set the rate of every parameter group for a step; returns the full rate."""
+    rate: float = optimise.rate * factor(optimise.curve, optimise.warmup, moment)
+    for group in optimiser.param_groups:
+        group["lr"] = rate * share(group, moment)
+    return rate
+
+
+def by_steps(
+    optimiser: torch.optim.Optimizer, group: Mapping[str, Any], names: Sequence[str]
+) -> Iterator[tuple[int, list[torch.Tensor]]]:
+    """The parameters of a group that have a gradient, by how many steps each has made, with this one: a head that was not
+    read so far is some steps behind. `names`: the tensors of a parameter's state, which start at 0."""
+    found: dict[int, list[torch.Tensor]] = {}
+    for parameter in group["params"]:
+        if parameter.grad is None:
+            continue
+        state = optimiser.state[parameter]
+        if not state:
+            state |= {"step": torch.zeros(())} | {name: torch.zeros_like(parameter) for name in names}
+        state["step"] += 1
+        found.setdefault(int(state["step"]), []).append(parameter)
+    yield from sorted(found.items())
 
 
 def share(group: Mapping[str, Any], moment: Moment) -> float:

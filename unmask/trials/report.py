@@ -15,6 +15,7 @@ from unmask.axes import Task
 from unmask.calibration import best_temperature, calibration_error, reliability, tempered
 from unmask.infer.answer import TaskReader
 from unmask.infer.model import Model
+from unmask.score_names import score_name
 from unmask.tasks import Prediction
 from unmask.trials.trial import written
 
@@ -55,6 +56,13 @@ def _trials(found: dict[str, Any] | None) -> Iterator[str]:
         yield html_page.table(columns, rows, texts=True)
 
 
+def _column(name: str) -> str:
+    """The heading of a column of the epochs: the score of a dev set has `dev_` before its name."""
+    if name == "dev_labels":
+        return "different labels given"
+    return f"dev {score_name(name.removeprefix('dev_'))}" if name.startswith("dev_") else name
+
+
 def _training(last: dict[str, Any], history: Sequence[dict[str, Any]]) -> Iterator[str]:
     epochs = last.get("epochs") or []
     if not epochs:
@@ -67,7 +75,7 @@ def _training(last: dict[str, Any], history: Sequence[dict[str, Any]]) -> Iterat
         + ["kept" if epoch["epoch"] == kept and last.get("validated") else ""]
         for epoch in epochs
     ]
-    yield html_page.table([*(name.replace("_", " ") for name in columns), ""], rows)
+    yield html_page.table([*map(_column, columns), ""], rows)
     losses = tuple((r["step"], r["loss"]) for r in history if "loss" in r and "step" in r)
     if len(losses) > 1:
         yield html_page.curves([html_page.ReportCurve("training loss", losses)], "steps", "loss")
@@ -83,7 +91,7 @@ def _mistakes(model: Model, dev: Sequence[Any]) -> Iterator[str]:
     scores = task.score(reader, dev, answers)
     yield html_page.heading(f"Scores on dev ({len(dev):,} examples)")
     yield html_page.table(
-        ["score", ""], [[name.replace("_", " "), f"{v:.4f}"] for name, v in scores.items() if isinstance(v, float)]
+        ["score", ""], [[score_name(name), f"{v:.4f}"] for name, v in scores.items() if isinstance(v, float)]
     )
     if "confusion" in scores and len(scores["labels"]) <= MOST_LABELS:
         yield html_page.heading("Confusions")
