@@ -1,7 +1,6 @@
 """OpenAI's own client against the service: every answer is the one that the Python API gives."""
 
 import numpy as np
-import openai
 import pytest
 
 import unmask
@@ -12,6 +11,8 @@ from unmask.infer.likelihood import score
 
 @pytest.fixture(scope="module")
 def client(url):
+    import openai
+
     return openai.OpenAI(base_url=f"{url}/v1", api_key="none", max_retries=0)
 
 
@@ -110,6 +111,8 @@ def test_a_stream_that_is_closed_midway_ends_its_work(client, service):
 
 
 def test_a_model_that_writes_from_a_source_takes_the_prompt_as_its_source():
+    import openai
+
     model, sources = unmask.load(STORED / "unilm-write", device="cpu"), ["a b c", "d"]
     with running(service_of(STORED, "unilm-write")) as url:
         client = openai.OpenAI(base_url=f"{url}/v1", api_key="none", max_retries=0)
