@@ -100,7 +100,7 @@ def test_what_electra_leaves_to_its_library_starts_by_glorot():
 
 
 def test_alberts_projection_starts_as_its_layers_do():
-    assert follows(built("albert").backbone.project.weight, LAWS["truncated"])
+    assert follows(built("albert", *usual("albert")).backbone.project.weight, LAWS["truncated"])
 
 
 def test_the_outputs_of_gpt2s_layers_start_smaller_by_the_root_of_their_number():
