@@ -40,7 +40,7 @@ def opened(browser: Any, url: str, *, width: int = 1100, dark: bool = False, **s
     )
     wrong: list[str] = []
     page = context.new_page()
-    page.set_default_timeout(10_000)
+    page.set_default_timeout(60_000)  # the machine may be busy
     page.on("pageerror", lambda error: wrong.append(str(error)))
     page.on("request", lambda request: request.url.startswith(url) or wrong.append(request.url))
     try:

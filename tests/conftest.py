@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import random
 from pathlib import Path
@@ -102,6 +103,12 @@ def plain_shards(
     for _ in prepare(text.Corpus([corpus]), tokenizers["wordpiece"], folder, holdout=0.05, workers=1):
         pass
     return {"wordpiece": folder}
+
+
+def pytest_collection_finish() -> None:
+    """What the libraries and the list of tests hold stays to the end: the garbage collector need not look at it again."""
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -1,6 +1,7 @@
 """Randomness by hash: the same everywhere, uniform, and different for every purpose."""
 
 import numpy as np
+import pytest
 import torch
 
 from unmask import chance
@@ -81,3 +82,11 @@ def test_drawing_changes_nothing_that_it_was_given():
     like = np.arange(5)
     chance.draw(like, 1)
     assert like.tolist() == [0, 1, 2, 3, 4]
+
+
+@pytest.mark.parametrize("device", ["cpu", "meta"])
+def test_seeding_torch_gives_the_numbers_of_its_own_seed(device):
+    torch.manual_seed(7)
+    wanted = torch.rand(3)
+    chance.seed_torch(7, device=device)
+    assert torch.equal(torch.rand(3), wanted)

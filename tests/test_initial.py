@@ -12,6 +12,7 @@ from transformers import ModernBertConfig, ModernBertModel
 
 from tests.small import vocabulary
 from unmask import recipes
+from unmask.backbone import NoPositions
 from unmask.data import Collection, Shards
 from unmask.data.loader import Loader, TrackReaders
 from unmask.init_weights import InitWeights
@@ -39,6 +40,15 @@ def matrices(system: nn.Module, without: tuple[str, ...] = ()) -> torch.Tensor:
     return torch.cat([p.flatten() for name, p in named if p.dim() > 1 and not name.endswith(without)])
 
 
+def usual(name: str) -> tuple[str, ...]:
+    """Settings for size tiny with which its weights start as in the sizes of the paper."""
+    if name == "transformer":  # its deviation depends on its width
+        return ("system.backbone.deviation=0.02",)
+    near = getattr(recipes.get(name, size="tiny").system.backbone, "positions", NoPositions()).neighbours
+    assert not getattr(recipes.get(name, size="base").system.backbone, "positions", NoPositions()).neighbours
+    return ("system.backbone.deviation=0.02", "system.backbone.positions.start=random") if near else ()
+
+
 @pytest.mark.parametrize(
     "name", [name for name in recipes.names() if name not in (*RECURRENT, "cove")]
 )  # cove: torch's own LSTMs
@@ -51,9 +61,7 @@ def test_every_recipe_starts_with_the_distribution_of_its_program(name):
         "modernbert": smaller,
         "unmask": smaller,
     }
-    # the transformer's deviation depends on its width
-    usual = ("system.backbone.deviation=0.02",) if name == "transformer" else ()
-    weights = matrices(built(name, *usual), others.get(name, ()))
+    weights = matrices(built(name, *usual(name)), others.get(name, ()))
     assert follows(weights, LAWS[law])
     assert (weights.abs().max() > 2 * DEVIATION) == (law == "normal")
 
@@ -92,7 +100,7 @@ def test_what_electra_leaves_to_its_library_starts_by_glorot():
 
 
 def test_alberts_projection_starts_as_its_layers_do():
-    assert follows(built("albert").backbone.project.weight, LAWS["truncated"])
+    assert follows(built("albert", *usual("albert")).backbone.project.weight, LAWS["truncated"])
 
 
 def test_the_outputs_of_gpt2s_layers_start_smaller_by_the_root_of_their_number():

@@ -62,3 +62,16 @@ def generator(*counters: int) -> Any:
 
     key = draw(np.zeros(2, dtype=np.int64) + np.arange(2), *counters)
     return np.random.Generator(np.random.Philox(key=key.astype(np.uint64)))
+
+
+def seed_torch(number: int, *, device: str = "cpu") -> None:
+    """Seed the generator that torch draws from on this device.
+
+    `torch.manual_seed` seeds all kinds of devices. For each kind that is not in use it formats the stack of calls, which
+    takes longer than many operations of a small network."""
+    import torch
+
+    if device == "cpu":
+        torch.default_generator.manual_seed(number)
+    else:
+        torch.manual_seed(number)

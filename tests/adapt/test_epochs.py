@@ -5,7 +5,6 @@ import json
 
 import numpy as np
 import pytest
-from sklearn.dummy import DummyClassifier
 
 import unmask
 from tests.adapt.made import base_of
@@ -60,6 +59,8 @@ def test_every_epoch_has_its_loss_and_scores_and_the_best_is_kept(base, tmp_path
 
 
 def test_the_baseline_is_the_most_frequent_label(base, tmp_path):
+    from sklearn.dummy import DummyClassifier
+
     for number, (dev, of) in enumerate(((DEV, "dev"), ((), "train"))):
         task = Classify(epochs=1, examples=8)
         first, *_, last = adapt(base, TRAIN, tmp_path / str(number), dev=dev, task=task)

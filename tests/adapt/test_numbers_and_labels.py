@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 import torch
 from scipy import stats
-from sklearn.metrics import f1_score, ndcg_score
 
 import unmask
 from tests.adapt.made import base_of, loud
@@ -36,6 +35,8 @@ def test_correlations_are_those_of_scipy():
 
 
 def test_scores_of_several_labels_are_those_of_sklearn():
+    from sklearn.metrics import f1_score
+
     truth, found = (RANDOM.random((40, 5)) < share for share in (0.3, 0.4))
     truth[:, 4] = found[:, 4] = False  # a label that nobody has
     scores = metrics.several_labels(truth, found, "abcde")
@@ -45,6 +46,8 @@ def test_scores_of_several_labels_are_those_of_sklearn():
 
 
 def test_ranking_scores_are_those_of_sklearn_and_of_explicit_loops():
+    from sklearn.metrics import ndcg_score
+
     for size in (1, 3, 30):
         scores, relevance = RANDOM.normal(size=size), RANDOM.integers(0, 3, size)
         relevance[RANDOM.integers(size)] = 1

@@ -6,7 +6,6 @@ import warnings
 
 import pytest
 import torch
-from seqeval.metrics import f1_score, precision_score, recall_score
 from torchcrf import CRF as Oracle
 
 import unmask
@@ -27,6 +26,8 @@ BIOES = [*BIO, "E-PER", "S-PER", "E-LOC", "S-LOC"]
 
 @pytest.mark.parametrize("tags", [BIO, BIOES])
 def test_spans_are_counted_as_seqeval_counts_them_also_in_broken_sequences(tags):
+    from seqeval.metrics import f1_score, precision_score, recall_score
+
     dice = random.Random(0)
 
     def drawn():

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
-from sklearn.utils.class_weight import compute_class_weight
 
 import unmask
 from tests.adapt.made import base_of
@@ -86,6 +85,8 @@ def test_a_label_curve_of_a_file(base, tmp_path):
 
 
 def test_balanced_labels_have_the_weights_of_sklearn_and_change_the_loss(base, tmp_path):
+    from sklearn.utils.class_weight import compute_class_weight
+
     model, files = base
     examples = read(files / "train.jsonl")
     task = Classify(balance=True).learn(examples)

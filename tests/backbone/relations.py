@@ -37,12 +37,12 @@ class Case:
 
 CASES = {
     "left to right": Case(40, 72, ahead=False, left=True),
-    "left to right, all distances": Case(40, 72, left=True),
+    "left to right, all distances": Case(40, 72, left=True, heads=1),
     "any order": Case(33, 50, segments=True),
     "some places": Case(40, 77, queries=35, segments=True),
-    "some places, each row its table": Case(24, 40, queries=7, shared=False, ahead=False),
+    "some places, each row its table": Case(24, 40, queries=7, shared=False, ahead=False, heads=1),
     "each row its table": Case(20, 20, segments=True, shared=False, head=24),
-    "wide heads": Case(35, 70, head=64, left=True, ahead=False, rows=1),
+    "wide heads": Case(35, 70, head=64, left=True, ahead=False, rows=1, heads=1),
     "one query": Case(1, 9),
     "one query and key": Case(1, 1, left=True, ahead=False),
 }

@@ -9,11 +9,12 @@ import torch
 
 from tests.small import vocabulary
 from unmask import recipes
-from unmask.backbone import Rotary, Transformer
+from unmask.backbone import Learned, Transformer
+from unmask.backbone.disentangled import Disentangled
 from unmask.backbone.neighbour_heads import offsets
 from unmask.errors import UserError
 
-NEIGHBOURS = "system.backbone.initial_attention=neighbours"
+NEIGHBOURS = "system.backbone.positions.start=neighbours"
 
 
 def network(name: str, *settings: str, size: str = "mini"):
@@ -60,14 +61,12 @@ def test_half_of_the_heads_read_one_neighbour_each(name, size, expected):
 
 
 def test_random_heads_read_all_tokens_alike():
-    weights = attention(
-        network("roberta", "system.backbone.initial_attention=random", "system.backbone.deviation=0.02")
-    )
+    weights = attention(network("roberta", "system.backbone.positions.start=random", "system.backbone.deviation=0.02"))
     assert weights.max() < 2 / 48
 
 
 def test_only_values_change_not_the_architecture():
-    near, random = network("albert", NEIGHBOURS), network("albert", "system.backbone.initial_attention=random")
+    near, random = network("albert", NEIGHBOURS), network("albert", "system.backbone.positions.start=random")
     shapes = [{name: weight.shape for name, weight in net.state_dict().items()} for net in (near, random)]
     assert shapes[0] == shapes[1]
 
@@ -78,6 +77,14 @@ def test_where_heads_start():
     assert offsets(1, "ranked") == [-1]
 
 
-def test_other_positions_are_refused_with_what_to_set():
-    with pytest.raises(UserError, match=r"needs positions=Learned.*got Rotary and Full: set initial_attention=random"):
-        Transformer(layers=1, width=16, heads=2, positions=Rotary(), initial_attention="neighbours")
+def test_an_attention_with_other_weights_is_refused_with_what_to_set():
+    with pytest.raises(
+        UserError,
+        match=r"sets initial weights of attention=Full, got attention=Disentangled: set positions.start=random",
+    ):
+        Transformer(layers=1, width=16, heads=2, attention=Disentangled(), positions=Learned(start="neighbours"))
+
+
+def test_other_positions_replace_it():
+    recipe = recipes.get("roberta", size="tiny", settings=["system.backbone.positions=Rotary"])
+    assert not recipe.system.backbone.positions.neighbours

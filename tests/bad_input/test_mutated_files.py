@@ -8,6 +8,7 @@ import pytest
 
 from tests.bad_input.mutate import mutations
 from tests.command import BERT, run, settings, works
+from unmask.explanation import statistics
 
 SHORT = settings([*BERT, "system.backbone.length=64"])
 
@@ -81,7 +82,8 @@ def test_a_damaged_tokenizer_file(place, tmp_path):
     assert_every_mutant_ends_with_an_error_line(file, [*words, "--workers", 1], 20, clean=folder / "made")
 
 
-def test_a_damaged_manifest(place):
+def test_a_damaged_manifest(place, monkeypatch):
+    monkeypatch.setitem(statistics.measure.__kwdefaults__, "tokens", 2_000)
     folder, _ = place
     words = ["explain", "bert", "--size", "tiny", "--statistics", folder / "data"]
     assert_every_mutant_ends_with_an_error_line(folder / "data" / "manifest.json", words, 40)

@@ -16,7 +16,9 @@ PAIRS = every.pairs()
     "contract, name, variant", PAIRS, ids=[f"{name}-{variant}-{contract.name}" for contract, name, variant in PAIRS]
 )
 def test_the_contract_holds(contract, name, variant):
-    contract.check(every.case(name, variant))
+    case = (every.tiny_case if contract.name == "learns" else every.case)(name, variant)
+    assert contract.applies(case)
+    contract.check(case)
 
 
 def test_every_contract_applies_to_some_recipe():

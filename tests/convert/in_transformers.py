@@ -54,13 +54,18 @@ NAMES = [name for name, variant in EXPORTED if variant == "paper"]
 
 def classifier(name: str, folder: Path, tokens: Any = None, **changes: Any) -> Model:
     """A model with a label, its head as the architecture of the recipe has it."""
+    recipe = classifier_recipe(name, **changes)
+    return model_of(recipe, tokens or tokenizer_for(recipe), folder)
+
+
+def classifier_recipe(name: str, **changes: Any) -> Recipe:
     recipe = recipe_of(name)
     family = architecture_of(recipe).family
     pooler = family.pooler
     norm = {"pooler_bias": False, "pooler_norm": recipe.system.backbone.epsilon} if family.pooler_norm else {}
     head = {"classes": 3, "pooler": pooler is not None, "activation": pooler or "tanh",
             "bias": pooler is not None, "dropout": 0.1} | norm | changes  # fmt: skip
-    adapted = recipe.replace(
+    return recipe.replace(
         arrange=FromTask(),
         hide=Rewrite() if "decoder" in recipe.system.backbone.gives else Nothing(),
         see=recipe.see.reading,
@@ -70,7 +75,6 @@ def classifier(name: str, folder: Path, tokens: Any = None, **changes: Any) -> M
         tracks={},
         writes_with=None,
     )
-    return model_of(adapted, tokens or tokenizer_for(recipe), folder)
 
 
 def opened(auto: Any, folder: Path) -> Any:
@@ -90,16 +94,33 @@ def opened_by_auto(architecture: str, folder: Path) -> Any:
 
 def from_text(network: Any, folder: Path, texts: list[Text]) -> tuple[Any, Any]:
     """What transformers makes of raw text with what lies in the folder alone."""
-    second = [text.b for text in texts] if texts[0].b is not None else None
-    encoded = hf.AutoTokenizer.from_pretrained(folder)([t.a for t in texts], second, padding=True, return_tensors="pt")
-    with torch.no_grad():
-        return network(**encoded, output_hidden_states=True), encoded
+    return answers_of(network, folder, [texts])[0][1:]
+
+
+def answers_of(network: Any, folder: Path, lists: list[list[Text]]) -> list[tuple[list[Text], Any, Any]]:
+    """The same of several lists of texts: each list, what the network computes of it, and what it reads."""
+    tokenizer, found = hf.AutoTokenizer.from_pretrained(folder), []
+    for texts in lists:
+        second = [text.b for text in texts] if texts[0].b is not None else None
+        encoded = tokenizer([t.a for t in texts], second, padding=True, return_tensors="pt")
+        with torch.no_grad():
+            found.append((texts, network(**encoded, output_hidden_states=True), encoded))
+    return found
+
+
+def texts_for(model: Model) -> list[list[Text]]:
+    """Single texts; and pairs of texts, if the layout has a place for the second."""
+    return [TEXTS, PAIRS] if "b" in model.recipe.layout.split() else [TEXTS]
 
 
 def assert_same_numbers(model: Model, folder: Path, network: Any, left_out: tuple[str, ...]) -> None:
     """Every vector and every score that transformers computes from raw text is ours."""
-    for texts in [TEXTS, PAIRS] if "b" in model.recipe.layout.split() else [TEXTS]:
-        theirs, encoded = from_text(network, folder, texts)
+    assert_same_answers(model, answers_of(network, folder, texts_for(model)), left_out)
+
+
+def assert_same_answers(model: Model, answers: list[tuple[list[Text], Any, Any]], left_out: tuple[str, ...]) -> None:
+    assert answers
+    for texts, theirs, encoded in answers:
         there = encoded["attention_mask"].bool()
         batch, hidden = look(model, texts)
         assert torch.equal(encoded["input_ids"][there], batch.ids[batch.real])

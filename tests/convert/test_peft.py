@@ -5,7 +5,6 @@ import json
 import pytest
 import torch
 import transformers as hf
-from peft import PeftModel
 
 from tests.convert.in_transformers import from_text, opened
 from tests.convert.parts import PARITY, TEXTS, look, model_of, recipe_of, score, tokenizer_for
@@ -43,6 +42,8 @@ def logits(model):
 @pytest.mark.parametrize("settings", [[], ["rank=3", "alpha=5.0", ALL]], ids=["usual", "all projections"])
 @pytest.mark.parametrize("name", ["bert", "gpt2", "electra", "deberta", "modernbert", "albert", "roberta"])
 def test_peft_gives_the_logits_of_an_exported_adapter(name, settings, tmp_path):
+    from peft import PeftModel
+
     model = made(name, tmp_path, *settings)
     export_peft(model, tmp_path / "peft")
     network = hf.AutoModelForSequenceClassification.from_pretrained(tmp_path / "hf", num_labels=3)

@@ -2,7 +2,6 @@
 
 import json
 import re
-from pathlib import Path
 
 import pytest
 import torch
@@ -15,6 +14,7 @@ from tests.convert.in_transformers import (
     REFUSED,
     assert_same_numbers,
     classifier,
+    classifier_recipe,
     from_text,
     opened_by_auto,
     refusal,
@@ -84,7 +84,7 @@ def pretrained(name, folder):
 
 
 ROUND_TRIPS = [(pretrained, name) for name in NAMES if not architecture_of(recipe_of(name)).left_out]
-ROUND_TRIPS += [(classifier, name) for name in NAMES if not architecture_of(classifier(name, Path()).recipe).left_out]
+ROUND_TRIPS += [(classifier, name) for name in NAMES if not architecture_of(classifier_recipe(name)).left_out]
 
 
 @pytest.mark.parametrize("build, name", ROUND_TRIPS)

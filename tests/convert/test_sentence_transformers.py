@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from sentence_transformers import SentenceTransformer
 
 from tests.convert.parts import SENTENCES, model_of, recipe_of, tokenizer_for
 from unmask.convert import export_sentence_transformers
@@ -27,6 +26,8 @@ def model_with(name: str, pool: str, folder) -> Model:
      ("gpt2", "summary"), ("albert", "mean"), ("electra", "mean"), ("deberta", "mean"), ("modernbert", "mean")],
 )  # fmt: skip
 def test_sentence_transformers_makes_the_same_vectors(name, pool, tmp_path):
+    from sentence_transformers import SentenceTransformer
+
     model = model_with(name, pool, tmp_path)
     made = export_sentence_transformers(model, tmp_path / "out")
     assert "modules.json" in made.files

@@ -9,7 +9,7 @@ from rich.cells import cell_len
 
 from tests.command import mistake, works
 from tests.explanation.given import CHINESE, LEXICON, NAMES, PAIR, screen, tiny
-from unmask.explanation import Explanation, explain, to_json
+from unmask.explanation import Explanation, explain, statistics, to_json
 from unmask.explanation.records import shown
 from unmask.settings import override
 from unmask.text import Tokenizer
@@ -59,7 +59,8 @@ def test_the_verb_takes_a_lexicon_a_stage_and_a_variant(tmp_path: Path) -> None:
     assert json.loads(works("explain", "bert", PAIR, "--variant", "code", "--json").out)["variant"] == "code"
 
 
-def test_the_verb_takes_a_track(shards: dict[str, Path]) -> None:
+def test_the_verb_takes_a_track(shards: dict[str, Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(statistics.measure.__kwdefaults__, "tokens", 20_000)
     words = ("explain", "unilm", PAIR, "--size", "tiny")
     record = json.loads(works(*words, "--track", "prefix", "--json").out)
     assert (record["track"], record["drawn"][0]["name"]) == ("prefix", "prefix")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 import torch
-from sentence_transformers import losses as theirs
 from torch import nn
 
 from tests.small import random_batch
@@ -66,6 +65,8 @@ def test_each_way_to_pool_is_what_its_formula_says(pool):
 
 
 def test_the_class_loss_equals_that_of_sentence_transformers():
+    from sentence_transformers import losses as theirs
+
     batch, hidden = read(6, 2)
     head = module(TextVectors(loss=PairClassLoss(classes=3)))
     other = theirs.SoftmaxLoss(Given(), WIDTH, 3)
@@ -75,6 +76,8 @@ def test_the_class_loss_equals_that_of_sentence_transformers():
 
 
 def test_the_cosine_loss_equals_that_of_sentence_transformers():
+    from sentence_transformers import losses as theirs
+
     batch, hidden = read(6, 2)
     numbers = torch.rand(6)
     batch = batch.replace(per_example={"answers": numbers[:, None]})
@@ -85,6 +88,8 @@ def test_the_cosine_loss_equals_that_of_sentence_transformers():
 
 @pytest.mark.parametrize("texts", [2, 3, 4])
 def test_the_loss_with_negatives_equals_that_of_sentence_transformers(texts):
+    from sentence_transformers import losses as theirs
+
     batch, hidden = read(5, texts)
     head = module(TextVectors(loss=InBatchLoss(scale=15.0)))
     other = theirs.MultipleNegativesRankingLoss(Given(), scale=15.0)

@@ -15,7 +15,6 @@ from typing import Any
 
 import pytest
 import torch
-import uvicorn
 
 from tests.adapt.made import base_of, loud
 from tests.browser import MISSING
@@ -27,6 +26,8 @@ from unmask.infer import open_run, save_run
 from unmask.serving.app import make_app
 from unmask.serving.limits import Limits
 from unmask.serving.models import Models
+from unmask.serving.run_service import listen
+from unmask.serving.server import Server
 from unmask.serving.service import Service
 from unmask.tasks import Classify, Embed, Span, Tag
 from unmask.tasks._compared import Compared
@@ -107,15 +108,15 @@ def _sent(request: urllib.request.Request) -> tuple[int, Any]:
 @contextmanager
 def running(service: Service, **options: Any) -> Iterator[str]:
     """The address of a service that answers in a thread of this process."""
-    # a client that did not close its connection must not keep the tests for ever
-    config = uvicorn.Config(make_app(service, **options), port=0, log_level="warning", timeout_graceful_shutdown=10)
-    server = uvicorn.Server(config)
-    thread = threading.Thread(target=server.run, daemon=True)
+    listening = listen("127.0.0.1", 0)
+    port = listening.getsockname()[1]
+    server = Server(make_app(service, **options))
+    thread = threading.Thread(target=server.run, args=([listening],), daemon=True)
     thread.start()
     while not server.started:
         time.sleep(0.01)
     try:
-        yield f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}"
+        yield f"http://127.0.0.1:{port}"
     finally:
         server.should_exit = True
         thread.join(60)

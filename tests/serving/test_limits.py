@@ -20,13 +20,14 @@ from tests.serving.conftest import WORDS, get, post, running, service_of
 from unmask.infer import save_run
 from unmask.run import WEIGHTS
 from unmask.run_base import BASE
-from unmask.serving import app
+from unmask.serving import app, tei
+from unmask.serving.call import MANY, as_json, as_json_in_pieces
 from unmask.serving.engine import MOST_GROUPS
 from unmask.serving.limits import Limits
 from unmask.serving.models import Models
-from unmask.serving.run_service import _listen, check_keys
+from unmask.serving.run_service import check_keys, listen
 from unmask.serving.service import Service
-from unmask.serving.trim import Trim
+from unmask.serving.trim import Trim, _resident
 
 
 @pytest.fixture(scope="module")
@@ -122,6 +123,8 @@ def test_other_machines_need_a_key():
         ("/explain", {"recipe": "bert", "text": "a", "settings": ["hide.units=Spans(lengths=Poisson(most=999))"]}, 422, "and 100"),
         ("/explain", {"model": "bert", "size": "tiny", "text": "a"}, 422, "leave size and variant out"),
         ("/search", {"query": "a"}, 422, "--index"),
+        ("/models/bert/attention", {"text": "cat " * 200}, 422, "send a shorter one\""),
+        ("/models/bert/similarity", {"inputs": {"source_sentence": "a", "sentences": ["b"]}, "parameters": {"cut": 1}}, 422, "unknown field of 'parameters'"),
     ],
 )  # fmt: skip
 def test_bad_input_is_refused_with_what_to_do(url, path, body, status, words):
@@ -220,6 +223,46 @@ def test_a_client_that_leaves_before_its_body_is_whole_is_not_a_failure(runs, ca
     assert "Traceback" not in capfd.readouterr().err
 
 
+def test_a_broken_body_after_a_refusal_is_cut_off(url, caplog):
+    """It was refused because of its headers, so its body is still on the way."""
+    host, port = url.removeprefix("http://").split(":")
+    with socket.create_connection((host, int(port))) as client:
+        client.sendall(b"POST /embed HTTP/1.1\r\nhost: localhost\r\ntransfer-encoding: chunked\r\n\r\n")
+        answer = client.recv(4_096)
+        client.sendall(b"no chunk\r\n")
+        rest = b"".join(iter(lambda: client.recv(4_096), b""))
+    assert b" 415 " in answer.splitlines()[0]
+    assert b" 400 " not in rest
+    assert [one.message for one in caplog.records if one.exc_info] == []
+
+
+def test_an_answer_that_would_fill_the_memory_is_refused(url, monkeypatch):
+    monkeypatch.setattr(tei, "MOST_NUMBERS", 1_000)
+    status, answer = post(url, "/embed_all", {"inputs": ["the cat sat"] * 20})
+    assert (status, answer["limit"]) == (413, "numbers")
+    assert post(url, "/embed_all", {"inputs": "a"})[0] == 200
+
+
+@pytest.mark.parametrize(
+    "value", [[], {}, [[]], [1, "a"], {"a": [{"b": None}], "c": {"d": 1.5}}, [[0.1, 2]] * 3, "医", [{"a": [[]]}]]
+)
+def test_json_in_pieces_is_the_same_json(value):
+    assert as_json_in_pieces(value) == as_json(value)
+
+
+def test_other_requests_go_on_while_a_large_answer_is_written(service, url, monkeypatch):
+    """JSON of a large answer is made in a thread, in pieces."""
+    made = []
+    monkeypatch.setattr(
+        app, "as_json_in_pieces", lambda value: (made.append(threading.current_thread()), as_json(value))[1]
+    )
+    assert post(url, "/embed", {"inputs": ["a cat"] * (MANY + 1)})[0] == 200
+    assert post(url, "/v1/embeddings", {"model": "bert", "input": ["a cat"] * (MANY + 1)})[0] == 200
+    assert post(url, "/embed", {"inputs": ["a cat"]})[0] == 200
+    assert len(made) == 2
+    assert all(thread.name.startswith("asyncio") for thread in made)
+
+
 def test_a_body_that_never_ends_is_refused(runs, monkeypatch):
     monkeypatch.setattr(app, "BODY_SECONDS", 0.1)
     made = service_of(runs, "bert")
@@ -271,6 +314,18 @@ def test_models_are_loaded_reloaded_and_unloaded_without_a_failed_answer(runs, t
         asking.join()
     assert done
     assert not failed
+
+
+def test_a_model_that_is_loaded_again_keeps_its_place(runs):
+    """The first model answers the routes that name none."""
+    models = service_of(runs, "bert", "gpt2", "tags", runs=runs).models
+    for name in ("bert", "tags", "gpt2"):
+        models.load(name)
+    assert models.names() == ["bert", "gpt2", "tags"]
+    models.load("span")
+    models.unload("bert")
+    models.load("bert")
+    assert models.names() == ["gpt2", "tags", "span", "bert"]
 
 
 def test_a_run_folder_may_change_while_it_is_served(runs, tmp_path, monkeypatch):
@@ -377,7 +432,7 @@ def test_with_fast_encoders_have_eight_bits_and_the_others_say_why_not(runs, tmp
 
 def test_small_answers_are_sent_at_once():
     """asyncio sets TCP_NODELAY only on sockets whose protocol is named; without it an answer takes 40 ms."""
-    with _listen("127.0.0.1", 0) as found:
+    with listen("127.0.0.1", 0) as found:
         assert found.proto == socket.IPPROTO_TCP
 
 
@@ -408,11 +463,30 @@ def test_few_groups_of_texts_are_generated_at_once_and_the_others_come_later(run
     assert max(seen) == MOST_GROUPS
 
 
-def test_memory_is_given_back_from_time_to_time():
-    now, calls = [0.0], []
-    trim = Trim(lambda: now[0])
+def test_memory_is_given_back_when_the_process_has_grown():
+    now, size, calls = [0.0], [0], []
+
+    def given_back(_):
+        calls.append(now[0])
+        size[0] = 200_000_000
+
+    trim = Trim(lambda: now[0], lambda: size[0])
     assert trim.trim is None or trim.trim(0) in (0, 1)  # as the C library says
-    trim.trim = calls.append
-    for now[0] in (1.0, 9.0, 10.5, 12.0, 20.0, 20.6):
+    trim.trim = given_back
+    for now[0], size[0] in (
+        (0.5, 300_000_000),  # too early
+        (1.5, 300_000_000),
+        (3.0, 260_000_000),  # what a pass needs
+        (5.0, 270_000_000),
+        (5.5, 900_000_000),  # too early
+        (6.5, 900_000_000),
+    ):
         trim()
-    assert len(calls) == 2
+    assert calls == [1.5, 5.0, 6.5]
+
+
+def test_the_size_of_this_process_is_read():
+    before = _resident()
+    held = np.ones(100_000_000, np.uint8)
+    assert 90_000_000 < _resident() - before < 200_000_000
+    del held

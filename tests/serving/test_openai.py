@@ -1,7 +1,6 @@
 """OpenAI's own client against the service: every answer is the one that the Python API gives."""
 
 import numpy as np
-import openai
 import pytest
 
 import unmask
@@ -12,6 +11,8 @@ from unmask.infer.likelihood import score
 
 @pytest.fixture(scope="module")
 def client(url):
+    import openai
+
     return openai.OpenAI(base_url=f"{url}/v1", api_key="none", max_retries=0)
 
 
@@ -92,6 +93,13 @@ def test_the_probabilities_of_a_prompt_and_of_new_tokens_are_those_of_the_model(
     assert all(text.startswith(token) for text, token in zip(places, chances.tokens, strict=True))
 
 
+def test_a_stream_ends_with_its_usage_if_it_is_asked_for(client):
+    options = {"model": "gpt2", "prompt": "The", "max_tokens": 3, "temperature": 0}
+    events = list(client.completions.create(**options, stream=True, stream_options={"include_usage": True}))
+    assert events[-1].usage == client.completions.create(**options).usage
+    assert events[-1].choices == []
+
+
 def test_a_stream_that_is_closed_midway_ends_its_work(client, service):
     stream = client.completions.create(model="gpt2", prompt="The", max_tokens=4_000, stream=True)
     next(iter(stream))
@@ -103,6 +111,8 @@ def test_a_stream_that_is_closed_midway_ends_its_work(client, service):
 
 
 def test_a_model_that_writes_from_a_source_takes_the_prompt_as_its_source():
+    import openai
+
     model, sources = unmask.load(STORED / "unilm-write", device="cpu"), ["a b c", "d"]
     with running(service_of(STORED, "unilm-write")) as url:
         client = openai.OpenAI(base_url=f"{url}/v1", api_key="none", max_retries=0)

@@ -8,7 +8,7 @@ from axe_playwright_python.sync_playwright import Axe
 
 import unmask
 from tests.browser import bars, browser, go, opened, settle
-from tests.serving.conftest import NAMES, running, service_of
+from tests.serving.conftest import NAMES, STORED, running, service_of
 from unmask.serving.indexes import open_indexes
 
 TEXT = "the doctor opened the case near London"
@@ -186,6 +186,18 @@ def test_text_is_written_as_a_stream_with_the_likely_tokens_at_each_one(chromium
         assert page.locator(".bars .right").count() == 1  # the token that was drawn is among them
 
 
+def test_what_is_written_from_a_source_does_not_continue_it(chromium):
+    with (
+        running(service_of(STORED, "unilm-write")) as address,
+        opened(chromium, address, view="write", text="a b c", tokens=4, temperature=0, go=1) as page,
+    ):
+        page.get_by_text("The model writes a text from your sentence.").wait_for()
+        page.locator("p[role=status]").get_by_text("tokens.").wait_for()
+        written = page.locator(".written").inner_text().replace("\u200b", "")
+    model = unmask.load(STORED / "unilm-write", device="cpu")
+    assert written.strip() == model.generate("a b c", tokens=4, greedy=True, tell=lambda record: None).strip()
+
+
 def test_tags_and_answers_are_marked_in_the_text(chromium, url, runs):
     text = "every window near London"
     with opened(chromium, url, view="answers", model="tags", text=text) as page:
@@ -215,6 +227,24 @@ def test_what_comes_from_the_code_is_chinese_too(chromium, url):
         )  # as the hint of the view, and as a choice
         assert "遮住 15% 的词元" in page.locator("#sentence").inner_text()
         assert page.get_by_text("Every token sees").count() == 0
+
+
+# recipes and texts that have all kinds of notes between them
+NOTED = [
+    ("bert", "The cat sat on the mat. " * 50), ("bart", TEXT), ("xlnet", TEXT), ("elmo", TEXT), ("ernie-thu", TEXT), ("ernie", TEXT),
+    ("awd-lstm", TEXT), ("cove", "The cat sat. " + "It slept. " * 50), ("char-transformer", TEXT),
+]  # fmt: skip
+
+
+def test_the_notes_below_a_row_are_chinese_too(chromium, url):
+    notes = sorted({note for recipe, text in NOTED for note in unmask.explain(recipe, text).notes})
+    with opened(chromium, url, view="row", recipe="xlnet", text=TEXT, lang="zh") as page:
+        chinese = page.evaluate("async (notes) => notes.map((await import('/chinese.js')).noteInChinese)", notes)
+        assert [note for note, found in zip(notes, chinese, strict=True) if found is None] == []
+        page.locator("summary").press("Enter")
+        shown = page.locator(".notes li").all_inner_texts()
+    assert len(shown) > 2
+    assert set(shown) <= set(chinese)
 
 
 def test_nearest_sentences_and_losses(chromium, url):

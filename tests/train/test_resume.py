@@ -1,18 +1,15 @@
 """A run that was killed, stopped or left without room goes on as if nothing had happened."""
 
 import json
-import os
 import shlex
 import signal
-import subprocess
-import sys
-import time
 from pathlib import Path
 
 import pytest
 import torch
 
 from tests import command
+from tests.process import Process
 from unmask import recipes
 from unmask.cli import options as command_options
 from unmask.data import group_reader
@@ -23,42 +20,23 @@ from unmask.train import checkpoint
 from unmask.train.log import read
 
 STEPS = 60
-PATIENCE = 120.0  # seconds until a process that does nothing is given up
 
 
-class Process:
-    """`unmask pretrain` in a process of its own, so that a real signal can end it."""
-
-    def __init__(self, data: Path, out: Path, *words: str, steps: int = STEPS) -> None:
-        self.out = out
-        line = [sys.executable, "-m", "unmask", "pretrain", "bert", str(data), "--out", str(out), "--size", "tiny",
-                "--budget", f"{steps}steps", "--device", "cpu", *command.settings(command.BERT), *words]  # fmt: skip
-        threads = {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false"}
-        self.process = subprocess.Popen(line, env=os.environ | threads, stderr=subprocess.PIPE, text=True)
-
-    def when(self, moment, number: signal.Signals) -> bool:
-        """Send a signal at the moment; False if the process ended before it came."""
-        end = time.monotonic() + PATIENCE
-        while self.process.poll() is None and time.monotonic() < end:
-            if moment(self.out):
-                self.process.send_signal(number)
-                return True
-            time.sleep(0.001)
-        return False
-
-    def end(self) -> tuple[int, str]:
-        _, err = self.process.communicate(timeout=PATIENCE)
-        return self.process.returncode, err
+def start(data: Path, out: Path, *words: str, steps: int = STEPS) -> Process:
+    """`unmask pretrain` in a process of its own."""
+    line = ["pretrain", "bert", str(data), "--out", str(out), "--size", "tiny", "--budget", f"{steps}steps",
+            "--device", "cpu", *command.settings(command.BERT), *words]  # fmt: skip
+    return Process(*line, err=out.with_name(f"{out.name}.txt"))
 
 
-def steps_logged(count: int):
+def steps_logged(out: Path, count: int):
     """The moment at which so many lines are in the log."""
-    return lambda out: (out / "log.jsonl").is_file() and (out / "log.jsonl").read_bytes().count(b"\n") >= count
+    return lambda: (out / "log.jsonl").is_file() and (out / "log.jsonl").read_bytes().count(b"\n") >= count
 
 
-def saving(step: int):
+def saving(out: Path, step: int):
     """The moment at which a checkpoint is being written."""
-    return lambda out: (out / "state" / f".{step}").exists() or (out / "state" / str(step)).exists()
+    return lambda: (out / "state" / f".{step}").exists() or (out / "state" / str(step)).exists()
 
 
 def state_files(out: Path, step: int) -> dict[str, bytes]:
@@ -94,14 +72,14 @@ def undivided(corpus, tokenizers, tmp_path):
 
 
 def test_a_run_killed_at_any_moment_and_resumed_ends_with_the_bytes_of_one_never_killed(data, tmp_path):
-    whole = Process(data, tmp_path / "whole")
+    whole = start(data, tmp_path / "whole")
     cut, killed = tmp_path / "cut", 0
-    moments = [steps_logged(4), saving(10), steps_logged(33), lambda out: (out / "state" / "50").exists()]
+    moments = [steps_logged(cut, 4), saving(cut, 10), steps_logged(cut, 33), lambda: (cut / "state" / "50").exists()]
     for moment in moments:
-        process = Process(data, cut, "--resume")
+        process = start(data, cut, "--resume")
         killed += process.when(moment, signal.SIGKILL)
         process.end()
-    code, err = Process(data, cut, "--resume").end()
+    code, err = start(data, cut, "--resume").end()
     assert code == 0, err
     assert whole.end()[0] == 0
     assert killed >= 3
@@ -114,8 +92,8 @@ def test_a_run_killed_at_any_moment_and_resumed_ends_with_the_bytes_of_one_never
 
 
 def test_ctrl_c_saves_the_step_and_exits_with_130(data, tmp_path):
-    process = Process(data, tmp_path / "run", steps=300)
-    assert process.when(steps_logged(5), signal.SIGINT)
+    process = start(data, tmp_path / "run", steps=300)
+    assert process.when(steps_logged(tmp_path / "run", 5), signal.SIGINT)
     code, err = process.end()
     assert code == 130, err
     assert "Traceback" not in err

@@ -6,7 +6,6 @@ import json
 import random
 from collections import Counter
 
-import gensim.models
 import numpy as np
 import pytest
 
@@ -26,6 +25,8 @@ def corpus(tmp_path_factory):
 
 @pytest.mark.parametrize("kind", ["skipgram", "cbow", "fasttext"])
 def test_the_vectors_are_gensims_own(kind, corpus, tmp_path):
+    import gensim.models
+
     words = ["--kind", kind, "--dims", 8, "--epochs", 3, "--workers", 1, "--seed", 3]
     works("vectors", corpus, *words, "--out", tmp_path / "v.bin")
     ours = read_vectors(tmp_path / "v.bin")

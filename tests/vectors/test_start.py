@@ -7,7 +7,6 @@ import json
 import numpy as np
 import pytest
 import torch
-from sklearn.linear_model import LogisticRegression
 
 import unmask
 from tests.command import pretrain, run, works
@@ -81,6 +80,8 @@ def test_a_start_has_no_effect_on_a_network_that_comes_from_a_run():
 
 
 def test_a_file_of_vectors_is_a_run_whose_texts_are_bags_of_words(tmp_path):
+    from sklearn.linear_model import LogisticRegression
+
     dice = np.random.default_rng(0)
     names = ("good", "fine", "bad", "poor", "film", ".")
     matrix = dice.standard_normal((6, 8)).astype(np.float32)

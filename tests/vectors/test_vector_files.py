@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gensim.models
 import numpy as np
 import pytest
 
@@ -19,6 +18,8 @@ def vectors() -> WordVectors:
 
 @pytest.mark.parametrize("name", ["v.txt", "v.bin"])
 def test_gensim_reads_what_we_write_and_we_read_what_it_writes(name, vectors, tmp_path):
+    import gensim.models
+
     file, binary = tmp_path / name, name.endswith(".bin")
     write_vectors(vectors, file)
     theirs = gensim.models.KeyedVectors.load_word2vec_format(str(file), binary=binary)
@@ -70,6 +71,8 @@ def test_a_damaged_binary_file_is_refused(vectors, tmp_path):
 
 
 def test_nearest_words_and_analogies_are_gensims(vectors):
+    import gensim.models
+
     theirs = gensim.models.KeyedVectors(5)
     theirs.add_vectors(WORDS, vectors.matrix)
     for ours, expected in (

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Literal
 
 import torch
 from torch import Tensor, nn
@@ -16,10 +17,16 @@ class Learned(Part):
     """A learned vector for each position (BERT, GPT)."""
 
     every: bool = False  # each layer after the first adds its own learned table (the character Transformer)
+    # initial values: random, or waves that half of the heads of the first layer read, each at another neighbour of a token
+    start: Literal["random", "neighbours"] = "random"
 
     @property
     def bounded(self) -> bool:
         return True
+
+    @property
+    def neighbours(self) -> bool:
+        return self.start == "neighbours"
 
     def embedding(self, length: int, width: int) -> nn.Module:
         return nn.Embedding(length, width)
@@ -41,6 +48,10 @@ class Sinusoidal(Part):
     def bounded(self) -> bool:
         return self.every
 
+    @property
+    def neighbours(self) -> bool:
+        return False
+
     def embedding(self, length: int, width: int) -> nn.Module:
         return Waves(length, width)
 
@@ -57,6 +68,10 @@ class NoPositions(Part):
 
     @property
     def bounded(self) -> bool:
+        return False
+
+    @property
+    def neighbours(self) -> bool:
         return False
 
     def embedding(self, length: int, width: int) -> None:

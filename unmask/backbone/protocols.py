@@ -50,6 +50,10 @@ class Positions(PartLike, Protocol):
     def bounded(self) -> bool:
         """Whether it knows only the positions that it was trained on."""
 
+    @property
+    def neighbours(self) -> bool:
+        """Whether the heads of the first layer start at the neighbours of a token (see `neighbour_heads`)."""
+
     def embedding(self, length: int, width: int) -> nn.Module | None:
         """A module from positions (B T) to vectors (B T D) that are added to the embeddings; None: nothing is added."""
 

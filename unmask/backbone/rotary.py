@@ -44,6 +44,10 @@ class Rotary(Part):
     def bounded(self) -> bool:
         return True  # angles that were never trained give poor scores
 
+    @property
+    def neighbours(self) -> bool:
+        return False
+
     def embedding(self, length: int, width: int) -> None:
         return None
 

@@ -64,8 +64,6 @@ class Transformer(Part):
     deviation: float = 0.02  # of the initial weights
     # initial weights of the projection of narrow embeddings: as in the layers, or Glorot's (ELECTRA)
     initial_projection: Literal["layers", "glorot"] = "layers"
-    # initial attention: random, or half of the heads of the first layer read the tokens next to each token
-    initial_attention: Literal["random", "neighbours"] = "random"
     scaled_init: bool = False  # divide initial output weights by the square root of the number of sublayers (GPT-2)
 
     def __post_init__(self) -> None:
@@ -104,10 +102,9 @@ class Transformer(Part):
             head=self.width // self.heads,
         )
         require(
-            self.initial_attention == "random" or (self.positions == Learned() and self.attention == Full()),
-            "backbone.initial_attention=neighbours needs positions=Learned and attention=Full, whose initial weights it sets, got "
-            "{positions} and {attention}: set initial_attention=random",
-            positions=type(self.positions).__name__,
+            not self.positions.neighbours or self.attention == Full(),
+            "backbone.positions.start=neighbours sets initial weights of attention=Full, got attention={attention}: set "
+            "positions.start=random",
             attention=type(self.attention).__name__,
         )
         if self.knowledge is not None:
@@ -240,7 +237,7 @@ class TransformerModule(nn.Module):
             for block in list[Any](self.blocks):
                 for linear in (block.attention.out, block.mlp.down):
                     narrow.layer(linear)
-        if spec.initial_attention == "neighbours":
+        if spec.positions.neighbours:
             start_at_neighbours(self)
 
     def _draw(self, module: nn.Module) -> None:

@@ -21,6 +21,7 @@ from unmask.train.loop import memory_key
 # bias correction learns only at its own rate.
 TRIES = ((3.0, 200), (1.0, 320))
 LOOK = 16  # steps between two measurements of the losses
+WARMUP = 0.04  # share of the steps: a rate that is far too high for the first steps would undo what they learn
 LEARNED = 0.25  # the mean of every loss must fall below this
 LONG = 64
 CLOSE = 1e-5
@@ -53,7 +54,8 @@ def _overfit(case: Case, faster: float, steps: int) -> dict[str, float]:
 
 def _eager(recipe: Recipe, faster: float) -> Recipe:
     rate = faster * recipe.optimise.rate
-    return override(without_dropout(recipe), [f"optimise.rate={rate}", "optimise.curve=constant"])
+    settings = [f"optimise.rate={rate}", "optimise.curve=constant", f"optimise.warmup={WARMUP}"]
+    return override(without_dropout(recipe), settings)
 
 
 def _means(trainer: Trainer, batch: Batch) -> dict[str, float]:

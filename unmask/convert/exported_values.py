@@ -50,7 +50,6 @@ FATES: dict[type, dict[str, Fate]] = {
         "segments": "written", "tasks": "written", "activation": "written",
         "dropout": "written", "attention_dropout": "written", "activation_dropout": "training", "epsilon": "written",
         "deviation": "written", "initial": "training", "initial_projection": "training", "scaled_init": "training",
-        "initial_attention": "training",
     },
     backbone.EncoderDecoder: {
         "layers": "written", "decoder_layers": "written", "width": "written", "heads": "written", "feedforward": "written",
@@ -78,7 +77,7 @@ FATES: dict[type, dict[str, Fate]] = {
     backbone.Fusion: {
         "layers": "checked", "heads": "checked", "width": "checked", "entities": "checked", "graph": "checked",
     },
-    backbone.Learned: {"every": "checked"},
+    backbone.Learned: {"every": "checked", "start": "training"},
     backbone.NoPositions: {},
     backbone.Sinusoidal: {"every": "checked"},
     hide.Links: {"wrong": "training", "unlinked": "training", "most": "training", "entities": "training"},

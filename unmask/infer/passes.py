@@ -20,6 +20,8 @@ PASS = 16_384  # most tokens in a pass, with padding
 # most tokens in a pass on a CPU, at width 768: a larger pass is slower, because it does not fit the CPU cache. A narrower network reads
 # more of them, in proportion: its operations are short, and each has a fixed cost
 CPU_PASS = 512
+# the time of a pass besides that of its tokens, in tokens: reading the weights (of BERT-base on a CPU), starting kernels (on a GPU)
+FIXED, CPU_FIXED = 1_024, 16
 T = TypeVar("T")
 
 
@@ -34,6 +36,11 @@ class Noted(Generic[T]):
 def tokens_at_once(model: Model) -> int:
     """The most tokens that the model reads in one pass when it reads whole texts."""
     return round(CPU_PASS * 768 / model.recipe.system.backbone.width) if model.device == "cpu" else PASS
+
+
+def fixed_tokens(model: Model) -> int:
+    """The time that every pass takes besides that of its tokens, as a number of tokens."""
+    return CPU_FIXED if model.device == "cpu" else FIXED
 
 
 def together(

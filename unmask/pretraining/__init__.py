@@ -160,7 +160,8 @@ def _new_run(
         recipe = with_dropout(recipe, visits)
         if dropout_for("auto", visits) != dropout_for("auto"):  # the networks were built with the usual dropout
             del trainer
-            gc.collect()  # the trainer refers to itself, and its networks would stay on the GPU
+            if machine.device != "cpu":
+                gc.collect()  # the trainer refers to itself, and its networks would stay on the GPU
             trainer = _built(recipe, mixture, machine, base, seed)[0]
     if base is not None:
         rows = max(stage.length for stage in recipe.schedule)

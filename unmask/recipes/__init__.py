@@ -8,6 +8,7 @@ import importlib
 import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -35,13 +36,15 @@ def names() -> list[str]:
 
 def entries() -> list[Entry]:
     """All recipes, the oldest paper first. They are read from the first lines of the files; nothing is imported."""
-    found = []
-    for name in names():
-        first = (ast.get_docstring(ast.parse(_file(name).read_text(encoding="utf-8"))) or "").splitlines()[0]
-        paper, _, idea = first.partition("): ")
-        year = re.search(r"\b(?:19|20)\d\d\b", paper)
-        found.append(Entry(name, year.group() if year else "", paper + ")", idea))
-    return sorted(found, key=_age)
+    return sorted(map(_entry, names()), key=_age)
+
+
+@cache
+def _entry(name: str) -> Entry:
+    first = (ast.get_docstring(ast.parse(_file(name).read_text(encoding="utf-8"))) or "").splitlines()[0]
+    paper, _, idea = first.partition("): ")
+    year = re.search(r"\b(?:19|20)\d\d\b", paper)
+    return Entry(name, year.group() if year else "", paper + ")", idea)
 
 
 def _age(entry: Entry) -> tuple[str, str]:

@@ -27,7 +27,7 @@ from starlette.staticfiles import StaticFiles
 
 from unmask.errors import UserError
 from unmask.serving.body import read_body
-from unmask.serving.call import Call, Route, Stream, as_json
+from unmask.serving.call import Call, Route, Stream, as_json, as_json_in_pieces, has_many
 from unmask.serving.leaving import Left, until_left
 from unmask.serving.loopback import HERE, host_of, is_here
 from unmask.serving.refused import Refused, content
@@ -154,7 +154,8 @@ class _Endpoint:
             return StreamingResponse(_events(found), media_type="text/event-stream", headers=headers)
         if isinstance(found, Response):
             return found
-        return Response(as_json(found), media_type="application/json", headers=headers)
+        content = await asyncio.to_thread(as_json_in_pieces, found) if has_many(found) else as_json(found)
+        return Response(content, media_type="application/json", headers=headers)
 
     async def _body(self, request: Request) -> Any:
         if self.route.body is None:

@@ -63,8 +63,9 @@ def frozen(value: Any) -> Any:
 
 
 def _checked(value: Any, hint: Any, name: str) -> Any:
-    if dataclasses.is_dataclass(hint):
-        return record_of(value, hint, repr(name))  # type: ignore[arg-type]
+    record = next((one for one in (hint, *typing.get_args(hint)) if dataclasses.is_dataclass(one)), None)
+    if record is not None:
+        return record_of(value, record, repr(name))  # type: ignore[arg-type]
     if not fits(value, hint):
         raise UserError("{name} must be {spell}, got {value!r:.60}", name=name, spell=spell_json(hint), value=value)
     _check_characters(value, name)

@@ -54,5 +54,23 @@ class Route:
         return "GET" if self.body is None else "POST"
 
 
+MANY = 32  # parts of an answer: JSON of more is made in a thread
+
+
+def has_many(value: Any) -> bool:
+    """Whether an answer is large: a list with many parts, or an object that holds one."""
+    several = value.values() if isinstance(value, dict) else (value,)
+    return any(isinstance(one, list) and len(one) > MANY for one in several)
+
+
+def as_json_in_pieces(value: Any) -> bytes:
+    """The same as `as_json`, made part by part: json.dumps lets no other thread run until it has finished."""
+    if isinstance(value, dict):
+        return b"{%s}" % b",".join(as_json(name) + b":" + as_json_in_pieces(one) for name, one in value.items())
+    if isinstance(value, list) and value and isinstance(value[0], list | dict):
+        return b"[%s]" % b",".join(map(as_json_in_pieces, value))
+    return as_json(value)
+
+
 def as_json(value: Any) -> bytes:
     return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()

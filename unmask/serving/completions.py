@@ -19,6 +19,7 @@ from unmask.serving.prompt_chances import prompt_chances
 from unmask.serving.refused import Refused
 from unmask.serving.service import Input, Service, apart, as_texts
 from unmask.serving.writing import Chances, Piece, Row, write
+from unmask.text import Tokenizer
 
 MOST_CHANCES = 20  # most likely tokens that can be asked for at each token
 MOST_STOPS = 16
@@ -147,7 +148,7 @@ async def _prompts(service: Service, served: Served, body: Completions) -> list[
     size = sum(map(len, given)) if isinstance(given[0], str) else 0
     found = await apart(
         lambda: [
-            (one, tokenizer.encode(one)) if isinstance(one, str) else (tokenizer.decode(one), list(one))
+            (one, _encoded(tokenizer, one)) if isinstance(one, str) else (tokenizer.decode(one), list(one))
             for one in given
         ],
         size,
@@ -161,6 +162,11 @@ async def _prompts(service: Service, served: Served, body: Completions) -> list[
         size=tokenizer.vocabulary.size,
     )
     return [_read(service, served, body, text, ids) for text, ids in found]
+
+
+def _encoded(tokenizer: Tokenizer, text: str) -> list[int]:
+    """As `Tokenizer.encode`, which would let no other thread run until it has finished."""
+    return tokenizer.encode_many([text if tokenizer.of_words else tokenizer.with_mask(text)])[0].ids
 
 
 def _read(

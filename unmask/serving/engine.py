@@ -1,7 +1,7 @@
 """The engine: one thread that runs the networks of all models.
 
 Texts wait in the order in which they came. When the thread is free, the oldest text begins a batch, and waiting texts of the
-same work join it, those of the nearest length first, until the batch has its tokens. So no text waits for more than the
+same work and of near lengths join it: as many as make the batch read most for its time. So no text waits for more than the
 texts before it. Generated texts grow by one token between two batches.
 """
 
@@ -15,6 +15,8 @@ from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
+
+import numpy as np
 
 from unmask.errors import UserError
 from unmask.serving.metrics import Metrics
@@ -33,6 +35,7 @@ class Work:
     options: Hashable = ()
     run: Callable[[list[Any]], Sequence[Any]] = field(compare=False, default=list)  # one result for each value
     tokens: int = field(compare=False, default=512)  # most tokens in a batch, with padding
+    fixed: int = field(compare=False, default=16)  # the time of a batch besides that of its tokens, in tokens
     begins: bool = False  # whether the call only begins to generate texts
 
 
@@ -151,14 +154,10 @@ class Engine:
         first = next((item for item in self._waiting if not (full and item.work.begins)), None)
         if first is None:
             return []
-        others = islice((item for item in self._waiting if item.work == first.work and item is not first), LOOKED_AT)
-        alike = sorted(others, key=lambda item: abs(item.length - first.length))
-        batch, longest = [first], first.length
-        for item in alike:
-            longest = max(longest, item.length)
-            if longest * (len(batch) + 1) > first.work.tokens:
-                break
-            batch.append(item)
+        others = islice((item for item in self._waiting if item is not first and item.work == first.work), LOOKED_AT)
+        alike = sorted([first, *others], key=lambda item: item.length)
+        begin, end = fullest([item.length for item in alike], alike.index(first), first.work.tokens, first.work.fixed)
+        batch = alike[begin:end]
         taken = set(map(id, batch))
         self._waiting = [item for item in self._waiting if id(item) not in taken]
         self.metrics.waiting.set(len(self._waiting))
@@ -190,6 +189,21 @@ class Engine:
             traceback.print_exception(error)
         for item in batch:
             item.group.fail(error)
+
+
+def fullest(lengths: Sequence[int], at: int, most: int, fixed: int) -> tuple[int, int]:
+    """Where the best batch around the text `at` begins and ends: the one that reads most tokens for its time, padding and the
+    fixed time of a batch included. `lengths`: in order. `most`: tokens of a batch; a single text may have more."""
+    size = np.asarray(lengths, np.int64)
+    around = max(1, most // max(1, lengths[at]))  # more texts do not fit into a batch with this one
+    begins = np.arange(max(0, at + 1 - around), at + 1)[:, None]
+    ends = np.arange(at + 1, min(len(size), at + around) + 1)
+    total = np.concatenate(([0], np.cumsum(size)))
+    padded = (ends - begins) * size[ends - 1]
+    value = (total[ends] - total[begins]) / (padded + fixed)
+    value[(padded > most) & (ends - begins > 1)] = -1.0
+    row, column = np.unravel_index(int(value.argmax()), value.shape)
+    return int(begins[row, 0]), int(ends[column])
 
 
 _END = object()

@@ -164,12 +164,20 @@ class Models:
             raise Refused(404, f"unknown run {name[:80]!r}: the runs are {', '.join(sorted(known)) or 'none'}")
         with self._opening:
             served = self._opened(name, known[name])
-            self._served = {**self._without(name), name: served, **_tasks(served)}
+            self._served = self._placed(served)
         return served
 
     def unload(self, name: str) -> None:
         self.get(name)
         self._served = self._without(name)
+
+    def _placed(self, served: Served) -> dict[str, Served]:
+        """The models with a new one: in the place of the old one, because the first one is the default, or at the end."""
+        new, before = {served.name: served, **_tasks(served)}, list(self._served)
+        others = self._without(served.name)
+        at = before.index(served.name) if served.name in self._served else len(before)
+        first = {name: one for name, one in others.items() if before.index(name) < at}
+        return first | new | others
 
     def _without(self, name: str) -> dict[str, Served]:
         """The models without one, and without its tasks."""

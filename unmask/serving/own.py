@@ -77,7 +77,7 @@ async def search(call: Call) -> Any:
     queries = (body.query,) if isinstance(body.query, str) else body.query
     require(1 <= body.k <= service.limits.texts, "k must be between 1 and {most}", most=service.limits.texts)
     cross = None if body.rerank is None else service.models.able("rerank", body.rerank)
-    ids = await service.tokens(served, queries, truncate=False)
+    ids = await service.tokens(served, queries, truncate=None)
     many = max(body.first, body.k)
 
     def run(values: list[Any]) -> Sequence[Any]:

@@ -131,7 +131,7 @@ async def attention(call: Call) -> Any:
     """The attention weights of one layer: for each head, each token that reads, and each token that is read."""
     body: Attention = call.body
     served = call.service.models.get(call.path["model"])
-    (ids,) = await call.service.tokens(served, [body.text], truncate=False)
+    (ids,) = await call.service.tokens(served, [body.text], truncate=None)
     if len(ids) > MOST_TOKENS:
         raise Refused(
             422,

@@ -40,7 +40,7 @@ def serve(
         raise UserError(MISSING) from None
     require(bool(runs) or folder is not None, "name at least one run, or a folder of runs with --runs")
     check_keys(host, keys)
-    listening = _listen(host, port)
+    listening = listen(host, port)
     models = Models(named(list(runs)), device=device, runs=folder, fast=fast, half=half, tell=tell)
     service = Service(models, limits or Limits(), indexes=open_indexes(indexes, models))
     app = make_app(service, keys=keys, origins=origins, log=_log)
@@ -63,7 +63,7 @@ def check_keys(host: str, keys: Sequence[str]) -> None:
     require(short is None, "key number {short} has fewer than 8 characters: use a longer one", short=short)
 
 
-def _listen(host: str, port: int) -> socket.socket:
+def listen(host: str, port: int) -> socket.socket:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     # asyncio sends small answers at once (TCP_NODELAY) only if the protocol is named; otherwise each would take 40 ms
     found = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)

@@ -16,7 +16,7 @@ from unmask import infer
 from unmask.axes import Task
 from unmask.data.examples import Laid
 from unmask.errors import UserError, require
-from unmask.infer.passes import PASS, tokens_at_once
+from unmask.infer.passes import PASS, fixed_tokens, tokens_at_once
 from unmask.serving.engine import Engine, Steps, Work
 from unmask.serving.indexes import Indexed
 from unmask.serving.limits import Limits
@@ -55,9 +55,10 @@ class Service:
             raise busy("queue", f"{self.engine.size:,} texts wait, and at most {self.limits.queue:,} may")
 
     async def tokens(
-        self, served: Served, texts: Sequence[Any], *, truncate: bool, cut: str = "right"
+        self, served: Served, texts: Sequence[Any], *, truncate: bool | None, cut: str = "right"
     ) -> list[np.ndarray]:
-        """The token ids of texts, or the ids that were given; cut to what the model reads, or refused. `cut`: on which side."""
+        """The token ids of texts, or the ids that were given; cut to what the model reads, or refused. `truncate` None: the
+        request cannot ask to cut. `cut`: on which side."""
         self.check_texts(len(texts))
         if isinstance(texts[0], str):
             ids = await apart(lambda: _encoded(served, texts), sum(map(len, texts)))
@@ -74,11 +75,7 @@ class Service:
         )
         longest = max(map(len, ids))
         if longest > room and not truncate:
-            raise Refused(
-                422,
-                f"a text may have {room:,} tokens, got {longest:,}: send a shorter one, or ask to cut it with truncate=true",
-                limit="tokens",
-            )
+            raise _too_long(room, longest, can_cut=truncate is not None)
         return [one[-room:] if cut.lower() == "left" else one[:room] for one in ids]
 
     async def run(
@@ -86,7 +83,7 @@ class Service:
         lengths: Sequence[int], options: Any = (),
     ) -> list[Any]:  # fmt: skip
         """Run texts through a model, in batches with those of other requests."""
-        work = Work(served, name, options, run, self.batch_tokens(served))
+        work = Work(served, name, options, run, self.batch_tokens(served), fixed_tokens(served.model))
         return await self.engine.run(work, values, lengths)
 
     async def begin(
@@ -103,7 +100,7 @@ class Service:
             self.engine.begin(begin(values))
             return [None] * len(values)
 
-        await self.engine.run(Work(served, "generate", options, run, PASS, begins=True), rows, lengths)
+        await self.engine.run(Work(served, "generate", options, run, PASS, PASS, begins=True), rows, lengths)
 
     def batch_tokens(self, served: Served) -> int:
         """The most tokens of a batch, with padding."""
@@ -124,8 +121,8 @@ class Service:
         """The answers to examples of the model's task: those of `Model.predict`."""
         self.check_texts(len(values))
         task = infer.task_of_model(served.model)
-        examples = await asyncio.to_thread(_rows, task, values) if isinstance(values[0], dict) else _given(task, values)
-        lengths = await self._lengths(served, task.lay_out(examples, labelled=False), truncate=truncate)
+        examples, laid = await apart(lambda: _laid_out(task, values), _size(values))
+        lengths = await self._lengths(served, laid, truncate=truncate)
 
         def run(some: list[Any]) -> Sequence[Any]:
             return infer.answer(served.model, some).answers
@@ -147,11 +144,13 @@ class Service:
         most = self.limits.tokens or served.model.length * (1 if laid.stride is None else WINDOWS)
         longest = max(max(several) for several in sizes)
         if longest > most and (laid.stride is not None or not truncate):
-            cut = "" if laid.stride is not None else ", or ask to cut it with truncate=true"
-            raise Refused(
-                422, f"a text may have {most:,} tokens, got {longest:,}: send a shorter one{cut}", limit="tokens"
-            )
+            raise _too_long(most, longest, can_cut=laid.stride is None)
         return [min(sum(several), most * len(several)) for several in sizes]
+
+
+def _too_long(most: int, got: int, *, can_cut: bool) -> Refused:
+    cut = ", or ask to cut it with truncate=true" if can_cut else ""
+    return Refused(422, f"a text may have {most:,} tokens, got {got:,}: send a shorter one{cut}", limit="tokens")
 
 
 def busy(limit: str, words: str, seconds: int = 1) -> Refused:
@@ -169,6 +168,21 @@ def as_texts(given: Input) -> tuple[Any, ...]:
 async def apart(function: Callable[[], Any], size: int) -> Any:
     """The result of a function; in a thread if its input is large."""
     return function() if size <= SMALL else await asyncio.to_thread(function)
+
+
+def _size(values: Sequence[Any]) -> int:
+    """Characters of examples; an object is read from a file, which takes time at any size."""
+    if isinstance(values[0], dict):
+        return SMALL + 1
+    return sum(
+        len(text) for one in values for text in ((one,) if isinstance(one, str) else one) if isinstance(text, str)
+    )
+
+
+def _laid_out(task: Task, values: Sequence[Any]) -> tuple[list[Any], Laid]:
+    """Examples, and the texts that they consist of."""
+    examples = _rows(task, values) if isinstance(values[0], dict) else _given(task, values)
+    return examples, task.lay_out(examples, labelled=False)
 
 
 def _given(task: Task, values: Sequence[Any]) -> list[Any]:

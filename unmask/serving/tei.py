@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 import numpy as np
 import torch
@@ -20,6 +20,7 @@ from unmask.version import __version__
 
 Direction = Literal["right", "Right", "left", "Left"]  # where a text that is too long is cut
 Right = Literal["right", "Right"]
+MOST_NUMBERS: Final = 4_000_000  # of an answer of /embed_all: it would have 8 GB for the largest request otherwise
 
 
 @dataclass(frozen=True)
@@ -127,7 +128,14 @@ async def embed_all(call: Call) -> Any:
     ids = await call.service.tokens(
         served, as_texts(body.inputs), truncate=body.truncate, cut=body.truncation_direction
     )
-    frame = served.model.length - served.room
+    frame, width = served.model.length - served.room, served.model.recipe.system.backbone.width
+    numbers = width * sum(len(one) + frame for one in ids)
+    if numbers > MOST_NUMBERS:
+        raise Refused(
+            413,
+            f"the answer may have {MOST_NUMBERS:,} numbers, and would have {numbers:,}: send fewer texts",
+            limit="numbers",
+        )
 
     def run(values: list[Any]) -> Sequence[Any]:
         return token_vectors(served, values)

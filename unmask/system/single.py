@@ -49,7 +49,7 @@ class Single(Part):
     def build(self, recipe: Recipe, vocabulary: Vocabulary, seed: int) -> SingleModule:
         """The network with random initial weights, which depend only on the seed."""
         with torch.random.fork_rng():
-            torch.manual_seed(first_seed(seed))
+            chance.seed_torch(first_seed(seed))
             return SingleModule(self, recipe, vocabulary, seed)
 
     def flops(self, recipe: Recipe, vocabulary: int, length: int, share: float) -> float:

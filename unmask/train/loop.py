@@ -88,7 +88,7 @@ class Trainer:
         """Compute exact gradients of the mean losses over all micro-batches; returns the means and their weighted sum, detached.
 
         `hide`: what this stage hides; None: what the recipe hides. `done`: the share of the training that is done."""
-        torch.manual_seed(reseed(self.seed, step))
+        chance.seed_torch(reseed(self.seed, step), device=self.machine.device)
         self.optimiser.zero_grad(set_to_none=True)
         progress = torch.full((), done, device=self.machine.device)
         moved = [batch.to(self.machine.device, non_blocking=True).replace(progress=progress) for batch in batches]

@@ -1,4 +1,4 @@
-// What comes from the code in English (the first lines of recipes and parts), in Chinese. A sentence that is not here stays English.
+// What comes from the code in English (the first lines of recipes and parts, and notes), in Chinese. A sentence that is not here stays English.
 
 const SENTENCES = {
   // recipes
@@ -91,12 +91,49 @@ const SENTENCES = {
   "Two stacks of LSTM layers that share only the embeddings (ELMo)": "两叠 LSTM 层，只共享词向量（ELMo）",
 };
 
+// notes below a training row; {} is a number or a name
+const NOTES = {
+  "tokenizer: the one given, of {} tokens": "分词器：给定的那个，{} 个词元",
+  "tokenizer: a {} of {} tokens": "分词器：{}，{} 个词元",
+  "tokenizer: a {} of {} tokens, trained on this text and on Python's documentation": "分词器：{}，{} 个词元，用这段文本和 Python 的文档训练",
+  "no lexicon was given, so words are hidden instead of phrases and entities: give one with --lexicon FILE; each line is an entry, a tab, and phrase or entity": "没有给出词典，所以遮住的是词，而不是短语和实体：用 --lexicon FILE 给出一个；每行是一个条目、一个制表符，以及 phrase 或 entity",
+  "entities come from the graph of prepared data, so none is linked here: the row is that of a text without any": "实体来自已准备数据的图谱，所以这里没有链接任何实体：这一行与没有实体的文本相同",
+  "rjieba is not installed, so every Chinese character is a word: pip install 'unmask[zh]'": "没有安装 rjieba，所以每个汉字是一个词：pip install 'unmask[zh]'",
+  "the text is one document, so a built-in example text is used where a second document is needed: separate documents by a blank line": "文本只有一个文档，所以需要第二个文档的地方用了内置的例文：请用空行分隔文档",
+  "the first sentence is the source and the rest is the target: to give both, put a blank line between": "第一句是原文，其余是译文：要分别给出，请在两者之间空一行",
+  "the text fills {} rows of {} tokens: this is the first": "这段文本占 {} 行，每行 {} 个词元：这是第一行",
+  "every token also sees a memory of earlier rows, in the cells of the network": "每个词元还看见之前各行的记忆，存在网络的单元里",
+  "every token also sees a memory of earlier rows, up to {} tokens": "每个词元还看见之前各行的记忆，最多 {} 个词元",
+  "the matrix shows both halves of a vector together: the first half sees only its own token and the tokens before, and predicts the next one; the second half sees only its own token and those after, and predicts the previous one": "矩阵把向量的两半合在一起显示：前一半只看见自己的词元和前面的词元，预测下一个；后一半只看见自己的词元和后面的词元，预测上一个",
+  "the matrix shows the encoder; a token of the decoder sees itself, those before it, and the encoder's whole example": "矩阵显示编码器；解码器的词元看见自己、前面的词元，以及编码器的整个样本",
+  "the matrix shows the stream that reads the tokens; a second stream predicts: at each place it sees what the token there sees, but not that token itself": "矩阵显示读取词元的那条流；预测由第二条流完成：它在每个位置看见该处词元所看见的，但看不见该词元本身",
+  "sentences longer than a row, split: {}": "比一行长而被切开的句子：{}",
+  "documents of one sentence, skipped by the sentence task: {}": "只有一句、被句子任务跳过的文档：{}",
+  "documents with too few sentences, skipped by {}: {}": "句子太少、被 {} 跳过的文档：{}",
+  "tokens left out: sentences longer than their part of a row lose their ends: {}": "略去的词元（句子超出行中属于它的部分时，末尾被去掉）：{}",
+  "tokens left out: a pair of texts longer than a row loses the ends of its longer text, as in BERT's code: {}": "略去的词元（两段文本超过一行时，较长的一段两端被去掉，与 BERT 的代码相同）：{}",
+  "tokens in all pairs of texts before the cut: {}": "截断之前所有文本对的词元：{}",
+  "first texts that end within a sentence, because the sentence is too long: {}": "因句子太长而在句中结束的第一段文本：{}",
+  "pairs with a source or target of more than {} tokens, of which the end is cut: {}": "原文或译文超过 {} 个词元、末尾被截断的文本对：{}",
+  "pairs without a source or without a target, skipped: {}": "缺少原文或译文而被跳过的文本对：{}",
+};
+const PATTERNS = Object.entries(NOTES).map(([english, chinese]) => [new RegExp(`^${english.replace(/[[\]().*+?|^$\\]/g, "\\$&").replaceAll("{}", "([\\w,-]+)")}$`), chinese]);
+
 const AXES = { arrange: "排列", hide: "遮住", see: "看见", predict: "预测", backbone: "网络", weight: "权重", generator: "生成器", track: "轨道", level: "层次" };
 
 // A text in Chinese; null if one of its sentences is not known.
 export function inChinese(text) {
   const several = text.replace(/\.$/, "").split(/\. /).map((one) => SENTENCES[one]);
   return several.every(Boolean) ? several.join("。") + (text.endsWith(".") ? "。" : "") : null;
+}
+
+// A note in Chinese; null if it is not known.
+export function noteInChinese(text) {
+  for (const [pattern, chinese] of PATTERNS) {
+    const values = text.match(pattern)?.slice(1);
+    if (values) return chinese.replaceAll("{}", () => values.shift());
+  }
+  return null;
 }
 
 // The name of an axis, such as "predict tokens".

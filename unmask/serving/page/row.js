@@ -92,7 +92,7 @@ function result({ state, change }, found) {
       h("section", { class: "card" }, h("h3", {}, t("targetsTitle")), targets(found))),
     h("section", { class: "card" }, h("h3", {}, t("recipeTitle")), h("dl", {}, found.choices.map((one) => [h("dt", {}, axisName(one.axis)), h("dd", {}, code(one.meaning), h("code", { lang: "en" }, one.part))]),
       found.drawn.map((one) => [h("dt", {}, axisName(one.axis)), h("dd", {}, `${one.name}: `, code(one.meaning))]))),
-    found.notes.length > 0 && h("details", { class: "card" }, h("summary", {}, t("notesTitle")), h("ul", { class: "notes", lang: "en" }, found.notes.map((note) => h("li", {}, note)))),
+    found.notes.length > 0 && h("details", { class: "card" }, h("summary", {}, t("notesTitle")), h("ul", { class: "notes" }, found.notes.map((note) => h("li", {}, code(note))))),
   ];
 }
 

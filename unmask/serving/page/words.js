@@ -1,6 +1,6 @@
 // The words of the page, in English and in Chinese.
 
-import { axisInChinese, inChinese } from "./chinese.js";
+import { axisInChinese, inChinese, noteInChinese } from "./chinese.js";
 
 const WORDS = {
   title: ["What a model hides, sees and predicts", "模型遮住什么、看见什么、预测什么"],
@@ -29,6 +29,7 @@ const WORDS = {
   attentionLead: ["Choose a token. The stronger the colour of another token, the more is read from it.", "选一个词元。另一个词元的颜色越浓，从它读取得越多。"],
   compareLead: ["The same sentence, read by two models. Click a word to hide it from both.", "两个模型读同一句话。点一个词，对两个模型同时遮住。"],
   writeLead: ["The model continues your sentence. The stronger the colour of a token, the less likely it was. Choose one to see what else was likely there.", "模型接着你的句子往下写。词元的颜色越深，当时它的概率越低。点一个词元，看看当时还有哪些可能。"],
+  sourceLead: ["The model writes a text from your sentence. The stronger the colour of a token, the less likely it was. Choose one to see what else was likely there.", "模型根据你的句子写出另一段文本。词元的颜色越深，当时它的概率越低。点一个词元，看看当时还有哪些可能。"],
   answersLead: ["What a model that was adapted to a task answers.", "针对某个任务微调过的模型给出的回答。"],
   searchLead: ["The sentences of an index whose vectors are nearest to your sentence.", "索引里向量与你的句子最接近的句子。"],
   runsLead: ["How the loss fell in training: of the runs that are served, and of all runs in the folder --runs. A dashed line is held-out text. Compare only runs of one kind: losses of different tasks mean different things.", "训练中损失的下降：已载入的运行，以及 --runs 文件夹里的所有运行。虚线是留出的文本。只比较同一类运行：不同任务的损失含义不同。"],
@@ -138,7 +139,7 @@ export function setLanguage(given) {
 
 // A text that comes from the code, in the chosen language if it is known there: [text, language].
 export function fromCode(text) {
-  const found = language === "zh" ? inChinese(text) : null;
+  const found = language === "zh" ? inChinese(text) ?? noteInChinese(text) : null;
   return found ? [found, "zh-CN"] : [text, "en"];
 }
 

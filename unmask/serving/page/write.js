@@ -12,14 +12,15 @@ let going = null; // stops the writing under way
 
 export async function write(page) {
   const { state, change, lead } = page;
-  lead("writeLead");
+  const continues = state.source.continues ?? true; // otherwise the sentence is the source of another text
+  lead(continues ? "writeLead" : "sourceLead");
   const other = otherModels(page, does("text-generation"), "unmask pretrain gpt2 my_texts/ --out runs/gpt2");
   if (other) return other;
   const value = (name, usual) => (state[name] === undefined ? usual : Number(state[name]));
   const asked = { model: state.model, prompt: state.text, max_tokens: value("tokens", 40), temperature: value("temperature", 0.8), seed: value("seed", 0) };
   const key = JSON.stringify(asked);
   const output = h("div", {});
-  if (state.go && last?.key !== key) begin(asked, key, page, output);
+  if (state.go && last?.key !== key) begin(asked, key, page, output, continues ? asked.prompt : "");
   if (last?.key === key) { last.output = output; result(page, output); }
   const number = (name, usual, least, most, step) => field(t(name), h("input", { type: "number", min: least, max: most, step, "data-key": name, value: value(name, usual), onchange: (event) => change({ [name]: event.target.value, go: null }) }));
   return [
@@ -32,9 +33,10 @@ export async function write(page) {
   ];
 }
 
-async function begin(asked, key, page, output) {
+// `before`: what the written text continues.
+async function begin(asked, key, page, output, before) {
   going?.abort();
-  const mine = { key, prompt: asked.prompt, tokens: [], done: false, output };
+  const mine = { key, before, tokens: [], done: false, output };
   const stop = new AbortController();
   [last, going] = [mine, stop];
   try {
@@ -59,12 +61,12 @@ function add(written, { text, logprobs }) {
 }
 
 function result({ state, change }, output) {
-  const { prompt, tokens, done, problem } = last;
+  const { before, tokens, done, problem } = last;
   const at = Number(new URLSearchParams(location.search).get("at") ?? -1);
   const selected = tokens[at];
   show(output, h("div", { class: "columns" },
     h("section", { class: "card" }, h("h3", {}, t("written")),
-      withArrows(h("div", { class: "written", role: "group", "aria-label": t("written") }, h("span", {}, prompt), tokens.map((token, place) => h("button", {
+      withArrows(h("div", { class: "written", role: "group", "aria-label": t("written") }, h("span", {}, before), tokens.map((token, place) => h("button", {
         type: "button", class: "new", "aria-pressed": String(place === at), "aria-label": shown(token.text || token.name), "--weight": token.probability, "data-key": `token ${place}`,
         onclick: () => change({ at: place }),
       }, token.text || "\u200b")))),
