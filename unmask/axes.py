@@ -656,6 +656,10 @@ class Task(PartLike, Protocol):
         """The name of the objective that starts with random weights in the adapted recipe; "" if there is none."""
 
     @property
+    def texts(self) -> Literal[1, 2] | None:
+        """The number of texts of an example; None: it is not known, or examples are no texts or pairs of texts."""
+
+    @property
     def token(self) -> Literal["first", "last"] | None:
         """The token of a word that its tag is predicted from; None: it predicts no tags, or the user gave no value."""
 
@@ -754,6 +758,9 @@ class Task(PartLike, Protocol):
 
     def graded(self, examples: Sequence[Any], answers: Sequence[Any]) -> Sequence[Graded]:
         """Each answer next to the right one of its example; () if answers have no probability, or are not right or wrong."""
+
+    def relevance(self, answer: Any) -> float | None:
+        """How well a text answers a query, by the answer to the pair of both; None: the answer does not say it."""
 
     def kinds(self, examples: Sequence[Any]) -> Sequence[str]:
         """The kind of each example, such as its label. Folds get examples of all kinds."""

@@ -213,6 +213,36 @@ def test_a_choice_that_is_read_otherwise_is_refused_by_its_setting(tmp_path):
     assert done.architecture == "BertForMultipleChoice"
 
 
+@pytest.mark.parametrize("name", ["bert", "electra", "modernbert", "xlnet"])
+def test_every_other_value_of_the_head_gives_the_same_scores_or_is_refused_by_name(name, tmp_path):
+    recipe, tokens = chooser(name, tmp_path / "run").recipe, tokenizer_for(recipe_of(name))
+    same, refused = [], {}
+    for number, value in enumerate(OTHERS):
+        try:
+            changed = override(recipe, [f"predict.choice.{one}" for one in value.split()])
+        except UserError:  # values that do not go together
+            continue
+        model, folder = model_of(changed, tokens, tmp_path / "run"), tmp_path / str(number)
+        try:
+            export_hf(model, folder)
+        except UserError as error:
+            refused[value] = str(error)
+            continue
+        same.append(value)
+        torch.testing.assert_close(our_choices(model, QUESTIONS[0]), their_choices(folder, QUESTIONS[0]), **PARITY)
+    assert "dropout=0.5" in same
+    for value, said in refused.items():
+        set_ = [one.split("=")[0] for one in value.split()] + ["activation"] * value.startswith("pooler=true")
+        assert any(f"{field}=" in said for field in set_), (value, said)
+
+
+OTHERS = [
+    "dropout=0.5", "pool=mean", "pooler=false", "pooler=false activation=tanh", "pooler=true", "pooler=true activation=gelu", "activation=tanh",
+    "activation=gelu", "pooler_bias=true", "pooler_bias=false", "pooler_norm=none", "pooler_norm=0.01",
+    "pooler_norm=none pooler_bias=true",
+]  # fmt: skip
+
+
 def test_an_architecture_without_a_head_for_choices_leaves_it_out(tmp_path):
     done = export_hf(chooser("deberta", tmp_path / "run"), tmp_path / "hf")
     assert done.architecture == "DebertaModel"

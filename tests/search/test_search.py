@@ -11,13 +11,14 @@ import pytest
 import unmask
 from tests.adapt.made import base_of
 from tests.command import mistake, works
+from tests.convert.parts import model_of, recipe_of, tokenizer_for
 from unmask.adapt import adapt
 from unmask.data.examples import Text
 from unmask.errors import UserError
 from unmask.infer import answer, embed, open_run
-from unmask.search import nearest
+from unmask.search import nearest, rerank
 from unmask.search.stored_texts import StoredTexts, write_texts
-from unmask.tasks import Classify, Embed
+from unmask.tasks import Classify, Embed, Multi, Number, Rank, Span
 from unmask.tasks._compared import Compared
 from unmask.tasks.classify import Example
 
@@ -107,6 +108,33 @@ def test_the_nearest_texts_are_ordered_again_by_a_model_that_reads_pairs(runs, c
     wanted = sorted(shares, key=lambda text: -shares[text])[:2]
     assert [one.text for one in found] == wanted
     assert [one.score for one in found] == pytest.approx([shares[text] for text in wanted], abs=1e-5)
+
+
+PAIR = [("rain", "the doctor"), ("rain", "rain")]
+
+
+@pytest.mark.parametrize(
+    "task,wanted",
+    [
+        (Number(texts=2, mean=1.0, deviation=2.0), lambda one: one.number),
+        (Classify(texts=2, labels=("0", "1")), lambda one: one.probabilities["1"]),
+        (Multi(texts=2, labels=("0", "1")), lambda one: one.probabilities["1"]),
+        (Rank(), lambda one: one.score),
+    ],
+)
+def test_every_task_of_pairs_says_how_well_a_text_answers_a_query(task, wanted, tmp_path):
+    base = model_of(recipe_of("bert"), tokenizer_for(recipe_of("bert")), tmp_path)
+    model = model_of(task.recipe(base), base.tokenizer, tmp_path)
+    scores = rerank(model, "rain", [text for _, text in PAIR])
+    assert scores == pytest.approx([wanted(one) for one in answer(model, PAIR).answers], abs=1e-5)
+    assert scores[0] != pytest.approx(scores[1], abs=1e-4)
+
+
+def test_a_task_that_does_not_say_it_cannot_re_rank(tmp_path):
+    base = model_of(recipe_of("bert"), tokenizer_for(recipe_of("bert")), tmp_path)
+    model = model_of(Span().recipe(base), base.tokenizer, tmp_path)
+    with pytest.raises(UserError, match="cannot re-rank: it gives neither a score nor a label"):
+        rerank(model, "rain", ["the doctor"])
 
 
 def test_another_model_is_refused_by_its_fingerprint_and_a_moved_one_is_found(runs, collection, tmp_path):

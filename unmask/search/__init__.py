@@ -3,6 +3,6 @@
 from unmask.search.build import add_texts, make_index
 from unmask.search.find import Found, find
 from unmask.search.index_folder import Index, open_index
-from unmask.search.rerank import rerank
+from unmask.search.rerank import relevance, rerank
 
-__all__ = ["Found", "Index", "add_texts", "find", "make_index", "open_index", "rerank"]
+__all__ = ["Found", "Index", "add_texts", "find", "make_index", "open_index", "relevance", "rerank"]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from unmask.errors import UserError
-from unmask.infer.answer import answer
+from unmask.errors import UserError, require
+from unmask.infer.answer import answer, task_of_model
 from unmask.infer.model import Model
 
 
@@ -14,7 +14,7 @@ def rerank(cross: Model, query: str, texts: Sequence[str]) -> list[float]:
     """The score of each text for a query, from a model that reads both together."""
     try:
         found = answer(cross, [(query, text) for text in texts]).answers
-        return [_score(one, cross) for one in found]
+        return relevance(cross, found)
     except UserError as error:
         raise UserError(
             "{folder} cannot re-rank: {error}; re-rank with a run that was adapted to pairs of a query and a text, with "
@@ -24,10 +24,10 @@ def rerank(cross: Model, query: str, texts: Sequence[str]) -> list[float]:
         ) from None
 
 
-def _score(one: Any, cross: Model) -> float:
-    """The score of an answer; of an answer with labels, the probability of the last one, which must mean "yes"."""
-    if hasattr(one, "score"):
-        return float(one.score)
-    if not hasattr(one, "probabilities"):
-        raise UserError("it gives neither a score nor a label for a query and a text")
-    return float(one.probabilities[cross.labels[-1]])
+def relevance(cross: Model, answers: Sequence[Any]) -> list[float]:
+    """How well each text answers its query, by the answers of a model to both."""
+    task = task_of_model(cross)
+    found = [task.relevance(one) for one in answers]
+    known = [score for score in found if score is not None]
+    require(len(known) == len(found), "it gives neither a score nor a label for a query and a text")
+    return known

@@ -95,7 +95,7 @@ class Served:
     def _reads_pairs(self) -> bool:
         """Whether it says how well a text answers a query."""
         task = self.model.recipe.task
-        return task is not None and (task.compares or getattr(task, "texts", None) == 2)
+        return task is not None and (task.compares or task.texts == 2)
 
 
 class Models:

@@ -11,6 +11,7 @@ import torch
 
 from unmask.errors import require
 from unmask.infer.text_batches import around, text_batches
+from unmask.search import relevance
 from unmask.serving.call import Call, Route
 from unmask.serving.hf_tasks import labels_of, unit
 from unmask.serving.models import Served
@@ -176,10 +177,7 @@ async def rerank(call: Call) -> Any:
     served = call.service.models.able("rerank", call.model)
     pairs = [(body.query, text) for text in body.texts]
     answers = await call.service.answer(served, pairs, truncate=body.truncate)
-    scores = [
-        float(one.score) if hasattr(one, "score") else float(one.probabilities[served.model.labels[-1]])
-        for one in answers
-    ]
+    scores = relevance(served.model, answers)
     order = sorted(range(len(scores)), key=lambda number: -scores[number])
     return [
         {"index": number, "score": scores[number]} | ({"text": body.texts[number]} if body.return_text else {})

@@ -97,6 +97,10 @@ class Training(axes.Part):
         return ROWS
 
     @property
+    def texts(self) -> Literal[1, 2] | None:
+        return None
+
+    @property
     def token(self) -> Literal["first", "last"] | None:
         return None
 
@@ -153,6 +157,9 @@ class Training(axes.Part):
 
     def graded(self, examples: Sequence[Any], answers: Sequence[Any]) -> Sequence[axes.Graded]:
         return ()
+
+    def relevance(self, answer: Any) -> float | None:
+        return None
 
     def kinds(self, examples: Sequence[Any]) -> Sequence[str]:
         return [""] * len(examples)

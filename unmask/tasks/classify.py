@@ -197,6 +197,10 @@ class Classify(Training):
     def graded(self, examples: Sequence[Example], answers: Sequence[Prediction]) -> list[Graded]:
         return [one.graded(str(example.label)) for example, one in zip(examples, answers, strict=True)]
 
+    def relevance(self, answer: Prediction) -> float:
+        """The probability of the last label, which must mean "yes"."""
+        return answer.probabilities[self.labels[-1]]
+
     def kinds(self, examples: Sequence[Example]) -> list[str]:
         return [str(example.label) for example in examples]
 

@@ -220,6 +220,10 @@ class Embed(Training):
             return []
         return [one.graded(str(example.label)) for example, one in zip(examples, answers, strict=True)]
 
+    def relevance(self, answer: Any) -> float | None:
+        """The probability of the last class, which must mean "yes"; vectors of two texts are compared by an index."""
+        return float(answer.probabilities[self.labels[-1]]) if self.loss == "softmax" else None
+
     def kinds(self, examples: Sequence[Compared]) -> Sequence[str]:
         return [str(example.label) for example in examples] if self._has_classes(examples) else super().kinds(examples)
 

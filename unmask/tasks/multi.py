@@ -141,6 +141,10 @@ class Multi(Training):
         found = self.score(model, examples, answers)
         return Judged(found["micro_f1"], {name: found[name] for name in ("micro_f1", "macro_f1", "exact")}, answers)
 
+    def relevance(self, answer: Several) -> float:
+        """The probability of the last label, which must mean "yes"."""
+        return answer.probabilities[self.labels[-1]]
+
     def notices(
         self, model: Reader, examples: Sequence[Example], dev: Sequence[Example], best: Judged | None
     ) -> list[str]:

@@ -147,6 +147,9 @@ class Number(Training):
         found = self.score(model, examples, answers)
         return Judged(found["pearson"], {name: found[name] for name in ("pearson", "spearman", "mse")}, answers)
 
+    def relevance(self, answer: Answer) -> float:
+        return answer.number
+
     def notices(
         self, model: Reader, examples: Sequence[Example], dev: Sequence[Example], best: Judged | None
     ) -> list[str]:

@@ -170,6 +170,9 @@ class Rank(Training):
         found = self.score(model, examples, answers)
         return Judged(found["mrr"], {name: value for name, value in found.items() if isinstance(value, float)}, answers)
 
+    def relevance(self, answer: Ranked) -> float:
+        return answer.score
+
     def notices(
         self, model: Reader, examples: Sequence[Candidate], dev: Sequence[Candidate], best: Judged | None
     ) -> list[str]:
