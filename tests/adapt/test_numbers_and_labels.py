@@ -249,7 +249,7 @@ def test_several_labels_in_a_csv_are_a_list_in_json(tmp_path):
     found, _ = Multi().read(tmp_path / "t.csv", Columns.of(None, "tags"))
     assert [one.labels for one in found] == [("a", "b"), ()]
     said = Multi().described(tmp_path / "t.csv", Columns.of(None, "tags"))
-    assert said.endswith("is read with the delimiter semicolon: text from 'text', label from 'tags'")
+    assert said.endswith("is read with the delimiter semicolon and the quote \": text from 'text', label from 'tags'")
 
 
 def test_a_list_holds_a_relevant_passage_and_less_relevant_ones_of_its_query():

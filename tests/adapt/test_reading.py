@@ -112,7 +112,7 @@ def test_columns_are_read_by_name_and_the_delimiter_is_guessed(tmp_path, delimit
     assert [(e.text, e.label) for e in found] == [(Text(text), label) for _, text, label in rows[1:]]
     assert found[0].row == dict(zip(rows[0], rows[1], strict=True))
     assert [e.where for e in found] == [f"{tmp_path}/t.{suffix}, line {number}" for number in (2, 4)]
-    told = f"t.{suffix} is read with the delimiter {name}: text from 'my review', label from 'stars'"
+    told = f"t.{suffix} is read with the delimiter {name} and the quote \": text from 'my review', label from 'stars'"
     assert str(described(tmp_path / f"t.{suffix}", columns)).endswith(told)
 
 
@@ -145,7 +145,7 @@ def test_from_the_command_line_and_in_python_columns_have_names(base, tmp_path):
     named = ("--text", "review", "--label", "stars")
     words = ("adapt", base, tmp_path / "t.csv", "--set", "epochs=1", "--device", "cpu")
     ran = works(*words, *named, "--dev", tmp_path / "t.csv", "--out", tmp_path / "run")
-    told = "is read with the delimiter semicolon: text from 'review'"
+    told = "is read with the delimiter semicolon and the quote \": text from 'review'"
     assert told in ran.err
     assert told in works("evaluate", tmp_path / "run", tmp_path / "t.csv", *named).err
     assert told in works("predict", tmp_path / "run", tmp_path / "t.csv", "--text", "review").err

@@ -1,16 +1,13 @@
 """An adaptation that is cut off goes on from its last checkpoint, and ends with the same bytes."""
 
-import os
 import signal
-import subprocess
-import sys
-import time
 
 import pytest
 
 from tests.adapt.made import base_of
 from tests.bad_input.made import examples
 from tests.command import mistake, works
+from tests.process import Process
 from unmask.adapt import adapt
 from unmask.adapt.lora import Lora
 from unmask.adapt.many_settings import Many
@@ -95,12 +92,9 @@ def test_a_killed_command_goes_on(base, tmp_path):
     train = examples(tmp_path / "t.jsonl")
     words = ["adapt", base.folder, train, "--dev", train, "--set", "epochs=12"]
     works(*words, "--out", tmp_path / "whole")
-    command = [sys.executable, "-m", "unmask", *map(str, words), "--out", str(tmp_path / "cut")]
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    while not list((tmp_path / "cut").glob("state/[0-9]*")) and process.poll() is None:
-        time.sleep(0.02)
-    os.kill(process.pid, signal.SIGKILL)
-    process.wait()
+    process = Process(*map(str, words), "--out", str(tmp_path / "cut"), err=tmp_path / "err")
+    process.when(lambda: bool(list((tmp_path / "cut").glob("state/[0-9]*"))), signal.SIGKILL)
+    process.end()
     assert "exists already" in mistake(*words, "--out", tmp_path / "cut")
     works(*words, "--out", tmp_path / "cut", "--resume")
     assert same(tmp_path / "whole", tmp_path / "cut")

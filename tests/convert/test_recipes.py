@@ -116,6 +116,9 @@ def test_import_of_an_export_has_identical_recipe_parts(tmp_path, build, name):
     one, other = (json.loads((tmp_path / run / "recipe.json").read_text()) for run in ("a", "b"))
     if "length" not in architecture_of(model.recipe).family.config.fields:  # relative positions have no longest text
         one["system"]["backbone"]["length"] = other["system"]["backbone"]["length"]
+    positions = one["system"]["backbone"].get("positions", {})
+    if positions.get("start") == "neighbours":  # how weights start has no place in a config
+        positions["start"] = "random"
     assert {key: (one[key], other[key]) for key in ("layout", "predict", "see", "arrange", "hide", "system")
             if one[key] != other[key]} == {}  # fmt: skip
 

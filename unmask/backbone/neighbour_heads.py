@@ -29,7 +29,7 @@ def start_at_neighbours(network: Any) -> None:
     """Change the initial weights of a Transformer: half of the heads of its first layer, and at least two, read neighbours."""
     spec, embed, attention = network.spec, network.embed, network.blocks[0].attention
     head = spec.width // spec.heads
-    planes = int(min(WAVES * embed.token.weight.shape[1], head)) // 2
+    planes = planes_of(embed.token.weight.shape[1], head)
     speeds = torch.logspace(0, math.log10(SLOWEST), planes)
     waves = _waves(torch.arange(spec.length)[:, None] * speeds) * math.sqrt(2) * STRENGTH * spec.deviation
     embed.token.weight[:, : 2 * planes] = 0.0
@@ -42,6 +42,11 @@ def start_at_neighbours(network: Any) -> None:
         for weight, turn in ((query, offset * speeds), (key, 0 * speeds)):
             weight.zero_()
             weight[: 2 * planes, : 2 * planes] = scale * _turned(turn)
+
+
+def planes_of(embedding: int, head: int) -> int:
+    """The number of waves of embeddings and heads of these widths."""
+    return min(max(1, int(WAVES * embedding) // 2), embedding // 2, head // 2)
 
 
 def offsets(heads: int, pattern: Pattern) -> list[int]:

@@ -107,6 +107,14 @@ class Transformer(Part):
             "positions.start=random",
             attention=type(self.attention).__name__,
         )
+        embedding, head = self.embedding or self.width, self.width // self.heads
+        require(
+            not self.positions.neighbours or min(embedding, head) >= 2,
+            "backbone.positions.start=neighbours needs embeddings and heads of 2 numbers or more, got {embedding} and {head}: set "
+            "positions.start=random",
+            embedding=embedding,
+            head=head,
+        )
         if self.knowledge is not None:
             self.knowledge.check(self)
         check_dropout(self, "dropout", "attention_dropout", "activation_dropout")
