@@ -858,8 +858,12 @@ def gives_of(*values: Any) -> frozenset[str]:
     return frozenset(fact for value in values for _, part in parts_in(value) for fact in part.gives)
 
 
+def needs_of(*values: Any) -> frozenset[str]:
+    """What the parts in these trees need; of a need with alternatives, each of them."""
+    needs = (need for value in values for _, part in parts_in(value) for need in part.needs)
+    return frozenset(fact for need in needs for fact in need.alternatives)
+
+
 def columns_of(*values: Any) -> frozenset[str]:
     """The names of the data columns that the parts in these trees need."""
-    needs = (need for value in values for _, part in parts_in(value) for need in part.needs)
-    facts = (fact for need in needs for fact in need.alternatives)
-    return frozenset(fact.partition(":")[2] for fact in facts if fact.startswith("column:"))
+    return frozenset(fact.partition(":")[2] for fact in needs_of(*values) if fact.startswith("column:"))

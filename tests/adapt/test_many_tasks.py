@@ -162,7 +162,7 @@ def test_a_source_of_several_tasks_that_is_stopped_continues_with_the_same_batch
     mine = {name: rows_of(model, name, place) for name in SIZES}
     plan = replace(Many(examples=4, power=Linear(first=1.0, last=0.0), epochs=2).hyperparameters(model.recipe), length=32)  # fmt: skip
     stages = Many(power=Linear(first=1.0, last=0.0), epochs=2).schedule({name: len(r) // 4 for name, r in mine.items()}, plan)  # fmt: skip
-    _, (_, opened) = to_read(mine, 3, stages, plan, 0).legs
+    _, (_, opened) = to_read(mine, 3, stages, plan, 0, dict.fromkeys(mine)).legs
     whole = opened(None, None)
     found = [whole.batch(4) for _ in range(20)]
     assert set(Counter(batch.tracks[0][0] for batch in found).values()) == {5}  # with a power of 0, all tasks alike

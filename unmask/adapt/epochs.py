@@ -14,9 +14,12 @@ from typing import Any
 from unmask import run
 from unmask.adapt.phases import Phase, about, parameters, phases_of
 from unmask.adapt.resuming import READS, saved_record
+from unmask.axes import gives_of, needs_of
 from unmask.data.examples import Examples
 from unmask.data.pack import Rows
+from unmask.data.pack_examples import can_pack
 from unmask.infer.model import Model
+from unmask.recipe import Recipe
 from unmask.system import weights
 from unmask.system.tuned import only_train
 from unmask.tasks._training import Hyperparameters
@@ -51,12 +54,22 @@ class ToRead:
     shown: str | None = None  # the loss that is shown for an epoch; None: the sum of all
 
 
-def of_one_task(rows: Rows, examples: int, batch: int, seed: int) -> ToRead:
-    """The rows of one task, in a new order in each epoch. `batch`: rows in a step."""
+def room_of(recipe: Recipe, rows: Rows) -> int | None:
+    """The longest row in which examples of a task may be packed together; None: each needs a row of its own.
+
+    Rules that hide tokens at random, and decoders, have a budget or a text for each row."""
+    alone = "unpacked rows" in needs_of(recipe.system, recipe.predict) or {"covered", "decoder rows"} & gives_of(
+        recipe.hide
+    )
+    return None if alone or not can_pack(rows) else recipe.schedule[0].length
+
+
+def of_one_task(rows: Rows, examples: int, batch: int, seed: int, room: int | None = None) -> ToRead:
+    """The rows of one task, in a new order in each epoch. `batch`: examples in a step. `room`: see `room_of`."""
     batch = min(batch, len(rows))
 
     def opened(state: dict[str, Any] | None, widths: int | None) -> Examples:
-        return Examples(rows, seed, state, widths=widths)
+        return Examples(rows, seed, state, widths=widths, room=room)
 
     return ToRead(examples, len(rows), batch, max(1, round(len(rows) / batch)), ((1.0, opened),))
 

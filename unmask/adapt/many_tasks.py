@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from unmask import adapt
-from unmask.adapt.epochs import Opened, ToRead, of_dev, rounds
+from unmask.adapt.epochs import Opened, ToRead, of_dev, room_of, rounds
 from unmask.adapt.many_settings import Many
 from unmask.adapt.resuming import claim, fingerprint
 from unmask.adapt.special_tokens import with_special_tokens
@@ -36,6 +36,8 @@ from unmask.tasks._track import track_of
 from unmask.tasks._training import Hyperparameters
 from unmask.tasks.seen_examples import save_seen
 from unmask.train import Trainer
+
+Rooms = Mapping[str, int | None]  # by the name of a task: the longest row in which its examples may be packed together
 
 
 @dataclass(frozen=True)
@@ -67,13 +69,14 @@ def adapt_many(
     model = adapt.new_model(base, recipe, out, seed, fresh)
     parts = {one.name: one_task(model, one.name) for one in tasks}
     rows, notes = _rows(parts, tasks)
+    rooms = {name: room_of(part.recipe, rows[name]) for name, part in parts.items()}
     recipe = recipe.replace(schedule=many.schedule(batches(rows, plan), plan))
     model = replace(model, recipe=recipe)
     judge = _JudgeAll(model, {one.name: one.dev for one in tasks if one.dev})
     examples = sum(len(one.examples) for one in tasks)
     start = {"tasks": {one.name: {"examples": len(one.examples), "dev": len(one.dev)} for one in tasks}}
     yield from rounds(
-        model, to_read(rows, examples, recipe.schedule, plan, seed), plan, notes=notes, seed=seed, start=start,
+        model, to_read(rows, examples, recipe.schedule, plan, seed, rooms), plan, notes=notes, seed=seed, start=start,
         validate=judge if judge.dev else None, stop=stop,
         remarks=lambda: [f"{one.name}: {text}" for one in tasks for text in _remarks(model, one, judge)], resume=resume,
     )  # fmt: skip
@@ -151,22 +154,22 @@ def batches(rows: Mapping[str, Rows], plan: Hyperparameters) -> dict[str, int]:
 
 
 def to_read(
-    rows: Mapping[str, Rows], examples: int, stages: Sequence[Stage], plan: Hyperparameters, seed: int
+    rows: Mapping[str, Rows], examples: int, stages: Sequence[Stage], plan: Hyperparameters, seed: int, rooms: Rooms
 ) -> ToRead:
     """The tasks as tracks that take turns. In an epoch there are as many steps as all tasks have batches."""
     steps = sum(batches(rows, plan).values())
     ends = [*list(accumulate(stage.share for stage in stages))[:-1], 1.0]
-    legs = tuple((end, _turns(rows, stage, seed)) for end, stage in zip(ends, stages, strict=True))
+    legs = tuple((end, _turns(rows, stage, seed, rooms)) for end, stage in zip(ends, stages, strict=True))
     count = sum(map(len, rows.values()))
     return ToRead(examples, count, plan.examples, steps, legs, fingerprint(rows.values()))
 
 
-def _turns(rows: Mapping[str, Rows], stage: Stage, seed: int) -> Opened:
+def _turns(rows: Mapping[str, Rows], stage: Stage, seed: int, rooms: Rooms) -> Opened:
     def opened(state: dict[str, Any] | None, widths: int | None) -> TurnLoader:
         few = None if widths is None else max(2, widths // len(rows))  # each width of each track has its own recording
         each: dict[str, Any] = {
             name: lambda place, name=name, number=number: TrackExamples(
-                rows[name], track_seed(seed, name, number), place, number, few
+                rows[name], track_seed(seed, name, number), place, number, few, rooms[name]
             )
             for number, name in enumerate(rows, 1)
         }
@@ -178,8 +181,10 @@ def _turns(rows: Mapping[str, Rows], stage: Stage, seed: int) -> Opened:
 class TrackExamples(Examples):
     """The examples of one of several tracks: the number of the track is part of the address of a row."""
 
-    def __init__(self, rows: Rows, seed: int, state: dict[str, Any] | None, number: int, widths: int | None) -> None:
-        super().__init__(rows, seed, state, widths=widths)
+    def __init__(
+        self, rows: Rows, seed: int, state: dict[str, Any] | None, number: int, widths: int | None, room: int | None
+    ) -> None:  # fmt: skip
+        super().__init__(rows, seed, state, widths=widths, room=room)
         self.number = number
 
     def batch(self, rows: int) -> Batch:

@@ -9,7 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from unmask.axes import Hide, gives_of, parts_in, rules
+from unmask.axes import Hide, gives_of, needs_of, rules
 from unmask.batch import Batch, Vocabulary
 from unmask.contracts.small_data import VOCABULARY, SmallData
 from unmask.pretraining.entity_vectors import put_entities, with_entities
@@ -75,8 +75,7 @@ class Case:
     @cached_property
     def packs(self) -> bool:
         """Whether the networks accept rows with several examples."""
-        parts = (part for _, part in parts_in(self.recipe.system))
-        return not any("unpacked rows" in need.alternatives for part in parts for need in part.needs)
+        return "unpacked rows" not in needs_of(self.recipe.system)
 
     @cached_property
     def ways(self) -> list[StageTrack]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from unmask.axes import needs_of
 from unmask.convert import recipe_facts
 from unmask.convert.exported_heads import exported_heads
 from unmask.convert.exported_values import check_known, strange_parts
@@ -54,7 +55,7 @@ def _check_attention(recipe: Recipe) -> None:
     """Refuse recurrent networks."""
     backbone = recipe.system.backbone
     require(
-        all("unpacked rows" not in need.alternatives for need in backbone.needs),
+        "unpacked rows" not in needs_of(backbone),
         "Hugging Face has no architecture for recurrent networks, got system.backbone={kind}: use the run folder as it is",
         kind=type(backbone).__name__,
     )

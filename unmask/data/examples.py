@@ -16,6 +16,7 @@ from unmask.data.arrange import render, special_ids
 from unmask.data.loader import to_batch
 from unmask.data.marks import Marks, column_of
 from unmask.data.pack import Rows, pack
+from unmask.data.pack_examples import packed_batch
 from unmask.data.pairs import truncate
 from unmask.data.shards import Texts
 from unmask.data.windows import windows
@@ -211,12 +212,14 @@ def _sides(rows: Rows, multiple: int) -> tuple[int, int]:
 class Examples:
     """An endless source of batches from given rows, in a new order for every epoch.
 
-    `widths`: the most different widths of batches, about; none: as narrow as their examples allow, in steps of 8."""
+    `widths`: the most different widths of batches, about; none: as narrow as their examples allow, in steps of 8.
+    `room`: several examples share a row of at most this many tokens; none: each has a row of its own."""
 
     def __init__(
-        self, rows: Rows, seed: int, state: dict[str, Any] | None = None, *, widths: int | None = None
-    ) -> None:
+        self, rows: Rows, seed: int, state: dict[str, Any] | None = None, *, widths: int | None = None, room: int | None = None
+    ) -> None:  # fmt: skip
         self.rows, self.seed, self.taken = rows, seed, int((state or {}).get("taken", 0))
+        self.room, self.static = room, widths is not None
         self.multiple = 8 if widths is None else 8 * max(1, math.ceil(rows.ids.shape[1] / (8 * widths)))
         self.orders: dict[int, np.ndarray] = {}  # of the last epochs, by their numbers
 
@@ -225,7 +228,10 @@ class Examples:
         self.taken += rows
         visits = numbers // len(self.rows)
         chosen = [self._order(int(v))[numbers[visits == v] % len(self.rows)] for v in np.unique(visits)]
-        return batch_of(self.rows, np.concatenate(chosen), visits, multiple=self.multiple)
+        examples = np.concatenate(chosen)
+        if self.room is not None:
+            return packed_batch(self.rows, examples, visits, self.room, static=self.static)
+        return batch_of(self.rows, examples, visits, multiple=self.multiple)
 
     def _order(self, visit: int) -> np.ndarray:
         if visit not in self.orders:

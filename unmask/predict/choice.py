@@ -64,7 +64,10 @@ class Choice(Predicts):
 
     @property
     def needs(self) -> tuple[Need, ...]:
-        return (Need("labels", "it predicts the correct choice of each example"),)
+        return (
+            Need("labels", "it predicts the correct choice of each example"),
+            Need("unpacked rows", "it reads one choice in each row"),
+        )
 
     @property
     def gives(self) -> frozenset[str]:

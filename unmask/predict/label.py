@@ -83,7 +83,8 @@ class Label(Predicts):
 
     @property
     def needs(self) -> tuple[Need, ...]:
-        return (Need("labels", "it predicts the class of each example"),)
+        alone = Need("unpacked rows", "it reads an example in several rows", unless="readings=sum")
+        return (Need("labels", "it predicts the class of each example"),) + (alone,) * (self.readings == "mean")
 
     @property
     def gives(self) -> frozenset[str]:

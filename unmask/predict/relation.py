@@ -42,7 +42,10 @@ class Relation(Predicts):
 
     @property
     def needs(self) -> tuple[Need, ...]:
-        return (Need("labels", "it predicts the relation of each example"),)
+        return (
+            Need("labels", "it predicts the relation of each example"),
+            Need("unpacked rows", "it reads two entities of each row"),
+        )
 
     @property
     def gives(self) -> frozenset[str]:

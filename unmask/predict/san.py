@@ -66,7 +66,10 @@ class San(Predicts):
 
     @property
     def needs(self) -> tuple[Need, ...]:
-        return (Need("labels", "it predicts the class of each example"),)
+        return (
+            Need("labels", "it predicts the class of each example"),
+            Need("unpacked rows", "it compares the two texts of each row"),
+        )
 
     @property
     def gives(self) -> frozenset[str]:

@@ -39,7 +39,10 @@ class Span(Predicts):
 
     @property
     def needs(self) -> tuple[Need, ...]:
-        return (Need("labels", "it predicts the answer to each question"),)
+        return (
+            Need("labels", "it predicts the answer to each question"),
+            Need("unpacked rows", "its answer is one of all tokens of a row"),
+        )
 
     @property
     def gives(self) -> frozenset[str]:

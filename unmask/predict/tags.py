@@ -53,7 +53,8 @@ class Tags(Predicts):
     def needs(self) -> tuple[Need, ...]:
         if self.column != TAG:
             return (Need(f"column:{self.column}", "it predicts its values"),)
-        return (Need("labels", "it predicts the tag of each word"),)
+        alone = Need("unpacked rows", "its tags of a row are one sequence", unless="crf=false")
+        return (Need("labels", "it predicts the tag of each word"),) + (alone,) * self.crf
 
     @property
     def gives(self) -> frozenset[str]:

@@ -47,7 +47,10 @@ class TextVectors(Predicts):
 
     @property
     def needs(self) -> tuple[Need, ...]:
-        return (Need("labels", "it compares the texts of each example"),)
+        return (
+            Need("labels", "it compares the texts of each example"),
+            Need("unpacked rows", "it reads one text in each row"),
+        )
 
     @property
     def gives(self) -> frozenset[str]:
