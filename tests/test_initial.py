@@ -168,3 +168,16 @@ def test_electra_tells_tokens_apart_after_forty_steps(settings, collapses, token
         vectors = system.eval().look(batch).last[batch.real]
     spread = (vectors - vectors.mean(0)).norm() / vectors.norm()
     assert spread < 0.1 if collapses else spread > 0.3
+
+
+@pytest.mark.parametrize(("size", "reach", "deviation"), [("tiny", 1.0, 0.1), ("base", 0.1, DEVIATION)])
+def test_the_embeddings_and_the_output_of_an_lstm_that_translates_start_larger_in_small_sizes(size, reach, deviation):
+    system = built("cove", size=size, variant="translator")
+    for embed in (system.backbone.embed, system.backbone.decoder_embed):
+        assert follows(embed.token.weight, uniform(-reach, 2 * reach))
+    assert follows(system.predict["tokens"].weight, norm(scale=deviation))
+
+
+def test_the_encoder_that_is_kept_starts_as_it_does_in_the_translator():
+    spec = recipes.get("cove", size="tiny", variant="translator").system.backbone
+    assert follows(spec.encoder.build(400, "everything").embed.token.weight, uniform(-1, 2))

@@ -17,10 +17,12 @@ from torch import Tensor, nn
 from unmask.axes import Need
 from unmask.backbone.attention_score import General, Prepared, Score, SourceAttention
 from unmask.backbone.bilstm import BiLSTM, BiLSTMModule, TableEmbed
+from unmask.backbone.lstm import EMBEDDINGS
 from unmask.backbone.lstm_layer import GATES, Cells
 from unmask.backbone.without_positions import WithoutPositions
 from unmask.batch import Batch, Hidden, Record
 from unmask.errors import require
+from unmask.init_weights import InitWeights
 from unmask.see import Pattern
 
 
@@ -37,6 +39,8 @@ class AttentiveLSTM(WithoutPositions):
     score: Score = General()  # how attention compares a state with the source
     when: Literal["before", "after"] = "after"  # attention asks before the step (Bahdanau), or after it (Luong)
     dropout: float = 0.2  # on the input and the output of every layer
+    initial_embedding: float = EMBEDDINGS  # trained embeddings are first drawn between this and its negative
+    deviation: float = 0.02  # of the initial weights of the output
 
     def __post_init__(self) -> None:
         require(
@@ -44,6 +48,7 @@ class AttentiveLSTM(WithoutPositions):
             "backbone.width must be even, got {width}: each direction of the encoder has half",
             width=self.width,
         )
+        require(self.deviation > 0, "backbone.deviation must be over 0, got {deviation}", deviation=self.deviation)
         _ = self.encoder  # it checks the values that both have
 
     @property
@@ -51,8 +56,13 @@ class AttentiveLSTM(WithoutPositions):
         """The encoder as a backbone of its own: what is kept for tasks with labels."""
         return BiLSTM(
             layers=self.layers, cells=self.cells, embedding=self.embedding, length=self.length, fixed=self.fixed,
-            joined=self.joined, dropout=self.dropout,
+            joined=self.joined, dropout=self.dropout, initial_embedding=self.initial_embedding,
         )  # fmt: skip
+
+    @property
+    def fresh(self) -> InitWeights:
+        """How heads are initialised."""
+        return InitWeights("normal", self.deviation)
 
     @property
     def needs(self) -> tuple[Need, ...]:
@@ -99,7 +109,7 @@ class AttentiveLSTMModule(BiLSTMModule):
     def __init__(self, spec: AttentiveLSTM, vocabulary: int, embed: nn.Module | None) -> None:
         super().__init__(spec, vocabulary, embed)
         width = spec.width
-        self.decoder_embed = TableEmbed(vocabulary, spec.embedding)
+        self.decoder_embed = TableEmbed(vocabulary, spec.embedding, spec.initial_embedding)
         inputs = [spec.embedding + width, *[width] * (spec.layers - 1)]
         self.decoder = nn.ModuleList(nn.LSTMCell(size, width) for size in inputs)
         self.attention = SourceAttention(spec.score, width, width)

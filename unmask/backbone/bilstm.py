@@ -14,6 +14,7 @@ from unmask.backbone.lstm_layer import GATES, LSTMLayer, ReadingOrder
 from unmask.backbone.transformer import check_dropout, compute_dtype
 from unmask.backbone.without_positions import TWO_SIDED, WithoutPositions
 from unmask.batch import Batch, Hidden
+from unmask.errors import require
 from unmask.see import Pattern
 
 VECTORS = 1.0  # fixed embeddings are drawn between this and its negative, about as large as word vectors
@@ -30,10 +31,16 @@ class BiLSTM(WithoutPositions):
     fixed: bool = False  # the embeddings never train: they are word vectors from a file
     joined: bool = False  # the last vectors are [embedding; layer] (CoVe), not the layer alone
     dropout: float = 0.2  # on the input and the output of every layer
+    initial_embedding: float = EMBEDDINGS  # trained embeddings are first drawn between this and its negative
 
     def __post_init__(self) -> None:
         self.check_sizes("layers", "cells", "embedding", "length")
         check_dropout(self, "dropout", automatic=())
+        require(
+            self.initial_embedding > 0,
+            "backbone.initial_embedding must be over 0, got {reach}: with equal embeddings all tokens are alike",
+            reach=self.initial_embedding,
+        )
 
     @property
     def needs(self) -> tuple[Need, ...]:
@@ -87,11 +94,11 @@ class TableEmbed(nn.Module):
 
     token_rows: ClassVar[tuple[str, ...]] = ("token.weight",)  # tensors with one row per token of the vocabulary
 
-    def __init__(self, vocabulary: int, width: int, *, fixed: bool = False) -> None:
+    def __init__(self, vocabulary: int, width: int, reach: float, *, fixed: bool = False) -> None:
         super().__init__()
         self.token: FixedTable | nn.Embedding
         self.token = FixedTable(vocabulary, width) if fixed else nn.Embedding(vocabulary, width)
-        reach = VECTORS if fixed else EMBEDDINGS
+        reach = VECTORS if fixed else reach
         nn.init.uniform_(self.token.weight, -reach, reach)
         self.segment = None
 
@@ -110,7 +117,7 @@ class BiLSTMModule(nn.Module):
     def __init__(self, spec: Any, vocabulary: int, embed: nn.Module | None) -> None:
         super().__init__()
         self.spec = spec
-        self.embed: Any = embed or TableEmbed(vocabulary, spec.embedding, fixed=spec.fixed)
+        self.embed: Any = embed or TableEmbed(vocabulary, spec.embedding, spec.initial_embedding, fixed=spec.fixed)
         inputs = [spec.embedding, *[2 * spec.cells] * (spec.layers - 1)]
         self.left, self.right = (nn.ModuleList(LSTMLayer(width, spec.cells) for width in inputs) for _ in range(2))
         self.dropout = nn.Dropout(spec.dropout)
