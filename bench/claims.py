@@ -163,10 +163,11 @@ def _some(file: Path, rows: float | None, seed: int, folder: Path, *, most: int 
 
 
 def work(jobs: Any, done: Any, run: Path, data: Path, out: Path, limits: Limits, environment: dict[str, str]) -> None:
-    """A process that takes jobs until there are none. A job that fails says why; the others go on."""
+    """A process that takes jobs until there are none, or until its parent is killed. A job that fails says why; the others go on."""
+    parent = os.getppid()
     os.environ.update(environment)
     warnings.simplefilter("ignore")  # notices of each training, which are in its report
-    while True:
+    while os.getppid() == parent:
         try:
             job = jobs.get(timeout=1)
         except queue.Empty:

@@ -11,12 +11,16 @@ import unmask
 from tests.adapt.made import base_of
 from tests.command import mistake, works
 from tests.convert.parts import SENTENCES
-from unmask import run, text
+from unmask import run, tasks, text
 from unmask.api.model import Model
+from unmask.data.examples import Text
 from unmask.errors import UserError
 from unmask.infer.model import save_run
 from unmask.tasks import Classify
+from unmask.tasks._answers import Several, Tagged
+from unmask.tasks._sentences import Sentence
 from unmask.tasks.classify import read
+from unmask.tasks.multi import LabelledText
 
 WORDS = {"good": "1", "fine": "1", "bad": "0"}
 SETTINGS = ["epochs=2", "examples=8", "rate=0.01"]
@@ -290,3 +294,52 @@ def test_the_report_of_a_model_that_finds_answers_lists_its_surest_mistakes(base
     assert "Surest mistakes (1 of 1)" in page
     assert "<td>nothing</td>" in page
     assert "<td>what is nowhere?</td>" in page
+
+
+def test_a_mistake_in_a_sentence_is_the_wrong_tag_that_the_model_is_surest_of():
+    task = tasks.Tag().learn([Sentence(("a", "b", "c"), ("O", "B-X", "B-Y"))])
+    assert task.labels == ("O", "B-X", "B-Y")
+    shares = np.array([[0.9, 0.06, 0.04], [0.3, 0.1, 0.6], [0.5, 0.2, 0.3]], np.float32)
+    answer = Tagged(("a", "b", "c"), ("O", "B-Y", "O"), (0.9, 0.6, 0.5), True, shares)
+    wrong, right = task.graded(
+        [Sentence(answer.words, ("O", "B-X", "B-Y")), Sentence(answer.words, answer.tags)], [answer] * 2
+    )
+    assert (wrong.answer, wrong.probability, wrong.truth, wrong.right) == ("b: B-Y", 0.6, "b: B-X", False)
+    assert wrong.of_truth == pytest.approx(0.1)
+    assert (right.answer, right.truth, right.of_truth, right.right) == ("c: O", "c: O", 0.5, True)
+
+
+def test_the_probability_of_several_labels_is_that_of_all_yes_and_no_together():
+    task = tasks.Multi(labels=("x", "y"))
+    answer = Several(("x",), {"x": 0.8, "y": 0.3})
+    given = [LabelledText(Text("a"), None, labels=labels) for labels in ((), ("y", "x"), ("x",))]
+    none, both, one = task.graded(given, [answer] * 3)
+    assert (none.answer, none.truth, none.right) == ("x", "(no label)", False)
+    assert (both.truth, both.right, one.right) == ("x, y", False, True)
+    assert none.probability == one.of_truth == pytest.approx(0.8 * 0.7)
+    assert (none.of_truth, both.of_truth) == (pytest.approx(0.2 * 0.7), pytest.approx(0.8 * 0.3))
+
+
+@pytest.mark.parametrize(
+    ("rows", "shown"),
+    [
+        ([{"tokens": ["the", "cat"], "tags": ["O", "B-X"]}, {"tokens": ["a", "dog"], "tags": ["O", "O"]}], ": B-X"),
+        ([{"text": "the cat", "labels": ["x", "y"]}, {"text": "a dog", "labels": []}], "(no label)"),
+    ],
+)
+def test_reports_and_folds_list_mistakes_in_tags_and_in_several_labels(rows, shown, base, tmp_path):
+    """Dev and the second half of the rows say the opposite of the first half, so a model makes mistakes."""
+    model, _ = base
+    (one, tag), (other, opposite) = (tuple(row.items()) for row in rows)
+    turned = [dict([one, opposite]), dict([other, tag])]
+    for name, lines in (("t", [*rows * 2, *turned]), ("dev", turned)):
+        (tmp_path / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in lines))
+    settings = ["epochs=8", "examples=2", "rate=0.01"]
+    given = {"settings": settings, "progress": False}
+    model.adapt(tmp_path / "t.jsonl", tmp_path / "run", dev=tmp_path / "dev.jsonl", **given)
+    page = (tmp_path / "run" / "report.html").read_text()
+    assert "Surest mistakes" in page
+    assert f"{shown}</td>" in page
+    assert "Calibration" not in page
+    made = model.adapt(tmp_path / "t.jsonl", tmp_path / "folds", folds=2, **given)
+    assert {"label", "predicted", "of_label"} <= made.trials["suspects"][0].keys()

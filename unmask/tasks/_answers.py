@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
+
+import numpy as np
 
 from unmask.axes import Graded
 from unmask.errors import require
@@ -76,6 +78,8 @@ class Tagged:
     tags: tuple[str, ...]  # one for each word
     probabilities: tuple[float, ...]  # of each tag; with a CRF, among the best sequences with each tag
     spans: bool = False  # whether the tags mark spans
+    # words x all tags, the probability of each; the row of a word without a token of its own is 0
+    shares: np.ndarray | None = field(default=None, compare=False, repr=False)
 
     @property
     def entities(self) -> list[dict[str, Any]]:

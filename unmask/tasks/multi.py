@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -12,7 +13,7 @@ from typing import Any, Literal
 import numpy as np
 
 from unmask import metrics
-from unmask.axes import Answered, Judged, Pretrained, Reader
+from unmask.axes import Answered, Graded, Judged, Pretrained, Reader
 from unmask.data.examples import Laid
 from unmask.errors import UserError, require
 from unmask.predict.label import ANSWERS
@@ -25,6 +26,7 @@ from unmask.tasks._texts import check_texts, examples_of, texts_in
 from unmask.tasks._training import Training, check_dropout
 
 LABELS = "labels"  # the column, unless the user names another
+NONE = "(no label)"  # in reports
 
 
 @dataclass(frozen=True)
@@ -141,6 +143,10 @@ class Multi(Training):
         found = self.score(model, examples, answers)
         return Judged(found["micro_f1"], {name: found[name] for name in ("micro_f1", "macro_f1", "exact")}, answers)
 
+    def graded(self, examples: Sequence[Example], answers: Sequence[Several]) -> list[Graded]:
+        """An answer is right if it has exactly the right labels. Its probability is that of all yes and no together."""
+        return [self._graded(_labels(example), one) for example, one in zip(examples, answers, strict=True)]
+
     def relevance(self, answer: Several) -> float:
         """The probability of the last label, which must mean "yes"."""
         return answer.probabilities[self.labels[-1]]
@@ -155,6 +161,13 @@ class Multi(Training):
             "no dev text gets a label: train longer (--set epochs=...), set another rate, or lower the threshold (--set "
             "threshold=0.3)"
         ]
+
+    def _graded(self, truth: tuple[str, ...], answer: Several) -> Graded:
+        def share(labels: tuple[str, ...]) -> float:
+            return math.prod(p if name in labels else 1 - p for name, p in answer.probabilities.items())
+
+        words, right = (", ".join(sorted(set(labels))) or NONE for labels in (answer.labels, truth))
+        return Graded(words, share(answer.labels), right, share(truth), set(answer.labels) == set(truth))
 
     def _table(self, several: Any) -> np.ndarray:
         """Examples x labels, True where an example has the label."""

@@ -11,7 +11,7 @@ from typing import Any, Literal
 import numpy as np
 
 from unmask import metrics
-from unmask.axes import Answered, Judged, Pretrained, Reader, Window
+from unmask.axes import Answered, Graded, Judged, Pretrained, Reader, Window
 from unmask.data.examples import Laid, Text
 from unmask.data.marks import Mark, Marks
 from unmask.errors import UserError, require
@@ -156,6 +156,10 @@ class Tag(Training):
         shown = ("accuracy", "macro_f1") if self.scheme == "plain" else ("f1", "precision", "recall", "accuracy")
         return Judged(found[shown[0]], {name: found[name] for name in shown}, answers)
 
+    def graded(self, examples: Sequence[Sentence], answers: Sequence[Tagged]) -> list[Graded]:
+        """A sentence is right if all its tags are. Shown is the wrong tag that is surest; in a right sentence, the least sure tag."""
+        return [self._graded(tuple(e.tags or ()), one) for e, one in zip(examples, answers, strict=True)]
+
     def notices(
         self, model: Reader, examples: Sequence[Sentence], dev: Sequence[Sentence], best: Judged | None
     ) -> list[str]:
@@ -168,10 +172,20 @@ class Tag(Training):
             "train longer (--set epochs=...), set another rate, or adapt a model with more pretraining"
         ]
 
+    def _graded(self, truth: tuple[str, ...], answer: Tagged) -> Graded:
+        sure, shares = np.array(answer.probabilities), answer.shares
+        assert shares is not None
+        wrong = [place for place, (tag, right) in enumerate(zip(answer.tags, truth, strict=True)) if tag != right]
+        at = max(wrong, key=lambda place: sure[place]) if wrong else int(sure.argmin())
+        word = answer.words[at]
+        of_truth = float(shares[at, self.labels.index(truth[at])]) if wrong else float(sure[at])
+        return Graded(f"{word}: {answer.tags[at]}", float(sure[at]), f"{word}: {truth[at]}", of_truth, not wrong)
+
     def _tagged(self, sentence: Sentence, scores: Sequence[np.ndarray | None]) -> Tagged:
         tags: list[str] = []
         shares: list[float] = []
-        for one in scores:
+        table = np.zeros((len(scores), len(self.labels)), np.float32)
+        for word, one in enumerate(scores):
             if one is None:
                 before = tags[-1] if tags else (OUTSIDE if OUTSIDE in self.labels else self.labels[0])
                 tags.append(_going_on(before, self.labels))
@@ -180,7 +194,8 @@ class Tag(Training):
                 share = metrics.softmax(one)
                 tags.append(self.labels[int(share.argmax())])
                 shares.append(float(share.max()))
-        return Tagged(sentence.words, tuple(tags), tuple(shares), spans=self.scheme != "plain")
+                table[word] = share
+        return Tagged(sentence.words, tuple(tags), tuple(shares), self.scheme != "plain", table)
 
 
 def _check_scheme(sentences: Sequence[Sentence], scheme: Scheme) -> None:

@@ -65,7 +65,7 @@ def cross_validate(
     model = open_model(out)
     own = _task_of(model)
     together = own.score(TaskReader(model), examples, answers)
-    found = suspects(examples, own.graded(examples, answers), classes=bool(own.labels))
+    found = suspects(examples, own.graded(examples, answers), classes=all(own.kinds(examples)))
     if found:
         lines = [json.dumps(one, ensure_ascii=False) + "\n" for one in found]
         (out / SUSPECTS).write_text("".join(lines), encoding="utf-8")

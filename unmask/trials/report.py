@@ -98,7 +98,7 @@ def _mistakes(model: Model, dev: Sequence[Any]) -> Iterator[str]:
         yield html_page.paragraph("The truth is in rows, the prediction in columns.")
         yield confusion_table(scores["labels"], scores["confusion"])
     graded = task.graded(dev, answers)
-    if graded and task.labels:
+    if graded and all(task.kinds(dev)):  # each example has one class
         yield from _calibration(task, dev, answers)
     yield from _wrong(dev, graded)
 
