@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: demo install test check docs bench clean
+.PHONY: demo install test check style types docs bench clean
 
 demo: $(VENV)/installed
 	$(BIN)/unmask demo --overwrite
@@ -15,10 +15,15 @@ test: check
 	$(BIN)/python -m pytest -n 2 --dist worksteal
 
 check: $(VENV)/installed-dev
+	$(MAKE) --jobs 2 --output-sync --no-print-directory style types
+
+style:
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+types:
+	$(BIN)/mypy
 
 docs: $(VENV)/installed-dev
 	$(BIN)/python docs/make_pictures.py
@@ -28,15 +33,18 @@ bench: $(VENV)/installed-dev
 	$(BIN)/python bench/loader.py $(DATA)
 	$(BIN)/python bench/lexicon.py $(CORPUS)
 
-$(VENV)/installed: pyproject.toml constraints.txt
-	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+$(BIN)/python:
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/installed: pyproject.toml constraints.txt | $(BIN)/python
 	$(INSTALL) torch
 	$(INSTALL) -e ".[serve]"
 	touch $@
 
-$(VENV)/installed-dev: $(VENV)/installed
+$(VENV)/installed-dev: pyproject.toml constraints.txt | $(BIN)/python
+	$(INSTALL) torch
 	$(INSTALL) -e ".[dev]"
-	touch $@
+	touch $(VENV)/installed $@
 
 clean:
 	rm -rf $(VENV) demo
