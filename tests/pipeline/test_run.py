@@ -61,7 +61,7 @@ def test_a_pipeline_that_is_stopped_says_so_and_its_report_too(tmp_path):
     assert results["stopped"]
     assert stages == ["general", "knowledge", "domain"]
     assert not results["variants"][0]["scores"]
-    assert "the same command goes on" in (tmp_path / "out" / "report.html").read_text()
+    assert "run the same command again to continue" in (tmp_path / "out" / "report.html").read_text()
 
 
 def test_a_stage_whose_run_was_deleted_is_run_again(tmp_path):

@@ -133,7 +133,7 @@ class Adapting:
         """Try growing rates, and draw the loss."""
         require(
             self.tune is None,
-            "a rate is searched for training all weights: leave --tune out, and set rates of --tune by hand",
+            "--find-rate works only if all weights are trained: leave --tune out, or choose its rate with --set rate=VALUE",
         )
         run.claim(out, overwrite=self.overwrite, base=self.base.folder)
         points: list[dict[str, Any]] = []

@@ -94,7 +94,7 @@ def compare(
     for sentence in results["ranking"]:
         screen.out.print(f"the order changes with the budget: {sentence}", markup=False)
     if results.get("stopped"):
-        screen.note("stopped: the same command goes on")
+        screen.note("stopped: run the same command again to continue")
         raise typer.Exit(130)
     if failed:
         screen.fail(f"{failed} of {len(results['runs'])} runs failed: the report says why ({out / 'report.html'})")

@@ -176,12 +176,12 @@ def lexicon(
         list[Path],
         typer.Option(metavar="FILE", help="Triples, .jsonl (head, relation, tail) or .tsv: their names; repeatable."),
     ] = [],  # noqa: B006
-    least_count: Annotated[int, typer.Option(help="How often a phrase must come.")] = 10,
+    least_count: Annotated[int, typer.Option(help="The minimum count of a phrase.")] = 10,
     least_pmi: Annotated[
-        float, typer.Option(help="How bound its words must be: normalised mutual information, 1 is always together.")
+        float, typer.Option(help="Minimum normalised mutual information of its words; 1: they always occur together.")
     ] = 0.5,
     least_entropy: Annotated[
-        float, typer.Option(help="How freely it must stand: bits of what comes before and after it.")
+        float, typer.Option(help="Minimum entropy, in bits, of what comes before and after it.")
     ] = 2.0,
     most_ngrams: Annotated[
         int,

@@ -73,7 +73,7 @@ def evaluate(
     stride: Annotated[int | None, typer.Option(help="Tokens by which windows advance; 1 is exact and slow.")] = None,
     memory: Annotated[int | None, typer.Option(help="Tokens to remember, for a model with a memory.")] = None,
     curve: Annotated[
-        Path | None, typer.Option(help="Also the loss by how far back it may look: drawn (.png) or written (.json).")
+        Path | None, typer.Option(help="Also draw (.png) or write (.json) the loss for several context lengths.")
     ] = None,
     font: Font = None,
     whole: Whole = False,
@@ -166,7 +166,7 @@ def zero_shot(
         typer.Option(help="Divide the log-likelihood of a choice by its number of: token, byte; none: do not divide."),
     ] = "token",
     unconditional: Annotated[
-        bool, typer.Option("--unconditional", help="Also score with the likelihood without the prompt subtracted.")
+        bool, typer.Option("--unconditional", help="Also score by log-likelihood minus log-likelihood without prompt.")
     ] = False,
     cut_left: Annotated[
         bool,

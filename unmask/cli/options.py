@@ -35,7 +35,7 @@ Fast = Annotated[
     ),
 ]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace what is at --out.")]
-Errors = Annotated[str, typer.Option(help="strict, or replace: read on where bytes are damaged, and count such lines.")]
+Errors = Annotated[str, typer.Option(help="strict: stop at damaged bytes; replace: replace them and count such lines.")]
 Encoding = Annotated[
     str, typer.Option(help="How the files are encoded: utf-8, gb18030, big5, utf-16 or another that Python knows.")
 ]

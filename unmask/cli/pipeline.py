@@ -50,7 +50,7 @@ def pipeline(
         for text in tables["notes"]:
             screen.note(text)
     if results["stopped"]:
-        screen.note("stopped: the same command goes on")
+        screen.note("stopped: run the same command again to continue")
         raise typer.Exit(130)
     screen.done(f"report: {out / 'report.html'}; numbers: {out / 'results.json'}")
 

@@ -170,7 +170,7 @@ def adapt(
         int, typer.Option(help="Train with this many seeds; the mean score is shown, and the best on --dev is kept.")
     ] = 1,
     folds: Annotated[
-        int | None, typer.Option(help="Score each of so many parts by a model of the others; lists suspicious labels.")
+        int | None, typer.Option(help="Score each of N folds by a model trained on the others; list suspicious labels.")
     ] = None,
     curve: Annotated[
         str | None,

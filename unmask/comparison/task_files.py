@@ -164,7 +164,7 @@ def _scored(file: Path) -> Path:
         columns = _columns(file)
         require(
             not ({"label", "labels", "target", "tags", "answers"} & set(columns)),
-            "it has labelled examples, but no train file stands beside it: put both in a folder, as train and test",
+            "it has labelled examples, but there is no train file for it: put both in a folder, as train and test",
         )
     return file
 

@@ -133,7 +133,7 @@ def _write(model: Model, file: Path, key: str) -> None:
     _, quantization = _libraries()
     network = _Network(_backbone(model)).eval()
     require(
-        os.access(model.folder, os.W_OK), "{folder} may not be written: --fast keeps a file there", folder=model.folder
+        os.access(model.folder, os.W_OK), "--fast writes a file into {folder}: make it writable", folder=model.folder
     )
     with tempfile.TemporaryDirectory(dir=model.folder, prefix=".fast-") as place:
         plain, small = Path(place) / "float32.onnx", Path(place) / FILE

@@ -21,7 +21,7 @@ def _parts(results: Mapping[str, Any]) -> Iterator[str]:
     whole, *others = results["variants"]
     yield html_page.paragraph(_about(results))
     if not results["finished"]:
-        yield html_page.note("Not all stages are finished: the same command goes on.")
+        yield html_page.note("Not all stages are finished: run the same command again to continue.")
     if results["worth"]:
         yield html_page.heading("What each stage was worth")
         yield html_page.table(WORTH_COLUMNS, list(worth_rows(results)), texts=True)

@@ -53,7 +53,7 @@ class Training(axes.Part):
     # learning rate of a layer divided by that of the layer above it; none: the recipe's value
     layer_decay: float | None = None
     length: int | None = None  # longest input in tokens; none: as long as the model can read
-    patience: int = 0  # end after so many epochs without a better score on the dev set; 0: train all epochs
+    patience: int = 0  # end after this many epochs without a better score on the dev set; 0: train all epochs
     trained: Trained | None = None  # the training that made the run; none: not trained yet, or not known
 
     def __post_init__(self) -> None:
