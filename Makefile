@@ -15,14 +15,14 @@ test: check
 	$(BIN)/python -m pytest -n 2 --dist worksteal
 
 check: $(VENV)/installed-dev
-	$(MAKE) --jobs 2 --output-sync --no-print-directory style types
+	$(MAKE) --jobs 2 --no-print-directory style types
 
-style:
+style: $(VENV)/installed-dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/lint-imports
 
-types:
+types: $(VENV)/installed-dev
 	$(BIN)/mypy
 
 docs: $(VENV)/installed-dev

@@ -10,7 +10,7 @@ from unmask import recipes, tasks, text
 from unmask.adapt import new_model
 from unmask.adapt.epochs import room_of
 from unmask.data.examples import Examples, Text, batch_of, rows_of
-from unmask.data.pack_examples import COUNTS, MOST, packed_batch
+from unmask.data.pack_examples import COUNTS, MOST, packed_batch, padding_of
 from unmask.infer.passes import laid_out
 from unmask.settings import override
 from unmask.text import Characters, train
@@ -59,7 +59,7 @@ def learned(model, batch):
 def check_same(model, rows, chosen, *, static):
     """Check that packed examples teach the model what they teach it in rows of their own."""
     alone, grads = learned(model, batch_of(rows, chosen))
-    batch = packed_batch(rows, chosen, 0, room_of(model.recipe, rows), static=static)
+    batch = packed_batch(rows, chosen, 0, room_of(model.recipe, rows), padding_of(rows), static=static)
     assert len(batch.ids) < len(chosen) or static
     packed, found = learned(model, batch)
     assert packed.keys() == alone.keys()
@@ -84,6 +84,16 @@ def test_every_kind_of_task_learns_the_same_from_packed_examples_also_in_static_
     model, rows = task_model(base_of("bert"), kind, tmp_path / "run")
     for static in (False, True):
         check_same(model, rows, np.array([2, 0, 1, 4, 3]), static=static)
+
+
+@pytest.mark.parametrize("name", ["bert", "gpt2", "xlnet"])
+def test_rows_without_any_example_change_nothing(name, base_of, tmp_path):
+    """The number of rows is rounded up in static shapes."""
+    model, rows = task_model(base_of(name), "classify", tmp_path / "run")
+    room, pad = room_of(model.recipe, rows), padding_of(rows)
+    several = [np.resize(np.arange(len(rows)), count) for count in range(33, 48)]
+    chosen = next(c for c in several if not packed_batch(rows, c, 0, room, pad, static=True).real.any(1).all())
+    check_same(model, rows, chosen, static=True)
 
 
 def test_the_auxiliary_loss_of_a_language_model_is_the_same_in_packed_examples(base_of, tmp_path):
@@ -120,7 +130,7 @@ def texts(*lengths):
 def test_rows_are_full_and_hold_every_chosen_example_once():
     rows = texts(*range(3, 63))
     chosen = np.random.default_rng(0).permutation(60)
-    batch = packed_batch(rows, chosen, 0, 512)
+    batch = packed_batch(rows, chosen, 0, 512, padding_of(rows))
     assert batch.shape[1] <= 128
     assert batch.real.float().mean() > 0.9
     assert sorted(batch.label[batch.counted > 0].tolist()) == list(range(60))
@@ -132,7 +142,8 @@ def test_rows_are_full_and_hold_every_chosen_example_once():
 
 
 def test_a_row_is_never_longer_than_the_network_reads():
-    assert packed_batch(texts(60, 50, 3, 4), np.arange(4), 0, 64).shape[1] <= 64
+    rows = texts(60, 50, 3, 4)
+    assert packed_batch(rows, np.arange(4), 0, 64, padding_of(rows)).shape[1] <= 64
 
 
 def test_batches_for_recorded_steps_have_one_width_and_few_heights():

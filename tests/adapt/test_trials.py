@@ -309,6 +309,16 @@ def test_a_mistake_in_a_sentence_is_the_wrong_tag_that_the_model_is_surest_of():
     assert (right.answer, right.truth, right.of_truth, right.right) == ("c: O", "c: O", 0.5, True)
 
 
+def test_a_word_that_the_model_could_not_read_is_no_sure_mistake():
+    """It continues the tag before it, with the same probability."""
+    task = tasks.Tag().learn([Sentence(("a",), ("O",)), Sentence(("a",), ("B-X",))])
+    shares = np.array([[0.9, 0.1], [0.0, 0.0], [0.6, 0.4]], np.float32)
+    answer = Tagged(("a", "?", "c"), ("O", "O", "O"), (0.9, 0.9, 0.6), True, shares)
+    read, unread = task.graded([Sentence(answer.words, ("O", "B-X", tag)) for tag in ("B-X", "O")], [answer] * 2)
+    assert (read.answer, read.of_truth) == ("c: O", pytest.approx(0.4))
+    assert (unread.answer, unread.right) == ("?: O", False)  # the only mistake
+
+
 def test_the_probability_of_several_labels_is_that_of_all_yes_and_no_together():
     task = tasks.Multi(labels=("x", "y"))
     answer = Several(("x",), {"x": 0.8, "y": 0.3})

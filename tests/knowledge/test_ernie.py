@@ -102,3 +102,13 @@ def test_data_without_links_or_of_two_graphs_is_refused(place, tmp_path):
                    "--budget", "1steps", *settings(ONE_STAGE))  # fmt: skip
     assert "is linked to another graph than" in said
     assert not (tmp_path / "x").exists()
+
+
+def test_a_run_on_text_that_names_no_entity_says_so(place, tmp_path):
+    (tmp_path / "text.txt").write_text("\n\n".join(f"Rain fell.\nThe river rose by {n} feet." for n in range(60)))
+    works("prepare", tmp_path / "text.txt", "--tokenizer", place / "tok.json", "--graph", place / "g_vectors", "--workers", 1,
+          "--out", tmp_path / "data")  # fmt: skip
+    said = pretrain("ernie-thu", tmp_path / "data", tmp_path / "run", steps=1).err
+    assert "no text of this data names an entity of its graph" in said
+    linked = pretrain("ernie-thu", place / "g_data", tmp_path / "linked", steps=1).err
+    assert "names an entity" not in linked

@@ -16,7 +16,7 @@ from unmask.data.arrange import render, special_ids
 from unmask.data.loader import to_batch
 from unmask.data.marks import Marks, column_of
 from unmask.data.pack import Rows, pack
-from unmask.data.pack_examples import packed_batch
+from unmask.data.pack_examples import packed_batch, padding_of
 from unmask.data.pairs import truncate
 from unmask.data.shards import Texts
 from unmask.data.windows import windows
@@ -220,6 +220,7 @@ class Examples:
     ) -> None:  # fmt: skip
         self.rows, self.seed, self.taken = rows, seed, int((state or {}).get("taken", 0))
         self.room, self.static = room, widths is not None
+        self.pad = 0 if room is None else padding_of(rows)  # found once, in all rows
         self.multiple = 8 if widths is None else 8 * max(1, math.ceil(rows.ids.shape[1] / (8 * widths)))
         self.orders: dict[int, np.ndarray] = {}  # of the last epochs, by their numbers
 
@@ -230,7 +231,7 @@ class Examples:
         chosen = [self._order(int(v))[numbers[visits == v] % len(self.rows)] for v in np.unique(visits)]
         examples = np.concatenate(chosen)
         if self.room is not None:
-            return packed_batch(self.rows, examples, visits, self.room, static=self.static)
+            return packed_batch(self.rows, examples, visits, self.room, self.pad, static=self.static)
         return batch_of(self.rows, examples, visits, multiple=self.multiple)
 
     def _order(self, visit: int) -> np.ndarray:

@@ -21,12 +21,19 @@ def can_pack(rows: Rows) -> bool:
     return len(rows.ids) == len(rows) and not rows.per_row and not rows.sides
 
 
-def packed_batch(
-    rows: Rows, chosen: np.ndarray, visits: np.ndarray | int, room: int, *, static: bool = False
-) -> Batch:  # fmt: skip
-    """Some examples as a batch with several examples in a row. `room`: the longest row that the network reads.
+def padding_of(rows: Rows) -> int:
+    """The id on padding; any id if there is none."""
+    padding = rows.ids[rows.example < 0]
+    return int(padding[0]) if len(padding) else 0
 
-    `static`: for recorded steps. All batches then have the same width, and few different numbers of rows."""
+
+def packed_batch(
+    rows: Rows, chosen: np.ndarray, visits: np.ndarray | int, room: int, pad: int, *, static: bool = False
+) -> Batch:  # fmt: skip
+    """Some examples as a batch with several examples in a row. `pad`: see `padding_of`.
+
+    `room`: the longest row, unless one example is longer; the result is rounded up to a multiple of 8. `static`: for recorded steps. All
+    batches then have the same width, and few different numbers of rows."""
     sizes = (rows.example[chosen] >= 0).sum(1)
     longest = rows.ids.shape[1] if static else int(sizes.max())
     width = max(longest, min(room, LONGEST, max(SHORTEST, 2 * longest)))
@@ -55,7 +62,7 @@ def packed_batch(
     address, visit = np.zeros(count, np.int64), np.zeros(count, np.int64)
     address[row[first]], visit[row[first]] = chosen[first], np.broadcast_to(visits, len(chosen))[first]
     found = Rows(
-        ids=laid(rows.ids[chosen], _padding(rows)),
+        ids=laid(rows.ids[chosen], pad),
         example=laid(np.broadcast_to(slot[:, None], shape), -1),
         segment=laid(rows.segment[chosen], 0),
         position=laid(rows.position[chosen], 0),
@@ -76,12 +83,6 @@ def _places(sizes: np.ndarray, row: np.ndarray, slot: np.ndarray) -> tuple[np.nd
     begin = np.empty_like(sizes)
     begin[order] = start - start[head]
     return begin, int((begin + sizes).max())
-
-
-def _padding(rows: Rows) -> int:
-    """The id on padding; any id if there is none."""
-    padding = rows.ids[rows.example < 0]
-    return int(padding[0]) if len(padding) else 0
 
 
 def _flat(values: np.ndarray) -> np.ndarray:

@@ -25,7 +25,7 @@ from unmask.text import Corpus, Lexicon, Linker, OwnWords, Tokenizer, Words, enc
 from unmask.text.atomic_write import check_free, drafted
 from unmask.text.boundaries import CHINESE, available, segmenter
 from unmask.text.encode import SIDE, encode_pairs
-from unmask.text.links import LINKS, UNLINKED, Mention
+from unmask.text.links import LINKED, LINKS, UNLINKED, Mention
 
 HOLDOUT = 0.005  # the usual share of tokens that is kept for validation
 CHUNK = 1 << 19  # characters sent to a worker at a time
@@ -230,7 +230,7 @@ def _work(given: list[Given]) -> Worked:
         )  # fmt: skip
     if reading.linker is not None:
         links = sum(int((document.columns[LINKS].values != UNLINKED).sum()) for document in documents)
-        notes["links to entities of the graph"] += links
+        notes[LINKED] += links
     found = [document for document in documents if len(document.ids)]
     return [replace(document, ids=document.ids.astype(reading.dtype)) for document in found], unknown, notes
 

@@ -344,3 +344,8 @@ def _about_data(mixture: Mixture, recipe: Recipe, visits: float) -> Iterator[str
             f"no lexicon of this data has an entry of the level {level}, so words are used instead: add entries with "
             "'unmask lexicon' and prepare the data again"
         )
+    if mixture.lacks_links(recipe):
+        yield (
+            "no text of this data names an entity of its graph, so the run learns nothing about entities: prepare the text with a "
+            "graph whose names it contains (unmask prepare --graph)"
+        )

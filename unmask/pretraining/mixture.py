@@ -22,6 +22,7 @@ from unmask.system import chosen
 from unmask.text import Tokenizer
 from unmask.text.encode import CAPITAL, SIDE
 from unmask.text.lexicon import LEVELS
+from unmask.text.links import LINKED, LINKS
 
 MICRO_TOKENS = {"cpu": 8_192, "cuda": 65_536}  # more tokens in one pass are not faster
 VALIDATION_TOKENS = {"cpu": 8_192, "cuda": 262_144}
@@ -189,6 +190,11 @@ class Mixture:
         needed = needed_columns(recipe) & set(LEVELS)
         files = [file for shards in self.shards for file in shards.manifest.get("lexicon", [])]
         return sorted(level for level in needed if not any(file[level] for file in files))
+
+    def lacks_links(self, recipe: Recipe) -> bool:
+        """Whether the recipe reads links to entities, and no text has one."""
+        linked = any(shards.manifest.get("notes", {}).get(LINKED) for shards in self.shards)
+        return LINKS in needed_columns(recipe) and not linked
 
     def loader(
         self, recipe: Recipe, length: int, seed: int, state: dict[str, Any] | None, rows: int, *, visit: int = 0,

@@ -176,7 +176,9 @@ class Tag(Training):
         sure, shares = np.array(answer.probabilities), answer.shares
         assert shares is not None
         wrong = [place for place, (tag, right) in enumerate(zip(answer.tags, truth, strict=True)) if tag != right]
-        at = max(wrong, key=lambda place: sure[place]) if wrong else int(sure.argmin())
+        read = np.flatnonzero(shares.any(1)).tolist()  # the others have no token of their own, and no probability
+        places = [place for place in wrong if place in read] or wrong or read or range(len(truth))
+        at = (max if wrong else min)(places, key=lambda place: sure[place])
         word = answer.words[at]
         of_truth = float(shares[at, self.labels.index(truth[at])]) if wrong else float(sure[at])
         return Graded(f"{word}: {answer.tags[at]}", float(sure[at]), f"{word}: {truth[at]}", of_truth, not wrong)

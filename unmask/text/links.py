@@ -18,6 +18,7 @@ from unmask.errors import UserError, require, unknown
 from unmask.text.knowledge_graph import left_out
 from unmask.text.lexicon import find_names, finder_of
 
+LINKED = "links to entities of the graph"  # the note that counts them in prepared data
 LINKS = "links"  # the column: the number of the entity at the first token of its name, -1 at other tokens
 UNLINKED = -1
 By = Literal["prior", "context"]
