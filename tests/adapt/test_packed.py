@@ -165,3 +165,12 @@ def test_a_source_of_packed_examples_continues_where_it_stopped():
         assert torch.equal(found.ids, batch.ids)
         assert torch.equal(found.label, batch.label)
         assert torch.equal(found.visit, batch.visit)
+
+
+def test_a_row_has_the_number_and_the_visit_of_its_first_example():
+    rows = texts(*range(40, 60))
+    batch = packed_batch(rows, np.arange(20), np.arange(20) % 7, 512, padding_of(rows))
+    first = batch.label.view(len(batch.ids), -1)[:, 0]  # the label of a text here is its number
+    assert torch.equal(batch.row, first)
+    assert torch.equal(batch.visit, first % 7)
+    assert len(set(batch.row.tolist())) == len(batch.ids) < 20
