@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import shutil
+import sys
 import threading
 import time
+import traceback
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
@@ -120,7 +122,17 @@ def running(service: Service, **options: Any) -> Iterator[str]:
     finally:
         server.should_exit = True
         thread.join(60)
-        assert not thread.is_alive(), "the service did not end"
+        assert not thread.is_alive(), f"the service did not end: {_waits_for(server, thread)}"
+
+
+def _waits_for(server: Server, thread: threading.Thread) -> str:
+    """What a server that does not end waits for."""
+    connections = [
+        (one.scope and one.scope.get("path"), one.cycle and one.cycle.response_complete, one.transport.is_closing())
+        for one in list(server.server_state.connections)
+    ]
+    frames = traceback.format_stack(sys._current_frames()[thread.ident or 0])[-3:]
+    return f"connections {connections}, tasks {[repr(one) for one in server.server_state.tasks]}, at {''.join(frames)}"
 
 
 def service_of(folder: Path, *names: str, limits: Limits | None = None, runs: Path | None = None) -> Service:
