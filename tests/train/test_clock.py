@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+from types import SimpleNamespace
 
 import pytest
 
@@ -195,7 +196,8 @@ def test_measuring_takes_few_rows_where_a_pass_is_slow(shards, tmp_path, monkeyp
 
     monkeypatch.setattr(planning, "_pass_seconds", took)
     monkeypatch.setattr(planning, "_update_seconds", lambda trainer: 0.5)
-    monkeypatch.setattr(planning.time, "monotonic", lambda: time[0])
+    # only the clock of this module: with another time for the whole process, event loops of other threads would sleep for hours
+    monkeypatch.setattr(planning, "time", SimpleNamespace(monotonic=lambda: time[0]))
     mixture = pretraining.Mixture.open([shards["wordpiece"]])
     trainer = type("T", (), {"machine": type("M", (), {"device": "cpu"}), "memory": {}, "seed": 0})()
     assert planning.step_seconds(recipe, mixture, trainer, 64, limit=3.0) == pytest.approx(64.5)
