@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
 import numpy as np
 import torch
 
-from unmask import recipes
+from tests.convert.parts import model_of, recipe_of, tokenizer_for
+from unmask import recipes, text
 from unmask.data.examples import Text
 from unmask.infer import answer
 from unmask.infer.model import Model
@@ -40,3 +43,16 @@ def base_of(name: str, tokenizer: Tokenizer, folder: Path, *settings: str) -> Mo
         for parameter in system.parameters():
             parameter.add_(torch.randn(parameter.shape, generator=random) * 0.3)
     return Model(system.eval(), recipe, tokenizer, folder)
+
+
+def bases_in(folder: Path) -> Callable[[str], Model]:
+    """A function that gives a small model of a recipe by its name, made once."""
+
+    @cache
+    def made(name: str) -> Model:
+        recipe = recipe_of(name)
+        of_bytes = isinstance(recipe.tokenizer, text.Bytes)
+        tokens = text.train(text.Bytes(), ["a"]) if of_bytes else tokenizer_for(recipe)
+        return model_of(recipe, tokens, folder / name)
+
+    return made

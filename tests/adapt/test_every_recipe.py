@@ -4,9 +4,9 @@ import math
 
 import pytest
 
+from tests.adapt.made import bases_in
 from tests.adapt.test_task import EXAMPLES
-from tests.convert.parts import model_of, recipe_of, tokenizer_for
-from unmask import recipes, tasks, text
+from unmask import recipes, tasks
 from unmask.adapt import adapt
 from unmask.comparison.job import main_score
 from unmask.data.examples import rows_of_task
@@ -21,17 +21,7 @@ SCORES = {  # what the best epoch is chosen by; `choose`, `classify` and `write`
 
 @pytest.fixture(scope="module")
 def bases(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("bases")
-
-    def made(name, known={}):  # noqa: B006
-        if name not in known:
-            recipe = recipe_of(name)
-            of_bytes = isinstance(recipe.tokenizer, text.Bytes)
-            tokens = text.train(text.Bytes(), ["a"]) if of_bytes else tokenizer_for(recipe)
-            known[name] = model_of(recipe, tokens, folder / name)
-        return known[name]
-
-    return made
+    return bases_in(tmp_path_factory.mktemp("bases"))
 
 
 @pytest.mark.parametrize("name", recipes.names())

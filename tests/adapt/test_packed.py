@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 import torch
 
+from tests.adapt.made import bases_in
 from tests.adapt.test_task import EXAMPLES
-from tests.convert.parts import model_of, recipe_of, tokenizer_for
-from unmask import recipes, tasks, text
+from unmask import recipes, tasks
 from unmask.adapt import new_model
 from unmask.adapt.epochs import room_of
 from unmask.data.examples import Examples, Text, batch_of, rows_of
@@ -24,17 +24,7 @@ DECODERS = ("bart", "mass", "transformer")  # a decoder reads the text again, an
 
 @pytest.fixture(scope="module")
 def base_of(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("bases")
-
-    def made(name, known={}):  # noqa: B006
-        if name not in known:
-            recipe = recipe_of(name)
-            of_bytes = isinstance(recipe.tokenizer, text.Bytes)
-            tokens = text.train(text.Bytes(), ["a"]) if of_bytes else tokenizer_for(recipe)
-            known[name] = model_of(recipe, tokens, folder / name)
-        return known[name]
-
-    return made
+    return bases_in(tmp_path_factory.mktemp("bases"))
 
 
 def task_model(base, kind, folder, *settings):
