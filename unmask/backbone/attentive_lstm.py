@@ -48,7 +48,11 @@ class AttentiveLSTM(WithoutPositions):
             "backbone.width must be even, got {width}: each direction of the encoder has half",
             width=self.width,
         )
-        require(self.deviation > 0, "backbone.deviation must be over 0, got {deviation}", deviation=self.deviation)
+        require(
+            self.deviation > 0,
+            "backbone.deviation must be over 0, got {deviation}: write 0.02 or 0.1",
+            deviation=self.deviation,
+        )
         _ = self.encoder  # it checks the values that both have
 
     @property

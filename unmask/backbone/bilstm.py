@@ -38,7 +38,7 @@ class BiLSTM(WithoutPositions):
         check_dropout(self, "dropout", automatic=())
         require(
             self.initial_embedding > 0,
-            "backbone.initial_embedding must be over 0, got {reach}: with equal embeddings all tokens are alike",
+            "backbone.initial_embedding must be over 0, got {reach}: with equal embeddings all tokens are alike, so write 0.1 or 1",
             reach=self.initial_embedding,
         )
 

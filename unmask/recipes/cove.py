@@ -11,8 +11,8 @@ from unmask import data, hide, predict, see, system, text, train, vectors
 from unmask.backbone import AttentiveLSTM
 from unmask.recipe import Adapt, Recipe, Stage
 
-# With the initial weights of base, small networks stay on the plateau of word frequencies for hundreds of steps; with these they leave it
-# in the first hundred (docs/results.md, "Why a small LSTM did not learn to translate").
+# With the initial weights of base, the translator of size tiny stays on the plateau of word frequencies for hundreds of steps; with these it
+# leaves it in the first hundred (docs/results.md, "Why a small LSTM did not learn to translate"). The other sizes have the same start.
 _START: dict[str, Any] = {"initial_embedding": 1.0, "deviation": 0.1}
 SIZES = {
     "tiny": AttentiveLSTM(layers=1, width=256, embedding=128, **_START),
