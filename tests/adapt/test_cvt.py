@@ -13,7 +13,7 @@ from unmask import adapt as ways
 from unmask.adapt import adapt, new_model
 from unmask.adapt.cvt import Cvt
 from unmask.adapt.unlabelled import _sampled, read_unlabelled
-from unmask.api.ways import task_with
+from unmask.adapt.ways import task_with
 from unmask.contracts.recordable import _OnlyOnCPU, _Watch
 from unmask.data.examples import batch_of
 from unmask.errors import UserError

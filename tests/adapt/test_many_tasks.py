@@ -217,9 +217,11 @@ def test_settings_of_a_task_that_all_tasks_share_are_told_to_have_no_effect(plac
     for task in ("one", "two"):
         for split in ("train", "test"):
             write(tmp_path / "tasks" / task / f"{split}.jsonl", rows("classify", 12))
-    (tmp_path / "tasks/one/task.json").write_text('{"settings": ["epochs=9", "dropout=0.3"], "examples": 10}')
+    (tmp_path / "tasks/one/task.json").write_text(
+        '{"settings": ["epochs=9", "dropout=0.3"], "examples": 10, "tune": "head"}'
+    )
     out = works("adapt", place / "base", tmp_path / "tasks", "--out", tmp_path / "x", "--set", "epochs=1", "--device", "cpu")  # fmt: skip
-    assert "one: epochs=9 is not used" in out.err
+    assert "one: epochs=9, tune head is not used" in out.err
     assert "tasks: one 10, two 12" in out.err
     tasks = load(tmp_path / "x").tasks
     assert (tasks["one"].epochs, tasks["one"].dropout, tasks["one"].trained.examples) == (1.0, 0.3, 10)

@@ -11,6 +11,7 @@ import pytest
 import unmask
 from tests.command import mistake, run, settings
 from unmask import comparison
+from unmask.adapt.lora import Lora
 from unmask.comparison import job as jobs
 from unmask.comparison.entry import _key as entry_key
 from unmask.comparison.estimates import estimate
@@ -119,6 +120,33 @@ def test_the_commands_of_a_run_give_its_weights(here, shards, tmp_path):
     assert run(*words, "--device", "cpu").code == 0
     weights = [(folder / "weights.safetensors").read_bytes() for folder in (made, tmp_path / "again")]
     assert weights[0] == weights[1]
+
+
+def test_a_task_is_adapted_by_its_own_way_of_tuning(here, shards, tasks, tmp_path, monkeypatch):
+    folder, out, trained, adapt = tmp_path / "tasks", tmp_path / "c", [], jobs.adapt
+
+    def seen(*given, **options):
+        for record in adapt(*given, **options):
+            trained.append(record.get("trained_parameters"))
+            yield record
+
+    monkeypatch.setattr(jobs, "adapt", seen)
+    shutil.copytree(tasks / "words", folder / "words")
+    (folder / "words" / "task.json").write_text(
+        '{"settings": ["epochs=1", "examples=4", "tune.rank=2"], "tune": "lora"}'
+    )
+    found = compare(["gpt2"], out, shards["wordpiece"], tasks=folder, budget="2steps", task_seeds=1)
+    (run_,) = found["runs"]
+    _, adapting, *_ = run_["commands"]
+    words = shlex.split(adapting)[1:]
+    words[words.index("--out") + 1] = str(tmp_path / "again")
+    assert run(*words, "--device", "cpu").code == 0
+    again = unmask.load(tmp_path / "again")
+    assert again.recipe.tune == Lora(rank=2)
+    assert set(filter(None, trained)) == {
+        row["trained_parameters"] for row in again.history if "trained_parameters" in row
+    }
+    assert again.evaluate(folder / "words" / "test.jsonl")["accuracy"] == run_["scores"]["words"]["0"]["score"]
 
 
 def test_a_comparison_goes_on_and_grows(here, shards, tasks, tmp_path):

@@ -78,11 +78,32 @@ def test_options_of_a_task_are_checked(tmp_path):
     options.write_text('{"settings": ["epochs=2"], "examples": 5}')
     task = find(tmp_path)[0][0]
     assert (task.task().epochs, task.examples) == (2.0, 5)
-    for wrong in ("[]", '{"epochs": 2}', '{"settings": ["nothing=2"]}', '{"examples": "many"}'):
+    wrong_tune = (
+        '{"tune": 3}',
+        '{"tune": "hed"}',
+        '{"settings": ["tune.rank=4"]}',
+        '{"tune": "head", "settings": ["tune.rank=4"]}',
+    )
+    for wrong in ("[]", '{"epochs": 2}', '{"settings": ["nothing=2"]}', '{"examples": "many"}', *wrong_tune):
         options.write_text(wrong)
         found, notices = find(tmp_path)
         assert [task.name for task in found] == ["b"], wrong
         assert len(notices) == 1
+
+
+def test_a_task_may_name_a_way_of_tuning(tmp_path):
+    for split in ("train", "test"):
+        write(tmp_path / "a" / f"{split}.jsonl", ROWS["classify"])
+    plain = find(tmp_path)[0][0]
+    assert plain.way() is None
+    options = tmp_path / "a" / "task.json"
+    options.write_text('{"tune": "lora", "settings": ["tune.rank=3", "epochs=2"]}')
+    task = find(tmp_path)[0][0]
+    assert (task.way().rank, task.task().epochs) == (3, 2.0)
+    assert task.key != plain.key  # scores of another way of tuning are measured again
+    options.write_text('{"tune": "cvt"}')
+    with pytest.raises(UserError, match="learns from texts without labels, and a folder of tasks has none"):
+        find(tmp_path)
 
 
 def test_a_folder_without_tasks_is_refused(tmp_path):

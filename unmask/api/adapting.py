@@ -14,9 +14,9 @@ from unmask import adapt, infer, run, screen, tasks, trials
 from unmask.adapt import ExamplesRead
 from unmask.adapt.resuming import claim
 from unmask.adapt.unlabelled import check_unlabelled
+from unmask.adapt.ways import task_with, tuned_by, tuning_settings
 from unmask.api.paths import Paths, listed
 from unmask.api.quickening import keep_dev
-from unmask.api.ways import task_with, tuned_by, tuning_settings
 from unmask.axes import Task, Tune
 from unmask.errors import require
 from unmask.progress import Progress, follow

@@ -12,6 +12,7 @@ from unmask import adapt, infer, run, screen, trials
 from unmask.adapt.many_settings import Many
 from unmask.adapt.many_tasks import Labels, adapt_many
 from unmask.adapt.resuming import claim
+from unmask.adapt.ways import tuning_settings
 from unmask.comparison.job import main_score
 from unmask.comparison.task_files import TaskFiles, find
 from unmask.errors import require
@@ -74,7 +75,9 @@ def _read(files: Sequence[TaskFiles], seed: int) -> tuple[list[Labels], list[str
         examples = task.drawn(read.examples, seed)
         found.append(Labels(task.name, part, str(task.train), examples, read.dev))
         said += [f"{task.name}: {text}" for text in read.notices]
-        lost = [one for one in task.settings if one.partition("=")[0].strip() in SHARED]
+        of_task, of_tune = tuning_settings(task.settings)
+        lost = [one for one in of_task if one.partition("=")[0].strip() in SHARED] + [f"tune.{one}" for one in of_tune]
+        lost += [f"tune {task.tune}"] if task.tune else []
         if lost:
             said.append(
                 f"{task.name}: {', '.join(lost)} is not used, because tasks that train together share it: use --set"

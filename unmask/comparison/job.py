@@ -151,7 +151,7 @@ class Measuring:
 
     def _adapt(self, model: Model, task: TaskFiles, into: str, *, fresh: bool) -> None:
         assert task.train is not None
-        part = task.task()
+        part, way = task.task(), task.way()
         found = self.result[into].setdefault(task.name, {})
         missing = [seed for seed in range(self.request.task_seeds) if str(seed) not in found]
         if not missing:
@@ -164,7 +164,7 @@ class Measuring:
             chosen, file = task.drawn(examples, seed), task.train
             if len(chosen) < len(examples):
                 file = _write_drawn(self.folder / "examples" / f"{task.name}-{task.key}-{seed}.jsonl", chosen)
-            for record in adapt(model, chosen, out, task=part, dev=held, seed=seed, fresh=fresh, overwrite=True,
+            for record in adapt(model, chosen, out, task=part, tune=way, dev=held, seed=seed, fresh=fresh, overwrite=True,
                                 stop=self.stop):  # fmt: skip
                 if record.get("stopped"):
                     raise Stopped
@@ -217,6 +217,7 @@ def _adapt_commands(
 ) -> Iterator[str]:  # fmt: skip
     words = ["unmask", "adapt", str(base), str(file), "--task", str(task.kind), "--seed", str(seed), "--out", str(out)]
     words += ["--dev", str(task.dev)] if task.dev else []
+    words += ["--tune", task.tune] if task.tune else []
     words += ["--fresh"] if fresh else []
     yield shlex.join([*words, *(word for one in task.settings for word in ("--set", one))])
     yield shlex.join(["unmask", "evaluate", str(out), str(task.test)])

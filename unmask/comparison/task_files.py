@@ -2,7 +2,8 @@
 
     tasks/sst2/train.jsonl, dev.jsonl, test.jsonl   a task to adapt to; the kind of task is told by the columns
     tasks/sst2/task.json                            optional: {"settings": ["epochs=3"], "examples": 1000}, or
-                                                    "per_label": 8 for so few examples of each label
+                                                    "per_label": 8 for so few examples of each label; "tune": "head"
+                                                    for a way of tuning other than all weights
     tasks/blimp.jsonl, tasks/wiki.txt               scored without adapting: minimal pairs, last words, plain text
 
 A subfolder without `train` is scored without adapting too, on its `test`. Files may be compressed.
@@ -18,9 +19,9 @@ from pathlib import Path
 from typing import Any
 
 from unmask import chance, tasks
-from unmask.axes import Task
+from unmask.adapt.ways import task_with, tuned_by, tuning_settings
+from unmask.axes import Task, Tune
 from unmask.errors import UserError, require
-from unmask.settings import override
 from unmask.tasks._rows import read_rows
 from unmask.text.documents import suffixes
 
@@ -39,22 +40,28 @@ class TaskFiles:
     kind: str | None = None  # the kind of task to adapt to; None: scored without adapting
     train: Path | None = None
     dev: Path | None = None  # the best epoch is kept by it; None: the last one
-    settings: tuple[str, ...] = ()  # of the task
+    settings: tuple[str, ...] = ()  # of the task, and with "tune." before them of the way of tuning
     examples: int | None = None  # training examples, drawn for each seed; None: all of them
     per_label: int | None = None  # training examples of each label, drawn for each seed
+    tune: str | None = None  # the way of tuning; None: all weights
 
     @property
     def key(self) -> str:
         """A hash of the files and settings: scores of another key are measured again."""
-        found = hashlib.sha256(repr((self.kind, self.settings, self.examples, self.per_label)).encode())
+        options = (self.kind, self.settings, self.examples, self.per_label)
+        found = hashlib.sha256(repr(options if self.tune is None else (*options, self.tune)).encode())
         for file in (self.train, self.dev, self.test):
             found.update(file.read_bytes() if file else b"none")
         return found.hexdigest()[:16]
 
     def task(self) -> Task:
         assert self.kind is not None
-        found: Task = override(tasks.get(self.kind), list(self.settings))
+        found: Task = task_with(tasks.get(self.kind), tuning_settings(self.settings)[0], self.tune)
         return found
+
+    def way(self) -> Tune | None:
+        """The way of tuning, with its settings; None: all weights are trained."""
+        return tuned_by(self.tune, tuning_settings(self.settings)[1])
 
     def drawn(self, examples: list[Any], seed: int) -> list[Any]:
         """The training examples of a seed: all, or some that are drawn; in the order of the file."""
@@ -102,6 +109,13 @@ def _of_folder(folder: Path) -> TaskFiles:
     task = TaskFiles(folder.name, test, _kind(files["train"]), files["train"], dev)
     task = _with_options(task, folder / OPTIONS)
     part = task.task()  # everything is read before anything is trained
+    way = task.way()
+    require(
+        way is None or not way.turns,
+        '{file}: "tune": "{tune}" learns from texts without labels, and a folder of tasks has none: name another way of tuning',
+        file=folder / OPTIONS,
+        tune=task.tune,
+    )
     for file in (task.train, task.dev, task.test):
         if file is not None:
             part.read(file, None)
@@ -114,6 +128,7 @@ def _with_options(task: TaskFiles, file: Path) -> TaskFiles:
     try:
         values: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
         settings = tuple(values.pop("settings", ()))
+        tune = values.pop("tune", None)
         numbers = {name: values.pop(name, None) for name in ("examples", "per_label")}
     except (ValueError, AttributeError, TypeError):
         raise UserError(
@@ -122,12 +137,14 @@ def _with_options(task: TaskFiles, file: Path) -> TaskFiles:
     require(
         not values
         and all(isinstance(one, str) for one in settings)
+        and (tune is None or isinstance(tune, str))
         and all(one is None or (isinstance(one, int) and one > 0) for one in numbers.values()),
-        '{file} may only have "settings", a list such as ["epochs=3"], and "examples" or "per_label", whole numbers',
+        '{file} may only have "settings", a list such as ["epochs=3"], "tune", a way of tuning such as "head", and "examples" or '
+        '"per_label", whole numbers',
         file=file,
     )
     require(None in numbers.values(), '{file} has both "examples" and "per_label": give one of them', file=file)
-    return replace(task, settings=settings, **numbers)
+    return replace(task, settings=settings, tune=tune, **numbers)
 
 
 def _split(folder: Path, split: str) -> Path | None:

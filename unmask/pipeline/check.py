@@ -10,8 +10,8 @@ from pathlib import Path
 from unmask import adapt, recipes, run, tasks
 from unmask.adapt.many_settings import Many
 from unmask.adapt.unlabelled import check_unlabelled, read_unlabelled
+from unmask.adapt.ways import task_with, tuned_by, tuning_settings
 from unmask.api.from_text import Reading, check_pairs, check_reading, is_text
-from unmask.api.ways import task_with, tuned_by, tuning_settings
 from unmask.comparison.task_files import find
 from unmask.errors import UserError
 from unmask.knowledge.folder import read_about

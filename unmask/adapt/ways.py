@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from unmask import adapt
+from unmask.adapt._get import get
 from unmask.axes import Tune
 from unmask.errors import require
 from unmask.settings import override
@@ -23,7 +23,7 @@ def tuning_settings(settings: Sequence[str]) -> tuple[list[str], list[str]]:
 
 def task_with(task: Any, settings: Sequence[str], tune: str | Tune | None) -> Any:
     """A task with settings. A setting that only the way of tuning has is refused with its full name."""
-    way: Any = adapt.get(tune) if isinstance(tune, str) else tune
+    way: Any = get(tune) if isinstance(tune, str) else tune
     own, others = (set(getattr(part, "__dataclass_fields__", ())) for part in (task, way))
     for setting in settings:
         name = setting.partition("=")[0].strip().partition(".")[0]
@@ -38,7 +38,7 @@ def task_with(task: Any, settings: Sequence[str], tune: str | Tune | None) -> An
 
 def tuned_by(tune: str | Tune | None, settings: Sequence[str]) -> Tune | None:
     """A way of tuning by its name, with settings; None: all weights are trained."""
-    way: Tune | None = adapt.get(tune) if isinstance(tune, str) else tune
+    way: Tune | None = get(tune) if isinstance(tune, str) else tune
     if way is None:
         require(
             not settings,
