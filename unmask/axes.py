@@ -625,6 +625,18 @@ class Graded:
     right: bool  # whether the answer counts as right
 
 
+@dataclass(frozen=True)
+class Missed:
+    """A number that was predicted and the right one."""
+
+    answer: float
+    truth: float
+
+    @property
+    def distance(self) -> float:
+        return abs(self.answer - self.truth)
+
+
 class Task(PartLike, Protocol):
     """A recipe's `task`: one kind of downstream task.
 
@@ -758,6 +770,9 @@ class Task(PartLike, Protocol):
 
     def graded(self, examples: Sequence[Any], answers: Sequence[Any]) -> Sequence[Graded]:
         """Each answer next to the right one of its example; () if answers have no probability, or are not right or wrong."""
+
+    def missed(self, examples: Sequence[Any], answers: Sequence[Any]) -> Sequence[Missed]:
+        """Each number that was predicted next to the right one of its example; () if answers are not numbers."""
 
     def relevance(self, answer: Any) -> float | None:
         """How well a text answers a query, by the answer to the pair of both; None: the answer does not say it."""

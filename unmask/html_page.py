@@ -104,6 +104,22 @@ def curves(
     return _svg(drawn) + (keys([line.name for line in lines]) if key else "")
 
 
+def dots(points: Sequence[tuple[float, float]], line: ReportCurve, x_name: str, y_name: str) -> str:
+    """A dot for each point, and one line."""
+    every = [*points, *line.points]
+    x, y = _Axis([p[0] for p in every], LEFT, WIDTH - RIGHT), _Axis([p[1] for p in every], HEIGHT - BOTTOM, TOP)
+    path = " ".join(f"{x.at(a):.1f},{y.at(b):.1f}" for a, b in line.points)
+    drawn = [
+        _frame(x, y, x_name, y_name),
+        *(
+            f'<circle cx="{x.at(a):.1f}" cy="{y.at(b):.1f}" r="2.5" fill="{COLOURS[0]}" fill-opacity="0.4"/>'
+            for a, b in points
+        ),
+        f'<polyline points="{path}" fill="none" stroke="{COLOURS[1]}" stroke-width="2"/>',
+    ]
+    return _svg(drawn) + keys(["examples", line.name])
+
+
 def style(number: int) -> tuple[str, str]:
     """The colour and the dashes of a line."""
     dash = DASHES[number // len(COLOURS) % len(DASHES)]

@@ -353,3 +353,22 @@ def test_reports_and_folds_list_mistakes_in_tags_and_in_several_labels(rows, sho
     assert "Calibration" not in page
     made = model.adapt(tmp_path / "t.jsonl", tmp_path / "folds", folds=2, **given)
     assert {"label", "predicted", "of_label"} <= made.trials["suspects"][0].keys()
+
+
+def test_reports_and_folds_list_the_largest_errors_of_numbers(base, tmp_path):
+    """One row has a number far from that of the same text in all others."""
+    model, _ = base
+    rows = [{"text": SENTENCES[n % 2], "label": n % 2 + 0.01 * (n % 5)} for n in range(24)]
+    rows[5]["label"] = -30.5
+    (tmp_path / "t.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    (tmp_path / "dev.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows[:6]))
+    given = {"settings": ["epochs=2", "examples=4", "rate=0.001"], "task": "number", "progress": False}
+    model.adapt(tmp_path / "t.jsonl", tmp_path / "run", dev=tmp_path / "dev.jsonl", **given)
+    page = (tmp_path / "run" / "report.html").read_text()
+    assert "Largest errors (6 of 6)" in page
+    assert page.index("<td>-30.5</td>") < page.index("<td>0.02</td>")  # the largest first
+    assert page.count("<circle") >= 6
+    model.adapt(tmp_path / "t.jsonl", tmp_path / "folds", folds=3, **given)
+    first = json.loads((tmp_path / "folds" / "suspects.jsonl").read_text().splitlines()[0])
+    assert (first["label"], first["where"]) == (-30.5, f"{tmp_path / 't.jsonl'}, line 6")
+    assert "<td>-30.5</td>" in (tmp_path / "folds" / "report.html").read_text()

@@ -19,6 +19,25 @@ def test_an_entry_has_a_recipe_a_size_a_variant_and_settings():
     assert found.name == "roberta+size=mini+variant=static+hide.budget=0.4"
 
 
+def test_an_entry_may_choose_its_name(tmp_path):
+    plain, named = entry("bart+hide.2.budget=0.2"), entry("bart+name=a fifth hidden+hide.2.budget=0.2")
+    assert (named.name, named.folder) == ("a fifth hidden", "a_fifth_hidden")
+    assert named.settings == plain.settings
+    assert named.made() == plain.made()
+    with pytest.raises(UserError, match="two entries have the name x"):
+        check_entries([entry("bert+name=x"), entry("gpt2+name=x")])
+    with pytest.raises(UserError, match="empty name"):
+        entry("bert+name= ")
+
+
+def test_ablations_of_a_named_entry_have_names_of_their_own():
+    texts = ablations("ernie-2+variant=joint+name=joint", size="tiny")
+    found = [entry(text).name for text in texts]
+    assert len(set(found)) == len(found) > 3
+    assert found[0] == "joint"
+    assert all(name.startswith("joint with") for name in found[1:])
+
+
 def test_a_plus_sign_in_a_number_is_no_joint():
     assert entry("bert+optimise.rate=1e+0").settings == ("optimise.rate=1e+0",)
 

@@ -7,12 +7,15 @@ import numpy as np
 import pytest
 
 from unmask.errors import UserError
-from unmask.tasks import Choose, Classify, Prediction, Span
+from unmask.tasks import Choose, Classify, Embed, Number, Prediction, Span
 from unmask.tasks._answers import Found
+from unmask.tasks._answers import Number as Predicted
+from unmask.tasks._compared import Compared
 from unmask.tasks._questions import Asked
 from unmask.tasks.choose import Question
-from unmask.trials import draw_curve, label_curve, parse_sizes, try_seeds
-from unmask.trials.folds import split, suspects
+from unmask.tasks.embed import Similarity
+from unmask.trials import draw_curve, label_curve, parse_sizes, suspect_columns, try_seeds
+from unmask.trials.folds import far_numbers, split, suspects
 
 
 @dataclass(frozen=True)
@@ -107,6 +110,33 @@ def test_answers_without_classes_are_suspected_if_the_model_is_surer_than_it_usu
     assert [(one["text"], one["label"], one["predicted"], one["of_label"]) for one in found] == [
         ("question 1", "y", "x", 0.05)
     ]
+
+
+def test_numbers_are_suspected_if_they_are_much_farther_from_the_prediction_than_usual():
+    errors = [0.1, -0.1, 0.2, -0.2, 0.15, -0.15, 0.05, -3.0, 2.0, 0.0]
+    rows = [Row(f"text {i}", str(float(i))) for i in range(10)]
+    missed = Number().missed(rows, [Predicted(i + error) for i, error in enumerate(errors)])
+    assert [one.distance for one in missed] == pytest.approx([abs(error) for error in errors])
+    found = far_numbers(rows, missed)
+    assert [(one["text"], one["label"], one["predicted"]) for one in found] == [
+        ("text 7", 7.0, 4.0),
+        ("text 8", 8.0, 10.0),
+    ]
+    assert suspect_columns(found) == ["label", "predicted", "distance", "text", "where"]
+    shifted = Number().missed(rows, [Predicted(i + error + 5) for i, error in enumerate(errors)])
+    assert [one["text"] for one in far_numbers(rows, shifted)] == [
+        "text 7",
+        "text 8",
+    ]  # all too high: nothing is unusual
+    assert far_numbers(rows, ()) == []  # a task whose answers are not numbers
+
+
+def test_a_cosine_is_compared_in_the_range_of_the_numbers():
+    pairs = [Compared(("a", "b"), label, "", {}) for label in ("1", "5")]
+    answers = [Similarity(0.5, np.zeros((2, 2)))] * 2
+    missed = Embed(loss="cosine", low=1.0, high=5.0).missed(pairs, answers)
+    assert [(one.answer, one.truth) for one in missed] == [(3.0, 1.0), (3.0, 5.0)]
+    assert Embed(loss="negatives").missed(pairs, answers) == []
 
 
 def test_a_found_answer_is_graded_by_exact_match_and_by_all_spans_that_match():

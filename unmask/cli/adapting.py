@@ -29,11 +29,13 @@ def show_trials(found: dict[str, Any], out: Path, json_: bool) -> None:
     )
     suspects = found.get("suspects") or []
     if suspects:
-        columns = ("label", "predicted", "probability", "text")
+        from unmask.trials import suspect_columns  # imports torch, which --help must not wait for
+
+        columns = [name for name in suspect_columns(suspects) if name != "where"]
         shown = [[str(one[name])[:80] for name in columns] for one in suspects[:MOST]]
         screen.table(
-            f"{len(suspects):,} labels to check: a model of the other examples is sure of another (all in {out}/suspects.jsonl)",
-            list(columns),
+            f"{len(suspects):,} labels to check: a model of the other examples disagrees (all in {out}/suspects.jsonl)",
+            columns,
             shown,
         )
 

@@ -19,7 +19,7 @@ from unmask.text.atomic_write import drafted
 from unmask.type_check import check_types
 
 _JOINT = re.compile(r"\+(?=[a-z_*])")  # a plus sign before a name: the one in 1e+3 is part of a number
-_OWN = ("size", "variant")  # settings that choose the recipe, and are no values of it
+_OWN = ("size", "variant", "name")  # settings of the entry itself, which are no values of its recipe
 _LONGEST = 100  # letters of a folder's name
 SETTINGS = ".json"  # the suffix of a file of settings
 _FILE = {"recipe": str, "size": str, "variant": str, "settings": tuple[str, ...]}
@@ -27,7 +27,7 @@ _FILE = {"recipe": str, "size": str, "variant": str, "settings": tuple[str, ...]
 
 @dataclass(frozen=True)
 class Entry:
-    """A recipe and its settings. The name is what the user wrote; tables and folders show it."""
+    """A recipe and its settings. The name is what the user wrote, or chose with name=; tables and folders show it."""
 
     name: str
     recipe: str  # its name, or a .py file
@@ -78,8 +78,13 @@ def parse(text: str, *, size: str, settings: Sequence[str] = ()) -> Entry:
         )
     own = {key: value for key, value in (one.split("=", 1) for one in given) if key in _OWN}
     values = [one for one in given if one.split("=", 1)[0] not in _OWN]
+    require(
+        own.get("name", text).strip() != "",
+        "the entry {text!r} has an empty name: write, for example, bart+name=shuffled+hide=(Rewrite, PermuteSentences)",
+        text=text,
+    )
     return Entry(
-        text,
+        own.get("name", text).strip(),
         like.recipe,
         own.get("size", like.size),
         own.get("variant", like.variant),
@@ -89,15 +94,22 @@ def parse(text: str, *, size: str, settings: Sequence[str] = ()) -> Entry:
 
 def ablations(text: str, *, size: str, settings: Sequence[str] = ()) -> list[str]:
     """An entry whose tracks take turns, without each of its tracks, and with each alone."""
-    recipe = parse(text, size=size, settings=settings).made()
+    entry = parse(text, size=size, settings=settings)
+    recipe = entry.made()
     names = [name for name, track in recipe.all_tracks().items() if track.share > 0]
     require(
         recipe.takes_turns and len(names) > 1,
         "--ablate leaves out tracks that take turns, and {text} has none: leave it out, or compare entries with settings",
         text=text,
     )
-    without = [f"{text}+schedule.*.turns.{name}=0" for name in names]
-    alone = [f"{text}+schedule.*.turns={{'{name}': 1}}" for name in names]
+    chosen = entry.name if entry.name != text else None  # the last name of an entry is the one that counts
+    without = [
+        f"{text}+schedule.*.turns.{name}=0" + (f"+name={chosen} without {name}" if chosen else "") for name in names
+    ]
+    alone = [
+        f"{text}+schedule.*.turns={{'{name}': 1}}" + (f"+name={chosen} with {name} alone" if chosen else "")
+        for name in names
+    ]
     for one in without:
         try:
             parse(one, size=size, settings=settings).made()

@@ -158,6 +158,9 @@ class Training(axes.Part):
     def graded(self, examples: Sequence[Any], answers: Sequence[Any]) -> Sequence[axes.Graded]:
         return ()
 
+    def missed(self, examples: Sequence[Any], answers: Sequence[Any]) -> Sequence[axes.Missed]:
+        return ()
+
     def relevance(self, answer: Any) -> float | None:
         return None
 

@@ -11,7 +11,7 @@ from typing import Any, get_args
 import numpy as np
 
 from unmask import metrics
-from unmask.axes import Answered, Graded, Judged, Pretrained, Reader
+from unmask.axes import Answered, Graded, Judged, Missed, Pretrained, Reader
 from unmask.data.examples import Laid, Text
 from unmask.errors import UserError, require
 from unmask.predict import CosineLoss, InBatchLoss, PairClassLoss, TextVectors
@@ -163,7 +163,7 @@ class Embed(Training):
             return Laid(readings)
         if self.loss == "softmax":
             return Laid(readings, label_numbers(_as_labelled(examples), self.labels, "the examples"))
-        low, high = self.low or 0.0, 1.0 if self.high is None else self.high
+        low, high = self._range
         numbers = np.array([((example.number or 0.0) - low) / (high - low) for example in examples])
         return Laid(readings, answers={ANSWERS: numbers[:, None]})
 
@@ -220,6 +220,14 @@ class Embed(Training):
             return []
         return [one.graded(str(example.label)) for example, one in zip(examples, answers, strict=True)]
 
+    def missed(self, examples: Sequence[Compared], answers: Sequence[Any]) -> list[Missed]:
+        """For pairs with numbers: the cosine in the range of the numbers, and the number."""
+        if self.loss != "cosine" or not examples or examples[0].number is None:
+            return []
+        low, high = self._range
+        given = [example.number or 0.0 for example in examples]
+        return [Missed(low + one.cosine * (high - low), truth) for one, truth in zip(answers, given, strict=True)]
+
     def relevance(self, answer: Any) -> float | None:
         """The probability of the last class, which must mean "yes"; vectors of two texts are compared by an index."""
         return float(answer.probabilities[self.labels[-1]]) if self.loss == "softmax" else None
@@ -231,6 +239,11 @@ class Embed(Training):
         self, model: Reader, examples: Sequence[Compared], dev: Sequence[Compared], best: Judged | None
     ) -> list[str]:
         return []
+
+    @property
+    def _range(self) -> tuple[float, float]:
+        """The numbers that are cosine 0 and cosine 1."""
+        return self.low or 0.0, 1.0 if self.high is None else self.high
 
     def _has_classes(self, examples: Sequence[Compared]) -> bool:
         return self.loss == "softmax" and bool(examples) and examples[0].label is not None

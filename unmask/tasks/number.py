@@ -12,7 +12,7 @@ from typing import Any, Literal
 import numpy as np
 
 from unmask import metrics
-from unmask.axes import Answered, Judged, Pretrained, Reader
+from unmask.axes import Answered, Judged, Missed, Pretrained, Reader
 from unmask.data.examples import Laid
 from unmask.errors import UserError, require
 from unmask.predict.label import ANSWERS
@@ -146,6 +146,9 @@ class Number(Training):
         answers = self.answer(model, examples).answers
         found = self.score(model, examples, answers)
         return Judged(found["pearson"], {name: found[name] for name in ("pearson", "spearman", "mse")}, answers)
+
+    def missed(self, examples: Sequence[Example], answers: Sequence[Answer]) -> list[Missed]:
+        return [Missed(one.number, _value(example)) for example, one in zip(examples, answers, strict=True)]
 
     def relevance(self, answer: Answer) -> float:
         return answer.number

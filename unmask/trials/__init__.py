@@ -1,7 +1,7 @@
 """Trials: one adaptation several times, to know how good it is: with other seeds, on other folds, with fewer labels."""
 
 from unmask.trials.find_rate import draw_rates, trace_rates
-from unmask.trials.folds import cross_validate
+from unmask.trials.folds import cross_validate, suspect_columns
 from unmask.trials.label_curve import draw_curve, label_curve, parse_sizes
 from unmask.trials.report import write_report
 from unmask.trials.seeds import try_seeds
@@ -17,4 +17,5 @@ __all__ = [
     "trace_rates",
     "try_seeds",
     "write_report",
+    "suspect_columns",
 ]

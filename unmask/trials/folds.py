@@ -13,13 +13,15 @@ from typing import Any
 import numpy as np
 
 from unmask import chance
-from unmask.axes import Graded, Task
+from unmask.axes import Graded, Missed, Task
 from unmask.errors import require
 from unmask.infer.answer import TaskReader
 from unmask.infer.model import Model
 from unmask.trials.trial import Adapt, Trial, place_beside, spread
 
 SUSPECTS = "suspects.jsonl"
+FAR = 3.0  # deviations from the usual error: so far from the prediction, a number is to be checked
+_DEVIATION = 1.4826  # times the median distance to the median is the standard deviation, if errors are normal
 
 
 def split(kinds: Sequence[str], folds: int, seed: int) -> list[np.ndarray]:
@@ -66,6 +68,7 @@ def cross_validate(
     own = _task_of(model)
     together = own.score(TaskReader(model), examples, answers)
     found = suspects(examples, own.graded(examples, answers), classes=all(own.kinds(examples)))
+    found += far_numbers(examples, own.missed(examples, answers))
     if found:
         lines = [json.dumps(one, ensure_ascii=False) + "\n" for one in found]
         (out / SUSPECTS).write_text("".join(lines), encoding="utf-8")
@@ -94,3 +97,25 @@ def suspects(examples: Sequence[Any], graded: Sequence[Graded], *, classes: bool
         if not one.right and one.probability >= usual.get(one.answer if classes else "", 1.0)
     ]  # fmt: skip
     return sorted(found, key=lambda one: one["of_label"] - one["probability"])
+
+
+def far_numbers(examples: Sequence[Any], missed: Sequence[Missed]) -> list[dict[str, Any]]:
+    """The examples whose number is much farther from the prediction than usual, the farthest first.
+
+    The usual error and its deviation are medians, so a few wrong numbers do not change them."""
+    if not missed:
+        return []
+    errors = np.array([one.answer - one.truth for one in missed])
+    away = np.abs(errors - np.median(errors))
+    limit = FAR * _DEVIATION * float(np.median(away))
+    chosen = [int(i) for i in np.argsort(-away, kind="stable") if away[i] > limit > 0]
+    return [
+        {"where": examples[i].where, "label": round(missed[i].truth, 4), "predicted": round(missed[i].answer, 4),
+         "distance": round(missed[i].distance, 4), "text": " | ".join(examples[i].shown)}
+        for i in chosen
+    ]  # fmt: skip
+
+
+def suspect_columns(found: Sequence[dict[str, Any]]) -> list[str]:
+    """The columns of suspects that are shown."""
+    return [name for name in ("label", "predicted", "probability", "distance", "text", "where") if name in found[0]]

@@ -11,17 +11,19 @@ from typing import Any
 import numpy as np
 
 from unmask import html_page
-from unmask.axes import Graded, Task
+from unmask.axes import Graded, Missed, Task
 from unmask.calibration import best_temperature, calibration_error, reliability, tempered
 from unmask.infer.answer import TaskReader
 from unmask.infer.model import Model
 from unmask.score_names import score_name
 from unmask.tasks import Prediction
+from unmask.trials.folds import suspect_columns
 from unmask.trials.trial import written
 
 REPORT = "report.html"
 MOST_LABELS = 20  # labels whose confusion matrix is drawn
 MOST_ROWS = 30  # mistakes that are listed
+MOST_DOTS = 2000  # examples that are drawn
 
 
 def write_report(
@@ -51,7 +53,7 @@ def _trials(found: dict[str, Any] | None) -> Iterator[str]:
         yield html_page.paragraph(f"The model with the best seed on dev was kept: {found['kept_seed']}.")
     if found.get("suspects"):
         yield html_page.heading(f"Labels to check ({len(found['suspects']):,}, the worst first)")
-        columns = ("label", "predicted", "probability", "text", "where")
+        columns = suspect_columns(found["suspects"])
         rows = [[str(one[name])[:300] for name in columns] for one in found["suspects"][:MOST_ROWS]]
         yield html_page.table(columns, rows, texts=True)
 
@@ -101,6 +103,7 @@ def _mistakes(model: Model, dev: Sequence[Any]) -> Iterator[str]:
     if graded and all(task.kinds(dev)):  # each example has one class
         yield from _calibration(task, dev, answers)
     yield from _wrong(dev, graded)
+    yield from _far(dev, task.missed(dev, answers))
 
 
 def _calibration(task: Task, dev: Sequence[Any], answers: Sequence[Prediction]) -> Iterator[str]:
@@ -132,6 +135,25 @@ def _wrong(dev: Sequence[Any], graded: Sequence[Graded]) -> Iterator[str]:
         for one, example in wrong[:MOST_ROWS]
     ]
     yield html_page.table(["predicted", "probability", "truth", "text"], rows, texts=True)
+
+
+def _far(dev: Sequence[Any], missed: Sequence[Missed]) -> Iterator[str]:
+    """The predicted numbers that are farthest from the right ones, and all of them as dots."""
+    if not missed:
+        return
+    pairs = sorted(zip(missed, dev, strict=True), key=lambda pair: -pair[0].distance)
+    yield html_page.heading("Predicted numbers")
+    ends = [min(one.truth for one in missed), max(one.truth for one in missed)]
+    drawn = [(one.truth, one.answer) for one in missed[:: -(-len(missed) // MOST_DOTS)]]
+    yield html_page.dots(
+        drawn, html_page.ReportCurve("perfect", tuple((end, end) for end in ends)), "truth", "predicted"
+    )
+    yield html_page.heading(f"Largest errors ({min(MOST_ROWS, len(pairs))} of {len(pairs):,})")
+    rows = [
+        [f"{one.answer:.4g}", f"{one.truth:.4g}", f"{one.distance:.4g}", " | ".join(example.shown)[:300]]
+        for one, example in pairs[:MOST_ROWS]
+    ]
+    yield html_page.table(["predicted", "truth", "distance", "text"], rows, texts=True)
 
 
 def _settings(model: Model) -> Iterator[str]:
