@@ -118,6 +118,7 @@ def learn(job: Job, run: Path, data: Path, out: Path, limits: Limits) -> dict[st
         _some(data / file, None, 0, out / "scored", most=limits.scored) for file in (job.files.dev, job.files.test)
     )
     task = job.how.task or job.files.task
+    shutil.rmtree(folder, ignore_errors=True)  # what a killed run may have left
     try:
         base = unmask.load(run)
         if job.how.warm is not None:

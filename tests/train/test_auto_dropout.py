@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from tests.train.test_clock import NARROW
 from unmask import recipes, run
+from unmask.data.prepare import prepare
 from unmask.errors import UserError
 from unmask.pretraining import Mixture, pretrain
+from unmask.text import Corpus
 from unmask.train import checkpoint
 
 SHORT = [*NARROW, "schedule.0.length=32", "schedule.*.rows=2", "shrink=false"]
@@ -25,6 +29,7 @@ def trained(shards, out, dropout: str, budget: str, **options):
 def test_the_choice_follows_the_visits_and_trains_as_if_it_had_been_given(shards, tmp_path, monkeypatch, times, number):
     read = []
     monkeypatch.setattr(Mixture, "visits", lambda _, tokens: read.append(tokens) or times)
+    monkeypatch.setattr(Mixture, "filled", lambda *_: 1.0)
     _, told, weights = trained(shards, tmp_path / "auto", "auto", "640tok")
     assert set(read) == {640}  # the tokens of the whole run
     assert len(told) == 1
@@ -33,6 +38,23 @@ def test_the_choice_follows_the_visits_and_trains_as_if_it_had_been_given(shards
     _, nothing, same = trained(shards, tmp_path / "given", str(number), "640tok")
     assert not nothing
     assert weights == same
+
+
+def test_padding_is_not_counted_as_text_that_is_read(tokenizers, tmp_path):
+    """Each row holds one pair, and most of it is padding: 8 rows read 8 of 16 pairs, whatever the length of a row."""
+    pairs = [{"source": "the doctor examined", "target": "three valves"}] * 16
+    (tmp_path / "pairs.jsonl").write_text("".join(json.dumps(pair) + "\n" for pair in pairs))
+    *_, manifest = prepare(
+        Corpus([tmp_path / "pairs.jsonl"]), tokenizers["wordpiece"], tmp_path / "data", holdout=0.0, workers=1
+    )
+    per_pair = manifest["tokens"] / 16
+    for length in (32, 64):
+        settings = ["schedule.*.rows=8", f"schedule.*.length={length}", "shrink=false"]
+        recipe = recipes.get("cove", size="tiny", variant="translator", settings=settings)
+        records = pretrain(recipe, [tmp_path / "data"], tmp_path / str(length), budget="1steps", device="cpu")
+        visits = next(r["visits"] for r in records if r.get("event") == "start")
+        special = 2  # tokens of the layout in each row, which are no padding
+        assert visits == pytest.approx(0.5 * (per_pair + special) / per_pair)
 
 
 def test_a_resumed_run_keeps_its_choice(shards, tmp_path):

@@ -155,7 +155,7 @@ def _new_run(
     recipe, micro, measured, steps = _measured(recipe, mixture, trainer, limit, at_once, began, now, notices)
     _check_data(recipe, mixture, seed)  # its steps may be smaller now
     if automatic(recipe):  # the number of steps was not known before
-        visits = mixture.visits(steps * recipe.step_tokens)
+        visits = _visits(recipe, mixture, steps, seed)
         notices.append(about_dropout(recipe, visits, estimated=limit.kind == "seconds"))
         recipe = with_dropout(recipe, visits)
         if dropout_for("auto", visits) != dropout_for("auto"):  # the networks were built with the usual dropout
@@ -293,7 +293,7 @@ def _trained(
     done = checkpoint.newest(out) or 0
     steps = ready.planner.plan(done).steps
     tokens = steps * recipe.step_tokens
-    visits = mixture.visits(tokens)
+    visits = _visits(recipe, mixture, steps, seed)
     yield {"event": "start", "steps": steps, "tokens": tokens, "visits": visits, "machine": asdict(machine),
            "estimated": ready.planner.left() is not None,
            "parameters": sum(p.numel() for p in trainer.system.parameters())}  # fmt: skip
@@ -334,6 +334,11 @@ def _trained(
         ) from None
     finally:
         log.close()
+
+
+def _visits(recipe: Recipe, mixture: Mixture, steps: int, seed: int) -> float:
+    """How many times a run of this many steps reads its text. Padding is no text."""
+    return mixture.visits(steps * recipe.step_tokens) * mixture.filled(recipe, seed)
 
 
 def _about_data(mixture: Mixture, recipe: Recipe, visits: float) -> Iterator[str]:

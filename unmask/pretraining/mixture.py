@@ -26,6 +26,7 @@ from unmask.text.links import LINKED, LINKS
 
 MICRO_TOKENS = {"cpu": 8_192, "cuda": 65_536}  # more tokens in one pass are not faster
 VALIDATION_TOKENS = {"cpu": 8_192, "cuda": 262_144}
+FIRST_ROWS = 64  # in which padding is counted
 
 
 def needed_columns(recipe: Recipe) -> set[str]:
@@ -251,6 +252,14 @@ class Mixture:
         except UserError:
             return False
         return True
+
+    def filled(self, recipe: Recipe, seed: int) -> float:
+        """The share of the tokens of a step that are no padding, in the first step of a run."""
+        stage = recipe.schedule[0]
+        batch = self.loader(recipe, stage.length, seed, None, stage.rows, stage=stage).batch(
+            min(stage.rows, FIRST_ROWS)
+        )
+        return float(batch.real.float().mean())
 
     def visits(self, tokens: float) -> float:
         """How many times a run of this many tokens reads its most repeated data set."""
