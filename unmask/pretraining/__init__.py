@@ -134,6 +134,7 @@ class Ready:
     planner: Planner
     notices: list[str]
     held_out: int | None  # most tokens for validation; None: the default number
+    filled: float  # the share of the tokens of a step that are no padding
 
 
 def _new_run(
@@ -155,7 +156,7 @@ def _new_run(
     recipe, micro, measured, steps = _measured(recipe, mixture, trainer, limit, at_once, began, now, notices)
     _check_data(recipe, mixture, seed)  # its steps may be smaller now
     if automatic(recipe):  # the number of steps was not known before
-        visits = _visits(recipe, mixture, steps, seed)
+        visits = mixture.visits(steps * recipe.step_tokens) * mixture.filled(recipe, seed)
         notices.append(about_dropout(recipe, visits, estimated=limit.kind == "seconds"))
         recipe = with_dropout(recipe, visits)
         if dropout_for("auto", visits) != dropout_for("auto"):  # the networks were built with the usual dropout
@@ -169,10 +170,11 @@ def _new_run(
     if base is None and steps < TOO_FEW_STEPS and limit.kind != "steps":
         notices.append(about_too_few(steps, limit.amount if limit.kind == "seconds" else None))
     held_out = _held_out(recipe, measured, limit) if measured else None
-    more = {run.REQUEST: request | {"micro": micro, "held_out": held_out}}
+    filled = mixture.filled(recipe, seed)
+    more = {run.REQUEST: request | {"micro": micro, "held_out": held_out, "filled": filled}}
     run.create(out, recipe, mixture.tokenizer, more=more, graph=graph_of(recipe, mixture))
     planner = _planner(recipe, mixture, limit, out, measured, began, now) if measured else Fixed(steps)
-    return Ready(recipe, trainer, micro, planner, notices, held_out)
+    return Ready(recipe, trainer, micro, planner, notices, held_out, filled)
 
 
 def _built(
@@ -282,7 +284,8 @@ def _resumed(
         planner: Planner = _planner(recipe, mixture, limit, out, measured, began, now, state["spent"])
     else:
         planner = Fixed(steps_paid(recipe, mixture, limit) or 1)
-    return Ready(recipe, trainer, earlier["micro"], planner, [], earlier.get("held_out"))
+    filled = earlier.get("filled", 1.0)  # runs of older versions do not have it
+    return Ready(recipe, trainer, earlier["micro"], planner, [], earlier.get("held_out"), filled)
 
 
 def _trained(
@@ -293,7 +296,7 @@ def _trained(
     done = checkpoint.newest(out) or 0
     steps = ready.planner.plan(done).steps
     tokens = steps * recipe.step_tokens
-    visits = _visits(recipe, mixture, steps, seed)
+    visits = mixture.visits(tokens) * ready.filled
     yield {"event": "start", "steps": steps, "tokens": tokens, "visits": visits, "machine": asdict(machine),
            "estimated": ready.planner.left() is not None,
            "parameters": sum(p.numel() for p in trainer.system.parameters())}  # fmt: skip
@@ -334,11 +337,6 @@ def _trained(
         ) from None
     finally:
         log.close()
-
-
-def _visits(recipe: Recipe, mixture: Mixture, steps: int, seed: int) -> float:
-    """How many times a run of this many steps reads its text. Padding is no text."""
-    return mixture.visits(steps * recipe.step_tokens) * mixture.filled(recipe, seed)
 
 
 def _about_data(mixture: Mixture, recipe: Recipe, visits: float) -> Iterator[str]:
