@@ -64,6 +64,10 @@ class Files:
     task: str | None = None
     measure: str | None = None  # the score that is shown; None: the one that models of the task are compared by
 
+    @property
+    def paths(self) -> tuple[str, str, str]:
+        return self.train, self.dev, self.test
+
 
 @dataclass(frozen=True)
 class Job:
@@ -248,6 +252,9 @@ def main() -> None:
     given = parser.parse_args()
     if given.run is not None:
         jobs = [job for job in read_plan(given.plan, given.seeds) if given.task is None or job.task in given.task]
+        missing = sorted({str(given.data / file) for job in jobs for file in job.files.paths if not (given.data / file).exists()})  # fmt: skip
+        if missing or not jobs:
+            parser.error(f"no such files: {', '.join(missing)}; --data is the folder that the plan's paths start from" if missing else "the plan has no such task")  # fmt: skip
         run_all(
             jobs,
             given.run,

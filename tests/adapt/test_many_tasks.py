@@ -15,14 +15,16 @@ from tests.command import mistake, settings, works
 from tests.data.labelled_files import rows, write
 from unmask import load, recipes
 from unmask.adapt.many_settings import Many
-from unmask.adapt.many_tasks import to_read
+from unmask.adapt.many_tasks import Labels, adapt_many, to_read
 from unmask.curves import Linear
+from unmask.data.examples import Text
 from unmask.data.loader import TRACK_BITS
 from unmask.errors import UserError
 from unmask.infer import one_task, save_run
 from unmask.infer.passes import laid_out
 from unmask.predict import AnswerSteps, Label, San
 from unmask.serving.models import Models
+from unmask.tasks.classify import Classify, Example
 from unmask.trials.label_curve import parse_sizes
 
 SIZES = {"cats": 60, "dogs": 30, "alike": 90, "order": 60}  # training examples
@@ -155,6 +157,22 @@ def test_turns_follow_the_power_of_the_sizes_and_may_be_annealed():
     stages = Many(power=Linear(first=1.0, last=0.2)).schedule(batches, plan)
     powers = [1 - 0.8 * (epoch - 1) / 4 for epoch in range(1, 6)]  # Stickland and Murray 2019, section 3.2
     assert [stage.turns["large"] for stage in stages] == pytest.approx([81**power for power in powers])
+
+
+def test_tasks_with_few_examples_are_read_more_often_unless_the_user_gave_a_number():
+    assert Many().sized([320, 320, 320]).epochs == 20  # at most; 10 batches each would need 30 epochs for 300 steps
+    assert Many().sized([640, 1280]).epochs == 10  # 30 batches of a task on average
+    assert Many().sized([300_000, 300]).epochs == 5  # MT-DNN's
+    assert Many(epochs=3).sized([320, 320]).epochs == 3
+    assert Many(examples=64).sized([1920, 1920]).epochs == 10  # larger steps, fewer of them in an epoch
+
+
+def test_a_training_without_a_number_of_epochs_is_sized_by_its_tasks(place, tmp_path):
+    base = load(place / "base", device="cpu")
+    tasks = [Labels(name, Classify(), str(place / f"tasks/{name}/train.jsonl"), [Example(Text(f"{name} {i}"), str(i % 2)) for i in range(40)]) for name in ("cats", "dogs")]  # fmt: skip
+    records = adapt_many(base, tasks, tmp_path / "out", many=Many(examples=20, length=16))
+    first = next(record for record in records if "steps" in record)
+    assert first["steps"] == 20 * 2 * 2  # 20 epochs of two batches of each task
 
 
 def test_a_source_of_several_tasks_that_is_stopped_continues_with_the_same_batches(place):

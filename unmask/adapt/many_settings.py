@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from statistics import fmean
 from typing import Literal
 
 from unmask import curves
@@ -11,9 +12,10 @@ from unmask.axes import Curve, Optimise, Part
 from unmask.errors import require
 from unmask.predict import AnswerSteps
 from unmask.recipe import Recipe, Stage
-from unmask.tasks._training import Hyperparameters
+from unmask.tasks._training import Hyperparameters, enough_epochs
 from unmask.train import Adamax, AdamW
 
+EPOCHS = 5.0
 RATE = 5e-5  # at width 768
 
 
@@ -21,7 +23,8 @@ RATE = 5e-5  # at width 768
 class Many(Part):
     """How a model learns several tasks together. The usual values are those of MT-DNN (Liu et al. 2019, arXiv:1901.11504)."""
 
-    epochs: float = 5.0  # how many times the examples of all tasks are read
+    # how many times the examples of all tasks are read; none: 5, or as often as tasks with few examples need (`sized`)
+    epochs: float | None = None
     examples: int = 32  # examples per step; all are of one task
     rate: float | None = None  # highest learning rate; none: 5e-5 at width 768, in inverse proportion to the width
     warmup: float = 0.1  # share of the steps
@@ -38,7 +41,7 @@ class Many(Part):
     lists: int | None = 2
 
     def __post_init__(self) -> None:
-        require(self.epochs > 0, "epochs must be over 0, got {epochs}", epochs=self.epochs)
+        require(self.epochs is None or self.epochs > 0, "epochs must be over 0, got {epochs}", epochs=self.epochs)
         require(self.examples >= 1, "examples must be 1 or more, got {examples}", examples=self.examples)
         require(self.rate is None or self.rate > 0, "rate must be over 0, got {rate}", rate=self.rate)
         require(0 <= self.warmup < 1, "warmup must be in [0, 1), got {warmup}: it is a share of all steps", warmup=self.warmup)  # fmt: skip
@@ -51,10 +54,17 @@ class Many(Part):
             power=self.power,
         )
 
+    def sized(self, examples: Sequence[int]) -> Many:
+        """With more epochs if the tasks have few examples (`examples`: of each), unless the user gave a number. A task has as many
+        steps, on average, as it would have alone (`Training.sized`)."""
+        if self.epochs is not None:
+            return self
+        return replace(self, epochs=max(EPOCHS, enough_epochs(fmean(examples), self.examples)))
+
     def hyperparameters(self, recipe: Recipe) -> Hyperparameters:
         """All values for a model of this recipe."""
         return Hyperparameters(
-            epochs=self.epochs,
+            epochs=EPOCHS if self.epochs is None else self.epochs,
             examples=self.examples,
             rate=RATE * 768 / recipe.system.backbone.width if self.rate is None else self.rate,
             warmup=self.warmup,

@@ -63,6 +63,7 @@ def adapt_many(
     out = Path(out)
     claim(out, resume=resume, overwrite=overwrite, base=base.folder)
     base, tasks = _ready(base, tasks, many)
+    many = many.sized([len(one.examples) for one in tasks])
     plan = many.hyperparameters(base.recipe)
     check_length(base, plan.length)
     recipe = _recipe(base, tasks, many, plan, seed, fresh)

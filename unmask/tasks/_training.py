@@ -145,8 +145,7 @@ class Training(axes.Part):
         Mosbach et al. (2021): on small data sets, training is stable if it has enough steps."""
         if self.epochs is not None:
             return self
-        enough = math.ceil(ENOUGH_STEPS * min(self.examples, examples) / examples)
-        return replace(self, epochs=max(recipe.adapt.epochs, float(min(MOST_EPOCHS, enough))))
+        return replace(self, epochs=max(recipe.adapt.epochs, enough_epochs(examples, self.examples)))
 
     def made(self, *, examples: int, seed: int, fresh: bool) -> Self:
         """The task with a record of its training: how many examples, which seed, and whether from random weights."""
@@ -170,6 +169,11 @@ class Training(axes.Part):
     def decided(self, recipe: Recipe, **changes: Any) -> Self:
         """The task with all hyperparameters set, and with these changes."""
         return replace(self, **asdict(self.hyperparameters(recipe)), **changes)
+
+
+def enough_epochs(examples: float, per_step: int) -> float:
+    """How often so many examples are read in ENOUGH_STEPS steps; MOST_EPOCHS times if it would be more often."""
+    return float(min(MOST_EPOCHS, math.ceil(ENOUGH_STEPS * min(per_step, examples) / examples)))
 
 
 def check_dropout(dropout: float) -> None:
