@@ -13,7 +13,8 @@ from tokenizers import models, pre_tokenizers, trainers
 import unmask
 from tests.command import mistake, works
 from unmask import adapt, recipes
-from unmask.data.examples import Text, batch_of, rows_of
+from unmask.data.examples import Text, rows_of
+from unmask.data.pack_examples import batch_of
 from unmask.errors import UserError
 from unmask.evaluate import evaluate_file
 from unmask.infer import Beams, Greedy, Sampling, fill, generate, open_run, stream

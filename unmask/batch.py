@@ -117,6 +117,8 @@ class Batch(Record):
     # the rows that a decoder reads, with targets and rank filled in; `where` of their targets is a place of the text before
     # any rule changed it
     decoder: Batch | None = None
+    # the same texts, each in a row of its own, for heads that read whole rows (`apart`); None: such heads read these rows
+    apart: Apart | None = None
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -131,6 +133,14 @@ class Batch(Record):
     def text(self) -> Tensor:
         """B T, True on the tokens of the text: neither padding nor a special token of the layout."""
         return self.columns["word"] >= 0
+
+
+@dataclass(frozen=True)
+class Apart(Record):
+    """The texts of packed rows, each in a row of its own, and where their tokens are in the packed rows."""
+
+    rows: Batch
+    place: Tensor  # B T of `rows`, flat index into the packed rows; any on padding
 
 
 # What a network remembers of earlier tokens: row b of a batch continues row b of the batch before. Any tree of tensors
@@ -154,6 +164,24 @@ class Hidden(Record):
     def last(self) -> Tensor:
         """B T D, the output of the last layer."""
         return self.layers[-1]
+
+    def apart(self, batch: Batch) -> tuple[Hidden, Batch]:
+        """The vectors of the last layer and the rows for heads that read whole rows: each text has a row, also if the network
+        read several in a row."""
+        if batch.apart is None:
+            return self, batch
+        place = batch.apart.place
+
+        def spread(vectors: Tensor | None) -> Tensor | None:
+            return (
+                None
+                if vectors is None
+                else vectors.flatten(0, 1).index_select(0, place.flatten()).unflatten(0, place.shape)
+            )
+
+        last = spread(self.last)
+        assert last is not None
+        return Hidden((last,), entities=spread(self.entities), table=self.table), batch.apart.rows
 
     @property
     def for_prediction(self) -> Tensor:

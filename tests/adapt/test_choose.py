@@ -12,7 +12,8 @@ from tests.adapt.made import base_of, chances, loud
 from tests.command import mistake, works
 from unmask.adapt import adapt, inherit
 from unmask.convert import export_hf
-from unmask.data.examples import Text, batch_of, rows_of
+from unmask.data.examples import Text, rows_of
+from unmask.data.pack_examples import batch_of
 from unmask.errors import UserError
 from unmask.infer import answer
 from unmask.infer.model import Model, save_run

@@ -15,7 +15,7 @@ from unmask.adapt.cvt import Cvt
 from unmask.adapt.unlabelled import _sampled, read_unlabelled
 from unmask.adapt.ways import task_with
 from unmask.contracts.recordable import _OnlyOnCPU, _Watch
-from unmask.data.examples import batch_of
+from unmask.data.pack_examples import batch_of
 from unmask.errors import UserError
 from unmask.infer import answer, open_run
 from unmask.infer.model import save_run

@@ -11,7 +11,8 @@ from tests.adapt.made import base_of, loud
 from unmask import recipes
 from unmask.adapt import adapt, inherit
 from unmask.convert import export_hf
-from unmask.data.examples import Text, batch_of, rows_of
+from unmask.data.examples import Text, rows_of
+from unmask.data.pack_examples import batch_of
 from unmask.errors import UserError
 from unmask.hide import Next, Nothing
 from unmask.infer.model import open_run, save_run

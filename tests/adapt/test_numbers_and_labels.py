@@ -13,7 +13,8 @@ from tests.adapt.made import base_of, loud
 from tests.command import mistake, works
 from unmask import metrics
 from unmask.adapt import adapt, new_model
-from unmask.data.examples import Text, batch_of, rows_of_task
+from unmask.data.examples import Text, rows_of_task
+from unmask.data.pack_examples import batch_of
 from unmask.errors import UserError
 from unmask.infer import TaskReader, answer, open_run
 from unmask.infer.model import save_run

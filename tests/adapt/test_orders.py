@@ -9,7 +9,8 @@ import torch
 from tests.adapt.made import base_of, loud, probabilities
 from tests.command import mistake, works
 from unmask.convert import export_hf
-from unmask.data.examples import Text, batch_of, rows_of
+from unmask.data.examples import Text, rows_of
+from unmask.data.pack_examples import batch_of
 from unmask.errors import UserError
 from unmask.infer.model import Model, save_run
 from unmask.tasks.classify import Classify

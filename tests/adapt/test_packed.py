@@ -8,11 +8,12 @@ from tests.adapt.made import bases_in
 from tests.adapt.test_task import EXAMPLES
 from unmask import recipes, tasks
 from unmask.adapt import new_model
-from unmask.adapt.epochs import room_of
-from unmask.data.examples import Examples, Text, batch_of, rows_of
-from unmask.data.pack_examples import COUNTS, MOST, packed_batch, padding_of
+from unmask.adapt.epochs import packing_of
+from unmask.data.examples import Examples, Text, rows_of
+from unmask.data.pack_examples import COUNTS, MOST, Packing, batch_of, packed_batch, padding_of
 from unmask.infer.passes import laid_out
 from unmask.settings import override
+from unmask.tasks.classify import Example
 from unmask.text import Characters, train
 
 LAYOUT = "[CLS] a [SEP] b [SEP]"
@@ -48,9 +49,10 @@ def learned(model, batch):
 
 def check_same(model, rows, chosen, *, static):
     """Check that packed examples teach the model what they teach it in rows of their own."""
-    alone, grads = learned(model, batch_of(rows, chosen))
-    batch = packed_batch(rows, chosen, 0, room_of(model.recipe, rows), padding_of(rows), static=static)
-    assert len(batch.ids) < len(chosen) or static
+    unpacked = batch_of(rows, chosen)
+    alone, grads = learned(model, unpacked)
+    batch = packed_batch(rows, chosen, 0, packing_of(model.recipe, rows), padding_of(rows), static=static)
+    assert len(batch.ids) < len(unpacked.ids) or static
     packed, found = learned(model, batch)
     assert packed.keys() == alone.keys()
     for name, values in alone.items():
@@ -80,9 +82,9 @@ def test_every_kind_of_task_learns_the_same_from_packed_examples_also_in_static_
 def test_rows_without_any_example_change_nothing(name, base_of, tmp_path):
     """The number of rows is rounded up in static shapes."""
     model, rows = task_model(base_of(name), "classify", tmp_path / "run")
-    room, pad = room_of(model.recipe, rows), padding_of(rows)
+    packing, pad = packing_of(model.recipe, rows), padding_of(rows)
     several = [np.resize(np.arange(len(rows)), count) for count in range(33, 48)]
-    chosen = next(c for c in several if not packed_batch(rows, c, 0, room, pad, static=True).real.any(1).all())
+    chosen = next(c for c in several if not packed_batch(rows, c, 0, packing, pad, static=True).real.any(1).all())
     check_same(model, rows, chosen, static=True)
 
 
@@ -107,16 +109,49 @@ def test_words_are_tagged_by_the_encoder_alone_so_they_share_rows_there_too(name
 @pytest.mark.parametrize("name", CELLS + DECODERS)
 def test_networks_with_cells_or_a_decoder_read_one_example_in_a_row(name, base_of, tmp_path):
     model, rows = task_model(base_of(name), "classify", tmp_path / "run")
-    assert room_of(model.recipe, rows) is None
+    assert packing_of(model.recipe, rows) is None
 
 
 @pytest.mark.parametrize(
     ("kind", "setting"),
-    [("choose", ""), ("relation", ""), ("span", ""), ("embed", ""), ("tag", "crf=true"), ("classify", "long=strides")],
-)
-def test_tasks_that_read_a_whole_row_have_one_example_in_it(kind, setting, base_of, tmp_path):
+    [("choose", ""), ("relation", ""), ("span", ""), ("embed", ""), ("embed", "loss=negatives"), ("embed", "pool=max"), ("embed", "pool=weighted"),
+     ("embed", "pool=summary"), ("tag", "crf=true"), ("classify", "long=strides"), ("classify", "pool=mean")],
+)  # fmt: skip
+def test_tasks_whose_heads_read_whole_rows_learn_the_same_from_packed_texts(kind, setting, base_of, tmp_path):
     model, rows = task_model(base_of("bert"), kind, tmp_path / "run", *filter(None, [setting]))
-    assert room_of(model.recipe, rows) is None
+    for static in (False, True):
+        check_same(model, rows, np.arange(len(rows)), static=static)
+
+
+@pytest.mark.parametrize("name", [name for name in recipes.names() if name not in CELLS + DECODERS])
+def test_every_recipe_learns_the_same_from_packed_texts_of_choices_and_of_embedding(name, base_of, tmp_path):
+    for kind in ("choose", "embed"):
+        model, rows = task_model(base_of(name), kind, tmp_path / kind)
+        check_same(model, rows, np.arange(len(rows)), static=False)
+
+
+def test_pairs_in_both_orders_and_answers_in_steps_learn_the_same_from_packed_texts(base_of, tmp_path):
+    pairs = [Example(Text("a b c d"[: 2 * i + 1], "e f g"), str(i % 2)) for i in range(4)] * 2
+    for number, setting in enumerate(("orders=both", "san=AnswerSteps(dropout=0)")):
+        task = override(tasks.get("classify"), ["examples=2", "length=32", setting]).learn(pairs)
+        base = base_of("bert")
+        model = new_model(base, task.recipe(base), tmp_path / str(number), 0, fresh=False)
+        model.system.eval()
+        rows = laid_out(model, model.recipe.task.lay_out(pairs))[0]
+        assert packing_of(model.recipe, rows).apart
+        check_same(model, rows, np.arange(len(rows)), static=False)
+
+
+def test_each_text_of_a_packed_batch_is_also_in_a_row_of_its_own():
+    several = [(Text("abc"), Text("defgh")), (Text("ij"),), (Text("k"), Text("lmnop"), Text("qr"))]
+    rows, _ = rows_of(several, [0, 1, 2], TOKENIZER, LAYOUT, 32)
+    batch = packed_batch(rows, np.array([2, 0, 1]), 0, Packing(64, apart=True), padding_of(rows))
+    alone = batch_of(rows, np.array([2, 0, 1]))
+    assert len(batch.ids) < len(alone.ids) == 9  # three readings each, some of them empty
+    assert torch.equal(batch.apart.rows.ids, alone.ids)
+    assert torch.equal(batch.ids.flatten()[batch.apart.place][alone.real], alone.ids[alone.real])
+    assert batch.real.sum() == alone.real.sum()
+    assert batch.real.flatten()[batch.apart.place].all()  # padding shows a real token, whose vector is a number
 
 
 def texts(*lengths):
@@ -126,7 +161,7 @@ def texts(*lengths):
 def test_rows_are_full_and_hold_every_chosen_example_once():
     rows = texts(*range(3, 63))
     chosen = np.random.default_rng(0).permutation(60)
-    batch = packed_batch(rows, chosen, 0, 512, padding_of(rows))
+    batch = packed_batch(rows, chosen, 0, Packing(512), padding_of(rows))
     assert batch.shape[1] <= 128
     assert batch.real.float().mean() > 0.9
     assert sorted(batch.label[batch.counted > 0].tolist()) == list(range(60))
@@ -139,11 +174,11 @@ def test_rows_are_full_and_hold_every_chosen_example_once():
 
 def test_a_row_is_never_longer_than_the_network_reads():
     rows = texts(60, 50, 3, 4)
-    assert packed_batch(rows, np.arange(4), 0, 64, padding_of(rows)).shape[1] <= 64
+    assert packed_batch(rows, np.arange(4), 0, Packing(64), padding_of(rows)).shape[1] <= 64
 
 
 def test_batches_for_recorded_steps_have_one_width_and_few_heights():
-    source = Examples(texts(*([3] * 40), *range(3, 100)), 0, widths=8, room=512)
+    source = Examples(texts(*([3] * 40), *range(3, 100)), 0, widths=8, packing=Packing(512))
     shapes = {(batch.shape, len(batch.label)) for batch in (source.batch(64) for _ in range(100))}
     assert len({shape[1] for shape, _ in shapes}) == 1
     assert 1 < len(shapes) <= COUNTS
@@ -151,11 +186,11 @@ def test_batches_for_recorded_steps_have_one_width_and_few_heights():
 
 def test_a_source_of_packed_examples_continues_where_it_stopped():
     rows = texts(*range(3, 20))
-    whole, first = (Examples(rows, 0, room=512) for _ in range(2))
+    whole, first = (Examples(rows, 0, packing=Packing(512)) for _ in range(2))
     expected = [whole.batch(4) for _ in range(9)][5:]
     for _ in range(5):
         first.batch(4)
-    rest = Examples(rows, 0, first.state(), room=512)
+    rest = Examples(rows, 0, first.state(), packing=Packing(512))
     for batch in expected:
         found = rest.batch(4)
         assert torch.equal(found.ids, batch.ids)
@@ -165,7 +200,7 @@ def test_a_source_of_packed_examples_continues_where_it_stopped():
 
 def test_a_row_has_the_number_and_the_visit_of_its_first_example():
     rows = texts(*range(40, 60))
-    batch = packed_batch(rows, np.arange(20), np.arange(20) % 7, 512, padding_of(rows))
+    batch = packed_batch(rows, np.arange(20), np.arange(20) % 7, Packing(512), padding_of(rows))
     first = batch.label.view(len(batch.ids), -1)[:, 0]  # the label of a text here is its number
     assert torch.equal(batch.row, first)
     assert torch.equal(batch.visit, first % 7)

@@ -10,7 +10,8 @@ import unmask
 from tests.adapt.made import base_of, loud
 from tests.command import works
 from unmask.adapt import adapt
-from unmask.data.examples import batch_of, rows_of_task
+from unmask.data.examples import rows_of_task
+from unmask.data.pack_examples import batch_of
 from unmask.errors import UserError
 from unmask.infer import open_run
 from unmask.infer.model import save_run

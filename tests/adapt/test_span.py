@@ -13,7 +13,8 @@ from tests.command import mistake, works
 from tests.convert.parts import model_of, recipe_of, tokenizer_for
 from unmask.adapt import adapt
 from unmask.axes import Window
-from unmask.data.examples import batch_of, rows_of_task
+from unmask.data.examples import rows_of_task
+from unmask.data.pack_examples import batch_of
 from unmask.errors import UserError
 from unmask.infer import answer, open_run
 from unmask.infer.model import save_run

@@ -18,7 +18,8 @@ from unmask.backbone import TransformerXL
 from unmask.backbone.auto_dropout import OFTEN
 from unmask.batch import Batch, Hidden
 from unmask.convert import architecture_of
-from unmask.data.examples import Text, batch_of, rows_of
+from unmask.data.examples import Text, rows_of
+from unmask.data.pack_examples import batch_of
 from unmask.errors import UserError
 from unmask.infer.model import Model, open_run
 from unmask.pretraining.choose_dropout import with_dropout

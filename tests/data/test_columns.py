@@ -16,7 +16,8 @@ from unmask.axes import Need
 from unmask.batch import Batch, Document
 from unmask.data import Blocks, Collection, ContinuingPairs, ContinuingRows, FullRows, NextSentence, Shards
 from unmask.data import prepare as prepare_module
-from unmask.data.examples import Text, batch_of, rows_of
+from unmask.data.examples import Text, rows_of
+from unmask.data.pack_examples import batch_of
 from unmask.data.prepare import prepare
 from unmask.data.shard_writer import Writer
 from unmask.errors import UserError

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 import torch
 
-from unmask.data.examples import Examples, Text, batch_of, rows_of
+from unmask.data.examples import Examples, Text, rows_of
+from unmask.data.pack_examples import batch_of
 from unmask.errors import UserError
 from unmask.text import Characters, train
 

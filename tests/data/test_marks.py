@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from unmask import text as texts
-from unmask.data.examples import OWNER, Laid, Text, batch_of, rows_of_task
+from unmask.data.examples import OWNER, Laid, Text, rows_of_task
 from unmask.data.marks import Mark, Marks
+from unmask.data.pack_examples import batch_of
 from unmask.text.encode import PLACES
 
 BERT, GPT = "[CLS] a [SEP] b [SEP]", "[START] a [DELIMITER] b [EXTRACT]"

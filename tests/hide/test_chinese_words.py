@@ -16,8 +16,8 @@ from tests.small import masking
 from unmask.batch import Batch
 from unmask.data import Blocks, Texts
 from unmask.data.arrange import special_ids
-from unmask.data.examples import batch_of
 from unmask.data.pack import pack
+from unmask.data.pack_examples import batch_of
 from unmask.hide import Words
 from unmask.text import ByteBPE, Characters, Tokenizer, WordPiece, encode_documents, train
 

@@ -10,7 +10,8 @@ import torch
 
 from tests.small import masking, random_batch, shuffled, vocabulary
 from unmask.batch import Batch, Vocabulary
-from unmask.data.examples import Text, batch_of, rows_of
+from unmask.data.examples import Text, rows_of
+from unmask.data.pack_examples import batch_of
 from unmask.errors import UserError
 from unmask.hide import Keep, Mask, Masked, Next, Nothing, Shuffle, Spans, Tokens, Words, apply_rules
 from unmask.text import Characters, train

@@ -9,7 +9,8 @@ import pytest
 import torch
 
 from unmask import evaluate, recipes
-from unmask.data.examples import Text, batch_of, rows_of
+from unmask.data.examples import Text, rows_of
+from unmask.data.pack_examples import batch_of
 from unmask.infer import Beams, Greedy, Model, fill, generate, open_run
 from unmask.infer.batches import left_padded
 from unmask.pretraining import pretrain

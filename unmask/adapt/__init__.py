@@ -14,7 +14,7 @@ from typing import Any
 from unmask import run
 from unmask.adapt._get import get
 from unmask.adapt.data_notices import data_notices
-from unmask.adapt.epochs import of_dev, of_one_task, room_of, rounds
+from unmask.adapt.epochs import of_dev, of_one_task, packing_of, rounds
 from unmask.adapt.features import cached_features
 from unmask.adapt.inherit import inherit
 from unmask.adapt.resuming import claim, fingerprint
@@ -91,9 +91,9 @@ def adapt(
         notes.update(of_dev(noted))
     plan = task.hyperparameters(base.recipe)
     still = tune is not None and tune.still  # its vectors may be cached by row; a cache must not change what is learned
-    room = None if still or unlabelled else room_of(model.recipe, rows)
+    packing = None if still or unlabelled else packing_of(model.recipe, rows)
     reading = replace(
-        of_one_task(rows, len(examples), plan.examples, seed, room), fingerprint=fingerprint([rows, *rows_of_dev])
+        of_one_task(rows, len(examples), plan.examples, seed, packing), fingerprint=fingerprint([rows, *rows_of_dev])
     )
     if tune is not None and unlabelled:
         texts = Texts(unlabelled, tune.turns, plan.epochs)

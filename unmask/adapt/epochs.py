@@ -17,7 +17,7 @@ from unmask.adapt.resuming import READS, saved_record
 from unmask.axes import gives_of, needs_of
 from unmask.data.examples import Examples
 from unmask.data.pack import Rows
-from unmask.data.pack_examples import can_pack
+from unmask.data.pack_examples import Packing, can_pack
 from unmask.infer.model import Model
 from unmask.recipe import Recipe
 from unmask.system import weights
@@ -26,6 +26,7 @@ from unmask.tasks._training import Hyperparameters
 from unmask.train import Fixed, Intervals, LoopStage, Machine, Trainer, checkpoint, train
 from unmask.train.log import Log, until
 
+UNPACKED = "unpacked rows"  # the need of heads that read whole rows
 WIDTHS = 16  # most widths of batches, about, where steps are recorded: each width has its own recording
 _DEV = "validation_"  # the prefix that the training loop gives to the names of scores
 
@@ -54,22 +55,23 @@ class ToRead:
     shown: str | None = None  # the loss that is shown for an epoch; None: the sum of all
 
 
-def room_of(recipe: Recipe, rows: Rows) -> int | None:
-    """The longest row in which examples of a task may be packed together; None: each needs a row of its own.
+def packing_of(recipe: Recipe, rows: Rows) -> Packing | None:
+    """How examples of a task share a row; None: each text needs a row of its own.
 
     Rules that hide tokens at random, and decoders, have a budget or a text for each row."""
-    alone = "unpacked rows" in needs_of(recipe.system, recipe.predict) or {"covered", "decoder rows"} & gives_of(
-        recipe.hide
-    )
-    return None if alone or not can_pack(rows) else recipe.schedule[0].length
+    alone = UNPACKED in needs_of(recipe.system) or {"covered", "decoder rows"} & gives_of(recipe.hide)
+    if alone or not can_pack(rows):
+        return None
+    apart = len(rows.ids) > len(rows) or UNPACKED in needs_of(recipe.predict)
+    return Packing(recipe.schedule[0].length, apart)
 
 
-def of_one_task(rows: Rows, examples: int, batch: int, seed: int, room: int | None = None) -> ToRead:
-    """The rows of one task, in a new order in each epoch. `batch`: examples in a step. `room`: see `room_of`."""
+def of_one_task(rows: Rows, examples: int, batch: int, seed: int, packing: Packing | None = None) -> ToRead:
+    """The rows of one task, in a new order in each epoch. `batch`: examples in a step. `packing`: see `packing_of`."""
     batch = min(batch, len(rows))
 
     def opened(state: dict[str, Any] | None, widths: int | None) -> Examples:
-        return Examples(rows, seed, state, widths=widths, room=room)
+        return Examples(rows, seed, state, widths=widths, packing=packing)
 
     return ToRead(examples, len(rows), batch, max(1, round(len(rows) / batch)), ((1.0, opened),))
 

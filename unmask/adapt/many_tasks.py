@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from unmask import adapt
-from unmask.adapt.epochs import Opened, ToRead, of_dev, room_of, rounds
+from unmask.adapt.epochs import Opened, ToRead, of_dev, packing_of, rounds
 from unmask.adapt.many_settings import Many
 from unmask.adapt.resuming import claim, fingerprint
 from unmask.adapt.special_tokens import with_special_tokens
@@ -22,6 +22,7 @@ from unmask.data import FromTask, Labelled, labelled
 from unmask.data.examples import Examples
 from unmask.data.loader import TRACK_BITS, track_seed
 from unmask.data.pack import Rows
+from unmask.data.pack_examples import Packing
 from unmask.data.turns import TurnLoader
 from unmask.errors import require
 from unmask.hide import Nothing
@@ -37,7 +38,7 @@ from unmask.tasks._training import Hyperparameters
 from unmask.tasks.seen_examples import save_seen
 from unmask.train import Trainer
 
-Rooms = Mapping[str, int | None]  # by the name of a task: the longest row in which its examples may be packed together
+Packings = Mapping[str, Packing | None]  # by the name of a task: how its examples share rows
 
 
 @dataclass(frozen=True)
@@ -70,14 +71,14 @@ def adapt_many(
     model = adapt.new_model(base, recipe, out, seed, fresh)
     parts = {one.name: one_task(model, one.name) for one in tasks}
     rows, notes = _rows(parts, tasks)
-    rooms = {name: room_of(part.recipe, rows[name]) for name, part in parts.items()}
+    packings = {name: packing_of(part.recipe, rows[name]) for name, part in parts.items()}
     recipe = recipe.replace(schedule=many.schedule(batches(rows, plan), plan))
     model = replace(model, recipe=recipe)
     judge = _JudgeAll(model, {one.name: one.dev for one in tasks if one.dev})
     examples = sum(len(one.examples) for one in tasks)
     start = {"tasks": {one.name: {"examples": len(one.examples), "dev": len(one.dev)} for one in tasks}}
     yield from rounds(
-        model, to_read(rows, examples, recipe.schedule, plan, seed, rooms), plan, notes=notes, seed=seed, start=start,
+        model, to_read(rows, examples, recipe.schedule, plan, seed, packings), plan, notes=notes, seed=seed, start=start,
         validate=judge if judge.dev else None, stop=stop,
         remarks=lambda: [f"{one.name}: {text}" for one in tasks for text in _remarks(model, one, judge)], resume=resume,
     )  # fmt: skip
@@ -155,22 +156,27 @@ def batches(rows: Mapping[str, Rows], plan: Hyperparameters) -> dict[str, int]:
 
 
 def to_read(
-    rows: Mapping[str, Rows], examples: int, stages: Sequence[Stage], plan: Hyperparameters, seed: int, rooms: Rooms
+    rows: Mapping[str, Rows],
+    examples: int,
+    stages: Sequence[Stage],
+    plan: Hyperparameters,
+    seed: int,
+    packings: Packings,
 ) -> ToRead:
     """The tasks as tracks that take turns. In an epoch there are as many steps as all tasks have batches."""
     steps = sum(batches(rows, plan).values())
     ends = [*list(accumulate(stage.share for stage in stages))[:-1], 1.0]
-    legs = tuple((end, _turns(rows, stage, seed, rooms)) for end, stage in zip(ends, stages, strict=True))
+    legs = tuple((end, _turns(rows, stage, seed, packings)) for end, stage in zip(ends, stages, strict=True))
     count = sum(map(len, rows.values()))
     return ToRead(examples, count, plan.examples, steps, legs, fingerprint(rows.values()))
 
 
-def _turns(rows: Mapping[str, Rows], stage: Stage, seed: int, rooms: Rooms) -> Opened:
+def _turns(rows: Mapping[str, Rows], stage: Stage, seed: int, packings: Packings) -> Opened:
     def opened(state: dict[str, Any] | None, widths: int | None) -> TurnLoader:
         few = None if widths is None else max(2, widths // len(rows))  # each width of each track has its own recording
         each: dict[str, Any] = {
             name: lambda place, name=name, number=number: TrackExamples(
-                rows[name], track_seed(seed, name, number), place, number, few, rooms[name]
+                rows[name], track_seed(seed, name, number), place, number, few, packings[name]
             )
             for number, name in enumerate(rows, 1)
         }
@@ -183,9 +189,9 @@ class TrackExamples(Examples):
     """The examples of one of several tracks: the number of the track is part of the address of a row."""
 
     def __init__(
-        self, rows: Rows, seed: int, state: dict[str, Any] | None, number: int, widths: int | None, room: int | None
+        self, rows: Rows, seed: int, state: dict[str, Any] | None, number: int, widths: int | None, packing: Packing | None
     ) -> None:  # fmt: skip
-        super().__init__(rows, seed, state, widths=widths, room=room)
+        super().__init__(rows, seed, state, widths=widths, packing=packing)
         self.number = number
 
     def batch(self, rows: int) -> Batch:

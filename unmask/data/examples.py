@@ -13,10 +13,9 @@ import numpy as np
 from unmask import chance
 from unmask.batch import Batch, Document
 from unmask.data.arrange import render, special_ids
-from unmask.data.loader import to_batch
 from unmask.data.marks import Marks, column_of
 from unmask.data.pack import Rows, pack
-from unmask.data.pack_examples import packed_batch, padding_of
+from unmask.data.pack_examples import Packing, batch_of, packed_batch, padding_of
 from unmask.data.pairs import truncate
 from unmask.data.shards import Texts
 from unmask.data.windows import windows
@@ -191,36 +190,19 @@ def _together(rows: Rows, counts: np.ndarray, pad: int) -> Rows:
     )
 
 
-def batch_of(rows: Rows, chosen: np.ndarray, visits: np.ndarray | int = 0, *, multiple: int = 8) -> Batch:
-    """Some examples as a batch; its rows are only as long as the longest example needs, rounded up to a multiple."""
-    chosen, times = np.asarray(chosen, dtype=np.int64), len(rows.ids) // len(rows)
-    numbers = (chosen[:, None] * times + np.arange(times)).ravel()
-    longest = int((rows.example[numbers] >= 0).sum(1).max())
-    width = min(rows.ids.shape[1], -(-longest // multiple) * multiple)
-    taken = rows.take(numbers, examples=chosen, width=width)
-    batch = to_batch(taken, numbers, np.repeat(np.full(len(chosen), visits), times))
-    return batch.replace(sides=_sides(taken, multiple)) if rows.sides else batch
-
-
-def _sides(rows: Rows, multiple: int) -> tuple[int, int]:
-    """The largest number of tokens of the first text in a row, and of the second, rounded up to a multiple."""
-    counts = [int(((rows.example >= 0) & (rows.segment == side)).sum(1).max()) for side in (0, 1)]
-    first, second = (min(rows.ids.shape[1], -(-count // multiple) * multiple) for count in counts)
-    return first, second
-
-
 class Examples:
     """An endless source of batches from given rows, in a new order for every epoch.
 
     `widths`: the most different widths of batches, about; none: as narrow as their examples allow, in steps of 8.
-    `room`: several examples share a row of at most this many tokens; none: each has a row of its own."""
+    `packing`: how several examples share a row; none: each has a row of its own."""
 
     def __init__(
-        self, rows: Rows, seed: int, state: dict[str, Any] | None = None, *, widths: int | None = None, room: int | None = None
+        self, rows: Rows, seed: int, state: dict[str, Any] | None = None, *, widths: int | None = None,
+        packing: Packing | None = None,
     ) -> None:  # fmt: skip
         self.rows, self.seed, self.taken = rows, seed, int((state or {}).get("taken", 0))
-        self.room, self.static = room, widths is not None
-        self.pad = 0 if room is None else padding_of(rows)  # found once, in all rows
+        self.packing, self.static = packing, widths is not None
+        self.pad = 0 if packing is None else padding_of(rows)  # found once, in all rows
         self.multiple = 8 if widths is None else 8 * max(1, math.ceil(rows.ids.shape[1] / (8 * widths)))
         self.orders: dict[int, np.ndarray] = {}  # of the last epochs, by their numbers
 
@@ -230,8 +212,8 @@ class Examples:
         visits = numbers // len(self.rows)
         chosen = [self._order(int(v))[numbers[visits == v] % len(self.rows)] for v in np.unique(visits)]
         examples = np.concatenate(chosen)
-        if self.room is not None:
-            return packed_batch(self.rows, examples, visits, self.room, self.pad, static=self.static)
+        if self.packing is not None:
+            return packed_batch(self.rows, examples, visits, self.packing, self.pad, static=self.static)
         return batch_of(self.rows, examples, visits, multiple=self.multiple)
 
     def _order(self, visit: int) -> np.ndarray:

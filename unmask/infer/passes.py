@@ -12,8 +12,9 @@ import torch
 
 from unmask.axes import gives_of
 from unmask.batch import Batch, Hidden
-from unmask.data.examples import Laid, batch_of, rows_of_task
+from unmask.data.examples import Laid, rows_of_task
 from unmask.data.pack import Rows
+from unmask.data.pack_examples import batch_of
 from unmask.infer.model import Model
 
 PASS = 16_384  # most tokens in a pass, with padding

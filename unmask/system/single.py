@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from unmask import chance
-from unmask.axes import Backbone, Curve, Hide, Objective, Part, Pattern, rules
+from unmask.axes import Backbone, Curve, Hide, Objective, Part, Pattern, needs_of, rules
 from unmask.backbone import Transformer
 from unmask.batch import Batch, Hidden, Loss, Vocabulary
 from unmask.recipe import MAIN, UNLABELLED, Recipe
@@ -75,6 +75,12 @@ class SystemModule(nn.Module):
         # the tracks in which a batch continues the one before it
         self.remembers = {name for name, track in self.tracks.items() if track.arrange.continuous}
         self.losses_of = {name: asked_losses(recipe, track) for name, track in self.tracks.items()}
+        # the losses that are about a whole text, and are computed in a row for each text
+        self.whole = {
+            n
+            for n, part in objectives(recipe).items()
+            if part.asked_at == "examples" or "unpacked rows" in needs_of(part)
+        }
         # what a way of tuning may set
         self.mix: nn.Module = nn.Identity()  # from the vectors of all layers to those that heads read
         self.still = False  # whether the network stays in evaluation mode, because it never trains
@@ -125,6 +131,7 @@ class SystemModule(nn.Module):
         found.__dict__["_modules"] = self._modules | {"predict": nn.ModuleDict(kept)}
         found.tracks, found.writing = {MAIN: replace(self.tracks[name], share=1.0)}, MAIN
         found.asked, found.losses_of = {MAIN: self.asked[name]}, {MAIN: list(kept)}
+        found.whole = {head if loss == name else loss for loss in self.whole}
         found.as_recipe, found.remembers = [MAIN], {MAIN} if name in self.remembers else set()
         return found
 
@@ -168,7 +175,8 @@ class SingleModule(SystemModule):
         if _unlabelled(batch):
             return batch, self.students.counts(batch)
         batch = self.hidden(batch, hide)
-        return batch, {name: head.count(batch) for name, head in self.heads(batch).items()}
+        apart = batch if batch.apart is None else batch.apart.rows
+        return batch, {n: head.count(apart if n in self.whole else batch) for n, head in self.heads(batch).items()}
 
     def step(self, batch: Batch, memory: Any = None) -> tuple[dict[str, Loss], Any]:
         """The losses of a batch, and the memory for the next batch."""
@@ -177,7 +185,11 @@ class SingleModule(SystemModule):
         if memory is None and self.continues(batch):
             memory = self.backbone.first_state(batch.shape[0])
         hidden, memory = self.vectors(batch, memory)
-        return {name: head(hidden, batch) for name, head in self.heads(batch).items()}, memory
+        whole = hidden.apart(batch)
+        losses = {
+            name: head(*(whole if name in self.whole else (hidden, batch))) for name, head in self.heads(batch).items()
+        }
+        return losses, memory
 
 
 def _unlabelled(batch: Batch) -> bool:

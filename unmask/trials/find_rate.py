@@ -12,7 +12,7 @@ import torch
 
 from unmask import curves, html_page
 from unmask.adapt import new_model
-from unmask.adapt.epochs import room_of
+from unmask.adapt.epochs import packing_of
 from unmask.adapt.special_tokens import with_special_tokens
 from unmask.axes import Task
 from unmask.data.examples import Examples
@@ -40,7 +40,7 @@ def trace_rates(base: Model, examples: Sequence[Any], task: Task, *, steps: int,
     rows, _ = laid_out(model, recipe.task.lay_out(examples))
     plan = recipe.task.hyperparameters(base.recipe)
     trainer = Trainer(model.system, recipe.optimise, Machine(device=model.device, half=model.device != "cpu"), seed)
-    source = Examples(rows, seed, room=room_of(recipe, rows))
+    source = Examples(rows, seed, packing=packing_of(recipe, rows))
     losses = {name: curves.at(weight, 0.0) for name, weight in weights(recipe, recipe.schedule[0]).items()}
     model.system.train()
     mean, lowest = 0.0, math.inf
