@@ -1,6 +1,8 @@
 """The files of a Hugging Face folder: old names, shards, pickles, vocabularies, and what cannot be read."""
 
 import json
+import subprocess
+import sys
 
 import pytest
 import torch
@@ -88,16 +90,33 @@ def test_a_shard_outside_the_folder_is_refused(folder, tmp_path):
         import_hf(folder, tmp_path / "run")
 
 
-@pytest.mark.parametrize(
-    "name, message", [("pytorch_model.bin", "save_pretrained"), ("model.safetensors", "is a pickle")]
-)
-def test_a_pickle_is_refused_with_the_way_to_convert_it(folder, tmp_path, name, message):
+def test_a_pickle_under_another_name_is_refused(folder, tmp_path):
     tensors = load_file(folder / "model.safetensors")
-    (folder / "model.safetensors").unlink()
-    torch.save(tensors, folder / name)
-    with pytest.raises(UserError, match=message):
+    (folder / "model.safetensors").unlink()  # the tensors are still mapped from it
+    torch.save(tensors, folder / "model.safetensors")
+    with pytest.raises(UserError, match="is a pickle"):
         import_hf(folder, tmp_path / "run")
     assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize("shards", [1, 2])
+def test_a_pickle_is_refused_and_the_command_in_the_message_converts_it(folder, tmp_path, shards):
+    tensors = load_file(folder / "model.safetensors")
+    (folder / "model.safetensors").unlink()
+    files = ["pytorch_model.bin"] if shards == 1 else ["pytorch_model-1-of-2.bin", "pytorch_model-2-of-2.bin"]
+    for number, name in enumerate(files):
+        torch.save({key: value for i, (key, value) in enumerate(tensors.items()) if i % shards == number}, folder / name)  # fmt: skip
+    if shards > 1:
+        (folder / "pytorch_model.bin.index.json").write_text("{}")
+    with pytest.raises(UserError, match="holds its weights as a pickle") as refused:
+        import_hf(folder, tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+    _, _, command = str(refused.value).partition("convert it once: ")
+    subprocess.run(command.replace("python", sys.executable), shell=True, check=True)
+    import_hf(folder, tmp_path / "run")
+    found = load_file(folder / "model.safetensors")
+    assert found.keys() == tensors.keys()  # nothing was added, such as a head with random weights
+    assert all(torch.equal(found[name], tensor) for name, tensor in tensors.items())
 
 
 @pytest.mark.parametrize("missing, message", [

@@ -14,7 +14,8 @@ from tokenizers import models, pre_tokenizers
 from tests.backbone.test_relative import stream
 from tests.convert.parts import PARITY, edit_json, weights
 from unmask.convert import export_hf, import_hf
-from unmask.convert.transfo_xl import CONVERT_PICKLE, PICKLED_WORDS, READ_WORDS
+from unmask.convert.hf_folder import CONVERT
+from unmask.convert.transfo_xl import PICKLED_WORDS, READ_WORDS
 from unmask.errors import UserError
 from unmask.infer.model import open_run
 from unmask.predict import Adaptive, Tokens
@@ -346,6 +347,6 @@ def test_it_cannot_be_exported_and_the_reason_is_told(tmp_path):
 
 def test_the_documentation_gives_the_commands_of_the_messages():
     page = (Path(__file__).parents[2] / "docs/hugging_face.md").read_text(encoding="utf-8")
-    assert CONVERT_PICKLE in page
+    assert CONVERT in page
     assert PICKLED_WORDS["vocab.pkl"] in page
     assert READ_WORDS["vocab.bin"] in page

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from unmask.convert.hf_folder import HFFolder
 
 ACTIVATIONS = {"gelu": "gelu", "gelu_new": "gelu_tanh", "gelu_pytorch_tanh": "gelu_tanh", "relu": "relu"}
-CONVERT_PICKLE = "transformers.AutoModelForPreTraining.from_pretrained(OLD).save_pretrained(NEW)"
 
 
 @dataclass(frozen=True)
@@ -108,7 +107,6 @@ class Family:
     needs_own_pad: bool = False  # whether its positions skip padding, so that no other token may be the padding token
     position_offset: Callable[[int], int] = lambda pad: 0  # rows of the position table before the first position
     pickled_words: Mapping[str, str] = field(default_factory=dict)  # file: Python code that makes tokenizer.json
-    convert_pickle: str = CONVERT_PICKLE  # Python code that makes a model.safetensors from pickled weights
 
     # Parts that only this family supports, and what export does with each of their values.
     values: Mapping[type, Mapping[str, Fate]] = field(default_factory=dict)

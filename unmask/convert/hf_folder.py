@@ -21,6 +21,11 @@ from unmask.type_check import check_types
 WEIGHTS = "model.safetensors"
 INDEX = "model.safetensors.index.json"
 PICKLES = ("pytorch_model.bin", "pytorch_model.bin.index.json")
+# With weights_only, torch runs no code of the file. No model is built: it would add heads with random weights.
+CONVERT = (
+    'import glob, torch, safetensors.torch as s; old = [torch.load(f, weights_only=True, map_location="cpu") for f in glob.glob("pytorch_model*.bin")]; '
+    's.save_file({name: tensor.clone().contiguous() for part in old for name, tensor in part.items()}, "model.safetensors")'
+)
 
 
 @dataclass(frozen=True)
@@ -138,14 +143,14 @@ def read_settings(path: Path) -> dict[str, Any]:
 
 
 def _tensors(folder: Path, family: Family) -> tuple[dict[str, Tensor], dict[str, str]]:
-    stored = {name: tensor for file in _files(folder, family) for name, tensor in checkpoint.read(file).items()}
+    stored = {name: tensor for file in _files(folder) for name, tensor in checkpoint.read(file).items()}
     # If a tensor has two names, the last one wins: if the two tensors differ, "decoder.bias" is the one that is used.
     names = family.names
     written = {names.canonical(name): name for name in sorted(stored) if not names.is_computed(name)}
     return {known: stored[name].float() for known, name in written.items()}, written
 
 
-def _files(folder: Path, family: Family) -> list[Path]:
+def _files(folder: Path) -> list[Path]:
     if (folder / WEIGHTS).is_file():
         return [folder / WEIGHTS]
     if (folder / INDEX).is_file():
@@ -163,12 +168,12 @@ def _files(folder: Path, family: Family) -> list[Path]:
     require(
         pickle is None,
         (
-            "{folder} holds its weights as a pickle ({pickle}), which can run any code when it is read; convert it "
-            "where you trust it: {convert_pickle}"
+            "{folder} holds its weights as a pickle ({pickle}), which can run any code when it is read; if you trust it, "
+            "convert it once: cd {folder} && python -c '{convert}'"
         ),
         folder=folder,
         pickle=pickle,
-        convert_pickle=family.convert_pickle,
+        convert=CONVERT,
     )
     raise UserError(
         "{folder} holds no weights: it needs {weights}, or {index} and the files that it names",

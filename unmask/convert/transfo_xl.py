@@ -36,10 +36,6 @@ _FIELDS: dict[str, tuple[str, Any]] = {
     "deviation": ("init_std", 0.02),
     "projection_deviation": ("proj_init_std", 0.01),
 }
-CONVERT_PICKLE = (
-    'import torch, safetensors.torch as s; old = torch.load("pytorch_model.bin", weights_only=True); '
-    's.save_file({name: tensor.clone() for name, tensor in old.items()}, "model.safetensors")'
-)
 READ_WORDS = {
     "vocab.pkl": 'pickle.load(open("vocab.pkl", "rb"))',
     "vocab.bin": 'torch.load("vocab.bin", weights_only=False)',
@@ -232,7 +228,6 @@ FAMILY = Family(
     pooler=None,
     summary="last",
     pickled_words=PICKLED_WORDS,
-    convert_pickle=CONVERT_PICKLE,
     values=relative_config.VALUES,
     read_network=relative_config.read_network,
     adjust=_adjust,
