@@ -41,7 +41,7 @@ from embed import ours, sentences, theirs
 
 from unmask import infer
 from unmask.infer.fast import quicken
-from unmask.infer.model import has_bfloat16
+from unmask.train import has_bfloat16
 
 TIMES = 50  # that a latency is measured
 HTTP = all(map(find_spec, ("starlette", "uvicorn", "prometheus_client", "typer")))  # whether the service can be started

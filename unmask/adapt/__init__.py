@@ -24,6 +24,7 @@ from unmask.axes import Judged, Task, Tune
 from unmask.data.loader import track_seed
 from unmask.errors import require
 from unmask.infer.answer import TaskReader
+from unmask.infer.likelihood import machine_of
 from unmask.infer.model import Model
 from unmask.infer.passes import laid_out
 from unmask.init_weights import Undrawn
@@ -32,7 +33,6 @@ from unmask.system.single import draw_head
 from unmask.system.tuned import add_students, put_in
 from unmask.tasks.classify import Columns
 from unmask.tasks.seen_examples import save_seen
-from unmask.train import Trainer
 
 __all__ = ["ExamplesRead", "adapt", "get", "inherit", "new_model", "read_files"]
 
@@ -163,8 +163,8 @@ class _Judge:
         self.model, self.task, self.dev = model, task, dev
         self.best: Judged | None = None
 
-    def __call__(self, trainer: Trainer) -> dict[str, float]:
-        with trainer.machine.autocast():
+    def __call__(self) -> dict[str, float]:
+        with machine_of(self.model).autocast():
             found = self.task.judge(TaskReader(self.model), self.dev)
         if self.best is None or found.score > self.best.score:
             self.best = found

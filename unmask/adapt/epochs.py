@@ -23,7 +23,7 @@ from unmask.recipe import Recipe
 from unmask.system import weights
 from unmask.system.tuned import only_train
 from unmask.tasks._training import Hyperparameters
-from unmask.train import Fixed, Intervals, LoopStage, Machine, Trainer, checkpoint, train
+from unmask.train import Fixed, Intervals, LoopStage, Trainer, checkpoint, train, training_machine
 from unmask.train.log import Log, until
 
 UNPACKED = "unpacked rows"  # the need of heads that read whole rows
@@ -85,7 +85,7 @@ def rounds(
     notes: Counter[str],
     seed: int,
     start: dict[str, Any],
-    validate: Callable[[Trainer], dict[str, float]] | None,
+    validate: Callable[[], dict[str, float]] | None,
     stop: Callable[[], bool],
     remarks: Callable[[], list[str]] = list,
     resume: bool = False,
@@ -105,8 +105,7 @@ def rounds(
     epochs = Epochs(reading.steps, reading.shown)
     steps = max(1, round(plan.epochs * epochs.steps))
     phases = phases_of(model.recipe, system, epochs.steps, steps, alone=base is not None)
-    gpu = model.device != "cpu"
-    machine = Machine(device=model.device, half=gpu, recorded=gpu and system.features is None)  # features are on disk
+    machine = training_machine(model.device, recorded=system.features is None)  # features are on disk
     trainer = Trainer(system, model.recipe.optimise, machine, seed)
     losses = weights(model.recipe, model.recipe.schedule[0])
     widths = WIDTHS if machine.recorded else None
@@ -132,14 +131,13 @@ def rounds(
         if validate is not None and any(f"{_DEV}score" in record for record in (*earlier, last)):
             checkpoint.load_weights(system, out / checkpoint.WEIGHTS)
             system.eval()
-            validate(trainer)  # so that it knows the answers of the best weights so far
+            validate()  # so that it knows the answers of the best weights so far
         yield last
 
     def records() -> Iterator[dict[str, Any]]:
         if last is None:
             yield from started()
-        check = (lambda: validate(trainer)) if validate else None
-        steps_done = train(trainer, legs, Fixed(steps), folder=out, pace=pace, keep="best", validate=check, stop=stop, resume=resume)  # fmt: skip
+        steps_done = train(trainer, legs, Fixed(steps), folder=out, pace=pace, keep="best", validate=validate, stop=stop, resume=resume)  # fmt: skip
         stopped = False
         for record in steps_done if last is None else chain(resumed(), steps_done):
             record = epochs.seen(record)

@@ -22,7 +22,7 @@ from unmask.data.pack import Rows
 from unmask.errors import require
 from unmask.infer.model import Model
 from unmask.infer.passes import batches
-from unmask.train import Machine
+from unmask.train import Machine, training_machine
 
 VECTORS, KEYS, BEGINS = "vectors.npy", "keys.npy", "begins.npy"
 ROOM = 0.9  # the largest share of the free disk space that the vectors may take
@@ -47,35 +47,36 @@ class Features:
             if key:
                 begin = self.begins[key]
                 found[number, row] = self.vectors[begin : begin + int(row.sum())]
-        layers = _as_tensor(found).to(batch.ids.device).unbind(2)
-        return Hidden(tuple(layers))
+        vectors = _as_tensor(found).to(batch.ids.device)
+        # on a CPU a model trains in bfloat16 and answers in float32
+        half = torch.is_autocast_enabled(vectors.device.type)
+        return Hidden(tuple((vectors if half else vectors.float()).unbind(2)))
 
 
 def cached_features(model: Model, rows: Sequence[Rows], layers: Literal["last", "all"], fingerprint: str) -> Features:
     """The vectors of these rows, from the cache or computed now. `fingerprint`: of the weights of the network."""
     lengths = {key: length for some in rows for key, length in _lengths(some)}
-    half = model.device != "cpu"
+    machine = training_machine(model.device)
     folder = cache.entry(
         "features", weights=fingerprint, rows=hashlib.sha256(b"".join(sorted(lengths))).hexdigest(), layers=layers,
-        half=half, read=repr((model.recipe.see, model.recipe.system.backbone)),
+        half=machine.half, read=repr((model.recipe.see, model.recipe.system.backbone)),
     )  # fmt: skip
     if not folder.is_dir():
         with cache.filled(folder) as draft:
-            _compute(model, rows, layers, draft, tokens=sum(lengths.values()), half=half)
+            _compute(model, rows, layers, draft, tokens=sum(lengths.values()), machine=machine)
     return Features(folder)
 
 
 def _compute(
-    model: Model, rows: Sequence[Rows], layers: Literal["last", "all"], draft: Path, *, tokens: int, half: bool
+    model: Model, rows: Sequence[Rows], layers: Literal["last", "all"], draft: Path, *, tokens: int, machine: Machine
 ) -> None:
     """Write the vectors of the real tokens of all rows, one row after the other; equal rows once."""
     spec: Any = model.recipe.system.backbone
     shape = (tokens, spec.layers + 1 if layers == "all" else 1, spec.width)
-    kind = np.int16 if half else np.float32  # numpy has no bfloat16: its bits are kept
+    kind = np.int16 if machine.half else np.float32  # numpy has no bfloat16: its bits are kept
     _check_room(draft, shape, np.dtype(kind).itemsize)
     vectors = np.lib.format.open_memmap(draft / VECTORS, mode="w+", dtype=kind, shape=shape)
     begins: dict[bytes, int] = {}
-    machine = Machine(device=model.device, half=half)
     model.system.to(model.device).eval()  # a new network is still on the CPU
     end = 0
     for some in rows:

@@ -27,6 +27,7 @@ from unmask.data.turns import TurnLoader
 from unmask.errors import require
 from unmask.hide import Nothing
 from unmask.infer.answer import TaskReader
+from unmask.infer.likelihood import machine_of
 from unmask.infer.model import Model
 from unmask.infer.one_task import one_task
 from unmask.infer.passes import laid_out
@@ -36,7 +37,6 @@ from unmask.tasks._recipe import check_length, kept_backbone, reading
 from unmask.tasks._track import track_of
 from unmask.tasks._training import Hyperparameters
 from unmask.tasks.seen_examples import save_seen
-from unmask.train import Trainer
 
 Packings = Mapping[str, Packing | None]  # by the name of a task: how its examples share rows
 
@@ -207,12 +207,12 @@ class _JudgeAll:
         self.best: dict[str, Judged] = {}
         self.score = -np.inf
 
-    def __call__(self, trainer: Trainer) -> dict[str, float]:
+    def __call__(self) -> dict[str, float]:
         found = {}
         for name, examples in self.dev.items():
             part = one_task(self.model, name)
             assert part.recipe.task is not None
-            with trainer.machine.autocast():
+            with machine_of(part).autocast():
                 found[name] = part.recipe.task.judge(TaskReader(part), examples)
         score = float(np.mean([one.score for one in found.values()]))
         if score > self.score:

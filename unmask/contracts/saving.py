@@ -23,7 +23,7 @@ from unmask.recipe import Recipe
 from unmask.recipe_file import file_used_by
 from unmask.run import from_json, to_json
 from unmask.settings import flat, override
-from unmask.train import Fixed, Machine, Trainer, train
+from unmask.train import Fixed, Trainer, train, training_machine
 
 STEPS, STOP = 10, 5
 FEW = 2
@@ -86,7 +86,7 @@ def round_trip(case: Case) -> None:
 
 def _trained(case: Case, recipe: Recipe) -> Any:
     """The system after the same training in memory. No file is written."""
-    trainer = Trainer(case.build(recipe), recipe.optimise, Machine(), SEED)
+    trainer = Trainer(case.build(recipe), recipe.optimise, training_machine("cpu"), SEED)
     stages = legs_of(recipe, Mixture.open([case.data]), [stage.rows for stage in recipe.schedule], SEED, [])
     for _ in train(trainer, stages, Fixed(FEW), folder=None):
         pass

@@ -21,7 +21,7 @@ from unmask.recipe_file import RecipeFile
 from unmask.system.tuned import kept_alone, own, put_in, share
 from unmask.text import Linker, Tokenizer
 from unmask.text import layout as layouts
-from unmask.train import checkpoint
+from unmask.train import checkpoint, has_bfloat16
 
 RANDOM = (
     "tensors of the head {head!r} have random weights: the imported checkpoint has no such head; train it first with "
@@ -142,14 +142,6 @@ def chosen_device(device: str | None) -> str:
         place=place,
     )
     return place
-
-
-def has_bfloat16() -> bool:
-    """Whether this CPU has instructions for bfloat16. Without them it is a hundred times slower than float32."""
-    found = (
-        getattr(torch.cpu, name, lambda: False)() for name in ("_is_avx512_bf16_supported", "_is_amx_tile_supported")
-    )
-    return any(found)
 
 
 def open_on(base: Model, folder: str | Path, *, recipe: str | Path | RecipeFile | None = None) -> Model:

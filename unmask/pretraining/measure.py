@@ -16,7 +16,7 @@ from unmask.errors import require
 from unmask.pretraining.mixture import MICRO_TOKENS, Mixture
 from unmask.recipe import Recipe, Stage
 from unmask.system import step_flops, weights
-from unmask.train import Budget, LoopStage, Machine, Trainer
+from unmask.train import Budget, LoopStage, Machine, Trainer, training_machine
 
 Source = Loader | TurnLoader
 
@@ -26,7 +26,7 @@ COMPILING_PAYS = {"seconds": 300.0, "operations": 1e17}
 
 
 def machine_for(device: str | None, compiled: bool | None, budget: Budget, recipe: Recipe, mixture: Mixture) -> Machine:
-    """The machine to train on: the GPU if there is one, in bfloat16; otherwise the CPU, in float32.
+    """The machine to train on: the GPU if there is one, otherwise the CPU.
 
     `compiled`: None means to compile on a GPU, unless the training takes only a few minutes."""
     name = device or ("cuda" if torch.cuda.is_available() else "cpu")
@@ -46,7 +46,7 @@ def machine_for(device: str | None, compiled: bool | None, budget: Budget, recip
     )
     if compiled is None:
         compiled = gpu and not drawn and _is_long(budget, recipe, mixture)
-    return Machine(device=name, half=gpu, compiled=compiled, recorded=gpu and not drawn)
+    return training_machine(name, compiled=compiled, recorded=not drawn)
 
 
 def _is_long(budget: Budget, recipe: Recipe, mixture: Mixture) -> bool:

@@ -21,6 +21,7 @@ from unmask.recipe import MAIN
 from unmask.train import checkpoint
 from unmask.train.average import average_of
 from unmask.train.cuda_graph import Graphed, GraphedGradients
+from unmask.train.machine import Machine
 from unmask.train.plan import Moment, Plan, Planner, leg_at
 
 Rules = Hide | tuple[Hide, ...]
@@ -48,21 +49,6 @@ class LoopStage:
     open: Callable[[dict[str, Any] | None], BatchSource]  # opens its source of batches at a state
     weights: dict[str, float | Curve] = field(default_factory=dict)  # of each loss; 1 if none is given
     hide: Rules | None = None  # what this stage hides; None: what the recipe hides
-
-
-@dataclass(frozen=True)
-class Machine:
-    """Where and how the numbers are computed."""
-
-    device: str = "cpu"
-    half: bool = False  # bfloat16 autocast
-    compiled: bool = False  # torch.compile: faster steps, after a minute or two
-    recorded: bool = False  # replay kernels from a CUDA graph (GPU only)
-
-    def autocast(self) -> contextlib.AbstractContextManager[Any]:
-        if not self.half:
-            return contextlib.nullcontext()
-        return torch.autocast(self.device.split(":")[0], torch.bfloat16)
 
 
 class Diverged(UserError):

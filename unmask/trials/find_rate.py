@@ -20,7 +20,7 @@ from unmask.errors import require
 from unmask.infer.model import Model
 from unmask.infer.passes import laid_out
 from unmask.system import weights
-from unmask.train import Machine, Trainer
+from unmask.train import Trainer, training_machine
 
 LOW, HIGH = 1e-7, 1e-1  # the first and the last rate
 FEWEST = 10  # steps
@@ -39,7 +39,7 @@ def trace_rates(base: Model, examples: Sequence[Any], task: Task, *, steps: int,
     assert recipe.task is not None
     rows, _ = laid_out(model, recipe.task.lay_out(examples))
     plan = recipe.task.hyperparameters(base.recipe)
-    trainer = Trainer(model.system, recipe.optimise, Machine(device=model.device, half=model.device != "cpu"), seed)
+    trainer = Trainer(model.system, recipe.optimise, training_machine(model.device), seed)
     source = Examples(rows, seed, packing=packing_of(recipe, rows))
     losses = {name: curves.at(weight, 0.0) for name, weight in weights(recipe, recipe.schedule[0]).items()}
     model.system.train()
