@@ -1,5 +1,6 @@
 """The machine: on a CPU that has instructions for bfloat16, a model trains in bfloat16; elsewhere in float32."""
 
+import json
 import subprocess
 import sys
 
@@ -60,8 +61,7 @@ def faults():
     before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
     torch.ones(2**24)  # 64 MB are 16,384 pages
     return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
-faults()
-print(faults())
+print([faults() for _ in range(10)][5:])  # after a few blocks, one fits
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert int(done.stdout) < 1000
+    assert max(json.loads(done.stdout)) < 1000
