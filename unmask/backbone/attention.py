@@ -11,11 +11,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.nn.attention.flex_attention import BlockMask, create_block_mask, flex_attention
 
 from unmask.axes import Part
+from unmask.backbone.dense_attention import dense_attention
 from unmask.backbone.rotary import ROTATION, rotated
 from unmask.batch import Batch
 from unmask.see import Pattern, near, visible
@@ -156,8 +156,9 @@ class Attention(nn.Module):
         if cache is not None:
             assert mask.place is not None, "the mask has no places in the cache for these tokens"
             k, v = cache[0].index_copy_(2, mask.place, k), cache[1].index_copy_(2, mask.place, v)
+        assert mask.mask is not None, "the mask has no form that this kernel reads"
         dropped = self.dropout if self.training else 0.0
-        return F.scaled_dot_product_attention(q, k, v, attn_mask=mask.mask, dropout_p=dropped).transpose(1, 2)
+        return dense_attention(q, k, v, mask.mask, dropout=dropped).transpose(1, 2)
 
 
 def _fast(qkv: Tensor, mask: AttentionMask) -> Tensor:

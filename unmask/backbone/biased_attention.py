@@ -11,6 +11,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from unmask.backbone.dense_attention import dense_attention
+
 
 def look(
     content: Tensor, key_value: Tensor, placed: Tensor, place: Tensor, both: Tensor | None, seen: Tensor,
@@ -22,7 +24,7 @@ def look(
     key, value = key_value.chunk(2, 1)
     blind = (seen == 0).all(-1, keepdim=True)  # sees no key: the first token of an order, with an empty memory
     bias = bias_of(placed, place, both, seen.masked_fill(blind, 1), column)  # a softmax over no keys would give NaN
-    found = F.scaled_dot_product_attention(content, key, value, attn_mask=bias, dropout_p=dropped)
+    found = dense_attention(content, key, value, bias, dropout=dropped)
     return found.masked_fill(blind[:, None], 0.0)
 
 

@@ -9,6 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from unmask.backbone.dense_attention import dense_attention
 from unmask.batch import Batch
 
 KeysValues = tuple[Tensor, Tensor]  # of the source, each B H S d
@@ -81,7 +82,7 @@ class CrossAttention(nn.Module):
             k, v = self.keys_values(source) if isinstance(source, Tensor) else source
             q = q.reshape(len(k), -1, *q.shape[2:])  # texts of one source share its keys and values
             dropped = self.dropout if self.training else 0.0
-            found = F.scaled_dot_product_attention(q.transpose(1, 2), k, v, attn_mask=mask.mask, dropout_p=dropped)
+            found = dense_attention(q.transpose(1, 2), k, v, mask.mask, dropout=dropped)
             found = found.transpose(1, 2)
         gathered: Tensor = self.out(found.reshape(x.shape))
         return gathered
