@@ -14,6 +14,7 @@ from unmask.batch import Batch, Hidden, Loss
 from unmask.errors import require
 from unmask.init_weights import InitWeights
 from unmask.predict.objective import Predicts, reads_targets
+from unmask.predict.token_losses import token_losses
 
 
 @dataclass(frozen=True)
@@ -83,7 +84,7 @@ class SpanBoundaryModule(nn.Module):
     def forward(self, hidden: Hidden, batch: Batch) -> Loss:
         near, targets = around(batch), batch.targets["tokens"]
         scores = self._scores(hidden.last.flatten(0, 1), near.left, near.right, targets.where)
-        losses = F.cross_entropy(scores.float(), targets.ids, reduction="none")
+        losses = token_losses(scores, targets.ids)
         return Loss((losses * near.weight).sum(), near.weight.sum())
 
     def _scores(self, vectors: Tensor, left: Tensor, right: Tensor, where: Tensor) -> Tensor:

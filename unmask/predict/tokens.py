@@ -14,6 +14,7 @@ from unmask.batch import Batch, Hidden, Loss, Targets
 from unmask.errors import require
 from unmask.init_weights import InitWeights
 from unmask.predict.objective import Predicts, reads_targets
+from unmask.predict.token_losses import token_losses
 
 
 @dataclass(frozen=True)
@@ -143,5 +144,5 @@ class TokensModule(nn.Module):
 
 def cross_entropy(scores: Tensor, targets: Targets, smoothing: float = 0.0) -> Loss:
     """The loss of the scores, N V, at the targets."""
-    losses = F.cross_entropy(scores.float(), targets.ids, reduction="none", label_smoothing=smoothing)
+    losses = token_losses(scores, targets.ids, smoothing)
     return Loss((losses * targets.weight).sum(), targets.weight.sum())
