@@ -23,7 +23,7 @@ from unmask.data import Blocks, Collection, Shards
 from unmask.data.loader import Loader, TrackReaders
 from unmask.recipe import Recipe
 from unmask.text import Tokenizer
-from unmask.train import Machine, Trainer
+from unmask.train import Machine, Moment, Trainer
 
 
 def main() -> None:
@@ -52,7 +52,7 @@ def unmask(recipe: Recipe, tokenizer: Tokenizer, compiled: bool) -> Callable[[Ba
 
     def step(batch: Batch) -> None:
         trainer.gradients([batch], {"replaced": 50.0}, 1)
-        trainer.update(1, 1000)
+        trainer.update(Moment(step=1, before=0.0, after=0.001))
 
     return step
 

@@ -18,7 +18,7 @@ import torch
 
 from unmask import recipes
 from unmask.batch import Batch, Vocabulary
-from unmask.train import Machine, Trainer
+from unmask.train import Machine, Moment, Trainer
 
 LENGTH = 512
 VOCABULARY = Vocabulary(size=30_000, pad=0, special=(0, 1, 2, 3, 4), mask=4)
@@ -50,7 +50,7 @@ def measure(name: str, size: str, batch: Batch, machine: Machine) -> dict[str, A
 
     def step() -> None:
         trainer.gradients([batch], weights, 1)
-        trainer.update(1, 1000)
+        trainer.update(Moment(step=1, before=0.0, after=0.001))
 
     rounds = 20 if machine.half else 4
     whole = seconds(step, rounds, machine)

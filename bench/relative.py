@@ -30,7 +30,7 @@ from unmask.recipe import Recipe, Stage
 from unmask.recipes import transformer_xl
 from unmask.see import LeftToRight
 from unmask.system import Single
-from unmask.train import AdamW, Machine, Trainer
+from unmask.train import AdamW, Machine, Moment, Trainer
 
 LENGTH = 512
 VOCABULARY = Vocabulary(size=260, pad=256, special=(256, 257))
@@ -96,7 +96,7 @@ def training(spec: TransformerXL, absolute: bool, rows: int, machine: Machine) -
 
     def step(batch: Batch) -> None:
         trainer.gradients([batch], {}, 1)
-        trainer.update(1, 1000)
+        trainer.update(Moment(step=1, before=0.0, after=0.001))
         assert trainer.memory[0].real.shape == (rows, spec.memory), "the memory is as long as it should be"
 
     return step

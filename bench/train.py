@@ -25,7 +25,7 @@ from unmask.data.loader import Loader, TrackReaders
 from unmask.recipe import Recipe, Stage
 from unmask.system.cost import flops_per_token
 from unmask.text import Tokenizer
-from unmask.train import Machine, Trainer
+from unmask.train import Machine, Moment, Trainer
 
 LENGTH = 512
 VOCABULARY = Vocabulary(size=30_000, pad=0, special=(0, 1, 2, 3, 4), mask=4)
@@ -84,7 +84,7 @@ def unmask(recipe: Recipe, compiled: bool) -> Callable[[Batch], None]:
     def step(batch: Batch) -> None:
         trainer.system.train()
         trainer.gradients([batch], {}, 1)
-        trainer.update(1, 1000)
+        trainer.update(Moment(step=1, before=0.0, after=0.001))
 
     return step
 

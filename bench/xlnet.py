@@ -19,7 +19,7 @@ import torch
 from unmask import recipes
 from unmask.batch import Batch, Vocabulary
 from unmask.recipe import Recipe
-from unmask.train import Machine, Trainer
+from unmask.train import Machine, Moment, Trainer
 
 LENGTH = 512
 VOCABULARY = Vocabulary(size=32_000, pad=0, special=(0, 1, 2, 3, 4), mask=4)
@@ -52,7 +52,7 @@ def unmask(recipe: Recipe, device: str, compiled: bool) -> Callable[[Batch], Non
 
     def step(batch: Batch) -> None:
         trainer.gradients([batch], {}, 1)
-        trainer.update(1, 1000)
+        trainer.update(Moment(step=1, before=0.0, after=0.001))
 
     return step
 
