@@ -709,6 +709,10 @@ class Task(PartLike, Protocol):
         """The names of the score that models are compared by, higher is better: the first of them that `score` returns."""
 
     @property
+    def needs_dropout(self) -> bool:
+        """Whether the user asked for dropout in the network while it is trained."""
+
+    @property
     def compares(self) -> bool:
         """Whether the answer to an example depends on the other examples that are given with it."""
 

@@ -13,9 +13,13 @@ from tests.contracts.every import case
 from unmask import adapt as adapting
 from unmask import recipes
 from unmask.adapt import adapt
+from unmask.adapt.adapters import Adapters
+from unmask.adapt.head import Head
+from unmask.adapt.siatl import Siatl
 from unmask.errors import UserError
 from unmask.evaluate import evaluate_examples
 from unmask.infer import Model, TaskReader, answer, embed, open_run
+from unmask.infer.model import save_run
 from unmask.metrics import pearson, spearman
 from unmask.tasks import Embed
 from unmask.tasks._compared import Compared
@@ -110,6 +114,13 @@ def test_plain_text_gives_each_line_twice_or_each_sentence_and_the_next(tmp_path
     ]
 
 
+def test_the_note_on_text_without_documents_names_no_option_that_adapting_does_not_have(tmp_path):
+    (tmp_path / "t.txt").write_text("One comes.\n" * 200)
+    (note,) = Embed(loss="neighbour").read(tmp_path / "t.txt", None)[1]
+    assert "put a blank line between documents" in note
+    assert "--lines" not in note
+
+
 def test_spearman_equals_scipys_with_ties():
     a, b = np.array([1, 2, 2, 3, 5, 5, 0.5]), np.array([3.0, 1, 4, 4, 4, 9, 0])
     assert spearman(a, b) == pytest.approx(stats.spearmanr(a, b).statistic)
@@ -166,6 +177,23 @@ def test_what_cannot_be_trained_is_refused_before_anything_is_written(base, tmp_
     with pytest.raises(UserError, match=expected):
         trained(base, EXAMPLES[examples], tmp_path / "run", **settings)
     assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize("way", [Head(), Siatl(language=0)])
+def test_a_way_that_would_train_nothing_is_refused_and_the_way_that_it_names_works(base, tmp_path, way):
+    save_run(base, base.folder)
+    task = Embed(epochs=3)
+    with pytest.raises(UserError, match="has no weights of its own: choose another way, such as --tune adapters"):
+        list(adapt(base, EXAMPLES["cosine"], tmp_path / "run", task=task, tune=way))
+    assert not (tmp_path / "run").exists()
+    assert list(adapt(base, EXAMPLES["cosine"], tmp_path / "run", task=task, tune=Adapters()))[-1]["done"]
+
+
+@pytest.mark.parametrize("values", [{"loss": "dropout"}, {"loss": "negatives", "dropout": 0.1}])
+def test_dropout_is_refused_with_a_network_that_computes_without_it(base, tmp_path, values):
+    task = Embed(pool="weighted", **values)
+    with pytest.raises(UserError, match="with --tune head the network computes without dropout"):
+        list(adapt(base, EXAMPLES[task.loss], tmp_path / "run", task=task, tune=Head()))
 
 
 def test_texts_alone_need_a_loss_that_reads_them(tmp_path):

@@ -149,4 +149,11 @@ class Adapting:
 
 def kind_of_file(file: str | Path, columns: Columns) -> str:
     """The kind of task that the columns of a file say."""
-    return tasks.kind_of(file, columns) or USUAL
+    found = tasks.kind_of(file, columns)
+    require(
+        found is not None or tasks.format_of(Path(file)) != ".txt" or not Path(file).is_file(),
+        "{file}: the columns of a .txt file do not say which task it is for: give --task tag for CoNLL columns, or --task embed "
+        "for plain texts",
+        file=file,
+    )
+    return found or USUAL

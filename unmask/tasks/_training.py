@@ -109,6 +109,10 @@ class Training(axes.Part):
         return False
 
     @property
+    def needs_dropout(self) -> bool:
+        return False
+
+    @property
     def compares(self) -> bool:
         return False
 

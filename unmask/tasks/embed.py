@@ -92,6 +92,10 @@ class Embed(Training):
     def head(self) -> str:
         return "vectors"
 
+    @property
+    def needs_dropout(self) -> bool:
+        return self.loss == "dropout" or bool(self.dropout)
+
     def read(self, path: Path, columns: Any, *, labelled: bool = True) -> tuple[list[Compared], Counter[str]]:
         alone: Alone | None = next((one for one in get_args(Alone) if one == self.loss), None)
         return read(path, columns, alone=alone, labelled=labelled)
