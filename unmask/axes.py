@@ -721,6 +721,10 @@ class Task(PartLike, Protocol):
         """Whether its probabilities can be calibrated. It then has `temperature`, by which scores are divided."""
 
     @property
+    def final_scale(self) -> tuple[float, float]:
+        """What the output of the head is multiplied by, and what is then added, to get the scores of an answer."""
+
+    @property
     def later(self) -> tuple[str, ...]:
         """The names of the values that may still be changed after training, because they only say how it answers."""
 
@@ -783,6 +787,9 @@ class Task(PartLike, Protocol):
 
     def kinds(self, examples: Sequence[Any]) -> Sequence[str]:
         """The kind of each example, such as its label. Folds get examples of all kinds."""
+
+    def groups(self, examples: Sequence[Any]) -> Sequence[Sequence[int]]:
+        """The numbers of the examples that are scored together, such as the passages of a query: all are in the same fold."""
 
     def notices(self, model: Reader, examples: Sequence[Any], dev: Sequence[Any], best: Judged | None) -> list[str]:
         """What a user should know after training. `best`: the dev scores of the saved weights; None without a dev set."""

@@ -120,6 +120,10 @@ class Training(axes.Part):
     def has_temperature(self) -> bool:
         return False
 
+    @property
+    def final_scale(self) -> tuple[float, float]:
+        return 1.0, 0.0
+
     def knows(self, path: Path, columns: Any) -> bool:
         if format_of(path) not in ROWS or not path.is_file():
             return False
@@ -169,6 +173,9 @@ class Training(axes.Part):
 
     def kinds(self, examples: Sequence[Any]) -> Sequence[str]:
         return [""] * len(examples)
+
+    def groups(self, examples: Sequence[Any]) -> Sequence[Sequence[int]]:
+        return [[number] for number in range(len(examples))]
 
     def decided(self, recipe: Recipe, **changes: Any) -> Self:
         """The task with all hyperparameters set, and with these changes."""

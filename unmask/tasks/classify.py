@@ -107,6 +107,10 @@ class Classify(Training):
         return True
 
     @property
+    def final_scale(self) -> tuple[float, float]:
+        return 1 / self.temperature, 0.0
+
+    @property
     def main_scores(self) -> tuple[str, ...]:
         return ("accuracy",)
 
