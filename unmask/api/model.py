@@ -165,7 +165,7 @@ class Model(infer.Model):
         """The answer to each example of the model's task: the label of each text or pair of texts, the choice of each
         `Question`, or the text that is written from each source. One example may be given without a list.
 
-        `threshold`: an answer whose probability is lower has the label ""."""
+        `threshold`: an answer whose probability is lower has the label "" (the text "", no such label)."""
         pair = isinstance(texts, tuple) and len(texts) == 2 and all(isinstance(text, str) for text in texts)
         single = pair or isinstance(texts, str) or not isinstance(texts, Sequence)
         found = infer.answer(self, [texts] if single else texts)
