@@ -11,6 +11,7 @@ from tests.adapt.made import base_of
 from tests.command import mistake, works
 from unmask import recipe_file, recipes, tasks
 from unmask.adapt import adapt
+from unmask.adapt.ways import task_with
 from unmask.axes import Task
 from unmask.data.examples import Text
 from unmask.errors import UserError
@@ -156,3 +157,8 @@ def test_the_task_of_a_run_of_an_earlier_format_comes_from_its_head():
     assert task("format_2/bert-choose") == Choose(length=32, pooler=True, activation="tanh")
     assert task("format_2/unilm-write") == Write(length=16, hidden=0.7)
     assert task("format_2/unilm") is task("format_1/bert") is None
+
+
+def test_a_setting_of_another_task_is_refused_with_the_tasks_that_have_it():
+    with pytest.raises(UserError, match="--task classify has no setting 'strict': it is one of span; leave it out"):
+        task_with(Classify(), ["strict=true"], None)
