@@ -89,6 +89,29 @@ def test_a_label_curve_of_a_file(base, tmp_path):
     assert (tmp_path / "curve" / "report.html").is_file()
 
 
+def test_a_label_curve_has_the_given_seeds_and_no_vectors_that_are_kept(base, tmp_path, monkeypatch):
+    model, files = base
+    seen = []
+    monkeypatch.setattr("unmask.trials.label_curve", lambda *given: seen.append(given[-1]) or {"points": []})
+    asked = {"sizes": "8", "dev": files / "dev.jsonl", "progress": False}
+    model.label_curve(files / "train.jsonl", tmp_path / "curve", seed=5, seeds=2, settings=SETTINGS, **asked)
+    assert seen == [range(5, 7)]
+    with pytest.raises(UserError, match="trains from random weights too.*leave tune.cache out"):
+        model.label_curve(
+            files / "train.jsonl", tmp_path / "no", tune="head", settings=[*SETTINGS, "tune.cache=true"], **asked
+        )
+    assert not (tmp_path / "no").exists()
+
+
+def test_plain_text_is_warmed_on_as_its_settings_say(base, tmp_path):
+    model, _ = base
+    (tmp_path / "t.txt").write_text("\n\n".join(SENTENCES * 20))
+    with pytest.raises(UserError, match="set loss=dropout"):
+        unmask.warm(model, tmp_path / "t.txt", tmp_path / "no", budget="1steps", task="embed", progress=False)
+    asked = {"task": "embed", "settings": ["loss=dropout", "tune.rank=2"], "progress": False}
+    assert unmask.warm(model, tmp_path / "t.txt", tmp_path / "run", budget="1steps", **asked).folder.is_dir()
+
+
 def test_balanced_labels_have_the_weights_of_sklearn_and_change_the_loss(base, tmp_path):
     from sklearn.utils.class_weight import compute_class_weight
 
@@ -252,6 +275,7 @@ def test_a_training_stopped_in_a_fold_says_that_nothing_is_written(base, tmp_pat
     (["--find-rate", "--tune", "lora"], "leave --tune out"),
     (["--folds", "3", "--seeds", "2"], "leave --dev and --seeds out"),
     (["--seeds", "2"], "give --dev FILE"),
+    (["--fresh", "--warm-text", "2steps"], "--fresh starts from random weights: leave one of them out"),
 ])  # fmt: skip
 def test_options_without_effect_are_refused(base, tmp_path, words, says):
     _, files = base
