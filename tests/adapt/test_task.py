@@ -100,7 +100,7 @@ def test_the_labels_may_be_given_and_their_order_is_kept(base, tmp_path):
     for _ in adapt(base, EXAMPLES["classify"], tmp_path / "run", task=task):
         pass
     assert open_run(tmp_path / "run", device="cpu").labels == ("yes", "maybe", "no")
-    with pytest.raises(UserError, match="no training example has the label 'no'"):
+    with pytest.raises(UserError, match="does not name all labels of the training examples: add 'no', or leave"):
         list(adapt(base, EXAMPLES["classify"], tmp_path / "other", task=Classify(labels=("yes", "maybe"))))
 
 

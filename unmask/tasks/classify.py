@@ -137,6 +137,13 @@ class Classify(Training):
 
     def learn(self, examples: Sequence[Example]) -> Classify:
         names = self.labels or label_names(examples)
+        unnamed = sorted({str(example.label) for example in examples} - {*names})
+        require(
+            not unnamed,
+            "labels={names} does not name all labels of the training examples: add {unnamed}, or leave labels out",
+            names=names,
+            unnamed=", ".join(map(repr, unnamed[:5])),
+        )
         weights = self.weights
         if self.balance and not weights:
             counts = np.bincount(label_numbers(examples, names, "the examples"), minlength=len(names))
