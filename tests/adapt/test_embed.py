@@ -152,6 +152,17 @@ def test_equal_vectors_for_all_texts_do_not_look_like_a_good_search():
     assert retrieval(texts, [np.ones((2, 3))] * 4) == {"recall_at_1": 0.0, "mrr": 0.25}
 
 
+def test_a_model_of_classes_is_scored_by_cosines_on_pairs_with_numbers(base, tmp_path):
+    task = Embed(epochs=1, examples=4)
+    (*_, last) = adapt(base, EXAMPLES["softmax"], tmp_path / "run", task=task, dev=EXAMPLES["cosine"])
+    model = open_run(tmp_path / "run", device="cpu")
+    a, b = (embed(model, list(texts)).value for texts in zip(*PAIRS, strict=True))
+    expected = spearman((a * b).sum(1), np.arange(5) + 0.5)
+    assert evaluate_examples(model, EXAMPLES["cosine"])["spearman"] == pytest.approx(expected)
+    assert last["kept_score"] == pytest.approx(expected)
+    assert "accuracy" in evaluate_examples(model, EXAMPLES["softmax"])
+
+
 def test_training_on_a_few_pairs_makes_each_find_its_own(base, tmp_path):
     answers = ["a book", "the engine", "in the night", "of the house", "a patient"]
     some = [Compared(pair) for pair in zip(TEXTS, answers, strict=True)]
