@@ -709,12 +709,20 @@ class Task(PartLike, Protocol):
         """The names of the score that models are compared by, higher is better: the first of them that `score` returns."""
 
     @property
+    def needs_dropout(self) -> bool:
+        """Whether the user asked for dropout in the network while it is trained."""
+
+    @property
     def compares(self) -> bool:
         """Whether the answer to an example depends on the other examples that are given with it."""
 
     @property
     def has_temperature(self) -> bool:
         """Whether its probabilities can be calibrated. It then has `temperature`, by which scores are divided."""
+
+    @property
+    def final_scale(self) -> tuple[float, float]:
+        """What the output of the head is multiplied by, and what is then added, to get the scores of an answer."""
 
     @property
     def later(self) -> tuple[str, ...]:
@@ -779,6 +787,9 @@ class Task(PartLike, Protocol):
 
     def kinds(self, examples: Sequence[Any]) -> Sequence[str]:
         """The kind of each example, such as its label. Folds get examples of all kinds."""
+
+    def groups(self, examples: Sequence[Any]) -> Sequence[Sequence[int]]:
+        """The numbers of the examples that are scored together, such as the passages of a query: all are in the same fold."""
 
     def notices(self, model: Reader, examples: Sequence[Any], dev: Sequence[Any], best: Judged | None) -> list[str]:
         """What a user should know after training. `best`: the dev scores of the saved weights; None without a dev set."""

@@ -13,9 +13,13 @@ from tests.contracts.every import case
 from unmask import adapt as adapting
 from unmask import recipes
 from unmask.adapt import adapt
+from unmask.adapt.adapters import Adapters
+from unmask.adapt.head import Head
+from unmask.adapt.siatl import Siatl
 from unmask.errors import UserError
 from unmask.evaluate import evaluate_examples
 from unmask.infer import Model, TaskReader, answer, embed, open_run
+from unmask.infer.model import save_run
 from unmask.metrics import pearson, spearman
 from unmask.tasks import Embed
 from unmask.tasks._compared import Compared
@@ -110,6 +114,13 @@ def test_plain_text_gives_each_line_twice_or_each_sentence_and_the_next(tmp_path
     ]
 
 
+def test_the_note_on_text_without_documents_names_no_option_that_adapting_does_not_have(tmp_path):
+    (tmp_path / "t.txt").write_text("One comes.\n" * 200)
+    (note,) = Embed(loss="neighbour").read(tmp_path / "t.txt", None)[1]
+    assert "put a blank line between documents" in note
+    assert "--lines" not in note
+
+
 def test_spearman_equals_scipys_with_ties():
     a, b = np.array([1, 2, 2, 3, 5, 5, 0.5]), np.array([3.0, 1, 4, 4, 4, 9, 0])
     assert spearman(a, b) == pytest.approx(stats.spearmanr(a, b).statistic)
@@ -141,6 +152,17 @@ def test_equal_vectors_for_all_texts_do_not_look_like_a_good_search():
     assert retrieval(texts, [np.ones((2, 3))] * 4) == {"recall_at_1": 0.0, "mrr": 0.25}
 
 
+def test_a_model_of_classes_is_scored_by_cosines_on_pairs_with_numbers(base, tmp_path):
+    task = Embed(epochs=1, examples=4)
+    (*_, last) = adapt(base, EXAMPLES["softmax"], tmp_path / "run", task=task, dev=EXAMPLES["cosine"])
+    model = open_run(tmp_path / "run", device="cpu")
+    a, b = (embed(model, list(texts)).value for texts in zip(*PAIRS, strict=True))
+    expected = spearman((a * b).sum(1), np.arange(5) + 0.5)
+    assert evaluate_examples(model, EXAMPLES["cosine"])["spearman"] == pytest.approx(expected)
+    assert last["kept_score"] == pytest.approx(expected)
+    assert "accuracy" in evaluate_examples(model, EXAMPLES["softmax"])
+
+
 def test_training_on_a_few_pairs_makes_each_find_its_own(base, tmp_path):
     answers = ["a book", "the engine", "in the night", "of the house", "a patient"]
     some = [Compared(pair) for pair in zip(TEXTS, answers, strict=True)]
@@ -166,6 +188,23 @@ def test_what_cannot_be_trained_is_refused_before_anything_is_written(base, tmp_
     with pytest.raises(UserError, match=expected):
         trained(base, EXAMPLES[examples], tmp_path / "run", **settings)
     assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize("way", [Head(), Siatl(language=0)])
+def test_a_way_that_would_train_nothing_is_refused_and_the_way_that_it_names_works(base, tmp_path, way):
+    save_run(base, base.folder)
+    task = Embed(epochs=3)
+    with pytest.raises(UserError, match="has no weights of its own: choose another way, such as --tune adapters"):
+        list(adapt(base, EXAMPLES["cosine"], tmp_path / "run", task=task, tune=way))
+    assert not (tmp_path / "run").exists()
+    assert list(adapt(base, EXAMPLES["cosine"], tmp_path / "run", task=task, tune=Adapters()))[-1]["done"]
+
+
+@pytest.mark.parametrize("values", [{"loss": "dropout"}, {"loss": "negatives", "dropout": 0.1}])
+def test_dropout_is_refused_with_a_network_that_computes_without_it(base, tmp_path, values):
+    task = Embed(pool="weighted", **values)
+    with pytest.raises(UserError, match="with --tune head the network computes without dropout"):
+        list(adapt(base, EXAMPLES[task.loss], tmp_path / "run", task=task, tune=Head()))
 
 
 def test_texts_alone_need_a_loss_that_reads_them(tmp_path):

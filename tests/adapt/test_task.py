@@ -11,6 +11,8 @@ from tests.adapt.made import base_of
 from tests.command import mistake, works
 from unmask import recipe_file, recipes, tasks
 from unmask.adapt import adapt
+from unmask.adapt.data_notices import data_notices
+from unmask.adapt.ways import task_with
 from unmask.axes import Task
 from unmask.data.examples import Text
 from unmask.errors import UserError
@@ -19,7 +21,7 @@ from unmask.infer import answer, open_run
 from unmask.infer.model import save_run
 from unmask.run import from_json, to_json
 from unmask.settings import override
-from unmask.tasks import Choose, Classify, Trained, Write
+from unmask.tasks import Choose, Classify, Span, Trained, Write
 from unmask.tasks._compared import Compared
 from unmask.tasks._questions import Asked
 from unmask.tasks._sentences import Sentence
@@ -98,7 +100,7 @@ def test_the_labels_may_be_given_and_their_order_is_kept(base, tmp_path):
     for _ in adapt(base, EXAMPLES["classify"], tmp_path / "run", task=task):
         pass
     assert open_run(tmp_path / "run", device="cpu").labels == ("yes", "maybe", "no")
-    with pytest.raises(UserError, match="no training example has the label 'no'"):
+    with pytest.raises(UserError, match="does not name all labels of the training examples: add 'no', or leave"):
         list(adapt(base, EXAMPLES["classify"], tmp_path / "other", task=Classify(labels=("yes", "maybe"))))
 
 
@@ -156,3 +158,29 @@ def test_the_task_of_a_run_of_an_earlier_format_comes_from_its_head():
     assert task("format_2/bert-choose") == Choose(length=32, pooler=True, activation="tanh")
     assert task("format_2/unilm-write") == Write(length=16, hidden=0.7)
     assert task("format_2/unilm") is task("format_1/bert") is None
+
+
+def test_a_setting_of_another_task_is_refused_with_the_tasks_that_have_it():
+    with pytest.raises(UserError, match="--task classify has no setting 'strict': it is one of span; leave it out"):
+        task_with(Classify(), ["strict=true"], None)
+
+
+def test_settings_without_effect_are_refused(tokenizers, tmp_path):
+    with pytest.raises(UserError, match="stride=0.3 has no effect on texts that are cut: set long=strides too"):
+        Classify(stride=0.3)
+    asked = [Asked("who?", "the cat sat", ("the cat",), (0, 7))]
+    with pytest.raises(UserError, match="threshold=2 has no effect, because every training question has an answer"):
+        Span(threshold=2).learn(asked)
+    assert Span(threshold=2, no_answer=True).learn(asked).threshold == 2
+    base = base_of("bert", tokenizers["wordpiece"], tmp_path / "base")
+    with pytest.raises(UserError, match="patience=2 ends the training by the scores on a dev set, and there is none"):
+        list(adapt(base, [Example(Text("a"), "x"), Example(Text("b"), "y")], tmp_path / "r", task=Classify(patience=2)))
+    assert not (tmp_path / "r").exists()
+
+
+def test_a_named_label_without_a_training_example_is_reported():
+    some = [Example(Text(text), label) for text, label in zip("abcd", "xyxy", strict=True)]
+    assert data_notices(Classify(labels=("x", "y", "z")), some, []) == [
+        "labels without a training example, which the model never learns: 'z'"
+    ]
+    assert data_notices(Classify(), some, []) == []

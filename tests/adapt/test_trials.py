@@ -12,12 +12,13 @@ from tests.adapt.made import base_of
 from tests.command import mistake, works
 from tests.convert.parts import SENTENCES
 from unmask import run, tasks, text
+from unmask.api.calibrating import if_sure
 from unmask.api.model import Model
 from unmask.data.examples import Text
 from unmask.errors import UserError
 from unmask.infer.model import save_run
 from unmask.tasks import Classify
-from unmask.tasks._answers import Several, Tagged
+from unmask.tasks._answers import Found, Number, Several, Tagged
 from unmask.tasks._sentences import Sentence
 from unmask.tasks.classify import read
 from unmask.tasks.multi import LabelledText
@@ -88,6 +89,29 @@ def test_a_label_curve_of_a_file(base, tmp_path):
     assert (tmp_path / "curve" / "report.html").is_file()
 
 
+def test_a_label_curve_has_the_given_seeds_and_no_vectors_that_are_kept(base, tmp_path, monkeypatch):
+    model, files = base
+    seen = []
+    monkeypatch.setattr("unmask.trials.label_curve", lambda *given: seen.append(given[-1]) or {"points": []})
+    asked = {"sizes": "8", "dev": files / "dev.jsonl", "progress": False}
+    model.label_curve(files / "train.jsonl", tmp_path / "curve", seed=5, seeds=2, settings=SETTINGS, **asked)
+    assert seen == [range(5, 7)]
+    with pytest.raises(UserError, match="trains from random weights too.*leave tune.cache out"):
+        model.label_curve(
+            files / "train.jsonl", tmp_path / "no", tune="head", settings=[*SETTINGS, "tune.cache=true"], **asked
+        )
+    assert not (tmp_path / "no").exists()
+
+
+def test_plain_text_is_warmed_on_as_its_settings_say(base, tmp_path):
+    model, _ = base
+    (tmp_path / "t.txt").write_text("\n\n".join(SENTENCES * 20))
+    with pytest.raises(UserError, match="set loss=dropout"):
+        unmask.warm(model, tmp_path / "t.txt", tmp_path / "no", budget="1steps", task="embed", progress=False)
+    asked = {"task": "embed", "settings": ["loss=dropout", "tune.rank=2"], "progress": False}
+    assert unmask.warm(model, tmp_path / "t.txt", tmp_path / "run", budget="1steps", **asked).folder.is_dir()
+
+
 def test_balanced_labels_have_the_weights_of_sklearn_and_change_the_loss(base, tmp_path):
     from sklearn.utils.class_weight import compute_class_weight
 
@@ -133,6 +157,24 @@ def test_an_unsure_answer_has_no_label(base, tmp_path):
     assert all(one.columns(1)["label"] == one.label for one in found)
     with pytest.raises(UserError, match="over 0, at most 1; got 2"):
         made.predict(texts, threshold=2)
+
+
+def test_unsure_answers_from_a_text_are_empty_and_unsure_labels_of_several_are_left_out():
+    found = Found((("the cat", (0, 7), 0.6), ("cat", (4, 7), 0.4)))
+    several = Several(("a", "b"), {"a": 0.9, "b": 0.6, "c": 0.1})
+    assert [one.columns(1) for one in if_sure([found, found], 0.6)] == [found.columns(1)] * 2
+    assert if_sure([found], 0.7)[0].columns(2) == {
+        "answer": "", "probability": 0.6, "answer_2": "cat", "probability_2": 0.4,
+    }  # fmt: skip
+    assert if_sure([several], 0.7)[0].labels == ("a",)
+    assert if_sure([several], 0.7)[0].columns(1)["probabilities"] == several.probabilities
+    with pytest.raises(UserError, match="this one gives the column 'number'"):
+        if_sure([Number(2.0)], 0.7)
+
+
+def test_the_probability_of_every_tag_is_written_next_to_the_tags():
+    tagged = Tagged(("the", "cat"), ("O", "B-X"), (0.75, 0.5), spans=True)
+    assert tagged.columns(1) == {"tags": ["O", "B-X"], "probabilities": [0.75, 0.5]}
 
 
 def test_the_texts_of_a_task_are_read_before_it(base, tmp_path):
@@ -233,6 +275,7 @@ def test_a_training_stopped_in_a_fold_says_that_nothing_is_written(base, tmp_pat
     (["--find-rate", "--tune", "lora"], "leave --tune out"),
     (["--folds", "3", "--seeds", "2"], "leave --dev and --seeds out"),
     (["--seeds", "2"], "give --dev FILE"),
+    (["--fresh", "--warm-text", "2steps"], "--fresh starts from random weights: leave one of them out"),
 ])  # fmt: skip
 def test_options_without_effect_are_refused(base, tmp_path, words, says):
     _, files = base

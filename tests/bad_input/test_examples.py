@@ -55,6 +55,7 @@ def test_a_text_longer_than_the_model_is_cut_and_counted(bert, tmp_path):
         ("t.csv", "text,label\nx,a\nx,\n", 'line 3: the example has no "label"'),
         ("t.csv", "text\nx\n", 'has no "label"'),
         ("t.jsonl", "text,label\nx,a\n", "line 1: this line is not JSON"),
+        ("t.txt", "EU B-ORG\nrejects O\n", "give --task tag for CoNLL columns, or --task embed"),
         ("t.csv", '{"text": "x", "label": "a"}\n{"text": "x", "label": "b"}', 'needs "text"'),
         ("t.jsonl", '{"text": "x", "label": "a"}\nx,b\n', "line 2: this line is not JSON"),
         ("t.jsonl", '["x", "a"]', "not a JSON object"),

@@ -29,7 +29,7 @@ from unmask.tasks import Choose, Multi, Number, Span, Tag
 from unmask.tasks._questions import Asked
 from unmask.tasks._sentences import Sentence
 from unmask.tasks.choose import Question
-from unmask.tasks.classify import Example
+from unmask.tasks.classify import Classify, Example
 from unmask.tasks.multi import LabelledText
 
 KINDS = {
@@ -95,6 +95,18 @@ def test_transformers_gives_the_same_scores_and_the_model_comes_back(name, kind,
     given = {"tag": "the cat sat", "span": ("who?", "the cat sat"), "number": "the cat", "multi": "the cat"}[kind]
     first, second = (answer(one, [given]).answers[0] for one in (model, back))
     assert type(first) is type(second)
+
+
+@pytest.mark.parametrize("name", RECIPES)
+def test_a_calibrated_model_has_the_same_probabilities_in_transformers(name, tmp_path):
+    base = model_of(recipe_of(name), tokenizer_for(recipe_of(name)), tmp_path)
+    task = Classify(labels=("a", "b"), texts=1, temperature=2.5)
+    model = model_of(task.recipe(base), base.tokenizer, tmp_path)
+    export_hf(model, tmp_path / "hf")
+    network = opened(hf.AutoModelForSequenceClassification, tmp_path / "hf")
+    for text, expected in zip(TEXTS, answer(model, TEXTS).answers, strict=True):
+        shares = theirs(network, "classify", look(model, [text])[0]).softmax(-1)
+        assert shares[0].tolist() == pytest.approx(list(expected.probabilities.values()), abs=1e-4)
 
 
 def test_what_transformers_cannot_compute_is_refused(tmp_path):

@@ -7,13 +7,14 @@ import numpy as np
 import pytest
 
 from unmask.errors import UserError
-from unmask.tasks import Choose, Classify, Embed, Number, Prediction, Span
+from unmask.tasks import Choose, Classify, Embed, Number, Prediction, Rank, Span
 from unmask.tasks._answers import Found
 from unmask.tasks._answers import Number as Predicted
 from unmask.tasks._compared import Compared
 from unmask.tasks._questions import Asked
 from unmask.tasks.choose import Question
 from unmask.tasks.embed import Similarity
+from unmask.tasks.rank import Candidate
 from unmask.trials import draw_curve, label_curve, parse_sizes, suspect_columns, try_seeds
 from unmask.trials.folds import far_numbers, split, suspects
 
@@ -78,6 +79,17 @@ def test_folds_hold_every_example_once_and_every_label_evenly():
     assert any((a != b).any() for a, b in zip(parts, split(labels, 5, seed=4), strict=True))
     with pytest.raises(UserError, match="between 2 and the number of examples, 30; got 1"):
         split(labels, 1, seed=0)
+
+
+def test_all_passages_of_a_query_are_in_one_fold_and_queries_with_a_relevant_one_are_spread_evenly():
+    passages = [Candidate(f"query {n % 8}", f"passage {n}", float(n == n % 4)) for n in range(40)]
+    parts = split(Rank().kinds(passages), 2, 0, Rank().groups(passages))
+    assert np.sort(np.concatenate(parts)).tolist() == list(range(40))
+    queries = [{passages[n].query for n in part} for part in parts]
+    assert not queries[0] & queries[1]
+    assert [sum(bool(passages[n].relevance) for n in part) for part in parts] == [2, 2]
+    with pytest.raises(UserError, match="number of groups of examples that are scored together, 8; got 9"):
+        split(Rank().kinds(passages), 9, 0, Rank().groups(passages))
 
 
 def test_labels_are_suspected_only_if_the_model_is_surer_of_another_than_usual():

@@ -90,6 +90,12 @@ def adapt(
         rows_of_dev = [held]
         notes.update(of_dev(noted))
     plan = task.hyperparameters(base.recipe)
+    require(
+        not plan.patience or bool(dev),
+        "patience={patience} ends the training by the scores on a dev set, and there is none: give --dev FILE, or leave "
+        "patience out",
+        patience=plan.patience,
+    )
     still = tune is not None and tune.still  # its vectors may be cached by row; a cache must not change what is learned
     packing = None if still or unlabelled else packing_of(model.recipe, rows)
     reading = replace(

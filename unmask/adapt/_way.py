@@ -90,6 +90,16 @@ class Way(Part):
         )
         return unless_given(task, language=0.0)
 
+    def without_dropout(self, task: Any) -> Any:
+        """The task, which must not need the dropout of a network that does not train."""
+        require(
+            not task.needs_dropout,
+            "dropout or loss=dropout is set, but with --tune {name} the network computes without dropout, so it has no effect: "
+            "leave it out, or choose another way such as --tune adapters",
+            name=self.name,
+        )
+        return task
+
     def needs_head(self, task: Any) -> None:
         """Refuse a task without a new head."""
         if not task.head:

@@ -19,16 +19,23 @@ def data_notices(task: Task, examples: Sequence[Any], dev: Sequence[Any]) -> lis
 
 def _rare(task: Task, examples: Sequence[Any]) -> list[str]:
     numbers = Counter(task.lay_out(examples).labels) if task.labels else {}
-    rare = [task.labels[number] for number, count in sorted(numbers.items()) if count == 1]
-    if not rare:
-        return []
-    names = ", ".join(map(repr, rare[:LISTED])) + (" ..." if len(rare) > LISTED else "")
-    several = (
-        f"{len(rare):,} labels have only one training example each"
-        if len(rare) > 1
-        else "a label has only one training example"
-    )
-    return [f"{several}: {names}; a model cannot learn a label from one example"]
+    counts = {name: numbers[number] for number, name in enumerate(task.labels)} if numbers else {}
+    rare, lacking = ([name for name, count in counts.items() if count == wanted] for wanted in (1, 0))
+    found = []
+    if rare:
+        several = (
+            f"{len(rare):,} labels have only one training example each"
+            if len(rare) > 1
+            else "a label has only one training example"
+        )
+        found.append(f"{several}: {_listed(rare)}; a model cannot learn a label from one example")
+    if lacking:
+        found.append(f"labels without a training example, which the model never learns: {_listed(lacking)}")
+    return found
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(map(repr, names[:LISTED])) + (" ..." if len(names) > LISTED else "")
 
 
 def _repeated(task: Task, examples: Sequence[Any], dev: Sequence[Any]) -> list[str]:

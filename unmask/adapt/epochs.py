@@ -99,12 +99,12 @@ def rounds(
     the last checkpoint, if there is one; the first record is then the one that was saved with it."""
     out, system = model.folder, model.system
     last = saved_record(out, model.recipe, reading.fingerprint, students=bool(system.students)) if resume else None
-    if last is None:
-        own = {run.BASE: dataclasses.asdict(base)} if base else {}
-        run.create(out, model.recipe, model.tokenizer, more=own, graph=model.graph)
     epochs = Epochs(reading.steps, reading.shown)
     steps = max(1, round(plan.epochs * epochs.steps))
     phases = phases_of(model.recipe, system, epochs.steps, steps, alone=base is not None)
+    if last is None:
+        own = {run.BASE: dataclasses.asdict(base)} if base else {}
+        run.create(out, model.recipe, model.tokenizer, more=own, graph=model.graph)
     machine = training_machine(model.device, recorded=system.features is None)  # features are on disk
     trainer = Trainer(system, model.recipe.optimise, machine, seed)
     losses = weights(model.recipe, model.recipe.schedule[0])

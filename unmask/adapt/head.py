@@ -31,7 +31,7 @@ class Head(Way):
 
     def task(self, task: Any, recipe: Recipe) -> Any:
         self.needs_head(task)
-        task = self.without_language(self.without_layer_decay(task))
+        task = self.without_dropout(self.without_language(self.without_layer_decay(task)))
         return unless_given(task, rate=by_width(RATE, recipe))
 
     def trained(self, system: Any, head: str, epoch: int) -> frozenset[str]:

@@ -47,7 +47,7 @@ class Mix(Way):
             "as --tune head",
             name=recipe.name,
         )
-        task = self.without_language(self.without_layer_decay(task))
+        task = self.without_dropout(self.without_language(self.without_layer_decay(task)))
         return unless_given(task, rate=by_width(RATE, recipe))
 
     def put_in(self, system: Any) -> None:

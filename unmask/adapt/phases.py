@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
+from unmask.errors import UserError
 from unmask.recipe import Recipe
 from unmask.system.tuned import kept_alone, only_train, without_students
 
@@ -28,6 +29,14 @@ def phases_of(recipe: Recipe, system: Any, epoch_steps: int, steps: int, *, alon
     found: list[Phase] = []
     for epoch in range(1, count + 1):
         names = tune.trained(system, head, epoch)
+        if not names:
+            raise UserError(
+                "--tune {tune} trains only the head in epoch {epoch}, and the head of --task {task} has no weights of its own: "
+                "choose another way, such as --tune adapters",
+                tune=type(tune).__name__.lower(),
+                epoch=epoch,
+                task=type(recipe.task).__name__.lower(),
+            )
         if found and found[-1].names == names:
             found.pop()
         found.append(Phase(min(1.0, epoch * epoch_steps / steps), names))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from unmask import tasks
 from unmask.adapt._get import get
 from unmask.axes import Tune
 from unmask.errors import require
@@ -32,6 +33,14 @@ def task_with(task: Any, settings: Sequence[str], tune: str | Tune | None) -> An
             "{name} is a setting of the way of tuning ({way}), not of the task: write tune.{name}=...",
             name=name,
             way=type(way).__name__.lower(),
+        )
+        elsewhere = [other for other in tasks.names() if name in tasks.get(other).__dataclass_fields__]
+        require(
+            name in own or not elsewhere,
+            "--task {task} has no setting {name!r}: it is one of {others}; leave it out, or name the task with --task",
+            task=type(task).__name__.lower(),
+            name=name,
+            others=", ".join(elsewhere),
         )
     return override(task, settings)
 

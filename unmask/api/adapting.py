@@ -121,11 +121,15 @@ class Adapting:
         trials.write_report(model, history[-1], history, self.read.dev, found)
         return model
 
-    def curve(self, out: Path, sizes: str, seeds: int) -> dict[str, Any]:
+    def curve(self, out: Path, sizes: str, seeds: Sequence[int]) -> dict[str, Any]:
         """Measure and draw the score by the number of labels."""
+        require(
+            self.tune is None or self.tune.cached is None,
+            "--curve trains from random weights too, and tune.cache keeps the vectors of a pretrained network: leave tune.cache out",
+        )
         run.claim(out, overwrite=self.overwrite, base=self.base.folder)
         numbers = trials.parse_sizes(sizes, len(self.read.examples))
-        found = trials.label_curve(self.whole().once, self.read.examples, self.read.dev, out, numbers, range(seeds))
+        found = trials.label_curve(self.whole().once, self.read.examples, self.read.dev, out, numbers, seeds)
         trials.draw_curve(found, out, f"{self.base.folder.name}: what labels are worth")
         return found
 
@@ -149,4 +153,11 @@ class Adapting:
 
 def kind_of_file(file: str | Path, columns: Columns) -> str:
     """The kind of task that the columns of a file say."""
-    return tasks.kind_of(file, columns) or USUAL
+    found = tasks.kind_of(file, columns)
+    require(
+        found is not None or tasks.format_of(Path(file)) != ".txt" or not Path(file).is_file(),
+        "{file}: the columns of a .txt file do not say which task it is for: give --task tag for CoNLL columns, or --task embed "
+        "for plain texts",
+        file=file,
+    )
+    return found or USUAL

@@ -15,7 +15,6 @@ from unmask.errors import UserError, require
 from unmask.infer.answer import TaskReader
 from unmask.recipe import MAIN, Recipe
 from unmask.recipe_file import file_used_by
-from unmask.tasks import Prediction
 from unmask.tasks.classify import Columns
 from unmask.train import checkpoint
 
@@ -59,11 +58,12 @@ def _track(track: Any, task: Any) -> Any:
     return replace(track, arrange=replace(track.arrange, task=task))
 
 
-def if_sure(answers: Sequence[Any], threshold: float) -> list[Prediction]:
-    """The answers, without a label where its probability is under the threshold."""
+def if_sure(answers: Sequence[Any], threshold: float) -> list[Any]:
+    """The answers, without a label or a text where its probability is under the threshold."""
     require(0 < threshold <= 1, "--threshold is a probability over 0, at most 1; got {threshold}", threshold=threshold)
     require(
-        all(isinstance(one, Prediction) for one in answers),
-        "--threshold needs answers with probabilities, and this model gives none: leave --threshold out",
+        all(hasattr(one, "if_sure") for one in answers),
+        "--threshold is for models that give labels, or answers from a text, and this one gives the column {kind!r}: leave --threshold out",
+        kind=next(iter(answers[0].columns(1))) if answers else "",
     )
     return [one.if_sure(threshold) for one in answers]

@@ -165,7 +165,7 @@ class Model(infer.Model):
         """The answer to each example of the model's task: the label of each text or pair of texts, the choice of each
         `Question`, or the text that is written from each source. One example may be given without a list.
 
-        `threshold`: an answer whose probability is lower has the label ""."""
+        `threshold`: an answer whose probability is lower has the label "" (the text "", no such label)."""
         pair = isinstance(texts, tuple) and len(texts) == 2 and all(isinstance(text, str) for text in texts)
         single = pair or isinstance(texts, str) or not isinstance(texts, Sequence)
         found = infer.answer(self, [texts] if single else texts)
@@ -247,8 +247,8 @@ class Model(infer.Model):
     def label_curve(
         self, train: str | Path, out: str | Path, *, sizes: str, dev: str | Path, seeds: int = 1,
         task: str | Task | None = None, tune: str | Tune | None = None, settings: Sequence[str] = (),
-        text: str | Sequence[str] | None = None, label: str | None = None, unlabelled: Paths = (), overwrite: bool = False,
-        stop: Callable[[], bool] = lambda: False, progress: Progress = True,
+        text: str | Sequence[str] | None = None, label: str | None = None, unlabelled: Paths = (), seed: int = 0,
+        overwrite: bool = False, stop: Callable[[], bool] = lambda: False, progress: Progress = True,
     ) -> dict[str, Any]:  # fmt: skip
         """The score on `dev` by the number of labels, from this model and from random weights: `sizes`="100,1000,all".
 
@@ -258,7 +258,7 @@ class Model(infer.Model):
             self, train, dev=dev, task=task, tune=tune, settings=settings, columns=Columns.of(text, label),
             overwrite=overwrite, stop=stop, progress=progress, unlabelled=unlabelled,
         )  # fmt: skip
-        return adapting.curve(Path(out), sizes, seeds)
+        return adapting.curve(Path(out), sizes, range(seed, seed + seeds))
 
     def find_rate(
         self, train: str | Path, out: str | Path, *, steps: int = 100, task: str | Task | None = None,

@@ -52,11 +52,15 @@ def dev_examples(model: infer.Model) -> list[Any]:
 def agreement(expected: Sequence[Any], found: Sequence[Any]) -> dict[str, Any]:
     """How many answers are the same. Of answers that are only numbers, the largest difference."""
     pairs = [(one.columns(1), other.columns(1)) for one, other in zip(expected, found, strict=True)]
-    words = [({k: v for k, v in one.items() if not isinstance(v, float)},
-              {k: v for k, v in other.items() if not isinstance(v, float)}) for one, other in pairs]  # fmt: skip
+    words = [(_words(one), _words(other)) for one, other in pairs]
     numbers = [abs(one[k] - other[k]) for one, other in pairs for k in one if isinstance(one[k], float)]
     same = sum(one == other for one, other in words) if any(one for one, _ in words) else None
     return {"examples": len(pairs), "same": same, "largest_difference": max(numbers, default=0.0)}
+
+
+def _words(columns: dict[str, Any]) -> dict[str, Any]:
+    """The columns of an answer that are not numbers."""
+    return {name: value for name, value in columns.items() if name != "probabilities" and not isinstance(value, float)}
 
 
 def _said(known: dict[str, Any] | None) -> str:

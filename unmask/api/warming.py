@@ -8,6 +8,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from unmask import tasks
+from unmask.adapt.ways import task_with, tuning_settings
 from unmask.api.adapting import kind_of_file
 from unmask.api.model import Model
 from unmask.api.paths import Paths, listed
@@ -23,13 +24,13 @@ SLOWER = 0.2  # of the rate of the pretraining: a higher one forgets what the ne
 
 def warm(
     base: Model, train: str | Path, out: str | Path, *, budget: str, more: Paths = (), task: str | Task | None = None,
-    text: str | Sequence[str] | None = None, label: str | None = None, seed: int = 0, overwrite: bool = False,
-    resume: bool = False, stop: Callable[[], bool] = lambda: False, progress: Progress = True,
+    settings: Sequence[str] = (), text: str | Sequence[str] | None = None, label: str | None = None, seed: int = 0,
+    overwrite: bool = False, resume: bool = False, stop: Callable[[], bool] = lambda: False, progress: Progress = True,
 ) -> Model:  # fmt: skip
     """Continue pretraining on the texts of a file of examples, without their labels; returns the model in `out`.
 
-    `budget`: such as 2m or 500steps. `more`: other text of the same kind. `text`, `label`, `task`: how the file is read, as
-    for `Model.adapt`. `resume`: take the model in `out` if its training is finished, otherwise begin again."""
+    `budget`: such as 2m or 500steps. `more`: other text of the same kind. `task`, `settings`, `text`, `label`: how the file is
+    read, as for `Model.adapt`. `resume`: take the model in `out` if its training is finished, otherwise begin again."""
     if resume and any(record.get("done") for record in log.read(Path(out))):
         return load(out, device=base.device)
     require(
@@ -40,7 +41,7 @@ def warm(
     )
     columns = Columns.of(text, label)
     found = task or kind_of_file(train, columns)
-    reader: Task = tasks.get(found) if isinstance(found, str) else found
+    reader: Task = task_with(tasks.get(found) if isinstance(found, str) else found, tuning_settings(settings)[0], None)
     examples, _ = reader.read(Path(train), columns, labelled=False)
     optimise = base.recipe.optimise
     recipe = base.recipe.replace(optimise=replace(optimise, rate=SLOWER * optimise.rate))  # type: ignore[type-var]

@@ -87,7 +87,9 @@ def _shown(cell: Any) -> Any:
     """A value of an answer on the screen."""
     if isinstance(cell, float):
         return f"{cell:.4f}"
-    return " ".join(cell) if isinstance(cell, list) else cell
+    if isinstance(cell, dict):
+        return " ".join(f"{name}={_shown(value)}" for name, value in cell.items())
+    return " ".join(map(_shown, cell)) if isinstance(cell, list) else cell
 
 
 def _table(file: IO[str], delimiter: str) -> Any:

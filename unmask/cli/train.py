@@ -217,18 +217,23 @@ def adapt(
         "{wrong} has no effect with --curve or --find-rate: leave it out",
         wrong=" and ".join(wrong),
     )
+    require(
+        not fresh or warm_text is None,
+        "--warm-text continues pretraining, and --fresh starts from random weights: leave one of them out",
+    )
     base = unmask.load(run, device=device, recipe=recipe_file, tell=output.Said(json_))
     stop, progress = options.interrupt(), output.progress(json_)
+    of_task = [*settings, *["strict=true"] * strict]
     if warm_text is not None:
         warmed = out.with_name(f"{out.name}-text")
         base = unmask.warm(
-            base, train, warmed, budget=warm_text, task=task, text=text, label=label, seed=seed, overwrite=overwrite, resume=resume,
-            stop=stop, progress=progress,
+            base, train, warmed, budget=warm_text, task=task, settings=of_task, text=text, label=label, seed=seed,
+            overwrite=overwrite, resume=resume, stop=stop, progress=progress,
         )  # fmt: skip
         if base.history[-1].get("stopped"):
             raise typer.Exit(130)
     asked: dict[str, Any] = {
-        "task": task, "tune": tune, "settings": [*settings, *["strict=true"] * strict], "text": text, "label": label,
+        "task": task, "tune": tune, "settings": of_task, "text": text, "label": label,
         "overwrite": overwrite, "progress": progress,
     }  # fmt: skip
     if find_rate:
@@ -238,7 +243,7 @@ def adapt(
         return
     asked |= {"dev": dev, "seeds": seeds, "stop": stop, "unlabelled": unlabelled}
     if curve is not None:
-        found = base.label_curve(train, out, sizes=curve, **asked)
+        found = base.label_curve(train, out, sizes=curve, seed=seed, **asked)
         adapting.show_curve(found, out, json_)
         if found["stopped"]:
             raise typer.Exit(130)

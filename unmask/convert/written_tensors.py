@@ -15,7 +15,6 @@ from unmask.convert.names import Heads
 from unmask.convert.tensor_links import links
 from unmask.errors import require
 from unmask.infer.model import Model
-from unmask.tasks import Number
 from unmask.text import Tokenizer
 from unmask.train import checkpoint
 
@@ -46,8 +45,8 @@ def _kept(model: Model, found: Architecture, backbone: Any) -> dict[str, Tensor]
     ours = _with_first_task({name: tensor for name, tensor in whole.items() if not name.startswith(gone)})
     name = heads.label or heads.choice
     head: Any = model.recipe.predict[name] if name else None
-    if isinstance(model.recipe.task, Number):
-        ours = _scaled(f"predict.{heads.label}.out", ours, model.recipe.task)
+    if model.recipe.task is not None:
+        ours = _scaled(f"predict.{heads.label}.out", ours, *model.recipe.task.final_scale)
     if head and not family.pooler_norm and linear_label.fits(head, family.pooler, backbone.width):
         ours = linear_label.doubled(str(name), ours)
     strange = sorted(ours.keys() - {link.ours for link in links(family, heads, ours, backbone)})
@@ -66,14 +65,15 @@ def _with_first_task(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
     return tensors if tasks is None else tensors | {_POSITIONS: tensors[_POSITIONS] + tasks[0]}
 
 
-def _scaled(name: str, tensors: Mapping[str, Tensor], task: Number) -> dict[str, Tensor]:
-    """The tensors with an output that gives the number itself: the network here learns standardised numbers."""
-    mean, deviation = task.mean or 0.0, task.deviation or 1.0
-    if (mean, deviation) == (0.0, 1.0):
+def _scaled(name: str, tensors: Mapping[str, Tensor], factor: float, shift: float) -> dict[str, Tensor]:
+    """The tensors with an output that gives the final scores: of a task with numbers, the number itself."""
+    if (factor, shift) == (1.0, 0.0):
         return dict(tensors)
-    weight = tensors[f"{name}.weight"]
-    bias = tensors.get(f"{name}.bias", weight.new_zeros(len(weight)))
-    return dict(tensors) | {f"{name}.weight": weight * deviation, f"{name}.bias": bias * deviation + mean}
+    found = {f"{name}.weight": tensors[f"{name}.weight"] * factor}
+    bias = f"{name}.bias"
+    if bias in tensors or shift:
+        found[bias] = tensors.get(bias, torch.zeros(len(found[f"{name}.weight"]))) * factor + shift
+    return dict(tensors) | found
 
 
 def _place(left_out: str) -> str:

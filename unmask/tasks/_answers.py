@@ -91,12 +91,10 @@ class Tagged:
 
     def columns(self, top: int) -> dict[str, Any]:
         _one(top, "one tag to each word")
-        return {"tags": list(self.tags)}
+        return {"tags": list(self.tags), "probabilities": [round(share, 6) for share in self.probabilities]}
 
     def as_json(self, top: int) -> dict[str, Any]:
-        more = {"entities": self.entities} if self.spans else {}
-        shares = [round(share, 6) for share in self.probabilities]
-        return {"tokens": list(self.words)} | self.columns(top) | {"probabilities": shares} | more
+        return {"tokens": list(self.words)} | self.columns(top) | ({"entities": self.entities} if self.spans else {})
 
 
 @dataclass(frozen=True)
@@ -108,6 +106,11 @@ class Found:
     @property
     def text(self) -> str:
         return self.best[0][0]
+
+    def if_sure(self, threshold: float) -> Found:
+        """The same with an empty text in the place of the best answer, if its probability is under a threshold."""
+        share = self.best[0][2]
+        return self if share >= threshold else Found((("", (0, 0), share), *self.best[1:]))
 
     def columns(self, top: int) -> dict[str, Any]:
         """The `top` answers and their probabilities as columns: answer, probability, answer_2, probability_2 ..."""
@@ -144,9 +147,14 @@ class Several:
     labels: tuple[str, ...]
     probabilities: dict[str, float]  # of every label
 
+    def if_sure(self, threshold: float) -> Several:
+        """The same without the labels whose probability is under a threshold."""
+        return replace(self, labels=tuple(name for name in self.labels if self.probabilities[name] >= threshold))
+
     def columns(self, top: int) -> dict[str, Any]:
         _one(top, "all labels that are likely enough")
-        return {"labels": list(self.labels)}
+        shares = {name: round(share, 6) for name, share in self.probabilities.items()}
+        return {"labels": list(self.labels), "probabilities": shares}
 
     def as_json(self, top: int) -> dict[str, Any]:
         return self.columns(top) | {"probabilities": self.probabilities}

@@ -15,13 +15,17 @@ from unmask.errors import UserError, require
 from unmask.tasks._labelled import Columns, read_unlabelled
 from unmask.tasks._rows import read_rows
 from unmask.text import Corpus
-from unmask.text.documents import suffixes
+from unmask.text.documents import NO_BLANK_LINE, suffixes
 from unmask.text.sentences import sentence_starts
 
 Alone = Literal["dropout", "neighbour"]  # what texts without labels are compared with
 _NEEDED = (
     'an example needs "text_a" and "text_b" (with "label", if there are labels), or "anchor" and "positive" (with '
     '"negative", if there are any), or "text" alone'
+)
+_ONE_DOCUMENT = (
+    "files without a blank line, each read as one document: put a blank line between documents, otherwise the last sentence of "
+    "one is paired with the first of the next"
 )
 
 
@@ -91,7 +95,7 @@ def _plain(path: Path, alone: Alone) -> tuple[list[Compared], Counter[str]]:
     corpus = Corpus([path], lines=alone == "dropout")
     found = ((text, f"{path}, text {number:,}") for number, text in enumerate(corpus, 1))
     examples = _alone(found, alone, path)
-    return examples, Counter(corpus.notes)
+    return examples, Counter({_ONE_DOCUMENT if note == NO_BLANK_LINE else note: n for note, n in corpus.notes.items()})
 
 
 def _alone(texts: Iterable[tuple[str, str]], alone: Alone, path: Path) -> list[Compared]:

@@ -109,12 +109,20 @@ class Training(axes.Part):
         return False
 
     @property
+    def needs_dropout(self) -> bool:
+        return False
+
+    @property
     def compares(self) -> bool:
         return False
 
     @property
     def has_temperature(self) -> bool:
         return False
+
+    @property
+    def final_scale(self) -> tuple[float, float]:
+        return 1.0, 0.0
 
     def knows(self, path: Path, columns: Any) -> bool:
         if format_of(path) not in ROWS or not path.is_file():
@@ -165,6 +173,9 @@ class Training(axes.Part):
 
     def kinds(self, examples: Sequence[Any]) -> Sequence[str]:
         return [""] * len(examples)
+
+    def groups(self, examples: Sequence[Any]) -> Sequence[Sequence[int]]:
+        return [[number] for number in range(len(examples))]
 
     def decided(self, recipe: Recipe, **changes: Any) -> Self:
         """The task with all hyperparameters set, and with these changes."""

@@ -36,6 +36,8 @@ __all__ = ["Classify", "Columns", "Example", "described", "label_numbers", "read
 
 SOME: Final = 256  # training examples whose labels are predicted after training if there is no dev set
 
+STRIDE = 0.5  # the usual share of a window by which windows advance
+
 
 @dataclass(frozen=True)
 class Classify(Training):
@@ -53,7 +55,7 @@ class Classify(Training):
     language: float | Curve | None = None
     # a text that is too long is cut, or read in windows: the mean of their vectors is classified
     long: Literal["cut", "strides"] = "cut"
-    stride: float = 0.5  # windows advance by this share of a window
+    stride: float = STRIDE  # windows advance by this share of a window
     mark: str | None = (
         None  # a column with the place of an entity: [ENT] is put around it, for entity typing; none: no marks
     )
@@ -72,6 +74,11 @@ class Classify(Training):
         check_dropout(self.dropout)
         check_language(self.language)
         check_stride(self.stride)
+        require(
+            self.long == "strides" or self.stride == STRIDE,
+            "stride={stride} has no effect on texts that are cut: set long=strides too, or leave stride out",
+            stride=self.stride,
+        )
         require(
             self.temperature > 0,
             "temperature must be over 0, got {temperature}: 1 leaves probabilities as they are",
@@ -107,6 +114,10 @@ class Classify(Training):
         return True
 
     @property
+    def final_scale(self) -> tuple[float, float]:
+        return 1 / self.temperature, 0.0
+
+    @property
     def main_scores(self) -> tuple[str, ...]:
         return ("accuracy",)
 
@@ -126,6 +137,13 @@ class Classify(Training):
 
     def learn(self, examples: Sequence[Example]) -> Classify:
         names = self.labels or label_names(examples)
+        unnamed = sorted({str(example.label) for example in examples} - {*names})
+        require(
+            not unnamed,
+            "labels={names} does not name all labels of the training examples: add {unnamed}, or leave labels out",
+            names=names,
+            unnamed=", ".join(map(repr, unnamed[:5])),
+        )
         weights = self.weights
         if self.balance and not weights:
             counts = np.bincount(label_numbers(examples, names, "the examples"), minlength=len(names))

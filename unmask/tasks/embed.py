@@ -22,7 +22,7 @@ from unmask.recipe import Recipe
 from unmask.settings import override
 from unmask.tasks._answers import Prediction
 from unmask.tasks._compared import Alone, Compared, read
-from unmask.tasks._fitting_loss import Loss, check_loss, check_settings, loss_for
+from unmask.tasks._fitting_loss import Loss, are_numbers, check_loss, check_settings, loss_for
 from unmask.tasks._labelled import label_names, label_numbers
 from unmask.tasks._recipe import with_head
 from unmask.tasks._training import Training
@@ -92,6 +92,10 @@ class Embed(Training):
     def head(self) -> str:
         return "vectors"
 
+    @property
+    def needs_dropout(self) -> bool:
+        return self.loss == "dropout" or bool(self.dropout)
+
     def read(self, path: Path, columns: Any, *, labelled: bool = True) -> tuple[list[Compared], Counter[str]]:
         alone: Alone | None = next((one for one in get_args(Alone) if one == self.loss), None)
         return read(path, columns, alone=alone, labelled=labelled)
@@ -159,7 +163,7 @@ class Embed(Training):
     def lay_out(self, examples: Sequence[Compared], *, labelled: bool = True) -> Laid:
         """A row for each text."""
         readings = [tuple(Text(text) for text in example.texts) for example in examples]
-        if not labelled or examples[0].label is None:
+        if not labelled or examples[0].label is None or self._only_cosines(examples):
             return Laid(readings)
         if self.loss == "softmax":
             return Laid(readings, label_numbers(_as_labelled(examples), self.labels, "the examples"))
@@ -178,7 +182,7 @@ class Embed(Training):
         """The class of each pair if there are classes, otherwise the cosine of its two vectors."""
         self.check(examples, model.name, labelled=False)
         laid = self.lay_out(examples, labelled=False)
-        if self.loss == "softmax":
+        if self.loss == "softmax" and not self._only_cosines(examples):
             scores, notes = model.scores(PAIRS, laid)
             return Answered([self._prediction(row) for row in scores], notes)
         vectors, notes = model.scores(VECTORS, laid)
@@ -190,7 +194,7 @@ class Embed(Training):
             truth = label_numbers(_as_labelled(examples), self.labels, "the examples")
             return dict(metrics.classification(truth, [self.labels.index(one.label) for one in answers], self.labels))
         require(
-            self.loss != "softmax",
+            self.loss != "softmax" or examples[0].label is not None,
             "{name} was trained with classes of pairs, and the examples have no label: give pairs with a label",
             name=model.name,
         )
@@ -246,7 +250,14 @@ class Embed(Training):
         return self.low or 0.0, 1.0 if self.high is None else self.high
 
     def _has_classes(self, examples: Sequence[Compared]) -> bool:
-        return self.loss == "softmax" and bool(examples) and examples[0].label is not None
+        given = bool(examples) and examples[0].label is not None
+        return self.loss == "softmax" and given and not self._only_cosines(examples)
+
+    def _only_cosines(self, examples: Sequence[Compared]) -> bool:
+        """Whether a model with classes is scored on pairs with numbers, by the cosines of its vectors (Sentence-BERT)."""
+        if self.loss != "softmax" or not examples or examples[0].label is None:
+            return False
+        return are_numbers(examples) and not {example.label for example in examples} & {*self.labels}
 
     def _prediction(self, scores: np.ndarray) -> Prediction:
         shares = metrics.softmax(scores)

@@ -159,6 +159,10 @@ class Number(Training):
         return []
 
     @property
+    def final_scale(self) -> tuple[float, float]:
+        return self._deviation, self._mean
+
+    @property
     def _mean(self) -> float:
         return 0.0 if self.mean is None else self.mean
 

@@ -170,6 +170,14 @@ class Rank(Training):
         found = self.score(model, examples, answers)
         return Judged(found["mrr"], {name: value for name, value in found.items() if isinstance(value, float)}, answers)
 
+    def kinds(self, examples: Sequence[Candidate]) -> list[str]:
+        """Whether the query of each passage has a relevant one: the others have no scores."""
+        scored = {one.query for one in examples if one.relevance}
+        return ["scored" if one.query in scored else "not scored" for one in examples]
+
+    def groups(self, examples: Sequence[Candidate]) -> list[list[int]]:
+        return by_query(examples)
+
     def relevance(self, answer: Ranked) -> float:
         return answer.score
 

@@ -83,9 +83,14 @@ class Span(Training):
         return [_asked(value, name) for value, name in zip(values, names, strict=True)]
 
     def learn(self, examples: Sequence[Asked]) -> Span:
-        lacking = any(asked.answers == () for asked in examples)
-        scorer = self.scorer or scorer_of([asked.context for asked in examples])
-        return replace(self, no_answer=lacking if self.no_answer is None else self.no_answer, scorer=scorer)
+        lacking = any(asked.answers == () for asked in examples) if self.no_answer is None else self.no_answer
+        require(
+            lacking or self.threshold == 0,
+            "threshold={threshold} has no effect, because every training question has an answer: leave it out, or set "
+            "no_answer=true",
+            threshold=self.threshold,
+        )
+        return replace(self, no_answer=lacking, scorer=self.scorer or scorer_of([asked.context for asked in examples]))
 
     def check(self, examples: Sequence[Asked], reader: str, *, labelled: bool = True) -> None:
         wrong = next((i for i, asked in enumerate(examples) if labelled and asked.answers is None), None)

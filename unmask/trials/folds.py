@@ -24,19 +24,23 @@ FAR = 3.0  # deviations from the usual error: so far from the prediction, a numb
 _DEVIATION = 1.4826  # times the median distance to the median is the standard deviation, if errors are normal
 
 
-def split(kinds: Sequence[str], folds: int, seed: int) -> list[np.ndarray]:
-    """The numbers of the examples in each fold, in random order. `kinds`: of each example; each kind is spread evenly."""
+def split(
+    kinds: Sequence[str], folds: int, seed: int, groups: Sequence[Sequence[int]] | None = None
+) -> list[np.ndarray]:
+    """The numbers of the examples in each fold, in random order. `kinds`: of each example; each kind is spread evenly.
+    `groups`: the numbers of examples that stay together; None: each example is alone."""
+    groups = [[number] for number in range(len(kinds))] if groups is None else groups
     require(
-        2 <= folds <= len(kinds),
-        "--folds must be between 2 and the number of examples, {count:,}; got {folds}",
-        count=len(kinds),
+        2 <= folds <= len(groups),
+        "--folds must be between 2 and the number of {what}, {count:,}; got {folds}",
+        what="examples" if len(groups) == len(kinds) else "groups of examples that are scored together",
+        count=len(groups),
         folds=folds,
     )
-    order = chance.generator(seed, chance.purpose("folds")).permutation(len(kinds))
-    sorted_order = order[
-        np.argsort(np.array(kinds)[order], kind="stable")
-    ]  # examples of the same kind follow each other
-    return [np.sort(sorted_order[number::folds]) for number in range(folds)]
+    order = chance.generator(seed, chance.purpose("folds")).permutation(len(groups))
+    of_groups = np.array([kinds[numbers[0]] for numbers in groups])
+    sorted_order = order[np.argsort(of_groups[order], kind="stable")]  # groups of the same kind follow each other
+    return [np.sort(np.concatenate([groups[number] for number in sorted_order[fold::folds]])) for fold in range(folds)]
 
 
 def cross_validate(
@@ -47,7 +51,7 @@ def cross_validate(
 
     Returns the score of each fold, the scores of all answers together, and `suspects`: examples whose label is probably
     wrong, which are also written to `out`."""
-    parts = split(task.kinds(examples), folds, seed)
+    parts = split(task.kinds(examples), folds, seed, task.groups(examples))
     answers: list[Any] = [None] * len(examples)
     scores: list[float] = []
     for number, part in enumerate(parts, 1):
