@@ -16,7 +16,7 @@ from unmask.data.pack import pack
 from unmask.data.prepare import prepare
 from unmask.data.shards import Collection, Shards
 from unmask.errors import UserError
-from unmask.pretraining import Mixture
+from unmask.pretraining import Mixture, pretrain
 from unmask.text.columns import BEGINS
 from unmask.text.connectives import RELATIONS, table
 from unmask.text.encode import CAPITAL, encode_documents
@@ -259,6 +259,33 @@ def test_data_without_capitals_is_refused_with_the_command_that_makes_them(tmp_p
         Mixture.open([tmp_path / "False"]).check(recipe)
     Mixture.open([tmp_path / "True"]).check(recipe)
     assert CAPITAL in Shards(tmp_path / "True").columns
+
+
+def trained(tmp_path, tokenizer, documents: list[str], *, holdout: float = 0.0) -> list[dict]:
+    """The records of a training that reads its text many times, in all stages."""
+    (tmp_path / "text.txt").write_text("\n\n".join(documents))
+    list(prepare(text.Corpus([tmp_path / "text.txt"]), tokenizer, tmp_path / "data", holdout=holdout, workers=1, capitals=True))  # fmt: skip
+    settings = ["hide.units=Words", "schedule.*.rows=2", "schedule.*.length=40"]
+    recipe = recipes.get("ernie-2", size="tiny", settings=settings)
+    return list(pretrain(recipe, [tmp_path / "data"], tmp_path / "run", budget="56steps", device="cpu"))
+
+
+def test_a_document_of_one_sentence_is_counted_once_however_often_it_is_read(tmp_path, tokenizer):
+    notes = next(
+        one["notes"] for one in trained(tmp_path, tokenizer, [FIRST, ONE, SECOND]) if one.get("event") == "read"
+    )
+    tasks = ("elsewhere", "reordering", "distance", "title relevance")
+    assert {name: notes[f"documents with too few sentences, skipped by {name}"] for name in tasks} == dict.fromkeys(
+        tasks, 1
+    )
+
+
+def test_tasks_without_held_out_rows_are_named(tmp_path, tokenizer):
+    notices = [one["text"] for one in trained(tmp_path, tokenizer, [FIRST, SECOND] * 20, holdout=0.02) if "text" in one]
+    assert any(
+        one.startswith("the held-out loss is without the tracks reorder, distance, discourse, title: ")
+        for one in notices
+    )
 
 
 def test_what_a_late_task_lacks_is_said_before_anything_is_trained(tmp_path, monkeypatch):
