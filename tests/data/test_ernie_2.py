@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from itertools import permutations
 
 import numpy as np
 import pytest
 
-from tests.command import mistake
+from tests.command import mistake, works
 from unmask import chance, recipes, stages, text
 from unmask.data import Discourse, Distance, Elsewhere, Reordered, Texts, TitlePairs, TitleRelevance
 from unmask.data.arrange import ROLES, special_ids
@@ -255,7 +256,7 @@ def test_data_without_capitals_is_refused_with_the_command_that_makes_them(tmp_p
         for _ in prepare(corpus, tokenizer, tmp_path / f"{capitals}", holdout=0, workers=1, capitals=capitals):
             pass
     recipe = recipes.get("ernie-2", size="tiny", settings=["hide.units=Words"])
-    with pytest.raises(UserError, match="needs the column capital, .* --capitals --out FOLDER"):
+    with pytest.raises(UserError, match=r"needs the column capital, .* --capitals --out FOLDER.*turns\.capital=0"):
         Mixture.open([tmp_path / "False"]).check(recipe)
     Mixture.open([tmp_path / "True"]).check(recipe)
     assert CAPITAL in Shards(tmp_path / "True").columns
@@ -308,3 +309,5 @@ def test_what_a_late_task_lacks_is_said_before_anything_is_trained(tmp_path, mon
     )
     assert "the track 'discourse': no connective of the language 'en'" in said
     assert not (tmp_path / "run" / "log.jsonl").exists()
+    (advice,) = re.findall(r"leave the task out with (\S+)$", said)
+    works("pretrain", "ernie-2", tmp_path / "text.txt", *words, "--set", advice, "--budget", "7steps", "--out", tmp_path / "run")  # fmt: skip

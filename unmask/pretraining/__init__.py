@@ -201,7 +201,7 @@ def _check_data(recipe: Recipe, mixture: Mixture, seed: int) -> None:
         try:
             mixture.loader(recipe, length, seed, None, 1, stage=alone).batch(1)
         except UserError as error:
-            raise UserError("the track {name!r}: {error}", name=name, error=error) from error
+            raise error.of_track(name) from error
 
 
 def _measured(
