@@ -207,6 +207,10 @@ def test_queries_and_titles_may_come_from_a_file(tmp_path, tokenizer, texts):
     ]
     with pytest.raises(UserError, match="come from .*pairs.tsv, not from a text"):
         examples(TitlePairs(file=str(file)), texts, tokenizer)
+    for few in ("", "a query\ta title\t1\n"):  # the only line is held out
+        file.write_text(few)
+        with pytest.raises(UserError, match="pairs.tsv has no pair to train on: give two lines or more"):
+            TitlePairs(file=str(file)).open(Collection([]), tokenizer, LAYOUT, 24, 0)
     file.write_text("a query\ta title\t3\n")
     with pytest.raises(UserError, match="line 1: a line must be a query, a tab, a title, a tab and 0, 1 or 2"):
         TitlePairs(file=str(file)).open(Collection([]), tokenizer, LAYOUT, 24, 0)

@@ -103,6 +103,13 @@ class TitlePairs(Pairs):
     ) -> GroupReader:  # fmt: skip
         """The reader of the file; the documents of the data are not read. Every 50th line is held out."""
         lines = [line for number, line in enumerate(_lines(Path(self.file))) if (number % HELD_OUT > 0) == shuffled]
+        require(
+            bool(lines),
+            "{file} has no pair to {use}: give two lines or more, because the first and then every {every}th line is held out",
+            file=self.file,
+            use="train on" if shuffled else "hold out",
+            every=HELD_OUT,
+        )
         return GroupReader(Collection([_shard(lines, tokenizer)]), tokenizer, self, layout, length, seed)
 
     def runs(self, texts: Texts, layout: str, length: int, rng: Any) -> Runs:
