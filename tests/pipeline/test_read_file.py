@@ -48,6 +48,7 @@ WRONG = [
     ('triples = "graph.tsv"', 'labelled = ["train.jsonl", "test.jsonl"]', r"line 11: \[knowledge\] has two tracks with the name"),
     ('triples = "graph.tsv"', 'labelled = "tokens.jsonl"', "line 11: bert has a track or a loss with the name 'tokens' already: rename .*tokens.jsonl"),
     ('triples = "graph.tsv"', 'text = "wiki/"\nrecipe = "ernie-2"\nset = "hide.units=Words"\nlabelled = "title.jsonl"', "line 14: ernie-2 has .* the name 'title' already"),
+    ('triples = "graph.tsv"', 'labelled = "alike.jsonl"', r"line 11: .*alike.jsonl: a classifier needs two labels or more, but the examples have \['long'\]"),
     ('triples = "graph.tsv"', 'labelled = "type.jsonl"', "line 11: a track with labelled examples cannot be called 'type'"),
     ('triples = "graph.tsv"', 'triples = "graph.tsv"\nnames = "train.jsonl"', "line 12: .*train.jsonl, line 1: the line must have an entity and its name"),
     ('lines = true', 'recipe = "ernie-thu"\ngraph = "graph.tsv"\nnames = "train.jsonl"', "line 18: .*train.jsonl, line 1: the line must have"),
@@ -86,6 +87,7 @@ def test_a_mistake_names_its_line_and_nothing_is_begun(tmp_path, before, after, 
     file, runner = folder(tmp_path, FILE.replace(before, after, 1)), FakeRunner()
     for name in ("tokens", "title", "type"):
         (tmp_path / f"{name}.jsonl").write_text((tmp_path / "train.jsonl").read_text())
+    (tmp_path / "alike.jsonl").write_text('{"text": "a river", "label": "long"}\n' * 3)
     with pytest.raises(UserError, match=r"mine\.toml, " + said):
         run_pipeline(file, progress=False, runner=runner)
     assert runner.calls == []

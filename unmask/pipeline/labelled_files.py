@@ -41,7 +41,7 @@ def labelled_files(file: TomlFile, stage: str, given: Sequence[str]) -> tuple[La
 
 
 def check_file(given: LabelledFile) -> None:
-    """Refuse a file that no task reads."""
+    """Refuse a file that no task reads, or can learn from."""
     kind = tasks.kind_of(given.train)
     require(
         kind is not None,

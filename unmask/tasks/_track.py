@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import dataclasses
 import re
+from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from torch import nn
 
 from unmask.axes import Objective, Pretrained
 from unmask.data import Labelled
-from unmask.errors import require
+from unmask.errors import UserError, require
 from unmask.recipe import MAIN, Recipe, Track
 
 
@@ -32,6 +34,14 @@ def track_of(base: Pretrained, name: str, given: Track, task: Any, arrange: Labe
         predict=shared if given.predict is None else given.predict,
         own=given.own | own,
     )
+
+
+def learned(task: Any, examples: Sequence[Any], file: str | Path) -> Any:
+    """The task with the values that the examples of a file decide. An error names the file: there are several."""
+    try:
+        return task.learn(examples)
+    except UserError as error:
+        raise UserError("{file}: {error}", file=file, error=error) from None
 
 
 def check_track_name(name: str) -> None:
