@@ -17,6 +17,11 @@ class UserError(ValueError):
         self.template, self.values = template, values
         super().__init__(template.format(**values) if values else template)
 
+    def of_track(self, name: str) -> UserError:
+        """The same error, which names its track; advice with the value `track` names it too."""
+        plain = self.template if self.values else self.template.replace("{", "{{").replace("}", "}}")
+        return UserError(f"the track {{track!r}}: {plain}", **self.values | {"track": name})
+
 
 class Notice(UserWarning):
     """Something the user should know, while the job continues: a warning in Python, a note on the command line."""

@@ -218,6 +218,14 @@ def test_tasks_that_cannot_be_trained_together_are_refused_with_the_reason(name,
     assert not (tmp_path / "x").exists()
 
 
+def test_the_file_of_a_task_that_cannot_be_learned_is_named(place, tmp_path):
+    for task, examples in (("alike", [{"text": "a river", "label": "long"}] * 12), ("other", rows("classify", 12))):
+        for split in ("train", "test"):
+            write(tmp_path / "tasks" / task / f"{split}.jsonl", examples)
+    said = mistake("adapt", place / "base", tmp_path / "tasks", "--out", tmp_path / "x", "--device", "cpu")
+    assert f"{tmp_path / 'tasks/alike/train.jsonl'}: a classifier needs two labels or more" in said
+
+
 def test_a_folder_with_one_task_and_options_for_one_task_are_refused(place, tmp_path):
     for split in ("train", "test"):
         write(tmp_path / "tasks/only" / f"{split}.jsonl", rows("classify", 12))

@@ -31,12 +31,20 @@ def test_entities_are_given_by_characters_or_by_words(tmp_path):
     assert unmask.tasks.kind_of(file) == "relation"
 
 
+def test_a_blank_word_keeps_its_number(tmp_path):
+    row = {"tokens": ["The", "star", "(", " ", "Chi", ")"], "head": [1, 2], "tail": {"positions": [[4]]}, "label": "is"}
+    (tmp_path / "t.jsonl").write_text(json.dumps(row))
+    (found,), _ = Relation().read(tmp_path / "t.jsonl", None)
+    assert (found.text[slice(*found.head)], found.text[slice(*found.tail)]) == ("star", "Chi")
+
+
 @pytest.mark.parametrize(
     "change,expected",
     [
         ({"head": [10, 4]}, r'"head" must be \[start, end\].*got \[10, 4\]'),
         ({"tail": [0, 99]}, '"tail" must be .* in 0 to 29; got'),
         ({"tail": None}, '"tail" must be .*got None'),
+        ({"tail": [3, 4]}, r'"tail" is \[3, 4\], where the text has only spaces: give the characters of the entity'),
         ({"text": ""}, 'an example needs "text"'),
         ({"label": 0.5}, 'needs "label", a word or a whole number, got 0.5'),
     ],

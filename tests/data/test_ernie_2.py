@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from itertools import permutations
 
 import numpy as np
 import pytest
 
-from tests.command import mistake
+from tests.command import mistake, works
 from unmask import chance, recipes, stages, text
 from unmask.data import Discourse, Distance, Elsewhere, Reordered, Texts, TitlePairs, TitleRelevance
 from unmask.data.arrange import ROLES, special_ids
@@ -16,7 +17,7 @@ from unmask.data.pack import pack
 from unmask.data.prepare import prepare
 from unmask.data.shards import Collection, Shards
 from unmask.errors import UserError
-from unmask.pretraining import Mixture
+from unmask.pretraining import Mixture, pretrain
 from unmask.text.columns import BEGINS
 from unmask.text.connectives import RELATIONS, table
 from unmask.text.encode import CAPITAL, encode_documents
@@ -206,6 +207,10 @@ def test_queries_and_titles_may_come_from_a_file(tmp_path, tokenizer, texts):
     ]
     with pytest.raises(UserError, match="come from .*pairs.tsv, not from a text"):
         examples(TitlePairs(file=str(file)), texts, tokenizer)
+    for few in ("", "a query\ta title\t1\n"):  # the only line is held out
+        file.write_text(few)
+        with pytest.raises(UserError, match="pairs.tsv has no pair to train on: give two lines or more"):
+            TitlePairs(file=str(file)).open(Collection([]), tokenizer, LAYOUT, 24, 0)
     file.write_text("a query\ta title\t3\n")
     with pytest.raises(UserError, match="line 1: a line must be a query, a tab, a title, a tab and 0, 1 or 2"):
         TitlePairs(file=str(file)).open(Collection([]), tokenizer, LAYOUT, 24, 0)
@@ -255,10 +260,37 @@ def test_data_without_capitals_is_refused_with_the_command_that_makes_them(tmp_p
         for _ in prepare(corpus, tokenizer, tmp_path / f"{capitals}", holdout=0, workers=1, capitals=capitals):
             pass
     recipe = recipes.get("ernie-2", size="tiny", settings=["hide.units=Words"])
-    with pytest.raises(UserError, match="needs the column capital, .* --capitals --out FOLDER"):
+    with pytest.raises(UserError, match=r"needs the column capital, .* --capitals --out FOLDER.*turns\.capital=0"):
         Mixture.open([tmp_path / "False"]).check(recipe)
     Mixture.open([tmp_path / "True"]).check(recipe)
     assert CAPITAL in Shards(tmp_path / "True").columns
+
+
+def trained(tmp_path, tokenizer, documents: list[str], *, holdout: float = 0.0) -> list[dict]:
+    """The records of a training that reads its text many times, in all stages."""
+    (tmp_path / "text.txt").write_text("\n\n".join(documents))
+    list(prepare(text.Corpus([tmp_path / "text.txt"]), tokenizer, tmp_path / "data", holdout=holdout, workers=1, capitals=True))  # fmt: skip
+    settings = ["hide.units=Words", "schedule.*.rows=2", "schedule.*.length=40"]
+    recipe = recipes.get("ernie-2", size="tiny", settings=settings)
+    return list(pretrain(recipe, [tmp_path / "data"], tmp_path / "run", budget="56steps", device="cpu"))
+
+
+def test_a_document_of_one_sentence_is_counted_once_however_often_it_is_read(tmp_path, tokenizer):
+    notes = next(
+        one["notes"] for one in trained(tmp_path, tokenizer, [FIRST, ONE, SECOND]) if one.get("event") == "read"
+    )
+    tasks = ("elsewhere", "reordering", "distance", "title relevance")
+    assert {name: notes[f"documents with too few sentences, skipped by {name}"] for name in tasks} == dict.fromkeys(
+        tasks, 1
+    )
+
+
+def test_tasks_without_held_out_rows_are_named(tmp_path, tokenizer):
+    notices = [one["text"] for one in trained(tmp_path, tokenizer, [FIRST, SECOND] * 20, holdout=0.02) if "text" in one]
+    assert any(
+        one.startswith("the held-out loss is without the tracks reorder, distance, discourse, title: ")
+        for one in notices
+    )
 
 
 def test_what_a_late_task_lacks_is_said_before_anything_is_trained(tmp_path, monkeypatch):
@@ -281,3 +313,5 @@ def test_what_a_late_task_lacks_is_said_before_anything_is_trained(tmp_path, mon
     )
     assert "the track 'discourse': no connective of the language 'en'" in said
     assert not (tmp_path / "run" / "log.jsonl").exists()
+    (advice,) = re.findall(r"leave the task out with (\S+)$", said)
+    works("pretrain", "ernie-2", tmp_path / "text.txt", *words, "--set", advice, "--budget", "7steps", "--out", tmp_path / "run")  # fmt: skip

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from pathlib import Path
 
 import pytest
 import torch
@@ -148,6 +149,23 @@ def test_a_run_answers_with_the_head_of_a_track_and_resumes_only_with_the_same_f
     model = load(tmp_path / "run")
     with pytest.raises(UserError, match="was changed since this run was started"):
         model.recipe.tracks["reviews"].arrange.open(None, model.tokenizer, model.recipe.layout, 32, 0)
+
+
+def test_a_head_is_continued_only_with_the_same_labels(plain_shards, tmp_path):
+    made = [{"text": f"the river is {i}", "label": "good" if i % 2 else "bad"} for i in range(60)]
+    others = [row | {"label": {"good": "east", "bad": "west"}[row["label"]]} for row in made]
+    files = {"same": write(tmp_path / "a.jsonl", made), "other": write(tmp_path / "b.jsonl", others)}
+
+    def trained(out: str, file: Path, *more: object) -> str:
+        track = f"tracks.mine=Track(arrange=Labelled(file='{file}'))"
+        turns = "schedule.*.turns={'main': 1, 'mine': 1}"
+        said = pretrain("bert", plain_shards["wordpiece"], tmp_path / out, "--set", track, "--set", turns, *more)
+        return " ".join((said.out + said.err).split())
+
+    trained("first", files["same"])
+    said = f"the track mine has other labels than in {tmp_path / 'first'}, so its head starts with random weights"
+    assert said not in trained("same", files["same"], "--from", tmp_path / "first")
+    assert said in trained("other", files["other"], "--from", tmp_path / "first")
 
 
 def test_a_file_that_no_task_reads_is_refused_before_anything_is_written(plain_shards, tmp_path):

@@ -95,6 +95,14 @@ def test_a_model_reads_the_entities_of_texts_when_it_is_adapted_and_used(place, 
         unmask.load(tmp_path / "adapted", device="cpu")
 
 
+def test_a_model_chooses_between_entities_of_one_name_as_its_data_did(place, tmp_path):
+    prepare(place, tmp_path / "data", "--graph", place / "g_vectors", "--link-by", "context")
+    pretrain("ernie-thu", tmp_path / "data", tmp_path / "first", "--from", place / "bert", steps=1)
+    assert unmask.load(tmp_path / "first", device="cpu").linker.by == "context"
+    pretrain("ernie-thu", place / "g_data", tmp_path / "second", "--from", tmp_path / "first", steps=1)
+    assert unmask.load(tmp_path / "second", device="cpu").linker.by == "prior"
+
+
 def test_data_without_links_or_of_two_graphs_is_refused(place, tmp_path):
     said = pretrain("ernie-thu", place / "plain", tmp_path / "x", call=mistake)
     assert "was prepared without them: learn vectors with 'unmask graph'" in said

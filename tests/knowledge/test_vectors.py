@@ -162,7 +162,18 @@ def test_the_command_refuses_what_has_no_effect_and_names_the_line_of_a_mistake(
     assert "names.jsonl, line 2" in mistake("graph", path, "--out", out, "--names", names)
     path.write_text("Paris\tin\tFrance\nParis\tFrance\n")
     assert "g.tsv, line 2: the line must be a triple" in mistake("graph", path, "--out", out)
+    path.write_text("Paris,in,France\n")
+    assert "NAME, a tab, relation, a tab, NAME; got 'Paris,in,France'" in mistake("graph", path, "--out", out)
     assert not out.exists()
+
+
+def test_a_graph_of_which_nothing_can_be_held_out_is_said_to_have_no_scores(tmp_path):
+    words = ("--out", tmp_path / "v", "--dims", 4, "--epochs", 1, "--device", "cpu", "--overwrite")
+    small = write(tmp_path / "g.tsv", [("Paris", "in", "France")])
+    said = "0 triples are left to rank, so there are no scores"
+    assert said in " ".join(works("graph", small, *words).err.split())
+    assert said in " ".join(works("graph", small, "--test", small, *words).err.split())
+    assert said not in works("graph", small, "--holdout", 0, *words).err
 
 
 def test_a_folder_of_vectors_that_was_changed_is_refused(tmp_path):

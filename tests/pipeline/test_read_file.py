@@ -46,6 +46,12 @@ WRONG = [
     ('triples = "graph.tsv"', 'labelled = "nowhere/"', "line 11: there is no such file or folder: .*nowhere"),
     ('triples = "graph.tsv"', 'labelled = "wiki/"', "line 11: .*wiki/a.txt is left out|line 11: .*wiki has no task"),
     ('triples = "graph.tsv"', 'labelled = ["train.jsonl", "test.jsonl"]', r"line 11: \[knowledge\] has two tracks with the name"),
+    ('triples = "graph.tsv"', 'labelled = "tokens.jsonl"', "line 11: bert has a track or a loss with the name 'tokens' already: rename .*tokens.jsonl"),
+    ('triples = "graph.tsv"', 'text = "wiki/"\nrecipe = "ernie-2"\nset = "hide.units=Words"\nlabelled = "title.jsonl"', "line 14: ernie-2 has .* the name 'title' already"),
+    ('triples = "graph.tsv"', 'labelled = "alike.jsonl"', r"line 11: .*alike.jsonl: a classifier needs two labels or more, but the examples have \['long'\]"),
+    ('triples = "graph.tsv"', 'labelled = "type.jsonl"', "line 11: a track with labelled examples cannot be called 'type'"),
+    ('triples = "graph.tsv"', 'triples = "graph.tsv"\nnames = "train.jsonl"', "line 12: .*train.jsonl, line 1: the line must have an entity and its name"),
+    ('lines = true', 'recipe = "ernie-thu"\ngraph = "graph.tsv"\nnames = "train.jsonl"', "line 18: .*train.jsonl, line 1: the line must have"),
     ("[knowledge]", "[general]", "line 10: two stages are called general, the other in line 6"),
     ("[knowledge]", '["a b"]', "line 10: the name of a stage is made of letters, digits, - and _ .*, got 'a b'"),
     ("[knowledge]", "[tokenizer]", "line 10: tokenizer is a field of the pipeline, and no stage"),
@@ -79,6 +85,9 @@ WRONG = [
 def test_a_mistake_names_its_line_and_nothing_is_begun(tmp_path, before, after, said):
     assert before in FILE
     file, runner = folder(tmp_path, FILE.replace(before, after, 1)), FakeRunner()
+    for name in ("tokens", "title", "type"):
+        (tmp_path / f"{name}.jsonl").write_text((tmp_path / "train.jsonl").read_text())
+    (tmp_path / "alike.jsonl").write_text('{"text": "a river", "label": "long"}\n' * 3)
     with pytest.raises(UserError, match=r"mine\.toml, " + said):
         run_pipeline(file, progress=False, runner=runner)
     assert runner.calls == []

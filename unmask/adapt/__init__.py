@@ -31,6 +31,7 @@ from unmask.init_weights import Undrawn
 from unmask.recipe import Recipe
 from unmask.system.single import draw_head
 from unmask.system.tuned import add_students, put_in
+from unmask.tasks._track import learned
 from unmask.tasks.classify import Columns
 from unmask.tasks.seen_examples import save_seen
 
@@ -59,7 +60,8 @@ def read_files(
     described = filter(None, [task.described(Path(file), columns) for file in (train, dev) if file])
     said = [f"{count:,} {note}" for _, notes in read for note, count in notes.items()]
     texts = read_unlabelled(task, unlabelled, columns) if unlabelled else []
-    return ExamplesRead(examples, held, [*described, *said, *data_notices(task, examples, held)], texts)
+    known = learned(task, examples, train)
+    return ExamplesRead(examples, held, [*described, *said, *data_notices(known, examples, held)], texts)
 
 
 def adapt(

@@ -12,9 +12,8 @@ LISTED = 5  # labels that are named
 
 
 def data_notices(task: Task, examples: Sequence[Any], dev: Sequence[Any]) -> list[str]:
-    """The notices about these training and dev examples. `task`: before it has learned from them."""
-    learned = task.learn(examples)
-    return [*_rare(learned, examples), *_repeated(learned, examples, dev)]
+    """The notices about these training and dev examples. `task`: with what it learned from them."""
+    return [*_rare(task, examples), *_repeated(task, examples, dev)]
 
 
 def _rare(task: Task, examples: Sequence[Any]) -> list[str]:

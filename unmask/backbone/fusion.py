@@ -24,7 +24,7 @@ from unmask.backbone.block import Block
 from unmask.backbone.embed import Norm
 from unmask.batch import Batch
 from unmask.errors import require
-from unmask.text.links import LINKS
+from unmask.text.links import LINKS, By
 
 if TYPE_CHECKING:
     from unmask.backbone.transformer import Transformer
@@ -47,6 +47,7 @@ class Fusion(Part):
     width: int = 100  # of the entities' vectors; pretraining takes it from the data
     entities: int = 1  # how many there are; pretraining takes it from the data
     graph: str = ""  # the fingerprint of their graph; pretraining takes it from the data
+    link_by: By = "prior"  # how texts are linked to entities of one name; pretraining takes it from the data
 
     def __post_init__(self) -> None:
         for name in ("heads", "width", "entities"):

@@ -76,6 +76,7 @@ FATES: dict[type, dict[str, Fate]] = {
     backbone.Full: {},
     backbone.Fusion: {
         "layers": "checked", "heads": "checked", "width": "checked", "entities": "checked", "graph": "checked",
+        "link_by": "checked",
     },
     backbone.Learned: {"every": "checked", "start": "training"},
     backbone.NoPositions: {},

@@ -16,6 +16,7 @@ from unmask.text import Tokenizer
 from unmask.text import layout as layouts
 from unmask.text.columns import Column
 
+TRACK = "TRACK"  # in advice: an arrangement does not know the name of its track; who knows it fills it in
 ROLES = tuple(layouts.SPECIALS.values())  # the special tokens that come after the texts, in this order
 
 

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from unmask.data.arrange import Runs, render
+from unmask.data.arrange import TRACK, Runs, render
 from unmask.data.pairs import CUT, READ, Pairs, truncate
 from unmask.data.shards import Texts
 from unmask.errors import require
@@ -90,8 +90,9 @@ class Found:
         found = np.array(self.pairs(texts), np.int64).reshape(-1, 5)
         require(
             len(found) > 0,
-            "no connective of the language {language!r} joins two texts of this data: set tracks.TRACK.arrange.language to its "
-            "language, give a file with tracks.TRACK.arrange.file, or leave the task out with schedule.*.turns.TRACK=0",
+            "no connective of the language {language!r} joins two texts of this data: set tracks.{track}.arrange.language to its "
+            "language, give a file with tracks.{track}.arrange.file, or leave the task out with schedule.*.turns.{track}=0",
+            track=TRACK,
             language=self.part.language,
         )
         a, b = found[:, 0:2].copy(), found[:, 2:4].copy()

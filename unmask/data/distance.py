@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from unmask.data.arrange import Runs, render
+from unmask.data.arrange import TRACK, Runs, render
 from unmask.data.chunks import chunks
 from unmask.data.pairs import Pairs
 from unmask.data.shards import Texts
@@ -35,7 +35,8 @@ class Distance(Pairs):
         require(
             len(found) > 0 and found.document[0] != found.document[-1],
             "sentence distance needs two documents with two sentences or more: separate sentences by line breaks or full stops "
-            "and documents by blank lines, or leave the task out with schedule.*.turns.TRACK=0",
+            "and documents by blank lines, or leave the task out with schedule.*.turns.{track}=0",
+            track=TRACK,
         )
         here = np.arange(len(found))
         first = np.searchsorted(found.document, found.document)  # the first chunk of the same document

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from unmask.data.arrange import Runs, render
+from unmask.data.arrange import TRACK, Runs, render
 from unmask.data.chunks import chunks
 from unmask.data.group_reader import Shuffled
 from unmask.data.shards import Texts
@@ -41,7 +41,8 @@ class Elsewhere(Shuffled):
         require(
             len(found) > 0,
             "no document has two sentences, but 'elsewhere' compares the parts of a document: separate sentences by line "
-            "breaks or full stops, or leave the task out with schedule.*.turns.TRACK=0",
+            "breaks or full stops, or leave the task out with schedule.*.turns.{track}=0",
+            track=TRACK,
         )
         spans = np.stack((found.begin, found.end), 1)
         made = render({"a": spans}, np.zeros(len(found), np.int64), layout, len(texts.ids), notes)

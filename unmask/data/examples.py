@@ -17,6 +17,7 @@ from unmask.data.marks import Marks, column_of
 from unmask.data.pack import Rows, pack
 from unmask.data.pack_examples import Packing, batch_of, packed_batch, padding_of
 from unmask.data.pairs import truncate
+from unmask.data.reader import Notes
 from unmask.data.shards import Texts
 from unmask.data.windows import windows
 from unmask.errors import require
@@ -230,6 +231,6 @@ class Examples:
         return self.state()
 
     @property
-    def notes(self) -> Counter[str]:
+    def notes(self) -> Notes:
         """Nothing is left out."""
-        return Counter()
+        return {}

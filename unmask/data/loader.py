@@ -6,7 +6,6 @@ mixture in proportion to their weights.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from itertools import groupby
@@ -18,7 +17,7 @@ import torch
 from unmask import chance
 from unmask.batch import Batch
 from unmask.data.pack import Rows, join_rows
-from unmask.data.reader import Cursor, Place, Reader, Slot, Taken
+from unmask.data.reader import Cursor, Notes, Place, Reader, Slot, Taken
 from unmask.errors import UserError, require
 from unmask.recipe import MAIN
 from unmask.text.columns import Column
@@ -156,8 +155,13 @@ class Loader:
         return max(cursor.place.visit for cursor in self.cursors)
 
     @property
-    def notes(self) -> Counter[str]:
-        return sum((cursor.notes for cursor in self.cursors), Counter())
+    def notes(self) -> Notes:
+        cursors = [(portion.track.name, cursor) for portion in self.portions for cursor in portion.cursors]
+        return {
+            (track, cursor.slot.source, block): notes
+            for track, cursor in cursors
+            for block, notes in cursor.notes.items()
+        }
 
 
 def _portions(tracks: list[TrackReaders], weights: list[float], rows: int, places: list[Place]) -> list[Portion]:

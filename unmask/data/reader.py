@@ -18,6 +18,9 @@ from unmask.data.pack import Rows
 from unmask.data.row_lengths import RowLengths
 from unmask.text.columns import Column
 
+# notes on each part of the data that was read: its track, its data set and its block. So a text that is read again counts once
+Notes = dict[tuple[str, int, int], Counter[str]]
+
 
 @dataclass(frozen=True)
 class Place:
@@ -115,7 +118,7 @@ class Cursor:
 
     def __init__(self, reader: Reader, slot: Slot, place: Place) -> None:
         self.reader, self.slot, self.place = reader, slot, place
-        self.notes: Counter[str] = Counter()
+        self.notes: dict[int, Counter[str]] = {}  # of each block; one that is read again counts once
         self._blocks = blocks_from(reader, replace(place, row=0), slot)
         self._block: Block | None = None
 
@@ -125,7 +128,7 @@ class Cursor:
         while count:
             if self._block is None:
                 self._block = next(self._blocks)
-                self.notes.update(self._block.notes)
+                self.notes[self.place.block] = self._block.notes
             end = min(self.place.row + count, len(self._block))
             taken.append(self._block.part(self.place.row, end))
             count -= end - self.place.row

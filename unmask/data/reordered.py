@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from unmask.data.arrange import ROLES, Runs
+from unmask.data.arrange import ROLES, TRACK, Runs
 from unmask.data.chunks import chunks
 from unmask.data.group_reader import Shuffled
 from unmask.data.shards import Texts
@@ -57,7 +57,8 @@ class Reordered(Shuffled):
         require(
             len(found) > 0,
             "no document has two sentences, but reordering needs them: separate sentences by line breaks or full stops, or leave the "
-            "task out with schedule.*.turns.TRACK=0",
+            "task out with schedule.*.turns.{track}=0",
+            track=TRACK,
         )
         sizes = np.minimum(rng.integers(1, self.pieces + 1, len(found)), found.last - found.first)
         dice = rng.random((len(found), 2 * self.pieces))

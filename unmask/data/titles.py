@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from unmask.data.arrange import Runs, render
+from unmask.data.arrange import TRACK, Runs, render
 from unmask.data.chunks import chunks
 from unmask.data.group_reader import GroupReader
 from unmask.data.pairs import CUT, READ, Pairs, truncate
@@ -47,7 +47,8 @@ class TitleRelevance(Pairs):
         require(
             len(found) > 0 and documents > 1,
             "title relevance needs two documents or more, of two sentences or more: separate sentences by line breaks or full "
-            "stops and documents by blank lines, or leave the task out with schedule.*.turns.TRACK=0",
+            "stops and documents by blank lines, or leave the task out with schedule.*.turns.{track}=0",
+            track=TRACK,
         )
         first = texts.document[:-1]
         titles = np.stack((texts.sentence[first], texts.sentence[first + 1]), 1)
@@ -102,6 +103,13 @@ class TitlePairs(Pairs):
     ) -> GroupReader:  # fmt: skip
         """The reader of the file; the documents of the data are not read. Every 50th line is held out."""
         lines = [line for number, line in enumerate(_lines(Path(self.file))) if (number % HELD_OUT > 0) == shuffled]
+        require(
+            bool(lines),
+            "{file} has no pair to {use}: give two lines or more, because the first and then every {every}th line is held out",
+            file=self.file,
+            use="train on" if shuffled else "hold out",
+            every=HELD_OUT,
+        )
         return GroupReader(Collection([_shard(lines, tokenizer)]), tokenizer, self, layout, length, seed)
 
     def runs(self, texts: Texts, layout: str, length: int, rng: Any) -> Runs:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
@@ -10,6 +9,7 @@ import numpy as np
 
 from unmask import chance
 from unmask.batch import Batch
+from unmask.data.reader import Notes
 from unmask.errors import UserError
 
 
@@ -17,7 +17,7 @@ class Source(Protocol):
     """Endless batches of one track."""
 
     @property
-    def notes(self) -> Counter[str]: ...
+    def notes(self) -> Notes: ...
 
     def batch(self, rows: int) -> Batch: ...
 
@@ -86,5 +86,5 @@ class TurnLoader:
         return {"tracks": self.places | now, "turns": dict(self.turns)}
 
     @property
-    def notes(self) -> Counter[str]:
-        return sum((loader.notes for loader in self.loaders.values()), Counter())
+    def notes(self) -> Notes:
+        return {part: notes for loader in self.loaders.values() for part, notes in loader.notes.items()}

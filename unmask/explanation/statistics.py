@@ -129,7 +129,7 @@ def measure(
             add(total, counts(name, chosen[name], made, vocabulary))
     return Statistics(
         recipe=recipe.name, size=recipe.size, variant=recipe.variant, track=track, stage=number, length=now.length,
-        data=str(data), seed=seed, visit=visit, notes=dict(loader.notes), **_shares(chosen, total, now.length, done),
+        data=str(data), seed=seed, visit=visit, notes=dict(sum(loader.notes.values(), Counter())), **_shares(chosen, total, now.length, done),
     )  # fmt: skip
 
 

@@ -12,9 +12,9 @@ from unmask.text.links import KnownEntities, Linker
 
 
 @lru_cache(maxsize=4)
-def known_linker(folder: Path) -> Linker:
+def known_linker(folder: Path, by: str) -> Linker:
     """The linker of a run's graph. It is kept in memory: building it takes seconds for a large graph."""
-    return linker_of(folder)
+    return linker_of(folder, by)
 
 
 def linker_of(folder: str | Path, by: str = "prior") -> Linker:

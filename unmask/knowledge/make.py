@@ -38,6 +38,10 @@ def make_vectors(
     graph = graph if test else hold_out(graph, holdout, training.seed)
     called, unnamed = read_names(None if names is None else Path(names), graph.entities)
     notes += unnamed + _unseen(graph)
+    if not len(graph.splits["test"]) and (test or holdout):
+        notes[
+            "triples are left to rank, so there are no scores: give more triples, a larger --holdout or another --test"
+        ] = 0
     vectors = first_vectors(training, len(graph.entities), len(graph.relations), device)
     vectors = yield from _learned(graph, vectors, training)
     tested = graph.splits["test"]

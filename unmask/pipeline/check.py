@@ -14,10 +14,12 @@ from unmask.adapt.ways import task_with, tuned_by, tuning_settings
 from unmask.api.from_text import Reading, check_pairs, check_reading, is_text
 from unmask.comparison.task_files import find
 from unmask.errors import UserError
+from unmask.knowledge.entity_names import read_names
 from unmask.knowledge.folder import read_about
 from unmask.knowledge.graph import read_graph
 from unmask.pipeline.chosen_recipe import chosen_recipe, own_file
-from unmask.pipeline.description import AdaptingStage, LabelledFile, Pipeline, PretrainingStage
+from unmask.pipeline.description import AdaptingStage, EntityGraph, Pipeline, PretrainingStage, Triples
+from unmask.pipeline.labelled_files import check_file, check_names
 from unmask.pipeline.toml_file import TomlFile
 from unmask.pretraining.mixture import needed_columns
 from unmask.recipe import Recipe
@@ -72,11 +74,11 @@ def _check_pretraining(file: TomlFile, pipeline: Pipeline, stage: PretrainingSta
                 one=one,
             )
             source_of(one)
-    with _at(file, stage.name, "triples"):
-        if stage.triples is not None:
-            read_graph({"train": stage.triples.files})
-    for labelled in stage.labelled:
-        _check_labelled(file, stage.name, labelled)
+    if stage.triples is not None:
+        _check_triples(file, stage.name, "triples", stage.triples)
+    with _at(file, stage.name, "labelled"):
+        for labelled in stage.labelled:
+            check_file(labelled)
     _check_recipe(file, pipeline, stage)
     recipe = _check_network(file, pipeline, stage)
     graph = Path(stage.graph.folder or stage.graph.files[0]) if stage.graph else None
@@ -139,7 +141,7 @@ def _check_graph(file: TomlFile, pipeline: Pipeline, stage: PretrainingStage, re
         if stage.graph.folder:
             read_about(Path(stage.graph.folder))
         else:
-            read_graph({"train": stage.graph.files})
+            _check_triples(file, stage.name, "graph", stage.graph)
         before = _graph_before(pipeline, stage)
         file.require(
             before is None or before.graph == stage.graph,
@@ -156,16 +158,11 @@ def _graph_before(pipeline: Pipeline, stage: PretrainingStage) -> PretrainingSta
     return before if before is None or before.graph else _graph_before(pipeline, before)
 
 
-def _check_labelled(file: TomlFile, stage: str, given: LabelledFile) -> None:
-    with _at(file, stage, "labelled"):
-        kind = tasks.kind_of(given.train)
-        file.require(
-            kind is not None,
-            (stage, "labelled"),
-            "no task reads {train} by its columns: docs/adapt.md lists the columns of every task",
-            train=given.train,
-        )
-        adapt.read_files(tasks.get(str(kind)), given.train, given.dev)
+def _check_triples(file: TomlFile, stage: str, field: str, given: Triples | EntityGraph) -> None:
+    with _at(file, stage, field):
+        graph, _ = read_graph({"train": given.files})
+    with _at(file, stage, "names"):
+        read_names(Path(given.names) if given.names else None, graph.entities)
 
 
 def _check_recipe(file: TomlFile, pipeline: Pipeline, stage: PretrainingStage) -> None:
@@ -183,6 +180,8 @@ def _check_recipe(file: TomlFile, pipeline: Pipeline, stage: PretrainingStage) -
         chosen_recipe(pipeline, alone, tracks=False)
     with _at(file, stage.name, "set" if stage.settings else "text"):
         check_training(chosen_recipe(pipeline, stage, tracks=False))
+    with _at(file, stage.name, "labelled"):
+        check_names(stage.labelled, chosen_recipe(pipeline, stage, tracks=False))
     with _at(file, stage.name, "triples" if stage.triples else "labelled"):
         check_training(chosen_recipe(pipeline, stage))
 

@@ -6,9 +6,14 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
+from unmask import adapt, tasks
 from unmask.comparison.task_files import find
+from unmask.errors import require
 from unmask.pipeline.description import LabelledFile
 from unmask.pipeline.toml_file import TomlFile, path_in
+from unmask.recipe import Recipe
+from unmask.system import objectives
+from unmask.tasks._track import check_track_name
 from unmask.text.documents import suffixes
 
 _SPLITS = ("train", "dev", "test")  # a file of such a name has the name of its folder
@@ -35,11 +40,35 @@ def labelled_files(file: TomlFile, stage: str, given: Sequence[str]) -> tuple[La
     return tuple(found)
 
 
+def check_file(given: LabelledFile) -> None:
+    """Refuse a file that no task reads, or can learn from."""
+    kind = tasks.kind_of(given.train)
+    require(
+        kind is not None,
+        "no task reads {train} by its columns: docs/adapt.md lists the columns of every task",
+        train=given.train,
+    )
+    adapt.read_files(tasks.get(str(kind)), given.train, given.dev)
+
+
+def check_names(given: Sequence[LabelledFile], recipe: Recipe) -> None:
+    """Refuse a name that the recipe has for a track or a loss of its own: the head of a task has the name of the task."""
+    for one in given:
+        check_track_name(one.name)
+        require(
+            one.name not in (*recipe.tracks, *objectives(recipe), *recipe.system.losses),
+            "{name} has a track or a loss with the name {taken!r} already: rename {train}, or its folder if the file is called train",
+            name=recipe.name,
+            taken=one.name,
+            train=one.train,
+        )
+
+
 def _of_folder(file: TomlFile, keys: tuple[str, ...], folder: Path) -> list[LabelledFile]:
     """The tasks of a folder: NAME/train.jsonl and, if it is there, NAME/dev.jsonl."""
-    tasks, notices = find(folder)
+    found, notices = find(folder)
     file.require(not notices, keys, "{notices}", notices="; ".join(notices))
-    trained = [task for task in tasks if task.train is not None]
+    trained = [task for task in found if task.train is not None]
     file.require(bool(trained), keys, "{folder} has no task with a train file: NAME/train.jsonl", folder=folder)
     return [LabelledFile(_plain(t.name), str(t.train), str(t.dev) if t.dev else None) for t in trained]
 

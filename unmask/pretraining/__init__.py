@@ -36,7 +36,7 @@ from unmask.pretraining.same_request import check_same
 from unmask.pretraining.short_budget import TOO_FEW_STEPS, about_shrinking, about_too_few, shrunk
 from unmask.pretraining.start_from import about_rate, continued, inherit
 from unmask.pretraining.time_budget import TimeBudget, read_plans
-from unmask.pretraining.validate import validator
+from unmask.pretraining.validate import about_validation, validator
 from unmask.recipe import Recipe
 from unmask.recipe_file import RecipeFile, file_used_by
 from unmask.recipe_json import plain
@@ -201,7 +201,7 @@ def _check_data(recipe: Recipe, mixture: Mixture, seed: int) -> None:
         try:
             mixture.loader(recipe, length, seed, None, 1, stage=alone).batch(1)
         except UserError as error:
-            raise UserError("the track {name!r}: {error}", name=name, error=error) from error
+            raise error.of_track(name) from error
 
 
 def _measured(
@@ -308,11 +308,8 @@ def _trained(
         "optimise.average=Triggered begins when the held-out loss stops falling, but too little text was held out for a "
         "validation: prepare the data with a larger --holdout, or set optimise.average=none",
     )
-    if not held:
-        yield {
-            "event": "notice",
-            "text": "there is no validation, because too little text was held out when the data was prepared",
-        }
+    for notice in about_validation(held, recipe):
+        yield {"event": "notice", "text": notice}
     if done >= steps:
         yield {"event": "notice", "text": f"{out} is finished: all {steps:,} steps are done"}
         return
@@ -329,7 +326,8 @@ def _trained(
             yield record
             for text in new.values():
                 yield {"event": "notice", "text": text}
-        yield {"event": "read", "notes": dict(sum((loader.notes for loader in loaders), Counter()))}
+        parts = {part: notes for loader in loaders for part, notes in loader.notes.items()}
+        yield {"event": "read", "notes": dict(sum(parts.values(), Counter()))}
     except torch.OutOfMemoryError:
         raise UserError(
             "out of memory with {micro} rows in one pass: lower schedule.*.length, or choose a smaller --size",

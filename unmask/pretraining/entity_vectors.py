@@ -20,6 +20,7 @@ _FIELDS = {
     "entities": "entities",
     "width": "dims",
     "graph": "graph",
+    "link_by": "by",
 }  # of a part, and of the data's record of its links
 
 

@@ -12,7 +12,7 @@ from unmask.data.examples import rows_of_track
 from unmask.data.labelled import EXAMPLES, fingerprint
 from unmask.errors import require
 from unmask.recipe import Recipe, Track
-from unmask.tasks._track import track_of
+from unmask.tasks._track import learned, track_of
 from unmask.text import Tokenizer
 
 SOME = 8  # examples that are laid out to see which columns their rows have
@@ -57,7 +57,7 @@ def _decided(base: _Base, name: str, track: Track) -> Track:
     mark = fingerprint(arrange.file)
     task = arrange.task or tasks.get(_kind(arrange.file, name))
     examples, _ = task.read(Path(arrange.file), None)
-    task = task.learn(examples)
+    task = learned(task, examples, arrange.file)
     found = track_of(base, name, track, task, replace(arrange, fingerprint=mark))
     some = rows_of_track(task.lay_out(examples[:SOME]), base.tokenizer, base.recipe.layout, base.length)[0]
     missing = columns_of(found.hide, base.recipe.system, found.own) - some.columns.keys()

@@ -98,8 +98,11 @@ class Mixture:
             require(
                 CAPITAL not in missing,
                 "{name} needs the column {column}, but {folder} was prepared without it: prepare it again with 'unmask prepare CORPUS "
-                "--tokenizer FILE --capitals --out FOLDER', or leave the task out with schedule.*.turns.TRACK=0",
+                "--tokenizer FILE --capitals --out FOLDER', or leave the task out with schedule.*.turns.{track}=0",
                 name=recipe.name,
+                track=", ".join(
+                    name for name, track in recipe.all_tracks().items() if CAPITAL in _columns_of_track(recipe, track)
+                ),
                 column=CAPITAL,
                 folder=shards.folder,
             )

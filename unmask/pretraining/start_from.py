@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import torch
@@ -39,8 +40,11 @@ def continued(recipe: Recipe, base: Model, mixture: Mixture) -> Recipe:
 def inherit(system: Any, base: Model, recipe: Recipe) -> list[str]:
     """Copy all weights that both networks have. A new segment starts as a copy of the segment it replaces in the layout.
 
-    Returns notices about the other weights."""
-    missing, left = checkpoint.load_weights(system, base.folder / checkpoint.WEIGHTS, partly=True)
+    A head that had other labels is not copied: its outputs would mean something else. Returns notices about the other weights."""
+    new_heads = list(_other_labels(base.recipe, recipe))
+    missing, left = checkpoint.load_weights(
+        system, base.folder / checkpoint.WEIGHTS, partly=True, without=[f"predict.{name}" for name in new_heads]
+    )
     before, now = base.system.backbone.embed.segment, system.backbone.embed.segment
     if before is not None and len(now.weight) > len(before.weight):
         with torch.no_grad():
@@ -53,7 +57,18 @@ def inherit(system: Any, base: Model, recipe: Recipe) -> list[str]:
         if missing
         else []
     )
+    new += [
+        f"the track {name} has other labels than in {base.folder}, so its head starts with random weights"
+        for name in new_heads
+    ]
     return [*new, *([f"this run does not use these modules of {base.folder}: {_owners(left)}"] if left else [])]
+
+
+def _other_labels(before: Recipe, now: Recipe) -> Iterator[str]:
+    """The tracks of both recipes whose tasks have other labels."""
+    for name, task in now.tasks.items():
+        if name in before.tasks and before.tasks[name].labels != task.labels:
+            yield name
 
 
 def _like(recipe: Recipe, count: int) -> list[int]:

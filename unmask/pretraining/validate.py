@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from unmask import curves
@@ -42,6 +42,20 @@ def validator(trainer: Trainer, held: list[Batch], recipe: Recipe) -> Callable[[
         return {"score": score, "loss": -score, "spread": spread} | losses | bases
 
     return validate
+
+
+def about_validation(held: list[Batch], recipe: Recipe) -> Iterator[str]:
+    """A notice if nothing is held out, or nothing for some of the tracks that take turns."""
+    if not held:
+        yield "there is no validation, because too little text was held out when the data was prepared"
+    elif recipe.takes_turns:
+        there = {name for batch in held for name, _ in batch.tracks}
+        lacking = [name for name, track in recipe.all_tracks().items() if track.share and name not in there]
+        if lacking:
+            yield (
+                f"the held-out loss is without the tracks {', '.join(lacking)}: too little is held out for their rows; prepare the "
+                "text with a larger --holdout, or give labelled examples a dev file"
+            )
 
 
 def _continues(batch: Batch) -> bool:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import dataclasses
 import re
+from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from torch import nn
 
 from unmask.axes import Objective, Pretrained
 from unmask.data import Labelled
-from unmask.errors import require
+from unmask.errors import UserError, require
 from unmask.recipe import MAIN, Recipe, Track
 
 
@@ -18,7 +20,7 @@ def track_of(base: Pretrained, name: str, given: Track, task: Any, arrange: Labe
     """The track of a learned task, with the head that the task would have alone; what `given` has is kept.
 
     The head has the name of the track, so the labels of two tracks never meet, also if they have the same names."""
-    _check_name(name)
+    check_track_name(name)
     made: Recipe = _alone(task, name).recipe(base)
     _check_network(base, name, made)
     own: dict[str, Objective] = {name: made.predict[made.task.head]} if made.task and made.task.head else {}
@@ -34,7 +36,15 @@ def track_of(base: Pretrained, name: str, given: Track, task: Any, arrange: Labe
     )
 
 
-def _check_name(name: str) -> None:
+def learned(task: Any, examples: Sequence[Any], file: str | Path) -> Any:
+    """The task with the values that the examples of a file decide. An error names the file: there are several."""
+    try:
+        return task.learn(examples)
+    except UserError as error:
+        raise UserError("{file}: {error}", file=file, error=error) from None
+
+
+def check_track_name(name: str) -> None:
     """Refuse a name that no module of a network and no setting can have."""
     taken = name == MAIN or hasattr(nn.ModuleDict, name)
     require(

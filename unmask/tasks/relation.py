@@ -157,11 +157,12 @@ class Relation(Training):
 
 def _related(row: Mapping[str, Any], where: str, labelled: bool) -> Related:
     words = row.get("tokens")
-    given = isinstance(words, list) and bool(words) and all(isinstance(word, str) and word.strip() for word in words)
+    # a word may be blank (FewRel has some): the numbers of the words after it must not change
+    given = isinstance(words, list) and bool(words) and all(isinstance(word, str) and word for word in words)
     text = Sentence(tuple(words)).text if given and isinstance(words, list) else row.get("text")
     require(
         isinstance(text, str) and bool(text.strip()),
-        '{where}: an example needs "text", a text that is not empty, or "tokens", a list of words; the columns are {known}',
+        '{where}: an example needs "text", a text that is not empty, or "tokens", a list of words that are not empty; the columns are {known}',
         where=where,
         known=", ".join(map(repr, row)),
     )
@@ -200,7 +201,16 @@ def _place(value: Any, name: str, text: str, words: Sequence[Mark] | None, where
     )
     assert isinstance(first, int)
     assert isinstance(last, int)
-    return (words[first].start, words[last - 1].end) if words is not None else (first, last)
+    found = (words[first].start, words[last - 1].end) if words is not None else (first, last)
+    require(
+        bool(text[slice(*found)].strip()),
+        '{where}: "{name}" is {value!r:.60}, where the text has only spaces: give the {unit}s of the entity',
+        where=where,
+        name=name,
+        value=value,
+        unit=unit,
+    )
+    return found
 
 
 def _mark(place: tuple[int, int]) -> Mark:

@@ -43,7 +43,7 @@ def table(language: str, file: str | None = None) -> dict[str, str]:
     Each line of the file is a connective, a tab and a relation. It may name known connectives again."""
     require(
         language in _TABLES or file is not None,
-        "there is no table of connectives for the language {language!r}, only for {known}: give a file with arrange.file=FILE, "
+        "there is no table of connectives for the language {language!r}, only for {known}: give a file with tracks.TRACK.arrange.file=FILE, "
         "in which each line is a connective, a tab and a relation; or leave the task out with schedule.*.turns.TRACK=0",
         language=language,
         known=" and ".join(LANGUAGES),

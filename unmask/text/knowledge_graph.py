@@ -55,7 +55,11 @@ def triples(file: Path) -> Iterator[Triple]:
             continue
         head, relation, tail = (" ".join(name.split()) if isinstance(name, str) else "" for name in read(line))
         if not head or not relation or not tail or HALF.search(head + relation + tail):
-            wanted = '{"head": NAME, "relation": NAME, "tail": NAME}' if read is _from_json else "NAME, relation, NAME"
+            wanted = (
+                '{"head": NAME, "relation": NAME, "tail": NAME}'
+                if read is _from_json
+                else "NAME, a tab, relation, a tab, NAME"
+            )
             raise UserError(
                 "{file}, line {number:,}: the line must be a triple with two names and a relation, {wanted}; got {line!r}",
                 file=file,

@@ -11,6 +11,7 @@ import hashlib
 import json
 import os
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -56,11 +57,16 @@ def save_declared(model: nn.Module, path: Path) -> None:
     _write(saved(model), path)
 
 
-def load_weights(model: nn.Module, path: Path, *, partly: bool = False) -> tuple[list[str], list[str]]:
+def load_weights(
+    model: nn.Module, path: Path, *, partly: bool = False, without: Sequence[str] = ()
+) -> tuple[list[str], list[str]]:
     """Load saved tensors into a model. Returns the names of tensors that the file lacks, and of tensors that the model lacks.
-    Both lists must be empty, unless `partly`; then a tensor with another shape is in both lists."""
-    found = read(path)
-    wanted = saved(model)
+    Both lists must be empty, unless `partly`; then a tensor with another shape is in both lists. `without`: modules whose tensors
+    are not loaded, such as predict.sst2."""
+    found, wanted = (
+        {name: one for name, one in tensors.items() if not any(f".{module}." in f".{name}" for module in without)}
+        for tensors in (read(path), saved(model))
+    )
     missing, left = sorted(set(wanted) - set(found)), sorted(set(found) - set(wanted))
     require(
         partly or not (missing or left),
