@@ -119,9 +119,13 @@ def _looped(model: Any, rows: list[dict[str, Any]], collate: Any, given: argpars
 
 
 def _batches(rows: list[dict[str, Any]], collate: Any, size: int, *, shuffle: bool) -> Iterator[dict[str, Any]]:
-    loader = torch.utils.data.DataLoader(
-        rows, batch_size=size, shuffle=shuffle, collate_fn=collate, pin_memory=_device() == "cuda"
-    )  # type: ignore[arg-type]
+    loader: Any = torch.utils.data.DataLoader(
+        rows,  # type: ignore[arg-type]
+        batch_size=size,
+        shuffle=shuffle,
+        collate_fn=collate,
+        pin_memory=_device() == "cuda",
+    )
     for batch in loader:
         yield {name: value.to(_device(), non_blocking=True) for name, value in batch.items()}
 

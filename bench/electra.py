@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Callable
+from typing import Any
 
 import torch
 from train import Alone, speed  # beside this file
@@ -21,6 +22,7 @@ from unmask import recipes
 from unmask.batch import Batch
 from unmask.data import Blocks, Collection, Shards
 from unmask.data.loader import Loader, TrackReaders
+from unmask.data.reader import Reader
 from unmask.recipe import Recipe
 from unmask.text import Tokenizer
 from unmask.train import Machine, Moment, Trainer
@@ -60,13 +62,11 @@ def unmask(recipe: Recipe, tokenizer: Tokenizer, compiled: bool) -> Callable[[Ba
 def peer(recipe: Recipe, tokenizer: Tokenizer, compiled: bool) -> Callable[[Batch], None]:
     from transformers import ElectraConfig, ElectraForMaskedLM, ElectraForPreTraining
 
-    mask, special = tokenizer.vocabulary.mask, torch.tensor(tokenizer.vocabulary.special, device="cuda")
+    mask, special = tokenizer.vocabulary.mask or 0, torch.tensor(tokenizer.vocabulary.special, device="cuda")
     narrow = recipe.system.backbone.embedding or recipe.system.backbone.width  # type: ignore[attr-defined]
     models = []
-    for kind, spec in (
-        (ElectraForMaskedLM, recipe.system.generator),  # type: ignore[attr-defined]
-        (ElectraForPreTraining, recipe.system.backbone),  # type: ignore[attr-defined]
-    ):
+    system: Any = recipe.system
+    for kind, spec in ((ElectraForMaskedLM, system.generator), (ElectraForPreTraining, system.backbone)):
         config = ElectraConfig(
             vocab_size=tokenizer.vocabulary.size, embedding_size=narrow,
             hidden_size=spec.width, num_hidden_layers=spec.layers, num_attention_heads=spec.heads,
@@ -109,7 +109,7 @@ def batches(folder: str, tokenizer: Tokenizer, length: int, rows: int) -> tuple[
     collection = Collection(Shards(folder).split("train"))
     made = []
     for arrange in (Blocks(cross=False, fill=True), Alone()):
-        readers = [arrange.open(collection, tokenizer, "[CLS] a [SEP]", length, 0)]
+        readers: list[Reader] = [arrange.open(collection, tokenizer, "[CLS] a [SEP]", length, 0)]
         loader = Loader([TrackReaders(readers)], [1.0], rows)
         made.append([loader.batch(rows) for _ in range(4)])
     return made[0], made[1]

@@ -17,7 +17,7 @@ import time
 from pathlib import Path
 
 from unmask.text import Corpus
-from unmask.vectors.cooccurrence import count_pairs
+from unmask.vectors.cooccurrence import Table, count_pairs
 from unmask.vectors.word_file import Cutting, WordCounts, write_words
 
 
@@ -39,8 +39,8 @@ def main() -> None:
             pass
         cut = time.perf_counter()
         words = [word for word, _ in counts.frequent(chosen.least_count)]
-        for table in count_pairs(file, Path(folder), words, chosen.window, workers=chosen.workers):
-            pass
+        *_, table = count_pairs(file, Path(folder), words, chosen.window, workers=chosen.workers)
+        assert isinstance(table, Table)
         counted = time.perf_counter()
         most = memory.most
         from unmask.vectors.glove import GloVe

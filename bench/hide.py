@@ -16,7 +16,7 @@ from typing import Any
 
 import torch
 
-from unmask import recipes
+from unmask import curves, recipes
 from unmask.batch import Batch, Vocabulary
 from unmask.train import Machine, Moment, Trainer
 
@@ -46,7 +46,7 @@ def measure(name: str, size: str, batch: Batch, machine: Machine) -> dict[str, A
     recipe = recipes.get(name, size=size, settings=lengths)
     trainer = Trainer(recipe.system.build(recipe, VOCABULARY, 0), recipe.optimise, machine, 0)  # type: ignore[attr-defined, arg-type]
     trainer.system.train()
-    weights = dict(recipe.schedule[0].weights)
+    weights = {name: curves.at(weight, 0.0) for name, weight in recipe.schedule[0].weights.items()}
 
     def step() -> None:
         trainer.gradients([batch], weights, 1)
@@ -94,10 +94,11 @@ def rows_of_words(rows: int, device: str) -> Batch:
     word = torch.where(special, -1, (begins & ~special).cumsum(1) - 1)
     unit = torch.where(special | (place // 5 % 4 > 0), -1, place // 20)
     batch = Batch(
-        ids=ids, word=word, sentence=torch.where(special, -1, place // 32), example=torch.zeros_like(ids),
+        ids=ids, columns={"word": word, "sentence": torch.where(special, -1, place // 32), "phrase": unit, "entity": unit},
+        example=torch.zeros_like(ids),
         segment=(place > LENGTH // 2).long(), position=place, row=torch.arange(rows),
         visit=torch.zeros(rows, dtype=torch.long), summary=torch.arange(rows) * LENGTH,
-        label=torch.zeros(rows, dtype=torch.long), counted=torch.ones(rows), phrase=unit, entity=unit,
+        label=torch.zeros(rows, dtype=torch.long), counted=torch.ones(rows),
     )  # fmt: skip
     return batch.to(device)
 

@@ -15,6 +15,7 @@ import statistics
 import time
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import numpy as np
 
@@ -46,7 +47,7 @@ def main() -> None:
     with TemporaryDirectory() as folder:
         text = Path(folder) / "text.txt"
 
-        def seconds(model: Model, tokens: int, **how: int) -> float:
+        def seconds(model: Model, tokens: int, **how: Any) -> float:
             """Of scoring a text of so many tokens: the median of three times, after one that warms up."""
             text.write_bytes(np.random.default_rng(0).integers(97, 123, tokens - 1, dtype=np.uint8).tobytes())
             times = []

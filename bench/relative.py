@@ -119,14 +119,15 @@ class Bare(nn.Module):
         self.head = recipe.predict["tokens"].build(spec.width, self.backbone.embed.token.weight, InitWeights())  # type: ignore[attr-defined]
 
     def compile_parts(self, on: bool = True) -> None:
-        for part in (*self.backbone.parts, self.head):
+        parts: list[Any] = [*self.backbone.parts, self.head]
+        for part in parts:
             vars(part).pop("forward", None)
             if on:
                 part.forward = torch.compile(part.forward, dynamic=False)
 
     def hide(self, batch: Batch, hide: Any = None) -> tuple[Batch, dict[str, Tensor]]:
         batch = self.recipe.see.apply(self.recipe.hide.apply(batch, VOCABULARY, 0))
-        return batch, {"tokens": self.head.count(batch)}
+        return batch, {"tokens": self.head.count(batch)}  # type: ignore[operator]
 
     def step(self, batch: Batch, state: Any) -> tuple[dict[str, Any], Any]:
         hidden, state = self.backbone(batch, state)

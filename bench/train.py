@@ -92,7 +92,7 @@ def unmask(recipe: Recipe, compiled: bool) -> Callable[[Batch], None]:
 def peer(recipe: Recipe, compiled: bool, masked: bool) -> Callable[[Batch], None]:
     from transformers import BertConfig, BertForMaskedLM
 
-    spec = recipe.system.backbone  # type: ignore[attr-defined]
+    spec: Any = recipe.system.backbone
     config = BertConfig(
         vocab_size=VOCABULARY.size, hidden_size=spec.width, num_hidden_layers=spec.layers, num_attention_heads=spec.heads,
         intermediate_size=spec.feedforward, max_position_embeddings=LENGTH, attention_probs_dropout_prob=0.0,

@@ -41,7 +41,7 @@ def main() -> None:
     given = options.parse_args()
     torch.set_num_threads(given.threads)
     if given.one:
-        print(json.dumps(speed(*given.one, given.size, given.vocabulary)))
+        print(json.dumps(speed(*given.one, size=given.size, vocabulary=given.vocabulary)))
         return
     for name in RECIPES:
         found: dict[str, list[float]] = {way: [] for way in WAYS}
@@ -56,7 +56,7 @@ def main() -> None:
         print(json.dumps({"recipe": name, "size": given.size, "threads": given.threads, "tokens a second": speeds} | ratios), flush=True)  # fmt: skip
 
 
-def speed(name: str, way: str, size: str, vocabulary: int) -> float:
+def speed(name: str, way: str, *, size: str, vocabulary: int) -> float:
     """Tokens a second: the median step, after a few to warm up."""
     recipe = recipes.get(name, size=size, settings=[f"schedule.0.length={LENGTH}", "system.backbone.dropout=0.0"])
     known = Vocabulary(size=vocabulary, pad=0, special=(0, 1, 2, 3, 4), mask=4)

@@ -13,6 +13,7 @@ import argparse
 import json
 import time
 from collections.abc import Callable
+from typing import Any
 
 import torch
 
@@ -60,7 +61,7 @@ def unmask(recipe: Recipe, device: str, compiled: bool) -> Callable[[Batch], Non
 def peer(recipe: Recipe, device: str, compiled: bool) -> Callable[[Batch], None]:
     from transformers import XLNetConfig, XLNetLMHeadModel
 
-    spec = recipe.system.backbone  # type: ignore[attr-defined]
+    spec: Any = recipe.system.backbone
     config = XLNetConfig(
         vocab_size=VOCABULARY.size, d_model=spec.width, n_layer=spec.layers, n_head=spec.heads, d_inner=spec.feedforward,
         mem_len=spec.memory, reuse_len=LENGTH // 2, use_mems_train=spec.memory > 0,

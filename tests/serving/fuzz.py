@@ -16,7 +16,7 @@ NAMES = ["bert", "gpt2", "tags", "span", "pairs", "vectors", "first", "none", ""
 SETTINGS = ["hide.budget=0.5", "hide.budget=-1", "hide.units=Words", "hide.units=Spans(lengths=Poisson(mean=1e300))", "see=Permuted", "see=Prefix",
             "hide.units=Levels", "schedule.*.length=4", "schedule.0.length=4096", "system.backbone.length=4096", "arrange=Discourse(file='x')", "layout=[CLS] a",
             "tokenizer=Characters", "hide.replace=Mask(mask=2)", "hide=()", "hide=None", "predict={}", "tracks={}", "schedule=()", "=", "hide.budget"]  # fmt: skip
-ODD = [None, True, False, [], {}, [[]], [None], {"a": 1}, [1, "a"], [[1], ["a"]]]
+ODD: list[Any] = [None, True, False, [], {}, [[]], [None], {"a": 1}, [1, "a"], [[1], ["a"]]]
 
 
 def bodies(count: int, seed: int) -> Iterator[tuple[str, bytes]]:
