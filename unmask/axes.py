@@ -637,6 +637,14 @@ class Missed:
         return abs(self.answer - self.truth)
 
 
+@dataclass(frozen=True)
+class ProbabilityTable:
+    """The probabilities that a model gave to answers of which one is right, and which one was right."""
+
+    shares: np.ndarray  # rows x answers; 0 where a row has fewer answers than others
+    truth: np.ndarray  # rows, the number of the right answer; -1: it is none of these
+
+
 class Task(PartLike, Protocol):
     """A recipe's `task`: one kind of downstream task.
 
@@ -778,6 +786,9 @@ class Task(PartLike, Protocol):
 
     def graded(self, examples: Sequence[Any], answers: Sequence[Any]) -> Sequence[Graded]:
         """Each answer next to the right one of its example; () if answers have no probability, or are not right or wrong."""
+
+    def probability_table(self, examples: Sequence[Any], answers: Sequence[Any]) -> ProbabilityTable | None:
+        """The probabilities of these answers, for calibration; None if they have no probabilities."""
 
     def missed(self, examples: Sequence[Any], answers: Sequence[Any]) -> Sequence[Missed]:
         """Each number that was predicted next to the right one of its example; () if answers are not numbers."""

@@ -393,7 +393,7 @@ def test_reports_and_folds_list_mistakes_in_tags_and_in_several_labels(rows, sho
     page = (tmp_path / "run" / "report.html").read_text()
     assert "Surest mistakes" in page
     assert f"{shown}</td>" in page
-    assert "Calibration" not in page
+    assert "Calibration" in page
     made = model.adapt(tmp_path / "t.jsonl", tmp_path / "folds", folds=2, **given)
     assert {"label", "predicted", "of_label"} <= made.trials["suspects"][0].keys()
 

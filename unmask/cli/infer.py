@@ -97,7 +97,7 @@ def calibrate(
 ) -> None:
     """Make the probabilities of an adapted model fit how often it is right, by a temperature that the run keeps.
 
-    Labels stay the same; the run's report.html shows how well its probabilities fit."""
+    Answers stay the same; the run's report.html shows how well its probabilities fit."""
     model = unmask.load(run, device=device, task=task, recipe=recipe_file, tell=output.Said(json_))
     found = model.calibrate(file, text=text, label=label)
     said = f"temperature {found['temperature']:g}: calibration error {found['error_before']:.3f} before, {found['error']:.3f} after"

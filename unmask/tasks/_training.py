@@ -165,6 +165,9 @@ class Training(axes.Part):
     def graded(self, examples: Sequence[Any], answers: Sequence[Any]) -> Sequence[axes.Graded]:
         return ()
 
+    def probability_table(self, examples: Sequence[Any], answers: Sequence[Any]) -> axes.ProbabilityTable | None:
+        return None
+
     def missed(self, examples: Sequence[Any], answers: Sequence[Any]) -> Sequence[axes.Missed]:
         return ()
 

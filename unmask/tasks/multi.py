@@ -13,17 +13,18 @@ from typing import Any, Literal
 import numpy as np
 
 from unmask import metrics
-from unmask.axes import Answered, Graded, Judged, Pretrained, Reader
+from unmask.axes import Answered, Graded, Judged, Pretrained, ProbabilityTable, Reader
 from unmask.data.examples import Laid
 from unmask.errors import UserError, require
 from unmask.predict.label import ANSWERS
 from unmask.recipe import Recipe
 from unmask.tasks._answers import Several
+from unmask.tasks._calibrated import Calibrated, probability_table
 from unmask.tasks._entity_marks import ENTITY, marked_text
 from unmask.tasks._labelled import Columns, Example, described, read, read_unlabelled
 from unmask.tasks._recipe import label_head, with_head
 from unmask.tasks._texts import check_texts, examples_of, texts_in
-from unmask.tasks._training import Training, check_dropout
+from unmask.tasks._training import check_dropout
 
 LABELS = "labels"  # the column, unless the user names another
 NONE = "(no label)"  # in reports
@@ -37,7 +38,7 @@ class LabelledText(Example):
 
 
 @dataclass(frozen=True)
-class Multi(Training):
+class Multi(Calibrated):
     """How a model learns which labels a text has: one yes or no for each label."""
 
     dropout: float = 0.1  # before the output layer
@@ -147,6 +148,11 @@ class Multi(Training):
         """An answer is right if it has exactly the right labels. Its probability is that of all yes and no together."""
         return [self._graded(_labels(example), one) for example, one in zip(examples, answers, strict=True)]
 
+    def probability_table(self, examples: Sequence[Example], answers: Sequence[Several]) -> ProbabilityTable:
+        """A row for each label of each example: no and yes."""
+        rows = [[1 - share, share] for one in answers for share in one.probabilities.values()]
+        return probability_table(rows, self._table(map(_labels, examples)).flatten().astype(int).tolist())
+
     def relevance(self, answer: Several) -> float:
         """The probability of the last label, which must mean "yes"."""
         return answer.probabilities[self.labels[-1]]
@@ -174,7 +180,8 @@ class Multi(Training):
         return np.array([[name in labels for name in self.labels] for labels in several], dtype=bool)
 
     def _several(self, scores: np.ndarray) -> Several:
-        shares = dict(zip(self.labels, (1 / (1 + np.exp(-scores.astype(np.float64)))).tolist(), strict=True))
+        yes = 1 / (1 + np.exp(-self.scaled(scores.astype(np.float64))))
+        shares = dict(zip(self.labels, yes.tolist(), strict=True))
         return Several(tuple(name for name, share in shares.items() if share >= self.threshold), shares)
 
 

@@ -11,7 +11,7 @@ from typing import Any, Literal
 import numpy as np
 
 from unmask import metrics
-from unmask.axes import Answered, Graded, Judged, Pretrained, Reader, Window
+from unmask.axes import Answered, Graded, Judged, Pretrained, ProbabilityTable, Reader, Window
 from unmask.data.examples import Laid, Text
 from unmask.data.marks import Mark, Marks
 from unmask.errors import UserError, require
@@ -19,16 +19,17 @@ from unmask.predict import Tags
 from unmask.predict.tags import PLACE, TAG
 from unmask.recipe import Recipe
 from unmask.tasks._answers import Tagged
+from unmask.tasks._calibrated import Calibrated
 from unmask.tasks._entities import OUTSIDE, Scheme, broken, scheme_of, span_scores
 from unmask.tasks._labelled import fixed
 from unmask.tasks._recipe import reads_everything, with_head
 from unmask.tasks._rows import ROWS, format_of
 from unmask.tasks._sentences import COLUMNS, Sentence, read_sentences, sentence_of
-from unmask.tasks._training import Training, check_dropout, check_stride
+from unmask.tasks._training import check_dropout, check_stride
 
 
 @dataclass(frozen=True)
-class Tag(Training):
+class Tag(Calibrated):
     """How a model learns to tag words: each tag is predicted from one token of its word."""
 
     dropout: float = 0.1  # before the output layer
@@ -160,6 +161,14 @@ class Tag(Training):
         """A sentence is right if all its tags are. Shown is the wrong tag that is surest; in a right sentence, the least sure tag."""
         return [self._graded(tuple(e.tags or ()), one) for e, one in zip(examples, answers, strict=True)]
 
+    def probability_table(self, examples: Sequence[Sentence], answers: Sequence[Tagged]) -> ProbabilityTable:
+        """A row for each word that has a token of its own."""
+        tables = [one.shares for one in answers if one.shares is not None]
+        truth = [self.labels.index(tag) for sentence in examples for tag in sentence.tags or ()]
+        shares = np.concatenate([np.zeros((0, len(self.labels))), *tables])
+        read = shares.any(1)
+        return ProbabilityTable(shares[read], np.array(truth, np.int64)[read])
+
     def notices(
         self, model: Reader, examples: Sequence[Sentence], dev: Sequence[Sentence], best: Judged | None
     ) -> list[str]:
@@ -193,7 +202,7 @@ class Tag(Training):
                 tags.append(_going_on(before, self.labels))
                 shares.append(shares[-1] if shares else 0.0)
             else:
-                share = metrics.softmax(one)
+                share = self.shares(one)
                 tags.append(self.labels[int(share.argmax())])
                 shares.append(float(share.max()))
                 table[word] = share
