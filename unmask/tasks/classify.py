@@ -8,8 +8,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final, Literal
 
-import numpy as np
-
 from unmask import metrics
 from unmask.axes import Answered, Curve, Graded, Judged, Pretrained, ProbabilityTable, Reader
 from unmask.data.examples import Laid
@@ -18,6 +16,7 @@ from unmask.predict import AnswerSteps, San
 from unmask.recipe import Recipe
 from unmask.tasks._answers import Prediction
 from unmask.tasks._calibrated import Calibrated, table_of_labels
+from unmask.tasks._class_weights import class_weights
 from unmask.tasks._entity_marks import ENTITY, marked_text
 from unmask.tasks._labelled import (
     Columns,
@@ -60,10 +59,8 @@ class Classify(Calibrated):
     mark: str | None = (
         None  # a column with the place of an entity: [ENT] is put around it, for entity typing; none: no marks
     )
-    balance: bool = False  # rare labels count as much as frequent ones
-    weights: tuple[
-        float, ...
-    ] = ()  # of the loss of each label; empty: all 1, or with `balance` by the training examples
+    balance: bool = False  # weights that make rare labels count as much as frequent ones, from the training examples
+    weights: tuple[float, ...] = ()  # of the loss of each label; empty: all 1, or as `balance` computes them
     # for pairs: a stochastic answer network, which reads both texts in several steps (MT-DNN); none: one output layer
     san: AnswerSteps | None = None
     labels: tuple[str, ...] = ()  # the names of the classes; empty: the labels of the training examples, sorted
@@ -131,16 +128,14 @@ class Classify(Calibrated):
             names=names,
             unnamed=", ".join(map(repr, unnamed[:5])),
         )
-        weights = self.weights
-        if self.balance and not weights:
-            counts = np.bincount(label_numbers(examples, names, "the examples"), minlength=len(names))
-            weights = tuple((len(examples) / (len(names) * np.maximum(1, counts))).tolist())
+        numbers = label_numbers(examples, names, "the examples")
+        weights = class_weights(self.balance, self.weights, numbers, len(names))
         texts = self.texts or texts_in(examples[0].text)
         require(
             self.san is None or texts == 2,
             'a stochastic answer network (san) compares two texts, and an example has one: give "text_a" and "text_b", or set san=none',
         )
-        return replace(self, labels=names, texts=texts, weights=weights)
+        return replace(self, labels=names, texts=texts, balance=False, weights=weights)
 
     def among_many(self, *, pairs: AnswerSteps | None, lists: int | None) -> Classify:
         chosen = self.orders == "both" or self.long == "strides" or self.pool not in (None, "summary") or self.pooler

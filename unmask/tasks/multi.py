@@ -20,6 +20,7 @@ from unmask.predict.label import ANSWERS
 from unmask.recipe import Recipe
 from unmask.tasks._answers import Several
 from unmask.tasks._calibrated import Calibrated, probability_table
+from unmask.tasks._class_weights import yes_weights
 from unmask.tasks._entity_marks import ENTITY, marked_text
 from unmask.tasks._labelled import Columns, Example, described, read, read_unlabelled
 from unmask.tasks._recipe import label_head, with_head
@@ -50,6 +51,8 @@ class Multi(Calibrated):
     mark: str | None = (
         None  # a column with the place of an entity: [ENT] is put around it, for entity typing; none: no marks
     )
+    balance: bool = False  # weights that make the yes of a label count as much as its no, from the training examples
+    weights: tuple[float, ...] = ()  # of a yes of each label; empty: all 1, or as `balance` computes them
     threshold: float = 0.5  # a label is given if its probability is at least this
     labels: tuple[str, ...] = ()  # the names of the labels; empty: those of the training examples, sorted
     texts: Literal[1, 2] | None = None  # texts per example; none: as in the training examples
@@ -95,7 +98,9 @@ class Multi(Calibrated):
     def learn(self, examples: Sequence[Example]) -> Multi:
         found = self.labels or tuple(sorted({label for example in examples for label in _labels(example)}))
         require(bool(found), "no training example has a label: give at least one")
-        return replace(self, labels=found, texts=self.texts or texts_in(examples[0].text))
+        named = replace(self, labels=found, texts=self.texts or texts_in(examples[0].text))
+        weights = yes_weights(self.balance, self.weights, named._table(map(_labels, examples)))
+        return replace(named, balance=False, weights=weights)
 
     def check(self, examples: Sequence[Example], reader: str, *, labelled: bool = True) -> None:
         check_texts(examples, self.texts, reader)
@@ -113,7 +118,7 @@ class Multi(Calibrated):
     def recipe(self, base: Pretrained) -> Recipe:
         head = label_head(
             base, classes=len(self.labels), answer="classes", pool=self.pool, dropout=self.dropout, pooler=self.pooler,
-            activation=self.activation,
+            activation=self.activation, weights=self.weights,
         )  # fmt: skip
         changes = {"pool": head.pool, "pooler": head.pooler, "activation": head.activation if head.pooler else None}
         decided = self.decided(base.recipe, **changes)

@@ -18,6 +18,7 @@ from unmask.predict.relation import ENTITIES
 from unmask.recipe import Recipe
 from unmask.tasks._answers import Prediction
 from unmask.tasks._calibrated import Calibrated, table_of_labels
+from unmask.tasks._class_weights import class_weights
 from unmask.tasks._entity_marks import HEAD, TAIL, with_marks
 from unmask.tasks._labelled import fixed
 from unmask.tasks._recipe import usual_pool, with_head
@@ -48,6 +49,8 @@ class Relation(Calibrated):
 
     dropout: float = 0.1  # before each layer of the head
     marks: bool = False  # the tokens [HD] and [TL] are put around the two entities (ERNIE of Tsinghua)
+    balance: bool = False  # weights that make rare relations count as much as frequent ones, from the training examples
+    weights: tuple[float, ...] = ()  # of the loss of each relation; empty: all 1, or as `balance` computes them
     labels: tuple[str, ...] = ()  # the names of the relations; empty: those of the training examples, sorted
 
     def __post_init__(self) -> None:
@@ -89,7 +92,10 @@ class Relation(Calibrated):
     def learn(self, examples: Sequence[Related]) -> Relation:
         found = self.labels or tuple(sorted({one.label for one in examples if one.label is not None}))
         require(len(found) >= 2, "relations need two labels or more, but the examples have {found}", found=list(found))
-        return replace(self, labels=found)
+        named = replace(self, labels=found)
+        named.check(examples, "the first training example")
+        weights = class_weights(self.balance, self.weights, named._numbers(examples), len(found))
+        return replace(named, balance=False, weights=weights)
 
     def check(self, examples: Sequence[Related], reader: str, *, labelled: bool = True) -> None:
         wrong = next((i for i, one in enumerate(examples) if labelled and one.label not in self.labels), None)
@@ -102,7 +108,7 @@ class Relation(Calibrated):
             )
 
     def recipe(self, base: Pretrained) -> Recipe:
-        head = Head(classes=len(self.labels), pool=usual_pool(base), dropout=self.dropout)
+        head = Head(classes=len(self.labels), pool=usual_pool(base), dropout=self.dropout, weights=self.weights)
         return with_head(base, self.decided(base.recipe), self.head, head, 0)
 
     def lay_out(self, examples: Sequence[Related], *, labelled: bool = True) -> Laid:

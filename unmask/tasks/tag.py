@@ -20,6 +20,7 @@ from unmask.predict.tags import PLACE, TAG
 from unmask.recipe import Recipe
 from unmask.tasks._answers import Tagged
 from unmask.tasks._calibrated import Calibrated
+from unmask.tasks._class_weights import class_weights
 from unmask.tasks._entities import OUTSIDE, Scheme, broken, scheme_of, span_scores
 from unmask.tasks._labelled import fixed
 from unmask.tasks._recipe import reads_everything, with_head
@@ -38,6 +39,8 @@ class Tag(Calibrated):
     # the token of a word that its tag is predicted from; none: the first if tokens see both sides, otherwise the last
     token: Literal["first", "last"] | None = None
     stride: float = 0.5  # a sentence that is too long is read in windows, which advance by this share of a window
+    balance: bool = False  # weights that make rare tags count as much as frequent ones, from the training examples
+    weights: tuple[float, ...] = ()  # of the loss of each tag; empty: all 1, or as `balance` computes them
     labels: tuple[str, ...] = ()  # the tags; empty: those of the training sentences, sorted
 
     def __post_init__(self) -> None:
@@ -92,7 +95,10 @@ class Tag(Calibrated):
             "tagging needs two tags or more, but the sentences have {found}",
             found=sorted(found),
         )
-        return replace(self, labels=self.labels or tuple(sorted(found, key=_by_type)))
+        named = replace(self, labels=self.labels or tuple(sorted(found, key=_by_type)))
+        named.check(examples, "the first training sentence")
+        weights = class_weights(self.balance, self.weights, named._numbers(examples), len(named.labels))
+        return replace(named, balance=False, weights=weights)
 
     def check(self, examples: Sequence[Sentence], reader: str, *, labelled: bool = True) -> None:
         for number, sentence in enumerate(examples if labelled else (), 1):
@@ -110,7 +116,9 @@ class Tag(Calibrated):
 
     def recipe(self, base: Pretrained) -> Recipe:
         token = self.token or ("first" if reads_everything(base) else "last")
-        head = Tags(classes=len(self.labels), dropout=self.dropout, crf=self.crf, dense=self.dense)
+        head = Tags(
+            classes=len(self.labels), dropout=self.dropout, crf=self.crf, dense=self.dense, weights=self.weights
+        )
         return with_head(base, self.decided(base.recipe, token=token), self.head, head, 0)
 
     def lay_out(self, examples: Sequence[Sentence], *, labelled: bool = True) -> Laid:
@@ -127,7 +135,7 @@ class Tag(Calibrated):
 
     def baseline(self, examples: Sequence[Sentence]) -> dict[str, Any]:
         """The tags, and the share of words that have the most frequent one."""
-        truth = [self.labels.index(tag) for sentence in examples for tag in sentence.tags or ()]
+        truth = self._numbers(examples)
         return {"labels": list(self.labels), "scheme": self.scheme, "baseline": metrics.majority(truth, self.labels)}
 
     def answer(self, model: Reader, examples: Sequence[Sentence]) -> Answered:
@@ -164,10 +172,9 @@ class Tag(Calibrated):
     def probability_table(self, examples: Sequence[Sentence], answers: Sequence[Tagged]) -> ProbabilityTable:
         """A row for each word that has a token of its own."""
         tables = [one.shares for one in answers if one.shares is not None]
-        truth = [self.labels.index(tag) for sentence in examples for tag in sentence.tags or ()]
         shares = np.concatenate([np.zeros((0, len(self.labels))), *tables])
         read = shares.any(1)
-        return ProbabilityTable(shares[read], np.array(truth, np.int64)[read])
+        return ProbabilityTable(shares[read], np.array(self._numbers(examples), np.int64)[read])
 
     def notices(
         self, model: Reader, examples: Sequence[Sentence], dev: Sequence[Sentence], best: Judged | None
@@ -180,6 +187,11 @@ class Tag(Calibrated):
             f"one tag is predicted for all dev words: {given.pop()!r}; the model has not learned to distinguish the tags: "
             "train longer (--set epochs=...), set another rate, or adapt a model with more pretraining"
         ]
+
+    def _numbers(self, examples: Sequence[Sentence]) -> list[int]:
+        """The numbers of the tags of all words."""
+        numbers = {tag: number for number, tag in enumerate(self.labels)}
+        return [numbers[tag] for sentence in examples for tag in sentence.tags or ()]
 
     def _graded(self, truth: tuple[str, ...], answer: Tagged) -> Graded:
         sure, shares = np.array(answer.probabilities), answer.shares
