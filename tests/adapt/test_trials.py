@@ -283,6 +283,35 @@ def test_options_without_effect_are_refused(base, tmp_path, words, says):
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.parametrize("words, says", [
+    (["--seeds", "2"], "give --dev FILE"),
+    (["--folds", "100"], "--folds must be between 2 and"),
+    (["--curve", "1000", "--dev", "dev"], "--curve takes numbers of examples from 1 to"),
+    (["--tune", "lora", "--set", "tune.rank=-1"], "rank"),
+    (["--tune", "lora", "--set", "layer_decay=0.5"], "layer_decay"),
+    (["--set", "patience=2"], "patience=2 ends the training by the scores on a dev set"),
+    (["--set", "length=4000"], "length=4000 is too long"),
+    (["--out", "taken"], "taken exists already"),
+])  # fmt: skip
+def test_options_are_checked_before_the_texts_are_read(base, tmp_path, words, says, monkeypatch):
+    _, files = base
+    (tmp_path / "taken").mkdir()
+    (tmp_path / "taken" / "recipe.json").write_text("{}")
+    monkeypatch.setattr(unmask, "warm", None)
+    paths = {"dev": files / "dev.jsonl", "taken": tmp_path / "taken"}
+    command = ["adapt", files / "base", files / "train.jsonl", "--warm-text", "2steps", "--out", tmp_path / "out"]
+    assert says in mistake(*command, *(paths.get(word, word) for word in words))
+    assert [path.name for path in tmp_path.iterdir()] == ["taken"]
+
+
+def test_a_model_is_warmed_and_then_adapted(base, tmp_path):
+    _, files = base
+    command = ["adapt", files / "base", files / "train.jsonl", "--warm-text", "2steps", "--out", tmp_path / "out"]
+    works(*command, *(word for one in SETTINGS for word in ("--set", one)))
+    assert unmask.load(tmp_path / "out", device="cpu").labels == ("0", "1")
+    assert unmask.load(tmp_path / "out-text", device="cpu").recipe.task is None
+
+
 def test_the_advice_of_folds_can_be_followed(base, tmp_path):
     model, files = base
     command = ["adapt", files / "base", files / "train.jsonl", *(word for one in SETTINGS for word in ("--set", one))]

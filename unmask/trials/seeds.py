@@ -11,16 +11,20 @@ from unmask.errors import require
 from unmask.trials.trial import Adapt, Trial, place_beside, spread
 
 
+def check_dev(dev: Sequence[Any]) -> None:
+    require(
+        bool(dev),
+        "several seeds are compared by their scores on a dev set, and none is given: give --dev FILE",
+    )
+
+
 def try_seeds(
     adapt: Adapt, examples: Sequence[Any], dev: Sequence[Any], out: Path, seeds: Sequence[int]
 ) -> dict[str, Any]:
     """Adapt with each seed. `out` holds the model with the highest dev score. Returns the scores, their mean and deviation.
 
     A training that is stopped is the last one; it does not count unless it is the only one."""
-    require(
-        bool(dev),
-        "several seeds are compared by their scores on a dev set, and none is given: give --dev FILE",
-    )
+    check_dev(dev)
     found: list[dict[str, Any]] = []
     stopped = False
     for number, seed in enumerate(seeds):
