@@ -21,6 +21,7 @@ from unmask.axes import Task, Tune
 from unmask.errors import require
 from unmask.progress import Progress, follow
 from unmask.recipe_file import file_used_by
+from unmask.tasks._rows import format_of
 from unmask.tasks.classify import Columns
 from unmask.train import log
 from unmask.trials import Trial
@@ -171,7 +172,7 @@ def kind_of_file(file: str | Path, columns: Columns) -> str:
     """The kind of task that the columns of a file say."""
     found = tasks.kind_of(file, columns)
     require(
-        found is not None or tasks.format_of(Path(file)) != ".txt" or not Path(file).is_file(),
+        found is not None or format_of(Path(file)) != ".txt" or not Path(file).is_file(),
         "{file}: the columns of a .txt file do not say which task it is for: give --task tag for CoNLL columns, or --task embed "
         "for plain texts",
         file=file,

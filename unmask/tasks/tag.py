@@ -22,9 +22,9 @@ from unmask.tasks._answers import Tagged
 from unmask.tasks._calibrated import Calibrated
 from unmask.tasks._class_weights import class_weights
 from unmask.tasks._entities import OUTSIDE, Scheme, broken, scheme_of, span_scores
-from unmask.tasks._labelled import fixed
+from unmask.tasks._labelled import Columns, fixed
 from unmask.tasks._recipe import reads_everything, with_head
-from unmask.tasks._rows import ROWS, format_of
+from unmask.tasks._rows import ROWS, format_of, has_words
 from unmask.tasks._sentences import COLUMNS, Sentence, read_sentences, sentence_of
 from unmask.tasks._training import check_dropout, check_stride
 
@@ -71,7 +71,8 @@ class Tag(Calibrated):
         return scheme_of(self.labels)
 
     def knows(self, path: Path, columns: Any) -> bool:
-        return format_of(path) == ".conll" or super().knows(path, columns)
+        plain = columns in (None, Columns())  # a file whose columns are named is a table
+        return format_of(path) == ".conll" or (plain and has_words(path)) or super().knows(path, columns)
 
     def read(self, path: Path, columns: Any, *, labelled: bool = True) -> tuple[list[Sentence], Counter[str]]:
         fixed(columns, "tag words")
