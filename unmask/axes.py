@@ -610,7 +610,7 @@ class Judged:
     """How good a model is on a dev set."""
 
     score: float  # higher is better: the weights with the highest score are saved
-    scores: dict[str, float]  # the scores that are shown
+    scores: dict[str, float]  # the scores that are shown; the first one is that of `score` (a loss: minus it)
     answers: Sequence[Any] = ()  # the answers that the score is computed from, if there are any
 
 

@@ -92,7 +92,9 @@ def test_a_label_curve_of_a_file(base, tmp_path):
 def test_a_label_curve_has_the_given_seeds_and_no_vectors_that_are_kept(base, tmp_path, monkeypatch):
     model, files = base
     seen = []
-    monkeypatch.setattr("unmask.trials.label_curve", lambda *given: seen.append(given[-1]) or {"points": []})
+    monkeypatch.setattr(
+        "unmask.trials.label_curve", lambda *given: seen.append(given[-1]) or {"metric": "f1", "points": []}
+    )
     asked = {"sizes": "8", "dev": files / "dev.jsonl", "progress": False}
     model.label_curve(files / "train.jsonl", tmp_path / "curve", seed=5, seeds=2, settings=SETTINGS, **asked)
     assert seen == [range(5, 7)]
@@ -302,6 +304,18 @@ def test_options_are_checked_before_the_texts_are_read(base, tmp_path, words, sa
     command = ["adapt", files / "base", files / "train.jsonl", "--warm-text", "2steps", "--out", tmp_path / "out"]
     assert says in mistake(*command, *(paths.get(word, word) for word in words))
     assert [path.name for path in tmp_path.iterdir()] == ["taken"]
+
+
+@pytest.mark.parametrize("words", [["--folds", 2], ["--seeds", 2, "--dev"], ["--curve", "8", "--dev"]])
+def test_tables_name_the_metric(base, tmp_path, words):
+    _, files = base
+    words = [*words, files / "dev.jsonl"] if words[-1] == "--dev" else words
+    command = ["adapt", files / "base", files / "train.jsonl", *(word for one in SETTINGS for word in ("--set", one))]
+    said = works(*command, *words, "--out", tmp_path / "run").out
+    assert "accuracy" in said
+    assert "score" not in said
+    page = (tmp_path / "run" / "report.html").read_text()
+    assert "deviation of accuracy" in page or "accuracy on the dev set" in page
 
 
 def test_a_model_is_warmed_and_then_adapted(base, tmp_path):

@@ -59,6 +59,17 @@ def test_the_best_seed_is_kept_and_the_others_leave_nothing_behind(tmp_path):
     assert [one["seed"] for one in found["trials"]] == [0, 1, 2]
 
 
+def test_the_scores_of_seeds_and_curves_are_those_of_a_named_metric(tmp_path):
+    def adapt(trial):
+        trial.out.mkdir(parents=True)
+        return {"kept_score": -6.0 - trial.seed, "kept_epoch": {"epoch": 1, "loss": 1, "dev_loss": 6.0 + trial.seed}}
+
+    seeds = try_seeds(adapt, ROWS, ROWS[:3], tmp_path / "run", [0, 1])
+    assert (seeds["metric"], seeds["mean"], seeds["kept_seed"]) == ("loss", 6.5, 0)
+    curve = label_curve(adapt, ROWS, ROWS[:3], tmp_path / "curve", [5], [0, 1])
+    assert (curve["metric"], curve["points"][0]["scores"]) == ("loss", [6.0, 7.0])
+
+
 def test_a_stopped_seed_does_not_count(tmp_path):
     found = try_seeds(Pretended([0.5, 0.8, 0.7], stop_at=2), ROWS, ROWS[:3], tmp_path / "run", [0, 1, 2])
     assert found["stopped"]

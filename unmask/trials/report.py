@@ -15,7 +15,7 @@ from unmask.infer.answer import TaskReader
 from unmask.infer.model import Model
 from unmask.score_names import score_name
 from unmask.trials.folds import suspect_columns
-from unmask.trials.trial import written
+from unmask.trials.trial import judged_by, written
 
 REPORT = "report.html"
 MOST_LABELS = 20  # labels whose confusion matrix is drawn
@@ -42,10 +42,10 @@ def write_report(
 def _trials(found: dict[str, Any] | None) -> Iterator[str]:
     if not found or "mean" not in found:
         return
-    single = found.get("folds") or [one["score"] for one in found["trials"]]
+    single = found.get("folds") or [judged_by(one)[1] for one in found["trials"]]
     yield html_page.heading("Folds" if "folds" in found else "Seeds")
     shown = ", ".join(f"{one:.4f}" for one in single)
-    yield html_page.paragraph(f"Mean and deviation of the score: {written(found)} ({shown}).")
+    yield html_page.paragraph(f"Mean and deviation of {score_name(found['metric'])}: {written(found)} ({shown}).")
     if "trials" in found:
         yield html_page.paragraph(f"The model with the best seed on dev was kept: {found['kept_seed']}.")
     if found.get("suspects"):

@@ -8,7 +8,7 @@ from typing import Any
 
 from unmask import run
 from unmask.errors import require
-from unmask.trials.trial import Adapt, Trial, place_beside, spread
+from unmask.trials.trial import Adapt, Trial, judged_by, place_beside, spread
 
 
 def check_dev(dev: Sequence[Any]) -> None:
@@ -40,5 +40,6 @@ def try_seeds(
             found.append(one)
         if stopped:
             break
-    scores = [one["score"] for one in found if one["score"] is not None]
-    return {"trials": found, "kept_seed": kept, "stopped": stopped} | (spread(scores) if scores else {})
+    judged = [judged_by(one) for one in found if one["score"] is not None]
+    result = {"trials": found, "kept_seed": kept, "stopped": stopped}
+    return result | ({"metric": judged[0][0]} | spread([value for _, value in judged]) if judged else {})
