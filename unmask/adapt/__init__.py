@@ -21,6 +21,7 @@ from unmask.adapt.resuming import claim, fingerprint
 from unmask.adapt.special_tokens import with_special_tokens
 from unmask.adapt.unlabelled import Texts, check_unlabelled, read_unlabelled, with_texts
 from unmask.axes import Judged, Task, Tune
+from unmask.counted import counted
 from unmask.data.loader import track_seed
 from unmask.errors import require
 from unmask.infer.answer import TaskReader
@@ -57,7 +58,7 @@ def read_files(
     read = [task.read(Path(file), columns) if file else ([], Counter[str]()) for file in (train, dev)]
     (examples, _), (held, _) = read
     described = filter(None, [task.described(Path(file), columns) for file in (train, dev) if file])
-    said = [f"{count:,} {note}" for _, notes in read for note, count in notes.items()]
+    said = [counted(count, note) for _, notes in read for note, count in notes.items()]
     texts = read_unlabelled(task, unlabelled, columns) if unlabelled else []
     return ExamplesRead(examples, held, [*described, *said, *data_notices(task, examples, held)], texts)
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from unmask import screen
 from unmask.cli import output
+from unmask.counted import counted
 from unmask.score_names import score_name
 
 MOST = 5  # suspicious labels that are shown
@@ -37,7 +38,7 @@ def show_trials(found: dict[str, Any], out: Path, json_: bool) -> None:
         columns = [name for name in suspect_columns(suspects) if name != "where"]
         shown = [[str(one[name])[:80] for name in columns] for one in suspects[:MOST]]
         screen.table(
-            f"{len(suspects):,} labels to check: a model of the other examples disagrees (all in {out}/suspects.jsonl)",
+            f"{counted(len(suspects), 'labels to check')}: a model of the other examples disagrees (all in {out}/suspects.jsonl)",
             columns,
             shown,
         )

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from unmask.counted import counted
 from unmask.errors import UserError, require
 from unmask.tasks._rows import format_of, read_rows, readable
 
@@ -50,9 +51,9 @@ def read_questions(path: Path, *, labelled: bool, strict: bool) -> tuple[list[As
     first = "; ".join(misplaced[:LISTED])
     if strict:
         raise UserError(
-            "{path}: {count:,} answers are not where the file says: {first}: correct their starts, or leave --strict out",
+            "{path}: {several}: {first}: correct the start, or leave --strict out",
             path=path,
-            count=len(misplaced),
+            several=counted(len(misplaced), "answers are not where the file says"),
             first=first,
         )
     notes = Counter({f"answers are not where the file says, and were looked for in the text: {first}": len(misplaced)})

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from unmask import chance, html_page
+from unmask.counted import counted
 from unmask.errors import require
 from unmask.score_names import score_name
 from unmask.trials.trial import Adapt, Trial, judged_by, place_beside, spread, written
@@ -62,7 +63,9 @@ def label_curve(
             for seed in seeds:
                 chosen = [examples[i] for i in sorted(orders[seed][:size].tolist())]
                 with place_beside(out) as place:
-                    last = adapt(Trial(f"{size:,} labels, {kind}, seed {seed}", chosen, place, dev, seed, fresh))
+                    last = adapt(
+                        Trial(f"{counted(size, 'labels')}, {kind}, seed {seed}", chosen, place, dev, seed, fresh)
+                    )
                 if last.get("stopped"):
                     return {"metric": metric, "points": points, "stopped": True}
                 metric, score = judged_by(last["kept_epoch"])

@@ -11,6 +11,7 @@ from typing import Any
 from unmask import html_page
 from unmask.axes import Graded, Missed, ProbabilityTable, Task
 from unmask.calibration import best_temperature, calibration_error, reliability, tempered
+from unmask.counted import counted
 from unmask.infer.answer import TaskReader
 from unmask.infer.model import Model
 from unmask.score_names import score_name
@@ -88,7 +89,7 @@ def _mistakes(model: Model, dev: Sequence[Any]) -> Iterator[str]:
     reader = TaskReader(model)
     answers = task.answer(reader, dev).answers
     scores = task.score(reader, dev, answers)
-    yield html_page.heading(f"Scores on dev ({len(dev):,} examples)")
+    yield html_page.heading(f"Scores on dev ({counted(len(dev), 'examples')})")
     yield html_page.table(
         ["score", ""], [[score_name(name), f"{v:.4f}"] for name, v in scores.items() if isinstance(v, float)]
     )
