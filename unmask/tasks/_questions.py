@@ -14,6 +14,7 @@ from unmask.errors import UserError, require
 from unmask.tasks._rows import format_of, read_rows, readable
 
 LISTED = 5  # answers at a wrong place that are named
+QUOTED = 40  # characters of each that are shown
 
 
 @dataclass(frozen=True)
@@ -128,12 +129,17 @@ def _place(text: str, start: int | None, context: str, where: str, misplaced: li
         return start, start + len(text)
     if start is not None:
         there = context[max(0, start) : max(0, start) + len(text)]
-        misplaced.append(f"{where}: {text!r:.40} is said to start at {start}, where the text has {there!r:.40}")
+        misplaced.append(f"{where}: {_quoted(text)} is said to start at {start}, where the text has {_quoted(there)}")
     found = [i for i in range(len(context) - len(text) + 1) if context.startswith(text, i)]
     if not found:
         return None
     begin = min(found, key=lambda i: abs(i - (start or 0)))
     return begin, begin + len(text)
+
+
+def _quoted(text: str) -> str:
+    """A text in quotes; of a long one, its beginning."""
+    return repr(text if len(text) <= QUOTED else f"{text[:QUOTED]} ...")
 
 
 def _squad(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
