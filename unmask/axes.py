@@ -800,7 +800,8 @@ class Task(PartLike, Protocol):
         """The kind of each example, such as its label. Folds get examples of all kinds."""
 
     def groups(self, examples: Sequence[Any]) -> Sequence[Sequence[int]]:
-        """The numbers of the examples that are scored together, such as the passages of a query: all are in the same fold."""
+        """The numbers of the examples that belong together, such as the passages of a query or the questions about a text: all are in
+        the same fold."""
 
     def notices(self, model: Reader, examples: Sequence[Any], dev: Sequence[Any], best: Judged | None) -> list[str]:
         """What a user should know after training. `best`: the dev scores of the saved weights; None without a dev set."""

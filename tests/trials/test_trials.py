@@ -99,8 +99,22 @@ def test_all_passages_of_a_query_are_in_one_fold_and_queries_with_a_relevant_one
     queries = [{passages[n].query for n in part} for part in parts]
     assert not queries[0] & queries[1]
     assert [sum(bool(passages[n].relevance) for n in part) for part in parts] == [2, 2]
-    with pytest.raises(UserError, match="number of groups of examples that are scored together, 8; got 9"):
+    with pytest.raises(
+        UserError, match=r"number of groups of examples that belong together \(about the same text or query\), 8; got 9"
+    ):
         split(Rank().kinds(passages), 9, 0, Rank().groups(passages))
+
+
+def test_all_questions_about_one_text_are_in_one_fold():
+    asked = [Asked("who?", f"text {n % 6}", ()) for n in range(24)]
+    row = {"question": "who?", "choices": ["x", "y"]}
+    chosen = [Question("", ("x", "y"), 0, row=row | {"context": f"text {n % 6}"}) for n in range(24)]
+    for task, examples in ((Span(), asked), (Choose(), chosen)):
+        parts = split(task.kinds(examples), 3, 0, task.groups(examples))
+        texts = [{n % 6 for n in part} for part in parts]
+        assert [len(some) for some in texts] == [2, 2, 2]
+        assert set.union(*texts) == {*range(6)}
+    assert Choose().groups([Question("the same", ("x", "y"), 0)] * 3) == [[0], [1], [2]]  # no text but the question
 
 
 def test_labels_are_suspected_only_if_the_model_is_surer_of_another_than_usual():

@@ -15,6 +15,7 @@ from unmask.recipe import Recipe
 from unmask.tasks._answers import Prediction
 from unmask.tasks._calibrated import Calibrated, probability_table
 from unmask.tasks._labelled import fixed
+from unmask.tasks._lists import same
 from unmask.tasks._recipe import choice_head, weight_of_language, with_head
 from unmask.tasks._rows import read_rows
 from unmask.tasks._training import check_dropout, check_language
@@ -34,6 +35,12 @@ class Question:
     def readings(self) -> tuple[Text, ...]:
         """One pair of texts per choice: the context and the choice."""
         return tuple(Text(self.context, choice) for choice in self.choices)
+
+    @property
+    def about(self) -> str | None:
+        """The text that the question is about; None if the row has only one of both."""
+        context = self.row.get("context") or self.row.get("text")
+        return str(context) if context and self.row.get("question") else None
 
     @property
     def shown(self) -> tuple[str, ...]:
@@ -145,6 +152,9 @@ class Choose(Calibrated):
     def probability_table(self, examples: Sequence[Question], answers: Sequence[Prediction]) -> ProbabilityTable:
         rows = [[*one.probabilities.values()] for one in answers]
         return probability_table(rows, [example.label or 0 for example in examples])
+
+    def groups(self, examples: Sequence[Question]) -> list[list[int]]:
+        return same([question.about for question in examples])
 
     def notices(
         self, model: Reader, examples: Sequence[Question], dev: Sequence[Question], best: Judged | None

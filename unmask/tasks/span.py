@@ -21,6 +21,7 @@ from unmask.tasks._answer_scores import Scorer, exact, f1, scorer_of
 from unmask.tasks._answers import Found
 from unmask.tasks._calibrated import Calibrated, probability_table
 from unmask.tasks._labelled import fixed
+from unmask.tasks._lists import same
 from unmask.tasks._questions import Asked, read_questions
 from unmask.tasks._recipe import usual_pool, with_head
 from unmask.tasks._rows import ROWS, format_of
@@ -148,6 +149,9 @@ class Span(Calibrated):
         """A row for each question: the spans that were kept. The right one is the most likely one that matches exactly."""
         rows = [[share for _, _, share in found.best] for found in answers]
         return probability_table(rows, [self._right(*both) for both in zip(examples, answers, strict=True)])
+
+    def groups(self, examples: Sequence[Asked]) -> list[list[int]]:
+        return same([asked.context for asked in examples])
 
     def notices(self, model: Reader, examples: Sequence[Asked], dev: Sequence[Asked], best: Judged | None) -> list[str]:
         return []

@@ -33,7 +33,9 @@ def split(
     require(
         2 <= folds <= len(groups),
         "--folds must be between 2 and the number of {what}, {count:,}; got {folds}",
-        what="examples" if len(groups) == len(kinds) else "groups of examples that are scored together",
+        what="examples"
+        if len(groups) == len(kinds)
+        else "groups of examples that belong together (about the same text or query)",
         count=len(groups),
         folds=folds,
     )
