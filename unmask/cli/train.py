@@ -155,7 +155,7 @@ def adapt(
             "--set",
             metavar="NAME=VALUE",
             help="epochs, examples, rate, warmup, decay, layer_decay, length, patience, dropout, pool, pooler, activation, orders, "
-            "language, hidden, loss, scale, dims, san, lists, and tune.NAME for values of --tune; of a folder of tasks: epochs, examples, "
+            "language, hidden, loss, scale, dims, san, lists, balance, weights, and tune.NAME for values of --tune; of a folder of tasks: epochs, examples, "
             "rate, warmup, decay, length, patience, optimiser, power, pairs, lists; what is not set is as the paper has it "
             "('adapt' in 'unmask show RECIPE').",
         ),
