@@ -162,7 +162,7 @@ def test_lexicon_mines_phrases_and_names_and_prepare_finds_them(place, tmp_path)
     out = tmp_path / "phrases.tsv"
     words = ("lexicon", place / "corpus", "--graph", tmp_path / "graph.tsv", "--out", out, "--least-pmi", 0.3)
     ran = works(*words)
-    assert "note: 1 names of one character, left out" in ran.err
+    assert "note: 1 name of one character, left out" in ran.err
     assert re.search(r"done: \d+ phrases and 2 entities, written to", ran.err)
     assert "exists already" in command.mistake(*words)
     found = json.loads(works(*words, "--overwrite", "--json").out)
@@ -371,7 +371,7 @@ def test_what_is_cut_from_the_dev_file_is_told(task, place, tmp_path):
         (tmp_path / f"{file}.jsonl").write_text("\n".join(lines), encoding="utf-8")
     words = ("adapt", place / "bert", tmp_path / "train.jsonl", "--dev", tmp_path / "dev.jsonl", "--task", task,
              "--set", "epochs=1", "--overwrite", "--out", tmp_path / "run")  # fmt: skip
-    assert "1 texts longer than 64 tokens, cut (dev)" in works(*words).err
+    assert "1 text longer than 64 tokens, cut (dev)" in works(*words).err
     assert {"notes": {"texts longer than 64 tokens, cut (dev)": 1}} in beside(works(*words, "--json"))
 
 

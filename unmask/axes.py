@@ -610,7 +610,7 @@ class Judged:
     """How good a model is on a dev set."""
 
     score: float  # higher is better: the weights with the highest score are saved
-    scores: dict[str, float]  # the scores that are shown
+    scores: dict[str, float]  # the scores that are shown; the first one is that of `score` (a loss: minus it)
     answers: Sequence[Any] = ()  # the answers that the score is computed from, if there are any
 
 
@@ -635,6 +635,14 @@ class Missed:
     @property
     def distance(self) -> float:
         return abs(self.answer - self.truth)
+
+
+@dataclass(frozen=True)
+class ProbabilityTable:
+    """The probabilities that a model gave to answers of which one is right, and which one was right."""
+
+    shares: np.ndarray  # rows x answers; 0 where a row has fewer answers than others
+    truth: np.ndarray  # rows, the number of the right answer; -1: it is none of these
 
 
 class Task(PartLike, Protocol):
@@ -779,6 +787,9 @@ class Task(PartLike, Protocol):
     def graded(self, examples: Sequence[Any], answers: Sequence[Any]) -> Sequence[Graded]:
         """Each answer next to the right one of its example; () if answers have no probability, or are not right or wrong."""
 
+    def probability_table(self, examples: Sequence[Any], answers: Sequence[Any]) -> ProbabilityTable | None:
+        """The probabilities of these answers, for calibration; None if they have no probabilities."""
+
     def missed(self, examples: Sequence[Any], answers: Sequence[Any]) -> Sequence[Missed]:
         """Each number that was predicted next to the right one of its example; () if answers are not numbers."""
 
@@ -789,7 +800,8 @@ class Task(PartLike, Protocol):
         """The kind of each example, such as its label. Folds get examples of all kinds."""
 
     def groups(self, examples: Sequence[Any]) -> Sequence[Sequence[int]]:
-        """The numbers of the examples that are scored together, such as the passages of a query: all are in the same fold."""
+        """The numbers of the examples that belong together, such as the passages of a query or the questions about a text: all are in
+        the same fold."""
 
     def notices(self, model: Reader, examples: Sequence[Any], dev: Sequence[Any], best: Judged | None) -> list[str]:
         """What a user should know after training. `best`: the dev scores of the saved weights; None without a dev set."""

@@ -10,7 +10,7 @@ import numpy as np
 BINS = 10
 WIDEST = math.log(20.0)  # temperatures from 1/20 to 20 are tried
 _GOLDEN = (math.sqrt(5) - 1) / 2
-_SMALL = 1e-12  # the smallest probability whose logarithm is taken
+_SMALL = 1e-12  # the smallest probability of the truth that counts
 
 
 @dataclass(frozen=True)
@@ -37,14 +37,18 @@ def calibration_error(probabilities: np.ndarray, truth: np.ndarray) -> float:
 
 
 def tempered(probabilities: np.ndarray, temperature: float) -> np.ndarray:
-    """The probabilities as if all scores were divided by a temperature."""
-    logs = np.log(np.maximum(probabilities, _SMALL)) / temperature
+    """The probabilities as if all scores were divided by a temperature. What has the probability 0 keeps it."""
+    with np.errstate(divide="ignore"):
+        logs = np.log(probabilities.astype(np.float64)) / temperature
     found = np.exp(logs - logs.max(1, keepdims=True))
     return np.asarray(found / found.sum(1, keepdims=True))
 
 
 def best_temperature(probabilities: np.ndarray, truth: np.ndarray) -> float:
-    """The temperature with the highest likelihood of the truth, by golden-section search: the loss has one minimum."""
+    """The temperature with the highest likelihood of the truth, by golden-section search: the loss has one minimum.
+
+    `truth`: the number of the right class; rows with -1 have none and do not count."""
+    probabilities, truth = probabilities[truth >= 0], truth[truth >= 0]
 
     def loss(place: float) -> float:
         right = tempered(probabilities, math.exp(place))[np.arange(len(truth)), truth]

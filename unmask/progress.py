@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from unmask import screen
+from unmask.counted import counted
 from unmask.errors import Notice
 
 Progress = bool | Callable[[dict[str, Any]], None]  # True: draw; False: do not draw; a function: gets every record
@@ -32,9 +33,9 @@ def draw_notes(counts: Mapping[str, int], progress: Progress) -> None:
     """Draw the notes of a job, or warn about them. If `progress` is a function, it already got them in the last record."""
     for name, count in counts.items() if not callable(progress) else ():
         if progress:
-            screen.note(f"{count:,} {name}")
+            screen.note(counted(count, name))
         else:
-            warnings.warn(f"{count:,} {name}", Notice, stacklevel=3)
+            warnings.warn(counted(count, name), Notice, stacklevel=3)
 
 
 def tell_notes(counts: Mapping[str, int], tell: Tell, *, depth: int = 1) -> None:
@@ -42,7 +43,7 @@ def tell_notes(counts: Mapping[str, int], tell: Tell, *, depth: int = 1) -> None
     if tell is not None and counts:
         tell({"notes": dict(counts)})
     for name, count in counts.items() if tell is None else ():
-        warnings.warn(f"{count:,} {name}", Notice, stacklevel=2 + depth)
+        warnings.warn(counted(count, name), Notice, stacklevel=2 + depth)
 
 
 def tell_notice(text: str | None, tell: Tell, *, depth: int = 1) -> None:
@@ -56,5 +57,5 @@ def tell_notice(text: str | None, tell: Tell, *, depth: int = 1) -> None:
 def _warn(record: dict[str, Any]) -> None:
     texts = [record["text"]] if record.get("event") == "notice" else []
     notes = record.get("notes", {}) if "event" in record else {}
-    for text in [*texts, *record.get("notices", ()), *(f"{count:,} {name}" for name, count in notes.items())]:
+    for text in [*texts, *record.get("notices", ()), *(counted(count, name) for name, count in notes.items())]:
         warnings.warn(text, Notice, stacklevel=4)

@@ -21,6 +21,7 @@ from rich.markup import escape
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
+from unmask.counted import counted
 from unmask.score_names import score_name
 
 _NUMBER = re.compile(r"[-+±.,%e\d\s]*")
@@ -193,7 +194,8 @@ def adapting(record: dict[str, Any]) -> str:
     """The text that `adapt` shows at its start: the training plan and the baseline."""
     plan = record["plan"]
     said = (
-        f"{record['examples']:,} examples{_rows(record)}, {plan['epochs']:g} epoch{'' if plan['epochs'] == 1 else 's'} of {record['steps_per_epoch']:,} steps, rate "
+        f"{counted(record['examples'], 'examples')}{_rows(record)}, {counted(plan['epochs'], 'epochs')} of "
+        f"{counted(record['steps_per_epoch'], 'steps')}, rate "
         f"{plan['rate']:.2g}, weight decay {plan['decay']:g}, texts of up to {plan['length']:,} tokens; trains "
         f"{_millions(record['trained_parameters'])} of {_millions(record['all_parameters'])} parameters"
     )
@@ -246,7 +248,7 @@ def _announce(record: dict[str, Any]) -> None:
             f"{record['tokens'] / record['steps']:,.0f} tokens{again}; the text is read {about}{record['visits']:.2g} times[/]"
         )
     for name, count in record.get("notes", {}).items():
-        note(f"{count:,} {name}")
+        note(counted(count, name))
 
 
 def pass_on(record: dict[str, Any]) -> None:
@@ -313,7 +315,7 @@ def staging(records: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
         elif record.get("event") == "stage":
             _tell_stage(record)
         for name, count in record.get("notes", {}).items():
-            note(f"{count:,} {name}")
+            note(counted(count, name))
         yield record
 
 

@@ -110,7 +110,7 @@ def test_the_command_line_says_it_line_by_line(base, tmp_path):
     first, *said = works(*words, "--dev", tmp_path / "t.jsonl").err.splitlines()
     assert first.startswith("note: 23 of 23 dev examples have the same text as a training example")
     assert said[0].startswith(
-        "23 examples, 2 epochs of 1 steps, rate 0.0024, weight decay 0.01, texts of up to 48 tokens"
+        "23 examples, 2 epochs of 1 step, rate 0.0024, weight decay 0.01, texts of up to 48 tokens"
     )
     assert said[1] == "baseline: always saying 'a' has dev accuracy 0.348"
     assert [line.split(":")[0] for line in said[2:4]] == ["epoch 1", "epoch 2"]

@@ -113,6 +113,6 @@ def test_from_the_command_line_an_adapted_model_keeps_its_length(tokenizers, tmp
         "--device",
         "cpu",
     )
-    assert "1 texts longer than 12 tokens, cut" in works(*words, "--set", "length=12").err
-    assert "1 texts longer than 12 tokens, cut" in works("evaluate", tmp_path / "run", tmp_path / "t.csv").err
+    assert "1 text longer than 12 tokens, cut" in works(*words, "--set", "length=12").err
+    assert "1 text longer than 12 tokens, cut" in works("evaluate", tmp_path / "run", tmp_path / "t.csv").err
     assert "length=40 is too long" in mistake(*words, "--overwrite", "--set", "length=40")

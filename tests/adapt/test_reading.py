@@ -9,6 +9,7 @@ import pytest
 import unmask
 from tests.adapt.made import base_of
 from tests.command import mistake, works
+from unmask import tasks
 from unmask.data.examples import Text
 from unmask.errors import UserError
 from unmask.infer.model import save_run
@@ -218,3 +219,26 @@ def test_parquet_is_read_like_json_lines(base, tmp_path):
     assert "bad.parquet is not a parquet file, or is damaged" in mistake(
         "evaluate", tmp_path / "run", tmp_path / "bad.parquet"
     )
+
+
+@pytest.mark.parametrize(
+    ("content", "columns", "kind"),
+    [
+        ("EU\tB-ORG\nrejects\tO\n\nPeter\tB-PER\n", Columns(), "tag"),
+        ('-DOCSTART-\t-X-\tO\tO\n\n"\tPUNCT\tO\tO\nEU\tNNP\tO\tB-ORG\n\nPeter\tNNP\tO\tB-PER\n', Columns(), "tag"),
+        ("EU\tB-ORG\nrejects\tO\n\nPeter\tB-PER\n", Columns(("EU",), "B-ORG"), None),
+        ("text\tlabel\n好\t1\n\n坏\t0\n", Columns(), "classify"),
+        ("text\tlabel\na good film\t1\na bad film\t0\n", Columns(), "classify"),
+        ("sentence\tstars\na good film\t1\n\na bad film\t0\n", Columns(), None),
+    ],
+)
+def test_conll_columns_in_a_tsv_file_are_no_table(content, columns, kind, tmp_path):
+    (tmp_path / "c.tsv").write_text(content)
+    assert tasks.kind_of(tmp_path / "c.tsv", columns) == kind
+
+
+def test_conll_columns_are_adapted_to_without_the_name_of_the_task(base, tmp_path):
+    (tmp_path / "c.tsv").write_text("EU\tB-ORG\nrejects\tO\n\nPeter\tB-PER\n")
+    made = works("adapt", base, tmp_path / "c.tsv", "--out", tmp_path / "run", "--set", "epochs=1")
+    assert "is read as --task tag" in made.err
+    assert unmask.load(tmp_path / "run", device="cpu").labels == ("O", "B-ORG", "B-PER")

@@ -236,6 +236,17 @@ def test_a_model_learns_to_find_answers(tokenizers, tmp_path):
     assert answer(model, [("where?", "my teacher slept near London")]).answers[0].text == "London"
 
 
+def test_a_long_answer_at_a_wrong_place_is_quoted_with_both_quotes(tmp_path):
+    answer_, context = (
+        "risen by less than two percent per year, as they said",
+        "Prices have risen by less than two percent.",
+    )
+    row = {"question": "How?", "context": context, "answers": [{"text": answer_, "start": 3}]}
+    (tmp_path / "s.jsonl").write_text(json.dumps(row) + "\n")
+    (said, _) = read_questions(tmp_path / "s.jsonl", labelled=True, strict=False)[1]
+    assert f"'{answer_[:40]} ...' is said to start at 3, where the text has '{context[3:43]}'" in said
+
+
 def test_finding_answers_from_the_command_line(tokenizers, tmp_path):
     save_run(base_of("spanbert", tokenizers["wordpiece"], tmp_path / "base"), tmp_path / "base")
     (tmp_path / "s.json").write_text(json.dumps(SQUAD))

@@ -92,7 +92,9 @@ def test_a_label_curve_of_a_file(base, tmp_path):
 def test_a_label_curve_has_the_given_seeds_and_no_vectors_that_are_kept(base, tmp_path, monkeypatch):
     model, files = base
     seen = []
-    monkeypatch.setattr("unmask.trials.label_curve", lambda *given: seen.append(given[-1]) or {"points": []})
+    monkeypatch.setattr(
+        "unmask.trials.label_curve", lambda *given: seen.append(given[-1]) or {"metric": "f1", "points": []}
+    )
     asked = {"sizes": "8", "dev": files / "dev.jsonl", "progress": False}
     model.label_curve(files / "train.jsonl", tmp_path / "curve", seed=5, seeds=2, settings=SETTINGS, **asked)
     assert seen == [range(5, 7)]
@@ -283,6 +285,47 @@ def test_options_without_effect_are_refused(base, tmp_path, words, says):
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.parametrize("words, says", [
+    (["--seeds", "2"], "give --dev FILE"),
+    (["--folds", "100"], "--folds must be between 2 and"),
+    (["--curve", "1000", "--dev", "dev"], "--curve takes numbers of examples from 1 to"),
+    (["--tune", "lora", "--set", "tune.rank=-1"], "rank"),
+    (["--tune", "lora", "--set", "layer_decay=0.5"], "layer_decay"),
+    (["--set", "patience=2"], "patience=2 ends the training by the scores on a dev set"),
+    (["--set", "length=4000"], "length=4000 is too long"),
+    (["--out", "taken"], "taken exists already"),
+])  # fmt: skip
+def test_options_are_checked_before_the_texts_are_read(base, tmp_path, words, says, monkeypatch):
+    _, files = base
+    (tmp_path / "taken").mkdir()
+    (tmp_path / "taken" / "recipe.json").write_text("{}")
+    monkeypatch.setattr(unmask, "warm", None)
+    paths = {"dev": files / "dev.jsonl", "taken": tmp_path / "taken"}
+    command = ["adapt", files / "base", files / "train.jsonl", "--warm-text", "2steps", "--out", tmp_path / "out"]
+    assert says in mistake(*command, *(paths.get(word, word) for word in words))
+    assert [path.name for path in tmp_path.iterdir()] == ["taken"]
+
+
+@pytest.mark.parametrize("words", [["--folds", 2], ["--seeds", 2, "--dev"], ["--curve", "8", "--dev"]])
+def test_tables_name_the_metric(base, tmp_path, words):
+    _, files = base
+    words = [*words, files / "dev.jsonl"] if words[-1] == "--dev" else words
+    command = ["adapt", files / "base", files / "train.jsonl", *(word for one in SETTINGS for word in ("--set", one))]
+    said = works(*command, *words, "--out", tmp_path / "run").out
+    assert "accuracy" in said
+    assert "score" not in said
+    page = (tmp_path / "run" / "report.html").read_text()
+    assert "deviation of accuracy" in page or "accuracy on the dev set" in page
+
+
+def test_a_model_is_warmed_and_then_adapted(base, tmp_path):
+    _, files = base
+    command = ["adapt", files / "base", files / "train.jsonl", "--warm-text", "2steps", "--out", tmp_path / "out"]
+    works(*command, *(word for one in SETTINGS for word in ("--set", one)))
+    assert unmask.load(tmp_path / "out", device="cpu").labels == ("0", "1")
+    assert unmask.load(tmp_path / "out-text", device="cpu").recipe.task is None
+
+
 def test_the_advice_of_folds_can_be_followed(base, tmp_path):
     model, files = base
     command = ["adapt", files / "base", files / "train.jsonl", *(word for one in SETTINGS for word in ("--set", one))]
@@ -393,7 +436,7 @@ def test_reports_and_folds_list_mistakes_in_tags_and_in_several_labels(rows, sho
     page = (tmp_path / "run" / "report.html").read_text()
     assert "Surest mistakes" in page
     assert f"{shown}</td>" in page
-    assert "Calibration" not in page
+    assert "Calibration" in page
     made = model.adapt(tmp_path / "t.jsonl", tmp_path / "folds", folds=2, **given)
     assert {"label", "predicted", "of_label"} <= made.trials["suspects"][0].keys()
 

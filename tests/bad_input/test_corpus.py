@@ -63,7 +63,7 @@ def test_a_very_long_line_is_cut_into_parts_and_counted(tok, tmp_path, monkeypat
     prepare(tmp_path / "long.txt", tok, tmp_path / "whole", "--holdout", 0)
     monkeypatch.setattr(reading, "LONGEST_TEXT", 500)
     ran = prepare(tmp_path / "long.txt", tok, tmp_path / "parts", "--holdout", 0)
-    assert "1 documents longer than 500 characters, cut into parts" in ran.err
+    assert "1 document longer than 500 characters, cut into parts" in ran.err
     whole, parts = (json.loads((tmp_path / n / "manifest.json").read_text()) for n in ("whole", "parts"))
     assert parts["documents"] > whole["documents"] == 2
     assert parts["tokens"] == whole["tokens"]

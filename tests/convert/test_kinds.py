@@ -25,7 +25,7 @@ from unmask.infer import answer
 from unmask.infer.answer import TaskReader
 from unmask.infer.model import open_run
 from unmask.settings import override
-from unmask.tasks import Choose, Multi, Number, Span, Tag
+from unmask.tasks import Choose, Multi, Number, Relation, Span, Tag
 from unmask.tasks._questions import Asked
 from unmask.tasks._sentences import Sentence
 from unmask.tasks.choose import Question
@@ -107,6 +107,32 @@ def test_a_calibrated_model_has_the_same_probabilities_in_transformers(name, tmp
     for text, expected in zip(TEXTS, answer(model, TEXTS).answers, strict=True):
         shares = theirs(network, "classify", look(model, [text])[0]).softmax(-1)
         assert shares[0].tolist() == pytest.approx(list(expected.probabilities.values()), abs=1e-4)
+
+
+@pytest.mark.parametrize("kind", ["tag", "span", "multi"])
+def test_the_temperature_of_every_head_is_exported(kind, tmp_path):
+    model = adapted("bert", kind, tmp_path / "run", "temperature=2.5")
+    export_hf(model, tmp_path / "hf")
+    network = opened(KINDS[kind][2], tmp_path / "hf")
+    (head,) = model.recipe.predict
+    batch, hidden = look(model, TEXTS[:1])
+    mine = score(model, head, batch, hidden) / 2.5
+    torch.testing.assert_close(mine, theirs(network, kind, batch)[:, : mine.shape[1]], **PARITY)
+
+
+def test_the_temperature_of_choices_is_exported_and_that_of_a_head_without_a_place_is_left_out(tmp_path):
+    recipe = recipe_of("bert")
+    base = model_of(recipe, tokenizer_for(recipe), tmp_path / "base")
+    weights = []
+    for temperature in (1.0, 2.5):
+        model = model_of(Choose(temperature=temperature).recipe(base), base.tokenizer, tmp_path / "run")
+        export_hf(model, tmp_path / "hf", overwrite=True)
+        network = hf.AutoModelForMultipleChoice.from_pretrained(tmp_path / "hf")
+        weights.append(network.classifier.weight / model.system.predict["choice"].out.weight)
+    torch.testing.assert_close(*(one / one.mean() for one in weights))
+    torch.testing.assert_close(weights[1].mean(), torch.tensor(0.4))
+    related = model_of(Relation(labels=("a", "b"), temperature=2.5).recipe(base), base.tokenizer, tmp_path / "related")
+    assert export_hf(related, tmp_path / "without").left_out == ("relation",)
 
 
 def test_what_transformers_cannot_compute_is_refused(tmp_path):

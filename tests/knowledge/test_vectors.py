@@ -190,7 +190,7 @@ def test_a_folder_of_vectors_that_was_changed_is_refused(tmp_path):
         dev=write(tmp_path / "dev.tsv", [("Person 0", "is from", "Land 1")]),
     )  # fmt: skip
     assert [record["epochs"] for record in log if "dev_mrr" in record] == list(range(2, 21, 2))
-    assert "1 lines of --names about an entity that no triple has" in ran.err
+    assert "1 line of --names about an entity that no triple has" in ran.err
     made = unmask.open_graph(tmp_path / "v")
     assert made.names[made.entities.index("City 0")] == ("Rome", "Roma")
     assert made.names[made.entities.index("City 1")] == ("City 1",)

@@ -144,7 +144,7 @@ def test_prepared_data_has_the_words_and_says_where_from(made, tmp_path):
     works("tokenizer", tmp_path / "text.txt", "--kind", "characters", "--out", tok)
     words = ("prepare", tmp_path / "text.txt", "--tokenizer", tok, "--holdout", "20%")
     said = works(*words, "--words-from", file, "--out", tmp_path / "own", "--workers", 2).err
-    assert "1 words of --words-from that the segmenter still cuts" in said
+    assert "1 word of --words-from that the segmenter still cuts" in said
     manifest = json.loads((tmp_path / "own" / "manifest.json").read_text())
     assert manifest["words_from"] == [
         {"file": "mine.txt", "sha256": hashlib.sha256(file.read_bytes()).hexdigest(), "words": 4}

@@ -59,6 +59,17 @@ def test_the_best_seed_is_kept_and_the_others_leave_nothing_behind(tmp_path):
     assert [one["seed"] for one in found["trials"]] == [0, 1, 2]
 
 
+def test_the_scores_of_seeds_and_curves_are_those_of_a_named_metric(tmp_path):
+    def adapt(trial):
+        trial.out.mkdir(parents=True)
+        return {"kept_score": -6.0 - trial.seed, "kept_epoch": {"epoch": 1, "loss": 1, "dev_loss": 6.0 + trial.seed}}
+
+    seeds = try_seeds(adapt, ROWS, ROWS[:3], tmp_path / "run", [0, 1])
+    assert (seeds["metric"], seeds["mean"], seeds["kept_seed"]) == ("loss", 6.5, 0)
+    curve = label_curve(adapt, ROWS, ROWS[:3], tmp_path / "curve", [5], [0, 1])
+    assert (curve["metric"], curve["points"][0]["scores"]) == ("loss", [6.0, 7.0])
+
+
 def test_a_stopped_seed_does_not_count(tmp_path):
     found = try_seeds(Pretended([0.5, 0.8, 0.7], stop_at=2), ROWS, ROWS[:3], tmp_path / "run", [0, 1, 2])
     assert found["stopped"]
@@ -88,8 +99,22 @@ def test_all_passages_of_a_query_are_in_one_fold_and_queries_with_a_relevant_one
     queries = [{passages[n].query for n in part} for part in parts]
     assert not queries[0] & queries[1]
     assert [sum(bool(passages[n].relevance) for n in part) for part in parts] == [2, 2]
-    with pytest.raises(UserError, match="number of groups of examples that are scored together, 8; got 9"):
+    with pytest.raises(
+        UserError, match=r"number of groups of examples that belong together \(about the same text or query\), 8; got 9"
+    ):
         split(Rank().kinds(passages), 9, 0, Rank().groups(passages))
+
+
+def test_all_questions_about_one_text_are_in_one_fold():
+    asked = [Asked("who?", f"text {n % 6}", ()) for n in range(24)]
+    row = {"question": "who?", "choices": ["x", "y"]}
+    chosen = [Question("", ("x", "y"), 0, row=row | {"context": f"text {n % 6}"}) for n in range(24)]
+    for task, examples in ((Span(), asked), (Choose(), chosen)):
+        parts = split(task.kinds(examples), 3, 0, task.groups(examples))
+        texts = [{n % 6 for n in part} for part in parts]
+        assert [len(some) for some in texts] == [2, 2, 2]
+        assert set.union(*texts) == {*range(6)}
+    assert Choose().groups([Question("the same", ("x", "y"), 0)] * 3) == [[0], [1], [2]]  # no text but the question
 
 
 def test_labels_are_suspected_only_if_the_model_is_surer_of_another_than_usual():

@@ -21,6 +21,7 @@ from unmask.adapt.resuming import claim, fingerprint
 from unmask.adapt.special_tokens import with_special_tokens
 from unmask.adapt.unlabelled import Texts, check_unlabelled, read_unlabelled, with_texts
 from unmask.axes import Judged, Task, Tune
+from unmask.counted import counted
 from unmask.data.loader import track_seed
 from unmask.errors import require
 from unmask.infer.answer import TaskReader
@@ -35,7 +36,7 @@ from unmask.tasks._track import learned
 from unmask.tasks.classify import Columns
 from unmask.tasks.seen_examples import save_seen
 
-__all__ = ["ExamplesRead", "adapt", "get", "inherit", "new_model", "read_files"]
+__all__ = ["ExamplesRead", "adapt", "get", "inherit", "new_model", "planned", "read_files"]
 
 
 @dataclass(frozen=True)
@@ -58,7 +59,7 @@ def read_files(
     read = [task.read(Path(file), columns) if file else ([], Counter[str]()) for file in (train, dev)]
     (examples, _), (held, _) = read
     described = filter(None, [task.described(Path(file), columns) for file in (train, dev) if file])
-    said = [f"{count:,} {note}" for _, notes in read for note, count in notes.items()]
+    said = [counted(count, note) for _, notes in read for note, count in notes.items()]
     texts = read_unlabelled(task, unlabelled, columns) if unlabelled else []
     known = learned(task, examples, train)
     return ExamplesRead(examples, held, [*described, *said, *data_notices(known, examples, held)], texts)
@@ -74,14 +75,9 @@ def adapt(
     `tune`: which weights are trained; None: all of them. `fresh` starts from random weights instead of the pretrained ones,
     as a control without pretraining. `unlabelled`: examples without labels, for a way of tuning that learns from them.
     `resume`: go on with an adaptation in `out` that was cut off; the other values must be the same."""
-    check_base(base)
     check_unlabelled(tune, bool(unlabelled))
-    task = task.learn(examples)
-    base = with_special_tokens(base, task, tune)
-    recipe, out = _recipe(base, task, tune, len(examples)), Path(out)
+    (base, recipe), out = planned(base, examples, dev, task, tune), Path(out)
     claim(out, resume=resume, overwrite=overwrite, base=base.folder)
-    for some in (examples, dev):
-        task.check(some, "the first training example")
     assert recipe.task is not None
     task = recipe.task.made(examples=len(examples), seed=seed, fresh=fresh)
     model = new_model(base, recipe.replace(task=task), out, seed, fresh)
@@ -92,12 +88,6 @@ def adapt(
         rows_of_dev = [held]
         notes.update(of_dev(noted))
     plan = task.hyperparameters(base.recipe)
-    require(
-        not plan.patience or bool(dev),
-        "patience={patience} ends the training by the scores on a dev set, and there is none: give --dev FILE, or leave "
-        "patience out",
-        patience=plan.patience,
-    )
     still = tune is not None and tune.still  # its vectors may be cached by row; a cache must not change what is learned
     packing = None if still or unlabelled else packing_of(model.recipe, rows)
     reading = replace(
@@ -122,6 +112,26 @@ def adapt(
         remarks=lambda: task.notices(TaskReader(model), examples, dev, judge.best), resume=resume,
     )  # fmt: skip
     save_seen(out, (task, examples))
+
+
+def planned(
+    base: Model, examples: Sequence[Any], dev: Sequence[Any], task: Task, tune: Tune | None
+) -> tuple[Model, Recipe]:
+    """The base with the special tokens of a task, and the recipe that is trained. Refuses what does not fit together."""
+    check_base(base)
+    task = task.learn(examples)
+    for some in (examples, dev):
+        task.check(some, "the first training example")
+    base = with_special_tokens(base, task, tune)
+    recipe = _recipe(base, task, tune, len(examples))
+    patience = task.hyperparameters(base.recipe).patience
+    require(
+        not patience or bool(dev),
+        "patience={patience} ends the training by the scores on a dev set, and there is none: give --dev FILE, or leave "
+        "patience out",
+        patience=patience,
+    )
+    return base, recipe
 
 
 def check_base(base: Model) -> None:

@@ -43,6 +43,7 @@ def _repeated(task: Task, examples: Sequence[Any], dev: Sequence[Any]) -> list[s
     if not count:
         return []
     return [
-        f"{count:,} of {len(dev):,} dev examples have the same text as a training example: leave them out of the training file, "
+        f"{count:,} of {len(dev):,} dev examples {'has' if count == 1 else 'have'} the same text as a training example: leave "
+        f"{'it' if count == 1 else 'them'} out of the training file, "
         "otherwise the dev scores are too high"
     ]

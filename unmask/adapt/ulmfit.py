@@ -7,6 +7,7 @@ from typing import Any
 
 from unmask.adapt._way import Way, by_width, layer_groups, unless_given
 from unmask.axes import Curve
+from unmask.counted import counted
 from unmask.curves import Slanted
 from unmask.errors import require
 from unmask.recipe import Recipe
@@ -68,6 +69,6 @@ class Ulmfit(Way):
         if not self.gradual or epochs >= groups:
             return []
         return [
-            f"{epochs} epochs are too few to train all {groups} layer groups, of which one more trains in each epoch: the "
+            f"{counted(epochs, 'epochs are too few')} to train all {groups} layer groups, of which one more trains in each epoch: the "
             f"lowest {groups - epochs} are not trained; set epochs={groups}, or tune.gradual=false"
         ]

@@ -14,6 +14,7 @@ import numpy as np
 from unmask import chance
 from unmask.adapt.epochs import ToRead
 from unmask.axes import Task, Tune
+from unmask.counted import counted
 from unmask.data.examples import Examples
 from unmask.data.loader import track_seed
 from unmask.data.pack import Rows
@@ -97,8 +98,11 @@ def _rows(
     )
     often = f"each is read {needed / len(rows):.1f} times"
     some = f"{len(chosen):,} of them are read, chosen by the seed"
-    cut = tuple(f"{count:,} {note} (without labels)" for note, count in notes.items())
-    return rows, (f"{len(texts):,} texts without labels: {often if len(chosen) == len(texts) else some}", *cut)
+    cut = tuple(counted(count, f"{note} (without labels)") for note, count in notes.items())
+    return rows, (
+        f"{counted(len(texts), 'texts without labels')}: {often if len(chosen) == len(texts) else some}",
+        *cut,
+    )
 
 
 def _files(path: Path) -> Iterator[Path]:

@@ -21,6 +21,7 @@ from unmask.axes import Task, Tune
 from unmask.errors import require
 from unmask.progress import Progress, follow
 from unmask.recipe_file import file_used_by
+from unmask.tasks._rows import format_of
 from unmask.tasks.classify import Columns
 from unmask.train import log
 from unmask.trials import Trial
@@ -42,12 +43,13 @@ class Adapting:
     progress: Progress
     dev: tuple[Path, Columns] | None = None  # the file of the dev set
     resume: bool = False  # go on with a training that was cut off
+    warm: Callable[[], infer.Model] | None = None  # gives the model to start from, after everything is checked
 
     @classmethod
     def of(
         cls, base: infer.Model, train: str | Path, *, dev: str | Path | None, task: str | Task | None,
         tune: str | Tune | None, settings: Sequence[str], columns: Columns, overwrite: bool, stop: Callable[[], bool],
-        progress: Progress, unlabelled: Paths = (), resume: bool = False,
+        progress: Progress, unlabelled: Paths = (), resume: bool = False, warm: Callable[[], infer.Model] | None = None,
     ) -> Adapting:  # fmt: skip
         require(
             not Path(train).is_dir(),
@@ -63,11 +65,18 @@ class Adapting:
         if task is None and found != USUAL:
             read.notices.insert(0, f"by its columns, {train} is read as --task {found}")
         of_dev = None if dev is None else (Path(dev), columns)
-        return cls(base, chosen, way, read, overwrite, stop, progress, of_dev, resume)
+        return cls(base, chosen, way, read, overwrite, stop, progress, of_dev, resume, warm)
 
     def whole(self) -> Adapting:
         """The same, with the labels of all examples known: a part of them may lack some."""
         return replace(self, task=self.task.learn(self.read.examples))
+
+    def warmed(self) -> Adapting:
+        """The same with the base that `warm` gives. What the training would refuse is refused before that."""
+        if self.warm is None:
+            return self
+        adapt.planned(self.base, self.read.examples, self.read.dev, self.task, self.tune)
+        return replace(self, base=self.warm(), warm=None)
 
     def once(self, trial: Trial) -> dict[str, Any]:
         """One training; returns its last record. Notices about the examples are given with the first one."""
@@ -100,11 +109,18 @@ class Adapting:
             not self.resume or (seeds == 1 and folds is None),
             "--resume goes on with one training: leave --seeds and --folds out, or begin again with --overwrite",
         )
+        if seeds > 1:
+            trials.check_dev(self.read.dev)
+        whole = self if folds is None else self.whole()
+        if folds is not None:
+            trials.split(whole.task.kinds(self.read.examples), folds, seed, whole.task.groups(self.read.examples))
         claim(out, resume=self.resume, overwrite=self.overwrite, base=self.base.folder)  # before any work is done
+        return whole.warmed()._train(out, seed, fresh, seeds, folds)
+
+    def _train(self, out: Path, seed: int, fresh: bool, seeds: int, folds: int | None) -> infer.Model:
         found: dict[str, Any] | None = None
         if folds is not None:
-            whole = self.whole()
-            found = trials.cross_validate(whole.once, self.opened, whole.task, self.read.examples, out, folds, seed)
+            found = trials.cross_validate(self.once, self.opened, self.task, self.read.examples, out, folds, seed)
             require(not found["stopped"], "stopped before the last fold: nothing is written to {out}", out=out)
         elif seeds > 1:
             several = range(seed, seed + seeds)
@@ -129,7 +145,7 @@ class Adapting:
         )
         run.claim(out, overwrite=self.overwrite, base=self.base.folder)
         numbers = trials.parse_sizes(sizes, len(self.read.examples))
-        found = trials.label_curve(self.whole().once, self.read.examples, self.read.dev, out, numbers, seeds)
+        found = trials.label_curve(self.whole().warmed().once, self.read.examples, self.read.dev, out, numbers, seeds)
         trials.draw_curve(found, out, f"{self.base.folder.name}: what labels are worth")
         return found
 
@@ -141,9 +157,10 @@ class Adapting:
         )
         run.claim(out, overwrite=self.overwrite, base=self.base.folder)
         points: list[dict[str, Any]] = []
+        base = self.warmed().base
 
         def kept() -> Iterator[dict[str, Any]]:
-            for point in trials.trace_rates(self.base, self.read.examples, self.task, steps=steps, seed=seed):
+            for point in trials.trace_rates(base, self.read.examples, self.task, steps=steps, seed=seed):
                 points.append(point)
                 yield point
 
@@ -155,7 +172,7 @@ def kind_of_file(file: str | Path, columns: Columns) -> str:
     """The kind of task that the columns of a file say."""
     found = tasks.kind_of(file, columns)
     require(
-        found is not None or tasks.format_of(Path(file)) != ".txt" or not Path(file).is_file(),
+        found is not None or format_of(Path(file)) != ".txt" or not Path(file).is_file(),
         "{file}: the columns of a .txt file do not say which task it is for: give --task tag for CoNLL columns, or --task embed "
         "for plain texts",
         file=file,

@@ -7,8 +7,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from unmask import infer, run
 from unmask.calibration import best_temperature, calibration_error, tempered
 from unmask.errors import UserError, require
@@ -24,16 +22,22 @@ def calibrate_run(model: infer.Model, file: Path, columns: Columns) -> dict[str,
     task: Any = infer.task_of_model(model)
     if not task.has_temperature:
         raise UserError(
-            "{folder} was adapted to {task}, whose answers have no temperature: calibrate a model of --task classify",
+            "{folder} was adapted to {task}, and its answers have no probabilities: calibrate a model that gives classes, tags, "
+            "labels, choices or answers from a text",
             folder=model.folder,
             task=type(task).__name__.lower(),
         )
     examples, _ = task.read(file, columns)
     task.check(examples, str(model.folder))
     plain = replace(task, temperature=1.0)
-    answers = plain.answer(TaskReader(model), examples).answers
-    shares = np.array([[one.probabilities[name] for name in task.labels] for one in answers])
-    truth = np.array([task.labels.index(example.label) for example in examples])
+    table = plain.probability_table(examples, plain.answer(TaskReader(model), examples).answers)
+    require(
+        table is not None and bool((table.truth >= 0).any()),
+        "{file} has no right answer that {folder} gives a probability to: give other examples",
+        file=file,
+        folder=model.folder,
+    )
+    shares, truth = table.shares, table.truth
     found = best_temperature(shares, truth)
     changed = _with_task(model, task, replace(task, temperature=round(found, 4)))
     checkpoint.write_text(run.to_json(changed), model.folder / run.RECIPE)

@@ -216,7 +216,7 @@ class Model(infer.Model):
         tune: str | Tune | None = None, settings: Sequence[str] = (), text: str | Sequence[str] | None = None,
         label: str | None = None, seed: int = 0, fresh: bool = False, seeds: int = 1, folds: int | None = None,
         unlabelled: Paths = (), overwrite: bool = False, resume: bool = False, stop: Callable[[], bool] = lambda: False,
-        progress: Progress = True,
+        progress: Progress = True, warm: Callable[[], infer.Model] | None = None,
     ) -> Model:  # fmt: skip
         """Fine-tune on a file of examples of a task, or on a folder of tasks together; returns the adapted model.
 
@@ -230,9 +230,10 @@ class Model(infer.Model):
         `seeds`: train this many times and keep the best on `dev`. `folds`: score each part of the examples by a model of the
         others, then train on all; labels that are probably wrong are listed in suspects.jsonl. The scores of both are in
         `trials`. `resume`: go on with an adaptation in `out` that was cut off; the rest must be the same. `stop`, `progress`: as
-        for `unmask.pretrain`. The run folder holds a report.html."""
+        for `unmask.pretrain`. `warm`: gives the model to start from in place of this one, such as a call of `unmask.warm`; it is
+        called after the other values are checked. The run folder holds a report.html."""
         if Path(train).is_dir():
-            _only_files(train, dev=dev, task=task, tune=tune not in (None, FULL), unlabelled=bool(listed(unlabelled)), text=text, label=label, seeds=seeds > 1, folds=folds)  # fmt: skip
+            _only_files(train, dev=dev, task=task, tune=tune not in (None, FULL), unlabelled=bool(listed(unlabelled)), text=text, label=label, seeds=seeds > 1, folds=folds, warm_text=warm)  # fmt: skip
             made = adapt_folder(
                 self, Path(train), Path(out), settings=settings, seed=seed, fresh=fresh, overwrite=overwrite, resume=resume, stop=stop,
                 progress=progress,
@@ -240,7 +241,7 @@ class Model(infer.Model):
             return Model.of(made)
         adapting = Adapting.of(
             self, train, dev=dev, task=task, tune=tune, settings=settings, columns=Columns.of(text, label),
-            overwrite=overwrite, stop=stop, progress=progress, unlabelled=unlabelled, resume=resume,
+            overwrite=overwrite, stop=stop, progress=progress, unlabelled=unlabelled, resume=resume, warm=warm,
         )  # fmt: skip
         return Model.of(adapting.run(Path(out), seed, fresh, seeds, folds))
 
@@ -249,6 +250,7 @@ class Model(infer.Model):
         task: str | Task | None = None, tune: str | Tune | None = None, settings: Sequence[str] = (),
         text: str | Sequence[str] | None = None, label: str | None = None, unlabelled: Paths = (), seed: int = 0,
         overwrite: bool = False, stop: Callable[[], bool] = lambda: False, progress: Progress = True,
+        warm: Callable[[], infer.Model] | None = None,
     ) -> dict[str, Any]:  # fmt: skip
         """The score on `dev` by the number of labels, from this model and from random weights: `sizes`="100,1000,all".
 
@@ -256,14 +258,14 @@ class Model(infer.Model):
         of `adapt`."""
         adapting = Adapting.of(
             self, train, dev=dev, task=task, tune=tune, settings=settings, columns=Columns.of(text, label),
-            overwrite=overwrite, stop=stop, progress=progress, unlabelled=unlabelled,
+            overwrite=overwrite, stop=stop, progress=progress, unlabelled=unlabelled, warm=warm,
         )  # fmt: skip
         return adapting.curve(Path(out), sizes, range(seed, seed + seeds))
 
     def find_rate(
         self, train: str | Path, out: str | Path, *, steps: int = 100, task: str | Task | None = None,
         tune: str | Tune | None = None, settings: Sequence[str] = (), text: str | Sequence[str] | None = None, label: str | None = None, seed: int = 0,
-        overwrite: bool = False, progress: Progress = True,
+        overwrite: bool = False, progress: Progress = True, warm: Callable[[], infer.Model] | None = None,
     ) -> dict[str, Any]:  # fmt: skip
         """A learning rate for `adapt`: the loss of a few steps at rates that grow. The model itself is not changed.
 
@@ -271,7 +273,7 @@ class Model(infer.Model):
         the rate with the lowest loss."""
         adapting = Adapting.of(
             self, train, dev=None, task=task, tune=tune, settings=settings, columns=Columns.of(text, label),
-            overwrite=overwrite, stop=lambda: False, progress=progress,
+            overwrite=overwrite, stop=lambda: False, progress=progress, warm=warm,
         )  # fmt: skip
         return adapting.rates(Path(out), steps, seed)
 
@@ -379,7 +381,7 @@ def _only_files(folder: str | Path, **given: Any) -> None:
         not wrong,
         "{folder} is a folder of tasks, and {wrong} works only with the file of one task: leave it out, or give a file",
         folder=folder,
-        wrong=" and ".join(f"--{name}" for name in wrong),
+        wrong=" and ".join(f"--{name}" for name in wrong).replace("_", "-"),
     )
 
 

@@ -7,6 +7,8 @@ from typing import Any
 
 from unmask import screen
 from unmask.cli import output
+from unmask.counted import counted
+from unmask.score_names import score_name
 
 MOST = 5  # suspicious labels that are shown
 
@@ -18,14 +20,16 @@ def show_trials(found: dict[str, Any], out: Path, json_: bool) -> None:
     if "trials" in found:
         kept = found["kept_seed"]
         rows = [
-            [f"seed {one['seed']}", f"{one['score']:.4f}", "kept" if one["seed"] == kept else ""]
+            [f"seed {one['seed']}", f"{one['dev_' + found['metric']]:.4f}", "kept" if one["seed"] == kept else ""]
             for one in found["trials"]
         ]
     else:
         rows = [[f"fold {number}", f"{score:.4f}", ""] for number, score in enumerate(found["folds"], 1)]
     deviation = "" if found["deviation"] is None else f" ± {found['deviation']:.4f}"
     screen.table(
-        f"{out}", ["training", "score", ""], [*rows, ["mean ± deviation", f"{found['mean']:.4f}{deviation}", ""]]
+        f"{out}",
+        ["training", score_name(found["metric"]), ""],
+        [*rows, ["mean ± deviation", f"{found['mean']:.4f}{deviation}", ""]],
     )
     suspects = found.get("suspects") or []
     if suspects:
@@ -34,7 +38,7 @@ def show_trials(found: dict[str, Any], out: Path, json_: bool) -> None:
         columns = [name for name in suspect_columns(suspects) if name != "where"]
         shown = [[str(one[name])[:80] for name in columns] for one in suspects[:MOST]]
         screen.table(
-            f"{len(suspects):,} labels to check: a model of the other examples disagrees (all in {out}/suspects.jsonl)",
+            f"{counted(len(suspects), 'labels to check')}: a model of the other examples disagrees (all in {out}/suspects.jsonl)",
             columns,
             shown,
         )
@@ -44,5 +48,5 @@ def show_curve(found: dict[str, Any], out: Path, json_: bool) -> None:
     """The score by the number of labels."""
     if not json_:
         rows = [[f"{p['labels']:,}", p["start"], f"{p['mean']:.4f}", len(p["scores"])] for p in found["points"]]
-        screen.table("score on dev", ["labels", "start", "mean", "seeds"], rows)
+        screen.table(f"{score_name(found['metric'])} on dev", ["labels", "start", "mean", "seeds"], rows)
     output.done(found, f"drawn in {out}/report.html", json_)

@@ -28,6 +28,7 @@ from unmask.cli.options import (
     TextColumns,
 )
 from unmask.cli.program import verb
+from unmask.counted import counted
 from unmask.errors import require
 
 if TYPE_CHECKING:
@@ -79,7 +80,7 @@ def predict(
     said.show_notes()
     if out is not None:
         predictions.write(out, [example.row for example in examples], found, top)
-        output.done({"file": str(out), "texts": len(found)}, f"{len(found):,} texts, written to {out}", json_)
+        output.done({"file": str(out), "texts": len(found)}, f"{counted(len(found), 'texts')}, written to {out}", json_)
     else:
         predictions.show([example.shown for example in examples], found, top, json_)
 
@@ -97,7 +98,7 @@ def calibrate(
 ) -> None:
     """Make the probabilities of an adapted model fit how often it is right, by a temperature that the run keeps.
 
-    Labels stay the same; the run's report.html shows how well its probabilities fit."""
+    Answers stay the same; the run's report.html shows how well its probabilities fit."""
     model = unmask.load(run, device=device, task=task, recipe=recipe_file, tell=output.Said(json_))
     found = model.calibrate(file, text=text, label=label)
     said = f"temperature {found['temperature']:g}: calibration error {found['error_before']:.3f} before, {found['error']:.3f} after"
@@ -259,7 +260,7 @@ def embed(
     said.show_notes()
     output.done(
         {"file": str(out), "shape": list(vectors.shape)},
-        f"{len(vectors):,} vectors of {vectors.shape[1]}, written to {out}",
+        f"{counted(len(vectors), 'vectors')} of {vectors.shape[1]}, written to {out}",
         json_,
     )
 

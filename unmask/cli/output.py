@@ -8,6 +8,7 @@ from collections import Counter
 from typing import Any
 
 from unmask import screen
+from unmask.counted import counted
 from unmask.progress import Progress
 
 
@@ -28,7 +29,7 @@ class Said:
         if self.json and self.notes:
             screen.json_line({"notes": dict(self.notes)})
         for name, count in self.notes.items() if not self.json else ():
-            screen.note(f"{count:,} {name}")
+            screen.note(counted(count, name))
 
 
 def progress(json_: bool) -> Progress:

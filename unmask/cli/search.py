@@ -13,6 +13,7 @@ from unmask import screen
 from unmask.cli import output
 from unmask.cli.options import Device, Json, Overwrite, OwnRecipe, Run, TextColumns, refuse
 from unmask.cli.program import verb
+from unmask.counted import counted
 from unmask.errors import require
 
 SHOWN = 160  # characters of a text
@@ -52,7 +53,7 @@ def index(
         made = unmask.index(run, collection, out, text=text, dims=dims, kind=way, device=device, recipe=recipe_file,
                             overwrite=overwrite, progress=output.progress(json_))  # fmt: skip
     about = dataclasses.asdict(made.index.about)
-    said = f"{about['texts']:,} texts, vectors of {about['dims']}, {about['kind']}, written to {out}"
+    said = f"{counted(about['texts'], 'texts')}, vectors of {about['dims']}, {about['kind']}, written to {out}"
     output.done(about, f'{said}; try: unmask search {out} "..."', json_)
 
 

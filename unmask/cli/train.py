@@ -155,7 +155,7 @@ def adapt(
             "--set",
             metavar="NAME=VALUE",
             help="epochs, examples, rate, warmup, decay, layer_decay, length, patience, dropout, pool, pooler, activation, orders, "
-            "language, hidden, loss, scale, dims, san, lists, and tune.NAME for values of --tune; of a folder of tasks: epochs, examples, "
+            "language, hidden, loss, scale, dims, san, lists, balance, weights, and tune.NAME for values of --tune; of a folder of tasks: epochs, examples, "
             "rate, warmup, decay, length, patience, optimiser, power, pairs, lists; what is not set is as the paper has it "
             "('adapt' in 'unmask show RECIPE').",
         ),
@@ -224,17 +224,19 @@ def adapt(
     base = unmask.load(run, device=device, recipe=recipe_file, tell=output.Said(json_))
     stop, progress = options.interrupt(), output.progress(json_)
     of_task = [*settings, *["strict=true"] * strict]
-    if warm_text is not None:
-        warmed = out.with_name(f"{out.name}-text")
-        base = unmask.warm(
-            base, train, warmed, budget=warm_text, task=task, settings=of_task, text=text, label=label, seed=seed,
-            overwrite=overwrite, resume=resume, stop=stop, progress=progress,
+
+    def warmed() -> unmask.Model:
+        found = unmask.warm(
+            base, train, out.with_name(f"{out.name}-text"), budget=str(warm_text), task=task, settings=of_task, text=text, label=label,
+            seed=seed, overwrite=overwrite, resume=resume, stop=stop, progress=progress,
         )  # fmt: skip
-        if base.history[-1].get("stopped"):
+        if found.history[-1].get("stopped"):
             raise typer.Exit(130)
+        return found
+
     asked: dict[str, Any] = {
-        "task": task, "tune": tune, "settings": of_task, "text": text, "label": label,
-        "overwrite": overwrite, "progress": progress,
+        "task": task, "tune": tune, "settings": of_task, "text": text, "label": label, "overwrite": overwrite,
+        "progress": progress, "warm": None if warm_text is None else warmed,
     }  # fmt: skip
     if find_rate:
         found = base.find_rate(train, out, seed=seed, **asked)

@@ -17,6 +17,7 @@ from tokenizers import models, normalizers, pre_tokenizers
 
 from unmask.axes import columns_of
 from unmask.backbone import WordsAlone
+from unmask.counted import counted
 from unmask.data import FullRows
 from unmask.errors import require
 from unmask.hide import Nothing
@@ -71,7 +72,7 @@ def import_vectors(
         table.zero_()
         rows = [tokenizer.backend.token_to_id(word) for word in words]
         table[rows] = torch.from_numpy(vectors.matrix[[vectors.places[word] for word in words]])
-    notes = tuple(f"{count:,} {text}" for text, count in vectors.notes.items())
+    notes = tuple(counted(count, text) for text, count in vectors.notes.items())
     report = VectorReport(recipe.name, len(words), vectors.dims, notes)
     save_run(Model(system.eval(), recipe, tokenizer, Path(out)), out, overwrite=overwrite)
     return report

@@ -45,8 +45,9 @@ def _kept(model: Model, found: Architecture, backbone: Any) -> dict[str, Tensor]
     ours = _with_first_task({name: tensor for name, tensor in whole.items() if not name.startswith(gone)})
     name = heads.label or heads.choice
     head: Any = model.recipe.predict[name] if name else None
-    if model.recipe.task is not None:
-        ours = _scaled(f"predict.{heads.label}.out", ours, *model.recipe.task.final_scale)
+    task = model.recipe.task
+    if task is not None and f"predict.{task.head}.out.weight" in ours:  # otherwise its head is left out, or it has none
+        ours = _scaled(f"predict.{task.head}.out", ours, *task.final_scale)
     if head and not family.pooler_norm and linear_label.fits(head, family.pooler, backbone.width):
         ours = linear_label.doubled(str(name), ours)
     strange = sorted(ours.keys() - {link.ours for link in links(family, heads, ours, backbone)})

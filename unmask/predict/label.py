@@ -13,6 +13,7 @@ from unmask.axes import AskedAt, Need
 from unmask.batch import Batch, Hidden, Loss
 from unmask.errors import require
 from unmask.init_weights import InitWeights
+from unmask.predict.class_weights import add_class_weights, check_class_weights
 from unmask.predict.objective import Predicts, read_again
 
 ANSWERS: Final = "answers"  # per example: what it has, if it is not one class; E classes
@@ -37,16 +38,12 @@ class Label(Predicts):
     dropout: float = 0.0  # before the output
     # what an example has: one class; any number of the classes (a sigmoid for each); a number (one class, squared error)
     answer: Literal["class", "classes", "number"] = "class"
-    weights: tuple[float, ...] = ()  # of the loss of each class; empty: all 1
+    # of the loss of each class, or, if an example may have any number of classes, of a yes next to a no; empty: all 1
+    weights: tuple[float, ...] = ()
     readings: Literal["sum", "mean"] = "sum"  # of the vectors of an example that is read several times
 
     def __post_init__(self) -> None:
-        require(
-            not self.weights or len(self.weights) == self.classes,
-            "a label's weights must be one number for each of its {classes} classes, got {weights}",
-            classes=self.classes,
-            weights=self.weights,
-        )
+        check_class_weights("a label", self.weights, self.classes)
         require(
             self.classes >= (2 if self.answer == "class" else 1),
             "a label needs 2 classes or more, got {classes}",
@@ -102,8 +99,7 @@ class LabelModule(nn.Module):
     def __init__(self, spec: Label, width: int, initial: InitWeights) -> None:
         super().__init__()
         self.spec = spec
-        weights = torch.tensor(spec.weights) if spec.weights else None
-        self.register_buffer("weights", weights, persistent=False)
+        add_class_weights(self, spec.weights)
         read = 3 * width if spec.pool == "concat" else width
         self.dense = initial.layer(nn.Linear(read, width, bias=spec.pooler_bias)) if spec.pooler else None
         self.norm = nn.LayerNorm(width, eps=spec.pooler_norm, bias=False) if spec.pooler_norm else nn.Identity()
@@ -129,12 +125,11 @@ class LabelModule(nn.Module):
     def _losses(self, scores: Tensor, batch: Batch) -> Tensor:
         """E, the loss of each example."""
         if self.spec.answer == "class":
-            losses = F.cross_entropy(scores, batch.label, reduction="none")
-            return losses if self.weights is None else losses * self.weights[batch.label]
+            return F.cross_entropy(scores, batch.label, weight=self.weights, reduction="none")
         wanted = batch.per_example[ANSWERS].to(scores.dtype)  # E classes
         if self.spec.answer == "number":
             return F.mse_loss(scores, wanted, reduction="none")[:, 0]
-        return F.binary_cross_entropy_with_logits(scores, wanted, reduction="none").mean(1)
+        return F.binary_cross_entropy_with_logits(scores, wanted, pos_weight=self.weights, reduction="none").mean(1)
 
 
 def _mean(x: Tensor, batch: Batch) -> Tensor:

@@ -13,6 +13,7 @@ from unmask.axes import AskedAt, Need
 from unmask.batch import Batch, Hidden, Loss
 from unmask.errors import require
 from unmask.init_weights import InitWeights
+from unmask.predict.class_weights import add_class_weights, check_class_weights
 from unmask.predict.label import POOLS
 from unmask.predict.objective import Predicts
 
@@ -31,10 +32,12 @@ class Relation(Predicts):
     classes: int = 2  # the number of relations
     pool: Literal["summary", "mean"] = "summary"  # of the text: the summary token, or the mean over all tokens
     dropout: float = 0.0  # before each layer
+    weights: tuple[float, ...] = ()  # of the loss of each class; empty: all 1
 
     def __post_init__(self) -> None:
         require(self.classes >= 2, "a relation needs 2 classes or more, got {classes}", classes=self.classes)
         require(0 <= self.dropout < 1, "a relation's dropout must be in [0, 1), got {dropout}", dropout=self.dropout)
+        check_class_weights("a relation", self.weights, self.classes)
 
     @property
     def asked_at(self) -> AskedAt:
@@ -56,8 +59,11 @@ class Relation(Predicts):
 
 
 class RelationModule(nn.Module):
+    weights: Tensor | None
+
     def __init__(self, spec: Relation, width: int, initial: InitWeights) -> None:
         super().__init__()
+        add_class_weights(self, spec.weights)
         (self.pool,) = POOLS[spec.pool]
         self.dense = initial.layer(nn.Linear(width, width))  # of the text
         self.entity = initial.layer(nn.Linear(width, width))  # of both entities
@@ -68,7 +74,8 @@ class RelationModule(nn.Module):
         return batch.counted.sum()
 
     def forward(self, hidden: Hidden, batch: Batch) -> Loss:
-        losses = F.cross_entropy(self.decode(hidden, batch).float(), batch.label, reduction="none")
+        scores = self.decode(hidden, batch).float()
+        losses = F.cross_entropy(scores, batch.label, weight=self.weights, reduction="none")
         return Loss((losses * batch.counted).sum(), batch.counted.sum())
 
     def decode(self, hidden: Hidden, batch: Batch) -> Tensor:

@@ -12,6 +12,7 @@ from unmask.axes import AskedAt, Need, Part
 from unmask.batch import Batch, Hidden, Loss
 from unmask.errors import require
 from unmask.init_weights import InitWeights
+from unmask.predict.class_weights import add_class_weights, check_class_weights
 from unmask.predict.objective import Predicts, read_again
 
 SMALLEST = 1e-30  # a probability is never 0 in a logarithm
@@ -49,12 +50,7 @@ class San(Predicts):
     def __post_init__(self) -> None:
         require(self.classes >= 2, "a label needs 2 classes or more, got {classes}", classes=self.classes)
         require(0 <= self.dropout < 1, "dropout must be in [0, 1), got {dropout}", dropout=self.dropout)
-        require(
-            not self.weights or len(self.weights) == self.classes,
-            "weights must be one number for each of the {classes} classes, got {weights}",
-            classes=self.classes,
-            weights=self.weights,
-        )
+        check_class_weights("a stochastic answer network", self.weights, self.classes)
 
     @property
     def asked_at(self) -> AskedAt:
@@ -85,8 +81,7 @@ class SanModule(nn.Module):
     def __init__(self, spec: San, width: int, initial: InitWeights) -> None:
         super().__init__()
         self.spec = spec
-        weights = torch.tensor(spec.weights) if spec.weights else None
-        self.register_buffer("weights", weights, persistent=False)
+        add_class_weights(self, spec.weights)
         self.sum = initial.layer(nn.Linear(width, 1))  # sums up the second text
         self.look = initial.layer(nn.Linear(width, width))  # the bilinear attention to the first text
         self.update = nn.GRUCell(width, width)
@@ -98,8 +93,8 @@ class SanModule(nn.Module):
 
     def forward(self, hidden: Hidden, batch: Batch) -> Loss:
         steps = self._steps(hidden, batch).float().softmax(-1)  # E steps classes
-        losses = F.nll_loss(_log_mean(steps, self._kept(steps)), batch.label, reduction="none")
-        losses = losses if self.weights is None else losses * self.weights[batch.label]
+        means = _log_mean(steps, self._kept(steps))
+        losses = F.nll_loss(means, batch.label, weight=self.weights, reduction="none")
         return Loss((losses * batch.counted).sum(), batch.counted.sum())
 
     def decode(self, hidden: Hidden, batch: Batch) -> Tensor:

@@ -13,6 +13,7 @@ from unmask.axes import AskedAt, Need
 from unmask.batch import Batch, Hidden, Loss
 from unmask.errors import require
 from unmask.init_weights import InitWeights
+from unmask.predict.class_weights import add_class_weights, check_class_weights
 from unmask.predict.crf import CRF
 from unmask.predict.objective import Predicts
 
@@ -34,11 +35,17 @@ class Tags(Predicts):
     dropout: float = 0.0  # before the output
     crf: bool = False  # whether tags that follow each other have a score too
     dense: int | None = None  # width of a layer with ReLU before the output (CVT); none: there is no such layer
+    weights: tuple[float, ...] = ()  # of the loss of each tag; empty: all 1
     column: str = TAG  # the column of the right tags; -1 on tokens without a tag
 
     def __post_init__(self) -> None:
         require(self.classes >= 2, "tags need 2 classes or more, got {classes}", classes=self.classes)
         require(0 <= self.dropout < 1, "the dropout of tags must be in [0, 1), got {dropout}", dropout=self.dropout)
+        check_class_weights("tags", self.weights, self.classes)
+        require(
+            not (self.crf and self.weights),
+            "a CRF learns whole sequences, in which a single tag has no weight: set crf=false, or leave weights and balance out",
+        )
         require(
             self.dense is None or self.dense >= 1,
             "the dense layer of tags must be none or 1 or more wide, got {dense}",
@@ -70,8 +77,11 @@ class Tags(Predicts):
 
 
 class TagsModule(nn.Module):
+    weights: Tensor | None
+
     def __init__(self, spec: Tags, width: int, initial: InitWeights) -> None:
         super().__init__()
+        add_class_weights(self, spec.weights)
         self.column = spec.column
         read = width if spec.dense is None else spec.dense
         self.dense = None if spec.dense is None else initial.layer(nn.Linear(width, spec.dense))
@@ -85,7 +95,8 @@ class TagsModule(nn.Module):
     def forward(self, hidden: Hidden, batch: Batch) -> Loss:
         scores, tags = self._scores(hidden), batch.columns[self.column]  # B T K, B T
         if self.crf is None:
-            losses = F.cross_entropy(scores.flatten(0, 1), tags.flatten(), reduction="sum", ignore_index=-1)
+            both = scores.flatten(0, 1), tags.flatten()
+            losses = F.cross_entropy(*both, weight=self.weights, reduction="sum", ignore_index=-1)
             return Loss(losses, self.count(batch))
         order, real = _words_first(tags >= 0)
         losses = self.crf(_taken(scores, order), tags.gather(1, order).clamp(min=0), real)

@@ -12,7 +12,7 @@ from unmask.recipe import Recipe
 from unmask.task_names import class_name, names
 from unmask.tasks._answers import Prediction, Written
 from unmask.tasks._labelled import few
-from unmask.tasks._rows import ROWS, format_of, read_rows
+from unmask.tasks._rows import has_rows, read_rows
 from unmask.tasks._training import Trained
 from unmask.tasks.choose import Choose
 from unmask.tasks.classify import Classify
@@ -41,7 +41,7 @@ def kind_of(path: str | Path, columns: Any = None) -> str | None:
     path = Path(path)
     if not path.is_file():
         return None
-    held = set(next(read_rows(path), (0, {}))[1]) if format_of(path) in ROWS else set()
+    held = set(next(read_rows(path), (0, {}))[1]) if has_rows(path) else set()
     known = [get(name) for name in names()]
     sizes = {
         name: max((len(group) for group in task.columns if set(group) <= held), default=0)

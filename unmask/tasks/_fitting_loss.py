@@ -11,7 +11,13 @@ from unmask.tasks._compared import Compared
 Loss = Literal["softmax", "cosine", "negatives", "dropout", "neighbour"]
 _LABELLED = ("softmax", "cosine")  # losses that read a label; the others compare with the batch
 _IN_BATCH = ("negatives", "dropout", "neighbour")
-_USED_BY = {"labels": ("softmax",), "low": ("cosine",), "high": ("cosine",), "scale": _IN_BATCH}
+_USED_BY = {
+    "labels": ("softmax",),
+    "low": ("cosine",),
+    "high": ("cosine",),
+    "scale": _IN_BATCH,
+    "temperature": ("softmax",),
+}
 
 
 def loss_for(examples: Sequence[Compared]) -> Loss:

@@ -1,4 +1,4 @@
-"""Lists of passages: one that is relevant to a query, and some that are less relevant. Which one it is can be learned."""
+"""Examples that belong together, and lists of passages: one that is relevant to a query, and some that are less relevant."""
 
 from __future__ import annotations
 
@@ -19,9 +19,14 @@ class HasQuery(Protocol):
 
 def by_query(examples: Sequence[HasQuery]) -> list[list[int]]:
     """The numbers of the examples of each query."""
-    found: dict[str, list[int]] = defaultdict(list)
-    for number, one in enumerate(examples):
-        found[one.query].append(number)
+    return same([one.query for one in examples])
+
+
+def same(keys: Sequence[str | None]) -> list[list[int]]:
+    """The numbers of the examples that have the same key. An example without a key is alone."""
+    found: dict[str | int, list[int]] = defaultdict(list)
+    for number, key in enumerate(keys):
+        found[number if key is None else key].append(number)
     return list(found.values())
 
 

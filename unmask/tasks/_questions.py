@@ -9,10 +9,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from unmask.counted import counted
 from unmask.errors import UserError, require
 from unmask.tasks._rows import format_of, read_rows, readable
 
 LISTED = 5  # answers at a wrong place that are named
+QUOTED = 40  # characters of each that are shown
 
 
 @dataclass(frozen=True)
@@ -50,9 +52,9 @@ def read_questions(path: Path, *, labelled: bool, strict: bool) -> tuple[list[As
     first = "; ".join(misplaced[:LISTED])
     if strict:
         raise UserError(
-            "{path}: {count:,} answers are not where the file says: {first}: correct their starts, or leave --strict out",
+            "{path}: {several}: {first}: correct the start, or leave --strict out",
             path=path,
-            count=len(misplaced),
+            several=counted(len(misplaced), "answers are not where the file says"),
             first=first,
         )
     notes = Counter({f"answers are not where the file says, and were looked for in the text: {first}": len(misplaced)})
@@ -127,12 +129,17 @@ def _place(text: str, start: int | None, context: str, where: str, misplaced: li
         return start, start + len(text)
     if start is not None:
         there = context[max(0, start) : max(0, start) + len(text)]
-        misplaced.append(f"{where}: {text!r:.40} is said to start at {start}, where the text has {there!r:.40}")
+        misplaced.append(f"{where}: {_quoted(text)} is said to start at {start}, where the text has {_quoted(there)}")
     found = [i for i in range(len(context) - len(text) + 1) if context.startswith(text, i)]
     if not found:
         return None
     begin = min(found, key=lambda i: abs(i - (start or 0)))
     return begin, begin + len(text)
+
+
+def _quoted(text: str) -> str:
+    """A text in quotes; of a long one, its beginning."""
+    return repr(text if len(text) <= QUOTED else f"{text[:QUOTED]} ...")
 
 
 def _squad(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:

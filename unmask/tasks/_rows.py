@@ -22,6 +22,7 @@ LONGEST_FIELD = 1 << 24  # characters in a CSV field
 DELIMITERS = {",": "comma", "\t": "tab", ";": "semicolon"}
 ROWS = (".jsonl", ".csv", ".tsv", ".parquet")  # the suffixes of files with rows
 SUFFIXES = (*ROWS, ".txt", ".conll", ".json")  # the suffixes of files with examples or texts
+DOCUMENT = "-DOCSTART-"  # the word of the lines between documents, in CoNLL columns
 _OPENERS: dict[str, Any] = {".gz": gzip.open, ".xz": lzma.open}
 
 
@@ -125,6 +126,23 @@ def _guessed(header: str, path: Path) -> str:
     usual = "\t" if format_of(path) == ".tsv" else ","
     order = [usual, *(one for one in DELIMITERS if one != usual)]
     return max(order, key=lambda one: len(next(csv.reader([header], delimiter=one), [])))
+
+
+def has_rows(path: Path) -> bool:
+    """Whether a file may have rows with named columns, by its format. A .tsv file with CoNLL columns has none."""
+    return path.is_file() and format_of(path) in ROWS and not has_words(path)
+
+
+def has_words(path: Path) -> bool:
+    """Whether a .tsv file has CoNLL columns: a word first and its tag last in each line, and blank lines between sentences."""
+    if format_of(path) != ".tsv" or not path.is_file():
+        return False
+    with readable(path) as file:
+        lines = "".join(islice(file, GUESSED)).strip().splitlines()
+    rows = [line.split("\t") for line in lines if line.strip() and not line.startswith(DOCUMENT)]
+    short = all(len(row) > 1 and len(row[0].split()) == len(row[-1].split()) == 1 for row in rows)
+    header = bool(rows) and {"text", "label"} <= {*rows[0]}  # Chinese texts have no spaces either
+    return short and not header and any(not line.strip() for line in lines)
 
 
 def format_of(path: Path) -> str:

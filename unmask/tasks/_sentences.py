@@ -10,10 +10,9 @@ from typing import Any
 
 from unmask.data.marks import Mark
 from unmask.errors import require
-from unmask.tasks._rows import format_of, lines_of_file, read_rows
+from unmask.tasks._rows import DOCUMENT, format_of, lines_of_file, read_rows
 
 COLUMNS = (".conll", ".txt", ".tsv")  # files with a word in each line and a blank line after each sentence
-DOCUMENT = "-DOCSTART-"  # the word of the lines between documents
 # Chinese characters and marks: words of them are written without spaces
 _HAN = "\u3001-\u303f\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uff01-\uff65\U00020000-\U0003ffff"
 _WORDS = re.compile(rf"[{_HAN}]|[^\W{_HAN}]+|[^\w\s]")

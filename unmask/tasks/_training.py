@@ -12,7 +12,7 @@ from unmask import axes
 from unmask.axes import Curve
 from unmask.errors import require
 from unmask.recipe import Recipe
-from unmask.tasks._rows import ROWS, described_rows, format_of, read_rows
+from unmask.tasks._rows import ROWS, described_rows, has_rows, read_rows
 
 ENOUGH_STEPS = 300  # fewer steps are too few to train a new head well
 MOST_EPOCHS = 20  # a training of few examples has at most
@@ -125,7 +125,7 @@ class Training(axes.Part):
         return 1.0, 0.0
 
     def knows(self, path: Path, columns: Any) -> bool:
-        if format_of(path) not in ROWS or not path.is_file():
+        if not has_rows(path):
             return False
         names = set(next(read_rows(path), (0, {}))[1])
         return any(set(group) <= names for group in self.columns)
@@ -164,6 +164,9 @@ class Training(axes.Part):
 
     def graded(self, examples: Sequence[Any], answers: Sequence[Any]) -> Sequence[axes.Graded]:
         return ()
+
+    def probability_table(self, examples: Sequence[Any], answers: Sequence[Any]) -> axes.ProbabilityTable | None:
+        return None
 
     def missed(self, examples: Sequence[Any], answers: Sequence[Any]) -> Sequence[axes.Missed]:
         return ()

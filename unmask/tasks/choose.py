@@ -8,18 +8,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-import numpy as np
-
-from unmask import metrics
-from unmask.axes import Answered, Curve, Graded, Judged, Pretrained, Reader
+from unmask.axes import Answered, Curve, Graded, Judged, Pretrained, ProbabilityTable, Reader
 from unmask.data.examples import Laid, Text
 from unmask.errors import UserError, require
 from unmask.recipe import Recipe
 from unmask.tasks._answers import Prediction
+from unmask.tasks._calibrated import Calibrated, probability_table
 from unmask.tasks._labelled import fixed
+from unmask.tasks._lists import same
 from unmask.tasks._recipe import choice_head, weight_of_language, with_head
 from unmask.tasks._rows import read_rows
-from unmask.tasks._training import Training, check_dropout, check_language
+from unmask.tasks._training import check_dropout, check_language
 
 
 @dataclass(frozen=True)
@@ -38,12 +37,18 @@ class Question:
         return tuple(Text(self.context, choice) for choice in self.choices)
 
     @property
+    def about(self) -> str | None:
+        """The text that the question is about; None if the row has only one of both."""
+        context = self.row.get("context") or self.row.get("text")
+        return str(context) if context and self.row.get("question") else None
+
+    @property
     def shown(self) -> tuple[str, ...]:
         return (self.context,)
 
 
 @dataclass(frozen=True)
-class Choose(Training):
+class Choose(Calibrated):
     """How a model learns to choose: it reads every choice after the context and the question, and gives it a score."""
 
     dropout: float = 0.1  # before the output layer
@@ -125,7 +130,9 @@ class Choose(Training):
     def answer(self, model: Reader, examples: Sequence[Question]) -> Answered:
         """The most likely choice of each question, and the probability of every choice."""
         scores, notes = model.scores("choice scores", self.lay_out(examples, labelled=False))
-        return Answered([_prediction(question, row) for question, row in zip(examples, scores, strict=True)], notes)
+        # scores beyond the last choice of a question are unused: another question of the batch has more choices
+        own = [(one.choices, row[: len(one.choices)]) for one, row in zip(examples, scores, strict=True)]
+        return Answered([self.predicted(*pair) for pair in own], notes)
 
     def score(self, model: Reader, examples: Sequence[Question], answers: Sequence[Prediction]) -> dict[str, Any]:
         """The share of questions whose most likely choice is the right one."""
@@ -142,16 +149,17 @@ class Choose(Training):
     def graded(self, examples: Sequence[Question], answers: Sequence[Prediction]) -> list[Graded]:
         return [one.graded(example.choices[example.label or 0]) for example, one in zip(examples, answers, strict=True)]
 
+    def probability_table(self, examples: Sequence[Question], answers: Sequence[Prediction]) -> ProbabilityTable:
+        rows = [[*one.probabilities.values()] for one in answers]
+        return probability_table(rows, [example.label or 0 for example in examples])
+
+    def groups(self, examples: Sequence[Question]) -> list[list[int]]:
+        return same([question.about for question in examples])
+
     def notices(
         self, model: Reader, examples: Sequence[Question], dev: Sequence[Question], best: Judged | None
     ) -> list[str]:
         return []
-
-
-def _prediction(question: Question, scores: np.ndarray) -> Prediction:
-    """The answer to a question. Scores beyond its last choice are unused: another question of the batch has more choices."""
-    shares = metrics.softmax(scores[: len(question.choices)])
-    return Prediction(question.choices[int(shares.argmax())], dict(zip(question.choices, shares.tolist(), strict=True)))
 
 
 def read(path: str | Path, *, labelled: bool = True) -> list[Question]:

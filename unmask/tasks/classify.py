@@ -8,15 +8,15 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final, Literal
 
-import numpy as np
-
 from unmask import metrics
-from unmask.axes import Answered, Curve, Graded, Judged, Pretrained, Reader
+from unmask.axes import Answered, Curve, Graded, Judged, Pretrained, ProbabilityTable, Reader
 from unmask.data.examples import Laid
 from unmask.errors import require
 from unmask.predict import AnswerSteps, San
 from unmask.recipe import Recipe
 from unmask.tasks._answers import Prediction
+from unmask.tasks._calibrated import Calibrated, table_of_labels
+from unmask.tasks._class_weights import class_weights
 from unmask.tasks._entity_marks import ENTITY, marked_text
 from unmask.tasks._labelled import (
     Columns,
@@ -30,7 +30,7 @@ from unmask.tasks._labelled import (
 )
 from unmask.tasks._recipe import label_head, weight_of_language, with_head
 from unmask.tasks._texts import check_texts, examples_of, texts_in
-from unmask.tasks._training import Training, check_dropout, check_language, check_stride
+from unmask.tasks._training import check_dropout, check_language, check_stride
 
 __all__ = ["Classify", "Columns", "Example", "described", "label_numbers", "read"]
 
@@ -40,7 +40,7 @@ STRIDE = 0.5  # the usual share of a window by which windows advance
 
 
 @dataclass(frozen=True)
-class Classify(Training):
+class Classify(Calibrated):
     """How a model is adapted to classification."""
 
     dropout: float = 0.1  # before the output layer
@@ -59,13 +59,10 @@ class Classify(Training):
     mark: str | None = (
         None  # a column with the place of an entity: [ENT] is put around it, for entity typing; none: no marks
     )
-    balance: bool = False  # rare labels count as much as frequent ones
-    weights: tuple[
-        float, ...
-    ] = ()  # of the loss of each label; empty: all 1, or with `balance` by the training examples
+    balance: bool = False  # weights that make rare labels count as much as frequent ones, from the training examples
+    weights: tuple[float, ...] = ()  # of the loss of each label; empty: all 1, or as `balance` computes them
     # for pairs: a stochastic answer network, which reads both texts in several steps (MT-DNN); none: one output layer
     san: AnswerSteps | None = None
-    temperature: float = 1.0  # scores are divided by it, so that probabilities are right; 'unmask calibrate' sets it
     labels: tuple[str, ...] = ()  # the names of the classes; empty: the labels of the training examples, sorted
     texts: Literal[1, 2] | None = None  # texts per example; none: as in the training examples, or not known
 
@@ -78,11 +75,6 @@ class Classify(Training):
             self.long == "strides" or self.stride == STRIDE,
             "stride={stride} has no effect on texts that are cut: set long=strides too, or leave stride out",
             stride=self.stride,
-        )
-        require(
-            self.temperature > 0,
-            "temperature must be over 0, got {temperature}: 1 leaves probabilities as they are",
-            temperature=self.temperature,
         )
         require(
             self.san is None
@@ -108,14 +100,6 @@ class Classify(Training):
     @property
     def predicts_next(self) -> bool:
         return True
-
-    @property
-    def has_temperature(self) -> bool:
-        return True
-
-    @property
-    def final_scale(self) -> tuple[float, float]:
-        return 1 / self.temperature, 0.0
 
     @property
     def main_scores(self) -> tuple[str, ...]:
@@ -144,16 +128,14 @@ class Classify(Training):
             names=names,
             unnamed=", ".join(map(repr, unnamed[:5])),
         )
-        weights = self.weights
-        if self.balance and not weights:
-            counts = np.bincount(label_numbers(examples, names, "the examples"), minlength=len(names))
-            weights = tuple((len(examples) / (len(names) * np.maximum(1, counts))).tolist())
+        numbers = label_numbers(examples, names, "the examples")
+        weights = class_weights(self.balance, self.weights, numbers, len(names))
         texts = self.texts or texts_in(examples[0].text)
         require(
             self.san is None or texts == 2,
             'a stochastic answer network (san) compares two texts, and an example has one: give "text_a" and "text_b", or set san=none',
         )
-        return replace(self, labels=names, texts=texts, weights=weights)
+        return replace(self, labels=names, texts=texts, balance=False, weights=weights)
 
     def among_many(self, *, pairs: AnswerSteps | None, lists: int | None) -> Classify:
         chosen = self.orders == "both" or self.long == "strides" or self.pool not in (None, "summary") or self.pooler
@@ -197,7 +179,7 @@ class Classify(Training):
         """The most likely label of each example, and the probability of every label."""
         self.check(examples, model.name, labelled=False)
         scores, notes = model.scores("class scores", self.lay_out(examples, labelled=False))
-        return Answered([self._prediction(row) for row in scores], notes)
+        return Answered([self.predicted(self.labels, row) for row in scores], notes)
 
     def score(self, model: Reader, examples: Sequence[Example], answers: Sequence[Prediction]) -> dict[str, Any]:
         """Accuracy, accuracy of the majority label, macro F1, MCC, scores per label and the confusion matrix."""
@@ -214,6 +196,9 @@ class Classify(Training):
 
     def graded(self, examples: Sequence[Example], answers: Sequence[Prediction]) -> list[Graded]:
         return [one.graded(str(example.label)) for example, one in zip(examples, answers, strict=True)]
+
+    def probability_table(self, examples: Sequence[Example], answers: Sequence[Prediction]) -> ProbabilityTable:
+        return table_of_labels(self.labels, self.kinds(examples), answers)
 
     def relevance(self, answer: Prediction) -> float:
         """The probability of the last label, which must mean "yes"."""
@@ -234,10 +219,6 @@ class Classify(Training):
             f"{self.labels[predicted[0]]!r}; the model has not learned to distinguish the labels: train longer (--set "
             "epochs=...), set another rate, or adapt a model with more pretraining"
         ]
-
-    def _prediction(self, scores: np.ndarray) -> Prediction:
-        shares = metrics.softmax(scores / self.temperature)
-        return Prediction(self.labels[int(shares.argmax())], dict(zip(self.labels, shares.tolist(), strict=True)))
 
     def _numbers(self, answers: Sequence[Prediction]) -> list[int]:
         return [self.labels.index(answer.label) for answer in answers]

@@ -11,7 +11,7 @@ from typing import Any, get_args
 import numpy as np
 
 from unmask import metrics
-from unmask.axes import Answered, Graded, Judged, Missed, Pretrained, Reader
+from unmask.axes import Answered, Graded, Judged, Missed, Pretrained, ProbabilityTable, Reader
 from unmask.data.examples import Laid, Text
 from unmask.errors import UserError, require
 from unmask.predict import CosineLoss, InBatchLoss, PairClassLoss, TextVectors
@@ -20,12 +20,11 @@ from unmask.predict.text_vectors import VECTORS, Pool
 from unmask.predict.vector_losses import PAIRS
 from unmask.recipe import Recipe
 from unmask.settings import override
-from unmask.tasks._answers import Prediction
+from unmask.tasks._calibrated import Calibrated, table_of_labels
 from unmask.tasks._compared import Alone, Compared, read
 from unmask.tasks._fitting_loss import Loss, are_numbers, check_loss, check_settings, loss_for
 from unmask.tasks._labelled import label_names, label_numbers
 from unmask.tasks._recipe import with_head
-from unmask.tasks._training import Training
 from unmask.tasks._vector_scores import retrieval, unit
 
 SCALE = InBatchLoss().scale
@@ -50,7 +49,7 @@ class Similarity:
 
 
 @dataclass(frozen=True)
-class Embed(Training):
+class Embed(Calibrated):
     """How a model learns one vector per text, by comparing texts."""
 
     # the vector of the summary token, the mean or the maximum over all tokens, or their mean with learned weights
@@ -93,6 +92,10 @@ class Embed(Training):
         return "vectors"
 
     @property
+    def has_temperature(self) -> bool:
+        return self.loss == "softmax"
+
+    @property
     def needs_dropout(self) -> bool:
         return self.loss == "dropout" or bool(self.dropout)
 
@@ -109,7 +112,8 @@ class Embed(Training):
         """The task with the loss that fits the columns, and its classes or the range of its numbers."""
         loss = self.loss or loss_for(examples)
         check_loss(loss, examples, per_step=self.examples)
-        check_settings(loss, {"labels": self.labels, "low": self.low, "high": self.high, "scale": self.scale})
+        given = {name: getattr(self, name) for name in ("labels", "low", "high", "scale")}
+        check_settings(loss, given | {"temperature": None if self.temperature == 1 else self.temperature})
         if loss == "softmax":
             names: Any = examples  # all that is read of an example is its label
             return replace(self, loss=loss, labels=self.labels or label_names(names))
@@ -184,7 +188,7 @@ class Embed(Training):
         laid = self.lay_out(examples, labelled=False)
         if self.loss == "softmax" and not self._only_cosines(examples):
             scores, notes = model.scores(PAIRS, laid)
-            return Answered([self._prediction(row) for row in scores], notes)
+            return Answered([self.predicted(self.labels, row) for row in scores], notes)
         vectors, notes = model.scores(VECTORS, laid)
         return Answered([_similarity(example, rows) for example, rows in zip(examples, vectors, strict=True)], notes)
 
@@ -224,6 +228,9 @@ class Embed(Training):
             return []
         return [one.graded(str(example.label)) for example, one in zip(examples, answers, strict=True)]
 
+    def probability_table(self, examples: Sequence[Compared], answers: Sequence[Any]) -> ProbabilityTable | None:
+        return table_of_labels(self.labels, self.kinds(examples), answers) if self._has_classes(examples) else None
+
     def missed(self, examples: Sequence[Compared], answers: Sequence[Any]) -> list[Missed]:
         """For pairs with numbers: the cosine in the range of the numbers, and the number."""
         if self.loss != "cosine" or not examples or examples[0].number is None:
@@ -258,10 +265,6 @@ class Embed(Training):
         if self.loss != "softmax" or not examples or examples[0].label is None:
             return False
         return are_numbers(examples) and not {example.label for example in examples} & {*self.labels}
-
-    def _prediction(self, scores: np.ndarray) -> Prediction:
-        shares = metrics.softmax(scores)
-        return Prediction(self.labels[int(shares.argmax())], dict(zip(self.labels, shares.tolist(), strict=True)))
 
 
 def _similarity(example: Compared, rows: np.ndarray) -> Similarity:

@@ -13,17 +13,19 @@ from typing import Any, Literal
 import numpy as np
 
 from unmask import metrics
-from unmask.axes import Answered, Graded, Judged, Pretrained, Reader
+from unmask.axes import Answered, Graded, Judged, Pretrained, ProbabilityTable, Reader
 from unmask.data.examples import Laid
 from unmask.errors import UserError, require
 from unmask.predict.label import ANSWERS
 from unmask.recipe import Recipe
 from unmask.tasks._answers import Several
+from unmask.tasks._calibrated import Calibrated, probability_table
+from unmask.tasks._class_weights import yes_weights
 from unmask.tasks._entity_marks import ENTITY, marked_text
 from unmask.tasks._labelled import Columns, Example, described, read, read_unlabelled
 from unmask.tasks._recipe import label_head, with_head
 from unmask.tasks._texts import check_texts, examples_of, texts_in
-from unmask.tasks._training import Training, check_dropout
+from unmask.tasks._training import check_dropout
 
 LABELS = "labels"  # the column, unless the user names another
 NONE = "(no label)"  # in reports
@@ -37,7 +39,7 @@ class LabelledText(Example):
 
 
 @dataclass(frozen=True)
-class Multi(Training):
+class Multi(Calibrated):
     """How a model learns which labels a text has: one yes or no for each label."""
 
     dropout: float = 0.1  # before the output layer
@@ -49,6 +51,8 @@ class Multi(Training):
     mark: str | None = (
         None  # a column with the place of an entity: [ENT] is put around it, for entity typing; none: no marks
     )
+    balance: bool = False  # weights that make the yes of a label count as much as its no, from the training examples
+    weights: tuple[float, ...] = ()  # of a yes of each label; empty: all 1, or as `balance` computes them
     threshold: float = 0.5  # a label is given if its probability is at least this
     labels: tuple[str, ...] = ()  # the names of the labels; empty: those of the training examples, sorted
     texts: Literal[1, 2] | None = None  # texts per example; none: as in the training examples
@@ -94,7 +98,9 @@ class Multi(Training):
     def learn(self, examples: Sequence[Example]) -> Multi:
         found = self.labels or tuple(sorted({label for example in examples for label in _labels(example)}))
         require(bool(found), "no training example has a label: give at least one")
-        return replace(self, labels=found, texts=self.texts or texts_in(examples[0].text))
+        named = replace(self, labels=found, texts=self.texts or texts_in(examples[0].text))
+        weights = yes_weights(self.balance, self.weights, named._table(map(_labels, examples)))
+        return replace(named, balance=False, weights=weights)
 
     def check(self, examples: Sequence[Example], reader: str, *, labelled: bool = True) -> None:
         check_texts(examples, self.texts, reader)
@@ -112,7 +118,7 @@ class Multi(Training):
     def recipe(self, base: Pretrained) -> Recipe:
         head = label_head(
             base, classes=len(self.labels), answer="classes", pool=self.pool, dropout=self.dropout, pooler=self.pooler,
-            activation=self.activation,
+            activation=self.activation, weights=self.weights,
         )  # fmt: skip
         changes = {"pool": head.pool, "pooler": head.pooler, "activation": head.activation if head.pooler else None}
         decided = self.decided(base.recipe, **changes)
@@ -147,6 +153,11 @@ class Multi(Training):
         """An answer is right if it has exactly the right labels. Its probability is that of all yes and no together."""
         return [self._graded(_labels(example), one) for example, one in zip(examples, answers, strict=True)]
 
+    def probability_table(self, examples: Sequence[Example], answers: Sequence[Several]) -> ProbabilityTable:
+        """A row for each label of each example: no and yes."""
+        rows = [[1 - share, share] for one in answers for share in one.probabilities.values()]
+        return probability_table(rows, self._table(map(_labels, examples)).flatten().astype(int).tolist())
+
     def relevance(self, answer: Several) -> float:
         """The probability of the last label, which must mean "yes"."""
         return answer.probabilities[self.labels[-1]]
@@ -174,7 +185,8 @@ class Multi(Training):
         return np.array([[name in labels for name in self.labels] for labels in several], dtype=bool)
 
     def _several(self, scores: np.ndarray) -> Several:
-        shares = dict(zip(self.labels, (1 / (1 + np.exp(-scores.astype(np.float64)))).tolist(), strict=True))
+        yes = 1 / (1 + np.exp(-self.scaled(scores.astype(np.float64))))
+        shares = dict(zip(self.labels, yes.tolist(), strict=True))
         return Several(tuple(name for name, share in shares.items() if share >= self.threshold), shares)
 
 

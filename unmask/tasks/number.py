@@ -20,7 +20,7 @@ from unmask.recipe import Recipe
 from unmask.tasks._answers import Number as Answer
 from unmask.tasks._labelled import Columns, Example, all_fractions, described, read, read_unlabelled
 from unmask.tasks._recipe import label_head, with_head
-from unmask.tasks._rows import format_of, read_rows
+from unmask.tasks._rows import has_rows, read_rows
 from unmask.tasks._texts import check_texts, examples_of, texts_in
 from unmask.tasks._training import Training, check_dropout
 
@@ -67,7 +67,7 @@ class Number(Training):
         return "label"
 
     def knows(self, path: Path, columns: Any) -> bool:
-        if not path.is_file() or format_of(path) not in self.suffixes:
+        if not has_rows(path):
             return False
         row, named = next(read_rows(path), (0, {}))[1], columns or Columns()
         return {*named.texts_of(row), named.label} <= set(row) and all_fractions(path, columns)

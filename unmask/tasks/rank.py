@@ -17,6 +17,7 @@ from unmask.errors import UserError, require
 from unmask.predict.label import ANSWERS
 from unmask.recipe import Recipe
 from unmask.tasks._answers import Ranked
+from unmask.tasks._class_weights import yes_weights
 from unmask.tasks._labelled import fixed
 from unmask.tasks._lists import by_query, lists_of
 from unmask.tasks._recipe import choice_head, label_head, with_head
@@ -50,6 +51,10 @@ class Rank(Training):
     activation: Literal["tanh", "gelu"] | None = None  # of that dense layer; none: the recipe's value
     # learn which of so many passages of a query is the relevant one (MT-DNN); none: learn of each passage whether it is relevant
     lists: int | None = None
+    balance: bool = (
+        False  # a weight that makes the relevant passages count as much as the others, from the training examples
+    )
+    weights: tuple[float, ...] = ()  # one number, of the relevant passages; empty: 1, or as `balance` computes it
     highest: float | None = None  # the highest relevance, which is learned as 1; none: that of the training examples
 
     def __post_init__(self) -> None:
@@ -58,6 +63,11 @@ class Rank(Training):
         require(
             self.lists is None or self.lists >= 2,
             "lists must be none, or 2 or more passages that are compared, got {lists}",
+            lists=self.lists,
+        )
+        require(
+            self.lists is None or not (self.balance or self.weights),
+            "balance and weights have no effect with lists={lists}, which compares passages of one query: leave them out, or set lists=none",
             lists=self.lists,
         )
 
@@ -102,7 +112,9 @@ class Rank(Training):
             "no query has both a relevant passage and a less relevant one, which lists={lists} compares: set lists=none",
             lists=self.lists,
         )
-        return replace(self, highest=highest if self.highest is None else self.highest)
+        ranged = replace(self, highest=highest if self.highest is None else self.highest)
+        weights = yes_weights(self.balance, self.weights, ranged._shares(examples))
+        return replace(ranged, balance=False, weights=weights)
 
     def among_many(self, *, pairs: Any, lists: int | None) -> Rank:
         return replace(self, lists=lists) if self.lists is None else self
@@ -120,7 +132,7 @@ class Rank(Training):
             return with_head(base, task, self.head, one, 0)
         head = label_head(
             base, classes=1, answer="classes", pool=None, dropout=self.dropout, pooler=self.pooler,
-            activation=self.activation,
+            activation=self.activation, weights=self.weights,
         )  # fmt: skip
         decided = self.decided(base.recipe, pooler=head.pooler, activation=head.activation if head.pooler else None)
         return with_head(base, decided, self.head, head, 0)
@@ -132,8 +144,12 @@ class Rank(Training):
         if self.lists is not None:
             chosen = lists_of(examples, self.lists)
             return Laid([tuple(readings[number] for number in some) for some in chosen], [0] * len(chosen))
+        return Laid(readings, answers={ANSWERS: self._shares(examples)})
+
+    def _shares(self, examples: Sequence[Candidate]) -> np.ndarray:
+        """N 1, how relevant each passage is, 0 to 1."""
         shares = np.array([float(one.relevance or 0) for one in examples]) / (self.highest or 1.0)
-        return Laid(readings, answers={ANSWERS: shares.clip(0, 1)[:, None]})
+        return shares.clip(0, 1)[:, None]
 
     def baseline(self, examples: Sequence[Candidate]) -> dict[str, Any]:
         return {}

@@ -8,10 +8,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from unmask import metrics
-from unmask.axes import Answered, Graded, Judged, Pretrained, Reader
+from unmask.axes import Answered, Graded, Judged, Pretrained, ProbabilityTable, Reader
 from unmask.data.examples import Laid, Text
 from unmask.data.marks import Mark, Marks
 from unmask.errors import UserError, require
@@ -19,12 +17,14 @@ from unmask.predict import Relation as Head
 from unmask.predict.relation import ENTITIES
 from unmask.recipe import Recipe
 from unmask.tasks._answers import Prediction
+from unmask.tasks._calibrated import Calibrated, table_of_labels
+from unmask.tasks._class_weights import class_weights
 from unmask.tasks._entity_marks import HEAD, TAIL, with_marks
 from unmask.tasks._labelled import fixed
 from unmask.tasks._recipe import usual_pool, with_head
 from unmask.tasks._rows import read_rows
 from unmask.tasks._sentences import Sentence
-from unmask.tasks._training import Training, check_dropout
+from unmask.tasks._training import check_dropout
 
 
 @dataclass(frozen=True)
@@ -44,11 +44,13 @@ class Related:
 
 
 @dataclass(frozen=True)
-class Relation(Training):
+class Relation(Calibrated):
     """How a model learns relations: from the summary token and the mean vectors of both entities."""
 
     dropout: float = 0.1  # before each layer of the head
     marks: bool = False  # the tokens [HD] and [TL] are put around the two entities (ERNIE of Tsinghua)
+    balance: bool = False  # weights that make rare relations count as much as frequent ones, from the training examples
+    weights: tuple[float, ...] = ()  # of the loss of each relation; empty: all 1, or as `balance` computes them
     labels: tuple[str, ...] = ()  # the names of the relations; empty: those of the training examples, sorted
 
     def __post_init__(self) -> None:
@@ -90,7 +92,10 @@ class Relation(Training):
     def learn(self, examples: Sequence[Related]) -> Relation:
         found = self.labels or tuple(sorted({one.label for one in examples if one.label is not None}))
         require(len(found) >= 2, "relations need two labels or more, but the examples have {found}", found=list(found))
-        return replace(self, labels=found)
+        named = replace(self, labels=found)
+        named.check(examples, "the first training example")
+        weights = class_weights(self.balance, self.weights, named._numbers(examples), len(found))
+        return replace(named, balance=False, weights=weights)
 
     def check(self, examples: Sequence[Related], reader: str, *, labelled: bool = True) -> None:
         wrong = next((i for i, one in enumerate(examples) if labelled and one.label not in self.labels), None)
@@ -103,7 +108,7 @@ class Relation(Training):
             )
 
     def recipe(self, base: Pretrained) -> Recipe:
-        head = Head(classes=len(self.labels), pool=usual_pool(base), dropout=self.dropout)
+        head = Head(classes=len(self.labels), pool=usual_pool(base), dropout=self.dropout, weights=self.weights)
         return with_head(base, self.decided(base.recipe), self.head, head, 0)
 
     def lay_out(self, examples: Sequence[Related], *, labelled: bool = True) -> Laid:
@@ -124,7 +129,7 @@ class Relation(Training):
     def answer(self, model: Reader, examples: Sequence[Related]) -> Answered:
         """The most likely relation of each example, and the probability of every relation."""
         scores, notes = model.scores("relation scores", self.lay_out(examples, labelled=False))
-        return Answered([self._prediction(row) for row in scores], notes)
+        return Answered([self.predicted(self.labels, row) for row in scores], notes)
 
     def score(self, model: Reader, examples: Sequence[Related], answers: Sequence[Prediction]) -> dict[str, Any]:
         """Macro F1, accuracy, scores per relation and the confusion matrix."""
@@ -139,6 +144,9 @@ class Relation(Training):
     def graded(self, examples: Sequence[Related], answers: Sequence[Prediction]) -> list[Graded]:
         return [one.graded(str(example.label)) for example, one in zip(examples, answers, strict=True)]
 
+    def probability_table(self, examples: Sequence[Related], answers: Sequence[Prediction]) -> ProbabilityTable:
+        return table_of_labels(self.labels, self.kinds(examples), answers)
+
     def kinds(self, examples: Sequence[Related]) -> list[str]:
         return [str(example.label) for example in examples]
 
@@ -149,10 +157,6 @@ class Relation(Training):
 
     def _numbers(self, examples: Sequence[Related]) -> list[int]:
         return [self.labels.index(str(one.label)) for one in examples]
-
-    def _prediction(self, scores: np.ndarray) -> Prediction:
-        shares = metrics.softmax(scores)
-        return Prediction(self.labels[int(shares.argmax())], dict(zip(self.labels, shares.tolist(), strict=True)))
 
 
 def _related(row: Mapping[str, Any], where: str, labelled: bool) -> Related:

@@ -10,8 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from unmask import metrics
-from unmask.axes import Answered, Graded, Judged, Pretrained, Reader, Window
+from unmask.axes import Answered, Graded, Judged, Pretrained, ProbabilityTable, Reader, Window
 from unmask.data.examples import Laid, Text
 from unmask.data.marks import Mark, Marks
 from unmask.errors import UserError, require
@@ -20,12 +19,14 @@ from unmask.predict.span import Span as Head
 from unmask.recipe import Recipe
 from unmask.tasks._answer_scores import Scorer, exact, f1, scorer_of
 from unmask.tasks._answers import Found
+from unmask.tasks._calibrated import Calibrated, probability_table
 from unmask.tasks._labelled import fixed
+from unmask.tasks._lists import same
 from unmask.tasks._questions import Asked, read_questions
 from unmask.tasks._recipe import usual_pool, with_head
 from unmask.tasks._rows import ROWS, format_of
 from unmask.tasks._texts import two_texts
-from unmask.tasks._training import Training, check_stride
+from unmask.tasks._training import check_stride
 from unmask.text.encode import PLACES
 
 NO_ANSWER = "(no answer)"
@@ -33,7 +34,7 @@ BEST = 20  # first and last tokens that are tried in each window, and answers th
 
 
 @dataclass(frozen=True)
-class Span(Training):
+class Span(Calibrated):
     """How a model learns to find answers: it scores each token of the text as the first and as the last of the answer."""
 
     stride: float = 0.5  # a long text is read in windows, which advance by this share of a window
@@ -144,6 +145,14 @@ class Span(Training):
         """An answer is right if it matches exactly."""
         return [self._graded(asked, found) for asked, found in zip(examples, answers, strict=True)]
 
+    def probability_table(self, examples: Sequence[Asked], answers: Sequence[Found]) -> ProbabilityTable:
+        """A row for each question: the spans that were kept. The right one is the most likely one that matches exactly."""
+        rows = [[share for _, _, share in found.best] for found in answers]
+        return probability_table(rows, [self._right(*both) for both in zip(examples, answers, strict=True)])
+
+    def groups(self, examples: Sequence[Asked]) -> list[list[int]]:
+        return same([asked.context for asked in examples])
+
     def notices(self, model: Reader, examples: Sequence[Asked], dev: Sequence[Asked], best: Judged | None) -> list[str]:
         return []
 
@@ -154,6 +163,12 @@ class Span(Training):
         return Graded(
             found.text or NO_ANSWER, found.best[0][2], truth, sum(matched), bool(exact(found.text, right, scorer))
         )
+
+    def _right(self, asked: Asked, found: Found) -> int:
+        """The place of the most likely right answer among those that were kept; -1: it is none of them."""
+        scorer, right = self.scorer or "squad", asked.answers or ()
+        matched = [(share, -i) for i, (text, _, share) in enumerate(found.best) if exact(text, right, scorer)]
+        return -max(matched)[1] if matched else -1
 
     def _found(self, asked: Asked, windows: Sequence[Window]) -> Found:
         spans: dict[tuple[int, int], float] = {}
@@ -168,7 +183,7 @@ class Span(Training):
             at = 0 if not best or none - best[0][1] > self.threshold else 1
             best.insert(at, ((0, 0), none))
         require(bool(best), "{where}: the text has no tokens", where=asked.where)
-        shares = metrics.softmax(np.array([score for _, score in best]))
+        shares = self.shares(np.array([score for _, score in best]))
         ranked = [(asked.context[b:e], (b, e), float(share)) for ((b, e), _), share in zip(best, shares, strict=True)]
         return Found(tuple(ranked))
 

@@ -11,7 +11,7 @@ from typing import Any, Literal
 import numpy as np
 
 from unmask import metrics
-from unmask.axes import Answered, Graded, Judged, Pretrained, Reader, Window
+from unmask.axes import Answered, Graded, Judged, Pretrained, ProbabilityTable, Reader, Window
 from unmask.data.examples import Laid, Text
 from unmask.data.marks import Mark, Marks
 from unmask.errors import UserError, require
@@ -19,16 +19,18 @@ from unmask.predict import Tags
 from unmask.predict.tags import PLACE, TAG
 from unmask.recipe import Recipe
 from unmask.tasks._answers import Tagged
+from unmask.tasks._calibrated import Calibrated
+from unmask.tasks._class_weights import class_weights
 from unmask.tasks._entities import OUTSIDE, Scheme, broken, scheme_of, span_scores
-from unmask.tasks._labelled import fixed
+from unmask.tasks._labelled import Columns, fixed
 from unmask.tasks._recipe import reads_everything, with_head
-from unmask.tasks._rows import ROWS, format_of
+from unmask.tasks._rows import ROWS, format_of, has_words
 from unmask.tasks._sentences import COLUMNS, Sentence, read_sentences, sentence_of
-from unmask.tasks._training import Training, check_dropout, check_stride
+from unmask.tasks._training import check_dropout, check_stride
 
 
 @dataclass(frozen=True)
-class Tag(Training):
+class Tag(Calibrated):
     """How a model learns to tag words: each tag is predicted from one token of its word."""
 
     dropout: float = 0.1  # before the output layer
@@ -37,6 +39,8 @@ class Tag(Training):
     # the token of a word that its tag is predicted from; none: the first if tokens see both sides, otherwise the last
     token: Literal["first", "last"] | None = None
     stride: float = 0.5  # a sentence that is too long is read in windows, which advance by this share of a window
+    balance: bool = False  # weights that make rare tags count as much as frequent ones, from the training examples
+    weights: tuple[float, ...] = ()  # of the loss of each tag; empty: all 1, or as `balance` computes them
     labels: tuple[str, ...] = ()  # the tags; empty: those of the training sentences, sorted
 
     def __post_init__(self) -> None:
@@ -67,7 +71,8 @@ class Tag(Training):
         return scheme_of(self.labels)
 
     def knows(self, path: Path, columns: Any) -> bool:
-        return format_of(path) == ".conll" or super().knows(path, columns)
+        plain = columns in (None, Columns())  # a file whose columns are named is a table
+        return format_of(path) == ".conll" or (plain and has_words(path)) or super().knows(path, columns)
 
     def read(self, path: Path, columns: Any, *, labelled: bool = True) -> tuple[list[Sentence], Counter[str]]:
         fixed(columns, "tag words")
@@ -91,7 +96,10 @@ class Tag(Training):
             "tagging needs two tags or more, but the sentences have {found}",
             found=sorted(found),
         )
-        return replace(self, labels=self.labels or tuple(sorted(found, key=_by_type)))
+        named = replace(self, labels=self.labels or tuple(sorted(found, key=_by_type)))
+        named.check(examples, "the first training sentence")
+        weights = class_weights(self.balance, self.weights, named._numbers(examples), len(named.labels))
+        return replace(named, balance=False, weights=weights)
 
     def check(self, examples: Sequence[Sentence], reader: str, *, labelled: bool = True) -> None:
         for number, sentence in enumerate(examples if labelled else (), 1):
@@ -109,7 +117,9 @@ class Tag(Training):
 
     def recipe(self, base: Pretrained) -> Recipe:
         token = self.token or ("first" if reads_everything(base) else "last")
-        head = Tags(classes=len(self.labels), dropout=self.dropout, crf=self.crf, dense=self.dense)
+        head = Tags(
+            classes=len(self.labels), dropout=self.dropout, crf=self.crf, dense=self.dense, weights=self.weights
+        )
         return with_head(base, self.decided(base.recipe, token=token), self.head, head, 0)
 
     def lay_out(self, examples: Sequence[Sentence], *, labelled: bool = True) -> Laid:
@@ -126,7 +136,7 @@ class Tag(Training):
 
     def baseline(self, examples: Sequence[Sentence]) -> dict[str, Any]:
         """The tags, and the share of words that have the most frequent one."""
-        truth = [self.labels.index(tag) for sentence in examples for tag in sentence.tags or ()]
+        truth = self._numbers(examples)
         return {"labels": list(self.labels), "scheme": self.scheme, "baseline": metrics.majority(truth, self.labels)}
 
     def answer(self, model: Reader, examples: Sequence[Sentence]) -> Answered:
@@ -160,6 +170,13 @@ class Tag(Training):
         """A sentence is right if all its tags are. Shown is the wrong tag that is surest; in a right sentence, the least sure tag."""
         return [self._graded(tuple(e.tags or ()), one) for e, one in zip(examples, answers, strict=True)]
 
+    def probability_table(self, examples: Sequence[Sentence], answers: Sequence[Tagged]) -> ProbabilityTable:
+        """A row for each word that has a token of its own."""
+        tables = [one.shares for one in answers if one.shares is not None]
+        shares = np.concatenate([np.zeros((0, len(self.labels))), *tables])
+        read = shares.any(1)
+        return ProbabilityTable(shares[read], np.array(self._numbers(examples), np.int64)[read])
+
     def notices(
         self, model: Reader, examples: Sequence[Sentence], dev: Sequence[Sentence], best: Judged | None
     ) -> list[str]:
@@ -171,6 +188,11 @@ class Tag(Training):
             f"one tag is predicted for all dev words: {given.pop()!r}; the model has not learned to distinguish the tags: "
             "train longer (--set epochs=...), set another rate, or adapt a model with more pretraining"
         ]
+
+    def _numbers(self, examples: Sequence[Sentence]) -> list[int]:
+        """The numbers of the tags of all words."""
+        numbers = {tag: number for number, tag in enumerate(self.labels)}
+        return [numbers[tag] for sentence in examples for tag in sentence.tags or ()]
 
     def _graded(self, truth: tuple[str, ...], answer: Tagged) -> Graded:
         sure, shares = np.array(answer.probabilities), answer.shares
@@ -193,7 +215,7 @@ class Tag(Training):
                 tags.append(_going_on(before, self.labels))
                 shares.append(shares[-1] if shares else 0.0)
             else:
-                share = metrics.softmax(one)
+                share = self.shares(one)
                 tags.append(self.labels[int(share.argmax())])
                 shares.append(float(share.max()))
                 table[word] = share

@@ -33,7 +33,9 @@ def split(
     require(
         2 <= folds <= len(groups),
         "--folds must be between 2 and the number of {what}, {count:,}; got {folds}",
-        what="examples" if len(groups) == len(kinds) else "groups of examples that are scored together",
+        what="examples"
+        if len(groups) == len(kinds)
+        else "groups of examples that belong together (about the same text or query)",
         count=len(groups),
         folds=folds,
     )
@@ -54,6 +56,7 @@ def cross_validate(
     parts = split(task.kinds(examples), folds, seed, task.groups(examples))
     answers: list[Any] = [None] * len(examples)
     scores: list[float] = []
+    metric = ""
     for number, part in enumerate(parts, 1):
         rest = np.setdiff1d(np.arange(len(examples)), part)
         held = [examples[i] for i in part]
@@ -66,7 +69,8 @@ def cross_validate(
             judged = own.judge(reader, held)
             for i, one in zip(part.tolist(), judged.answers or own.answer(reader, held).answers, strict=True):
                 answers[i] = one
-            scores.append(judged.score)
+            metric, score = next(iter(judged.scores.items()))
+            scores.append(score)
     last = adapt(Trial("all examples", examples, out, seed=seed, folds=folds))
     model = open_model(out)
     own = _task_of(model)
@@ -76,9 +80,8 @@ def cross_validate(
     if found:
         lines = [json.dumps(one, ensure_ascii=False) + "\n" for one in found]
         (out / SUSPECTS).write_text("".join(lines), encoding="utf-8")
-    return {"folds": scores, "together": together, "suspects": found, "stopped": bool(last.get("stopped"))} | spread(
-        scores
-    )
+    result = {"folds": scores, "metric": metric, "together": together, "suspects": found}
+    return result | {"stopped": bool(last.get("stopped"))} | spread(scores)
 
 
 def _task_of(model: Model) -> Task:

@@ -9,8 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from unmask import chance, html_page
+from unmask.counted import counted
 from unmask.errors import require
-from unmask.trials.trial import Adapt, Trial, place_beside, spread, written
+from unmask.score_names import score_name
+from unmask.trials.trial import Adapt, Trial, judged_by, place_beside, spread, written
 
 KINDS = {"pretrained": False, "untrained": True}
 
@@ -53,6 +55,7 @@ def label_curve(
     """The dev scores for each number of labels. Each seed draws its own examples; more labels include the fewer ones."""
     require(bool(dev), "a learning curve is measured on a dev set, and none is given: give --dev FILE")
     points: list[dict[str, Any]] = []
+    metric = ""
     orders = {seed: chance.generator(seed, chance.purpose("label curve")).permutation(len(examples)) for seed in seeds}
     for size in sizes:
         for kind, fresh in KINDS.items():
@@ -60,19 +63,22 @@ def label_curve(
             for seed in seeds:
                 chosen = [examples[i] for i in sorted(orders[seed][:size].tolist())]
                 with place_beside(out) as place:
-                    last = adapt(Trial(f"{size:,} labels, {kind}, seed {seed}", chosen, place, dev, seed, fresh))
+                    last = adapt(
+                        Trial(f"{counted(size, 'labels')}, {kind}, seed {seed}", chosen, place, dev, seed, fresh)
+                    )
                 if last.get("stopped"):
-                    return {"points": points, "stopped": True}
-                scores.append(last["kept_score"])
+                    return {"metric": metric, "points": points, "stopped": True}
+                metric, score = judged_by(last["kept_epoch"])
+                scores.append(score)
             points.append({"labels": size, "start": kind, "scores": scores} | spread(scores))
-    return {"points": points, "stopped": False}
+    return {"metric": metric, "points": points, "stopped": False}
 
 
 def draw_curve(found: dict[str, Any], out: Path, title: str) -> None:
     """Write curve.json and report.html."""
     out.mkdir(parents=True, exist_ok=True)
     (out / "curve.json").write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
-    points = found["points"]
+    points, metric = found["points"], score_name(found["metric"])
     lines = [
         html_page.ReportCurve(kind, tuple((p["labels"], p["mean"]) for p in points if p["start"] == kind))
         for kind in KINDS
@@ -82,8 +88,10 @@ def draw_curve(found: dict[str, Any], out: Path, title: str) -> None:
         out / "report.html",
         title,
         [
-            html_page.paragraph("The score on the dev set for each number of labels, as the mean over seeds."),
-            html_page.curves([line for line in lines if line.points], "labels", "score on dev", log_x=True, dots=True),
+            html_page.paragraph(f"{metric} on the dev set for each number of labels, as the mean over seeds."),
+            html_page.curves(
+                [line for line in lines if line.points], "labels", f"{metric} on dev", log_x=True, dots=True
+            ),
             html_page.table(["labels", "start", "mean ± deviation", "by seed"], rows),
         ],
     )

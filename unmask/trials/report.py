@@ -8,17 +8,15 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from unmask import html_page
-from unmask.axes import Graded, Missed, Task
+from unmask.axes import Graded, Missed, ProbabilityTable, Task
 from unmask.calibration import best_temperature, calibration_error, reliability, tempered
+from unmask.counted import counted
 from unmask.infer.answer import TaskReader
 from unmask.infer.model import Model
 from unmask.score_names import score_name
-from unmask.tasks import Prediction
 from unmask.trials.folds import suspect_columns
-from unmask.trials.trial import written
+from unmask.trials.trial import judged_by, written
 
 REPORT = "report.html"
 MOST_LABELS = 20  # labels whose confusion matrix is drawn
@@ -45,10 +43,10 @@ def write_report(
 def _trials(found: dict[str, Any] | None) -> Iterator[str]:
     if not found or "mean" not in found:
         return
-    single = found.get("folds") or [one["score"] for one in found["trials"]]
+    single = found.get("folds") or [judged_by(one)[1] for one in found["trials"]]
     yield html_page.heading("Folds" if "folds" in found else "Seeds")
     shown = ", ".join(f"{one:.4f}" for one in single)
-    yield html_page.paragraph(f"Mean and deviation of the score: {written(found)} ({shown}).")
+    yield html_page.paragraph(f"Mean and deviation of {score_name(found['metric'])}: {written(found)} ({shown}).")
     if "trials" in found:
         yield html_page.paragraph(f"The model with the best seed on dev was kept: {found['kept_seed']}.")
     if found.get("suspects"):
@@ -91,7 +89,7 @@ def _mistakes(model: Model, dev: Sequence[Any]) -> Iterator[str]:
     reader = TaskReader(model)
     answers = task.answer(reader, dev).answers
     scores = task.score(reader, dev, answers)
-    yield html_page.heading(f"Scores on dev ({len(dev):,} examples)")
+    yield html_page.heading(f"Scores on dev ({counted(len(dev), 'examples')})")
     yield html_page.table(
         ["score", ""], [[score_name(name), f"{v:.4f}"] for name, v in scores.items() if isinstance(v, float)]
     )
@@ -100,27 +98,25 @@ def _mistakes(model: Model, dev: Sequence[Any]) -> Iterator[str]:
         yield html_page.paragraph("The truth is in rows, the prediction in columns.")
         yield confusion_table(scores["labels"], scores["confusion"])
     graded = task.graded(dev, answers)
-    if graded and all(task.kinds(dev)):  # each example has one class
-        yield from _calibration(task, dev, answers)
+    yield from _calibration(task.probability_table(dev, answers))
     yield from _wrong(dev, graded)
     yield from _far(dev, task.missed(dev, answers))
 
 
-def _calibration(task: Task, dev: Sequence[Any], answers: Sequence[Prediction]) -> Iterator[str]:
-    labels = task.labels
-    shares = np.array([[one.probabilities[name] for name in labels] for one in answers])
-    truth = np.array([labels.index(example.label) for example in dev])
+def _calibration(table: ProbabilityTable | None) -> Iterator[str]:
+    if table is None or not (table.truth >= 0).any():
+        return
+    shares, truth = table.shares, table.truth
     temperature = best_temperature(shares, truth)
     after = calibration_error(tempered(shares, temperature), truth)
-    command = " (unmask calibrate RUN DEV sets it)" if task.has_temperature else ""
     yield html_page.heading("Calibration")
     yield html_page.paragraph(
         f"How often the model is right, by how sure it is. Mean distance between the two: {calibration_error(shares, truth):.3f}; "
-        f"with a temperature of {temperature:.2f}: {after:.3f}{command}."
+        f"with a temperature of {temperature:.2f}: {after:.3f} (unmask calibrate RUN DEV sets it)."
     )
     found = tuple((one.confidence, one.accuracy) for one in reliability(shares, truth))
     lines = [html_page.ReportCurve("this model", found), html_page.ReportCurve("perfect", ((0.0, 0.0), (1.0, 1.0)))]
-    yield html_page.curves(lines, "probability of the predicted label", "share that is right", dots=True)
+    yield html_page.curves(lines, "probability of the answer", "share that is right", dots=True)
 
 
 def _wrong(dev: Sequence[Any], graded: Sequence[Graded]) -> Iterator[str]:

@@ -8,7 +8,14 @@ from typing import Any
 
 from unmask import run
 from unmask.errors import require
-from unmask.trials.trial import Adapt, Trial, place_beside, spread
+from unmask.trials.trial import Adapt, Trial, judged_by, place_beside, spread
+
+
+def check_dev(dev: Sequence[Any]) -> None:
+    require(
+        bool(dev),
+        "several seeds are compared by their scores on a dev set, and none is given: give --dev FILE",
+    )
 
 
 def try_seeds(
@@ -17,10 +24,7 @@ def try_seeds(
     """Adapt with each seed. `out` holds the model with the highest dev score. Returns the scores, their mean and deviation.
 
     A training that is stopped is the last one; it does not count unless it is the only one."""
-    require(
-        bool(dev),
-        "several seeds are compared by their scores on a dev set, and none is given: give --dev FILE",
-    )
+    check_dev(dev)
     found: list[dict[str, Any]] = []
     stopped = False
     for number, seed in enumerate(seeds):
@@ -36,5 +40,6 @@ def try_seeds(
             found.append(one)
         if stopped:
             break
-    scores = [one["score"] for one in found if one["score"] is not None]
-    return {"trials": found, "kept_seed": kept, "stopped": stopped} | (spread(scores) if scores else {})
+    judged = [judged_by(one) for one in found if one["score"] is not None]
+    result = {"trials": found, "kept_seed": kept, "stopped": stopped}
+    return result | ({"metric": judged[0][0]} | spread([value for _, value in judged]) if judged else {})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import shutil
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -13,6 +14,9 @@ from uuid import uuid4
 import numpy as np
 
 Adapt = Callable[["Trial"], dict[str, Any]]  # runs a trial; returns the last record of its training
+
+
+DEV = "dev_"  # before the name of a score on a dev set
 
 
 @dataclass(frozen=True)
@@ -37,6 +41,13 @@ def place_beside(out: Path) -> Iterator[Path]:
         yield place
     finally:
         shutil.rmtree(place, ignore_errors=True)
+
+
+def judged_by(scores: dict[str, Any] | None) -> tuple[str, float]:
+    """The name and the value of the score on a dev set that a model is chosen by: the first one. `scores`: those of the kept epoch;
+    None: no epoch had a score."""
+    found = [(name.removeprefix(DEV), value) for name, value in (scores or {}).items() if name.startswith(DEV)]
+    return found[0] if found else ("score", math.nan)
 
 
 def spread(scores: Sequence[float]) -> dict[str, float | None]:
