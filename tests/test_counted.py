@@ -20,6 +20,8 @@ from unmask.counted import counted
         ("words without a token of their own", "1 word without a token of its own"),
         ("written texts are cut after 3 tokens: set most=6", "1 written text is cut after 3 tokens: set most=6"),
         ("Chinese documents with every character", "1 Chinese document with every character"),
+        ("classes without an example", "1 class without an example"),
+        ("matches that are passages", "1 match that is passages"),
         ("blank line left out (line 3)", "1 blank line left out (line 3)"),
     ],
 )

@@ -19,5 +19,5 @@ def counted(count: float, what: str) -> str:
         return f"{shown} {what}"
     before, noun, rest = found.groups()
     rest = _VERB.sub(lambda verb: f"{verb[1] or ''} {_VERBS[verb[2]]}", rest)
-    one = re.sub("ie$", "y", noun) + re.sub(r"\btheir\b", "its", rest)
+    one = re.sub("(ss|x|ch|sh)e$", r"\1", re.sub("ie$", "y", noun)) + re.sub(r"\btheir\b", "its", rest)
     return f"{shown} {before}{one}{what[len(head) :]}"
