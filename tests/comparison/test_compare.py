@@ -233,7 +233,10 @@ def test_mistakes_are_found_before_anything_is_trained(shards, tasks, tmp_path):
     assert "must be loss or a task" in mistake("compare", "gpt2", *short, "--sweep-by", "sst2")
     assert "holds no comparison" in mistake("compare", "--report", "--out", out)
     assert "1 or more" in mistake("compare", "gpt2", *short, "--seeds", "0")
+    assert "--at-once must be 1 or more, got 0" in mistake("compare", "gpt2", *short, "--at-once", "0")
     assert "--data has no effect with --report" in mistake("compare", "--report", "--data", data, "--out", out)
+    for option in (["--seeds", "4"], ["--budget", "5m"], ["--device", "cpu"], ["--no-untrained"], ["--at-once", "0"]):
+        assert f"{option[0]} has no effect with --report" in mistake("compare", "--report", *option, "--out", out)
     assert not out.exists()
 
 
