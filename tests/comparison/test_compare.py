@@ -1,5 +1,6 @@
 """A whole comparison on a small text: what it runs, what it remembers, what it says."""
 
+import dataclasses
 import json
 import shlex
 import shutil
@@ -171,6 +172,30 @@ def test_a_recipe_that_fails_has_a_row_that_says_why_and_the_others_go_on(here, 
     assert "diverged" in (tmp_path / "c" / "report.html").read_text()
     compare(["roberta"], tmp_path / "c", shards["wordpiece"], budget="8steps")
     assert [name for name, _ in here].count("gpt2+optimise.rate=1e30/8steps/seed0") == 2  # the next command tries again
+
+
+def test_a_budget_that_is_smaller_than_a_step_of_a_recipe_is_named_with_what_it_needs(here, shards, tmp_path):
+    entries, data = ["gpt2", "roberta+schedule.*.rows=2"], shards["wordpiece"]
+    found = compare(entries, tmp_path / "c", data, budget="100tok")
+    first, second = found["runs"]
+    assert "one step of gpt2 tiny takes 256tok" in first["error"]
+    assert "give at least --budget 256tok" in first["error"]
+    assert second["steps"] == 2  # of 64 tokens, the nearest to 100
+    found = compare(entries, tmp_path / "f", data, budget="1e3flop")
+    for one in found["runs"]:
+        least = one["error"].split("--budget ")[1]
+        again = compare([one["entry"]], tmp_path / one["entry"], data, budget=least)
+        assert again["runs"][0]["steps"] == 1
+
+
+def test_an_unfinished_run_is_marked_next_to_its_scores(here, shards, tasks, tmp_path):
+    out = tmp_path / "c"
+    compare(["gpt2"], out, shards["wordpiece"], tasks=tasks, budget="2steps", task_seeds=1, untrained=False)
+    request = comparison.request.read(out)
+    dataclasses.replace(request, asked=(dataclasses.replace(request.asked[0], seeds=2),)).write(out)
+    unmask.compare_report(out)
+    scores = (out / "report.html").read_text().split("<h2>Scores</h2>")[1].split("<h2>Costs</h2>")[0]
+    assert "1 of 2, waiting" in scores
 
 
 def test_a_sweep_finds_settings_which_pretrain_takes(here, shards, tmp_path):
