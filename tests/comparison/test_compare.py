@@ -306,6 +306,22 @@ def test_tasks_that_change_come_or_go_are_measured_again(here, shards, tasks, tm
     assert after["seconds"] == before["seconds"]
 
 
+def test_a_run_that_was_deleted_is_trained_again_when_something_is_missing(here, shards, tasks, tmp_path):
+    folder, out = tmp_path / "tasks", tmp_path / "c"
+    shutil.copytree(tasks, folder)
+    options = {"tasks": folder, "budget": "2steps", "task_seeds": 1}
+    before = compare(["gpt2"], out, shards["wordpiece"], **options)["runs"][0]
+    shutil.rmtree(out / "runs")
+    compare(["gpt2"], out, shards["wordpiece"], **options)
+    assert len(here) == 1  # nothing is missing: what was measured stands
+    (folder / "text.txt").unlink()
+    after = compare(["gpt2"], out, shards["wordpiece"], **options)["runs"][0]
+    assert (after["state"], after["error"]) == ("done", None)
+    kept = {task: {seed: one["score"] for seed, one in scores.items()} for task, scores in after["scores"].items()}
+    assert kept == {task: {"0": before["scores"][task]["0"]["score"]} for task in ("pairs", "words")}
+    assert len(after["commands"]) == len(set(after["commands"]))
+
+
 def test_a_bad_task_is_told_and_the_others_go_on(here, shards, tasks, tmp_path):
     folder = tmp_path / "tasks"
     shutil.copytree(tasks, folder)
