@@ -214,6 +214,11 @@ def test_a_sweep_finds_settings_which_pretrain_takes(here, shards, tmp_path):
     assert (tmp_path / "like" / "weights.safetensors").read_bytes() == (out / "runs" / "gpt2" / "16steps" / "seed0" / "weights.safetensors").read_bytes()  # fmt: skip
 
 
+def test_a_recipe_next_to_a_file_of_settings_is_refused_as_a_recipe(shards, tmp_path):
+    words = ["pretrain", "bert", shards["wordpiece"], "--like", tmp_path / "gpt2.json", "--out", tmp_path / "run"]
+    assert "--like names the recipe, its size and its variant: leave them out" in mistake(*words)
+
+
 def test_too_little_memory_beside_others_is_run_again_alone(here, shards, tmp_path, monkeypatch):
     measure, tried = jobs.Measuring.measure, []
 
