@@ -167,3 +167,12 @@ def test_a_rule_becomes_several_and_several_become_one(two_rules):
 def test_listing_recipes_and_reading_settings_do_not_import_torch():
     code = "import sys, unmask.recipes, unmask.settings; unmask.recipes.entries(); assert 'torch' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_values_of_a_part_without_names_are_shown_with_their_names():
+    for wrong in ("Linear(0.4, 0.15)", "Linear(0.4, last=0.15)"):
+        with pytest.raises(UserError) as refused:
+            recipes.get("roberta", size="tiny", settings=[f"hide.budget={wrong}"])
+        assert str(refused.value).endswith(": write hide.budget=Linear(first=0.4, last=0.15)")
+    made = recipes.get("roberta", size="tiny", settings=[str(refused.value).split("write ")[1]])
+    assert made.hide.budget.last == 0.15

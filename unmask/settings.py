@@ -201,16 +201,25 @@ def _read_part(node: ast.expr, old: Any, hint: Any, setting: _Setting) -> Any:
     called, keywords, unnamed = (node.func, node.keywords, node.args) if isinstance(node, ast.Call) else (node, [], [])
     if not isinstance(called, ast.Name) or unnamed:
         wanted = _wanted(hint, old, known)
+        part = known.get(called.id) if isinstance(called, ast.Name) else None
         raise UserError(
-            "{name} must be {wanted}, with names for its values, got {unparse!r}",
+            "{name} must be {wanted}, with names for its values, got {unparse!r}{advice}",
             name=setting.name,
             wanted=wanted,
             unparse=ast.unparse(node),
+            advice=f": write {setting.name}={_with_names(part, unnamed, keywords)}" if part else "",
         )
     if called.id not in known:
         number = ", which takes a number or a part," if {int, float} & set(options(hint)) else ""
         raise unknown(f"part for {setting.name}{number}", called.id, known)
     return _built(known[called.id], old, {keyword.arg or "**": keyword.value for keyword in keywords}, setting)
+
+
+def _with_names(part: type, unnamed: list[ast.expr], keywords: list[ast.keyword]) -> str:
+    """A part as it must be written: its values with the names that they probably have."""
+    fields = [field.name for field in dataclasses.fields(part) if field.init]
+    pairs = [*zip(fields, unnamed, strict=False), *((one.arg, one.value) for one in keywords)]
+    return f"{part.__name__}({', '.join(f'{name}={ast.unparse(value)}' for name, value in pairs)})"
 
 
 def _built(part: Any, old: Any, given: Mapping[str, ast.expr], setting: _Setting) -> Any:

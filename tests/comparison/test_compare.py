@@ -1,5 +1,6 @@
 """A whole comparison on a small text: what it runs, what it remembers, what it says."""
 
+import dataclasses
 import json
 import shlex
 import shutil
@@ -173,6 +174,30 @@ def test_a_recipe_that_fails_has_a_row_that_says_why_and_the_others_go_on(here, 
     assert [name for name, _ in here].count("gpt2+optimise.rate=1e30/8steps/seed0") == 2  # the next command tries again
 
 
+def test_a_budget_that_is_smaller_than_a_step_of_a_recipe_is_named_with_what_it_needs(here, shards, tmp_path):
+    entries, data = ["gpt2", "roberta+schedule.*.rows=2"], shards["wordpiece"]
+    found = compare(entries, tmp_path / "c", data, budget="100tok")
+    first, second = found["runs"]
+    assert "one step of gpt2 tiny takes 256tok" in first["error"]
+    assert "give at least --budget 256tok" in first["error"]
+    assert second["steps"] == 2  # of 64 tokens, the nearest to 100
+    found = compare(entries, tmp_path / "f", data, budget="1e3flop")
+    for one in found["runs"]:
+        least = one["error"].split("--budget ")[1]
+        again = compare([one["entry"]], tmp_path / one["entry"], data, budget=least)
+        assert again["runs"][0]["steps"] == 1
+
+
+def test_an_unfinished_run_is_marked_next_to_its_scores(here, shards, tasks, tmp_path):
+    out = tmp_path / "c"
+    compare(["gpt2"], out, shards["wordpiece"], tasks=tasks, budget="2steps", task_seeds=1, untrained=False)
+    request = comparison.request.read(out)
+    dataclasses.replace(request, asked=(dataclasses.replace(request.asked[0], seeds=2),)).write(out)
+    unmask.compare_report(out)
+    scores = (out / "report.html").read_text().split("<h2>Scores</h2>")[1].split("<h2>Costs</h2>")[0]
+    assert "1 of 2, waiting" in scores
+
+
 def test_a_sweep_finds_settings_which_pretrain_takes(here, shards, tmp_path):
     out = tmp_path / "c"
     found = compare(["gpt2"], out, shards["wordpiece"], budget="16steps", sweep=["optimise.rate=1e-9,2e-2"])
@@ -187,6 +212,11 @@ def test_a_sweep_finds_settings_which_pretrain_takes(here, shards, tmp_path):
     )
     assert made.recipe.optimise.rate == 2e-2
     assert (tmp_path / "like" / "weights.safetensors").read_bytes() == (out / "runs" / "gpt2" / "16steps" / "seed0" / "weights.safetensors").read_bytes()  # fmt: skip
+
+
+def test_a_recipe_next_to_a_file_of_settings_is_refused_as_a_recipe(shards, tmp_path):
+    words = ["pretrain", "bert", shards["wordpiece"], "--like", tmp_path / "gpt2.json", "--out", tmp_path / "run"]
+    assert "--like names the recipe, its size and its variant: leave them out" in mistake(*words)
 
 
 def test_too_little_memory_beside_others_is_run_again_alone(here, shards, tmp_path, monkeypatch):
@@ -233,7 +263,10 @@ def test_mistakes_are_found_before_anything_is_trained(shards, tasks, tmp_path):
     assert "must be loss or a task" in mistake("compare", "gpt2", *short, "--sweep-by", "sst2")
     assert "holds no comparison" in mistake("compare", "--report", "--out", out)
     assert "1 or more" in mistake("compare", "gpt2", *short, "--seeds", "0")
+    assert "--at-once must be 1 or more, got 0" in mistake("compare", "gpt2", *short, "--at-once", "0")
     assert "--data has no effect with --report" in mistake("compare", "--report", "--data", data, "--out", out)
+    for option in (["--seeds", "4"], ["--budget", "5m"], ["--device", "cpu"], ["--no-untrained"], ["--at-once", "0"]):
+        assert f"{option[0]} has no effect with --report" in mistake("compare", "--report", *option, "--out", out)
     assert not out.exists()
 
 
@@ -276,6 +309,22 @@ def test_tasks_that_change_come_or_go_are_measured_again(here, shards, tasks, tm
     assert after["scores"]["pairs"]["0"]["score"] == 1 - before["scores"]["pairs"]["0"]["score"]
     assert after["scores"]["words"] == before["scores"]["words"]  # it did not change, and was not measured again
     assert after["seconds"] == before["seconds"]
+
+
+def test_a_run_that_was_deleted_is_trained_again_when_something_is_missing(here, shards, tasks, tmp_path):
+    folder, out = tmp_path / "tasks", tmp_path / "c"
+    shutil.copytree(tasks, folder)
+    options = {"tasks": folder, "budget": "2steps", "task_seeds": 1}
+    before = compare(["gpt2"], out, shards["wordpiece"], **options)["runs"][0]
+    shutil.rmtree(out / "runs")
+    compare(["gpt2"], out, shards["wordpiece"], **options)
+    assert len(here) == 1  # nothing is missing: what was measured stands
+    (folder / "text.txt").unlink()
+    after = compare(["gpt2"], out, shards["wordpiece"], **options)["runs"][0]
+    assert (after["state"], after["error"]) == ("done", None)
+    kept = {task: {seed: one["score"] for seed, one in scores.items()} for task, scores in after["scores"].items()}
+    assert kept == {task: {"0": before["scores"][task]["0"]["score"]} for task in ("pairs", "words")}
+    assert len(after["commands"]) == len(set(after["commands"]))
 
 
 def test_a_bad_task_is_told_and_the_others_go_on(here, shards, tasks, tmp_path):

@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from unmask import convert, infer, pretraining, run, screen
+from unmask import convert, infer, pretraining, recipes, run, screen
 from unmask.api.choose_recipe import named, to_continue
 from unmask.api.from_text import Reading, Records, check_cached, data_from_text, is_text
 from unmask.api.model import Model
@@ -68,8 +68,9 @@ def pretrain(
     `progress`: draw as the command line does (True), draw nothing and warn of notices (False), or a function that is called
     with every record."""
     if like is not None:
+        words = [one for one in listed(data) if str(one) in recipes.names() and not Path(one).exists()]
         require(
-            recipe is None and size is None and variant == "paper",
+            recipe is None and size is None and variant == "paper" and not words,
             "--like names the recipe, its size and its variant: leave them out",
         )
         entry = read_settings(Path(like))

@@ -76,8 +76,10 @@ def compare(
 
     A comparison that was stopped goes on with the same command; more recipes, budgets and seeds can be added later."""
     if report:
-        given = {"RECIPE": recipes, "--data": data, "--tasks": tasks, "--set": settings, "--sweep": sweep, "--ablate": ablate,
-                 "--at-once": at_once, "--overwrite": overwrite}  # fmt: skip
+        given = {"RECIPE": recipes, "--data": data, "--tasks": tasks, "--budget": budget != "20m", "--seeds": seeds != 1,
+                 "--task-seeds": task_seeds != 3, "--size": size != "base", "--set": settings, "--sweep": sweep,
+                 "--sweep-by": sweep_by != "loss", "--ablate": ablate, "--no-untrained": not untrained,
+                 "--at-once": at_once is not None, "--device": device, "--overwrite": overwrite}  # fmt: skip
         options.refuse(given, "--report")
         results = unmask.compare_report(out)
     else:

@@ -55,6 +55,7 @@ def compare(
     """Run what is missing of a comparison, yielding a record whenever something changes. The last record has `results`.
 
     A comparison that is in `folder` goes on, with what this request adds. `at_once`: how many runs share the machine."""
+    require(at_once is None or at_once > 0, "--at-once must be 1 or more, got {at_once}", at_once=at_once)
     check_free(folder, overwrite=overwrite or (folder / REQUEST).is_file(), folder=True, marker=REQUEST)
     before = read(folder) if (folder / REQUEST).is_file() and not overwrite else None
     request = before.joined(request) if before else request

@@ -72,7 +72,8 @@ class Measuring:
         fresh: dict[str, Any] = {"entry": asdict(job.entry), "budget": job.budget, "seed": job.seed, "tuning": job.tuning,
                                  "recipe_key": job.entry.key, "data_key": data, "pretraining": {}, "tasks": {}, "scores": {},
                                  "untrained": {}, "skipped": {}, "notices": [], "commands": []}  # fmt: skip
-        self.before = read_result(folder, job, data)
+        # a run that was deleted is trained again: what was measured of it is not of the new one
+        self.before = read_result(folder, job, data) if (self.run / run.RECIPE).is_file() else {}
         self.result = fresh | self.before | {"error": None, "out_of_memory": False, "done": False}
 
     def write(self) -> None:

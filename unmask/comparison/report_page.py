@@ -50,7 +50,7 @@ def _parts(results: dict[str, Any]) -> Iterator[str]:
     table, first = list(rows(results)), len(COLUMNS)
     if results["tasks"]:
         yield html_page.heading("Scores")
-        yield html_page.table([*COLUMNS[:2], *_score_columns(results)], [[*row[:2], *row[first:]] for row in table])
+        yield html_page.table([*COLUMNS[:3], *_score_columns(results)], [[*row[:3], *row[first:]] for row in table])
     yield html_page.heading("Costs")
     yield html_page.table(COLUMNS, [row[:first] for row in table])
     for sentence in results["ranking"]:

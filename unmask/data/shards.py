@@ -64,7 +64,7 @@ class Shards:
         path = self.folder / MANIFEST
         require(
             path.is_file(),
-            ("{folder} is not prepared data: make it with 'unmask prepare CORPUS --tokenizer FILE --out {folder}'"),
+            "{folder} is not prepared data: make it with 'unmask prepare CORPUS --tokenizer FILE --out FOLDER'",
             folder=folder,
         )
         try:

@@ -33,7 +33,7 @@ from unmask.pretraining.measure import (
 )
 from unmask.pretraining.mixture import Mixture
 from unmask.pretraining.same_request import check_same
-from unmask.pretraining.short_budget import TOO_FEW_STEPS, about_shrinking, about_too_few, shrunk
+from unmask.pretraining.short_budget import TOO_FEW_STEPS, about_shrinking, about_too_few, check_one_step, shrunk
 from unmask.pretraining.start_from import about_rate, continued, inherit
 from unmask.pretraining.time_budget import TimeBudget, read_plans
 from unmask.pretraining.validate import about_validation, validator
@@ -217,6 +217,7 @@ def _measured(
     if smaller is not recipe:
         notices.append(about_shrinking(recipe, smaller, expected))
         recipe, found = smaller, _steps(smaller, mixture, trainer, limit, began, now)
+    check_one_step(recipe, limit, step_costs(recipe, mixture)[1])
     require(
         found[2] > 0,
         (

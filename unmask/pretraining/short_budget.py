@@ -5,7 +5,9 @@ from __future__ import annotations
 import dataclasses
 import math
 
+from unmask.errors import require
 from unmask.recipe import Recipe
+from unmask.train import Budget
 
 ENOUGH_STEPS = 5_000  # with fewer steps, more and smaller ones learn more from the same text (docs/results.md)
 TOO_FEW_STEPS = 200  # with fewer steps, a network with random weights learns nothing
@@ -35,6 +37,23 @@ def about_shrinking(before: Recipe, now: Recipe, steps: int) -> str:
     return (
         f"this budget allows {steps:,} steps of {before.step_tokens:,.0f} tokens; smaller ones learn more from it, so a step has "
         f"{first.rows} rows of {first.length} tokens{shorter}; --set shrink=false keeps the steps of the recipe"
+    )
+
+
+def check_one_step(recipe: Recipe, limit: Budget, step_flops: float) -> None:
+    """Refuse a budget that is smaller than one step: the step would be taken all the same, and cost more than was given."""
+    costs = {"tokens": (recipe.step_tokens, "tok"), "steps": (1.0, "steps"), "flops": (step_flops, "flop")}
+    cost, unit = costs.get(limit.kind, (0.0, ""))
+    least = math.ceil(cost)
+    require(
+        limit.amount >= cost,
+        "one step of {name} {size} takes {least}, which is more than the budget of {amount:g}{unit}: give at least "
+        "--budget {least}",
+        name=recipe.name,
+        size=recipe.size,
+        amount=limit.amount,
+        unit=unit,
+        least=f"{least}{unit}" if least < 1e6 else f"{least * 1.01:.2e}{unit}".replace("e+", "e"),
     )
 
 
