@@ -167,3 +167,8 @@ def test_a_rule_becomes_several_and_several_become_one(two_rules):
 def test_listing_recipes_and_reading_settings_do_not_import_torch():
     code = "import sys, unmask.recipes, unmask.settings; unmask.recipes.entries(); assert 'torch' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_a_part_whose_field_has_the_name_of_a_method_does_not_fit():
+    with pytest.raises(UserError, match="score 'Span': known: Concat, Dot, General$"):  # Span(scorer=...) is a task
+        recipes.get("cove", size="tiny", settings=["system.backbone.score=Span"])
