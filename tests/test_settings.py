@@ -176,3 +176,8 @@ def test_values_of_a_part_without_names_are_shown_with_their_names():
         assert str(refused.value).endswith(": write hide.budget=Linear(first=0.4, last=0.15)")
     made = recipes.get("roberta", size="tiny", settings=[str(refused.value).split("write ")[1]])
     assert made.hide.budget.last == 0.15
+
+
+def test_a_part_whose_field_has_the_name_of_a_method_does_not_fit():
+    with pytest.raises(UserError, match="score 'Span': known: Concat, Dot, General$"):  # Span(scorer=...) is a task
+        recipes.get("cove", size="tiny", settings=["system.backbone.score=Span"])

@@ -265,6 +265,7 @@ def test_long_pairs_are_cut_and_counted_when_adapting(tokenizers, tmp_path):
     [
         ({"source": "a text"}, 'line 2: an example needs "source" and "target", both texts'),
         ({"target": "a text"}, 'line 2: an example needs "source" and "target", both texts'),
+        ({"source": "a text", "target": 5}, "both texts; got {'target': 5}"),
         ({"source": 5, "target": "a text"}, 'line 2: an example needs "source" and "target"'),
         ({"text": "a text", "label": "x"}, "got the columns ['label', 'text']"),
     ],

@@ -89,7 +89,7 @@ def _own_part(name: str, file: RecipeFile | None) -> type:
 def parts_of(hint: Any, old: Any, own: Iterable[type] = ()) -> dict[str, type]:
     """The parts that a field with this type hint accepts, by name.
 
-    A dataclass in the hint means that dataclass. A protocol means every exported part that has its members; members that
+    A dataclass in the hint means that dataclass. A protocol means every exported part that has its members and methods; members that
     the present part `old` lacks are not required. `own`: parts of the user's recipe file."""
     found: dict[str, type] = {}
     for option in filter(is_part, options(hint)):
@@ -98,7 +98,8 @@ def parts_of(hint: Any, old: Any, own: Iterable[type] = ()) -> dict[str, type]:
             continue
         kind: type = type(old)
         members = _members(option) & (_attributes(kind) if dataclasses.is_dataclass(old) else _members(option))
-        known = [part for part in (*_exported(), *own) if members <= _attributes(part)]
+        methods = members & _methods(option)
+        known = [p for p in (*_exported(), *own) if members <= _attributes(p) and methods <= _methods(p)]
         found |= {part.__name__: part for part in known}
     return dict(sorted(found.items()))
 
@@ -114,6 +115,12 @@ def _members(protocol: type) -> set[str]:
 @cache
 def _attributes(part: Any) -> set[str]:
     return {*dir(part), *(field.name for field in dataclasses.fields(part))}
+
+
+@cache
+def _methods(part: Any) -> set[str]:
+    """What can be called: a field of another part may have the name of a method."""
+    return {name for name in dir(part) if callable(getattr(part, name, None))}
 
 
 @cache

@@ -9,7 +9,10 @@ import sys
 import time
 from pathlib import Path
 
-from unmask.data.workers import in_workers
+import pytest
+
+from unmask.data.workers import in_workers, used_workers
+from unmask.errors import UserError
 
 ALONE = """
 import os, time
@@ -30,6 +33,12 @@ def doubled(number: int) -> int:
 
 def test_results_come_in_the_order_of_the_items():
     assert list(in_workers(doubled, range(20), 2)) == [2 * number for number in range(20)]
+
+
+@pytest.mark.parametrize("number", [0, -1])
+def test_a_number_of_workers_below_1_is_refused(number):
+    with pytest.raises(UserError, match=f"--workers must be 1 or more, got {number}"):
+        used_workers(number)
 
 
 def test_a_worker_ends_when_its_parent_is_killed():

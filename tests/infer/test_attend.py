@@ -8,10 +8,11 @@ import math
 import pytest
 import torch
 
+import unmask
 from tests.command import mistake, works
 from tests.contracts.every import case
 from unmask.errors import UserError
-from unmask.infer.attention import attention_to_source
+from unmask.infer.attention import AttentionWeights, attention_to_source
 from unmask.infer.batches import left_padded, one_more
 from unmask.infer.decoder_token import DecoderToken
 from unmask.infer.model import Model, save_run
@@ -80,3 +81,10 @@ def test_an_empty_side_is_refused(tmp_path):
 def test_a_network_whose_attention_reads_a_source_asks_for_the_target(tmp_path):
     save_run(model_of("cove", tmp_path, "translator"), tmp_path / "run")
     assert "give a second text, the TARGET that it writes" in mistake("attend", tmp_path / "run", "The doctor")
+
+
+def test_a_character_that_no_font_draws_is_said(tmp_path):
+    unknown, told = "\U0010fffd", list[dict[str, str]]()
+    found = unmask.attended(AttentionWeights((unknown, "a"), (torch.eye(2)[None],)))
+    found.draw(tmp_path / "weights.png", tell=told.append)
+    assert f"no font here can draw 1 characters of the picture ({unknown})" in told[0]["text"]

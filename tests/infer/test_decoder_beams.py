@@ -65,6 +65,14 @@ def test_the_texts_are_those_of_transformers(how, options, model, network):
     assert len({tuple(ids) for ids in found}) > 1
 
 
+def test_an_exported_model_begins_its_texts_with_the_token_that_it_learned(model, network):
+    begin, end = model.tokenizer.role("cls"), model.tokenizer.role("sep")
+    source = torch.tensor([[begin, *model.tokenizer.encode(SOURCES[0]), end]])
+    theirs = network.generate(source, max_new_tokens=TOKENS + 2, do_sample=False)[0].tolist()  # with its own settings
+    ours = generate(model, SOURCES[:1], tokens=TOKENS, sampling=Greedy()).value[0].ids
+    assert theirs[: 2 + len(ours)] == [end, begin, *ours]
+
+
 def test_all_beams_and_their_scores_are_those_of_transformers(model, network):
     reader, how = DecoderToken(model), Beams(4, 0.8)
     sources = [reader.source(model.tokenizer.encode(source), TOKENS)[0] for source in SOURCES]

@@ -139,6 +139,13 @@ def test_an_empty_corpus_is_an_error_that_names_the_file(tmp_path, text):
         list(Corpus([write(tmp_path / "a.txt", text)]))
 
 
+def test_a_corpus_whose_pairs_all_lack_a_side_says_so(tmp_path):
+    with pytest.raises(
+        UserError, match=r"holds no text: 2 pairs with an empty source or target, left out; the first is .*line 1"
+    ):
+        list(Corpus([write(tmp_path / "a.jsonl", '{"source": "", "target": "x"}\n{"source": "y", "target": " "}\n')]))
+
+
 def test_two_empty_files_are_empty(tmp_path):
     with pytest.raises(UserError, match=r"a\.txt, .*b\.txt are empty or blank"):
         list(Corpus([write(tmp_path / "a.txt", ""), write(tmp_path / "b.txt", "")]))

@@ -65,12 +65,19 @@ def test_glove_from_text_to_near_words_and_coverage(corpus, tmp_path):
         (["--least-count", 9999, "--out", "v.txt"], "only 0 words come 9999 times or more"),
         (["--from", "v.txt", "--kind", "glove"], "--kind has no effect with --from"),
         ([], "--out is missing"),
+        (["--workers", 0, "--out", "v.txt"], "--workers must be 1 or more, got 0"),
     ],
 )
 def test_what_has_no_effect_or_no_meaning_is_refused(words, said, corpus, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert said in mistake("vectors", corpus, *words)
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("kind", ["skipgram", "glove"])
+def test_a_seed_below_0_is_a_seed_like_others(kind, corpus, tmp_path):
+    words = ["--kind", kind, "--dims", 4, "--epochs", 1, "--workers", 1, "--seed", -1]
+    works("vectors", corpus, *words, "--out", tmp_path / "v.txt")
 
 
 def test_a_table_of_components_is_checked_by_line(corpus, tmp_path):

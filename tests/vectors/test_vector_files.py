@@ -64,7 +64,11 @@ def test_a_damaged_binary_file_is_refused(vectors, tmp_path):
     file = tmp_path / "v.bin"
     write_vectors(vectors, file)
     whole = file.read_bytes()
-    for text, said in ((whole[:-30], "cut off"), (whole[:40], "cut off"), (b"the 1 2\n", "not in word2vec's binary")):
+    cases = [
+        (whole[:-30], "cut off"), (whole[:40], "cut off"), (b"the 1 2\n", "not in word2vec's binary"),
+        (b"999999999999 300\n", "cut off"), (b"3 0\na b c ", "two numbers over 0"),
+    ]  # fmt: skip
+    for text, said in cases:
         file.write_bytes(text)
         with pytest.raises(UserError, match=said):
             read_vectors(file)

@@ -10,6 +10,7 @@ from torch import Tensor
 from unmask import fonts, infer
 from unmask.errors import require
 from unmask.explanation.attention_picture import draw_attention
+from unmask.progress import Tell, tell_notice
 
 
 @dataclass(frozen=True)
@@ -29,12 +30,13 @@ class Attended:
         found = [[(self.columns[i], value) for i, value in zip(*pair, strict=True)] for pair in pairs]
         return list(zip(self.rows, found, strict=True))
 
-    def draw(self, picture: str | Path, *, font: str | Path | None = None) -> None:
+    def draw(self, picture: str | Path, *, font: str | Path | None = None, tell: Tell = None) -> None:
         """Draw the weights into a .png, .svg or .pdf file."""
         head = "mean of all heads" if self.head is None else f"head {self.head}"
-        draw_attention(
+        lacking = draw_attention(
             self.weights, self.rows, self.columns, f"layer {self.layer}, {head}", Path(picture), fonts.fonts(font)
         )
+        tell_notice(fonts.notice(lacking) if lacking else None, tell)
 
 
 def attended(found: infer.AttentionWeights, layer: int | None = None, head: int | None = None) -> Attended:

@@ -36,7 +36,7 @@ def attend(
     found = unmask.attended(model.attention(source, target, tell=said), layer, head)
     said.show_notes()
     if picture is not None:
-        found.draw(picture, font=font)
+        found.draw(picture, font=font, tell=said)
     if json_:
         output.as_json(
             {

@@ -73,7 +73,7 @@ def _token_head(source: HFFolder, backbone: EncoderDecoder, tied: bool) -> Token
 def _check(family: Family, recipe: Recipe, backbone: EncoderDecoder) -> None:
     require(
         isinstance(backbone.positions, Learned),
-        "Hugging Face's bart has learned positions, got system.backbone.positions={positions}: train with positions=Learned",
+        "Hugging Face's bart has learned positions, got system.backbone.positions={positions}: train with system.backbone.positions=Learned",
         positions=type(backbone.positions).__name__,
     )
     require(
@@ -145,6 +145,7 @@ FAMILY = Family(
         always={"is_encoder_decoder": True},
         only={"is_encoder_decoder": True, "normalize_before": False, "add_final_layer_norm": False, "static_position_embeddings": False},
         token_ids={"decoder_start_token_id": "sep", "forced_eos_token_id": "sep"},
+        first_written="forced_bos_token_id",
     ),
     names=Names(
         prefix="model.",

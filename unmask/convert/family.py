@@ -49,6 +49,7 @@ class Config:
     only_choice: Mapping[str, Any] = field(default_factory=dict)  # the same, for a checkpoint with a head for choices
     types: Mapping[str, Any] = field(default_factory=dict)  # the types of fields that are read besides `fields`
     token_ids: Mapping[str, str] = field(default_factory=dict)  # fields that hold special tokens, and their roles
+    first_written: str | None = None  # the field with the special token that every text of a decoder begins with
 
     @property
     def before_choice(self) -> tuple[str, float | None]:

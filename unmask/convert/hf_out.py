@@ -87,6 +87,7 @@ def _texts(model: Model, found: Architecture, tokenizer: Tokenizer, tensors: Map
 
 def _config(model: Model, found: Architecture, tokenizer: Tokenizer, tensors: Mapping[str, Tensor]) -> dict[str, Any]:
     begin, end = tokenizers.ends(tokenizer, model.recipe.layout)
+    first_written = found.family.config.first_written
     table = tensors[found.family.names.token]
     label = model.recipe.predict[found.heads.label] if found.heads.label else None
     return {
@@ -99,6 +100,7 @@ def _config(model: Model, found: Architecture, tokenizer: Tokenizer, tensors: Ma
         "eos_token_id": end,
         "tie_word_embeddings": found.heads.tied,
         **{name: tokenizer.roles.get(role) for name, role in found.family.config.token_ids.items()},
+        **({first_written: None if begin == end else begin} if first_written else {}),
         **config_json.write_values(found.family, backbone_of(model.recipe), tokenizer.vocabulary.pad),
         **(_classes(found, model.recipe, label) if isinstance(label, Label) else {}),
         **(_tags(found, model.recipe, model.recipe.predict[found.heads.tags]) if found.heads.tags else {}),

@@ -17,7 +17,7 @@ from unmask.text import layout as layouts
 
 @dataclass(frozen=True)
 class Blocks(Shuffled):
-    """Full sentences until the next one does not fit; a block may continue in the next document (RoBERTa).
+    """Full sentences until the next one does not fit; with `cross`, a block continues in the next document (RoBERTa).
 
     Only a sentence that is longer than a row is cut."""
 

@@ -19,7 +19,7 @@ from unmask.data.holdout import STRETCH, by_document, by_stretch
 from unmask.data.shard_writer import Writer
 from unmask.data.shards import GRAPH, MANIFEST, VERSION
 from unmask.data.unknown_tokens import NOTED, Unknown, note_of
-from unmask.data.workers import in_workers
+from unmask.data.workers import in_workers, used_workers
 from unmask.errors import require
 from unmask.text import Corpus, Lexicon, Linker, OwnWords, Tokenizer, Words, encode_documents
 from unmask.text.atomic_write import check_free, drafted
@@ -96,7 +96,7 @@ def prepare(
         unknown, notes = Unknown(), Counter[str]()
         texts = ((text, None) for text in corpus) if linker is None else corpus.with_mentions(mention_id)
         parts_of = _chunks(corpus, texts, warn=found != words)
-        chunks = _tokenised(parts_of, reading, unknown, notes, workers or os.cpu_count() or 1)
+        chunks = _tokenised(parts_of, reading, unknown, notes, used_workers(workers))
         for parts in (by_stretch if corpus.whole else by_document)(chunks, holdout):
             for writer, documents in zip(writers.values(), parts, strict=True):
                 writer.add(documents)

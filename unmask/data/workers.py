@@ -12,9 +12,17 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
 from typing import Any, TypeVar
 
+from unmask.errors import require
+
 LOOKS = 0.5  # seconds between looks at the parent
 Item = TypeVar("Item")
 Result = TypeVar("Result")
+
+
+def used_workers(workers: int | None) -> int:
+    """The number of worker processes; None: one per core."""
+    require(workers is None or workers >= 1, "--workers must be 1 or more, got {workers}", workers=workers)
+    return workers or os.cpu_count() or 1
 
 
 def in_workers(

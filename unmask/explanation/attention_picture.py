@@ -15,8 +15,8 @@ FORMATS = (".png", ".svg", ".pdf")
 
 def draw_attention(
     weights: Tensor, rows: tuple[str, ...], columns: tuple[str, ...], title: str, file: Path, letters: Fonts
-) -> None:
-    """`weights`: rows x columns, each row sums to 1. Dark cells are large weights."""
+) -> str:
+    """`weights`: rows x columns, each row sums to 1. Dark cells are large weights. Returns the characters that no font draws."""
     _check(file)
     try:
         from matplotlib.figure import Figure
@@ -34,6 +34,7 @@ def draw_attention(
     for label, name in zip([*axes.get_xticklabels(), *axes.get_yticklabels()], [*columns, *rows], strict=True):
         label.set_fontfamily(letters.of(name))
     figure.savefig(file, dpi=150)
+    return letters.lacking("".join((*rows, *columns)))
 
 
 def _check(file: Path) -> None:

@@ -225,12 +225,14 @@ def _read_pair(row: dict[str, Any], where: str, labelled: bool) -> Pair | None:
     found = [row.get(name) for name in names]
     needed = 'needs "source" and "target", both texts' if labelled else 'needs "source", a text'
     require(
-        all(name in row and isinstance(text, str | None) for name, text in zip(names, found, strict=True)),
+        all(name in row for name in names),
         "{where}: an example {needed}; got the columns {row}",
         where=where,
         needed=needed,
         row=sorted(row),
     )
+    wrong = {name: value for name, value in zip(names, found, strict=True) if not isinstance(value, str | None)}
+    require(not wrong, "{where}: an example {needed}; got {wrong}", where=where, needed=needed, wrong=wrong)
     if not all(isinstance(text, str) and text.strip() for text in found):
         return None
     return Pair(str(found[0]), str(found[1]) if labelled else None, where, row)

@@ -154,8 +154,13 @@ class Corpus:
                 for begin, part in self._cut(text):
                     yield part, (begin, line)
         names = [str(file) for source in self.sources for file in source.files]
-        verb = "is" if len(names) == 1 else "are"
-        require(found, "the corpus holds no text: {names} {verb} empty or blank", names=", ".join(names[:3]), verb=verb)
+        left_out = "; ".join(f"{count:,} {note}" for note, count in self.notes.items())
+        require(
+            found,
+            "the corpus holds no text: {why}",
+            why=(self.pairs and left_out)
+            or f"{', '.join(names[:3])} {'is' if len(names) == 1 else 'are'} empty or blank",
+        )
 
     def chunks(self, size: int) -> Iterator[list[str]]:
         """The documents in groups of about `size` characters: as much as is read, or sent to a worker, at a time."""

@@ -10,7 +10,6 @@ two blocks) has frequent and rare words, and a tile is a good sample of the tabl
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from unmask.data.workers import in_workers
+from unmask.data.workers import in_workers, used_workers
 from unmask.errors import require
 
 TILE = 512  # words in a block
@@ -96,9 +95,7 @@ def count_pairs(
     size, done = file.stat().st_size, 0
     frequent = np.zeros(counting.frequent**2)
     parts = list(_parts(file, size))
-    for begin, end, matrix in in_workers(
-        _count, parts, workers or os.cpu_count() or 1, start=_start, given=(counting,)
-    ):
+    for begin, end, matrix in in_workers(_count, parts, used_workers(workers), start=_start, given=(counting,)):
         frequent += matrix
         done += end - begin
         yield {"done": done, "done_total": size}

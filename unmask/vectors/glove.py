@@ -123,7 +123,7 @@ class GloVe:
         blocks = self.layout.blocks
         pairs = [(row, column) for row in range(blocks) for column in range(row, blocks)]
         for epoch in range(epochs):
-            order = np.random.default_rng((self.seed, epoch)).permutation(len(pairs))
+            order = np.random.default_rng((self.seed % 2**64, epoch)).permutation(len(pairs))
             losses = [self._tile(pairs[number], rate) for number in order.tolist()]
             cells = 2 * len(self.table.value)
             yield Trained(epoch + 1, float(torch.stack(losses).sum(dtype=torch.float64)) / cells)

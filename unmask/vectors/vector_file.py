@@ -163,7 +163,8 @@ def _is_number(text: str) -> bool:
 def _read_binary(file: Path) -> tuple[list[str], np.ndarray]:
     with file.open("rb") as stream:
         count, dims = _binary_header(stream, file)
-        words, matrix = [], np.empty((count, dims), dtype=np.float32)
+        held = file.stat().st_size // (4 * dims) + 1  # a damaged first line may promise more than fits into memory
+        words, matrix = [], np.empty((min(count, held), dims), dtype=np.float32)
         for place in range(count):
             words.append(_binary_word(stream, file, place))
             numbers = stream.read(4 * dims)
@@ -181,9 +182,9 @@ def _read_binary(file: Path) -> tuple[list[str], np.ndarray]:
 
 def _binary_header(stream: BinaryIO, file: Path) -> tuple[int, int]:
     header = _header(stream.readline(100).decode("ascii", errors="replace"))
-    if header is None:
+    if header is None or 0 in header:
         raise UserError(
-            "{file} is not in word2vec's binary format: its first line must have two numbers, how many words and how many "
+            "{file} is not in word2vec's binary format: its first line must have two numbers over 0, how many words and how many "
             "dimensions; a file in text format must not have the ending .bin",
             file=file,
         )

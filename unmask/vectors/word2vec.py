@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from unmask.data.workers import used_workers
 from unmask.errors import UserError
 from unmask.vectors.vector_file import WordVectors
 
+SEEDS = 2**32  # gensim has no others, and none below 0
 ALPHA = (0.025, 0.0001)  # the learning rate at the beginning and at the end
 
 
@@ -34,8 +35,8 @@ def train_gensim(
     models = gensim_models()
     made = models.FastText if kind == "fasttext" else models.Word2Vec
     model = made(
-        vector_size=dims, window=window, min_count=least_count, sg=int(kind != "cbow"), negative=negative, seed=seed,
-        workers=workers or os.cpu_count() or 1, alpha=ALPHA[0], min_alpha=ALPHA[1], epochs=epochs,
+        vector_size=dims, window=window, min_count=least_count, sg=int(kind != "cbow"), negative=negative, seed=seed % SEEDS,
+        workers=used_workers(workers), alpha=ALPHA[0], min_alpha=ALPHA[1], epochs=epochs,
     )  # fmt: skip
     model.build_vocab(corpus_file=str(file))
     first, last = ALPHA

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -11,7 +10,7 @@ from typing import Any, TextIO
 
 import numpy as np
 
-from unmask.data.workers import in_workers
+from unmask.data.workers import in_workers, used_workers
 from unmask.errors import require
 from unmask.text import Corpus, OwnWords, Words
 from unmask.text.boundaries import CHINESE, SPACE, available, classes_of, codes_of, segmenter, word_starts
@@ -77,7 +76,7 @@ def count_words(
     given = Cutting(way, cutting.own, cutting.lowercase)
     words = 0
     chunks = _chunks(corpus, warn=way != cutting.words)
-    for text, found in in_workers(_cut, chunks, workers or os.cpu_count() or 1, start=_start, given=(given,)):
+    for text, found in in_workers(_cut, chunks, used_workers(workers), start=_start, given=(given,)):
         if stream is not None:
             stream.write(text)
         counts.add(found)
