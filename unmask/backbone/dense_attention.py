@@ -1,7 +1,7 @@
 """Attention with a mask for every pair of tokens: PyTorch's fused kernel, or plain matrix products where they are faster.
 
-On a CPU the fused kernel is slow in bfloat16, above all backwards: with rows of 128 tokens it takes four times as long as
-the products (`python bench/train_cpu.py --attention`).
+On a CPU the fused kernel is slow in bfloat16, above all backwards: with rows of 128 tokens it takes three to four times as long
+as the products (docs/results.md, "Training on two CPU cores").
 """
 
 from __future__ import annotations

@@ -68,8 +68,10 @@ class Model:
     @property
     def linker(self) -> Linker | None:
         """Finds the entities of a text that it reads; None: it reads none."""
-        knowledge = getattr(self.recipe.system.backbone, "knowledge", None)
-        return None if self.graph is None or knowledge is None else known_linker(self.graph, knowledge.link_by)
+        backbone: Any = self.recipe.system.backbone
+        if self.graph is None or "entity vectors" not in gives_of(backbone):
+            return None
+        return known_linker(self.graph, backbone.knowledge.link_by)
 
     def head(self, fact: str, job: str) -> nn.Module:
         """The objective that gives this fact, such as "token scores". `job`: a verb for the error message."""
