@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
 
@@ -454,9 +454,13 @@ class Start(PartLike, Protocol):
     def check(self, width: int) -> None:
         """Refuse a start that cannot fill embeddings of this width. It is fast: it is called before any work is done."""
 
-    def fill_embeddings(self, table: Tensor, words: Sequence[str | None]) -> str:
-        """Write the first values into a table of embeddings. `words`: what each token spells; None: it is no word. Returns a
-        notice."""
+    def fill_embeddings(
+        self, table: Tensor, words: Sequence[str | None], sample: Callable[[int], Iterator[tuple[Any, Any]]]
+    ) -> str:
+        """Write the first values into a table of embeddings, and return a notice.
+
+        `words`: what each token spells; None: it is no word. `sample(tokens)`: about so many tokens of the training text, in pieces:
+        their ids, and the number of the document of each."""
 
 
 class System(PartLike, Protocol):

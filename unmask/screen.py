@@ -236,6 +236,8 @@ def _announce(record: dict[str, Any]) -> None:
     elif record["event"] == "prepared":
         took = "taken from the cache" if record["cached"] else f"prepared in {duration(record['seconds'])}"
         err.print(f"[dim]{record['tokens']:,} tokens, {took}; training begins[/]")
+    elif record["event"] == "filling":
+        err.print("[dim]making the first values of the embeddings[/]")
     elif record["event"] == "measuring":
         err.print("[dim]measuring speed and memory[/]")
     elif record["event"] == "start" and "parameters" in record:

@@ -111,7 +111,9 @@ class Case:
         recipe = recipe or self.recipe
         system: Any = recipe.system.build(recipe, self.vocabulary, SEED)
         if recipe.start is not None:
-            recipe.start.fill_embeddings(system.backbone.embed.token.weight, self.tokenizer.spelled())
+            recipe.start.fill_embeddings(
+                system.backbone.embed.token.weight, self.tokenizer.spelled(), self.mixture.sample
+            )
         put_entities(system, self.mixture)
         return system
 

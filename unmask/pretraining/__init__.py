@@ -148,6 +148,8 @@ def _new_run(
         recipe = continued(recipe, base, mixture)
     recipe = with_tasks(with_entities(recipe, mixture), mixture.tokenizer)
     check_training(recipe)
+    if recipe.start is not None and base is None:
+        yield {"event": "filling"}
     trainer, notices = _built(recipe, mixture, machine, base, seed)
     _check_data(recipe, mixture, seed)
     limit = Budget.parse(budget)
@@ -160,10 +162,11 @@ def _new_run(
         notices.append(about_dropout(recipe, visits, estimated=limit.kind == "seconds"))
         recipe = with_dropout(recipe, visits)
         if dropout_for("auto", visits) != dropout_for("auto"):  # the networks were built with the usual dropout
+            weights = {name: value.cpu() for name, value in trainer.system.state_dict().items()}
             del trainer
             if machine.device != "cpu":
                 gc.collect()  # the trainer refers to itself, and its networks would stay on the GPU
-            trainer = _built(recipe, mixture, machine, base, seed)[0]
+            trainer = Trainer(_with_weights(recipe, mixture, seed, weights), recipe.optimise, machine, seed)
     if base is not None:
         rows = max(stage.length for stage in recipe.schedule)
         recipe = recipe.replace(reads=max(rows, base.recipe.longest))
@@ -185,8 +188,20 @@ def _built(
     put_entities(system, mixture)
     notices = inherit(system, base, recipe) + [about_rate(recipe, base)] if base is not None else []
     if recipe.start is not None and base is None:
-        notices.append(recipe.start.fill_embeddings(system.backbone.embed.token.weight, mixture.tokenizer.spelled()))
+        notices.append(
+            recipe.start.fill_embeddings(
+                system.backbone.embed.token.weight, mixture.tokenizer.spelled(), mixture.sample
+            )
+        )
     return Trainer(system, recipe.optimise, machine, seed), notices
+
+
+def _with_weights(recipe: Recipe, mixture: Mixture, seed: int, weights: dict[str, torch.Tensor]) -> Any:
+    """The networks with weights that were made before."""
+    system = recipe.system.build(recipe, mixture.tokenizer.vocabulary, seed)
+    put_entities(system, mixture)
+    system.load_state_dict(weights)
+    return system
 
 
 def _check_data(recipe: Recipe, mixture: Mixture, seed: int) -> None:
@@ -274,7 +289,7 @@ def _resumed(
         base = open_run(earlier["start"], device="cpu", recipe=run.file_for(earlier["start"], file))
         inherit(system, base, recipe)
     elif recipe.start is not None and checkpoint.newest(out) is None:
-        recipe.start.fill_embeddings(system.backbone.embed.token.weight, mixture.tokenizer.spelled())
+        recipe.start.fill_embeddings(system.backbone.embed.token.weight, mixture.tokenizer.spelled(), mixture.sample)
     trainer = Trainer(system, recipe.optimise, machine, seed)
     if limit.kind == "seconds":
         state = checkpoint.last_state(out) or {"spent": 0.0, "seconds": 0.0, "step": 0}

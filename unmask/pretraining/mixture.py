@@ -8,12 +8,15 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from unmask.axes import Arrange, columns_of
 from unmask.batch import Batch
 from unmask.data import Collection, Shards
 from unmask.data.labelled import EXAMPLES
 from unmask.data.loader import TRACK_BITS, Loader, TrackReaders, shared_out, track_seed
 from unmask.data.pack import SENTENCES
+from unmask.data.sample import sample
 from unmask.data.turns import TurnLoader
 from unmask.data.validation import held_out
 from unmask.errors import UserError, require
@@ -199,6 +202,10 @@ class Mixture:
         """Whether the recipe reads links to entities, and no text has one."""
         linked = any(shards.manifest.get("notes", {}).get(LINKED) for shards in self.shards)
         return LINKS in needed_columns(recipe) and not linked
+
+    def sample(self, tokens: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """About so many tokens of the training text, in pieces: their ids, and the number of the document of each."""
+        return sample(self.shards, self.weights, tokens)
 
     def loader(
         self, recipe: Recipe, length: int, seed: int, state: dict[str, Any] | None, rows: int, *, visit: int = 0,

@@ -7,13 +7,13 @@ All layers share one set of weights, and the embeddings are narrower than the la
 from dataclasses import replace
 from typing import Any
 
-from unmask import data, hide, predict, see, system, text, train
+from unmask import data, hide, predict, see, system, text, train, vectors
 from unmask.backbone import Learned, Transformer
 from unmask.recipe import Recipe, Stage
 
 _SHAPE: dict[str, Any] = {"embedding": 128, "sharing": "all", "segments": 2, "activation": "gelu_tanh"}
-# Sizes that no paper has: half of the heads start at the neighbours of a token, and the initial weights are wider. Then a short
-# run learns (docs/results.md).
+# Sizes that no paper has: half of the heads start at the neighbours of a token, the embeddings start as word vectors (`start`), and
+# the initial weights are wider. Then a short run learns (docs/results.md).
 _NEAR: dict[str, Any] = _SHAPE | {"positions": Learned(start="neighbours")}
 SIZES = {
     "tiny": Transformer(layers=2, width=128, heads=2, feedforward=512, deviation=0.06, **_NEAR | {"embedding": 64}),
@@ -52,6 +52,7 @@ def recipe(size: str = "base", variant: str = "paper") -> Recipe:
         ),
         see=see.Everything(),
         system=system.Single(backbone=replace(SIZES[size], dropout=VARIANTS[variant].get(size, 0.1))),
+        start=None if size in PAPER else vectors.FromCounts(),
         predict={"tokens": predict.Tokens(tied=True, activation="gelu_tanh")},
         optimise=train.LAMB(rate=RATES.get(size, 1.76e-3), decay=0.01, warmup=0.025),
         schedule=(Stage(share=1.0, rows=ROWS.get(size, 4_096), length=512),),

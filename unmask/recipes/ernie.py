@@ -6,12 +6,12 @@ dialogues. This recipe has the sentence task of the released code instead.
 
 from typing import Any
 
-from unmask import data, hide, predict, see, system, text, train
+from unmask import data, hide, predict, see, system, text, train, vectors
 from unmask.backbone import Learned, Transformer
 from unmask.recipe import Recipe, Stage
 
-# Sizes that no paper has: half of the heads of the first layer start at the neighbours of a token, and the initial weights are
-# wider. Then a short run learns (docs/results.md).
+# Sizes that no paper has: half of the heads of the first layer start at the neighbours of a token, the embeddings start as word
+# vectors (`start`), and the initial weights are wider. Then a short run learns (docs/results.md).
 _NEAR: dict[str, Any] = {"dropout": "auto", "positions": Learned(start="neighbours")}
 SIZES = {
     "tiny": Transformer(
@@ -62,6 +62,7 @@ def recipe(size: str = "base", variant: str = "paper") -> Recipe:
         hide=stages[-1],
         see=see.Everything(),
         system=system.Single(backbone=SIZES[size]),
+        start=None if size in PAPER else vectors.FromCounts(),
         predict={"tokens": predict.Tokens(tied=True, activation="relu")},
         optimise=train.AdamW(rate=RATES[size], decay=0.01, warmup=WARMUP[size]),
         schedule=tuple(Stage(share=1 / len(stages), rows=ROWS[size], length=512, hide=stage) for stage in stages),

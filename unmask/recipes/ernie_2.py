@@ -6,12 +6,12 @@ their losses to those of the tokens. Phrases and entities come from lexicons: `u
 
 from typing import Any
 
-from unmask import data, hide, predict, see, stages, system, text, train
+from unmask import data, hide, predict, see, stages, system, text, train, vectors
 from unmask.backbone import Learned, Transformer
 from unmask.recipe import Recipe, Track
 
-# Sizes that no paper has: half of the heads of the first layer start at the neighbours of a token, and the initial weights are
-# wider. Then a short run learns (docs/results.md).
+# Sizes that no paper has: half of the heads of the first layer start at the neighbours of a token, the embeddings start as word
+# vectors (`start`), and the initial weights are wider. Then a short run learns (docs/results.md).
 _NEAR: dict[str, Any] = {"dropout": "auto", "positions": Learned(start="neighbours")}
 SIZES = {
     "tiny": Transformer(layers=2, width=128, heads=2, feedforward=512, segments=2, tasks=7, deviation=0.06, **_NEAR),
@@ -71,6 +71,7 @@ def recipe(size: str = "base", variant: str = "paper") -> Recipe:
         see=see.Everything(),
         tracks=chosen["tasks"],
         system=system.Single(backbone=SIZES[size]),
+        start=None if size in PAPER else vectors.FromCounts(),
         predict={"tokens": predict.Tokens(tied=True)},
         optimise=train.AdamW(rate=chosen["rates"][size], betas=(0.9, 0.98), decay=0.01, warmup=0.05),
         schedule=chosen["stages"](chosen["order"], rows=ROWS[size], length=512),

@@ -6,12 +6,12 @@ BERT: `--from` a run of bert, or an imported one.
 
 from typing import Any
 
-from unmask import data, hide, predict, see, system, text, train
+from unmask import data, hide, predict, see, system, text, train, vectors
 from unmask.backbone import Fusion, Learned, Transformer
 from unmask.recipe import Recipe, Stage
 
-# Sizes that no paper has: half of the heads of the first layer start at the neighbours of a token, and the initial weights are
-# wider. Then a short run learns (docs/results.md).
+# Sizes that no paper has: half of the heads of the first layer start at the neighbours of a token, the embeddings start as word
+# vectors (`start`), and the initial weights are wider. Then a short run learns (docs/results.md).
 _NEAR: dict[str, Any] = {"dropout": "auto", "positions": Learned(start="neighbours")}
 SIZES = {
     "tiny": Transformer(
@@ -53,6 +53,7 @@ def recipe(size: str = "base", variant: str = "paper") -> Recipe:
         ),
         see=see.Everything(),
         system=system.Single(backbone=SIZES[size]),
+        start=None if size in PAPER else vectors.FromCounts(),
         predict={"tokens": predict.Tokens(tied=True), "entities": predict.Entities(among=VARIANTS[variant]["among"])},
         optimise=train.AdamW(rate=RATES[size], decay=0.01, warmup=WARMUP[size]),
         schedule=(Stage(rows=ROWS[size], length=256),),

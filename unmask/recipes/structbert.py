@@ -2,12 +2,12 @@
 
 from typing import Any
 
-from unmask import data, hide, predict, see, system, text, train
+from unmask import data, hide, predict, see, system, text, train, vectors
 from unmask.backbone import Learned, Transformer
 from unmask.recipe import Recipe, Stage
 
-# Sizes that no paper has: half of the heads of the first layer start at the neighbours of a token, and the initial weights are
-# wider. Then a short run learns (docs/results.md).
+# Sizes that no paper has: half of the heads of the first layer start at the neighbours of a token, the embeddings start as word
+# vectors (`start`), and the initial weights are wider. Then a short run learns (docs/results.md).
 _NEAR: dict[str, Any] = {"dropout": "auto", "positions": Learned(start="neighbours")}
 SIZES = {
     "tiny": Transformer(layers=2, width=128, heads=2, feedforward=512, segments=2, deviation=0.06, **_NEAR),
@@ -40,6 +40,7 @@ def recipe(size: str = "base", variant: str = "paper") -> Recipe:
         ),
         see=see.Everything(),
         system=system.Single(backbone=SIZES[size]),
+        start=None if size in PAPER else vectors.FromCounts(),
         predict={"tokens": predict.Tokens(tied=True)},
         optimise=train.AdamW(rate=RATES[size], decay=0.01, warmup=0.1),
         schedule=(Stage(share=1.0, rows=ROWS[size], length=512),),

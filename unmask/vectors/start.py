@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -46,7 +47,7 @@ class FromVectors(Part):
             width=width,
         )
 
-    def fill_embeddings(self, table: Tensor, words: Sequence[str | None]) -> str:
+    def fill_embeddings(self, table: Tensor, words: Sequence[str | None], sample: Any) -> str:
         """Write the first values into a table of embeddings. `words`: what each token spells; None: it is no word.
 
         Returns a notice: how many tokens have a vector."""

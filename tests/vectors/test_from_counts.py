@@ -1,0 +1,141 @@
+"""Embeddings that start as vectors counted in the training text: each step by explicit loops, and the weights of a run."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import torch
+
+import unmask
+from tests.command import pretrain
+from unmask.errors import UserError
+from unmask.pretraining import Mixture
+from unmask.vectors import FromCounts
+from unmask.vectors.from_counts import positive_pmi, reduced, word_vectors
+
+
+def pieces(*documents):
+    """A text in one piece."""
+    ids = np.array([token for document in documents for token in document], np.int64)
+    numbers = np.array([i for i, document in enumerate(documents) for _ in document], np.int64)
+    return lambda tokens: iter([(ids, numbers)])
+
+
+def random_text(words, tokens, seed=0):
+    return np.random.default_rng(seed).integers(0, words, tokens).tolist()
+
+
+def test_neighbours_are_counted_by_distance_and_never_across_documents():
+    documents = [random_text(6, 40), random_text(6, 1, 1), random_text(6, 25, 2)]
+    counts, often = FromCounts(window=3, contexts=4).counted(6, pieces(*documents))
+    frequency = [sum(document.count(token) for document in documents) for token in range(6)]
+    assert often.tolist() == frequency
+    chosen = sorted(range(6), key=lambda token: -frequency[token])[:4]
+    for token in range(6):
+        for column, context in enumerate(chosen):
+            expected = sum(
+                4 - abs(i - j)
+                for document in documents
+                for i, a in enumerate(document)
+                for j, b in enumerate(document)
+                if i != j and abs(i - j) <= 3 and (a, b) == (token, context)
+            )
+            assert counts[token, column] == expected
+
+
+def test_pmi_is_that_of_the_formula():
+    counts = torch.tensor([[3, 0, 1], [0, 2, 5], [0, 0, 0]], dtype=torch.int32)
+    often = [sum(counts[i][j].item() for i in range(3)) ** 0.75 for j in range(3)]
+    for i in range(3):
+        for j in range(3):
+            cell, row = counts[i][j].item(), counts[i].sum().item()
+            expected = max(0.0, math.log(cell / row / (often[j] / sum(often)))) if cell else 0.0
+            assert positive_pmi(counts)[i][j].item() == pytest.approx(expected, abs=1e-5)
+
+
+def test_the_decomposition_is_that_of_a_full_one():
+    table = torch.rand(60, 40).matmul(torch.diag(torch.linspace(1, 0, 40) ** 4)).matmul(torch.rand(40, 40))
+    left, sizes, _ = torch.linalg.svd(table, full_matrices=False)
+    exact = left[:, :8] * sizes[:8].sqrt()
+    found = reduced(table, 8)
+    torch.testing.assert_close(found @ found.T, exact @ exact.T, rtol=1e-3, atol=1e-3)
+    before = torch.random.get_rng_state()
+    assert torch.equal(reduced(table, 8), found)  # the same every time
+    assert torch.equal(torch.random.get_rng_state(), before)
+
+
+def test_tokens_with_the_same_neighbours_get_like_vectors():
+    """Tokens 0 and 1 stand after 2 and before 3; tokens 4 and 5 after 6 and before 7; tokens 8 to 19 anywhere."""
+    dice, text = np.random.default_rng(0), []
+    for _ in range(2_000):
+        kind = 4 * dice.integers(2)
+        text += [kind + 2, kind + dice.integers(2), kind + 3, *dice.integers(8, 20, 2)]
+    counts, _ = FromCounts(window=2).counted(20, pieces(text))
+    vectors = word_vectors(counts, 6)
+    assert vectors.shape == (20, 6)
+    torch.testing.assert_close(vectors.square().mean(1), torch.ones(20))
+    alike = torch.nn.functional.cosine_similarity(vectors[:, None], vectors[None], dim=2)
+    assert min(alike[0, 1], alike[4, 5]) > 0.9
+    assert alike[:2, 4:6].max() < 0.5
+
+
+def test_a_table_that_is_wider_than_the_vocabulary_is_filled_too():
+    vectors = word_vectors(torch.randint(1, 9, (5, 4), dtype=torch.int32), 16)
+    assert vectors.shape == (5, 16)
+    assert torch.isfinite(vectors).all()
+
+
+def test_rare_tokens_and_columns_for_positions_keep_what_they_have():
+    text = random_text(7, 200) + [7, 7]  # token 7 occurs twice, token 8 never
+    table = torch.randn(9, 12) * 0.05
+    table[:, :4] = 0.0
+    before = table.clone()
+    notice = FromCounts().fill_embeddings(table, [None] * 9, pieces(text))
+    assert "7 of 9 tokens start as word vectors, counted in 202 tokens" in notice
+    assert not table[:, :4].any()
+    assert torch.equal(table[7:], before[7:])
+    size = before[:, 4:].square().mean().sqrt()
+    torch.testing.assert_close(table[:7, 4:].square().mean(1).sqrt(), size.expand(7))
+    assert not torch.equal(table[:7], before[:7])
+
+
+def test_a_text_without_frequent_tokens_leaves_all_random_numbers():
+    table = torch.randn(9, 4)
+    before = table.clone()
+    notice = FromCounts().fill_embeddings(table, [None] * 9, pieces([1, 2, 3]))
+    assert notice == "no token occurs 5 times in the text: all embeddings start with random numbers"
+    assert torch.equal(table, before)
+
+
+@pytest.mark.parametrize("name", ["window", "contexts", "tokens"])
+def test_values_below_one_are_refused(name):
+    with pytest.raises(UserError, match=f"start.{name} must be 1 or more, got 0"):
+        FromCounts(**{name: 0})
+
+
+def vectors_of(run, data):
+    """The embeddings of a run, and what they would be if they were filled again from the same random numbers."""
+    model, mixture = unmask.load(run), Mixture.open([data])
+    table = model.system.backbone.embed.token.weight.detach()
+    system = model.recipe.system.build(model.recipe, model.tokenizer.vocabulary, 0)
+    again = system.backbone.embed.token.weight.detach().clone()
+    first = again.clone()
+    FromCounts().fill_embeddings(again, [], mixture.sample)
+    return table, again, first
+
+
+@pytest.mark.parametrize("dropout", ["auto", "0.1"])
+def test_training_begins_with_the_counted_vectors(dropout, tmp_path):
+    """With dropout=auto the networks are built twice, because the number of visits is not known before."""
+    (tmp_path / "a.txt").write_text("the cat sat on the mat and the dog sat near the door\n\n" * 200)
+    data = tmp_path / "data"
+    unmask.train_tokenizer([tmp_path / "a.txt"], tmp_path / "tok.json", kind="wordpiece")
+    unmask.prepare([tmp_path / "a.txt"], data, tokenizer=tmp_path / "tok.json")
+    settings = ["start=FromCounts", "optimise.rate=1e-12", f"system.backbone.dropout={dropout}"]
+    ran = pretrain("roberta", data, tmp_path / "run", *[part for one in settings for part in ("--set", one)], steps=1)
+    assert "start as word vectors, counted in" in ran.err
+    table, again, first = vectors_of(tmp_path / "run", data)
+    torch.testing.assert_close(table, again, atol=1e-6, rtol=0)
+    assert (table - first).abs().max() > 0.01
