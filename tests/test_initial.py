@@ -16,6 +16,7 @@ from unmask.backbone import NoPositions
 from unmask.data import Collection, Shards
 from unmask.data.loader import Loader, TrackReaders
 from unmask.init_weights import InitWeights
+from unmask.recipe import Recipe
 from unmask.train import Machine, Plan, Trainer
 
 DEVIATION = 0.02
@@ -44,9 +45,15 @@ def usual(name: str) -> tuple[str, ...]:
     """Settings for size tiny with which its weights start as in the sizes of the paper."""
     if name == "transformer":  # its deviation depends on its width
         return ("system.backbone.deviation=0.02",)
-    near = getattr(recipes.get(name, size="tiny").system.backbone, "positions", NoPositions()).neighbours
-    assert not getattr(recipes.get(name, size="base").system.backbone, "positions", NoPositions()).neighbours
-    return ("system.backbone.deviation=0.02", "system.backbone.positions.start=random") if near else ()
+    assert not near(recipes.get(name, size="base"))
+    networks = near(recipes.get(name, size="tiny"))
+    return tuple(f"system.{n}.{value}" for n in networks for value in ("deviation=0.02", "positions.start=random"))
+
+
+def near(recipe: Recipe) -> list[str]:
+    """The networks of a recipe in which heads start at the neighbours of a token."""
+    networks = {name: getattr(recipe.system, name, None) for name in ("backbone", "generator")}
+    return [name for name, one in networks.items() if getattr(one, "positions", NoPositions()).neighbours]
 
 
 @pytest.mark.parametrize(
@@ -90,7 +97,7 @@ def test_biases_start_at_zero_and_norms_at_one():
 
 
 def test_what_electra_leaves_to_its_library_starts_by_glorot():
-    system = built("electra", size="mini")
+    system = built("electra", size="small")
     for layer in (system.backbone.project, system.generator.project, system.predict["replaced"].out):
         limit = math.sqrt(6 / sum(layer.weight.shape))
         assert layer.weight.abs().max() <= limit

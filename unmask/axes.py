@@ -459,7 +459,7 @@ class Start(PartLike, Protocol):
     ) -> str:
         """Write the first values into a table of embeddings, and return a notice.
 
-        `words`: what each token spells; None: it is no word. `sample(tokens)`: about so many tokens of the training text, in pieces:
+        `words`: what each token spells; None: it is no word. `sample(tokens)`: about this many tokens of the training text, in pieces:
         their ids, and the number of the document of each."""
 
 

@@ -34,8 +34,8 @@ WAYS = ["full", "head", "adapters", "lora", "mix", "ulmfit"]
 
 
 def trained(base, file, folder, recorded, monkeypatch, **more):
-    real = epochs.Machine
-    monkeypatch.setattr(epochs, "Machine", lambda **given: real(**given | {"recorded": recorded}))
+    real = epochs.training_machine
+    monkeypatch.setattr(epochs, "training_machine", lambda device, **_: real(device, recorded=recorded))
     made = base.adapt(
         file, folder, settings=["epochs=3", "examples=4", "dropout=0.0"] if more.pop("dropout", True) else ["epochs=3", "examples=4"],
         progress=False, **more,

@@ -6,6 +6,7 @@ from torch import nn
 
 from tests.small import random_batch, spelled, vocabulary
 from unmask import recipes
+from unmask.contracts.case import without_dropout
 from unmask.hide import Masked
 from unmask.settings import flat
 from unmask.train import Machine, Trainer
@@ -59,6 +60,19 @@ def test_a_compiled_step_gives_the_loss_of_an_eager_one(name):
     assert abs(float(compiled - eager)) / float(eager) < 5e-3
 
 
+@pytest.mark.parametrize("name", recipes.names())
+def test_gradients_in_bfloat16_are_near_those_in_float32(name):
+    """With as many tokens as in real training: the gradient of one token is small, and float16 would make it 0."""
+    recipe = without_dropout(recipes.get(name, size="tiny"))
+    batches = [spelled(random_batch(rows=64, length=128, examples=3, seed=1))]
+    found = []
+    for half in (False, True):
+        trainer = Trainer(recipe.system.build(recipe, vocabulary(), 0), recipe.optimise, Machine("cuda", half=half), 0)
+        trainer.gradients(batches, dict(recipe.schedule[0].weights), 1)
+        found.append(torch.cat([p.grad.flatten() for p in trainer.system.parameters() if p.grad is not None]))
+    assert torch.cosine_similarity(*found, dim=0) > 0.99
+
+
 @pytest.mark.parametrize("name", RECORDED)
 def test_a_recorded_step_gives_the_losses_and_gradients_of_a_plain_one(name):
     recipe = recipes.get(name, size="tiny")
@@ -77,7 +91,8 @@ def test_a_recorded_step_gives_the_losses_and_gradients_of_a_plain_one(name):
         found[compiled] = means, gradients
     (plain, expected), (recorded, got) = found[False], found[True]
     for loss in plain:
-        assert abs(float(recorded[loss] - plain[loss])) < 1e-4 * abs(float(plain[loss])), loss
+        # both are 0 where nothing is predicted: entities, in text without links
+        assert abs(float(recorded[loss] - plain[loss])) <= 1e-4 * abs(float(plain[loss])), loss
     assert set(got) == set(expected)
     difference = sum(float((got[n] - expected[n]).square().sum()) for n in got) ** 0.5
     assert difference < 1e-3 * sum(float(expected[n].square().sum()) for n in got) ** 0.5

@@ -9,9 +9,12 @@ import pytest
 import torch
 
 import unmask
-from tests.command import pretrain
+from tests.command import ONE_STAGE, mistake, pretrain
+from unmask import recipes
 from unmask.errors import UserError
 from unmask.pretraining import Mixture
+from unmask.pretraining import pretrain as train
+from unmask.train import checkpoint
 from unmask.vectors import FromCounts
 from unmask.vectors.from_counts import positive_pmi, reduced, word_vectors
 
@@ -101,12 +104,30 @@ def test_rare_tokens_and_columns_for_positions_keep_what_they_have():
     assert not torch.equal(table[:7], before[:7])
 
 
-def test_a_text_without_frequent_tokens_leaves_all_random_numbers():
+def test_tokens_without_neighbours_keep_what_they_have():
+    """Nothing is known about them, so all would get the same vector."""
+    alone = [[7], [8]] * 30
+    table = torch.randn(9, 12)
+    before = table.clone()
+    notice = FromCounts().fill_embeddings(table, [None] * 9, pieces(random_text(7, 200), *alone))
+    assert "7 of 9 tokens start as word vectors" in notice
+    assert torch.equal(table[7:], before[7:])
+
+
+@pytest.mark.parametrize("documents", [[[1, 2, 3]], [[1] * 20], [[1], [2], [3]] * 20])
+def test_a_text_in_which_no_tokens_can_be_compared_leaves_all_random_numbers(documents):
     table = torch.randn(9, 4)
     before = table.clone()
-    notice = FromCounts().fill_embeddings(table, [None] * 9, pieces([1, 2, 3]))
-    assert notice == "no token occurs 5 times in the text: all embeddings start with random numbers"
+    notice = FromCounts().fill_embeddings(table, [None] * 9, pieces(*documents))
+    assert "fewer than two tokens occur 5 times in the text and have neighbours: all embeddings start" in notice
     assert torch.equal(table, before)
+
+
+def test_sums_of_a_wide_window_are_not_too_large_for_the_table():
+    tokens, window = 4_000, 1_000
+    counts, _ = FromCounts(window=window).counted(2, pieces([0] * tokens))
+    expected = sum(2 * (window + 1 - distance) * (tokens - distance) for distance in range(1, window + 1))
+    assert counts[0, 0] == expected > 2**31
 
 
 @pytest.mark.parametrize("name", ["window", "contexts", "tokens"])
@@ -126,16 +147,41 @@ def vectors_of(run, data):
     return table, again, first
 
 
+@pytest.fixture(scope="module")
+def data(tmp_path_factory):
+    home = tmp_path_factory.mktemp("data")
+    (home / "a.txt").write_text("the cat sat on the mat and the dog sat near the door\n\n" * 200)
+    unmask.train_tokenizer([home / "a.txt"], home / "tok.json", kind="wordpiece")
+    unmask.prepare([home / "a.txt"], home / "data", tokenizer=home / "tok.json")
+    return home / "data"
+
+
 @pytest.mark.parametrize("dropout", ["auto", "0.1"])
-def test_training_begins_with_the_counted_vectors(dropout, tmp_path):
+def test_training_begins_with_the_counted_vectors(dropout, data, tmp_path):
     """With dropout=auto the networks are built twice, because the number of visits is not known before."""
-    (tmp_path / "a.txt").write_text("the cat sat on the mat and the dog sat near the door\n\n" * 200)
-    data = tmp_path / "data"
-    unmask.train_tokenizer([tmp_path / "a.txt"], tmp_path / "tok.json", kind="wordpiece")
-    unmask.prepare([tmp_path / "a.txt"], data, tokenizer=tmp_path / "tok.json")
     settings = ["start=FromCounts", "optimise.rate=1e-12", f"system.backbone.dropout={dropout}"]
     ran = pretrain("roberta", data, tmp_path / "run", *[part for one in settings for part in ("--set", one)], steps=1)
     assert "start as word vectors, counted in" in ran.err
     table, again, first = vectors_of(tmp_path / "run", data)
     torch.testing.assert_close(table, again, atol=1e-6, rtol=0)
     assert (table - first).abs().max() > 0.01
+
+
+def test_a_run_that_is_killed_before_its_first_checkpoint_starts_from_the_same_vectors(data, tmp_path, monkeypatch):
+    recipe = recipes.get("roberta", size="tiny", settings=ONE_STAGE)
+    assert recipe.start == FromCounts()
+    options = {"budget": "2steps", "device": "cpu"}
+    list(train(recipe, [data], tmp_path / "whole", **options))
+    with monkeypatch.context() as patch:
+        patch.setattr(checkpoint, "save_state", lambda *_, **__: (_ for _ in ()).throw(KeyboardInterrupt))
+        with pytest.raises(KeyboardInterrupt):
+            list(train(recipe, [data], tmp_path / "cut", **options))
+    assert checkpoint.newest(tmp_path / "cut") is None
+    list(train(None, [], tmp_path / "cut", resume=True, device="cpu"))
+    files = [(tmp_path / name / checkpoint.WEIGHTS).read_bytes() for name in ("whole", "cut")]
+    assert files[0] == files[1]
+
+
+def test_errors_in_the_data_are_found_before_the_text_is_counted(data, tmp_path):
+    said = pretrain("roberta", f"{data}:0", tmp_path / "run", call=mistake)
+    assert "the weight of a data set must be over 0, got [0.0]" in said

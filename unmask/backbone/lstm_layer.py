@@ -9,6 +9,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
+from unmask.backbone.scaled_gradients import GradientScale
 from unmask.batch import Batch, Record
 
 GATES = 4  # input, forget, cell and output gate: torch keeps their weights in one matrix
@@ -106,9 +107,20 @@ class LSTMLayer(nn.Module):
         if self.clip is not None:
             return self._step_by_step(x, state, self.clip)
         start = (state.output[None].to(x.dtype), state.cell[None].to(x.dtype))
+        if not (x.is_cuda and torch.is_autocast_enabled("cuda")):
+            return self._fused(x, start, self._weights(), lengths)
+        dtype, scale = torch.get_autocast_dtype("cuda"), GradientScale()
+        x, *first_and_weights = scale.before(x, *start, *self._weights())
+        out, after = self._fused(x, (first_and_weights[0], first_and_weights[1]), first_and_weights[2:], lengths)
+        out, output, cell = scale.after(out.to(dtype), after.output.to(dtype), after.cell.to(dtype))
+        return out, Cells(output, cell)
+
+    def _fused(
+        self, x: Tensor, start: tuple[Tensor, Tensor], weights: list[Tensor], lengths: Tensor | None
+    ) -> tuple[Tensor, Cells]:
         learns = torch.is_grad_enabled()  # only then cuDNN keeps what a backward pass needs; it drops nothing
         if lengths is None:
-            out, output, cell = torch._VF.lstm(x, start, self._weights(), True, 1, 0.0, learns, False, True)
+            out, output, cell = torch._VF.lstm(x, start, weights, True, 1, 0.0, learns, False, True)
             return out, Cells(output[0], cell[0])
         packed = pack_padded_sequence(x, lengths.clamp(min=1).cpu(), batch_first=True, enforce_sorted=False)
         order, back = packed.sorted_indices, packed.unsorted_indices
@@ -116,7 +128,7 @@ class LSTMLayer(nn.Module):
         assert back is not None
         start = (start[0][:, order], start[1][:, order])
         read, output, cell = torch._VF.lstm(
-            packed.data, packed.batch_sizes, start, self._weights(), True, 1, 0.0, learns, False
+            packed.data, packed.batch_sizes, start, weights, True, 1, 0.0, learns, False
         )
         out = pad_packed_sequence(packed._replace(data=read), batch_first=True, total_length=x.shape[1])[0]
         return out, Cells(output[0, back], cell[0, back])

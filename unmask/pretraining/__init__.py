@@ -14,6 +14,7 @@ from typing import Any
 import torch
 
 from unmask import run
+from unmask.axes import Start
 from unmask.backbone.auto_dropout import dropout_for
 from unmask.errors import UserError, require
 from unmask.infer.model import Model, open_run
@@ -148,10 +149,13 @@ def _new_run(
         recipe = continued(recipe, base, mixture)
     recipe = with_tasks(with_entities(recipe, mixture), mixture.tokenizer)
     check_training(recipe)
+    system = _networks(recipe, mixture, seed)
+    notices = inherit(system, base, recipe) + [about_rate(recipe, base)] if base is not None else []
+    _check_data(recipe, mixture, seed)
     if recipe.start is not None and base is None:
         yield {"event": "filling"}
-    trainer, notices = _built(recipe, mixture, machine, base, seed)
-    _check_data(recipe, mixture, seed)
+        notices.append(_filled(system, recipe.start, mixture))
+    trainer = Trainer(system, recipe.optimise, machine, seed)
     limit = Budget.parse(budget)
     if limit.kind == "seconds" or machine.device != "cpu":
         yield {"event": "measuring"}
@@ -162,11 +166,13 @@ def _new_run(
         notices.append(about_dropout(recipe, visits, estimated=limit.kind == "seconds"))
         recipe = with_dropout(recipe, visits)
         if dropout_for("auto", visits) != dropout_for("auto"):  # the networks were built with the usual dropout
-            weights = {name: value.cpu() for name, value in trainer.system.state_dict().items()}
-            del trainer
+            weights = {name: value.cpu() for name, value in system.state_dict().items()}
+            del system, trainer
             if machine.device != "cpu":
                 gc.collect()  # the trainer refers to itself, and its networks would stay on the GPU
-            trainer = Trainer(_with_weights(recipe, mixture, seed, weights), recipe.optimise, machine, seed)
+            system = _networks(recipe, mixture, seed)
+            system.load_state_dict(weights)
+            trainer = Trainer(system, recipe.optimise, machine, seed)
     if base is not None:
         rows = max(stage.length for stage in recipe.schedule)
         recipe = recipe.replace(reads=max(rows, base.recipe.longest))
@@ -180,28 +186,16 @@ def _new_run(
     return Ready(recipe, trainer, micro, planner, notices, held_out, filled)
 
 
-def _built(
-    recipe: Recipe, mixture: Mixture, machine: Machine, base: Model | None, seed: int
-) -> tuple[Trainer, list[str]]:
-    """The networks with their first weights, ready to train; and notices about weights that come from another run."""
+def _networks(recipe: Recipe, mixture: Mixture, seed: int) -> Any:
+    """The networks with random weights, and with the vectors of the entities of the data."""
     system = recipe.system.build(recipe, mixture.tokenizer.vocabulary, seed)
     put_entities(system, mixture)
-    notices = inherit(system, base, recipe) + [about_rate(recipe, base)] if base is not None else []
-    if recipe.start is not None and base is None:
-        notices.append(
-            recipe.start.fill_embeddings(
-                system.backbone.embed.token.weight, mixture.tokenizer.spelled(), mixture.sample
-            )
-        )
-    return Trainer(system, recipe.optimise, machine, seed), notices
-
-
-def _with_weights(recipe: Recipe, mixture: Mixture, seed: int, weights: dict[str, torch.Tensor]) -> Any:
-    """The networks with weights that were made before."""
-    system = recipe.system.build(recipe, mixture.tokenizer.vocabulary, seed)
-    put_entities(system, mixture)
-    system.load_state_dict(weights)
     return system
+
+
+def _filled(system: Any, start: Start, mixture: Mixture) -> str:
+    """Write the first values of the token embeddings, and return a notice."""
+    return start.fill_embeddings(system.backbone.embed.token.weight, mixture.tokenizer.spelled(), mixture.sample)
 
 
 def _check_data(recipe: Recipe, mixture: Mixture, seed: int) -> None:
@@ -283,13 +277,12 @@ def _resumed(
     began: float, now: Callable[[], float], file: str | Path | RecipeFile | None,
 ) -> Ready:  # fmt: skip
     """Everything that training needs to continue an interrupted run, with its plan so far."""
-    system = recipe.system.build(recipe, mixture.tokenizer.vocabulary, seed)
-    put_entities(system, mixture)
+    system = _networks(recipe, mixture, seed)
     if earlier["start"] and checkpoint.newest(out) is None:
         base = open_run(earlier["start"], device="cpu", recipe=run.file_for(earlier["start"], file))
         inherit(system, base, recipe)
     elif recipe.start is not None and checkpoint.newest(out) is None:
-        recipe.start.fill_embeddings(system.backbone.embed.token.weight, mixture.tokenizer.spelled(), mixture.sample)
+        _filled(system, recipe.start, mixture)
     trainer = Trainer(system, recipe.optimise, machine, seed)
     if limit.kind == "seconds":
         state = checkpoint.last_state(out) or {"spent": 0.0, "seconds": 0.0, "step": 0}

@@ -204,7 +204,7 @@ class Mixture:
         return LINKS in needed_columns(recipe) and not linked
 
     def sample(self, tokens: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """About so many tokens of the training text, in pieces: their ids, and the number of the document of each."""
+        """About this many tokens of the training text, in pieces: their ids, and the number of the document of each."""
         return sample(self.shards, self.weights, tokens)
 
     def loader(

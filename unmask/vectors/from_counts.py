@@ -22,12 +22,12 @@ from unmask.errors import require
 
 SMOOTHED: Final = 0.75  # power of the frequency of a neighbour: rare ones count less (Levy, Goldberg and Dagan 2015)
 SPREAD: Final = 0.5  # power of the singular values
-LEAST: Final = 5  # a token that is rarer keeps its random numbers
+LEAST: Final = 5  # a token that is rarer keeps its random numbers, and so does one without neighbours
 MORE: Final = 16  # dimensions that the decomposition computes and leaves out: the last ones are inexact
 ROUNDS: Final = 3  # of the decomposition
 SEED: Final = 0
 
-Sample = Callable[[int], Iterator[tuple[np.ndarray, np.ndarray]]]  # about so many tokens: their ids and their documents
+Sample = Callable[[int], Iterator[tuple[np.ndarray, np.ndarray]]]  # of this many tokens: their ids and documents
 
 
 @dataclass(frozen=True)
@@ -53,10 +53,13 @@ class FromCounts(Part):
     def fill_embeddings(self, table: Tensor, words: Sequence[str | None], sample: Sample) -> str:
         """Write the vectors into a table of embeddings. Columns that are 0 for all tokens stay so: they are kept for positions."""
         counts, often = self.counted(len(table), sample)
-        known = torch.from_numpy(often >= LEAST)
+        known = torch.from_numpy(often >= LEAST) & counts.any(1)
         free = (table != 0).any(0)
-        if not known.any():
-            return f"no token occurs {LEAST} times in the text: all embeddings start with random numbers"
+        if known.sum() < 2:  # a single token cannot be compared with another one
+            return (
+                f"fewer than two tokens occur {LEAST} times in the text and have neighbours: all embeddings start with random numbers "
+                "(start=FromCounts)"
+            )
         vectors = word_vectors(counts[known], int(free.sum()))
         with torch.no_grad():
             size = table[:, free].square().mean().sqrt()  # the vectors get the size of the random numbers
@@ -75,14 +78,16 @@ class FromCounts(Part):
         chosen = np.argsort(-often, kind="stable")[: self.contexts]
         column = np.full(vocabulary, -1, np.int64)
         column[chosen] = np.arange(len(chosen))
-        counts = torch.zeros(vocabulary, len(chosen), dtype=torch.int32)  # whole numbers: exact in any order
+        most = int(often.sum()) * self.window * (self.window + 1)  # no sum is larger
+        # whole numbers: exact in any order
+        counts = torch.zeros(vocabulary, len(chosen), dtype=torch.int32 if most < 2**31 else torch.int64)
         for ids, document in sample(self.tokens):
             for distance in range(1, min(self.window, len(ids) - 1) + 1):
                 together = document[distance:] == document[:-distance]
                 first, second = ids[:-distance][together], ids[distance:][together]
                 for token, neighbour in ((first, column[second]), (second, column[first])):
                     cells = torch.from_numpy((token * len(chosen) + neighbour)[neighbour >= 0])
-                    weight = torch.full((1,), self.window + 1 - distance, dtype=torch.int32)
+                    weight = torch.full((1,), self.window + 1 - distance, dtype=counts.dtype)
                     counts.view(-1).scatter_add_(0, cells, weight.expand(len(cells)))
         return counts, often
 
