@@ -120,6 +120,11 @@ def _preparing(record: dict[str, Any]) -> str:
     return f"{record['text']}: {record['bytes'] / max(1, record['bytes_total']):.0%}, {record['tokens']:,} tokens"
 
 
+def _prepared(record: dict[str, Any]) -> str:
+    took = "taken from the cache" if record["cached"] else f"prepared in {duration(record['seconds'])}"
+    return f"{record['tokens']:,} tokens, {took}"
+
+
 def _left(record: dict[str, Any]) -> float:
     """Seconds until training ends: given by its time budget, or estimated from the steps so far."""
     if "left" in record:
@@ -234,8 +239,7 @@ def _announce(record: dict[str, Any]) -> None:
     elif record["event"] == "commands" and record["commands"]:
         err.print("[dim]" + escape("\n  ".join(["this stands for:", *record["commands"]])) + "[/]", soft_wrap=True)
     elif record["event"] == "prepared":
-        took = "taken from the cache" if record["cached"] else f"prepared in {duration(record['seconds'])}"
-        err.print(f"[dim]{record['tokens']:,} tokens, {took}; training begins[/]")
+        err.print(f"[dim]{_prepared(record)}; training begins[/]")
     elif record["event"] == "filling":
         err.print("[dim]making the first values of the embeddings[/]")
     elif record["event"] == "measuring":
@@ -288,11 +292,20 @@ def reading(
 def comparing(records: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
     """Yield the records of a comparison. On a terminal, its table is drawn while it runs; otherwise lines tell of each run
     when it ends, and of the running ones every half minute."""
-    told = time.monotonic()
+    told, step = time.monotonic(), ""
     with Live(console=err, auto_refresh=False, transient=True) if err.is_terminal else nullcontext() as drawn:
         for record in records:
             if record["event"] == "notice":
                 note(record["text"])
+            elif record["event"] == "preparing" and drawn is not None:
+                drawn.update(_preparing(record), refresh=True)
+            elif record["event"] == "preparing" and record["text"] != step:
+                step = record["text"]
+                err.print(f"[dim]{escape(step)}[/]")
+            elif record["event"] == "prepared":
+                err.print(f"[dim]{escape(record['for'])}: {_prepared(record)}[/]")
+                for name, count in record["notes"].items():
+                    note(counted(count, name))
             elif record["event"] == "ended":
                 said = f"failed: {record['error']}" if record["error"] else "stopped" if record["stopped"] else "done"
                 err.print(f"{record['job']} {said}", markup=False)

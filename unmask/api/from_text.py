@@ -1,4 +1,4 @@
-"""From text to prepared data: what `pretrain` does when it is given text where prepared data is expected.
+"""From text to prepared data: what `pretrain` and `compare` do when they are given text where prepared data is expected.
 
 The recipe's kind of tokenizer is trained, and the text is prepared with the columns that the recipe needs. Both are kept
 in the cache (`unmask.data.cache`), which notices when the text changes.
@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable, Generator, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -80,30 +80,77 @@ def data_from_text(
 
     `shown`: gives the commands that this stands for."""
     began, files, notes = time.monotonic(), files_of(data), Counter[str]()
-    check_reading(recipe, reading, start)
-    check_pairs(recipe, reading.corpus(data))
-    if reading.graph is not None:
-        read_about(reading.graph)
+    check_text(recipe, data, reading, start)
     earlier = run.request_of(out) if resume else None
     if earlier is None:
         run.claim(out, overwrite=overwrite, base=start, reads=files, resume=resume)
-    tokenizer = yield from find_tokenizer(recipe, data, reading, start, notes)
-    if start is None:
-        check_tokenizer(recipe, text.Tokenizer.load(tokenizer))
-    places = place(recipe, data, reading, tokenizer)
+    places = yield from _placed(recipe, data, reading, start, notes)
     require(
         earlier is None or str(places.data) in earlier["data"],
         "{out} was started with other text, or its text changed: give only --resume and --out to go on with the text as it "
         "was, or choose another --out",
         out=out,
     )
-    cached, trained = places.data.is_dir(), start is None and reading.tokenizer is None
+    trained = start is None and reading.tokenizer is None
     yield {"event": "commands", "commands": shown(data, reading, places, trained=trained)}
+    yield from _filled(data, reading, places, stop, began, notes)
+    return places.data
+
+
+def data_to_compare(
+    recipe: Recipe, data: Sequence[str | Path], reading: Reading, *, stop: Callable[[], bool], name: str
+) -> Records:  # fmt: skip
+    """Prepare text for an entry of a comparison; yields records, and returns the folder of the data. `name`: of the entry."""
+    began, notes = time.monotonic(), Counter[str]()
+    places = yield from _placed(recipe, data, reading, None, notes)
+    for record in _filled(data, reading, places, stop, began, notes):
+        yield record | {"for": name}
+    return places.data
+
+
+def check_text(recipe: Recipe, data: Sequence[str | Path], reading: Reading, start: Path | None) -> None:
+    """Refuse text that a recipe cannot be trained on, or that cannot be read in this way, before any work is done."""
+    files_of(data)
+    check_reading(recipe, reading, start)
+    check_pairs(recipe, reading.corpus(data))
+    if reading.graph is not None:
+        read_about(reading.graph)
+
+
+def reading_of(recipe: Recipe, reading: Reading) -> Reading:
+    """How text is read for one of several recipes: without the lexicons or the graph that only others need."""
+    needed = needed_columns(recipe)
+    return replace(
+        reading,
+        lexicon=reading.lexicon if needed & set(LEVELS) else (),
+        graph=reading.graph if LINKS in needed else None,
+    )
+
+
+def _placed(
+    recipe: Recipe, data: Sequence[str | Path], reading: Reading, start: Path | None, notes: Counter[str]
+) -> Generator[dict[str, Any], None, Places]:
+    """Find the tokenizer or train one, and find the place of the data."""
+    tokenizer = yield from find_tokenizer(recipe, data, reading, start, notes)
+    if start is None:
+        check_tokenizer(recipe, text.Tokenizer.load(tokenizer))
+    return place(recipe, data, reading, tokenizer)
+
+
+def _filled(
+    data: Sequence[str | Path],
+    reading: Reading,
+    places: Places,
+    stop: Callable[[], bool],
+    began: float,
+    notes: Counter[str],
+) -> Iterator[dict[str, Any]]:
+    """Prepare the text, unless it is in the cache, and say how much it is."""
+    cached = places.data.is_dir()
     yield from prepare_text(data, reading, places, stop)
     manifest = Shards(places.data, verify=False).manifest
     yield {"event": "prepared", "folder": str(places.data), "cached": cached,
            "seconds": time.monotonic() - began, "tokens": manifest["tokens"], "notes": dict(notes + Counter(manifest["notes"]))}  # fmt: skip
-    return places.data
 
 
 def check_cached(out: Path) -> None:

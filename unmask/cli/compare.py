@@ -27,7 +27,11 @@ def compare(
     ] = None,
     out: Annotated[Path, typer.Option(help="The folder of the comparison. If it holds one, that goes on.")] = ...,  # type: ignore[assignment]
     data: Annotated[
-        list[str], typer.Option(help="A folder made by 'unmask prepare'; give it several times to mix.")
+        list[str],
+        typer.Option(
+            help="Text (files, folders or globs), prepared for each recipe with a tokenizer of its own kind; or a folder made by "
+            "'unmask prepare', the same for all. Give it several times to mix."
+        ),
     ] = [],  # noqa: B006
     tasks: Annotated[
         Path | None,
@@ -65,6 +69,15 @@ def compare(
         int | None,
         typer.Option(help="Runs that share the GPU: by default 1 for budgets in time, otherwise 4; on a CPU 1."),
     ] = None,
+    tokenizer: Annotated[
+        Path | None,
+        typer.Option(help="For text: a tokenizer.json or a run folder whose tokenizer all recipes use."),
+    ] = None,
+    lexicon: options.Lexicons = [],  # noqa: B006
+    graph: options.Graph = None,
+    lines: options.TextLines = False,
+    encoding: options.TextEncoding = None,
+    holdout: options.TextHoldout = None,
     report: Annotated[
         bool, typer.Option("--report", help="Only draw the report again, from what was measured.")
     ] = False,
@@ -79,14 +92,16 @@ def compare(
         given = {"RECIPE": recipes, "--data": data, "--tasks": tasks, "--budget": budget != "20m", "--seeds": seeds != 1,
                  "--task-seeds": task_seeds != 3, "--size": size != "base", "--set": settings, "--sweep": sweep,
                  "--sweep-by": sweep_by != "loss", "--ablate": ablate, "--no-untrained": not untrained,
-                 "--at-once": at_once is not None, "--device": device, "--overwrite": overwrite}  # fmt: skip
+                 "--at-once": at_once is not None, "--device": device, "--overwrite": overwrite, "--tokenizer": tokenizer,
+                 "--lexicon": lexicon, "--graph": graph, "--lines": lines, "--encoding": encoding, "--holdout": holdout}  # fmt: skip
         options.refuse(given, "--report")
         results = unmask.compare_report(out)
     else:
         results = unmask.compare(
             recipes or [], out, data=data, tasks=tasks, budget=budget, seeds=seeds, task_seeds=task_seeds, size=size,
             settings=settings, sweep=sweep, sweep_by=sweep_by, ablate=ablate, untrained=untrained, at_once=at_once, device=device, overwrite=overwrite,
-            stop=options.interrupt(), progress=output.progress(json_),
+            tokenizer=tokenizer, lexicon=lexicon, graph=graph, lines=lines, encoding=encoding,
+            holdout=None if holdout is None else options.share(holdout), stop=options.interrupt(), progress=output.progress(json_),
         )  # fmt: skip
     failed = sum(run["state"] == "failed" for run in results["runs"])
     if json_:

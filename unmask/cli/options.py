@@ -51,6 +51,21 @@ Whole = Annotated[
     bool,
     typer.Option("--whole", help="A .txt file is one document, and blank lines are text: for characters and bytes."),
 ]
+# how text is read where prepared data is expected
+Lexicons = Annotated[
+    list[Path], typer.Option(metavar="FILE", help="For text: phrases and entities, for ernie; repeatable.")
+]
+Graph = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FOLDER", help="For text: vectors of 'unmask graph', whose entities are found, for ernie-thu."
+    ),
+]
+TextLines = Annotated[bool, typer.Option("--lines", help="For text: every line of a .txt file is a document.")]
+TextEncoding = Annotated[str | None, typer.Option(help="For text: how the files are encoded; by default utf-8.")]
+TextHoldout = Annotated[
+    str | None, typer.Option(help="For text: share of the tokens kept for validation; by default 0.5%.")
+]
 TextColumns = Annotated[
     list[str],
     typer.Option(

@@ -73,20 +73,11 @@ def pretrain(
             help="For text: a tokenizer.json or a run folder whose tokenizer is used; by default one is trained."
         ),
     ] = None,
-    lexicon: Annotated[
-        list[Path], typer.Option(metavar="FILE", help="For text: phrases and entities, for ernie; repeatable.")
-    ] = [],  # noqa: B006
-    graph: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FOLDER", help="For text: vectors of 'unmask graph', whose entities are found, for ernie-thu."
-        ),
-    ] = None,
-    lines: Annotated[bool, typer.Option("--lines", help="For text: every line of a .txt file is a document.")] = False,
-    encoding: Annotated[str | None, typer.Option(help="For text: how the files are encoded; by default utf-8.")] = None,
-    holdout: Annotated[
-        str | None, typer.Option(help="For text: share of the tokens kept for validation; by default 0.5%.")
-    ] = None,
+    lexicon: options.Lexicons = [],  # noqa: B006
+    graph: options.Graph = None,
+    lines: options.TextLines = False,
+    encoding: options.TextEncoding = None,
+    holdout: options.TextHoldout = None,
     tensorboard: Annotated[bool, typer.Option("--tensorboard", help="Also write TensorBoard files.")] = False,
     seed: Annotated[int | None, typer.Option(help="The seed of everything random, 0 by default.")] = None,
     recipe_file: OwnRecipe = None,

@@ -20,7 +20,7 @@ from unmask.comparison import live
 from unmask.comparison.entry import Entry, ablations, check_entries, read_settings, write_settings
 from unmask.comparison.one_command import one_command
 from unmask.comparison.report_page import columns, rows, write_report
-from unmask.comparison.request import REQUEST, Asked, Job, Request, budgets, parse_asked, read
+from unmask.comparison.request import REQUEST, Asked, Job, Prepared, Request, budgets, parse_asked, read
 from unmask.comparison.sharing import shared_gpu
 from unmask.comparison.state import State, state_of
 from unmask.comparison.summary import write_results
@@ -31,7 +31,19 @@ from unmask.pretraining import Mixture
 from unmask.text.atomic_write import check_free
 from unmask.train import Budget
 
-__all__ = ["Asked", "Entry", "Request", "ablations", "budgets", "compare", "parse_asked", "report"]
+__all__ = [
+    "Asked",
+    "Entry",
+    "Prepared",
+    "Request",
+    "ablations",
+    "budgets",
+    "check_entries",
+    "compare",
+    "parse_asked",
+    "report",
+    "with_earlier",
+]
 
 EVERY = 1.0  # seconds between looks at the processes
 PATIENCE = 20.0  # seconds that processes have to save their state when the comparison is stopped
@@ -48,6 +60,13 @@ def report(folder: Path) -> dict[str, Any]:
     return results | {"table": {"columns": columns(results), "rows": list(rows(results))}}
 
 
+def with_earlier(request: Request, folder: Path, *, overwrite: bool = False) -> Request:
+    """The request with what the comparison in `folder` was asked for before."""
+    check_free(folder, overwrite=overwrite or (folder / REQUEST).is_file(), folder=True, marker=REQUEST)
+    before = read(folder) if (folder / REQUEST).is_file() and not overwrite else None
+    return before.joined(request) if before else request
+
+
 def compare(
     request: Request, folder: Path, *, at_once: int | None = None, overwrite: bool = False,
     stop: Callable[[], bool] = lambda: False,
@@ -56,9 +75,7 @@ def compare(
 
     A comparison that is in `folder` goes on, with what this request adds. `at_once`: how many runs share the machine."""
     require(at_once is None or at_once > 0, "--at-once must be 1 or more, got {at_once}", at_once=at_once)
-    check_free(folder, overwrite=overwrite or (folder / REQUEST).is_file(), folder=True, marker=REQUEST)
-    before = read(folder) if (folder / REQUEST).is_file() and not overwrite else None
-    request = before.joined(request) if before else request
+    request = with_earlier(request, folder, overwrite=overwrite)
     tasks, notices = _checked(request)
     with one_command(folder, "compare"):
         yield from _compare(request, folder, tasks, notices, at_once=at_once, overwrite=overwrite, stop=stop)
@@ -92,9 +109,8 @@ def _checked(request: Request) -> tuple[list[TaskFiles], list[str]]:
         "--seeds and --task-seeds must be 1 or more",
     )
     check_sweep(request)
-    mixture = Mixture.open(request.data)
     for one in request.asked:
-        mixture.check(one.entry.made())
+        Mixture.open(request.data_of(one.prepared)).check(one.entry.made())
     tasks, notices = find(Path(request.tasks)) if request.tasks else ([], [])
     names = [task.name for task in tasks]
     require(
@@ -189,7 +205,7 @@ class _Work:
         """Look at the processes that have ended. One that crashed gets a result that says so."""
         for one in [one for one in self.running if one.process.poll() is not None]:
             self.running.remove(one)
-            result = jobs.read_result(self.folder, one.job, self.request.data_key)
+            result = jobs.read_result(self.folder, one.job, self.request.data_key(one.job))
             if one.process.returncode:
                 measuring = jobs.Measuring(self.folder, one.job, self.request, self.stop)
                 measuring.result |= {"error": self._why(one), "done": True}
@@ -200,7 +216,7 @@ class _Work:
                 text = (f"{one.job.name} had too little GPU memory beside other runs ({self.at_once} at once): it is run "
                         "again alone; a smaller --at-once avoids this")  # fmt: skip
                 yield {"event": "notice", "text": text}
-            error = jobs.read_result(self.folder, one.job, self.request.data_key).get("error")
+            error = jobs.read_result(self.folder, one.job, self.request.data_key(one.job)).get("error")
             yield {"event": "ended", "job": one.job.name, "error": error, "stopped": self.stop()}
 
     def _why(self, one: _Running) -> str:

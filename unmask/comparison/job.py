@@ -22,7 +22,6 @@ import torch
 from unmask import run
 from unmask.adapt import adapt
 from unmask.axes import Task
-from unmask.comparison.entry import Entry
 from unmask.comparison.peak import peak_memory
 from unmask.comparison.request import Job, Request, read
 from unmask.comparison.sharing import limit_memory
@@ -68,7 +67,7 @@ class Measuring:
     def __init__(self, folder: Path, job: Job, request: Request, stop: Callable[[], bool], at_once: int = 1) -> None:
         """`at_once`: how many runs share the machine."""
         self.folder, self.job, self.request, self.stop, self.at_once = folder, job, request, stop, at_once
-        self.run, data = folder / RUNS / job.name, request.data_key
+        self.run, data = folder / RUNS / job.name, request.data_key(job)
         fresh: dict[str, Any] = {"entry": asdict(job.entry), "budget": job.budget, "seed": job.seed, "tuning": job.tuning,
                                  "recipe_key": job.entry.key, "data_key": data, "pretraining": {}, "tasks": {}, "scores": {},
                                  "untrained": {}, "skipped": {}, "notices": [], "commands": []}  # fmt: skip
@@ -125,7 +124,7 @@ class Measuring:
         recipe, job = self.job.entry.made(), self.job
         last: dict[str, Any] = {}
         began = time.monotonic()
-        for record in pretrain(recipe, list(self.request.data), self.run, budget=job.budget, seed=job.seed,
+        for record in pretrain(recipe, self.request.data_of(job.prepared), self.run, budget=job.budget, seed=job.seed,
                                device=self.request.device, resume=True, at_once=self.at_once, stop=self.stop):  # fmt: skip
             self._notice(record)
             last = record if "step" in record else last
@@ -206,7 +205,8 @@ def main_score(scores: dict[str, Any], task: Task | None) -> dict[str, Any]:
 
 def _pretrain_command(job: Job, request: Request, out: Path) -> str:
     entry = job.entry
-    words = ["unmask", "pretrain", entry.recipe, *request.data, "--size", entry.size, "--budget", job.budget,
+    reading = job.prepared.options if job.prepared else ()
+    words = ["unmask", "pretrain", entry.recipe, *request.data, *reading, "--size", entry.size, "--budget", job.budget,
              "--seed", str(job.seed), "--out", str(out)]  # fmt: skip
     words += ["--variant", entry.variant] if entry.variant != "paper" else []
     words += ["--device", request.device] if request.device else []
@@ -234,8 +234,8 @@ def write_job(folder: Path, job: Job, *, control: bool, at_once: int = 1) -> Pat
 
 def _read_job(file: Path) -> tuple[Job, bool, int]:
     values = json.loads(file.read_text(encoding="utf-8"))
-    entry, control, at_once = (values.pop(name) for name in ("entry", "control", "at_once"))
-    return Job(Entry.of(entry), **values), control, at_once
+    control, at_once = (values.pop(name) for name in ("control", "at_once"))
+    return Job.of(values), control, at_once
 
 
 @contextmanager

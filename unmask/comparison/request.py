@@ -18,7 +18,7 @@ from unmask.text.atomic_write import drafted
 from unmask.train import Budget
 
 REQUEST = "compare.json"
-FORMAT = 1
+FORMAT = 2  # 2: data may be text, which is prepared for each entry
 _FIXED = {
     "data": "--data",
     "tasks": "--tasks",
@@ -29,6 +29,19 @@ _FIXED = {
 
 
 @dataclass(frozen=True)
+class Prepared:
+    """The data of one entry that was made from text, with the entry's own tokenizer."""
+
+    folder: str
+    options: tuple[str, ...] = ()  # of 'unmask pretrain': how the text is read
+
+    @classmethod
+    def of(cls, values: dict[str, Any] | None) -> Prepared | None:
+        """The data of these values, as JSON holds them."""
+        return cls(values["folder"], tuple(values["options"])) if values else None
+
+
+@dataclass(frozen=True)
 class Job:
     """One run: a pretraining, and everything that is measured of it."""
 
@@ -36,6 +49,12 @@ class Job:
     budget: str
     seed: int
     tuning: bool = False  # a run of the sweep, which only chooses settings
+    prepared: Prepared | None = None  # its data, if it was made from text
+
+    @classmethod
+    def of(cls, values: dict[str, Any]) -> Job:
+        """The job of these values, as JSON holds them."""
+        return cls(**values | {"entry": Entry.of(values["entry"]), "prepared": Prepared.of(values["prepared"])})
 
     @property
     def name(self) -> str:
@@ -51,6 +70,11 @@ class Asked:
     entry: Entry
     budgets: tuple[str, ...]
     seeds: int
+    prepared: Prepared | None = None
+
+    def job(self, entry: Entry, budget: str, seed: int, *, tuning: bool = False) -> Job:
+        """A run of this entry; `entry`: with its settings."""
+        return Job(entry, budget, seed, tuning, self.prepared)
 
 
 def parse_asked(
@@ -72,7 +96,7 @@ def parse_asked(
 class Request:
     """Everything that decides the numbers of a comparison."""
 
-    data: tuple[str, ...]
+    data: tuple[str, ...]  # prepared data, or text
     asked: tuple[Asked, ...]
     tasks: str | None = None  # the folder of tasks
     task_seeds: int = 3  # adapting seeds
@@ -82,19 +106,20 @@ class Request:
     untrained: bool = True  # whether copies with random weights are adapted too
     format: int = field(default=FORMAT, kw_only=True)
 
-    @property
-    def manifests(self) -> list[Path]:
-        return [Path(weighed(one)[0]) / MANIFEST for one in self.data]
+    def data_of(self, prepared: Prepared | None) -> tuple[str, ...]:
+        """The prepared data of a run. `prepared`: what was made for it from text."""
+        return (prepared.folder,) if prepared else self.data
 
-    @property
-    def has_data(self) -> bool:
-        """Whether the prepared data is still there."""
-        return all(file.is_file() for file in self.manifests)
+    def has_data(self, job: Job) -> bool:
+        """Whether its prepared data is still there."""
+        return all(file.is_file() for file in self._manifests(job))
 
-    @property
-    def data_key(self) -> str:
-        """A hash of the prepared data: results of another key are measured again."""
-        return hashlib.sha256(b"".join(file.read_bytes() for file in self.manifests)).hexdigest()[:16]
+    def data_key(self, job: Job) -> str:
+        """A hash of its prepared data: results of another key are measured again."""
+        return hashlib.sha256(b"".join(file.read_bytes() for file in self._manifests(job))).hexdigest()[:16]
+
+    def _manifests(self, job: Job) -> list[Path]:
+        return [Path(weighed(one)[0]) / MANIFEST for one in self.data_of(job.prepared)]
 
     def joined(self, more: Request) -> Request:
         """This request with what another asks for in addition. What decides the numbers must be the same."""
@@ -126,7 +151,7 @@ class Request:
                 name=one.entry.name,
             )
             if old is not None:
-                one = Asked(one.entry, _merged(old.budgets, one.budgets), max(old.seeds, one.seeds))
+                one = Asked(one.entry, _merged(old.budgets, one.budgets), max(old.seeds, one.seeds), one.prepared)
             asked[one.entry.name] = one
         check_entries([one.entry for one in asked.values()])
         return replace(self, asked=tuple(asked.values()), device=more.device, untrained=more.untrained)
@@ -152,9 +177,12 @@ def read(folder: Path) -> Request:
             file=file,
             format=values["format"],
         )
-        asked = tuple(Asked(Entry.of(one["entry"]), tuple(one["budgets"]), one["seeds"]) for one in values.pop("asked"))
+        asked = tuple(
+            Asked(Entry.of(one["entry"]), tuple(one["budgets"]), one["seeds"], Prepared.of(one.get("prepared")))
+            for one in values.pop("asked")
+        )  # format 1 has no prepared
         data, sweep = tuple(values.pop("data")), tuple(values.pop("sweep"))
-        return Request(data, asked, sweep=sweep, **values)
+        return Request(data, asked, sweep=sweep, **(values | {"format": FORMAT}))
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise UserError("{file} is damaged ({error}): begin again with another --out", file=file, error=error) from None
 

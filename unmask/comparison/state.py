@@ -36,13 +36,13 @@ def state_of(
     """`tried`: jobs that this command has run: if they failed, that stands. Others that failed wait to be run again.
     `ended`: nothing more is run, and a report is written: what was measured stands, also if the data is gone."""
     results: dict[str, dict[str, Any]] = {}
-    data = None if ended and not request.has_data else request.data_key
     keys = {task.name: task.key for task in tasks}
     adapted = {task.name for task in tasks if task.kind is not None}
 
     def look(jobs: tuple[Job, ...]) -> dict[str, dict[str, Any]]:
         for job in jobs:
-            found = read_result(folder, job, data)
+            gone = ended and not request.has_data(job)
+            found = read_result(folder, job, None if gone else request.data_key(job))
             if found:
                 results[job.name] = found
         return {name: one for name, one in results.items() if is_finished(name, one)}
@@ -63,7 +63,7 @@ def state_of(
         waiting += sweep.jobs
         if sweep.entry is None:
             continue
-        jobs = tuple(Job(sweep.entry, budget, seed) for seed in range(asked.seeds) for budget in asked.budgets)
+        jobs = tuple(asked.job(sweep.entry, budget, seed) for seed in range(asked.seeds) for budget in asked.budgets)
         finished = look(jobs)
         compared += [(asked, job) for job in jobs]
         control = _control(jobs, results, adapted) if request.untrained and adapted else None

@@ -22,7 +22,7 @@ from unmask.train.budget import scaled
 
 LOSS = "loss"
 # settings that change what is predicted: the losses of two values cannot be compared
-_CHANGE_LOSS = ("arrange", "hide", "layout", "predict", "see", "system.", "tracks", "tokenizer")
+_CHANGE_LOSS = ("arrange", "hide", "layout", "predict", "see", "system.", "tracks")
 _KEEP_LOSS = ("system.backbone.", "system.generator.")
 _STAGE = re.compile(r"schedule\.[^.]+\.(weights|hide|length)")  # of a stage: the loss is a weighted sum over rows
 
@@ -68,6 +68,12 @@ def check_sweep(request: Request) -> None:
     """Refuse a sweep whose losses cannot be compared, and settings that a recipe does not have."""
     for one in request.sweep:
         name = one.partition("=")[0]
+        require(
+            not name.startswith("tokenizer"),
+            "{name} has no effect in a sweep, because all runs of an entry read the same data: compare entries on text, such as "
+            "roberta+tokenizer.vocab=4000 and roberta+tokenizer.vocab=8000",
+            name=name,
+        )
         changes = name.startswith(_CHANGE_LOSS) and not name.startswith(_KEEP_LOSS) or _STAGE.match(name)
         require(
             request.sweep_by != LOSS or not changes,
@@ -88,7 +94,7 @@ def tuned(asked: Asked, request: Request, measured: Mapping[str, dict[str, Any]]
     total = math.ceil(math.log2(len(left)))
     while len(left) > 1:
         budget = scaled(asked.budgets[0], 2.0 ** (rounds - total))
-        jobs = [Job(entry, budget, 0, tuning=True) for entry in left]
+        jobs = [asked.job(entry, budget, 0, tuning=True) for entry in left]
         runs += jobs
         missing = tuple(job for job in jobs if job.name not in measured)
         if missing:
