@@ -167,6 +167,13 @@ def test_siatl_unfreezes_in_three_steps_with_a_falling_weight_of_the_language(
     assert found == pytest.approx([0.2 * math.exp(math.log(0.1 / 0.2) * t / 10) for t in range(10)])
 
 
+def test_siatl_trains_for_ten_epochs_unless_the_user_gives_a_number(tokenizers, tmp_path):
+    plan = tuned("gpt2", tokenizers, tmp_path / "usual", "siatl", task=Classify(examples=5))[0]["plan"]
+    assert plan["epochs"] == 10
+    plan = tuned("gpt2", tokenizers, tmp_path / "given", "siatl", task=Classify(epochs=4, examples=5))[0]["plan"]
+    assert plan["epochs"] == 4
+
+
 def test_what_makes_no_sense_is_refused(tokenizers, tmp_path):
     with pytest.raises(UserError, match="a model of bert does not read from left to right: set tune.language=0"):
         tuned("bert", tokenizers, tmp_path, "siatl")

@@ -24,17 +24,20 @@ def network(name: str, *settings: str, size: str = "mini"):
 
 def attention(net, tokens: int = 48) -> torch.Tensor:
     """H T T, the weights of the first layer for random tokens: softmax(q k / sqrt(d)), one head after the other."""
-    spec, layer = net.spec, net.blocks[0]
+    return weights_of(net.spec, net.embed, net.blocks[0], net.project, net.pattern, tokens)
+
+
+def weights_of(spec, embed, layer, project, pattern: str, tokens: int = 48) -> torch.Tensor:
     ids = torch.randint(10, 400, (tokens,), generator=torch.Generator().manual_seed(0))
-    embedded = net.embed.token(ids) + net.embed.position(torch.arange(tokens))
-    x = net.project(net.embed.norm(embedded))
+    embedded = embed.token(ids) + embed.position(torch.arange(tokens))
+    x = project(embed.norm(embedded))
     x = layer.attention_norm(x) if spec.norm == "pre" else x
     query, key, _ = (x @ layer.attention.qkv.weight.T + layer.attention.qkv.bias).split(spec.width, 1)
     width, found = spec.width // spec.heads, []
     for head in range(spec.heads):
         rows = slice(head * width, (head + 1) * width)
         score = query[:, rows] @ key[:, rows].T / math.sqrt(width)
-        if net.pattern == "left":
+        if pattern == "left":
             score = score.masked_fill(torch.ones(tokens, tokens).triu(1).bool(), -math.inf)
         found.append(score.softmax(1))
     return torch.stack(found).detach()
@@ -58,6 +61,16 @@ def test_half_of_the_heads_read_one_neighbour_each(name, size, expected):
         assert sum(at[place] for place in at if abs(place - offset) <= 2) > 0.8
     for others in weights[len(expected) :]:
         assert mean_at(others, -1) < 0.1
+
+
+def test_a_decoder_reads_the_tokens_before_and_its_encoder_both_neighbours():
+    net = network("bart", NEIGHBOURS, "system.backbone.heads=8", size="small")
+    found = weights_of(net.spec.encoder, net.decoder_embed, net.decoder_blocks[0], torch.nn.Identity(), "left")
+    for head, offset in enumerate((-1, -2, -3, -4)):
+        assert max(range(-8, 1), key=lambda place: mean_at(found[head], place)) == offset
+    assert not torch.equal(net.decoder_blocks[0].attention.qkv.weight, net.encoder.blocks[0].attention.qkv.weight)
+    read = attention(net.encoder)
+    assert [max(range(-8, 9), key=lambda place: mean_at(head, place)) for head in read[:4]] == [-1, 1, -2, 2]
 
 
 def test_random_heads_read_all_tokens_alike():

@@ -22,6 +22,7 @@ from unmask.backbone.decoder_block import DecoderBlock
 from unmask.backbone.decoder_cache import DecoderCache
 from unmask.backbone.embed import Embed, Norm
 from unmask.backbone.key_value_cache import Cache
+from unmask.backbone.neighbour_heads import start_at_neighbours
 from unmask.backbone.positions import Learned
 from unmask.backbone.protocols import Positions
 from unmask.backbone.transformer import Transformer, TransformerModule, compute_dtype, norms_embeddings
@@ -155,6 +156,9 @@ class EncoderDecoderModule(nn.Module):
                 spec.fresh.layer(module)
         if isinstance(self.decoder_embed.position, nn.Embedding):
             spec.fresh.draw(self.decoder_embed.position.weight)
+        if spec.positions.neighbours:
+            first: Any = self.decoder_blocks[0]
+            start_at_neighbours(spec.encoder, self.decoder_embed, first.attention, "left")
 
     @property
     def embed(self) -> Embed:

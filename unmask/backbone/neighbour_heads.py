@@ -14,7 +14,7 @@ import math
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from unmask.axes import Pattern
 
@@ -25,9 +25,11 @@ SCORE = 7.0  # of the token that a head starts at; then about half of the attent
 
 
 @torch.no_grad()
-def start_at_neighbours(network: Any) -> None:
-    """Change the initial weights of a Transformer: half of the heads of its first layer, and at least two, read neighbours."""
-    spec, embed, attention = network.spec, network.embed, network.blocks[0].attention
+def start_at_neighbours(
+    spec: Any, embed: Any, attention: Any, pattern: Pattern, project: nn.Module | None = None
+) -> None:
+    """Change the initial weights of embeddings and of the attention of a first layer: half of its heads, and at least two, read
+    neighbours. `project`: from narrow embeddings to the layers."""
     head = spec.width // spec.heads
     planes = planes_of(embed.token.weight.shape[1], head)
     speeds = torch.logspace(0, math.log10(SLOWEST), planes)
@@ -35,9 +37,9 @@ def start_at_neighbours(network: Any) -> None:
     embed.token.weight[:, : 2 * planes] = 0.0
     embed.position.weight.zero_()
     embed.position.weight[:, : 2 * planes] = waves
-    size = _size_of_waves(embed.token.weight.shape[1], planes) * _through(network, planes)
+    size = _size_of_waves(embed.token.weight.shape[1], planes) * _through(spec, project, planes)
     scale = math.sqrt(SCORE * math.sqrt(head) / (2 * planes)) / size
-    for number, offset in enumerate(offsets(spec.heads, network.pattern)):
+    for number, offset in enumerate(offsets(spec.heads, pattern)):
         query, key = (attention.qkv.weight[i * spec.width + number * head :][:head] for i in (0, 1))
         for weight, turn in ((query, offset * speeds), (key, 0 * speeds)):
             weight.zero_()
@@ -75,11 +77,11 @@ def _size_of_waves(width: int, planes: int) -> float:
     return STRENGTH / math.sqrt(share * STRENGTH**2 + 1 - share)
 
 
-def _through(network: Any, planes: int) -> float:
+def _through(spec: Any, project: nn.Module | None, planes: int) -> float:
     """Let the projection of narrow embeddings copy the waves, in proportion to the rest; returns the factor."""
-    spec, weight = network.spec, getattr(network.project, "weight", None)
-    if weight is None:
+    if not isinstance(project, nn.Linear):
         return 1.0
+    weight = project.weight
     deviation = spec.deviation if spec.initial_projection == "layers" else math.sqrt(2 / sum(weight.shape))  # Glorot's
     factor = deviation * math.sqrt(weight.shape[1])
     weight[: 2 * planes] = 0.0

@@ -246,7 +246,8 @@ class TransformerModule(nn.Module):
                 for linear in (block.attention.out, block.mlp.down):
                     narrow.layer(linear)
         if spec.positions.neighbours:
-            start_at_neighbours(self)
+            first: Any = self.blocks[0]
+            start_at_neighbours(spec, self.embed, first.attention, self.pattern, self.project)
 
     def _draw(self, module: nn.Module) -> None:
         if isinstance(module, nn.Linear):

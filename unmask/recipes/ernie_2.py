@@ -41,17 +41,16 @@ CHINESE_TASKS = ENGLISH_TASKS | {"discourse": Track(arrange=data.Discourse(langu
 ALL = ("main", *ENGLISH_TASKS)
 WITHOUT_CAPITALS = tuple(name for name in ALL if name != "capital")  # Chinese has none
 _ENGLISH: dict[str, Any] = {"tasks": ENGLISH_TASKS, "order": ALL, "vocab": 30_000, "rates": RATES}
+_CHINESE: dict[str, Any] = {
+    "tasks": CHINESE_TASKS, "order": WITHOUT_CAPITALS, "vocab": 17_964, "rates": RATES | CHINESE
+}  # fmt: skip
 VARIANTS: dict[str, dict[str, Any]] = {
     "paper": _ENGLISH | {"stages": stages.continual},
     "sequential": _ENGLISH | {"stages": stages.sequential},
     "joint": _ENGLISH | {"stages": stages.joint},
-    "chinese": {
-        "tasks": CHINESE_TASKS,
-        "order": WITHOUT_CAPITALS,
-        "vocab": 17_964,
-        "rates": RATES | CHINESE,
-        "stages": stages.continual,
-    },  # fmt: skip
+    "chinese": _CHINESE | {"stages": stages.continual},
+    "chinese-sequential": _CHINESE | {"stages": stages.sequential},
+    "chinese-joint": _CHINESE | {"stages": stages.joint},
 }
 
 
