@@ -20,13 +20,13 @@ _FORM = "write a character, a tab and its components, such as 河<tab>氵可"
 
 
 @dataclass(frozen=True)
-class Components:
+class ComponentTable:
     """The components of each character of a table."""
 
     of: dict[str, tuple[str, ...]]
 
     @classmethod
-    def load(cls, file: str | Path) -> Components:
+    def load(cls, file: str | Path) -> ComponentTable:
         """Read a table. A character that is given twice is an error."""
         found: dict[str, tuple[str, ...]] = {}
         for number, line in numbered_lines(Path(file)):
