@@ -148,7 +148,9 @@ def _glove(
     yield vectors if components is None else _with_unseen(vectors, components, model.component_vectors(), notes)
 
 
-def _with_unseen(vectors: WordVectors, components: ComponentTable, trained: np.ndarray, notes: Counter[str]) -> WordVectors:
+def _with_unseen(
+    vectors: WordVectors, components: ComponentTable, trained: np.ndarray, notes: Counter[str]
+) -> WordVectors:
     """Add the characters of the table that were never seen: each is the sum of its components."""
     known = {part for word in vectors.words for part in components.parts_of(word)}
     unseen = [one for one in components.unseen(vectors.words) if one not in vectors.places]
