@@ -12,6 +12,7 @@ from typing import Any
 import torch
 
 from unmask.axes import gives_of, parts_in
+from unmask.counted import counted
 from unmask.errors import require
 from unmask.pretraining.mixture import Mixture
 from unmask.recipe import Recipe
@@ -51,13 +52,14 @@ def about_table(whole: ComponentTable, table: ComponentTable, texts: Sequence[st
     found = [
         f"{having:,} of {len(texts):,} tokens of the vocabulary have components in {file}, {len(table.names):,} different ones"
     ]
-    found += [f"{count:,} {note}" for note, count in table.notes(texts, "vocabulary").items()]
+    found += [counted(count, note) for note, count in table.notes(texts, "vocabulary").items()]
     missing = whole.unseen(texts)
     if missing:
-        found.append(
-            f"{len(missing):,} characters of {file} are not in the vocabulary, such as {missing[0]}: the model reads them as unknown. "
-            f"To give them tokens, train the tokenizer on the table too: unmask tokenizer TEXT {file} --out FILE"
+        what = (
+            f"characters of {file} are not in the vocabulary, such as {missing[0]}: a character without a token is read as unknown. To give it one, "
+            f"train the tokenizer on the table's characters too: cut -f1 {file} > more.txt; unmask tokenizer TEXT more.txt --out FILE"
         )
+        found.append(counted(len(missing), what))
     return found
 
 
@@ -76,17 +78,15 @@ def put_components(system: Any, recipe: Recipe, mixture: Mixture, table: Compone
     `table`: None if the networks have the components from an earlier run."""
     having = [name for name, network in recipe.system.networks.items() if COMPONENTS in gives_of(network)]
     tokens = torch.from_numpy(mixture.occurring(recipe)) if having else torch.empty(0)
-    notices: list[str] = []
+    count = 0
     for name in having:
         embedding = getattr(system, name).embed.token
         if table is not None:
             embedding.put(torch.from_numpy(table.numbers(mixture.tokenizer.texts())))
         embedding.met(tokens)
         count = int((~embedding.own).sum())
-        notices = [
-            f"{count:,} tokens with components are not in the training text: their embeddings are the sums of their components"
-        ]
-    return notices
+    what = "tokens with components are not in the training text, and are embedded as the sums of their components"
+    return [counted(count, what)] if count else []
 
 
 def kept(table: ComponentTable | None) -> dict[str, Any]:
