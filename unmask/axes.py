@@ -103,6 +103,10 @@ FACTS: dict[str, Fact] = {
         "a network that reads the entities of a graph",
         ("system.backbone.knowledge=Fusion", "system.backbone=Transformer(knowledge=Fusion)"),
     ),
+    "components": Fact(
+        "a network that reads the components of characters",
+        ("system.backbone.components=Components", "system.backbone=Transformer(components=Components)"),
+    ),
     "clusters": Fact("adaptive embeddings", ("system.backbone=TransformerXL(cutoffs=(20000, 40000))",)),
     # directions
     "left": Fact("tokens that see only the tokens before them", ("see=LeftToRight",)),

@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from unmask.vectors import cooccurrence, making
-from unmask.vectors.components import Components
+from unmask.vectors.components import ComponentTable
 from unmask.vectors.cooccurrence import Layout, Table, count_pairs
 from unmask.vectors.glove import RATE, GloVe, dense_step, sparse_step, weight_of
 
@@ -124,7 +124,7 @@ def test_a_step_is_adagrads_and_training_lowers_the_loss():
 def test_a_character_that_was_never_seen_gets_the_sum_of_its_parts(tmp_path):
     file = tmp_path / "parts.tsv"
     file.write_text("河\t氵可\n海\t氵每\n何\t亻 可\n侮\t亻每\n謎\t言迷\n", encoding="utf-8")
-    components = Components.load(file)
+    components = ComponentTable.load(file)
     words = ["河", "海", "何", "水"]
     counts = np.random.default_rng(0).random((4, 4)) * 50
     model = GloVe(one_tile(counts + counts.T), 3, parts=components.numbers(words), components=len(components.names))
@@ -148,7 +148,7 @@ def test_a_character_that_was_never_seen_gets_the_sum_of_its_parts(tmp_path):
 
 def test_signs_for_how_parts_are_arranged_are_no_components(tmp_path):
     (tmp_path / "parts.tsv").write_text("河\t⿰氵可\n謎\t⿰ 言 迷\n", encoding="utf-8")
-    assert Components.load(tmp_path / "parts.tsv").of == {"河": ("氵", "可"), "謎": ("言", "迷")}
+    assert ComponentTable.load(tmp_path / "parts.tsv").of == {"河": ("氵", "可"), "謎": ("言", "迷")}
 
 
 def test_components_move_as_their_words_do():

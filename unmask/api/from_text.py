@@ -21,6 +21,7 @@ from unmask.data.prepare import HOLDOUT, prepare
 from unmask.data.shards import MANIFEST, VERSION, Shards
 from unmask.errors import UserError, require
 from unmask.knowledge.folder import read_about
+from unmask.pretraining.components import check_components
 from unmask.pretraining.mixture import needed_columns, weighed
 from unmask.recipe import Recipe
 from unmask.recipe_file import files_used_by
@@ -200,6 +201,7 @@ def check_reading(recipe: Recipe, reading: Reading, start: Path | None) -> None:
     """Refuse options that do not fit the recipe, before any work is done."""
     if start is None:
         check_training(recipe)  # with a start, the network comes from that run
+        check_components(recipe)
         _check_vectors(recipe)
     require(
         start is None or reading.tokenizer is None,

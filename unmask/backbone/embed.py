@@ -7,7 +7,8 @@ from typing import ClassVar
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from unmask.backbone.protocols import Positions
+from unmask.backbone.components import token_table
+from unmask.backbone.protocols import ComponentsPart, Positions
 from unmask.batch import TASK, Batch
 
 
@@ -25,11 +26,11 @@ class Embed(nn.Module):
 
     def __init__(
         self, vocabulary: int, width: int, *, length: int, positions: Positions, segments: int, norm: bool, dropout: float,
-        epsilon: float, scale: float = 1.0, tasks: int = 0,
+        epsilon: float, scale: float = 1.0, tasks: int = 0, components: ComponentsPart | None = None,
     ) -> None:  # fmt: skip
         super().__init__()
         self.scale = scale  # of the token embeddings
-        self.token = nn.Embedding(vocabulary, width)
+        self.token = token_table(vocabulary, width, components)
         self.position = positions.embedding(length, width)
         self.segment = nn.Embedding(segments, width) if segments else None
         self.task = nn.Embedding(tasks, width) if tasks else None

@@ -7,7 +7,7 @@ the encoder alone.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import torch
@@ -24,7 +24,7 @@ from unmask.backbone.embed import Embed, Norm
 from unmask.backbone.key_value_cache import Cache
 from unmask.backbone.neighbour_heads import start_at_neighbours
 from unmask.backbone.positions import Learned
-from unmask.backbone.protocols import Positions
+from unmask.backbone.protocols import ComponentsPart, Positions
 from unmask.backbone.transformer import Transformer, TransformerModule, compute_dtype, norms_embeddings
 from unmask.batch import Batch, Hidden
 from unmask.errors import require
@@ -49,6 +49,7 @@ class EncoderDecoder(Part):
     embedding_norm: bool | None = None  # a norm on the embeddings too; none: only with norm=post (BART)
     scaled_embedding: bool = False  # multiply token embeddings by the square root of the width (Vaswani et al. 2017)
     positions: Positions = Learned()  # how the network knows the position of a token
+    components: ComponentsPart | None = None  # of the characters of a token, added to its vector; none: there are none
     activation: Activation = "gelu"  # of the feed-forward layer
     dropout: Dropout = 0.1  # on the embeddings and after every sublayer; auto: by how often the text is read
     attention_dropout: float = 0.0  # on attention weights; above 0, training uses the slower dense kernel
@@ -147,7 +148,7 @@ class EncoderDecoderModule(nn.Module):
         super().__init__()
         self.spec = spec
         self.encoder = TransformerModule(spec.encoder, vocabulary, pattern, embed or _embed(spec, vocabulary))
-        self.decoder_embed = _embed(spec, 1)
+        self.decoder_embed = _embed(replace(spec, components=None), 1)
         self.decoder_embed.token = self.encoder.embed.token  # one table for both
         self.decoder_blocks = nn.ModuleList(DecoderBlock(spec.encoder) for _ in range(spec.decoder_layers))
         self.decoder_norm = Norm(spec.width, eps=spec.epsilon) if spec.norm == "pre" else nn.Identity()
@@ -234,4 +235,5 @@ def _embed(spec: EncoderDecoder, vocabulary: int) -> Embed:
     return Embed(
         vocabulary, spec.width, length=spec.length, positions=spec.positions, segments=0, norm=norms_embeddings(encoder),
         dropout=encoder.drops, epsilon=spec.epsilon, scale=math.sqrt(spec.width) if spec.scaled_embedding else 1.0,
+        components=spec.components,
     )  # fmt: skip

@@ -11,6 +11,7 @@ from unmask.axes import PartLike
 if TYPE_CHECKING:
     from unmask.backbone.embed import Embed
     from unmask.backbone.transformer import Transformer
+    from unmask.vectors.components import ComponentTable
 
 
 class AttentionPart(PartLike, Protocol):
@@ -100,6 +101,24 @@ class Knowledge(PartLike, Protocol):
 
     def flops(self, spec: Transformer, length: int) -> float:
         """Floating-point operations per token that it adds to the network."""
+
+
+class ComponentsPart(PartLike, Protocol):
+    """A Transformer's `components`: parts of characters whose vectors are added to those of tokens."""
+
+    @property
+    def count(self) -> int:
+        """The number of different components; 0: no table was read yet."""
+
+    @property
+    def most(self) -> int:
+        """The most components of one token."""
+
+    def read(self) -> ComponentTable:
+        """The components of each character, from a file."""
+
+    def table(self, vocabulary: int, width: int) -> nn.Embedding:
+        """Token embeddings that add the vectors of components. `put` and `met` (see `components.py`) fill the table."""
 
 
 class Decoder(PartLike, Protocol):

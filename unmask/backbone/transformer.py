@@ -20,7 +20,7 @@ from unmask.backbone.key_value_cache import Cache, require_cached
 from unmask.backbone.layer_masks import layer_masks
 from unmask.backbone.neighbour_heads import start_at_neighbours
 from unmask.backbone.positions import Learned
-from unmask.backbone.protocols import AttentionPart, Decoder, Knowledge, LocalLayers, Positions
+from unmask.backbone.protocols import AttentionPart, ComponentsPart, Decoder, Knowledge, LocalLayers, Positions
 from unmask.backbone.rotary import ROTATION
 from unmask.batch import Batch, Hidden
 from unmask.errors import require
@@ -52,6 +52,7 @@ class Transformer(Part):
     )
     decoder: Decoder | None = None  # computes the vectors that objectives read; none: they read the last layer
     knowledge: Knowledge | None = None  # entities that the last layers read; none: there are none
+    components: ComponentsPart | None = None  # of the characters of a token, added to its vector; none: there are none
     segments: int = 0  # the number of segment embeddings; 0: no segments
     tasks: int = 0  # the number of task embeddings: each track has its own (ERNIE 2.0); 0: no tasks
     activation: Activation = "gelu"  # of the feed-forward layer
@@ -202,7 +203,7 @@ class TransformerModule(nn.Module):
         width = spec.embedding or spec.width
         self.embed = embed or Embed(
             vocabulary, width, length=spec.length, positions=spec.positions, segments=spec.segments, tasks=spec.tasks,
-            norm=norms_embeddings(spec), dropout=spec.drops, epsilon=spec.epsilon,
+            norm=norms_embeddings(spec), dropout=spec.drops, epsilon=spec.epsilon, components=spec.components,
         )  # fmt: skip
         self.project: nn.Module = nn.Linear(width, spec.width) if width != spec.width else nn.Identity()
         fused = 0 if spec.knowledge is None else spec.knowledge.fused(spec.layers)

@@ -14,7 +14,9 @@ from unmask.axes import Need, Part
 from unmask.backbone.adaptive_embedding import AdaptiveEmbedding
 from unmask.backbone.auto_dropout import Dropout, dropout_for
 from unmask.backbone.block import Activation, Feedforward
+from unmask.backbone.components import token_table
 from unmask.backbone.embed import Norm
+from unmask.backbone.protocols import ComponentsPart
 from unmask.backbone.relative import LayerMemory, Relations, RelativeAttention, relate, waves
 from unmask.backbone.transformer import check_dropout, compute_dtype
 from unmask.batch import Batch, Hidden
@@ -41,6 +43,7 @@ class TransformerXL(Part):
     segments: int = (
         0  # above 0: attention distinguishes tokens of the same segment and of another (XLNet); 0: it does not
     )
+    components: ComponentsPart | None = None  # of the characters of a token, added to its vector; none: there are none
     shared_biases: bool = False  # all layers share the two global biases
     scaled_embeddings: bool = True  # embeddings are multiplied by the square root of the width (Transformer-XL)
     activation: Activation = "relu"  # of the feed-forward layer
@@ -171,7 +174,7 @@ class TokenEmbed(nn.Module):
         self.token: nn.Module = (
             AdaptiveEmbedding(vocabulary, spec.width, spec.cutoffs, spec.divide, deviation=spec.projection_deviation)
             if spec.cutoffs
-            else nn.Embedding(vocabulary, spec.width)
+            else token_table(vocabulary, spec.width, spec.components)
         )
         # parameters with one row per token of the vocabulary; clusters have no common rows
         self.token_rows: tuple[str, ...] = () if spec.cutoffs else ("token.weight",)
@@ -207,11 +210,11 @@ class TransformerXLModule(nn.Module):
         self.apply(self._draw)
 
     def _draw(self, module: nn.Module) -> None:
-        """Draw random weights. Norms keep their ones and zeros; the biases of linear layers are zeros."""
+        """Draw random weights. Norms keep their ones and zeros; the biases of linear layers and components are zeros."""
         named = {
             name: p
             for name, p in module.named_parameters(recurse=False)
-            if not (name == "bias" or isinstance(module, Norm))
+            if not (name in ("bias", "component") or isinstance(module, Norm))
         }
         for parameter in named.values():
             self.spec.fresh.draw(parameter)

@@ -9,9 +9,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from unmask.axes import Hide, gives_of, needs_of, rules
+from unmask.axes import Hide, gives_of, needs_of, parts_in, rules
 from unmask.batch import Batch, Vocabulary
 from unmask.contracts.small_data import VOCABULARY, SmallData
+from unmask.pretraining.components import put_components, read_components, with_components
 from unmask.pretraining.entity_vectors import put_entities, with_entities
 from unmask.pretraining.labelled import with_tasks
 from unmask.pretraining.mixture import Mixture, needed_columns
@@ -19,6 +20,7 @@ from unmask.recipe import FullTrack, Recipe, Stage
 from unmask.settings import flat, override
 from unmask.system import predictions
 from unmask.text import Tokenizer
+from unmask.vectors.components import ComponentTable
 
 LENGTH = 32  # tokens in a row of the first stage; a later stage has a multiple of it
 LENGTHS = 3  # the largest multiple
@@ -103,6 +105,10 @@ class Case:
         return Mixture.open([self.data])
 
     @cached_property
+    def components(self) -> ComponentTable | None:
+        return read_components(self.recipe, self.tokenizer)[0]
+
+    @cached_property
     def _rows(self) -> dict[Any, Batch]:
         return {}
 
@@ -115,6 +121,7 @@ class Case:
                 system.backbone.embed.token.weight, self.tokenizer.spelled(), self.mixture.sample
             )
         put_entities(system, self.mixture)
+        put_components(system, recipe, self.mixture, self.components)
         return system
 
     def rows(self, way: StageTrack, count: int = ROWS, length: int = LENGTH) -> Batch:
@@ -133,13 +140,19 @@ class Case:
 
 def make_case(recipe: Recipe, small: SmallData) -> Case:
     """The case of a recipe. What it takes from files or from the data (word vectors, the entities of a graph) is filled in."""
-    settings = []
+    settings = [
+        f"{path}.file={small.components()}"
+        for path, part in parts_in(recipe.system, "system")
+        if "components" in part.gives
+    ]
     if recipe.start is not None and "word vectors" in recipe.start.gives:
         backbone: Any = recipe.system.backbone
-        settings = [f"start.file={small.vectors(backbone.embedding or backbone.width)}"]
+        settings += [f"start.file={small.vectors(backbone.embedding or backbone.width)}"]
     case = Case(override(shortened(recipe), settings), small)
     if "entity vectors" in case.gives:
         case = Case(with_entities(case.recipe, Mixture.open([case.data])), small)
+    if "components" in case.gives:
+        case = Case(with_components(case.recipe, case.tokenizer, case.components), small)
     decided = with_tasks(case.recipe, case.tokenizer)
     return case if decided is case.recipe else Case(decided, small)
 

@@ -6,6 +6,7 @@ import dataclasses
 import json
 import random
 import re
+import string
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -117,6 +118,12 @@ class SmallData:
         words = sorted({word for document in documents() for word in re.findall(r"\w+|[^\w\s]", document.lower())})
         matrix = np.random.default_rng(0).standard_normal((len(words), dims)).astype(np.float32)
         write_vectors(WordVectors(tuple(words), matrix), path, overwrite=True)
+        return path
+
+    def components(self) -> Path:
+        """A table of components: each letter has two others."""
+        path, letters = self.folder / "components.tsv", string.ascii_lowercase
+        path.write_text("".join(f"{letters[i]}\t{letters[i - 5]}{letters[-i]}\n" for i in range(26)), encoding="utf-8")
         return path
 
     def _graph(self) -> Path:

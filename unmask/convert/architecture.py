@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from unmask.axes import needs_of
+from unmask.axes import needs_of, parts_in
 from unmask.convert import recipe_facts
 from unmask.convert.exported_heads import exported_heads
 from unmask.convert.exported_values import check_known, strange_parts
@@ -37,6 +37,7 @@ class Architecture:
 def architecture_of(recipe: Recipe, *, generator: bool = False) -> Architecture:
     """The architecture of a trained recipe, or of its generator. If there is none, a UserError says why."""
     _check_attention(recipe)
+    _check_components(recipe)
     check_known(recipe, all_values())
     recipe, others = single_recipe(recipe, generator=generator)
     backbone = backbone_of(recipe)
@@ -58,6 +59,21 @@ def _check_attention(recipe: Recipe) -> None:
         "unpacked rows" not in needs_of(backbone),
         "Hugging Face has no architecture for recurrent networks, got system.backbone={kind}: use the run folder as it is",
         kind=type(backbone).__name__,
+    )
+
+
+def _check_components(recipe: Recipe) -> None:
+    """Refuse networks that read components of characters."""
+    components = [
+        f"{path}={type(part).__name__}"
+        for path, part in parts_in(recipe.system, "system")
+        if "components" in part.gives
+    ]
+    require(
+        not components,
+        "Hugging Face has no architecture that adds the components of characters to its embeddings, got {components}: use the run "
+        "folder as it is",
+        components=" and ".join(components),
     )
 
 

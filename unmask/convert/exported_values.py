@@ -47,6 +47,7 @@ FATES: dict[type, dict[str, Fate]] = {
         "sharing": "checked", "length": "written", "norm": "checked", "embedding_norm": "checked",
         "first_norm": "checked", "biases": "checked", "local": "checked", "gated": "checked",
         "attention": "checked", "positions": "checked", "decoder": "checked", "knowledge": "checked",
+        "components": "checked",
         "segments": "written", "tasks": "written", "activation": "written",
         "dropout": "written", "attention_dropout": "written", "activation_dropout": "training", "epsilon": "written",
         "deviation": "written", "initial": "training", "initial_projection": "training", "scaled_init": "training",
@@ -54,7 +55,7 @@ FATES: dict[type, dict[str, Fate]] = {
     backbone.EncoderDecoder: {
         "layers": "written", "decoder_layers": "written", "width": "written", "heads": "written", "feedforward": "written",
         "length": "written", "norm": "checked", "embedding_norm": "checked", "scaled_embedding": "written",
-        "positions": "checked", "activation": "written", "dropout": "written", "attention_dropout": "written",
+        "positions": "checked", "components": "checked", "activation": "written", "dropout": "written", "attention_dropout": "written",
         "activation_dropout": "written", "epsilon": "checked", "initial": "training", "deviation": "written",
     },
     # recurrent networks are refused as a whole
@@ -73,6 +74,7 @@ FATES: dict[type, dict[str, Fate]] = {
     data.FullRows: {},
     data.ContinuingRows: {"deviation": "training", "half": "training"},
     data.ThreeWay: {"previous": "training", "random": "training", "short": "training"},
+    backbone.Components: {"file": "checked", "count": "checked", "most": "checked"},
     backbone.Full: {},
     backbone.Fusion: {
         "layers": "checked", "heads": "checked", "width": "checked", "entities": "checked", "graph": "checked",

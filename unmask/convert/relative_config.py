@@ -23,7 +23,7 @@ VALUES: dict[type, dict[str, Fate]] = {
         "layers": "written", "width": "written", "heads": "written", "head": "checked", "feedforward": "written",
         "memory": "written", "length": "written", "clamp": "written", "streams": "checked", "cutoffs": "checked",
         "divide": "training",  # it matters only with cutoffs, and cutoffs cannot be exported
-        "segments": "written", "shared_biases": "checked", "scaled_embeddings": "checked", "activation": "written",
+        "components": "checked", "segments": "written", "shared_biases": "checked", "scaled_embeddings": "checked", "activation": "written",
         "dropout": "written", "attention_dropout": "training", "epsilon": "written", "deviation": "written",
         "projection_deviation": "training",
     },

@@ -20,6 +20,7 @@ from unmask.errors import UserError, require
 from unmask.infer.model import Model, open_run
 from unmask.pretraining.choose_dropout import about_dropout, automatic, with_dropout
 from unmask.pretraining.collapse import collapses
+from unmask.pretraining.components import kept, kept_in, put_components, read_components, with_components
 from unmask.pretraining.entity_vectors import graph_of, put_entities, with_entities
 from unmask.pretraining.labelled import with_tasks
 from unmask.pretraining.measure import (
@@ -149,8 +150,11 @@ def _new_run(
         recipe = continued(recipe, base, mixture)
     recipe = with_tasks(with_entities(recipe, mixture), mixture.tokenizer)
     check_training(recipe)
+    table, notices = read_components(recipe, mixture.tokenizer) if base is None else (None, [])
+    recipe = with_components(recipe, mixture.tokenizer, table)
     system = _networks(recipe, mixture, seed)
-    notices = inherit(system, base, recipe) + [about_rate(recipe, base)] if base is not None else []
+    notices += inherit(system, base, recipe) + [about_rate(recipe, base)] if base is not None else []
+    notices += put_components(system, recipe, mixture, table)
     _check_data(recipe, mixture, seed)
     if recipe.start is not None and base is None:
         yield {"event": "filling"}
@@ -180,7 +184,7 @@ def _new_run(
         notices.append(about_too_few(steps, limit.amount if limit.kind == "seconds" else None))
     held_out = _held_out(recipe, measured, limit) if measured else None
     filled = mixture.filled(recipe, seed)
-    more = {run.REQUEST: request | {"micro": micro, "held_out": held_out, "filled": filled}}
+    more = {run.REQUEST: request | {"micro": micro, "held_out": held_out, "filled": filled} | kept(table)}
     run.create(out, recipe, mixture.tokenizer, more=more, graph=graph_of(recipe, mixture))
     planner = _planner(recipe, mixture, limit, out, measured, began, now) if measured else Fixed(steps)
     return Ready(recipe, trainer, micro, planner, notices, held_out, filled)
@@ -278,11 +282,14 @@ def _resumed(
 ) -> Ready:  # fmt: skip
     """Everything that training needs to continue an interrupted run, with its plan so far."""
     system = _networks(recipe, mixture, seed)
-    if earlier["start"] and checkpoint.newest(out) is None:
+    fresh = checkpoint.newest(out) is None  # it was interrupted before it saved its weights
+    if earlier["start"] and fresh:
         base = open_run(earlier["start"], device="cpu", recipe=run.file_for(earlier["start"], file))
         inherit(system, base, recipe)
-    elif recipe.start is not None and checkpoint.newest(out) is None:
+    elif recipe.start is not None and fresh:
         _filled(system, recipe.start, mixture)
+    if fresh:
+        put_components(system, recipe, mixture, kept_in(earlier))
     trainer = Trainer(system, recipe.optimise, machine, seed)
     if limit.kind == "seconds":
         state = checkpoint.last_state(out) or {"spent": 0.0, "seconds": 0.0, "step": 0}

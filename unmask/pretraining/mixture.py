@@ -30,6 +30,7 @@ from unmask.text.links import LINKED, LINKS
 MICRO_TOKENS = {"cpu": 8_192, "cuda": 65_536}  # more tokens in one pass are not faster
 VALIDATION_TOKENS = {"cpu": 8_192, "cuda": 262_144}
 FIRST_ROWS = 64  # in which padding is counted
+AT_ONCE = 1 << 22  # tokens that are looked at in one operation
 
 
 def needed_columns(recipe: Recipe) -> set[str]:
@@ -206,6 +207,15 @@ class Mixture:
     def sample(self, tokens: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """About this many tokens of the training text, in pieces: their ids, and the number of the document of each."""
         return sample(self.shards, self.weights, tokens)
+
+    def occurring(self, recipe: Recipe) -> np.ndarray:
+        """V, whether each token is in the training text of any track."""
+        found = np.zeros(self.tokenizer.vocabulary.size, bool)
+        sets = {shards.folder: shards for shards, _ in self._needs(recipe)}
+        for shard in (shard for shards in sets.values() for shard in shards.split("train")):
+            for begin in range(0, len(shard.ids), AT_ONCE):
+                found[shard.ids[begin : begin + AT_ONCE]] = True
+        return found
 
     def loader(
         self, recipe: Recipe, length: int, seed: int, state: dict[str, Any] | None, rows: int, *, visit: int = 0,

@@ -22,7 +22,8 @@ from unmask.system.single import SystemModule, compile_forward, first_seed, head
 
 GENERATOR = "tokens"  # the name of the generator's loss
 BALANCE = "balance"  # the name of the loss term that limits learned loss weights
-READS = ("embedding", "length", "segments", "tasks", "positions", "biases")  # settings that both networks share
+# settings that both networks share
+READS = ("embedding", "length", "segments", "tasks", "positions", "biases", "components")
 SMALLER = 4  # the default generator is this many times smaller than the discriminator
 PAPER_WEIGHT = 50.0  # the paper's weight of the discriminator's losses; learned weights start from it
 

@@ -1,4 +1,4 @@
-"""Parameters with one row for each token of the vocabulary: how they grow when tokens are added."""
+"""Tensors with one row for each token of the vocabulary: how they grow when tokens are added."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from operator import attrgetter
 from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from unmask.batch import Vocabulary
 from unmask.errors import require
@@ -17,7 +17,8 @@ from unmask.recipe import Recipe
 def with_tokens(recipe: Recipe, system: Any, vocabulary: Vocabulary, pieces: Sequence[Sequence[int]]) -> Any:
     """A system for a vocabulary with new tokens at its end, and the weights of `system`.
 
-    `pieces`: for each new token the ids of the old tokens that it replaces. Its rows start as the mean of their rows."""
+    `pieces`: for each new token the ids of the old tokens that it replaces. Its rows start as the mean of their rows; its
+    entries in tables that are not trained stay as they are built."""
     for name, network in recipe.system.networks.items():
         require(
             "one table" in network.gives,
@@ -27,14 +28,14 @@ def with_tokens(recipe: Recipe, system: Any, vocabulary: Vocabulary, pieces: Seq
             name=name,
         )
     found = recipe.system.build(recipe, vocabulary, 0)
-    by_token = {id(parameter) for parameter in token_parameters(found)}
+    by_token = {id(tensor) for tensor in token_tensors(found)}
     before, old_size = dict(system.state_dict()), vocabulary.size - len(pieces)
     with torch.no_grad():
         for name, value in found.state_dict(keep_vars=True).items():
             old = before[name]
             if id(value) in by_token:
                 value[:old_size] = old
-                for number, those in enumerate(pieces, old_size):
+                for number, those in enumerate(pieces if value.is_floating_point() else (), old_size):
                     value[number] = old[list(those)].mean(0)
                 continue
             require(
@@ -48,10 +49,10 @@ def with_tokens(recipe: Recipe, system: Any, vocabulary: Vocabulary, pieces: Seq
     return found
 
 
-def token_parameters(system: nn.Module) -> Iterator[nn.Parameter]:
-    """Every parameter that a module declares in `token_rows`. Tied parameters come more than once."""
+def token_tensors(system: nn.Module) -> Iterator[Tensor]:
+    """Every tensor that a module declares in `token_rows`. Tied tensors come more than once."""
     for module in system.modules():
         for name in getattr(module, "token_rows", ()):
-            parameter = attrgetter(name)(module)
-            if parameter is not None:
-                yield parameter
+            tensor = attrgetter(name)(module)
+            if tensor is not None:
+                yield tensor

@@ -204,6 +204,12 @@ class Tokenizer:
         texts = [None if index in special else self.readable(index).strip() for index in range(self.vocabulary.size)]
         return [text if text and not text.startswith("##") else None for text in texts]
 
+    def texts(self) -> list[str]:
+        """The characters of each token, without the mark of a piece; "" for a special token."""
+        special = set(self.vocabulary.special)
+        size = self.vocabulary.size
+        return ["" if index in special else self.readable(index).removeprefix("##") for index in range(size)]
+
     def with_mask(self, text: str) -> str:
         """The text with [MASK] and <mask> replaced by the mask token of this tokenizer."""
         if "mask" in self.roles:

@@ -6,7 +6,7 @@ for how parts are arranged are left out: 河<tab>⿰氵可 is the same.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,13 +20,13 @@ _FORM = "write a character, a tab and its components, such as 河<tab>氵可"
 
 
 @dataclass(frozen=True)
-class Components:
+class ComponentTable:
     """The components of each character of a table."""
 
     of: dict[str, tuple[str, ...]]
 
     @classmethod
-    def load(cls, file: str | Path) -> Components:
+    def load(cls, file: str | Path) -> ComponentTable:
         """Read a table. A character that is given twice is an error."""
         found: dict[str, tuple[str, ...]] = {}
         for number, line in numbered_lines(Path(file)):
@@ -76,10 +76,16 @@ class Components:
         seen = {character for word in words for character in word}
         return [character for character in self.of if character not in seen]
 
-    def notes(self, words: Sequence[str]) -> dict[str, int]:
-        """What a user must know about the words of a corpus: which of their characters the table does not have."""
+    def only(self, characters: Collection[str]) -> ComponentTable:
+        """The table of these characters alone."""
+        return ComponentTable({one: parts for one, parts in self.of.items() if one in characters})
+
+    def notes(self, words: Sequence[str], where: str = "corpus") -> dict[str, int]:
+        """What a user must know about the words of a corpus: which of their characters the table does not have.
+
+        `where`: what the words are of."""
         han = {character for word in words for character in word if "\u4e00" <= character <= "\u9fff"}
         missing = sorted(han - set(self.of))
         if not missing:
             return {}
-        return {f"characters of the corpus are not in the table of components, such as {missing[0]}": len(missing)}
+        return {f"characters of the {where} are not in the table of components, such as {missing[0]}": len(missing)}

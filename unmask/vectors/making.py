@@ -14,7 +14,7 @@ import numpy as np
 from unmask.errors import require, unknown
 from unmask.text import Corpus
 from unmask.text.atomic_write import check_free
-from unmask.vectors.components import Components
+from unmask.vectors.components import ComponentTable
 from unmask.vectors.cooccurrence import WIDEST, Table, count_pairs
 from unmask.vectors.vector_file import WordVectors, write_vectors
 from unmask.vectors.word2vec import gensim_models, train_gensim
@@ -74,7 +74,7 @@ def make_vectors(
     """Train word vectors and write them; yields progress records, and at last a summary."""
     out = Path(out)
     check_free(out, overwrite=overwrite)
-    components = None if training.components is None else Components.load(training.components)
+    components = None if training.components is None else ComponentTable.load(training.components)
     if training.kind != "glove":
         gensim_models()  # fail now if it is not installed
     counts, notes = WordCounts(), Counter[str]()
@@ -127,7 +127,7 @@ def _vocabulary(counts: WordCounts, least: int) -> list[str]:
 
 
 def _glove(
-    file: Path, folder: Path, words: list[str], training: VectorTraining, components: Components | None, seed: int,
+    file: Path, folder: Path, words: list[str], training: VectorTraining, components: ComponentTable | None, seed: int,
     workers: int | None, notes: Counter[str],
 ) -> Iterator[dict[str, Any] | WordVectors]:  # fmt: skip
     for counted in count_pairs(file, folder, words, training.used_window, workers=workers):
@@ -148,7 +148,9 @@ def _glove(
     yield vectors if components is None else _with_unseen(vectors, components, model.component_vectors(), notes)
 
 
-def _with_unseen(vectors: WordVectors, components: Components, trained: np.ndarray, notes: Counter[str]) -> WordVectors:
+def _with_unseen(
+    vectors: WordVectors, components: ComponentTable, trained: np.ndarray, notes: Counter[str]
+) -> WordVectors:
     """Add the characters of the table that were never seen: each is the sum of its components."""
     known = {part for word in vectors.words for part in components.parts_of(word)}
     unseen = [one for one in components.unseen(vectors.words) if one not in vectors.places]
