@@ -6,7 +6,7 @@ Here every document is between the start token and the extract token, so both ar
 
 from typing import Any
 
-from unmask import data, hide, predict, see, system, text, train
+from unmask import data, hide, predict, see, system, text, train, vectors
 from unmask.backbone import Transformer
 from unmask.recipe import Adapt, Recipe, Stage
 
@@ -40,6 +40,7 @@ def recipe(size: str = "base", variant: str = "paper") -> Recipe:
         hide=hide.Next(),
         see=see.LeftToRight(),
         system=system.Single(backbone=SIZES[size]),
+        start=None if size in PAPER else vectors.FromCounts(),
         predict={"tokens": predict.Tokens(tied=True, transform=False, bias=False)},
         optimise=train.AdamW(rate=RATES[size], epsilon=1e-8, decay=0.01, warmup=WARMUP[size], curve="cosine"),
         schedule=(Stage(share=1.0, rows=ROWS[size], length=512),),

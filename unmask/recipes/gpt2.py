@@ -5,7 +5,7 @@ The paper is "Language Models are Unsupervised Multitask Learners".
 
 from typing import Any
 
-from unmask import data, hide, predict, see, system, text, train
+from unmask import data, hide, predict, see, system, text, train, vectors
 from unmask.backbone import Transformer
 from unmask.recipe import Recipe, Stage
 
@@ -39,6 +39,7 @@ def recipe(size: str = "base", variant: str = "paper") -> Recipe:
         hide=hide.Next(),
         see=see.LeftToRight(),
         system=system.Single(backbone=SIZES[size]),
+        start=None if size in PAPER else vectors.FromCounts(),
         predict={"tokens": predict.Tokens(tied=True, transform=False, bias=False)},
         optimise=train.AdamW(rate=RATES[size], betas=(0.9, 0.95), epsilon=1e-8, decay=0.1, warmup=0.02, curve="cosine"),
         schedule=(Stage(share=1.0, rows=ROWS[size], length=1024),),

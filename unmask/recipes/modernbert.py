@@ -8,7 +8,7 @@ only the stage of long rows has 160,000; here the theta is 160,000 from the star
 
 from typing import Any
 
-from unmask import data, hide, predict, see, system, text, train
+from unmask import data, hide, predict, see, system, text, train, vectors
 from unmask.backbone import Local, Rotary, Transformer
 from unmask.recipe import Adapt, Recipe, Stage
 
@@ -53,6 +53,7 @@ def recipe(size: str = "base", variant: str = "paper") -> Recipe:
         hide=hide.Masked(units=hide.Tokens(), budget=0.3, replace=hide.Mask(mask=0.8, random=0.1)),
         see=see.Everything(),
         system=system.Single(backbone=SIZES[size]),
+        start=None if size in PAPER else vectors.FromCounts(),
         predict={"tokens": predict.Tokens(tied=True, transform_bias=False, epsilon=_EPSILON)},
         optimise=train.AdamW(
             rate=RATES[size], betas=(0.9, 0.98), decay=1e-5, warmup=0.0007 if size in PAPER else 0.05, curve="trapezoid"
