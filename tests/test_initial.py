@@ -43,7 +43,7 @@ def matrices(system: nn.Module, without: tuple[str, ...] = ()) -> torch.Tensor:
 
 def usual(name: str) -> tuple[str, ...]:
     """Settings for size tiny with which its weights start as in the sizes of the paper."""
-    if name in ("transformer", "xlnet"):  # their deviation depends on the width
+    if name in ("deberta", "gpt", "transformer", "xlnet"):  # their deviation depends on the width
         return ("system.backbone.deviation=0.02",)
     assert not near(recipes.get(name, size="base"))
     networks = near(recipes.get(name, size="tiny"))

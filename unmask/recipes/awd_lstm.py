@@ -3,12 +3,13 @@
 from dataclasses import replace
 from typing import Any
 
-from unmask import data, hide, predict, see, system, text, train
+from unmask import data, hide, predict, see, system, text, train, vectors
 from unmask.backbone import LSTM
 from unmask.backbone.lstm import DROPOUTS
 from unmask.recipe import Adapt, Recipe, Stage
 
 # `base` is the network of the paper and of ULMFiT. They have no smaller sizes.
+# Sizes that no paper has start with word vectors that are counted in the text (`start`): a short run learns more (docs/results.md).
 SIZES = {
     "tiny": LSTM(layers=2, width=128, inner=256),
     "mini": LSTM(layers=2, width=200, inner=512),
@@ -49,6 +50,7 @@ def recipe(size: str = "base", variant: str = "paper") -> Recipe:
         hide=hide.Next(),
         see=see.LeftToRight(),
         system=system.Single(backbone=replace(SIZES[size], **chosen["dropouts"] if size in PAPER else AUTOMATIC)),
+        start=None if size in PAPER else vectors.FromCounts(),
         predict={
             "tokens": predict.Tokens(tied=True, transform=False, bias=True),
             "large": predict.LargeVectors(),

@@ -8,7 +8,7 @@ together in ten minutes.
 
 from typing import Any
 
-from unmask import data, hide, predict, see, system, text, train
+from unmask import data, hide, predict, see, system, text, train, vectors
 from unmask.backbone import Local, Rotary, Transformer
 from unmask.recipe import Adapt, Recipe, Stage, Track
 
@@ -18,6 +18,7 @@ _SHAPE: dict[str, Any] = {
     "positions": Rotary(theta=160_000.0, local_theta=10_000.0), "local": Local(window=128, every=3), "epsilon": _EPSILON,
     "dropout": "auto", "scaled_init": True,
 }  # fmt: skip
+# The embeddings start as word vectors that are counted in the text (`start`): a short run learns more (docs/results.md).
 SIZES = {
     "tiny": Transformer(layers=2, width=128, heads=2, feedforward=320, **_SHAPE),
     "mini": Transformer(layers=4, width=256, heads=4, feedforward=640, **_SHAPE),
@@ -44,6 +45,7 @@ def recipe(size: str = "base", variant: str = "paper") -> Recipe:
         tracks=_LEFT if variant == "paper" else {},
         writes_with="left" if variant == "paper" else None,
         system=system.Single(backbone=SIZES[size]),
+        start=vectors.FromCounts(),
         predict={"tokens": predict.Tokens(tied=True, transform_bias=False, epsilon=_EPSILON)},
         optimise=train.Muon(rate=RATES[size], betas=(0.9, 0.98), decay=0.1, warmup=0.05),
         schedule=(Stage(share=1.0, rows=ROWS[size], length=256),),
