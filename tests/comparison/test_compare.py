@@ -205,6 +205,17 @@ def test_too_little_memory_beside_others_is_run_again_alone(here, shards, tmp_pa
     assert {run_["at_once"] for run_ in found["runs"]} == {2}
 
 
+def test_runs_share_the_cores_of_a_cpu_unless_budgets_are_in_time(here, shards, tmp_path, monkeypatch):
+    monkeypatch.setattr(comparison.os, "cpu_count", lambda: 3)
+
+    def at_once(out: str, **more) -> set[int]:
+        return {one["at_once"] for one in compare(["gpt2"], tmp_path / out, shards["wordpiece"], **more)["runs"]}
+
+    assert at_once("cores", budget="1steps", seeds=4) == {3}
+    assert at_once("runs", budget="1steps", seeds=2) == {2}
+    assert at_once("time", budget="3s", seeds=2) == {1}
+
+
 def test_the_command_line_runs_jobs_in_processes_of_their_own_and_draws_again(shards, tasks, tmp_path):
     data = shutil.copytree(shards["wordpiece"], tmp_path / "data")
     words = ["compare", "gpt2", "--data", data, "--budget", "2steps", "--size", "tiny", "--device", "cpu",

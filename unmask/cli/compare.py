@@ -67,7 +67,9 @@ def compare(
     ] = True,
     at_once: Annotated[
         int | None,
-        typer.Option(help="Runs that share the GPU: by default 1 for budgets in time, otherwise 4; on a CPU 1."),
+        typer.Option(
+            help="Runs that share the machine: by default 1 for budgets in time, otherwise 4, and on a CPU one for each core, at most 4."
+        ),
     ] = None,
     tokenizer: Annotated[
         Path | None,

@@ -127,9 +127,11 @@ def _on_gpu(request: Request) -> bool:
 
 
 def _usual(request: Request) -> int:
-    """Runs at once: on a CPU one. On a GPU one if budgets are in time, because each would get less of it; otherwise four."""
+    """Runs at once: one if budgets are in time, because each would get less of the machine. Otherwise four on a GPU, and on a
+    CPU one for each core, at most four: a small network hardly gains from a second core."""
     in_time = any(Budget.parse(budget).kind == "seconds" for one in request.asked for budget in one.budgets)
-    return 4 if _on_gpu(request) and not in_time else 1
+    runs = sum(one.seeds * len(one.budgets) for one in request.asked)
+    return 1 if in_time else 4 if _on_gpu(request) else min(4, os.cpu_count() or 1, runs)
 
 
 @dataclass
