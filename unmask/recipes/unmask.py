@@ -18,10 +18,11 @@ _SHAPE: dict[str, Any] = {
     "positions": Rotary(theta=160_000.0, local_theta=10_000.0), "local": Local(window=128, every=3), "epsilon": _EPSILON,
     "dropout": "auto", "scaled_init": True,
 }  # fmt: skip
-# The embeddings start as word vectors that are counted in the text (`start`): a short run learns more (docs/results.md).
+# The embeddings start as word vectors that are counted in the text (`start`), and tiny
+# and mini with wider weights: a short run learns more (docs/results.md).
 SIZES = {
-    "tiny": Transformer(layers=2, width=128, heads=2, feedforward=320, **_SHAPE),
-    "mini": Transformer(layers=4, width=256, heads=4, feedforward=640, **_SHAPE),
+    "tiny": Transformer(layers=2, width=128, heads=2, feedforward=320, deviation=0.06, **_SHAPE),
+    "mini": Transformer(layers=4, width=256, heads=4, feedforward=640, deviation=0.042, **_SHAPE),
     "small": Transformer(layers=4, width=512, heads=8, feedforward=1280, **_SHAPE),
     "medium": Transformer(layers=8, width=512, heads=8, feedforward=1280, **_SHAPE),
     "base": Transformer(layers=12, width=768, heads=12, feedforward=1920, **_SHAPE),
