@@ -152,7 +152,7 @@ def _asked(model: Model, way: SentenceWay, batch: Batch, where: Tensor) -> tuple
     at = where - way.earlier
     if way.second_stream:
         batch = batch.replace(targets={"tokens": _targets(where, batch.ids.flatten()[where])}, order=batch.position)
-    if way.rule is not None:  # before the [MASK] is written, because the decoder reads the tokens themselves
+    if way.rule is not None:  # before the [MASK] is written: decoder rows are made from the text as it is
         decoder = way.rule.rows_for_token(batch, where % batch.shape[1], model.tokenizer.vocabulary)
         batch, at = batch.replace(decoder=decoder), decoder.targets["tokens"].at
     if way.masked:
