@@ -11,6 +11,7 @@ from unmask.convert import export_hf
 from unmask.errors import UserError
 from unmask.evaluate import sentence_scores
 from unmask.evaluate.last_word import LastWord, evaluate_last_words
+from unmask.evaluate.minimal_pairs import Pair, evaluate_pairs
 from unmask.evaluate.sentence_scores import score_sentences
 from unmask.evaluate.sentence_way import ways_of
 from unmask.hide import Mask, Window
@@ -113,6 +114,13 @@ def test_a_score_does_not_depend_on_the_other_sentences_of_its_length(model):
     sentences = [f"the {one} and the {other}" for one in words for other in words]
     together = score_sentences(model, sentences).value
     assert [score_sentences(model, [one]).value[0] for one in sentences[:9]] == pytest.approx(together[:9], rel=1e-5)
+
+
+@pytest.mark.parametrize("model", ["bart", "mass"], indirect=True)
+def test_equal_scores_are_wrong_and_counted(model):
+    found = evaluate_pairs(model, [Pair("the cat", "the cat"), Pair("the cat ", "the cat")])
+    assert found["accuracy"] == 0
+    assert list(found["notes"].values()) == [1, 1]
 
 
 @pytest.mark.parametrize("model", ["bart", "mass"], indirect=True)
