@@ -62,6 +62,7 @@ FACTS: dict[str, Fact] = {
     "mask token": Fact("a tokenizer with a [MASK] token"),
     # fields filled later
     "covered": Fact("predicted tokens that are hidden in the text", ("hide=Masked", "hide.replace=Mask")),
+    "single tokens": Fact("decoder rows for a single token of the text", ("hide=Rewrite", "hide=Window")),
     "in the text": Fact("targets in the text that is read, not in the rows of a decoder", ("hide=Masked",)),
     "one earlier": Fact("hidden tokens that are predicted from the position before them", ("hide=Masked(at=before)",)),
     "from before": Fact("tokens that are predicted from a position before them", ("hide=Next",)),
@@ -351,6 +352,10 @@ class Hide(PartLike, Protocol):
 
     def source(self, batch: Batch, vocabulary: Vocabulary, seed: int) -> Any:
         """A `Source` of unmask.hide.source: where each token of the changed batch came from; None: every token stays."""
+
+    def rows_for_token(self, batch: Batch, place: Tensor, vocabulary: Vocabulary) -> Batch:
+        """Of a rule that gives "single tokens": the rows of a decoder that predicts one token of each row as in training, with
+        this token as the only target of the row. `place`: B, where the token is in the text before any rule changed it."""
 
 
 class See(PartLike, Protocol):

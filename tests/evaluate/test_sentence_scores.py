@@ -16,15 +16,14 @@ from unmask.evaluate import sentence_scores
 from unmask.evaluate.sentence_scores import score_sentences
 from unmask.evaluate.sentence_way import ways_of
 from unmask.infer.batches import left_padded
-from unmask.infer.fill import fill
 
 TEXTS = ["rain", SENTENCES[0][:30], "The cat sat.", "a dog ran away", SENTENCES[1][:24]]
 WAYS = {
-    "albert": "pseudo-likelihood", "awd-lstm": "likelihood", "bert": "pseudo-likelihood", "bert-wwm": "pseudo-likelihood",
+    "albert": "pseudo-likelihood", "awd-lstm": "likelihood", "bart": "pseudo-likelihood", "bert": "pseudo-likelihood", "bert-wwm": "pseudo-likelihood",
     "bert-wwm-ext": "pseudo-likelihood", "char-transformer": "likelihood", "deberta": "pseudo-likelihood",
     "electra": "replaced tokens", "ernie": "pseudo-likelihood", "ernie-2": "pseudo-likelihood", "ernie-thu": "pseudo-likelihood",
     "gpt": "likelihood", "gpt-bert": "likelihood + pseudo-likelihood",
-    "gpt2": "likelihood", "modernbert": "pseudo-likelihood", "roberta": "pseudo-likelihood", "spanbert": "pseudo-likelihood",
+    "gpt2": "likelihood", "mass": "pseudo-likelihood", "modernbert": "pseudo-likelihood", "roberta": "pseudo-likelihood", "spanbert": "pseudo-likelihood",
     "structbert": "pseudo-likelihood", "transformer-xl": "likelihood", "unilm": "likelihood", "unmask": "likelihood + pseudo-likelihood", "xlnet": "likelihood",
 }  # fmt: skip
 
@@ -201,29 +200,16 @@ def test_a_model_that_writes_and_fills_in_adds_both_scores(name, place, tmp_path
     assert last["scores"] == pytest.approx([written + filled], rel=1e-4)
 
 
-DECODERS = [
-    name for name in recipes.names() if "decoder" in gives_of(recipes.get(name, size=recipes.smallest(name)).system)
-]
+PAIRS = [n for n in recipes.names() if "second text" in gives_of(recipes.get(n, size=recipes.smallest(n)).hide)]
 
 
-def test_every_recipe_without_a_decoder_has_a_way():
-    assert sorted([*WAYS, *DECODERS, "elmo"]) == sorted(recipes.names())
+def test_every_recipe_that_learns_from_single_texts_has_a_way():
+    assert sorted([*WAYS, *PAIRS, "elmo"]) == sorted(recipes.names())
 
 
 def test_a_model_whose_vectors_have_two_halves_scores_no_sentences(tmp_path):
     with pytest.raises(UserError, match="cannot score sentences: it predicts neighbours"):
         score_sentences(made("elmo", tmp_path), TEXTS)
-
-
-@pytest.mark.parametrize("name", ["bart", "mass"])
-def test_a_model_with_a_decoder_scores_no_sentences_and_fills_no_gaps(name, tmp_path):
-    model = made(name, tmp_path)
-    with pytest.raises(UserError, match="cannot score sentences, because its decoder.*use a model without a decoder"):
-        score_sentences(model, TEXTS)
-    with pytest.raises(
-        UserError, match="predicts tokens with a decoder.*give the text with its gaps to 'unmask generate'"
-    ):
-        fill(model, "the [MASK] sat")
 
 
 @pytest.mark.parametrize("model", WAYS, indirect=True)

@@ -188,3 +188,14 @@ def test_a_shorter_row_without_a_decoder_is_refused_with_what_to_set():
         UserError, match=r"Infill removes tokens.*got at=same: set at=none, after a rule.*hide=\(Rewrite, Masked"
     ):
         Masked(replace=Infill())
+
+
+def test_the_rows_for_one_token_are_those_of_the_whole_text_and_only_this_token_is_a_target():
+    batch, place = rows(), torch.tensor([3, 14, 15, 9, 26, 5])
+    usual, found = Rewrite().apply(batch, WORDS, 0).decoder, Rewrite().rows_for_token(batch, place, WORDS)
+    for name in ("ids", "position", "example", "rank"):
+        assert torch.equal(getattr(found, name), getattr(usual, name))
+    targets = found.targets["tokens"]
+    assert torch.equal(targets.at, torch.arange(6) * 90 + place)
+    assert torch.equal(targets.ids, batch.ids.flatten()[targets.at])
+    assert torch.equal(targets.where, targets.at)

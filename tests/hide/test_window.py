@@ -79,3 +79,19 @@ def test_a_window_that_would_shorten_the_row_or_has_no_sense_is_refused():
         Window(replace=Infill())
     with pytest.raises(UserError, match="add up to at most 1, got 0.7 and 0.6"):
         Window(start=0.7, end=0.6)
+
+
+def test_the_rows_for_one_token_are_those_of_a_window_of_this_token():
+    batch = rows(examples=1)
+    rule = Window(budget=1e-6)
+    usual, chosen = rule.apply(batch, WORDS, 0).decoder, rule.chosen(batch, WORDS, 0)
+    place = chosen.long().argmax(1)
+    found = rule.rows_for_token(batch, place, WORDS)
+    assert found.shape == (6, 1)
+    for name in ("ids", "position", "example", "rank"):
+        assert torch.equal(getattr(found, name), getattr(usual, name)[:, :1])
+    targets = found.targets["tokens"]
+    assert torch.equal(targets.where, torch.arange(6) * 60 + place)
+    assert torch.equal(targets.ids, batch.ids.flatten()[targets.where])
+    assert torch.equal(targets.at, torch.arange(6))
+    assert (targets.weight == 1).all()

@@ -131,21 +131,34 @@ def _scored(model: Model, way: SentenceWay, texts: Tensor, place: Tensor) -> Ten
     rows, length = texts.shape
     places = place[:, None] if way.masked else torch.arange(length, device=texts.device).expand(rows, length)
     wanted = texts.gather(1, places).flatten()
-    read = texts.scatter(1, places, model.tokenizer.role("mask")) if way.masked else texts
-    batch = _batch(way, read[:, : length - way.next_token])
+    batch = _batch(way, texts[:, : length - way.next_token])
     where = (torch.arange(rows, device=texts.device)[:, None] * batch.shape[1] + len(way.front) + places).flatten()
-    if way.second_stream:
-        batch = batch.replace(targets={"tokens": _targets(where, wanted)}, order=batch.position)
+    batch, at = _asked(model, way, batch, where)
     hidden = model.system.look(batch, way.track)
     if way.fact == ORIGINAL:
         return head.original(hidden, batch).flatten()[where].float()
-    vectors = hidden.query if hidden.query is not None else hidden.for_prediction.flatten(0, 1)[where - way.earlier]
+    vectors = hidden.query if hidden.query is not None else hidden.for_prediction.flatten(0, 1)[at]
     most = max(1, SCORES[texts.device.type] // model.tokenizer.vocabulary.size)
     found = [
         -F.cross_entropy(head.decode(Hidden((some[None],)), batch)[0].float(), ids, reduction="none")
         for some, ids in zip(vectors.split(most), wanted.split(most), strict=True)
     ]
     return torch.cat(found)
+
+
+def _asked(model: Model, way: SentenceWay, batch: Batch, where: Tensor) -> tuple[Batch, Tensor]:
+    """The batch that is read to score these tokens, and the flat index of the vector that predicts each of them. `where`: the
+    flat indices of the tokens."""
+    at = where - way.earlier
+    if way.second_stream:
+        batch = batch.replace(targets={"tokens": _targets(where, batch.ids.flatten()[where])}, order=batch.position)
+    if way.rule is not None:  # before the [MASK] is written: decoder rows are made from the text as it is
+        decoder = way.rule.rows_for_token(batch, where % batch.shape[1], model.tokenizer.vocabulary)
+        batch, at = batch.replace(decoder=decoder), decoder.targets["tokens"].at
+    if way.masked:
+        ids = batch.ids.flatten().index_fill(0, where, model.tokenizer.role("mask"))
+        batch = batch.replace(ids=ids.view(batch.shape))
+    return batch, at
 
 
 def _batch(way: SentenceWay, texts: Tensor) -> Batch:

@@ -1,7 +1,9 @@
 """The ways in which a model scores a sentence. They follow from the facts of the recipe.
 
 likelihood          the sum of log p(token | the tokens before it); or after it, for a model that sees only these
-pseudo-likelihood   the sum of log p(token | all other tokens), one [MASK] at a time (Salazar et al. 2020)
+pseudo-likelihood   the sum of log p(token | all other tokens), one [MASK] at a time (Salazar et al. 2020). A decoder that writes
+                    the whole text reads the tokens before the masked one too (BART); one that writes a window of the text
+                    writes a window of one token (MASS)
 replaced tokens     the sum of log p(the token was not replaced), by a network that reads what a generator wrote
 
 A model that learned both to write and to fill in masked tokens scores in both ways, and the scores are added (GPT-BERT).
@@ -12,8 +14,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from unmask.axes import gives_of
-from unmask.errors import UserError
+from unmask.axes import Hide, gives_of, needs_of, rules
+from unmask.errors import UserError, require
 from unmask.infer.likelihood import predicts_next
 from unmask.infer.model import Model
 from unmask.recipe import MAIN, Recipe
@@ -36,6 +38,9 @@ class SentenceWay:
     masked: bool = False  # a sentence has a row for each of its tokens, in which [MASK] stands for this token
     earlier: int = 0  # 1: a token is predicted from the place before it
     second_stream: bool = False  # a query stream scores all tokens, in the order of the sentence
+    rule: Hide | None = (
+        None  # makes the rows of the decoder that predicts the masked token; None: the row itself predicts it
+    )
 
     @property
     def next_token(self) -> bool:
@@ -56,11 +61,7 @@ def ways_of(model: Model) -> tuple[SentenceWay, ...]:
         )
     networks = gives_of(recipe.system)
     if "decoder" in networks:
-        raise UserError(
-            "{folder} cannot score sentences, because its decoder predicts tokens from a source, not from the sentence itself: use a "
-            "model without a decoder",
-            folder=model.folder,
-        )
+        return (_decoded(model),)
     if "original" in networks:  # the network has never read a [MASK]
         fact = ORIGINAL if ORIGINAL in scores else TOKENS
         return (SentenceWay("replaced tokens", fact, MAIN, *_around(model)),)
@@ -80,6 +81,26 @@ def _masked(model: Model, name: str) -> SentenceWay:
         "likelihood" if sees & {"left", "right"} else "pseudo-likelihood", TOKENS, name,
         _begin(model) if earlier or "left" in sees else front, back, segments, masked=True, earlier=int(earlier),
     )  # fmt: skip
+
+
+def _decoded(model: Model) -> SentenceWay:
+    """By a decoder, with the rows for a single token that a rule of `hide` makes."""
+    tracks = model.recipe.all_tracks()
+    pairs = [(name, rule) for name, track in tracks.items() for rule in rules(track.hide)]
+    name, rule = next((pair for pair in pairs if "single tokens" in pair[1].gives), (MAIN, None))
+    if rule is None:
+        raise UserError(
+            "{folder} cannot score sentences, because its decoder writes another text than its encoder reads: use a model that "
+            "was pretrained on single texts, such as bart or bert",
+            folder=model.folder,
+        )
+    require(
+        "mask token" in needs_of(tracks[name].hide),
+        "{folder} cannot score sentences, because its encoder has never read a [MASK]: use a model whose hide writes [MASK] into "
+        "the text, such as bart with its own hide",
+        folder=model.folder,
+    )
+    return SentenceWay("pseudo-likelihood", TOKENS, name, *_around(model), masked=True, rule=rule)
 
 
 def _view(recipe: Recipe) -> str:

@@ -9,6 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from unmask import tree
 from unmask.axes import Need
 from unmask.batch import Batch, Targets, Vocabulary
 from unmask.hide.rule import Rule
@@ -32,15 +33,20 @@ class Rewrite(Rule):
 
     @property
     def gives(self) -> frozenset[str]:
-        return frozenset({"decoder rows", "targets:tokens", "from before"})
+        return frozenset({"decoder rows", "targets:tokens", "from before", "single tokens"})
 
     @property
     def share(self) -> float:
         return 1.0
 
     def apply(self, batch: Batch, vocabulary: Vocabulary, seed: int) -> Batch:
-        here = torch.arange(batch.ids.numel(), device=batch.ids.device)
-        return batch.replace(decoder=_decoder(batch, here, vocabulary))
+        return batch.replace(decoder=_decoder(batch, _every_place(batch), vocabulary))
+
+    def rows_for_token(self, batch: Batch, place: Tensor, vocabulary: Vocabulary) -> Batch:
+        """The decoder reads the whole text, but a token is predicted from the tokens before it alone."""
+        decoder = _decoder(batch, _every_place(batch), vocabulary)
+        one = torch.arange(len(place), device=place.device) * batch.shape[1] + place
+        return decoder.replace(targets={"tokens": tree.mapped(decoder.targets["tokens"], lambda field: field[one])})
 
 
 @dataclass(frozen=True)
@@ -99,12 +105,16 @@ class WriteSecond(Rule):
 
 def _decoder(batch: Batch, where: Tensor, vocabulary: Vocabulary) -> Batch:
     """The rows of a decoder that writes these texts. `where`: the flat index of each token before any rule changed the text."""
-    here = torch.arange(batch.ids.numel(), device=batch.ids.device)
-    found = Targets(where, here, batch.ids.flatten(), where, where, batch.real.flatten().float())
+    found = Targets(where, _every_place(batch), batch.ids.flatten(), where, where, batch.real.flatten().float())
     decoder = batch.replace(
         ids=_shifted(batch, vocabulary), summary=_ends(batch), columns={}, targets={"tokens": found}
     )
     return LeftToRight().apply(decoder)
+
+
+def _every_place(batch: Batch) -> Tensor:
+    """The flat index of every token."""
+    return torch.arange(batch.ids.numel(), device=batch.ids.device)
 
 
 def _shifted(batch: Batch, vocabulary: Vocabulary) -> Tensor:

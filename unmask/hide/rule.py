@@ -29,3 +29,6 @@ class Rule(Part):
 
     def source(self, batch: Batch, vocabulary: Vocabulary, seed: int) -> Source | None:
         return None
+
+    def rows_for_token(self, batch: Batch, place: Tensor, vocabulary: Vocabulary) -> Batch:
+        raise NotImplementedError

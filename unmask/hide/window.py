@@ -70,7 +70,7 @@ class Window(Rule):
 
     @property
     def gives(self) -> frozenset[str]:
-        return frozenset({"decoder rows", "targets:tokens"})
+        return frozenset({"decoder rows", "targets:tokens", "single tokens"})
 
     @property
     def units(self) -> Units:
@@ -92,6 +92,12 @@ class Window(Rule):
         ids, _ = self.replace.apply(batch, chosen, units, vocabulary, seed, visit)
         found = targets(batch, units, chosen, self._places(batch))
         return batch.replace(ids=ids, decoder=_decoder(batch, found, chosen, vocabulary.mask or 0))
+
+    def rows_for_token(self, batch: Batch, place: Tensor, vocabulary: Vocabulary) -> Batch:
+        """A window of one token."""
+        chosen = torch.zeros_like(batch.text).scatter(1, place[:, None], True)
+        found = targets(batch, self.units.label(batch, 0, batch.visit), chosen, 1)
+        return _decoder(batch, found, chosen, vocabulary.mask or 0)
 
     def chosen(self, batch: Batch, vocabulary: Vocabulary, seed: int) -> Tensor:
         text, slot = batch.text, batch.example.clamp(min=0)
