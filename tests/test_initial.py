@@ -54,8 +54,7 @@ def usual(name: str) -> tuple[str, ...]:
 
 def near(recipe: Recipe) -> list[str]:
     """The networks of a recipe in which heads start at the neighbours of a token."""
-    networks = {name: getattr(recipe.system, name, None) for name in ("backbone", "generator")}
-    return [name for name, one in networks.items() if getattr(one, "positions", NoPositions()).neighbours]
+    return [name for name, one in recipe.system.networks.items() if getattr(one, "positions", NoPositions()).neighbours]
 
 
 @pytest.mark.parametrize(

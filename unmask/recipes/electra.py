@@ -92,7 +92,7 @@ def recipe(size: str = "base", variant: str = "paper") -> Recipe:
         feedforward=backbone.feedforward // part,
         initial_projection=backbone.initial_projection,
         deviation=_deviation(backbone.width // part, near),
-        **(_NEAR if near else {"dropout": backbone.dropout}),
+        dropout=backbone.dropout,
     )
     return Recipe(
         name="electra",
