@@ -334,6 +334,24 @@ def test_the_untrained_copies_are_adapted_once_by_a_run_that_can(here, shards, t
     assert [bool(run_["untrained"]) for run_ in found["runs"]] == [False, True]  # not once more by the smaller budget
 
 
+def test_networks_with_filled_embeddings_are_also_compared_with_their_start(here, shards, tasks, tmp_path):
+    options = {"tasks": tasks, "task_seeds": 2, "budget": "2steps"}
+    entries = ["gpt2", "gpt2+start=none+name=random"]
+    found = compare(entries, tmp_path / "c", shards["wordpiece"], **options)
+    assert {name: set(scores) for name, scores in found["start"].items()} == {"gpt2": {"words"}}
+    rows = {row["entry"]: row for row in found["summary"] if row["task"] == "words"}
+    assert rows["gpt2"]["start"] == pytest.approx(sum(found["start"]["gpt2"]["words"].values()) / 2)
+    assert rows["random"]["start"] is None
+    filled, random = found["runs"]
+    assert not random["start"]
+    assert sum("1steps" in command for command in filled["commands"]) == 1
+    assert not (tmp_path / "c" / "adapted" / filled["name"] / "start").exists()
+    assert "gpt2, start" in (tmp_path / "c" / "report.html").read_text()
+    again = compare(entries, tmp_path / "c", shards["wordpiece"], **options)
+    assert again["start"] == found["start"]
+    assert len(here) == 2  # nothing was measured again
+
+
 def test_budgets_keep_their_unit_and_their_first_spelling(here, shards, tmp_path):
     data = shards["wordpiece"]
     compare(["gpt2"], tmp_path / "c", data, budget="20steps")

@@ -32,7 +32,7 @@ def compare(
     `recipes`: names with settings, such as "roberta+hide.budget=0.4". `budget`: one or several, such as "5m,20m". `tasks`:
     a folder of labelled files, minimal pairs and texts. `sweep`: settings with several values, such as
     "optimise.rate=3e-4,7e-4", of which the best are found first for each recipe, by `sweep_by`: loss, or a task.
-    `ablate`: compare each recipe also without each of its tracks that take turns, and with each alone. `untrained`: also adapt copies with random weights. `at_once`: runs that share the machine. The folder `out` may hold an
+    `ablate`: compare each recipe also without each of its tracks that take turns, and with each alone. `untrained`: also adapt copies with random weights, and copies after one step. `at_once`: runs that share the machine. The folder `out` may hold an
     earlier comparison: it goes on, and what is new is added."""
     given = listed(data)
     require(

@@ -63,7 +63,11 @@ def compare(
         typer.Option("--ablate", help="Also without each track that takes turns (ERNIE 2.0's tasks), and each alone."),
     ] = False,
     untrained: Annotated[
-        bool, typer.Option("--untrained/--no-untrained", help="Also adapt copies with random weights, to see the gain.")
+        bool,
+        typer.Option(
+            "--untrained/--no-untrained",
+            help="Also adapt copies with random weights, and copies after one step, to see the gain.",
+        ),
     ] = True,
     at_once: Annotated[
         int | None,

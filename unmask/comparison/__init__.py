@@ -48,7 +48,7 @@ __all__ = [
 EVERY = 1.0  # seconds between looks at the processes
 PATIENCE = 20.0  # seconds that processes have to save their state when the comparison is stopped
 BEST, LOGS = "best", "logs"
-WRITTEN = (BEST, LOGS, jobs.MEASURED, jobs.RUNS, jobs.JOBS, "adapted", "examples")  # folders of a comparison
+WRITTEN = (BEST, LOGS, jobs.MEASURED, jobs.RUNS, jobs.JOBS, jobs.ADAPTED, "examples")  # folders of a comparison
 _CHILD = "import sys; from pathlib import Path; from unmask.comparison.job import main; sys.exit(main(*map(Path, sys.argv[1:])))"
 
 

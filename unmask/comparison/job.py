@@ -13,7 +13,8 @@ import signal
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +37,9 @@ from unmask.text.atomic_write import drafted
 from unmask.threads import wait_without_spinning
 from unmask.train import log
 
-MEASURED, RUNS, JOBS = "measured", "runs", "jobs"
+MEASURED, RUNS, JOBS, ADAPTED = "measured", "runs", "jobs", "adapted"
+# copies of a network that are adapted too: with random weights; and after one step, with what fills it before training
+CONTROLS = ("untrained", "start")
 # the score that stands for all scores of a file without a task, by the first of these names; and whether more is better
 MAIN = {"mean_over_paradigms": True, "accuracy": True, "bits_per_byte": False}
 
@@ -70,7 +73,7 @@ class Measuring:
         self.run, data = folder / RUNS / job.name, request.data_key(job)
         fresh: dict[str, Any] = {"entry": asdict(job.entry), "budget": job.budget, "seed": job.seed, "tuning": job.tuning,
                                  "recipe_key": job.entry.key, "data_key": data, "pretraining": {}, "tasks": {}, "scores": {},
-                                 "untrained": {}, "skipped": {}, "notices": [], "commands": []}  # fmt: skip
+                                 **{name: {} for name in CONTROLS}, "skipped": {}, "notices": [], "commands": []}  # fmt: skip
         # a run that was deleted is trained again: what was measured of it is not of the new one
         self.before = read_result(folder, job, data) if (self.run / run.RECIPE).is_file() else {}
         self.result = fresh | self.before | {"error": None, "out_of_memory": False, "done": False}
@@ -82,7 +85,7 @@ class Measuring:
             draft.write_text(json.dumps(self.result, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
     def measure(self, tasks: list[TaskFiles], *, control: bool) -> None:
-        """Measure what is missing. `control`: also adapt copies with random weights."""
+        """Measure what is missing. `control`: also adapt copies that have learned nothing."""
         if not self.before:  # what may be there is of another recipe or other data
             shutil.rmtree(self.run, ignore_errors=True)
         self._forget(tasks)
@@ -97,6 +100,7 @@ class Measuring:
                 self.result["skipped"][task.name] = str(error)
             self.result["tasks"][task.name] = task.key
             self.write()
+        shutil.rmtree(self._at_start, ignore_errors=True)
         self.result["done"] = True
         self.write()
 
@@ -104,7 +108,7 @@ class Measuring:
         """Drop the scores of tasks that have changed or are gone."""
         now = {task.name: task.key for task in tasks}
         for name in [name for name, key in self.result["tasks"].items() if now.get(name) != key]:
-            for place in ("tasks", "scores", "untrained", "skipped"):
+            for place in ("tasks", "scores", *CONTROLS, "skipped"):
                 self.result[place].pop(name, None)
 
     def _opened(self, folder: Path) -> Model:
@@ -116,9 +120,31 @@ class Measuring:
         if task.kind is None:
             self._score(model, task)
             return
-        self._adapt(model, task, "scores", fresh=False)
+        self._adapt(model, task, "scores")
         if control:
             self._adapt(model, task, "untrained", fresh=True)
+        if control and model.recipe.start is not None and self._missing(task, "start"):
+            self._adapt(self._start, task, "start")
+
+    @cached_property
+    def _start(self) -> Model:
+        """The network after one step: with what fills it before training, such as word vectors, and next to nothing else."""
+        job = replace(self.job, budget="1steps")
+        for record in pretrain(job.entry.made(), self.request.data_of(job.prepared), self._at_start, budget=job.budget,
+                               seed=job.seed, device=self.request.device, overwrite=True, stop=self.stop):  # fmt: skip
+            if record.get("stopped"):
+                raise Stopped
+        self.result["commands"].append(_pretrain_command(job, self.request, self._at_start))
+        return self._opened(self._at_start)
+
+    @property
+    def _at_start(self) -> Path:
+        return self.folder / ADAPTED / self.job.name / "start"
+
+    def _missing(self, task: TaskFiles, into: str) -> list[int]:
+        """The adapting seeds that have no score yet."""
+        found = self.result[into].get(task.name, {})
+        return [seed for seed in range(self.request.task_seeds) if str(seed) not in found]
 
     def _pretrain(self) -> None:
         recipe, job = self.job.entry.made(), self.job
@@ -149,18 +175,17 @@ class Measuring:
             self.result["scores"][task.name] = {"0": main_score(evaluate_file(model, task.test), None)}
             self.result["commands"].append(shlex.join(["unmask", "evaluate", str(self.run), str(task.test)]))
 
-    def _adapt(self, model: Model, task: TaskFiles, into: str, *, fresh: bool) -> None:
+    def _adapt(self, model: Model, task: TaskFiles, into: str, *, fresh: bool = False) -> None:
         assert task.train is not None
-        part, way = task.task(), task.way()
+        part, way, missing = task.task(), task.way(), self._missing(task, into)
         found = self.result[into].setdefault(task.name, {})
-        missing = [seed for seed in range(self.request.task_seeds) if str(seed) not in found]
         if not missing:
             return
         examples, held, tested = (
             part.read(file, None)[0] if file else [] for file in (task.train, task.dev, task.test)
         )
         for seed in missing:
-            out = self.folder / "adapted" / self.job.name / f"{task.name}-{into}-{seed}"
+            out = self.folder / ADAPTED / self.job.name / f"{task.name}-{into}-{seed}"
             chosen, file = task.drawn(examples, seed), task.train
             if len(chosen) < len(examples):
                 file = _write_drawn(self.folder / "examples" / f"{task.name}-{task.key}-{seed}.jsonl", chosen)
@@ -170,7 +195,7 @@ class Measuring:
                     raise Stopped
             found[str(seed)] = main_score(evaluate_examples(self._opened(out), tested), part)
             shutil.rmtree(out)
-            self.result["commands"] += _adapt_commands(task, self.run, file, out, seed, fresh=fresh)
+            self.result["commands"] += _adapt_commands(task, model.folder, file, out, seed, fresh=fresh)
             self.write()
 
     def _notice(self, record: dict[str, Any]) -> None:

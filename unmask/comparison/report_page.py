@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from unmask import html_page
+from unmask.comparison.job import CONTROLS
 from unmask.comparison.summary import HELD_OUT
 from unmask.train import Budget
 
@@ -21,7 +22,7 @@ SHARES = (
     "micro_f1",
     "mrr",
 )  # scores from 0 to 1, which are drawn as bars
-MOST_BARS = 4  # entries that are drawn as bars
+MOST_BARS = 3  # entries that are drawn as bars
 COLUMNS = ["entry", "budget", "runs", "at once", "time", "tokens", "operations", "memory", "held-out loss"]
 
 
@@ -40,7 +41,8 @@ def _parts(results: dict[str, Any]) -> Iterator[str]:
         f"Text: {', '.join(request['data'])}. Machine: {results['machine']}, torch {results['torch']}. Scores are means over "
         f"pretraining seeds and {request['task_seeds']} adapting seeds; ± is half of the 95% interval, over pretraining seeds "
         'if there are several, otherwise over adapting seeds. "Untrained" is the same network with random weights, adapted '
-        "in the same way. Recipes hide and predict different things, so the held-out loss compares a recipe with itself only."
+        'in the same way; "start" is the network after one step, with embeddings that start as word vectors counted in the text. '
+        "Recipes hide and predict different things, so the held-out loss compares a recipe with itself only."
     )
     unfinished = [run for run in results["runs"] if run["state"] != "done"]
     if unfinished:
@@ -78,10 +80,10 @@ def columns(results: dict[str, Any]) -> list[str]:
 
 
 def _score_columns(results: dict[str, Any]) -> list[str]:
-    """For each task its score, that of the untrained copy, and the difference to the first entry."""
+    """For each task its score, those of the copies that have learned nothing, and the difference to the first entry."""
     found = []
     for task in results["tasks"]:
-        found += [task, "untrained"] if _has(results, task, "untrained") else [task]
+        found += [task, *(name for name in CONTROLS if _has(results, task, name))]
         found += [f"to {results['entries'][0]['name']}"] if _has(results, task, "difference") else []
     return found
 
@@ -101,9 +103,10 @@ def rows(results: dict[str, Any]) -> Iterator[list[str]]:
         for task, about in results["tasks"].items():
             row, percent = summary.get(task), about["measure"] != "bits_per_byte"
             cells.append(spread(row, percent=percent))
-            if _has(results, task, "untrained"):
-                control = row["untrained"] if row else None
-                cells.append("-" if control is None else number(control, percent=percent))
+            for name in CONTROLS:
+                if _has(results, task, name):
+                    control = row[name] if row else None
+                    cells.append("-" if control is None else number(control, percent=percent))
             if _has(results, task, "difference"):
                 found = row["difference"] if row else None
                 cells.append("-" if found is None else spread(found, percent=percent, sign=True))
@@ -176,9 +179,10 @@ def _dots(results: dict[str, Any], task: str) -> Iterator[tuple[str, tuple[float
         name = entry["name"]
         runs = [run for run in results["runs"] if run["entry"] == name]
         yield name, tuple(one["score"] for run in runs for one in run["scores"].get(task, {}).values())
-        control = results["untrained"].get(name, {}).get(task)
-        if control:
-            yield f"{name}, untrained", tuple(control.values())
+        for copy in CONTROLS:
+            control = results[copy].get(name, {}).get(task)
+            if control:
+                yield f"{name}, {copy}", tuple(control.values())
 
 
 def _longest(results: dict[str, Any], name: str) -> dict[str, Any] | None:

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 
 from unmask.comparison.estimates import Estimate, Scores, difference, estimate
-from unmask.comparison.job import RUNS
+from unmask.comparison.job import CONTROLS, RUNS
 from unmask.comparison.request import Job, Request
 from unmask.comparison.state import State
 from unmask.text.atomic_write import drafted
@@ -25,7 +25,7 @@ HELD_OUT = "held-out loss"  # the name of the loss among the tasks; it is compar
 def write_results(folder: Path, request: Request, state: State) -> dict[str, Any]:
     """Write `results.json`; returns its content."""
     runs = [_run(folder, job, state.results.get(job.name, {})) for _, job in state.compared]
-    untrained = _untrained(runs)
+    controls = {name: _controls(runs, name) for name in CONTROLS}
     results = {
         "request": asdict(request),
         "machine": torch.cuda.get_device_name() if torch.cuda.is_available() else "cpu",
@@ -33,8 +33,8 @@ def write_results(folder: Path, request: Request, state: State) -> dict[str, Any
         "tasks": _tasks(runs),
         "entries": [_entry(one.entry.name, state) for one in request.asked],
         "runs": runs,
-        "untrained": untrained,
-        "summary": list(_summary(request, runs, untrained)),
+        **controls,
+        "summary": list(_summary(request, runs, controls)),
         "tuning": [_run(folder, job, state.results.get(job.name, {})) for job in _sweeps(state)],
     }
     results["ranking"] = list(ranking(results))
@@ -54,7 +54,14 @@ def _run(folder: Path, job: Job, result: dict[str, Any]) -> dict[str, Any]:
     per_token = measured["flops"] / measured["tokens"] if measured else 0.0
     records = [record for record in log.read(folder / RUNS / job.name) if "validation_loss" in record]
     curve = [[r["tokens"], r["seconds"], r["tokens"] * per_token, r["validation_loss"]] for r in records if measured]
-    empty: dict[str, Any] = {"scores": {}, "untrained": {}, "skipped": {}, "notices": [], "commands": [], "error": None}
+    empty: dict[str, Any] = {
+        "scores": {},
+        **{name: {} for name in CONTROLS},
+        "skipped": {},
+        "notices": [],
+        "commands": [],
+        "error": None,
+    }
     kept = {name: result.get(name, value) for name, value in empty.items()}
     return {"entry": job.entry.name, "settings": list(job.entry.settings), "budget": job.budget, "seed": job.seed,
             "name": job.name, "state": state, **measured, **kept, "curve": curve}  # fmt: skip
@@ -80,12 +87,12 @@ def _tasks(runs: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
     return found
 
 
-def _untrained(runs: list[dict[str, Any]]) -> dict[str, dict[str, dict[str, float]]]:
-    """The scores of the copies with random weights, by entry and task."""
+def _controls(runs: list[dict[str, Any]], name: str) -> dict[str, dict[str, dict[str, float]]]:
+    """The scores of the copies that have learned nothing, by entry and task."""
     return {
-        run["entry"]: {task: {seed: one["score"] for seed, one in scores.items()} for task, scores in run["untrained"].items()}
+        run["entry"]: {task: {seed: one["score"] for seed, one in scores.items()} for task, scores in run[name].items()}
         for run in runs
-        if run["untrained"]
+        if run[name]
     }  # fmt: skip
 
 
@@ -102,9 +109,9 @@ def scores_of(runs: list[dict[str, Any]], entry: str, budget: str, task: str) ->
     return found
 
 
-def _summary(request: Request, runs: list[dict[str, Any]], untrained: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """A row for each entry, budget and task: mean and interval, the gain over the untrained copy, and the difference to the
-    first entry with the same budget."""
+def _summary(request: Request, runs: list[dict[str, Any]], controls: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """A row for each entry, budget and task: mean and interval, the controls, the gain over the untrained copy, and the
+    difference to the first entry with the same budget."""
     first = request.asked[0].entry.name
     for asked, task in itertools.product(request.asked, (HELD_OUT, *_tasks(runs))):
         for budget in asked.budgets:
@@ -112,15 +119,19 @@ def _summary(request: Request, runs: list[dict[str, Any]], untrained: dict[str, 
             scores = scores_of(runs, name, budget, task)
             if not scores:
                 continue
-            control = untrained.get(name, {}).get(task)
-            same = {int(seed): score for seed, score in control.items()} if control else {}
+            same, start = (_by_seed(controls[control].get(name, {}).get(task)) for control in CONTROLS)
             base = scores_of(runs, first, budget, task) if task != HELD_OUT and name != first else {}
             yield {
                 "entry": name, "budget": budget, "task": task, **_plain(estimate(scores)),
                 "untrained": estimate({0: same}).mean if same else None,
+                "start": estimate({0: start}).mean if start else None,
                 "gain": _plain(difference(scores, dict.fromkeys(scores, same))) if same else None,
                 "difference": _plain(difference(scores, base)) if base else None,
             }  # fmt: skip
+
+
+def _by_seed(control: dict[str, float] | None) -> dict[int, float]:
+    return {int(seed): score for seed, score in (control or {}).items()}
 
 
 def _plain(found: Estimate | None) -> Any:
