@@ -1,8 +1,9 @@
 """The demo: compare a small pretrained model with its untrained copy, on text that every machine has.
 
 It collects the docstrings of installed Python packages and pretrains a small model on them. With a few labels, it then
-adapts the model to classify which library a text comes from. An untrained copy is adapted too. This is one call of
-`unmask.compare`, and the report is its report.
+adapts the model to classify which library a text comes from. Two copies are adapted too: one with random weights, and one after
+a single step, which has only the word vectors that its embeddings start with. This is one call of `unmask.compare`, and the
+report is its report.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from unmask.text.docstrings import docstrings
 LIBRARIES = ("stdlib", "torch", "numpy", "sympy", "networkx")
 TESTED = 100  # test texts of each library; they are not used for pretraining
 SEEDS = 3  # adapting seeds
+COPIES = 3  # of the network are adapted: pretrained, after one step, with random weights
 SHORTEST, SHOWN = 200, 500  # in characters: the shortest text of the classifier, and how much of each text it reads
 VOCABULARY = 4_000
 RECIPE, SIZE = "gpt2", "tiny"
@@ -108,7 +110,7 @@ def _adapting_seconds(out: Path, device: str | None) -> float:
     (out / "probe.jsonl").unlink()
     epochs = sum(epochs * labels / most for labels, epochs in EPOCHS.items())  # of as many examples as were measured
     tests = len(EPOCHS) * TESTED / most / 3  # a text is read once to test, and three times that work to learn
-    return 1.2 * took * (epochs + tests) * 2 * SEEDS + 10
+    return 1.2 * took * (epochs + tests) * COPIES * SEEDS + 20
 
 
 def _collect(seed: int) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
@@ -138,15 +140,15 @@ def _prose(words: str) -> str:
     return NAMES.sub("", "\n".join(kept)).strip()
 
 
-COLUMNS = ["labels per library", "pretrained", "untrained", "gain"]
+COLUMNS = ["labels per library", "pretrained", "start", "untrained", "gain"]
 
 
 def _rows(results: dict[str, Any]) -> list[list[str]]:
     """Accuracy in percent, with half of the 95% interval over the adapting seeds."""
     rows = [row for row in results["summary"] if row["gain"] is not None]
     return [
-        [row["task"], f"{100 * row['mean']:.1f} ± {100 * (row['high'] - row['mean']):.1f}", f"{100 * row['untrained']:.1f}",
-         f"{100 * row['gain']['mean']:+.1f}"]
+        [row["task"], f"{100 * row['mean']:.1f} ± {100 * (row['high'] - row['mean']):.1f}", f"{100 * row['start']:.1f}",
+         f"{100 * row['untrained']:.1f}", f"{100 * row['gain']['mean']:+.1f}"]
         for row in rows
     ]  # fmt: skip
 
