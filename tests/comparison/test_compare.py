@@ -14,6 +14,7 @@ from tests.command import mistake, run, settings
 from unmask import comparison
 from unmask.adapt.lora import Lora
 from unmask.comparison import job as jobs
+from unmask.comparison.entry import Entry
 from unmask.comparison.entry import _key as entry_key
 from unmask.comparison.estimates import estimate
 from unmask.comparison.one_command import one_command
@@ -332,6 +333,16 @@ def test_the_untrained_copies_are_adapted_once_by_a_run_that_can(here, shards, t
     found = compare(["gpt2"], tmp_path / "c", shards["wordpiece"], budget="2steps", **options)
     assert set(found["untrained"]["gpt2"]) == {"words"}
     assert [bool(run_["untrained"]) for run_ in found["runs"]] == [False, True]  # not once more by the smaller budget
+
+
+def test_a_report_keeps_what_was_measured_when_a_recipe_has_changed(here, shards, tmp_path, monkeypatch):
+    found = compare(["gpt2"], tmp_path / "c", shards["wordpiece"], budget="2steps")
+    monkeypatch.setattr(Entry, "key", "of a newer version")
+    again = unmask.compare_report(tmp_path / "c")
+    assert [run_["state"] for run_ in again["runs"]] == ["done"]
+    assert again["summary"] == found["summary"]
+    compare(["gpt2"], tmp_path / "c", shards["wordpiece"], budget="2steps")
+    assert len(here) == 2  # a comparison that goes on trains it again
 
 
 def test_networks_with_filled_embeddings_are_also_compared_with_their_start(here, shards, tasks, tmp_path):

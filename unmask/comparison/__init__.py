@@ -52,10 +52,11 @@ WRITTEN = (BEST, LOGS, jobs.MEASURED, jobs.RUNS, jobs.JOBS, jobs.ADAPTED, "examp
 _CHILD = "import sys; from pathlib import Path; from unmask.comparison.job import main; sys.exit(main(*map(Path, sys.argv[1:])))"
 
 
-def report(folder: Path) -> dict[str, Any]:
-    """Write `results.json` and `report.html` again from what was measured; returns the results."""
+def report(folder: Path, *, any_recipe: bool = True) -> dict[str, Any]:
+    """Write `results.json` and `report.html` again from what was measured; returns the results. `any_recipe`: also of runs whose
+    recipe has changed since."""
     request = read(folder)
-    results = write_results(folder, request, state_of(folder, request, (), ended=True))
+    results = write_results(folder, request, state_of(folder, request, (), ended=True, any_recipe=any_recipe))
     write_report(folder, results)
     return results | {"table": {"columns": columns(results), "rows": list(rows(results))}}
 
@@ -94,7 +95,7 @@ def _compare(
     number = at_once or _usual(request)
     with shared_gpu(number if _on_gpu(request) else 1) as environment:
         yield from _Work(folder, request, tasks, number, environment, stop).done()
-    results = report(folder)
+    results = report(folder, any_recipe=False)  # runs of an older recipe wait to be trained again
     for run in results["runs"]:
         for task, why in run["skipped"].items():
             yield {"event": "notice", "text": f"{run['name']} has no score for {task}: {why}"}

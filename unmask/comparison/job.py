@@ -48,16 +48,16 @@ def result_file(folder: Path, job: Job) -> Path:
     return folder / MEASURED / f"{job.name}.json"
 
 
-def read_result(folder: Path, job: Job, data: str | None) -> dict[str, Any]:
+def read_result(folder: Path, job: Job, data: str | None, *, any_recipe: bool = False) -> dict[str, Any]:
     """What was measured of a job so far; empty if nothing was, or with another recipe or other data. `data`: their key;
-    None: any data."""
+    None: any data. `any_recipe`: also if the recipe has changed since."""
     file = result_file(folder, job)
     try:
         found: dict[str, Any] = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
     except ValueError:  # written by hand, or a damaged disk: it is measured again
         return {}
-    same = found.get("recipe_key") == job.entry.key and data in (None, found.get("data_key"))
-    return found if same else {}
+    same = any_recipe or found.get("recipe_key") == job.entry.key
+    return found if same and data in (None, found.get("data_key")) else {}
 
 
 class Stopped(Exception):

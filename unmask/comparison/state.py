@@ -31,10 +31,12 @@ class State:
 
 
 def state_of(
-    folder: Path, request: Request, tasks: Sequence[TaskFiles], *, tried: frozenset[str] = frozenset(), ended: bool = False
+    folder: Path, request: Request, tasks: Sequence[TaskFiles], *, tried: frozenset[str] = frozenset(), ended: bool = False,
+    any_recipe: bool = False,
 ) -> State:  # fmt: skip
     """`tried`: jobs that this command has run: if they failed, that stands. Others that failed wait to be run again.
-    `ended`: nothing more is run, and a report is written: what was measured stands, also if the data is gone."""
+    `ended`: nothing more is run, and a report is written: what was measured stands, also if the data is gone.
+    `any_recipe`: it stands also if the recipe has changed since, as with a newer version of the package."""
     results: dict[str, dict[str, Any]] = {}
     keys = {task.name: task.key for task in tasks}
     adapted = {task.name for task in tasks if task.kind is not None}
@@ -42,7 +44,7 @@ def state_of(
     def look(jobs: tuple[Job, ...]) -> dict[str, dict[str, Any]]:
         for job in jobs:
             gone = ended and not request.has_data(job)
-            found = read_result(folder, job, None if gone else request.data_key(job))
+            found = read_result(folder, job, None if gone else request.data_key(job), any_recipe=any_recipe)
             if found:
                 results[job.name] = found
         return {name: one for name, one in results.items() if is_finished(name, one)}
