@@ -1,5 +1,7 @@
 """The weights of labels in the loss, for every task whose answers have labels."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from sklearn.utils.class_weight import compute_class_weight
@@ -11,7 +13,8 @@ from unmask.adapt import new_model
 from unmask.data.examples import Text
 from unmask.errors import UserError
 from unmask.infer.answer import TaskReader
-from unmask.tasks import Classify, Multi, Rank, Relation, Tag
+from unmask.tasks import Classify, Embed, Multi, Rank, Relation, Tag
+from unmask.tasks._compared import Compared
 from unmask.tasks._labelled import Example
 from unmask.tasks._sentences import Sentence
 from unmask.tasks.multi import LabelledText
@@ -28,6 +31,7 @@ def several(*labels):
 OF_CLASSES = {
     "classify": (Classify(), [Example(Text("the cat"), name) for name in NAMES]),
     "relation": (Relation(), [Related("the cat sat", (0, 3), (4, 7), name) for name in NAMES]),
+    "embed": (Embed(loss="softmax"), [Compared(("the cat", "the dog"), name) for name in NAMES]),
     "tag": (Tag(), [Sentence(("the",), (name,)) for name in NAMES]),
 }
 OF_YES = {
@@ -46,7 +50,7 @@ def losses(task, examples, folder):
 @pytest.mark.parametrize("kind", OF_CLASSES)
 def test_balanced_classes_have_the_weights_of_sklearn(kind):
     task, examples = OF_CLASSES[kind]
-    learned = type(task)(balance=True).learn(examples)
+    learned = replace(task, balance=True).learn(examples)
     wanted = compute_class_weight("balanced", classes=np.array(["a", "b", "c"]), y=NAMES)
     assert learned.weights == pytest.approx(wanted.tolist())
     assert learned.learn(examples[:3]).weights == learned.weights  # a part of the examples learns with those of all
@@ -55,7 +59,7 @@ def test_balanced_classes_have_the_weights_of_sklearn(kind):
 @pytest.mark.parametrize("kind", OF_YES)
 def test_a_balanced_yes_counts_as_much_as_the_no(kind):
     task, examples = OF_YES[kind]
-    assert type(task)(balance=True).learn(examples).weights == (3.0,)
+    assert replace(task, balance=True).learn(examples).weights == (3.0,)
 
 
 @pytest.mark.parametrize("kind", [*OF_CLASSES, *OF_YES])
@@ -63,7 +67,7 @@ def test_a_weight_multiplies_the_loss_of_its_label(kind, tmp_path):
     task, examples = (OF_CLASSES | OF_YES)[kind]
     weights = (2.0, 3.0, 5.0) if kind in OF_CLASSES else (7.0,)
     of = [2.0, 3.0, 3.0, 3.0, 5.0] if kind in OF_CLASSES else [7.0, 1.0, 1.0, 1.0]
-    plain, weighted = (losses(one, examples, tmp_path) for one in (task, type(task)(weights=weights)))
+    plain, weighted = (losses(one, examples, tmp_path) for one in (task, replace(task, weights=weights)))
     assert weighted == pytest.approx([w * loss for w, loss in zip(of, plain, strict=True)], rel=1e-5)
 
 
@@ -71,10 +75,12 @@ def test_a_weight_multiplies_the_loss_of_its_label(kind, tmp_path):
 def test_balance_and_weights_together_are_refused(kind):
     task, examples = (OF_CLASSES | OF_YES)[kind]
     with pytest.raises(UserError, match="balance=true computes .* leave one of them out"):
-        type(task)(balance=True, weights=(1.0, 2.0, 3.0)).learn(examples)
+        replace(task, balance=True, weights=(1.0, 2.0, 3.0)).learn(examples)
 
 
 def test_weights_without_effect_or_of_another_number_are_refused(tmp_path):
+    with pytest.raises(UserError, match="balance has no effect with loss=cosine, only with softmax"):
+        Embed(balance=True).learn([Compared(("the cat", "the dog"), number) for number in ("0.5", "1.0")])
     with pytest.raises(UserError, match="a single tag has no weight: set crf=false"):
         losses(Tag(crf=True, balance=True), OF_CLASSES["tag"][1], tmp_path)
     with pytest.raises(UserError, match="no effect with lists=2.*set lists=none"):

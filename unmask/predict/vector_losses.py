@@ -12,6 +12,7 @@ from unmask.axes import Part
 from unmask.batch import Batch
 from unmask.errors import require
 from unmask.init_weights import InitWeights
+from unmask.predict.class_weights import add_class_weights, check_class_weights
 from unmask.predict.label import ANSWERS
 
 PAIRS = "pair scores"  # the fact that a loss with classes gives
@@ -27,9 +28,11 @@ class PairClassLoss(Part):
     """
 
     classes: int = 2  # the number of classes
+    weights: tuple[float, ...] = ()  # of the loss of each class; empty: all 1
 
     def __post_init__(self) -> None:
         require(self.classes >= 2, "a pair needs 2 classes or more, got {classes}", classes=self.classes)
+        check_class_weights("a pair", self.weights, self.classes)
 
     @property
     def gives(self) -> frozenset[str]:
@@ -40,8 +43,11 @@ class PairClassLoss(Part):
 
 
 class PairClassModule(nn.Module):
+    weights: Tensor | None
+
     def __init__(self, spec: PairClassLoss, width: int, initial: InitWeights) -> None:
         super().__init__()
+        add_class_weights(self, spec.weights)
         self.out = initial.layer(nn.Linear(3 * width, spec.classes))
 
     def scores(self, vectors: Tensor) -> Tensor:
@@ -52,7 +58,7 @@ class PairClassModule(nn.Module):
         return F.linear(joined, weight, self.out.bias)
 
     def forward(self, vectors: Tensor, batch: Batch) -> Tensor:
-        return F.cross_entropy(self.scores(vectors), batch.label, reduction="none")
+        return F.cross_entropy(self.scores(vectors), batch.label, weight=self.weights, reduction="none")
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,8 @@ _LABELLED = ("softmax", "cosine")  # losses that read a label; the others compar
 _IN_BATCH = ("negatives", "dropout", "neighbour")
 _USED_BY = {
     "labels": ("softmax",),
+    "balance": ("softmax",),
+    "weights": ("softmax",),
     "low": ("cosine",),
     "high": ("cosine",),
     "scale": _IN_BATCH,

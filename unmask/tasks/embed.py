@@ -21,6 +21,7 @@ from unmask.predict.vector_losses import PAIRS
 from unmask.recipe import Recipe
 from unmask.settings import override
 from unmask.tasks._calibrated import Calibrated, table_of_labels
+from unmask.tasks._class_weights import class_weights
 from unmask.tasks._compared import Alone, Compared, read
 from unmask.tasks._fitting_loss import Loss, are_numbers, check_loss, check_settings, loss_for
 from unmask.tasks._labelled import label_names, label_numbers
@@ -61,6 +62,11 @@ class Embed(Calibrated):
     dims: tuple[int, ...] = ()  # numbers of first dimensions that are trained as vectors of their own (Matryoshka)
     dropout: float | None = None  # of the network while it is trained; none: as it was pretrained
     labels: tuple[str, ...] = ()  # for softmax, the names of the classes; empty: those of the training examples, sorted
+    # for softmax: weights that make rare classes count as much as frequent ones, from the training examples
+    balance: bool = False
+    weights: tuple[
+        float, ...
+    ] = ()  # for softmax, of the loss of each class; empty: all 1, or as `balance` computes them
     low: float | None = None  # for cosine, the number that is cosine 0; none: the lowest of the training examples
     high: float | None = None  # for cosine, the number that is cosine 1; none: the highest of the training examples
 
@@ -112,11 +118,11 @@ class Embed(Calibrated):
         """The task with the loss that fits the columns, and its classes or the range of its numbers."""
         loss = self.loss or loss_for(examples)
         check_loss(loss, examples, per_step=self.examples)
-        given = {name: getattr(self, name) for name in ("labels", "low", "high", "scale")}
-        check_settings(loss, given | {"temperature": None if self.temperature == 1 else self.temperature})
+        given = {name: getattr(self, name) for name in ("labels", "weights", "low", "high", "scale")}
+        usual = {"temperature": None if self.temperature == 1 else self.temperature, "balance": self.balance or None}
+        check_settings(loss, given | usual)
         if loss == "softmax":
-            names: Any = examples  # all that is read of an example is its label
-            return replace(self, loss=loss, labels=self.labels or label_names(names))
+            return self._with_classes(examples)
         if loss != "cosine":
             return replace(self, loss=loss)
         found = [example.number for example in examples if example.number is not None]
@@ -125,6 +131,12 @@ class Embed(Calibrated):
         )
         require(low < high, "all pairs have the number {low}: give pairs with different numbers", low=low)
         return replace(self, loss=loss, low=low, high=high)
+
+    def _with_classes(self, examples: Sequence[Compared]) -> Embed:
+        labels = self.labels or label_names(_as_labelled(examples))
+        numbers = label_numbers(_as_labelled(examples), labels, "the examples")
+        weights = class_weights(self.balance, self.weights, numbers, len(labels))
+        return replace(self, loss="softmax", labels=labels, balance=False, weights=weights)
 
     def check(self, examples: Sequence[Compared], reader: str, *, labelled: bool = True) -> None:
         for number, example in enumerate(examples, 1):
@@ -161,7 +173,7 @@ class Embed(Calibrated):
 
     def _loss(self) -> PairClassLoss | CosineLoss | InBatchLoss:
         if self.loss == "softmax":
-            return PairClassLoss(classes=len(self.labels))
+            return PairClassLoss(classes=len(self.labels), weights=self.weights)
         return CosineLoss() if self.loss == "cosine" else InBatchLoss(scale=self.scale or SCALE)
 
     def lay_out(self, examples: Sequence[Compared], *, labelled: bool = True) -> Laid:
