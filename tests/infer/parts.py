@@ -17,7 +17,7 @@ PROMPTS = ["The cat sat on", "A", SENTENCES[2], "rain"]
 
 def gpt2(folder: Path, *settings: str, ends: float = 0.0) -> Model:
     """`ends`: how much the score of the end is raised at every place, so that texts do end."""
-    model = model_of(recipe_of("gpt2", *settings), tokenizer("gpt2"), folder)
+    model = model_of(recipe_of("gpt2", "system.backbone.deviation=0.02", *settings), tokenizer("gpt2"), folder)
     network = model.system.backbone
     with torch.no_grad():
         network.embed.token.weight.mul_(3.0)  # so that some tokens are much likelier than others
