@@ -13,7 +13,7 @@ from unmask.batch import Document
 from unmask.data import Collection, Shards, Texts, shard_writer
 from unmask.data.prepare import prepare
 from unmask.errors import UserError
-from unmask.text import Bytes, Characters, Corpus, Lexicon, boundaries, encode_documents, train
+from unmask.text import Bytes, Characters, Corpus, Lexicon, encode_documents, train
 from unmask.text import documents as documents_module
 from unmask.text.columns import BEGINS
 
@@ -266,10 +266,8 @@ def test_a_file_prepared_as_a_whole_comes_back_to_the_last_byte(tmp_path, monkey
 
 
 def test_a_missing_segmenter_is_found_before_the_text_is_read(corpus, tokenizer, tmp_path, monkeypatch):
-    boundaries.segmenter.cache_clear()
     monkeypatch.setitem(sys.modules, "rjieba", None)
     monkeypatch.setattr(type(corpus), "__iter__", lambda _: pytest.fail("the text was read"))
     with pytest.raises(UserError, match=r"unmask\[zh\]"):
         list(prepare(corpus, tokenizer, tmp_path / "new" / "data", words="rjieba", workers=1))
     assert not (tmp_path / "new").exists()
-    boundaries.segmenter.cache_clear()

@@ -18,7 +18,6 @@ from tests.text.test_encode import begins
 from unmask.data import Shards
 from unmask.errors import UserError
 from unmask.text import Characters, OwnWords, encode_documents, train
-from unmask.text import boundaries as boundaries_module
 
 TEXT = "我的小米手环在云计算大会上坏了，英国和美国队长也来了。"
 OWN = ["小米手环", "云计算大会", "和美"]
@@ -131,11 +130,9 @@ def test_words_by_spaces_are_refused_and_so_is_a_missing_segmenter(made, monkeyp
     for way in ("spaces", "none"):
         with pytest.raises(UserError, match=f"--words {way} does not use.*--lexicon"):
             OwnWords.load([file], way)
-    boundaries_module.segmenter.cache_clear()
     monkeypatch.setitem(sys.modules, "rjieba", None)
     with pytest.raises(UserError, match=r"unmask\[zh\]"):
         OwnWords.load([file])
-    boundaries_module.segmenter.cache_clear()
 
 
 def test_prepared_data_has_the_words_and_says_where_from(made, tmp_path):

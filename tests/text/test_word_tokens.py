@@ -1,5 +1,7 @@
 """Words as tokens, in English and Chinese: their places, their spelling, and unknown words that keep it."""
 
+import sys
+
 import pytest
 
 from unmask import text
@@ -26,6 +28,16 @@ def test_every_word_is_a_token_with_its_place_and_its_spelling(tokenizer):
     assert [bytes(row[row < 255]).decode() for row in first.columns[SPELLING].values] == WORDS
     assert tokenizer.encode(DOCUMENTS[0]) == first.ids.tolist()
     assert tokenizer.decode(tokenizer.encode("我们在北京大学学习")) == "我们在北京大学学习"
+
+
+def test_chinese_characters_without_the_segmenter_are_refused_and_shown(tokenizer, monkeypatch):
+    """No other way of cutting stands in for it: a model would read other words on another machine."""
+    monkeypatch.setitem(sys.modules, "rjieba", None)
+    assert tokenizer.encode("The doctor saw nothing.")
+    with pytest.raises(
+        UserError, match="rjieba, which is not installed.*the first: 'The doctor saw the 北京大学 hospital"
+    ):
+        tokenizer.encode("The doctor saw the 北京大学 hospital, and left.")
 
 
 def test_an_unknown_word_keeps_its_spelling_up_to_a_limit(tokenizer):

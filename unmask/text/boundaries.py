@@ -105,14 +105,15 @@ def _class_table() -> np.ndarray:
     return table
 
 
-@cache
-def segmenter() -> Any:
-    """The Chinese segmenter. It is an error if it is not installed."""
+CHARACTERS_AS_WORDS = "pass --words spaces to take every character as a word"
+
+
+def segmenter(instead: str = CHARACTERS_AS_WORDS) -> Any:
+    """The Chinese segmenter. If it is not installed, the error says what to do `instead` of installing it."""
     try:
         import rjieba
     except ImportError:
         raise UserError(
-            "the text is Chinese, and finding Chinese words needs rjieba, which is not installed: pip install 'unmask[zh]', "
-            "or pass --words spaces to take every character as a word"
+            f"Chinese words are found by rjieba, which is not installed: pip install 'unmask[zh]', or {instead}"
         ) from None
     return rjieba

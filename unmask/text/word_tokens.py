@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from unmask.text.boundaries import NEWLINE, SPACE, classes_of, codes_of, word_starts
+from unmask.text.boundaries import HAN, NEWLINE, SPACE, classes_of, codes_of, segmenter, word_starts
 from unmask.text.columns import Column
 
 SPELLING = "spelling"  # the column of the UTF-8 bytes of each token: T C
@@ -35,7 +36,7 @@ def word_spans(texts: Sequence[str]) -> list[np.ndarray]:
     text = "\n".join(texts)
     kinds = classes_of(codes_of(text))
     blank = (kinds == SPACE) | (kinds == NEWLINE)
-    begin = np.flatnonzero(word_starts(text, kinds, "auto") & ~blank)
+    begin = np.flatnonzero(word_starts(text, kinds, "auto", cutter=_cutter(text, kinds)) & ~blank)
     stops = np.append(np.flatnonzero(blank), len(text))
     space = stops[np.searchsorted(stops, begin)]  # the first space after each begin
     spans = np.stack((begin, np.minimum(np.append(begin[1:], len(text)), space)), 1)
@@ -43,6 +44,18 @@ def word_spans(texts: Sequence[str]) -> list[np.ndarray]:
     first = np.cumsum(lengths) - lengths
     edges = np.searchsorted(begin, first)
     return [part - at for part, at in zip(np.split(spans, edges[1:]), first, strict=True)]
+
+
+def _cutter(text: str, kinds: np.ndarray) -> Any:
+    """The segmenter if the text has Chinese characters. A model reads the same words on every machine, so nothing stands in for it."""
+    first = int((kinds == HAN).argmax()) if len(kinds) else 0
+    if not len(kinds) or kinds[first] != HAN:
+        return None
+    line = text[max(0, first - 20) : first + 20].replace("\n", " ")
+    return segmenter(
+        f"remove the Chinese characters from the text (the first: {line!r}), or choose tokens that are not whole words "
+        "(--set tokenizer=WordPiece)"
+    )
 
 
 def spaced(text: str) -> str:
