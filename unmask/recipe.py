@@ -136,7 +136,8 @@ class Adapt:
     pooler: bool = True  # a dense layer before the output, in models that see everything
     activation: Literal["tanh", "gelu"] = "tanh"  # of that layer, where a task has it
     pooler_bias: bool = True  # of that layer, where a task predicts a label
-    pooler_norm: float | None = None  # epsilon of a norm after that layer, where a task predicts a label; none: no norm
+    # epsilon of a norm after that layer, where a task predicts a label; tags and answers have both then too; none: no norm
+    pooler_norm: float | None = None
 
     def __post_init__(self) -> None:
         require(self.rate > 0, "adapt.rate must be over 0, got {rate}", rate=self.rate)

@@ -47,7 +47,7 @@ QUESTIONS = [
     Question("A small boat crossed the river. Who sat?", ("the cat", "the old houses every morning", "rain"), 1),
     Question("the dog ran", ("away", "over the mat, and the sun was so hot"), 0),
 ]
-RECIPES = ["bert", "roberta", "albert", "electra", "xlnet", "gpt2", "ernie", "spanbert", "deberta"]
+RECIPES = ["bert", "roberta", "albert", "electra", "xlnet", "gpt2", "ernie", "spanbert", "deberta", "modernbert"]
 
 
 def adapted(name, kind, folder, *settings):
@@ -160,9 +160,9 @@ def chooser(name, folder, *settings):
     return model_of(override(Choose(), settings).recipe(base), base.tokenizer, folder)
 
 
-def their_choices(folder, question):
+def their_choices(folder, question, network=None):
     """The scores that transformers gives to the choices, from raw text with what lies in the folder alone."""
-    network = opened(hf.AutoModelForMultipleChoice, folder)
+    network = network or opened(hf.AutoModelForMultipleChoice, folder)
     texts = [question.context] * len(question.choices), list(question.choices)
     encoded = hf.AutoTokenizer.from_pretrained(folder)(*texts, padding=True, return_tensors="pt")
     with torch.no_grad():

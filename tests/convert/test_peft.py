@@ -8,6 +8,7 @@ import transformers as hf
 
 from tests.convert.in_transformers import from_text, opened
 from tests.convert.parts import PARITY, TEXTS, look, model_of, recipe_of, score, tokenizer_for
+from tests.convert.test_kinds import CHOICES, KINDS, QUESTIONS, our_choices, their_choices, theirs
 from unmask import adapt as ways
 from unmask.adapt import adapt
 from unmask.convert import export_hf, export_peft
@@ -15,6 +16,7 @@ from unmask.convert.merge import merged_model
 from unmask.errors import UserError
 from unmask.infer.model import open_run, save_run
 from unmask.settings import override
+from unmask.tasks import Choose
 from unmask.tasks.classify import Classify, Example
 
 EXAMPLES = [Example(text, "abc"[i % 3]) for i, text in enumerate(TEXTS * 2)]
@@ -50,9 +52,44 @@ def test_peft_gives_the_logits_of_an_exported_adapter(name, settings, tmp_path):
     if name == "gpt2":
         network.config.pad_token_id = model.tokenizer.vocabulary.pad
     before, _ = from_text(network.eval(), tmp_path / "hf", TEXTS)
-    theirs, _ = from_text(PeftModel.from_pretrained(network, tmp_path / "peft").eval(), tmp_path / "hf", TEXTS)
-    torch.testing.assert_close(theirs.logits, logits(model), **PARITY)
-    assert (theirs.logits - before.logits).abs().max() > 0.02
+    after, _ = from_text(PeftModel.from_pretrained(network, tmp_path / "peft").eval(), tmp_path / "hf", TEXTS)
+    torch.testing.assert_close(after.logits, logits(model), **PARITY)
+    assert (after.logits - before.logits).abs().max() > 0.02
+
+
+@pytest.mark.parametrize("name", ["bert", "gpt2", "electra", "deberta", "modernbert", "albert", "roberta"])
+@pytest.mark.parametrize("kind", [*KINDS, "choose"])
+def test_peft_opens_every_kind_of_task_and_gives_its_scores(kind, name, tmp_path):
+    from peft import PeftModel
+
+    base = model_of(recipe_of(name), tokenizer_for(recipe_of(name)), tmp_path / "base")
+    save_run(base, tmp_path / "base")
+    export_hf(base, tmp_path / "hf")
+    task, some, opens = KINDS.get(kind, (Choose(), QUESTIONS, hf.AutoModelForMultipleChoice))
+    plain = ["mean=0.0", "deviation=1.0"] if (name, kind) == ("gpt2", "number") else []  # its head has no bias there
+    task = override(task, ["epochs=4", "examples=2", "rate=5e-2", *plain])
+    for _ in adapt(base, some * 2, tmp_path / "run", task=task, tune=override(ways.get("lora"), [ALL])):
+        pass
+    model = open_run(tmp_path / "run", device="cpu")
+    if kind == "choose" and name not in CHOICES:
+        with pytest.raises(UserError, match="Hugging Face has no such head for the task Choose: use the run folder"):
+            export_peft(model, tmp_path / "peft")
+        return
+    export_peft(model, tmp_path / "peft")
+    several = {} if kind in ("span", "choose") else {"num_labels": max(1, len(model.recipe.task.labels))}
+    network = PeftModel.from_pretrained(opens.from_pretrained(tmp_path / "hf", **several), tmp_path / "peft").eval()
+    if kind == "choose":
+        for question in QUESTIONS:
+            mine, other = our_choices(model, question), their_choices(tmp_path / "hf", question, network)
+            torch.testing.assert_close(mine - mine.mean(), other - other.mean(), **PARITY)
+        return
+    (head,) = model.recipe.predict
+    for text in TEXTS:
+        batch, hidden = look(model, [text])
+        mine = score(model, head, batch, hidden)
+        if kind == "number":
+            mine = mine * model.recipe.task.deviation + model.recipe.task.mean
+        torch.testing.assert_close(mine, theirs(network, kind, batch)[:, : mine.shape[1]], **PARITY)
 
 
 @pytest.mark.parametrize("name", ["bert", "gpt2", "deberta", "xlnet"])
@@ -79,10 +116,8 @@ def made_without_export(name, folder):
 def test_an_export_is_merged(tmp_path):
     model = made("bert", tmp_path)
     export_hf(model, tmp_path / "merged")
-    theirs, _ = from_text(
-        opened(hf.AutoModelForSequenceClassification, tmp_path / "merged"), tmp_path / "merged", TEXTS
-    )
-    torch.testing.assert_close(theirs.logits, logits(model), **PARITY)
+    after, _ = from_text(opened(hf.AutoModelForSequenceClassification, tmp_path / "merged"), tmp_path / "merged", TEXTS)
+    torch.testing.assert_close(after.logits, logits(model), **PARITY)
 
 
 def test_what_cannot_be_exported_says_why(tmp_path):

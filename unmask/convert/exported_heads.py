@@ -44,6 +44,8 @@ def exported_heads(family: Family, recipe: Recipe, backbone: Any) -> tuple[Heads
             check_summary(family, recipe.layout)
     if heads.replaced:
         _check_replaced(family, backbone)
+    for name in filter(None, (heads.tags, heads.span)):
+        _check_token_norm(family, name, kept[name], backbone.epsilon)
     if heads.tags:
         require(
             not kept[heads.tags].crf,
@@ -283,6 +285,22 @@ def _check_pooler_norm(family: Family, part: Label | Choice, epsilon: float) -> 
         why=" (the epsilon of its norms)" if family.pooler_norm else "",
         found_bias=str(part.pooler_bias).lower(),
         found_norm=str(part.pooler_norm).lower(),
+    )
+
+
+def _check_token_norm(family: Family, name: str, part: Tags | Span, epsilon: float) -> None:
+    wanted = epsilon if family.pooler_norm else None
+    require(
+        part.norm == wanted,
+        (
+            "Hugging Face's {kind} has {layers} before the output for each token (predict.{name}.norm={wanted}), got {found}: adapt a run "
+            "whose recipe has adapt.pooler_norm={wanted}"
+        ),
+        kind=family.model_type,
+        layers="a dense layer and a norm" if wanted else "no layer",
+        name=name,
+        wanted=str(wanted).lower(),
+        found=str(part.norm).lower(),
     )
 
 

@@ -117,8 +117,8 @@ FATES: dict[type, dict[str, Fate]] = {
     predict.EveryLayer: {"head": "checked"},
     # its pooling is written by the export for sentence-transformers
     predict.TextVectors: {"pool": "left out", "loss": "training", "dims": "training"},
-    predict.Tags: {"classes": "written", "dropout": "written", "crf": "checked", "dense": "checked", "weights": "training", "column": "training"},
-    predict.Span: {"pool": "checked"},
+    predict.Tags: {"classes": "written", "dropout": "written", "crf": "checked", "dense": "checked", "norm": "checked", "weights": "training", "column": "training"},
+    predict.Span: {"pool": "checked", "norm": "checked"},
     predict.Relation: {"classes": "left out", "pool": "left out", "dropout": "left out", "weights": "left out"},
     predict.San: {"classes": "left out", "steps": "left out", "dropout": "left out", "weights": "left out"},
     predict.AnswerSteps: {"count": "left out", "dropout": "left out"},

@@ -118,6 +118,10 @@ def _weights(named: dict[str, str]) -> Table:
 
 _POOLER = {"dense": "head.dense", "norm": "head.norm"}  # the same modules before tokens and before a label
 _LABEL: Table = {**_weights(_POOLER | {"out": "classifier"}), "out.bias": ("classifier.bias",)}
+_TOKENS: Table = {  # the same layers before an output for each token
+    **_weights({f"before.{ours}": theirs for ours, theirs in _POOLER.items()} | {"out": "classifier"}),
+    "out.bias": ("classifier.bias",),
+}
 FAMILY = Family(
     model_type="modernbert",
     recipe=modernbert,
@@ -149,6 +153,8 @@ FAMILY = Family(
         }),
         tokens={**_weights(_POOLER), "weight": ("decoder.weight",), "bias": ("decoder.bias",)},
         label=_LABEL,
+        tags=_TOKENS,
+        span=_TOKENS,
         choice=_LABEL,
         computed=r"\.inv_freq$",
     ),
@@ -156,6 +162,8 @@ FAMILY = Family(
         (): "ModernBertModel",
         ("tokens",): "ModernBertForMaskedLM",
         ("label",): "ModernBertForSequenceClassification",
+        ("tags",): "ModernBertForTokenClassification",
+        ("span",): "ModernBertForQuestionAnswering",
         ("choice",): "ModernBertForMultipleChoice",
     },
     claims=_claims,

@@ -14,14 +14,17 @@ from unmask.axes import LowRankRows
 from unmask.convert.architecture import Architecture, architecture_of, backbone_of
 from unmask.convert.hf_out import Exported
 from unmask.convert.merge import merged_model
+from unmask.convert.names import Table
 from unmask.convert.tensor_links import Link, links
 from unmask.convert.written_tensors import written_tensors
-from unmask.errors import require
+from unmask.errors import UserError, require
 from unmask.infer.model import Model
 from unmask.train import checkpoint
 
 CONFIG, WEIGHTS = "adapter_config.json", "adapter_model.safetensors"
 BEFORE = "base_model.model."  # what peft writes before the name of a module
+# For each head of an adapted model, the name that peft has for its kind of task. For choices it has none.
+TASKS = {"label": "SEQ_CLS", "tags": "TOKEN_CLS", "span": "QUESTION_ANS", "choice": None}
 
 
 @dataclass(frozen=True)
@@ -52,23 +55,25 @@ def export_peft(model: Model, out: str | Path, *, overwrite: bool = False) -> Ex
     )
     merged = merged_model(model)
     found = architecture_of(merged.recipe)
-    require(
-        found.heads.label is not None,
-        "--peft writes a classifier, got the task {task}: use the run folder as it is",
-        task=type(model.recipe.task).__name__,
-    )
+    kind = next((kind for kind in found.heads.kinds if kind in TASKS), None)
+    if kind is None:
+        raise UserError(
+            "--peft writes the head of {heads}, and Hugging Face has no such head for the task {task}: use the run folder as it is",
+            heads=", ".join(TASKS),
+            task=type(model.recipe.task).__name__,
+        )
     targets = _targets(model, found, factors)
     tensors = {
         f"{BEFORE}{t.module}.lora_{which}.weight": value
         for t in targets
         for which, value in (("A", t.down), ("B", t.up))
     }
-    head = _head(merged, found)
+    head = _head(merged, found, kind)
     tensors |= {BEFORE + name: tensor for name, tensor in head.items()}
     out.mkdir(parents=True, exist_ok=True)
     checkpoint.save_tensors(tensors, out / WEIGHTS)
     modules = sorted({_module(name, found.family.names.prefix) for name in head})
-    text = json.dumps(_config(model, targets, modules, found), indent=2) + "\n"
+    text = json.dumps(_config(model, targets, modules, found) | {"task_type": TASKS[kind]}, indent=2) + "\n"
     (out / CONFIG).write_text(text, encoding="utf-8")
     note = f"open it on {found.name} with the weights of the base: unmask export BASE, then peft's PeftModel.from_pretrained"
     return Exported(found.name, (CONFIG, WEIGHTS), (), (note,))
@@ -105,10 +110,11 @@ def _of_layer(link: Link, several: list[LowRankRows]) -> list[_Target]:
     return made
 
 
-def _head(merged: Model, found: Architecture) -> dict[str, Tensor]:
-    """The tensors of the classifier, by Hugging Face's names."""
+def _head(merged: Model, found: Architecture, kind: str) -> dict[str, Tensor]:
+    """The tensors of a kind of head, by Hugging Face's names."""
     written = written_tensors(merged, found, merged.tokenizer)
-    mine = {name for theirs in found.family.names.label.values() for name in theirs}
+    table: Table = getattr(found.family.names, kind)
+    mine = {name for theirs in table.values() for name in theirs}
     return {name: tensor for name, tensor in written.items() if name in mine}
 
 
@@ -122,7 +128,6 @@ def _config(model: Model, targets: list[_Target], modules: list[str], found: Arc
     first = targets[0]
     return {
         "peft_type": "LORA",
-        "task_type": "SEQ_CLS",
         "base_model_name_or_path": None,
         "inference_mode": True,
         "bias": "none",

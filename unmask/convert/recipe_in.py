@@ -148,8 +148,9 @@ def _classifying(recipe: Recipe, source: HFFolder, backbone: Any) -> Recipe:
 
 def _other_task(source: HFFolder, backbone: Any) -> tuple[Any, Any]:
     """The head of a checkpoint for a task other than classes of texts, and its task."""
+    norm = backbone.epsilon if source.family.pooler_norm else None  # of the layers before the output for each token
     if source.task_head == "span":
-        return Span(), FindSpan(no_answer=False)
+        return Span(norm=norm), FindSpan(no_answer=False)
     if source.task_head == "choice":
         config_json.check_only(source.config, source.family.config.only_choice)
         head = Choice(
@@ -158,7 +159,7 @@ def _other_task(source: HFFolder, backbone: Any) -> tuple[Any, Any]:
         return head, Choose(dropout=head.dropout, pooler=head.pooler, activation=head.activation)
     classes = len(source.tensors[source.family.names.tags["out.weight"][0]])
     dropout = _dropout(source, backbone, source.family.config.label_dropout)
-    return Tags(classes=classes, dropout=dropout), Tag(labels=_class_names(source, classes), token="first")
+    return Tags(classes=classes, dropout=dropout, norm=norm), Tag(labels=_class_names(source, classes), token="first")
 
 
 def _of_task(recipe: Recipe, name: str, head: Any, task: Any, backbone: Any) -> Recipe:

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from unmask.axes import AskedAt, Need
 from unmask.batch import Batch, Hidden, Loss
 from unmask.init_weights import InitWeights
+from unmask.predict.gelu_norm import check_norm, flops_before, layer_before
 from unmask.predict.label import POOLS
 from unmask.predict.objective import Predicts
 
@@ -32,6 +33,11 @@ class Span(Predicts):
 
     # what says that there is no answer: the vector of the summary token, or the mean over all tokens
     pool: Literal["summary", "mean"] = "summary"
+    # epsilon of a norm that follows a dense layer with GELU, both before the output and without a bias (ModernBERT); none: neither
+    norm: float | None = None
+
+    def __post_init__(self) -> None:
+        check_norm("an answer", self.norm)
 
     @property
     def asked_at(self) -> AskedAt:
@@ -53,13 +59,14 @@ class Span(Predicts):
 
     def flops(self, width: int, embedding: int, vocabulary: float, share: float) -> float:
         """Floating-point operations per token of a row, in one forward pass."""
-        return 4.0 * width
+        return 4.0 * width + flops_before(width, self.norm)
 
 
 class SpanModule(nn.Module):
     def __init__(self, spec: Span, width: int, initial: InitWeights) -> None:
         super().__init__()
         self.spec = spec
+        self.before = layer_before(width, spec.norm, initial)
         self.out = initial.layer(nn.Linear(width, 2))
 
     def count(self, batch: Batch) -> Tensor:
@@ -79,9 +86,10 @@ class SpanModule(nn.Module):
 
     def decode(self, hidden: Hidden, batch: Batch) -> Tensor:
         """B T 2, the score of each token as the first and as the last one of the answer. At the summary token: that there is none."""
-        scores: Tensor = self.out(hidden.last)
+        x = hidden.last if self.before is None else self.before(hidden.last)
+        scores: Tensor = self.out(x)
         if self.spec.pool == "summary":
             return scores
         (pool,) = POOLS[self.spec.pool]
-        none = self.out(pool(hidden.last, batch)).to(scores.dtype)  # one row has one example
+        none = self.out(pool(x, batch)).to(scores.dtype)  # one row has one example
         return scores.flatten(0, 1).index_copy(0, batch.summary, none).view_as(scores)

@@ -15,6 +15,7 @@ from unmask.errors import require
 from unmask.init_weights import InitWeights
 from unmask.predict.class_weights import add_class_weights, check_class_weights
 from unmask.predict.crf import CRF
+from unmask.predict.gelu_norm import check_norm, flops_before, layer_before
 from unmask.predict.objective import Predicts
 
 TAG: Final = "tag"  # the column of the tags of a task
@@ -35,6 +36,8 @@ class Tags(Predicts):
     dropout: float = 0.0  # before the output
     crf: bool = False  # whether tags that follow each other have a score too
     dense: int | None = None  # width of a layer with ReLU before the output (CVT); none: there is no such layer
+    # epsilon of a norm that follows a dense layer with GELU, both before the output and without a bias (ModernBERT); none: neither
+    norm: float | None = None
     weights: tuple[float, ...] = ()  # of the loss of each tag; empty: all 1
     column: str = TAG  # the column of the right tags; -1 on tokens without a tag
 
@@ -50,6 +53,13 @@ class Tags(Predicts):
             self.dense is None or self.dense >= 1,
             "the dense layer of tags must be none or 1 or more wide, got {dense}",
             dense=self.dense,
+        )
+        check_norm("tags", self.norm)
+        require(
+            self.dense is None or self.norm is None,
+            "tags have one layer before their output, got dense={dense} and norm={norm}: leave one of them out",
+            dense=self.dense,
+            norm=self.norm,
         )
 
     @property
@@ -73,7 +83,8 @@ class Tags(Predicts):
     def flops(self, width: int, embedding: int, vocabulary: float, share: float) -> float:
         """Floating-point operations per token of a row, in one forward pass."""
         read = width if self.dense is None else self.dense
-        return 2.0 * (read * self.classes + (0 if self.dense is None else width * self.dense))
+        own = 2.0 * (read * self.classes + (0 if self.dense is None else width * self.dense))
+        return own + flops_before(width, self.norm)
 
 
 class TagsModule(nn.Module):
@@ -85,6 +96,7 @@ class TagsModule(nn.Module):
         self.column = spec.column
         read = width if spec.dense is None else spec.dense
         self.dense = None if spec.dense is None else initial.layer(nn.Linear(width, spec.dense))
+        self.before = layer_before(width, spec.norm, initial)
         self.out = initial.layer(nn.Linear(read, spec.classes))
         self.dropout = nn.Dropout(spec.dropout)
         self.crf = CRF(spec.classes) if spec.crf else None
@@ -112,7 +124,8 @@ class TagsModule(nn.Module):
         return torch.zeros_like(scores).scatter(1, order[..., None].expand_as(best), best)
 
     def _scores(self, hidden: Hidden) -> Tensor:
-        x = hidden.last if self.dense is None else F.relu(self.dense(hidden.last))
+        x = hidden.last if self.before is None else self.before(hidden.last)
+        x = x if self.dense is None else F.relu(self.dense(x))
         return self.out(self.dropout(x)).float()
 
 

@@ -152,6 +152,12 @@ def choice_head(base: Pretrained, *, dropout: float, pooler: bool | None, activa
     return Choice(pool=pool, **layer, dropout=dropout)
 
 
+def token_norm(base: Pretrained) -> float | None:
+    """Epsilon of the norm before an output for each token: the recipe's, if it has a dense layer with a norm before every output."""
+    usual = base.recipe.adapt
+    return usual.pooler_norm if usual.pooler else None
+
+
 def weight_of_language(base: Pretrained, language: float | Curve | None) -> Any:
     """The weight that the task sets, otherwise that of the recipe."""
     return base.recipe.adapt.language if language is None else language

@@ -23,7 +23,7 @@ from unmask.tasks._calibrated import Calibrated, probability_table
 from unmask.tasks._labelled import fixed
 from unmask.tasks._lists import same
 from unmask.tasks._questions import Asked, read_questions
-from unmask.tasks._recipe import usual_pool, with_head
+from unmask.tasks._recipe import token_norm, usual_pool, with_head
 from unmask.tasks._rows import ROWS, format_of
 from unmask.tasks._texts import two_texts
 from unmask.tasks._training import check_stride
@@ -100,7 +100,9 @@ class Span(Calibrated):
             raise UserError("{where}: the question has no answers: give a list, empty if there is none", where=where)
 
     def recipe(self, base: Pretrained) -> Recipe:
-        return with_head(base, self.decided(base.recipe), self.head, Head(pool=usual_pool(base)), 0)
+        return with_head(
+            base, self.decided(base.recipe), self.head, Head(pool=usual_pool(base), norm=token_norm(base)), 0
+        )
 
     def lay_out(self, examples: Sequence[Asked], *, labelled: bool = True) -> Laid:
         """The question, then a window of the text. The place of the summary token stands for "no answer"."""

@@ -23,7 +23,7 @@ from unmask.tasks._calibrated import Calibrated
 from unmask.tasks._class_weights import class_weights
 from unmask.tasks._entities import OUTSIDE, Scheme, broken, scheme_of, span_scores
 from unmask.tasks._labelled import Columns, fixed
-from unmask.tasks._recipe import reads_everything, with_head
+from unmask.tasks._recipe import reads_everything, token_norm, with_head
 from unmask.tasks._rows import ROWS, format_of, has_words
 from unmask.tasks._sentences import COLUMNS, Sentence, read_sentences, sentence_of
 from unmask.tasks._training import check_dropout, check_stride
@@ -118,8 +118,9 @@ class Tag(Calibrated):
     def recipe(self, base: Pretrained) -> Recipe:
         token = self.token or ("first" if reads_everything(base) else "last")
         head = Tags(
-            classes=len(self.labels), dropout=self.dropout, crf=self.crf, dense=self.dense, weights=self.weights
-        )
+            classes=len(self.labels), dropout=self.dropout, crf=self.crf, dense=self.dense, weights=self.weights,
+            norm=token_norm(base) if self.dense is None else None,
+        )  # fmt: skip
         return with_head(base, self.decided(base.recipe, token=token), self.head, head, 0)
 
     def lay_out(self, examples: Sequence[Sentence], *, labelled: bool = True) -> Laid:
