@@ -100,15 +100,10 @@ def test_vectors_are_pooled_over_the_tokens_of_their_own_example(pool, base_of, 
     check_same(model, rows, np.arange(len(rows)), static=False)
 
 
-@pytest.mark.parametrize("name", DECODERS)
-def test_words_are_tagged_by_the_encoder_alone_so_they_share_rows_there_too(name, base_of, tmp_path):
-    model, rows = task_model(base_of(name), "tag", tmp_path / "run")
-    check_same(model, rows, np.arange(len(rows)), static=False)
-
-
+@pytest.mark.parametrize("kind", ["classify", "tag"])
 @pytest.mark.parametrize("name", CELLS + DECODERS)
-def test_networks_with_cells_or_a_decoder_read_one_example_in_a_row(name, base_of, tmp_path):
-    model, rows = task_model(base_of(name), "classify", tmp_path / "run")
+def test_networks_with_cells_or_a_decoder_read_one_example_in_a_row(name, kind, base_of, tmp_path):
+    model, rows = task_model(base_of(name), kind, tmp_path / "run")
     assert packing_of(model.recipe, rows) is None
 
 

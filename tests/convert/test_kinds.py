@@ -1,5 +1,7 @@
 """Adapted models of every kind that transformers has: exported, opened there with the same scores, and imported again."""
 
+import itertools
+
 import pytest
 import torch
 import transformers as hf
@@ -69,8 +71,7 @@ def theirs(network, kind, batch):
     return torch.stack((out.start_logits, out.end_logits), 2) if kind == "span" else out.logits
 
 
-@pytest.mark.parametrize("name", RECIPES)
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind, name", [*itertools.product(KINDS, RECIPES), ("span", "bart")])
 def test_transformers_gives_the_same_scores_and_the_model_comes_back(name, kind, tmp_path):
     settings = ["mean=0.0", "deviation=1.0"] if (name, kind) == ("gpt2", "number") else []
     model = adapted(name, kind, tmp_path / "run", *settings)

@@ -97,7 +97,7 @@ def _check(family: Family, recipe: Recipe, backbone: EncoderDecoder) -> None:
     labels = any(head.reads_decoder for head in recipe.predict.values())
     require(
         not labels or "decoder rows" in gives_of(recipe.hide),
-        "Hugging Face's bart predicts a label from its decoder, got hide={hide}: adapt it again, with hide=Rewrite",
+        "Hugging Face's bart reads labels and answers from its decoder, got hide={hide}: adapt it again, with hide=Rewrite",
         hide=type(recipe.hide).__name__,
     )
     for name, head in recipe.predict.items():
@@ -171,6 +171,7 @@ FAMILY = Family(
         (): "BartModel",
         ("tokens",): "BartForConditionalGeneration",
         ("label",): "BartForSequenceClassification",
+        ("span",): "BartForQuestionAnswering",
     },
     claims=lambda recipe, backbone: "system.backbone=EncoderDecoder",
     network=EncoderDecoder,

@@ -47,7 +47,9 @@ class Predicts(Part):
 
 
 def read_again(hidden: Hidden, batch: Batch) -> tuple[Tensor, Batch]:
-    """The vectors and the rows that an answer about an example is read from: those of the decoder, if it read the text too."""
+    """The vectors and the rows that an answer about an example or its tokens is read from: those of the decoder, if it read the text too.
+
+    In a decoder's row, a token's place is where it would be written: the decoder has read the tokens before it, the encoder all of them."""
     return (hidden.last, batch) if batch.decoder is None else (hidden.for_prediction, batch.decoder)
 
 

@@ -14,7 +14,7 @@ from unmask.batch import Batch, Hidden, Loss
 from unmask.init_weights import InitWeights
 from unmask.predict.gelu_norm import check_norm, flops_before, layer_before
 from unmask.predict.label import POOLS
-from unmask.predict.objective import Predicts
+from unmask.predict.objective import Predicts, read_again
 
 CONTEXT: Final = "context"  # the column of the tokens that may be an answer; -1 on all others
 BEGINS: Final = "answer_begins"  # the column of the first token of the answer
@@ -42,6 +42,10 @@ class Span(Predicts):
     @property
     def asked_at(self) -> AskedAt:
         return "examples"
+
+    @property
+    def reads_decoder(self) -> bool:
+        return True
 
     @property
     def needs(self) -> tuple[Need, ...]:
@@ -86,7 +90,8 @@ class SpanModule(nn.Module):
 
     def decode(self, hidden: Hidden, batch: Batch) -> Tensor:
         """B T 2, the score of each token as the first and as the last one of the answer. At the summary token: that there is none."""
-        x = hidden.last if self.before is None else self.before(hidden.last)
+        x, _ = read_again(hidden, batch)
+        x = x if self.before is None else self.before(x)
         scores: Tensor = self.out(x)
         if self.spec.pool == "summary":
             return scores

@@ -16,7 +16,7 @@ from unmask.init_weights import InitWeights
 from unmask.predict.class_weights import add_class_weights, check_class_weights
 from unmask.predict.crf import CRF
 from unmask.predict.gelu_norm import check_norm, flops_before, layer_before
-from unmask.predict.objective import Predicts
+from unmask.predict.objective import Predicts, read_again
 
 TAG: Final = "tag"  # the column of the tags of a task
 PLACE: Final = "place"  # the column of the tokens that get a tag: the number of their word, otherwise -1
@@ -67,6 +67,10 @@ class Tags(Predicts):
         return "tokens"
 
     @property
+    def reads_decoder(self) -> bool:
+        return True
+
+    @property
     def needs(self) -> tuple[Need, ...]:
         if self.column != TAG:
             return (Need(f"column:{self.column}", "it predicts its values"),)
@@ -105,7 +109,7 @@ class TagsModule(nn.Module):
         return (batch.columns[self.column] >= 0).sum().float()
 
     def forward(self, hidden: Hidden, batch: Batch) -> Loss:
-        scores, tags = self._scores(hidden), batch.columns[self.column]  # B T K, B T
+        scores, tags = self._scores(hidden, batch), batch.columns[self.column]  # B T K, B T
         if self.crf is None:
             both = scores.flatten(0, 1), tags.flatten()
             losses = F.cross_entropy(*both, weight=self.weights, reduction="sum", ignore_index=-1)
@@ -116,15 +120,16 @@ class TagsModule(nn.Module):
 
     def decode(self, hidden: Hidden, batch: Batch) -> Tensor:
         """B T K, the score of each tag for each token. With a CRF: of the best sequence of tags that has this tag here."""
-        scores = self._scores(hidden)
+        scores = self._scores(hidden, batch)
         if self.crf is None:
             return scores
         order, real = _words_first(batch.columns[PLACE] >= 0)
         best = self.crf.best(_taken(scores, order), real)
         return torch.zeros_like(scores).scatter(1, order[..., None].expand_as(best), best)
 
-    def _scores(self, hidden: Hidden) -> Tensor:
-        x = hidden.last if self.before is None else self.before(hidden.last)
+    def _scores(self, hidden: Hidden, batch: Batch) -> Tensor:
+        x, _ = read_again(hidden, batch)
+        x = x if self.before is None else self.before(x)
         x = x if self.dense is None else F.relu(self.dense(x))
         return self.out(self.dropout(x)).float()
 
