@@ -458,17 +458,18 @@ class Objective(PartLike, Protocol):
 
 
 class Start(PartLike, Protocol):
-    """A recipe's `start`: what the token embeddings are before training."""
+    """A recipe's `start`: what a network knows about single tokens before training."""
 
     def check(self, width: int) -> None:
         """Refuse a start that cannot fill embeddings of this width. It is fast: it is called before any work is done."""
 
-    def fill_embeddings(
-        self, table: Tensor, words: Sequence[str | None], sample: Callable[[int], Iterator[tuple[Any, Any]]]
-    ) -> str:
+    def fill(
+        self, table: Tensor, biases: Sequence[Tensor], words: Sequence[str | None],
+        sample: Callable[[int], Iterator[tuple[Any, Any]]],
+    ) -> str:  # fmt: skip
         """Write the first values into a table of embeddings, and return a notice.
 
-        `words`: what each token spells; None: it is no word. `sample(tokens)`: about this many tokens of the training text, in pieces:
+        `biases`: those of the outputs that predict tokens, one number for each token; it may write them too. `words`: what each token spells; None: it is no word. `sample(tokens)`: about this many tokens of the training text, in pieces:
         their ids, and the number of the document of each."""
 
 

@@ -10,13 +10,15 @@ import torch
 
 import unmask
 from tests.command import ONE_STAGE, mistake, pretrain
+from tests.small import vocabulary
 from unmask import recipes
 from unmask.errors import UserError
 from unmask.pretraining import Mixture
 from unmask.pretraining import pretrain as train
+from unmask.system import token_biases
 from unmask.train import checkpoint
 from unmask.vectors import FromCounts
-from unmask.vectors.from_counts import positive_pmi, reduced, word_vectors
+from unmask.vectors.from_counts import log_frequencies, positive_pmi, reduced, word_vectors
 
 
 def pieces(*documents):
@@ -95,7 +97,7 @@ def test_rare_tokens_and_columns_for_positions_keep_what_they_have():
     table = torch.randn(9, 12) * 0.05
     table[:, :4] = 0.0
     before = table.clone()
-    notice = FromCounts().fill_embeddings(table, [None] * 9, pieces(text))
+    notice = FromCounts().fill(table, [], [None] * 9, pieces(text))
     assert "7 of 9 tokens start as word vectors, counted in 202 tokens" in notice
     assert not table[:, :4].any()
     assert torch.equal(table[7:], before[7:])
@@ -109,7 +111,7 @@ def test_tokens_without_neighbours_keep_what_they_have():
     alone = [[7], [8]] * 30
     table = torch.randn(9, 12)
     before = table.clone()
-    notice = FromCounts().fill_embeddings(table, [None] * 9, pieces(random_text(7, 200), *alone))
+    notice = FromCounts().fill(table, [], [None] * 9, pieces(random_text(7, 200), *alone))
     assert "7 of 9 tokens start as word vectors" in notice
     assert torch.equal(table[7:], before[7:])
 
@@ -118,9 +120,26 @@ def test_tokens_without_neighbours_keep_what_they_have():
 def test_a_text_in_which_no_tokens_can_be_compared_leaves_all_random_numbers(documents):
     table = torch.randn(9, 4)
     before = table.clone()
-    notice = FromCounts().fill_embeddings(table, [None] * 9, pieces(*documents))
+    notice = FromCounts().fill(table, [], [None] * 9, pieces(*documents))
     assert "fewer than two tokens occur 5 times in the text and have neighbours: all embeddings start" in notice
     assert torch.equal(table, before)
+
+
+def test_output_biases_start_as_how_often_tokens_occur():
+    """A network whose vectors say nothing predicts each token as often as it occurs: by the formula, and by the loss of the text."""
+    text = random_text(7, 300) + [7] * 50
+    biases = [torch.zeros(9), torch.ones(9)]
+    notice = FromCounts().fill(torch.randn(9, 4), biases, [None] * 9, pieces(text))
+    assert "and output biases as their log frequencies" in notice
+    often = np.bincount(text, minlength=9)
+    for bias in biases:
+        torch.testing.assert_close(
+            bias.softmax(0).double(), torch.from_numpy((often + 0.5) / (often + 0.5).sum()), rtol=1e-5, atol=0
+        )
+        assert abs(bias.mean()) < 1e-6
+    loss = torch.nn.functional.cross_entropy(biases[0].expand(len(text), 9), torch.tensor(text))
+    share = often[often > 0] / len(text)
+    assert loss.item() == pytest.approx(-(share * np.log(share)).sum(), abs=0.01)
 
 
 def test_sums_of_a_wide_window_are_not_too_large_for_the_table():
@@ -143,7 +162,7 @@ def vectors_of(run, data):
     system = model.recipe.system.build(model.recipe, model.tokenizer.vocabulary, 0)
     again = system.backbone.embed.token.weight.detach().clone()
     first = again.clone()
-    FromCounts().fill_embeddings(again, [], mixture.sample)
+    FromCounts().fill(again, [], [], mixture.sample)
     return table, again, first
 
 
@@ -165,6 +184,18 @@ def test_training_begins_with_the_counted_vectors(dropout, data, tmp_path):
     table, again, first = vectors_of(tmp_path / "run", data)
     torch.testing.assert_close(table, again, atol=1e-6, rtol=0)
     assert (table - first).abs().max() > 0.01
+    often = sum(np.bincount(ids, minlength=len(table)) for ids, _ in Mixture.open([data]).sample(10**9))
+    (bias,) = token_biases(unmask.load(tmp_path / "run").system)
+    torch.testing.assert_close(bias.detach(), log_frequencies(often), atol=1e-5, rtol=0)
+
+
+@pytest.mark.parametrize(
+    "name, biases", [("bert", 1), ("spanbert", 2), ("electra", 1), ("awd-lstm", 1), ("gpt2", 0), ("bart", 0)]
+)
+def test_the_biases_are_those_of_all_outputs_that_predict_tokens(name, biases):
+    recipe = recipes.get(name, size="tiny")
+    found = token_biases(recipe.system.build(recipe, vocabulary(50), 0))
+    assert [tuple(one.shape) for one in found] == [(50,)] * biases
 
 
 def test_a_run_that_is_killed_before_its_first_checkpoint_starts_from_the_same_vectors(data, tmp_path, monkeypatch):

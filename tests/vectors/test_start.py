@@ -29,16 +29,16 @@ def test_embeddings_start_as_the_vectors_of_the_words_that_tokens_spell(file):
     words = [None, "cat", "Sat", "dog", "##the", "北京"]
     for zeros in (False, True):
         table = torch.full((6, 4), -1.0)
-        notice = FromVectors(str(file), zeros=zeros).fill_embeddings(table, words, None)
+        notice = FromVectors(str(file), zeros=zeros).fill(table, [], words, None)
         other = [0.0 if zeros else -1.0] * 4
         assert table.tolist() == [other, [5, 6, 7, 8], [9, 10, 11, 12], other, other, [17, 18, 19, 20]]
         assert "3 of 5 tokens of the vocabulary (60%) start as their vectors" in notice
     with pytest.raises(
         UserError, match="has vectors of 4, and the embeddings have 3 numbers: make vectors with --dims 3"
     ):
-        FromVectors(str(file)).fill_embeddings(torch.zeros(1, 3), ["cat"], None)
+        FromVectors(str(file)).fill(torch.zeros(1, 3), [], ["cat"], None)
     with pytest.raises(UserError, match="none of the words"):
-        FromVectors(str(file)).fill_embeddings(torch.zeros(1, 4), ["dog"], None)
+        FromVectors(str(file)).fill(torch.zeros(1, 4), [], ["dog"], None)
 
 
 def test_tokens_spell_words_without_the_marks_of_their_tokenizer(tmp_path):

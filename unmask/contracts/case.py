@@ -18,7 +18,7 @@ from unmask.pretraining.labelled import with_tasks
 from unmask.pretraining.mixture import Mixture, needed_columns
 from unmask.recipe import FullTrack, Recipe, Stage
 from unmask.settings import flat, override
-from unmask.system import predictions
+from unmask.system import predictions, token_biases
 from unmask.text import Tokenizer
 from unmask.vectors.components import ComponentTable
 
@@ -117,9 +117,8 @@ class Case:
         recipe = recipe or self.recipe
         system: Any = recipe.system.build(recipe, self.vocabulary, SEED)
         if recipe.start is not None:
-            recipe.start.fill_embeddings(
-                system.backbone.embed.token.weight, self.tokenizer.spelled(), self.mixture.sample
-            )
+            table, words = system.backbone.embed.token.weight, self.tokenizer.spelled()
+            recipe.start.fill(table, token_biases(system), words, self.mixture.sample)
         put_entities(system, self.mixture)
         put_components(system, recipe, self.mixture, self.components)
         return system

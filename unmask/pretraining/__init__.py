@@ -42,7 +42,7 @@ from unmask.pretraining.validate import about_validation, validator
 from unmask.recipe import Recipe
 from unmask.recipe_file import RecipeFile, file_used_by
 from unmask.recipe_json import plain
-from unmask.system import check_training, step_flops
+from unmask.system import check_training, step_flops, token_biases
 from unmask.train import Budget, Fixed, Machine, Planner, Trainer, checkpoint, train
 from unmask.train.log import Log, check_tensorboard, until
 
@@ -198,8 +198,9 @@ def _networks(recipe: Recipe, mixture: Mixture, seed: int) -> Any:
 
 
 def _filled(system: Any, start: Start, mixture: Mixture) -> str:
-    """Write the first values of the token embeddings, and return a notice."""
-    return start.fill_embeddings(system.backbone.embed.token.weight, mixture.tokenizer.spelled(), mixture.sample)
+    """Write what the network knows about single tokens before training, and return a notice."""
+    table, words = system.backbone.embed.token.weight, mixture.tokenizer.spelled()
+    return start.fill(table, token_biases(system), words, mixture.sample)
 
 
 def _check_data(recipe: Recipe, mixture: Mixture, seed: int) -> None:

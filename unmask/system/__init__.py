@@ -6,9 +6,9 @@ from unmask.system.fit import check_fit, check_training
 from unmask.system.generator_discriminator import GeneratorDiscriminator
 from unmask.system.objectives import SENTENCE, asked, asked_losses, chosen, objectives, predictions, weights
 from unmask.system.single import Single
-from unmask.system.token_rows import with_tokens
+from unmask.system.token_rows import token_biases, with_tokens
 
 __all__ = [
     "SENTENCE", "GeneratorDiscriminator", "Single", "asked", "asked_losses", "check_continued", "check_fit", "check_training", "chosen", "cost", "objectives",
-    "predicted_share", "predictions", "schedule_flops", "step_flops", "weights", "with_network_of", "with_tokens",
+    "predicted_share", "predictions", "schedule_flops", "step_flops", "token_biases", "weights", "with_network_of", "with_tokens",
 ]  # fmt: skip

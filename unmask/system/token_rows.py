@@ -49,10 +49,17 @@ def with_tokens(recipe: Recipe, system: Any, vocabulary: Vocabulary, pieces: Seq
     return found
 
 
-def token_tensors(system: nn.Module) -> Iterator[Tensor]:
-    """Every tensor that a module declares in `token_rows`. Tied tensors come more than once."""
+def token_biases(system: nn.Module) -> list[Tensor]:
+    """The bias of every output that predicts tokens."""
+    return [tensor for tensor in token_tensors(system, only="bias") if tensor.dim() == 1]
+
+
+def token_tensors(system: nn.Module, only: str | None = None) -> Iterator[Tensor]:
+    """Every tensor that a module declares in `token_rows`; `only`: those of this name. Tied tensors come more than once."""
     for module in system.modules():
         for name in getattr(module, "token_rows", ()):
+            if only not in (None, name):
+                continue
             tensor = attrgetter(name)(module)
             if tensor is not None:
                 yield tensor

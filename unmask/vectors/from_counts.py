@@ -1,8 +1,13 @@
-"""FromCounts: the token embeddings of a network start as word vectors that are counted in its training text.
+"""FromCounts: what can be counted about single tokens in the training text, a network knows before the first step.
+
+Token embeddings start as word vectors, and the biases of the output as how frequent tokens are. Only initial values change.
 
 Two tokens are alike if they have the same neighbours. This can be counted in seconds, while a network needs minutes to find it out:
 a table of tokens and neighbours holds how much more often each pair occurs than by chance (PMI), and a singular value decomposition
-makes short vectors of its rows. The result is close to that of skip-gram (Levy and Goldberg 2014). Only initial values change.
+makes short vectors of its rows. The result is close to that of skip-gram (Levy and Goldberg 2014).
+
+The frequency of each token is the first thing that a network learns. It has to turn its embeddings for this, if the bias does not
+say it already; and an LSTM without a penalty on its activations never gets beyond it (docs/results.md).
 """
 
 from __future__ import annotations
@@ -32,7 +37,8 @@ Sample = Callable[[int], Iterator[tuple[np.ndarray, np.ndarray]]]  # of this man
 
 @dataclass(frozen=True)
 class FromCounts(Part):
-    """Token embeddings start as word vectors: which tokens stand near each other in the training text (PMI and SVD)."""
+    """Token embeddings start as word vectors: which tokens stand near each other in the training text (PMI and SVD). Output biases
+    start as log frequencies."""
 
     window: int = 5  # neighbours on each side; near ones count more
     contexts: int = 2_048  # the most frequent tokens are counted as neighbours
@@ -50,9 +56,12 @@ class FromCounts(Part):
     def check(self, width: int) -> None:
         """Every width can be filled."""
 
-    def fill_embeddings(self, table: Tensor, words: Sequence[str | None], sample: Sample) -> str:
+    def fill(self, table: Tensor, biases: Sequence[Tensor], words: Sequence[str | None], sample: Sample) -> str:
         """Write the vectors into a table of embeddings. Columns that are 0 for all tokens stay so: they are kept for positions."""
         counts, often = self.counted(len(table), sample)
+        with torch.no_grad():
+            for bias in biases:
+                bias.copy_(log_frequencies(often))
         known = torch.from_numpy(often >= LEAST) & counts.any(1)
         free = (table != 0).any(0)
         if known.sum() < 2:  # a single token cannot be compared with another one
@@ -67,7 +76,7 @@ class FromCounts(Part):
             table[places] = (vectors.to(table) * size).to(table)
         return (
             f"the embeddings of {int(known.sum()):,} of {len(table):,} tokens start as word vectors, counted in {int(often.sum()):,} "
-            "tokens of the text (start=FromCounts)"
+            f"tokens of the text{' (and output biases as their log frequencies)' if biases else ''} (start=FromCounts)"
         )
 
     def counted(self, vocabulary: int, sample: Sample) -> tuple[Tensor, np.ndarray]:
@@ -90,6 +99,12 @@ class FromCounts(Part):
                     weight = torch.full((1,), self.window + 1 - distance, dtype=counts.dtype)
                     counts.view(-1).scatter_add_(0, cells, weight.expand(len(cells)))
         return counts, often
+
+
+def log_frequencies(often: np.ndarray) -> Tensor:
+    """V, the logarithm of the share of each token, moved to a mean of 0. A token that does not occur counts as half a one."""
+    found = torch.from_numpy(np.log(often + 0.5)).float()
+    return found - found.mean()
 
 
 def word_vectors(counts: Tensor, width: int) -> Tensor:

@@ -47,7 +47,7 @@ class FromVectors(Part):
             width=width,
         )
 
-    def fill_embeddings(self, table: Tensor, words: Sequence[str | None], sample: Any) -> str:
+    def fill(self, table: Tensor, biases: Sequence[Tensor], words: Sequence[str | None], sample: Any) -> str:
         """Write the first values into a table of embeddings. `words`: what each token spells; None: it is no word.
 
         Returns a notice: how many tokens have a vector."""
