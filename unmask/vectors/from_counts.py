@@ -76,7 +76,7 @@ class FromCounts(Part):
             table[places] = (vectors.to(table) * size).to(table)
         return (
             f"the embeddings of {int(known.sum()):,} of {len(table):,} tokens start as word vectors, counted in {int(often.sum()):,} "
-            f"tokens of the text{' (and output biases as their log frequencies)' if biases else ''} (start=FromCounts)"
+            f"tokens of the text{', and output biases as their log frequencies' if biases else ''} (start=FromCounts)"
         )
 
     def counted(self, vocabulary: int, sample: Sample) -> tuple[Tensor, np.ndarray]:
