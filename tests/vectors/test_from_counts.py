@@ -137,6 +137,10 @@ def test_output_biases_start_as_how_often_tokens_occur():
             bias.softmax(0).double(), torch.from_numpy((often + 0.5) / (often + 0.5).sum()), rtol=1e-5, atol=0
         )
         assert abs(bias.mean()) < 1e-6
+    (plain,) = unwritten = [torch.zeros(9)]
+    notice = FromCounts(biases=False).fill(torch.randn(9, 4), unwritten, [None] * 9, pieces(text))
+    assert "output biases" not in notice
+    assert not plain.any()
     loss = torch.nn.functional.cross_entropy(biases[0].expand(len(text), 9), torch.tensor(text))
     share = often[often > 0] / len(text)
     assert loss.item() == pytest.approx(-(share * np.log(share)).sum(), abs=0.01)

@@ -113,7 +113,8 @@ def recipe(size: str = "base", variant: str = "paper") -> Recipe:
             learned=chosen.get("learned", False),
             discriminator_rate=chosen.get("discriminator_rate", 1.0),
         ),
-        start=vectors.FromCounts() if near else None,
+        # the generator begins with tokens that are easy to find: if it knows how frequent tokens are, the discriminator learns later
+        start=vectors.FromCounts(biases=False) if near else None,
         predict=chosen["predict"],
         optimise=chosen.get("optimise", usual),
         schedule=(Stage(share=1.0, rows=ROWS[size], length=LENGTH[size], weights=chosen["weights"]),),

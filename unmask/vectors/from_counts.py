@@ -37,12 +37,12 @@ Sample = Callable[[int], Iterator[tuple[np.ndarray, np.ndarray]]]  # of this man
 
 @dataclass(frozen=True)
 class FromCounts(Part):
-    """Token embeddings start as word vectors: which tokens stand near each other in the training text (PMI and SVD). Output biases
-    start as log frequencies."""
+    """Token embeddings start as word vectors: which tokens stand near each other in the training text (PMI and SVD)."""
 
     window: int = 5  # neighbours on each side; near ones count more
     contexts: int = 2_048  # the most frequent tokens are counted as neighbours
     tokens: int = 20_000_000  # most tokens of the text that are read
+    biases: bool = True  # the biases of outputs that predict tokens start too: as the log frequencies of the tokens
 
     def __post_init__(self) -> None:
         for name in ("window", "contexts", "tokens"):
@@ -60,7 +60,7 @@ class FromCounts(Part):
         """Write the vectors into a table of embeddings. Columns that are 0 for all tokens stay so: they are kept for positions."""
         counts, often = self.counted(len(table), sample)
         with torch.no_grad():
-            for bias in biases:
+            for bias in biases if self.biases else ():
                 bias.copy_(log_frequencies(often))
         known = torch.from_numpy(often >= LEAST) & counts.any(1)
         free = (table != 0).any(0)
@@ -76,7 +76,7 @@ class FromCounts(Part):
             table[places] = (vectors.to(table) * size).to(table)
         return (
             f"the embeddings of {int(known.sum()):,} of {len(table):,} tokens start as word vectors, counted in {int(often.sum()):,} "
-            f"tokens of the text{', and output biases as their log frequencies' if biases else ''} (start=FromCounts)"
+            f"tokens of the text{', and output biases as their log frequencies' if biases and self.biases else ''} (start=FromCounts)"
         )
 
     def counted(self, vocabulary: int, sample: Sample) -> tuple[Tensor, np.ndarray]:
