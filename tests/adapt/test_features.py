@@ -1,5 +1,7 @@
 """Cached features: a head that reads vectors from disk learns as one that reads them from the network."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 import torch
@@ -9,8 +11,9 @@ from unmask import adapt as ways
 from unmask.adapt import adapt, features
 from unmask.adapt.mix import LayerMix
 from unmask.batch import Hidden
-from unmask.data.examples import Text
+from unmask.data.examples import Text, rows_of_task
 from unmask.errors import UserError
+from unmask.hide import Nothing, Rewrite
 from unmask.infer.model import open_run, save_run
 from unmask.settings import override
 from unmask.tasks.choose import Choose, Question
@@ -30,7 +33,7 @@ def own_cache(tmp_path, monkeypatch):
 
 def made(name, tokenizers, folder):
     """A base whose dropout is not 0: a network that does not train must compute without it."""
-    kind = {"bert": "wordpiece", "gpt2": "byte-bpe", "xlnet": "unigram"}[name]
+    kind = {"bert": "wordpiece", "gpt2": "byte-bpe", "bart": "byte-bpe", "xlnet": "unigram"}[name]
     base = base_of(name, tokenizers[kind], folder, "system.backbone.dropout=0.3")
     save_run(base, folder)
     return base
@@ -42,7 +45,7 @@ def losses(base, out, tune, examples=EXAMPLES, task=None, dev=()):
     return [record["loss"] for record in records if "loss" in record], records[-1]
 
 
-@pytest.mark.parametrize("name", ["bert", "gpt2", "xlnet"])
+@pytest.mark.parametrize("name", ["bert", "gpt2", "xlnet", "bart"])
 @pytest.mark.parametrize("way", ["head", "mix"])
 def test_a_cached_run_has_the_losses_of_one_that_is_not(name, way, tokenizers, tmp_path):
     base = made(name, tokenizers, tmp_path / "base")
@@ -52,6 +55,17 @@ def test_a_cached_run_has_the_losses_of_one_that_is_not(name, way, tokenizers, t
     assert last["validation_accuracy"] == same["validation_accuracy"]
     one, other = (open_run(tmp_path / folder, device="cpu").system.predict["label"] for folder in ("plain", "cached"))
     torch.testing.assert_close(one.out.weight, other.out.weight, atol=1e-4, rtol=0)
+
+
+def test_vectors_of_another_reading_are_not_reused(tokenizers, tmp_path):
+    """BART's tags read its decoder; a model of an older version that read the encoder has the same weights and rows."""
+    base = made("bart", tokenizers, tmp_path / "base")
+    task = Classify(labels=("a", "b"), texts=1)
+    rows, _ = rows_of_task(task.lay_out(EXAMPLES, labelled=False), base.tokenizer, base.recipe.layout, 16)
+    for hide in (Rewrite(), Nothing()):
+        model = dataclasses.replace(base, recipe=task.recipe(base).replace(hide=hide))
+        features.cached_features(model, [rows], "last", "the same weights")
+    assert len(list((tmp_path / "cache" / "features").iterdir())) == 2
 
 
 def test_the_network_is_run_once_and_not_again_for_the_next_head(tokenizers, tmp_path, monkeypatch):

@@ -8,9 +8,10 @@ import pytest
 import unmask
 from tests.adapt.made import base_of
 from tests.command import mistake, works
-from tests.convert.parts import SENTENCES, model_of, recipe_of, tokenizer
+from tests.convert.parts import SENTENCES, model_of, recipe_of, tokenizer, tokenizer_for
 from unmask.infer import save_run
 from unmask.infer.fast import FILE
+from unmask.tasks import Classify, Span, Tag
 
 
 @pytest.fixture(scope="module")
@@ -79,3 +80,14 @@ def test_what_cannot_be_fast_is_refused(name, kind, why, tmp_path):
     with pytest.raises(ValueError, match=f"cannot be used with --fast: .*({why})"):
         unmask.load(tmp_path / "run", fast=True)
     assert not (tmp_path / "run" / FILE).exists()
+
+
+@pytest.mark.parametrize(
+    "task", [Tag(labels=("O", "B-X"), token="first"), Span(no_answer=False), Classify(labels=("a", "b"), texts=1)]
+)
+def test_a_head_that_reads_a_decoder_cannot_be_fast(task, tmp_path):
+    """The file holds the network that reads the text once."""
+    base = model_of(recipe_of("bart"), tokenizer_for(recipe_of("bart")), tmp_path)
+    save_run(model_of(task.recipe(base), base.tokenizer, tmp_path), tmp_path / "run")
+    with pytest.raises(ValueError, match="cannot be used with --fast: its head reads a decoder"):
+        unmask.load(tmp_path / "run", fast=True)

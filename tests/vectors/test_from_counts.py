@@ -194,7 +194,8 @@ def test_training_begins_with_the_counted_vectors(dropout, data, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "name, biases", [("bert", 1), ("spanbert", 2), ("electra", 1), ("awd-lstm", 1), ("gpt2", 0), ("bart", 0)]
+    "name, biases",
+    [("bert", 1), ("spanbert", 2), ("electra", 1), ("awd-lstm", 1), ("mass", 1), ("gpt2", 0), ("bart", 0)],
 )
 def test_the_biases_are_those_of_all_outputs_that_predict_tokens(name, biases):
     recipe = recipes.get(name, size="tiny")

@@ -59,7 +59,7 @@ def cached_features(model: Model, rows: Sequence[Rows], layers: Literal["last", 
     machine = training_machine(model.device)
     folder = cache.entry(
         "features", weights=fingerprint, rows=hashlib.sha256(b"".join(sorted(lengths))).hexdigest(), layers=layers,
-        half=machine.half, read=repr((model.recipe.see, model.recipe.system.backbone)),
+        half=machine.half, read=repr((model.recipe.see, model.recipe.hide, model.recipe.system.backbone)),
     )  # fmt: skip
     if not folder.is_dir():
         with cache.filled(folder) as draft:

@@ -17,7 +17,7 @@ from unmask.convert.hf_folder import HFFolder
 from unmask.convert.names import Heads, Names, layers
 from unmask.convert.network_checks import check_activation
 from unmask.errors import require
-from unmask.predict import Tokens
+from unmask.predict import Tags, Tokens
 from unmask.recipe import Recipe
 from unmask.recipes import bart
 
@@ -94,7 +94,8 @@ def _check(family: Family, recipe: Recipe, backbone: EncoderDecoder) -> None:
         epsilon=backbone.epsilon,
     )
     check_activation(family, backbone.activation)
-    labels = any(head.reads_decoder for head in recipe.predict.values())
+    # transformers has no class for Bart's tags, so they are left out whatever they read
+    labels = any(head.reads_decoder and not isinstance(head, Tags) for head in recipe.predict.values())
     require(
         not labels or "decoder rows" in gives_of(recipe.hide),
         "Hugging Face's bart reads labels and answers from its decoder, got hide={hide}: adapt it again, with hide=Rewrite",

@@ -293,8 +293,8 @@ def _check_token_norm(family: Family, name: str, part: Tags | Span, epsilon: flo
     require(
         part.norm == wanted,
         (
-            "Hugging Face's {kind} has {layers} before the output for each token (predict.{name}.norm={wanted}), got {found}: adapt a run "
-            "whose recipe has adapt.pooler_norm={wanted}"
+            "Hugging Face's {kind} has {layers} before the output for each token (predict.{name}.norm={wanted}), got {found}: adapt "
+            "again, from a run whose recipe has adapt.pooler_norm={wanted} (models of older versions have no such layers)"
         ),
         kind=family.model_type,
         layers="a dense layer and a norm" if wanted else "no layer",

@@ -17,6 +17,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from unmask.axes import gives_of
 from unmask.batch import TASK, Batch, Hidden
 from unmask.errors import UserError, require
 from unmask.infer.generation_loop import writes_text
@@ -74,6 +75,8 @@ def why_not(model: Model) -> str | None:
     backbone = model.recipe.system.backbone
     if getattr(backbone, "decoder", None) is not None or not isinstance(model.system.mix, nn.Identity):
         return "its heads read more than the last layer"
+    if "decoder rows" in gives_of(model.recipe.hide):
+        return "its head reads a decoder"
     if backbone.memory:
         return "its network remembers earlier texts"
     return None

@@ -68,7 +68,7 @@ class Tags(Predicts):
 
     @property
     def reads_decoder(self) -> bool:
-        return True
+        return self.column == TAG  # other columns belong to the tokens that the encoder reads
 
     @property
     def needs(self) -> tuple[Need, ...]:
@@ -128,7 +128,7 @@ class TagsModule(nn.Module):
         return torch.zeros_like(scores).scatter(1, order[..., None].expand_as(best), best)
 
     def _scores(self, hidden: Hidden, batch: Batch) -> Tensor:
-        x, _ = read_again(hidden, batch)
+        x = read_again(hidden, batch)[0] if self.column == TAG else hidden.last
         x = x if self.before is None else self.before(x)
         x = x if self.dense is None else F.relu(self.dense(x))
         return self.out(self.dropout(x)).float()

@@ -59,15 +59,17 @@ class FromCounts(Part):
     def fill(self, table: Tensor, biases: Sequence[Tensor], words: Sequence[str | None], sample: Sample) -> str:
         """Write the vectors into a table of embeddings. Columns that are 0 for all tokens stay so: they are kept for positions."""
         counts, often = self.counted(len(table), sample)
+        written = biases if self.biases else ()
         with torch.no_grad():
-            for bias in biases if self.biases else ():
+            for bias in written:
                 bias.copy_(log_frequencies(often))
+        more = ", and output biases as their log frequencies" if written else ""
         known = torch.from_numpy(often >= LEAST) & counts.any(1)
         free = (table != 0).any(0)
         if known.sum() < 2:  # a single token cannot be compared with another one
             return (
-                f"fewer than two tokens occur {LEAST} times in the text and have neighbours: all embeddings start with random numbers "
-                "(start=FromCounts)"
+                f"fewer than two tokens occur {LEAST} times in the text and have neighbours: all embeddings start with random numbers"
+                f"{more} (start=FromCounts)"
             )
         vectors = word_vectors(counts[known], int(free.sum()))
         with torch.no_grad():
@@ -76,7 +78,7 @@ class FromCounts(Part):
             table[places] = (vectors.to(table) * size).to(table)
         return (
             f"the embeddings of {int(known.sum()):,} of {len(table):,} tokens start as word vectors, counted in {int(often.sum()):,} "
-            f"tokens of the text{', and output biases as their log frequencies' if biases and self.biases else ''} (start=FromCounts)"
+            f"tokens of the text{more} (start=FromCounts)"
         )
 
     def counted(self, vocabulary: int, sample: Sample) -> tuple[Tensor, np.ndarray]:
