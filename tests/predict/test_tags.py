@@ -12,12 +12,12 @@ from unmask.predict import Tags
 @pytest.mark.parametrize("column, decoder", [("tag", True), ("capital", False)])
 def test_a_column_of_the_text_belongs_to_the_tokens_that_the_encoder_reads(column, decoder):
     """Hiding may shorten and reorder the row of the encoder together with its columns, but not the row of the decoder."""
-    part, batch = Tags(classes=3, column=column), random_batch(2, 8)
+    part, batch = Tags(classes=3, column=column), random_batch(2, 16)
     batch = batch.replace(
-        decoder=random_batch(2, 8, seed=1), columns=batch.columns | {column: torch.randint(-1, 3, (2, 8))}
+        decoder=random_batch(2, 16, seed=1), columns=batch.columns | {column: torch.randint(-1, 3, (2, 16))}
     )
     module = part.build(5, torch.zeros(1, 5), InitWeights())
-    encoded, decoded = torch.randn(2, 2, 8, 5)
+    encoded, decoded = torch.randn(2, 2, 16, 5)
     hidden = Hidden((encoded,), decoded=decoded)
     assert part.reads_decoder is decoder
     expected = module.out(decoded if decoder else encoded)
