@@ -81,8 +81,8 @@ def test_the_track_hides_the_whole_second_text_and_nothing_else(place):
 
 
 def test_triples_are_learned_alone_mixed_with_text_before_it_and_after_it(place, tmp_path):
-    alone = train(place, tmp_path / "alone", 30, "{'triples': 1}", "{'triples': 1}")
-    assert alone[-1]["turns"] == {"triples": 30}
+    alone = train(place, tmp_path / "alone", 40, "{'triples': 1}", "{'triples': 1}")
+    assert alone[-1]["turns"] == {"triples": 40}
     assert alone[-1]["loss_tokens"] < 0.7 * alone[0]["loss_tokens"]
     mixed = train(place, tmp_path / "mixed", 3, "{'main': 2, 'triples': 1}", "{'main': 2, 'triples': 1}")
     assert mixed[-1]["turns"] == {"main": 2, "triples": 1}
