@@ -469,8 +469,9 @@ class Start(PartLike, Protocol):
     ) -> str:  # fmt: skip
         """Write the first values into a table of embeddings, and return a notice.
 
-        `biases`: those of the outputs that predict tokens, one number for each token; it may write them too. `words`: what each token spells; None: it is no word. `sample(tokens)`: about this many tokens of the training text, in pieces:
-        their ids, and the number of the document of each."""
+        `biases`: those of the outputs that predict tokens, one number for each token; it may write them too. `words`: what each
+        token spells; None: it is no word. `sample(tokens)`: about this many tokens of the training text, in pieces: their ids, and
+        the number of the document of each."""
 
 
 class System(PartLike, Protocol):

@@ -73,7 +73,7 @@ def export_peft(model: Model, out: str | Path, *, overwrite: bool = False) -> Ex
     out.mkdir(parents=True, exist_ok=True)
     checkpoint.save_tensors(tensors, out / WEIGHTS)
     modules = sorted({_module(name, found.family.names.prefix) for name in head})
-    text = json.dumps(_config(model, targets, modules, found) | {"task_type": TASKS[kind]}, indent=2) + "\n"
+    text = json.dumps(_config(model, targets, modules, found, kind), indent=2) + "\n"
     (out / CONFIG).write_text(text, encoding="utf-8")
     note = f"open it on {found.name} with the weights of the base: unmask export BASE, then peft's PeftModel.from_pretrained"
     return Exported(found.name, (CONFIG, WEIGHTS), (), (note,))
@@ -123,11 +123,12 @@ def _module(name: str, prefix: str) -> str:
     return name.rpartition(".")[0] if prefix and name.startswith(prefix) else name.partition(".")[0]
 
 
-def _config(model: Model, targets: list[_Target], modules: list[str], found: Architecture) -> dict[str, Any]:
+def _config(model: Model, targets: list[_Target], modules: list[str], found: Architecture, kind: str) -> dict[str, Any]:
     tune: Any = model.recipe.tune
     first = targets[0]
     return {
         "peft_type": "LORA",
+        "task_type": TASKS[kind],
         "base_model_name_or_path": None,
         "inference_mode": True,
         "bias": "none",

@@ -97,7 +97,7 @@ class TagsModule(nn.Module):
     def __init__(self, spec: Tags, width: int, initial: InitWeights) -> None:
         super().__init__()
         add_class_weights(self, spec.weights)
-        self.column = spec.column
+        self.column, self.reads_decoder = spec.column, spec.reads_decoder
         read = width if spec.dense is None else spec.dense
         self.dense = None if spec.dense is None else initial.layer(nn.Linear(width, spec.dense))
         self.before = layer_before(width, spec.norm, initial)
@@ -128,7 +128,7 @@ class TagsModule(nn.Module):
         return torch.zeros_like(scores).scatter(1, order[..., None].expand_as(best), best)
 
     def _scores(self, hidden: Hidden, batch: Batch) -> Tensor:
-        x = read_again(hidden, batch)[0] if self.column == TAG else hidden.last
+        x = read_again(hidden, batch)[0] if self.reads_decoder else hidden.last
         x = x if self.before is None else self.before(x)
         x = x if self.dense is None else F.relu(self.dense(x))
         return self.out(self.dropout(x)).float()

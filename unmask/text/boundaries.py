@@ -105,10 +105,7 @@ def _class_table() -> np.ndarray:
     return table
 
 
-CHARACTERS_AS_WORDS = "pass --words spaces to take every character as a word"
-
-
-def segmenter(instead: str = CHARACTERS_AS_WORDS) -> Any:
+def segmenter(instead: str = "pass --words spaces to take every character as a word") -> Any:
     """The Chinese segmenter. If it is not installed, the error says what to do `instead` of installing it."""
     try:
         import rjieba

@@ -48,9 +48,10 @@ def word_spans(texts: Sequence[str]) -> list[np.ndarray]:
 
 def _cutter(text: str, kinds: np.ndarray) -> Any:
     """The segmenter if the text has Chinese characters. A model reads the same words on every machine, so nothing stands in for it."""
-    first = int((kinds == HAN).argmax()) if len(kinds) else 0
-    if not len(kinds) or kinds[first] != HAN:
+    chinese = np.flatnonzero(kinds == HAN)
+    if not len(chinese):
         return None
+    first = int(chinese[0])
     line = text[max(0, first - 20) : first + 20].replace("\n", " ")
     return segmenter(
         f"remove the Chinese characters from the text (the first: {line!r}), or choose tokens that are not whole words "
