@@ -143,6 +143,17 @@ def test_what_transformers_cannot_compute_is_refused(tmp_path):
         export_hf(adapted("bert", "tag", tmp_path / "run", "crf=true"), tmp_path / "hf")
 
 
+@pytest.mark.parametrize("kind, head", [("tag", "tags"), ("span", "span")])
+@pytest.mark.parametrize("name, norm, wanted", [("modernbert", "none", "1e-05"), ("bert", "1e-5", "none")])
+def test_layers_before_tags_and_answers_that_a_network_does_not_have_are_refused(
+    name, norm, wanted, kind, head, tmp_path
+):
+    model = adapted(name, kind, tmp_path / "run")
+    recipe = override(model.recipe, [f"predict.{head}.norm={norm}"])
+    with pytest.raises(UserError, match=f"before the output for each token .predict.{head}.norm={wanted}.*adapt again"):
+        architecture_of(recipe)
+
+
 def test_config_json_says_what_kind_of_labels_these_are(tmp_path):
     export_hf(adapted("bert", "multi", tmp_path / "run"), tmp_path / "multi")
     export_hf(adapted("bert", "number", tmp_path / "run"), tmp_path / "number")

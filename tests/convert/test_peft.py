@@ -78,6 +78,8 @@ def test_peft_opens_every_kind_of_task_and_gives_its_scores(kind, name, tmp_path
     export_peft(model, tmp_path / "peft")
     several = {} if kind in ("span", "choose") else {"num_labels": max(1, len(model.recipe.task.labels))}
     network = PeftModel.from_pretrained(opens.from_pretrained(tmp_path / "hf", **several), tmp_path / "peft").eval()
+    named = {"tag": "ForTokenClassification", "span": "ForQuestionAnswering", "choose": ""}
+    assert type(network).__name__ == f"PeftModel{named.get(kind, 'ForSequenceClassification')}"
     if kind == "choose":
         for question in QUESTIONS:
             mine, other = our_choices(model, question), their_choices(tmp_path / "hf", question, network)
