@@ -201,6 +201,7 @@ def test_the_biases_are_those_of_all_outputs_that_predict_tokens(name, biases):
     recipe = recipes.get(name, size="tiny")
     found = token_biases(recipe.system.build(recipe, vocabulary(50), 0))
     assert [tuple(one.shape) for one in found] == [(50,)] * biases
+    assert recipe.start.biases is (name != "electra")  # its generator must not know the frequencies
 
 
 def test_a_run_that_is_killed_before_its_first_checkpoint_starts_from_the_same_vectors(data, tmp_path, monkeypatch):
