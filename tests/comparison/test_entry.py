@@ -6,6 +6,8 @@ from unmask.comparison.entry import ablations, check_entries, parse, read_settin
 from unmask.comparison.request import parse_asked
 from unmask.errors import UserError
 
+JOINT = "ernie-2+variant=joint"
+
 
 def entry(text, **more):
     return parse(text, size="tiny", **more)
@@ -93,13 +95,21 @@ def test_the_number_of_seeds_of_an_entry_is_no_part_of_its_name():
 
 
 def test_ablations_leave_out_each_track_that_takes_turns_and_read_each_alone():
-    found = ablations("ernie-2+variant=joint", size="tiny")
+    found = ablations(JOINT, size="tiny")
     made = [entry(text).made() for text in found]
     check_entries([entry(text) for text in found])
     tracks = [{name for name, track in recipe.all_tracks().items() if track.share > 0} for recipe in made]
     assert len(tracks[0]) == 7
     assert tracks[1:8] == [tracks[0] - alone for alone in tracks[8:]]
     assert [len(alone) for alone in tracks[8:]] == [1] * 7
+
+
+def test_ablations_keep_the_seeds_of_their_entry():
+    found = [
+        parse_asked(one, size="tiny", budgets=("1m",), seeds=1) for one in ablations(f"{JOINT}+seeds=3", size="tiny")
+    ]
+    assert [one.seeds for one in found] == [3] * 15
+    assert [one.entry for one in found] == [entry(text) for text in ablations(JOINT, size="tiny")]
 
 
 @pytest.mark.parametrize("text, message", [("bert", "bert has none"), ("ernie-2", "a stage has no other")])

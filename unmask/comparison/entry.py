@@ -92,8 +92,21 @@ def parse(text: str, *, size: str, settings: Sequence[str] = ()) -> Entry:
     )
 
 
+def own_seeds(text: str) -> tuple[str, int | None]:
+    """The entry `roberta+seeds=2` without its number of seeds, and this number."""
+    plain, *own = re.split(r"\+seeds=([^+]*)", text)
+    given = own[0::2]
+    require(
+        all(one.isdecimal() for one in given) and len(given) < 2,
+        "the entry {text!r} must have one whole number of seeds: write, for example, roberta+seeds=2",
+        text=text,
+    )
+    return plain + "".join(own[1::2]), int(given[0]) if given else None
+
+
 def ablations(text: str, *, size: str, settings: Sequence[str] = ()) -> list[str]:
     """An entry whose tracks take turns, without each of its tracks, and with each alone."""
+    text, seeds = own_seeds(text)
     entry = parse(text, size=size, settings=settings)
     recipe = entry.made()
     names = [name for name, track in recipe.all_tracks().items() if track.share > 0]
@@ -120,7 +133,8 @@ def ablations(text: str, *, size: str, settings: Sequence[str] = ()) -> list[str
                 text=text,
                 error=error,
             ) from None
-    return [text, *without, *alone]
+    same = "" if seeds is None else f"+seeds={seeds}"
+    return [one + same for one in (text, *without, *alone)]
 
 
 def check_entries(entries: Sequence[Entry]) -> None:

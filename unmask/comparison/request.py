@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from unmask.comparison.entry import Entry, check_entries, parse
+from unmask.comparison.entry import Entry, check_entries, own_seeds, parse
 from unmask.data.shards import MANIFEST
 from unmask.errors import UserError, require
 from unmask.pretraining.mixture import weighed
@@ -81,15 +80,8 @@ def parse_asked(
     text: str, *, size: str, settings: Sequence[str] = (), budgets: tuple[str, ...], seeds: int
 ) -> Asked:  # fmt: skip
     """The entry `roberta+seeds=2`. `seeds` holds for every entry; its own number wins, and is no part of its name."""
-    plain, *own = re.split(r"\+seeds=([^+]*)", text)
-    given = own[0::2]
-    require(
-        all(one.isdecimal() for one in given) and len(given) < 2,
-        "the entry {text!r} must have one whole number of seeds: write, for example, roberta+seeds=2",
-        text=text,
-    )
-    entry = parse(plain + "".join(own[1::2]), size=size, settings=settings)
-    return Asked(entry, budgets, int(given[0]) if given else seeds)
+    plain, own = own_seeds(text)
+    return Asked(parse(plain, size=size, settings=settings), budgets, seeds if own is None else own)
 
 
 @dataclass(frozen=True)
