@@ -9,7 +9,7 @@ import pytest
 import torch
 
 import unmask
-from tests.command import pretrain, run, works
+from tests.command import mistake, pretrain, run, works
 from unmask import recipes, text
 from unmask.errors import UserError
 from unmask.system import check_training
@@ -77,6 +77,11 @@ def test_a_start_has_no_effect_on_a_network_that_comes_from_a_run():
         UserError, match="start=FromVectors.* would have no effect, because the network comes from a run"
     ):
         check_continued(asked, usual, usual)
+
+
+def test_import_says_that_nothing_is_there_before_it_speaks_of_settings(tmp_path):
+    words = ("import", tmp_path / "v.txt", "--set", "system.backbone=SpelledBiLSTM", "--out", tmp_path / "run")
+    assert "v.txt: name a file of word vectors" in mistake(*words)
 
 
 def test_a_file_of_vectors_is_a_run_whose_texts_are_bags_of_words(tmp_path):

@@ -13,6 +13,7 @@ from unmask import screen
 from unmask.cli import output
 from unmask.cli.options import Json, Overwrite, OwnRecipe, Run, TaskOfRun, refuse
 from unmask.cli.program import verb
+from unmask.errors import require
 
 
 @verb("unmask export runs/bert exported/")
@@ -81,6 +82,12 @@ def import_(
     """Make a run of a model in Hugging Face format, or of a file of word vectors: to use it, adapt it or train it further (pretrain --from).
 
     Says what was loaded, what is missing (its weights are random) and what is left over."""
+    require(
+        folder.exists(),
+        "nothing is at {folder}: name a file of word vectors, or the folder of a model that was downloaded, with its config.json and "
+        "model.safetensors",
+        folder=folder,
+    )
     if folder.is_file():
         refuse({"--generator": generator}, "a file of word vectors")
         report: Any = unmask.import_vectors(folder, out, settings=settings, device="cpu", overwrite=overwrite)[1]
