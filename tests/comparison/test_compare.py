@@ -248,6 +248,16 @@ def test_mistakes_are_found_before_anything_is_trained(shards, tasks, tmp_path):
     assert not out.exists()
 
 
+def test_a_label_that_no_training_example_has_is_refused_before_anything_is_trained(shards, tasks, tmp_path):
+    folder, out = tmp_path / "tasks", tmp_path / "c"
+    shutil.copytree(tasks, folder)
+    with (folder / "words" / "test.jsonl").open("a") as file:
+        file.write(json.dumps({"text": "the king", "label": "c"}) + "\n")
+    with pytest.raises(UserError, match=r"words.test.jsonl, line 13: no training example has the label 'c'"):
+        compare(["gpt2"], out, shards["wordpiece"], tasks=folder, budget="2steps")
+    assert not out.exists()
+
+
 def test_overwrite_measures_everything_again(here, shards, tmp_path):
     for rate in ("1e-3", "1e-5"):
         settings = [*NARROW, f"optimise.rate={rate}"]

@@ -113,6 +113,8 @@ def _checked(request: Request) -> tuple[list[TaskFiles], list[str]]:
     for one in request.asked:
         Mixture.open(request.data_of(one.prepared)).check(one.entry.made())
     tasks, notices = find(Path(request.tasks)) if request.tasks else ([], [])
+    for task in tasks:
+        task.check()
     names = [task.name for task in tasks]
     require(
         request.sweep_by == LOSS or request.sweep_by in names,

@@ -63,6 +63,16 @@ class TaskFiles:
         """The way of tuning, with its settings; None: all weights are trained."""
         return tuned_by(self.tune, tuning_settings(self.settings)[1])
 
+    def check(self) -> None:
+        """Refuse labels in `dev` and `test` that no training example has, before anything is trained."""
+        if self.train is None:
+            return
+        part = self.task()
+        learned = part.learn(part.read(self.train, None)[0])
+        for file in (self.dev, self.test):
+            if file is not None:
+                learned.check(part.read(file, None)[0], self.name)
+
     def drawn(self, examples: list[Any], seed: int) -> list[Any]:
         """The training examples of a seed: all, or some that are drawn; in the order of the file."""
         if self.per_label is not None:
