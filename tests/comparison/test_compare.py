@@ -255,6 +255,9 @@ def test_a_label_that_no_training_example_has_is_refused_before_anything_is_trai
         file.write(json.dumps({"text": "the king", "label": "c"}) + "\n")
     with pytest.raises(UserError, match=r"words.test.jsonl, line 13: no training example has the label 'c'"):
         compare(["gpt2"], out, shards["wordpiece"], tasks=folder, budget="2steps")
+    (folder / "words" / "train.jsonl").write_text('{"text": "a", "label": "x"}\n' * 2)
+    with pytest.raises(UserError, match=r"words.train.jsonl: a classifier needs two labels or more"):
+        compare(["gpt2"], out, shards["wordpiece"], tasks=folder, budget="2steps")
     assert not out.exists()
 
 

@@ -23,6 +23,7 @@ from unmask.adapt.ways import task_with, tuned_by, tuning_settings
 from unmask.axes import Task, Tune
 from unmask.errors import UserError, require
 from unmask.tasks._rows import read_rows
+from unmask.tasks._track import learned
 from unmask.text.documents import suffixes
 
 OPTIONS = "task.json"
@@ -68,10 +69,10 @@ class TaskFiles:
         if self.train is None:
             return
         part = self.task()
-        learned = part.learn(part.read(self.train, None)[0])
+        known = learned(part, part.read(self.train, None)[0], self.train)
         for file in (self.dev, self.test):
             if file is not None:
-                learned.check(part.read(file, None)[0], self.name)
+                known.check(part.read(file, None)[0], self.name)
 
     def drawn(self, examples: list[Any], seed: int) -> list[Any]:
         """The training examples of a seed: all, or some that are drawn; in the order of the file."""
